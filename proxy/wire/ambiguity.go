@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"bytes"
+	"unicode/utf16"
+)
+
+// MaxDepth is how deep a plain frame may nest. Python's json and go-sdk give up
+// at about 1,000, so 512 leaves room for what a server wraps around.
+const MaxDepth = 512
+
+// An Ambiguity is a reason why two JSON readers in the field may take one frame
+// for two different messages, or why one of them cannot read it.
+type Ambiguity uint8
+
+// The reasons, in the order of the checks. The zero value means the frame is
+// plain.
+const (
+	NotJSON     Ambiguity = iota + 1 // no single JSON value: bad syntax, a bare control byte, a byte-order mark, bytes behind the value
+	NotUTF8                          // bytes that are not UTF-8: Python refuses them, others replace them
+	TooDeep                          // nested deeper than MaxDepth
+	EqualKeys                        // two members of one object with one name: gjson takes the first, most others the last
+	TwinKey                          // a member that differs from a name that matters only by case folding or a NUL
+	BadEnvelope                      // not a JSON-RPC 2.0 request, notification or reply with a string or integer id
+	BadCall                          // a tools/call without an object of params, a string name, or with arguments that are no object
+)
+
+func (a Ambiguity) String() string {
+	return [...]string{
+		"plain",
+		"not one JSON value",
+		"not UTF-8",
+		"nested deeper than 512",
+		"two members of one object have the same name",
+		"a member's name differs from one that matters only in letter case or a NUL",
+		"not a JSON-RPC 2.0 message with a string or integer id",
+		"tools/call needs an object of params with a string name and an object of arguments",
+	}[a]
+}
+
+// Code returns the JSON-RPC error code of a refusal for this reason.
+func (a Ambiguity) Code() int {
+	switch a {
+	case NotJSON, NotUTF8:
+		return CodeParseError
+	case BadCall:
+		return CodeInvalidParams
+	}
+	return CodeInvalidRequest
+}
+
+// checkEnvelope holds the frame against JSON-RPC 2.0 and, for tools/call,
+// against what decisions are made on.
+func (s *Scanner) checkEnvelope() {
+	m := s.m
+	method, id := m.at(slotMethod), m.at(slotID)
+	result, failure := m.at(slotResult).Exists(), m.at(slotError)
+	call := m.MethodIs("tools/call")
+	switch {
+	case !m.at(slotVersion).Equals("2.0"),
+		id.Exists() && !validID(id.Raw),
+		method.Exists() && !call && !clearName(method),
+		method.Exists() == (result || failure.Exists()),
+		result && (failure.Exists() || !id.Exists()),
+		failure.Exists() && !failure.IsObject():
+		s.flag(BadEnvelope)
+	}
+	if !call {
+		return
+	}
+	args := m.at(slotArguments)
+	if !m.at(slotParams).IsObject() || !clearName(m.at(slotName)) || args.Exists() && !args.IsObject() {
+		s.flag(BadCall)
+	}
+}
+
+// validID reports whether raw is a string or an integer, as every revision's
+// RequestId demands.
+func validID(raw []byte) bool {
+	if len(raw) > 0 && raw[0] == '"' {
+		return true
+	}
+	raw = bytes.TrimPrefix(raw, []byte{'-'})
+	for _, c := range raw {
+		if class[c]&clsDigit == 0 {
+			return false
+		}
+	}
+	return len(raw) == 1 || len(raw) > 1 && raw[0] != '0'
+}
+
+// clearName reports whether v is a string that all readers make the same text
+// of: without NUL, which ends it for some, and without a lone surrogate, which
+// some keep and some replace.
+func clearName(v Value) bool {
+	if !v.IsString() {
+		return false
+	}
+	in := v.Raw[1 : len(v.Raw)-1]
+	for {
+		i := bytes.IndexByte(in, '\\')
+		if i < 0 || i+1 == len(in) {
+			return true
+		}
+		c := in[i+1]
+		if in = in[i+2:]; c != 'u' {
+			continue
+		}
+		first, _ := hex4(in)
+		_, n := unescapeRune(in)
+		if first == 0 || utf16.IsSurrogate(first) && n < 10 {
+			return false
+		}
+		in = in[n:]
+	}
+}

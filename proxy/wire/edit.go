@@ -1,0 +1,253 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// MaxEdited is the longest line an edit may make, in bytes: what the TypeScript
+// SDK accepts (STDIO_DEFAULT_MAX_BUFFER_SIZE).
+const MaxEdited = 10 << 20
+
+// Errors an edit returns. In each case the frame is as it was; a layer that
+// enriches lets it pass, a layer that enforces refuses it.
+var (
+	// ErrTooLarge: the line was over the hold limit, or would grow past MaxEdited.
+	ErrTooLarge = errors.New("the message is too large to edit")
+	// ErrNotPlain: parsers may read the frame differently, so it is not edited.
+	ErrNotPlain = errors.New("the message is ambiguous and so not edited")
+	// ErrShape: the member an edit goes through is no object, or no array.
+	ErrShape = errors.New("the message does not have the shape the edit needs")
+)
+
+// A Splice replaces Len bytes at offset Off of a frame by Text.
+type Splice struct {
+	Off, Len int
+	Text     []byte
+}
+
+const (
+	firstRoom = 16 << 10 // room for edits of everyday frames
+	keepRoom  = 1 << 20  // how much room is kept from one frame to the next
+)
+
+// Apply makes all splices at once. Offsets are those of the frame as it is; the
+// splices must not overlap nor bring a line end, and their order counts only
+// where two insert at one offset; they are put in order. Values taken from the
+// message before are stale afterwards: their bytes stay as they were until the
+// next Reset, their offsets are wrong.
+func (m *Message) Apply(splices ...Splice) error {
+	if err := m.editable(); err != nil || len(splices) == 0 {
+		return err
+	}
+	slices.SortStableFunc(splices, Splice.compare)
+	grown, err := m.growth(splices)
+	if err != nil {
+		return err
+	}
+	buf := m.makeRoom(len(m.line) + grown)
+	from := 0
+	for _, s := range splices {
+		buf = append(append(buf, m.frame[from:s.Off]...), s.Text...)
+		from = s.Off + s.Len
+	}
+	buf = append(append(buf, m.frame[from:]...), m.eol...)
+	m.setLine(buf)
+	m.edited = true
+	if m.kind != Batch && !m.shift(splices) {
+		m.relocate()
+	}
+	return nil
+}
+
+// editable returns why the message cannot be edited, if it cannot.
+func (m *Message) editable() error {
+	switch {
+	case m.tooLarge:
+		return ErrTooLarge
+	case !m.Plain():
+		return ErrNotPlain
+	}
+	return nil
+}
+
+// compare orders splices by offset, and what is inserted at an offset before
+// what is replaced there.
+func (s Splice) compare(t Splice) int {
+	return cmp.Or(cmp.Compare(s.Off, t.Off), cmp.Compare(min(s.Len, 1), min(t.Len, 1)))
+}
+
+// growth returns by how much the ordered splices lengthen the line.
+func (m *Message) growth(splices []Splice) (grown int, err error) {
+	from := 0
+	for _, s := range splices {
+		if s.Off < from || s.Len < 0 || s.Off > len(m.frame) || s.Len > len(m.frame)-s.Off {
+			return 0, ErrShape
+		}
+		if bytes.IndexByte(s.Text, '\n') >= 0 || bytes.IndexByte(s.Text, '\r') >= 0 {
+			return 0, ErrShape // white space to JSON, but the end of the line here
+		}
+		from = s.Off + s.Len
+		grown += len(s.Text) - s.Len
+	}
+	if grown > 0 && len(m.line)+grown > MaxEdited {
+		return 0, ErrTooLarge
+	}
+	return grown, nil
+}
+
+// makeRoom returns an empty slice with room for n bytes, which nothing else
+// uses until the next Reset: not even a later edit, since a layer may still
+// hold a value from before it.
+func (m *Message) makeRoom(n int) []byte {
+	start := len(m.room)
+	if cap(m.room)-start < n {
+		m.room, start = make([]byte, 0, max(n+n/8, firstRoom)), 0
+	}
+	m.room = m.room[:start+n]
+	return m.room[start:start:len(m.room)]
+}
+
+// shift moves the recorded places to where the ordered splices have put them.
+// It reports false if a splice does more than replace, or change the inside of,
+// a value at the end of what is recorded; then they must be found anew.
+func (m *Message) shift(splices []Splice) bool {
+	for _, s := range splices {
+		if !m.contained(s) {
+			return false
+		}
+	}
+	for i, p := range m.spans {
+		for _, s := range splices {
+			delta := len(s.Text) - s.Len
+			if s.Off < p.start {
+				m.spans[i].start += delta
+			}
+			if s.Off < p.end {
+				m.spans[i].end += delta
+			}
+		}
+	}
+	return true
+}
+
+// contained reports whether s happens within a value inside of which no other
+// place is recorded, and leaves it a value.
+func (m *Message) contained(s Splice) bool {
+	for _, i := range [...]slot{slotArguments, slotName, slotMeta, slotResult, slotError} {
+		p := m.spans[i]
+		inside := p.start < s.Off && s.Off+s.Len < p.end
+		replaced := p.start == s.Off && s.Len == p.end-p.start && s.Len > 0 && isTrimmed(s.Text)
+		if inside || replaced {
+			return true
+		}
+	}
+	return false
+}
+
+// isTrimmed reports whether text is not empty and has no white space around it.
+func isTrimmed(text []byte) bool {
+	return len(text) > 0 && !isSpace(text[0]) && !isSpace(text[len(text)-1])
+}
+
+// relocate finds the recorded places anew.
+func (m *Message) relocate() {
+	if !m.locate(skipSpace(m.frame, 0)) {
+		m.kind = Unreadable
+		return
+	}
+	m.settle()
+	if m.deep {
+		m.locateParams()
+	}
+}
+
+// Set gives the member found by following keys from the root the value raw,
+// which must be JSON on one line. The member is added behind its siblings if it
+// is not there, and so are the objects on the way to it, but never a member of
+// the envelope: that is [ErrShape].
+func (m *Message) Set(raw []byte, keys ...string) error {
+	if err := m.editable(); err != nil {
+		return err
+	}
+	s, err := m.setSplice(bytes.Trim(raw, blanks), keys)
+	if err != nil {
+		return err
+	}
+	return m.Apply(s)
+}
+
+func (m *Message) setSplice(raw []byte, keys []string) (Splice, error) {
+	for n := len(keys); n > 0; n-- {
+		switch v := m.Get(keys[:n]...); {
+		case !v.Exists():
+			continue
+		case n == len(keys):
+			return Splice{v.Off, len(v.Raw), raw}, nil
+		case v.IsObject():
+			return AddMember(v, keys[n], nest(raw, keys[n+1:])), nil
+		}
+		break
+	}
+	return Splice{}, ErrShape
+}
+
+// nest wraps raw in objects with one member each, outermost first.
+func nest(raw []byte, keys []string) []byte {
+	if len(keys) == 0 {
+		return raw
+	}
+	out := append(append(AppendQuote([]byte{'{'}, keys[0]), ':'), nest(raw, keys[1:])...)
+	return append(out, '}')
+}
+
+// AddMember returns the splice that adds a member behind the others of obj,
+// which must be an object without it; applied for any other value it is
+// [ErrShape].
+func AddMember(obj Value, key string, raw []byte) Splice {
+	if !obj.IsObject() {
+		return Splice{Off: -1}
+	}
+	end := len(bytes.TrimRight(obj.Raw[:len(obj.Raw)-1], blanks))
+	var text []byte
+	if end > 1 {
+		text = append(text, ',')
+	}
+	text = append(AppendQuote(text, key), ':')
+	return Splice{obj.Off + end, 0, append(text, bytes.Trim(raw, blanks)...)}
+}
+
+// Delete removes the member found by following keys from the root, with one
+// comma. It is not an error if it is not there.
+func (m *Message) Delete(keys ...string) error {
+	if err := m.editable(); err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return ErrShape
+	}
+	s, ok := RemoveMember(m.Get(keys[:len(keys)-1]...), keys[len(keys)-1])
+	if !ok {
+		return nil
+	}
+	return m.Apply(s)
+}
+
+// Prepend puts raw before the other elements of the array found by following
+// keys from the root.
+func (m *Message) Prepend(raw []byte, keys ...string) error {
+	if err := m.editable(); err != nil {
+		return err
+	}
+	arr := m.Get(keys...)
+	if !arr.IsArray() {
+		return ErrShape
+	}
+	into := Splice{Off: arr.Off + 1, Text: bytes.Trim(raw, blanks)}
+	if skipSpace(arr.Raw, 1) == len(arr.Raw)-1 {
+		return m.Apply(into)
+	}
+	return m.Apply(into, Splice{Off: arr.Off + 1, Text: []byte{','}})
+}

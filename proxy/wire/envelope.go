@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// LookEnvelope finds the top-level members of a frame that is not judged by
+// content, skipping their values at memory speed, and sets the kind. It reports
+// whether the frame can be a message at all: false for log noise.
+//
+// Two members that say different things of one message (two ids, a result
+// beside an error that is not null or beside a method) are recorded as an
+// [Ambiguity].
+func (m *Message) LookEnvelope() bool {
+	m.ambiguity, m.kind, m.deep = 0, Unreadable, false
+	b := m.frame
+	i := skipSpace(b, 0)
+	if i < len(b) && b[i] == '[' {
+		m.ids, m.spans = 0, [slots]span{}
+		// Log lines like to begin with a bracket, so here syntax counts.
+		first := skipSpace(b, i+1)
+		if first == len(b) || b[first] != '{' || !json.Valid(b[i:]) {
+			return false
+		}
+		m.kind = Batch
+		return true
+	}
+	if !m.locate(i) {
+		m.ids, m.spans = 0, [slots]span{}
+		return false
+	}
+	m.settle()
+	return m.kind != Unreadable || m.at(slotVersion).Exists()
+}
+
+// locate records the places of the members of the object at offset i, and what
+// they say that does not go together. It reports false unless the frame is one
+// object from there to its end, as far as brackets and strings tell.
+func (m *Message) locate(i int) bool {
+	m.ids, m.spans = 0, [slots]span{}
+	if !m.members(i) {
+		return false
+	}
+	m.ambiguity = max(m.ambiguity, conflict(m.at(slotMethod).Exists(), m.at(slotResult).Exists(), m.ErrorObject().Exists()))
+	return true
+}
+
+// conflict says whether members contradict each other.
+func conflict(method, result, failure bool) Ambiguity {
+	if method && (result || failure) || result && failure {
+		return BadEnvelope
+	}
+	return 0
+}
+
+func (m *Message) members(i int) bool {
+	b := m.frame
+	if i >= len(b) || b[i] != '{' {
+		return false
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return skipSpace(b, i+1) == len(b)
+	}
+	for i < len(b) && b[i] == '"' {
+		end := skipString(b, i)
+		if end < 0 {
+			return false
+		}
+		s := topSlotQuoted(b[i:end])
+		if i = skipSpace(b, end); i >= len(b) || b[i] != ':' {
+			return false
+		}
+		start := skipSpace(b, i+1)
+		if start >= len(b) {
+			return false
+		}
+		if i = skipValue(b, start); i < 0 {
+			return false
+		}
+		m.record(s, span{start, i})
+		if i = skipSpace(b, i); i >= len(b) {
+			return false
+		}
+		if b[i] == '}' {
+			return skipSpace(b, i+1) == len(b)
+		}
+		if b[i] != ',' {
+			return false
+		}
+		i = skipSpace(b, i+1)
+	}
+	return false
+}
+
+func (m *Message) record(s slot, p span) {
+	if s == slotNone {
+		return
+	}
+	if s == slotID {
+		m.ids++
+	}
+	if m.spans[s].end > 0 {
+		m.ambiguity = EqualKeys
+	}
+	m.spans[s] = p
+}
+
+// locateParams records the places of the members of params that layers need.
+func (m *Message) locateParams() {
+	for member := range m.at(slotParams).Members() {
+		for s := slotName; s <= slotMeta; s++ {
+			if v := member.Value; member.Key.Equals(slotNames[s]) {
+				m.record(s, span{v.Off, v.Off + len(v.Raw)})
+			}
+		}
+	}
+}
+
+// topSlotQuoted returns the slot of a top-level member, given its name in
+// quotes.
+func topSlotQuoted(quoted []byte) slot {
+	in := quoted[1 : len(quoted)-1]
+	found := topSlot(in)
+	if found != slotNone || len(quoted) > captureName || bytes.IndexByte(in, '\\') < 0 {
+		return found
+	}
+	return topSlot(appendUnescaped(make([]byte, 0, captureName), in))
+}

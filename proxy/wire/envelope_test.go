@@ -1,0 +1,235 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestLookEnvelope(t *testing.T) {
+	for _, row := range table(t, "envelope.txt", 5) {
+		t.Run(row[3], func(t *testing.T) {
+			var m Message
+			m.Reset(Server, line(t, row[4]))
+			if ok := m.LookEnvelope(); ok != (row[0] != "noise") {
+				t.Errorf("can be a message: %v", ok)
+			}
+			if row[0] != "noise" && m.Ambiguity() != verdict(t, row[0]) {
+				t.Errorf("Ambiguity: %v", m.Ambiguity())
+			}
+			if m.Kind().String() != row[1] {
+				t.Errorf("Kind: %v, want %s", m.Kind(), row[1])
+			}
+			if got := idText(m.ID()); got != expand(row[2]) {
+				t.Errorf("ID: %s, want %s", got, row[2])
+			}
+			if row[0] != "noise" && strings.HasPrefix(row[0], "message") != m.Plain() && m.Kind() != Unreadable {
+				t.Errorf("Plain: %v", m.Plain())
+			}
+		})
+	}
+}
+
+// An Envelope and LookEnvelope see the same message, wherever the chunks end.
+func TestEnvelopeInChunks(t *testing.T) {
+	for _, line := range seeds(t) {
+		agreeInChunks(t, line, nil)
+		var every []int
+		for i := range line {
+			every = append(every, i)
+			if len(line) < 1000 || i%7 == 0 {
+				agreeInChunks(t, line, []int{i})
+			}
+		}
+		agreeInChunks(t, line, every)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// The id is known from its last byte on, and stays known.
+func TestEnvelopeIDWhileItStreams(t *testing.T) {
+	for _, row := range []struct{ before, id, after string }{
+		{`{"jsonrpc":"2.0","id":`, `17`, `,"method":"tools/call","params":{"a":["b"],"c":"d"}}`},
+		{`{"result":{"id":3},"jsonrpc":"2.0","id":`, `"a\"b"`, `}`},
+		{` { "id" : `, `-5`, ` , "result" : [ ] , "a" : null } `},
+	} {
+		var e Envelope
+		whole := row.before + row.id + row.after
+		for i := range len(whole) {
+			e.Feed([]byte{whole[i]})
+			ended := len(row.before) + len(row.id) - 1
+			if row.id[0] != '"' {
+				ended++ // the byte behind a number says that it has ended
+			}
+			if want := map[bool]string{true: row.id, false: "-"}[i >= ended]; idText(e.ID()) != want {
+				t.Fatalf("behind %s: ID is %s, want %s", whole[:i+1], idText(e.ID()), want)
+			}
+			if !e.CanBeMessage() || e.Complete() != (i >= strings.LastIndexByte(whole, '}')) {
+				t.Fatalf("behind %s: CanBeMessage %v, Complete %v", whole[:i+1], e.CanBeMessage(), e.Complete())
+			}
+		}
+	}
+}
+
+// A part of what was too long to keep must not be taken for the whole, however
+// the chunks fall.
+func TestEnvelopeTooLongToKeep(t *testing.T) {
+	long := strings.Repeat("x", captureValue)
+	for _, row := range []struct {
+		name, line string
+		id, method string
+		kind       Kind
+	}{
+		{"name that ends like id", `{"` + long + `id":5,"jsonrpc":"2.0","method":"x"}`, "-", "x", Notification},
+		{"id", `{"jsonrpc":"2.0","id":"` + long + `","method":"x"}`, "-", "x", Request},
+		{"method that ends like tools/call", `{"jsonrpc":"2.0","id":5,"method":"` + long + `\"tools/call"}`, "5", "", Request},
+		{"error", `{"jsonrpc":"2.0","id":5,"error":"` + long + `"}`, "5", "", Error},
+	} {
+		for step := 1; step < len(row.line); step += 1 + step/2 {
+			var e Envelope
+			for rest := []byte(row.line); len(rest) > 0; {
+				n := min(step, len(rest))
+				e.Feed(rest[:n])
+				rest = rest[n:]
+			}
+			m := Oversize(Client, &e)
+			if idText(m.ID()) != row.id || idText(e.ID()) != row.id || m.Method() != row.method || m.Kind() != row.kind || !e.Complete() {
+				t.Errorf("%s, %d bytes at a time: %v %.20s %.20q", row.name, step, m.Kind(), idText(m.ID()), m.Method())
+			}
+			if m.MethodIs("tools/call") || m.MethodIs("") {
+				t.Errorf("%s, %d bytes at a time: MethodIs", row.name, step)
+			}
+		}
+	}
+}
+
+func TestOversizeShowsNoBytes(t *testing.T) {
+	var e Envelope
+	e.Feed([]byte(`{"jsonrpc":"2.0","id":"{\"a\":1}","method":"tools/call","params":{"name":"x"}}`))
+	m := Oversize(Client, &e)
+	for _, m := range []*Message{m, m.Clone(), m.Clone().Clone()} {
+		if string(m.ID()) != `"{\"a\":1}"` || !m.MethodIs("tools/call") || m.Kind() != Request || !m.TooLarge() || m.Plain() || m.Edited() {
+			t.Errorf("%v %s %s", m.Kind(), m.ID(), m.Method())
+		}
+		if m.Frame() != nil || len(m.Line()) != 0 || len(m.LineEnd()) != 0 {
+			t.Errorf("bytes: %q %q %q", m.Frame(), m.Line(), m.LineEnd())
+		}
+		for _, v := range []Value{m.Root(), m.Get(), m.Get("a"), m.Get("params"), m.Get("params", "name"), m.Get("result"), m.Params(), m.Result(), m.ErrorObject(), m.Name(), m.Arguments(), m.Meta()} {
+			if v.Exists() {
+				t.Errorf("a value: %s", v.Raw)
+			}
+		}
+		for _, err := range []error{m.Set([]byte("1"), "params", "a"), m.Delete("params", "a"), m.Delete("a"), m.Prepend([]byte("1"), "result"), m.Apply(Splice{0, 1, nil})} {
+			if err != ErrTooLarge {
+				t.Errorf("an edit: %v", err)
+			}
+		}
+	}
+	clone := m.Clone()
+	e.Feed([]byte(" "))
+	e = Envelope{}
+	copy(m.ID(), "0000")
+	if string(clone.ID()) != `"{\"a\":1}"` {
+		t.Errorf("the clone shares bytes: %s", clone.ID())
+	}
+}
+
+// A line that turns out to be none, far behind its id, answers nothing.
+func TestOversizeOfGarbage(t *testing.T) {
+	var e Envelope
+	e.Feed([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call" "x"`))
+	m := Oversize(Client, &e)
+	if m.Kind() != Unreadable || m.ID() != nil || m.Method() != "" || e.CanBeMessage() || e.Complete() {
+		t.Errorf("%v %s %s", m.Kind(), m.ID(), m.Method())
+	}
+	if string(e.ID()) != "1" {
+		t.Error("the id was read all the same, and a refusal goes to it")
+	}
+}
+
+func TestLookEnvelopeAllocatesNothing(t *testing.T) {
+	var m Message
+	for _, row := range table(t, "envelope.txt", 5) {
+		if row[1] == "batch" {
+			continue
+		}
+		line := line(t, row[4])
+		if bytes.HasPrefix(line, []byte("[")) {
+			continue // syntax is checked by encoding/json
+		}
+		if n := testing.AllocsPerRun(10, func() {
+			m.Reset(Server, line)
+			m.LookEnvelope()
+		}); n > 0 {
+			t.Errorf("%s: %v allocations", row[3], n)
+		}
+	}
+}
+
+// Skipping finds the ends that a decoder finds, at every offset of a word.
+func TestSkipValue(t *testing.T) {
+	for _, row := range table(t, "corpus.txt", 3) {
+		frame := line(t, row[2])
+		for shift := range 17 {
+			b := append(bytes.Repeat([]byte{' '}, shift), frame...)
+			for i := shift; i < len(b); i++ {
+				d := json.NewDecoder(bytes.NewReader(b[i:]))
+				var v json.RawMessage
+				want := -1
+				if b[i] == '{' || b[i] == '[' || b[i] == '"' {
+					if d.Decode(&v) != nil {
+						continue // a quote that ends a string, say
+					}
+					want = i + len(v)
+				} else {
+					continue
+				}
+				if got := skipValue(b, i); got != want {
+					t.Fatalf("%s: the value at %d ends at %d, want %d", b, i, got, want)
+				}
+				if got := skipValue(b[:want:want], i); got != want {
+					t.Fatalf("%s: the value at %d, cut off behind it, ends at %d, want %d", b, i, got, want)
+				}
+				if got := skipValue(b[:want-1:want-1], i); got != -1 {
+					t.Fatalf("%s: the value at %d, cut short, ends at %d", b, i, got)
+				}
+			}
+		}
+	}
+}
+
+// A string is skipped the same way by words, by IndexByte and in two parts.
+func TestStringEnd(t *testing.T) {
+	parts := []string{"", `\"`, `\\`, `\\\"`, `\\\\`, "x", "é", `\`, strings.Repeat("y", 7), strings.Repeat("y", 63), strings.Repeat("y", 64), strings.Repeat("y", 200), strings.Repeat(`\\`, 40), strings.Repeat(`\"`, 40)}
+	for _, a := range parts {
+		for _, b := range parts {
+			for _, c := range parts {
+				in := a + b + c
+				want := len(in)
+				for i := 0; i < len(in); i++ {
+					if in[i] == '\\' {
+						i++
+					} else if in[i] == '"' {
+						want = i
+						break
+					}
+				}
+				if want == len(in) && !escapedEnd(in) {
+					in += `"` // else the string does not end
+				}
+				end, escaped := stringEnd([]byte(in), 0)
+				if end != want || escaped != (want == len(in) && escapedEnd(in)) {
+					t.Fatalf("%q ends at %d, %v; want %d", in, end, escaped, want)
+				}
+			}
+		}
+	}
+}
+
+func escapedEnd(s string) bool {
+	n := len(s) - len(strings.TrimRight(s, `\`))
+	return n%2 == 1
+}

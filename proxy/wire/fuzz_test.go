@@ -1,0 +1,507 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/tidwall/gjson"
+)
+
+// seeds are the frames of all fixtures, without the giants.
+func seeds(t testing.TB) (frames [][]byte) {
+	frames = ambiguousLines(t)
+	for _, row := range table(t, "corpus.txt", 3) {
+		frames = append(frames, line(t, row[2]))
+	}
+	for _, row := range table(t, "envelope.txt", 5) {
+		frames = append(frames, line(t, row[4]))
+	}
+	for _, f := range markedFrames(t) {
+		frames = append(frames, f.frame)
+	}
+	return slices.DeleteFunc(frames, func(f []byte) bool { return len(f) > 8000 })
+}
+
+// FuzzLook holds the scanner against the slow specification, and what it found
+// against the readers that are out there.
+func FuzzLook(f *testing.F) {
+	for _, s := range seeds(f) {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		m := look(line)
+		plain, batch := slowPlain(m.Frame())
+		if m.Plain() != plain {
+			t.Fatalf("Plain is %v (%v), by the slow way %v", m.Plain(), m.Ambiguity(), plain)
+		}
+		if plain && (m.Kind() == Batch) != batch {
+			t.Fatalf("Kind is %v", m.Kind())
+		}
+		if plain && !batch {
+			agree(t, m)
+		}
+	})
+}
+
+// An encoding/json reader into structs matches names by folding.
+type structCall struct {
+	JSONRPC json.RawMessage `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  json.RawMessage `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type structParams struct {
+	Name      json.RawMessage `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Meta      json.RawMessage `json:"_meta"`
+}
+
+type structArguments struct {
+	Workspace json.RawMessage `json:"workspace"`
+}
+
+// agree compares what readers find in a plain frame.
+func agree(t *testing.T, m *Message) {
+	frame := m.Frame()
+	var call structCall
+	var params structParams
+	var args structArguments
+	decode(t, frame, &call)
+	decode(t, call.Params, &params)
+	decode(t, params.Arguments, &args)
+	root := parse(frame)
+	for _, c := range []struct {
+		path  []string
+		found Value
+		byGo  json.RawMessage
+	}{
+		{[]string{"jsonrpc"}, m.at(slotVersion), call.JSONRPC},
+		{[]string{"id"}, Value{Raw: m.ID()}, call.ID},
+		{[]string{"method"}, m.at(slotMethod), call.Method},
+		{[]string{"params"}, m.Params(), call.Params},
+		{[]string{"result"}, m.Result(), call.Result},
+		{[]string{"error"}, m.ErrorObject(), call.Error},
+		{[]string{"params", "name"}, m.Name(), params.Name},
+		{[]string{"params", "arguments"}, m.Arguments(), params.Arguments},
+		{[]string{"params", "_meta"}, m.Meta(), params.Meta},
+		{[]string{"params", "arguments", "workspace"}, m.Get("params", "arguments", "workspace"), args.Workspace},
+	} {
+		first, last := root, root
+		byMap := json.RawMessage(frame)
+		for _, k := range c.path {
+			first, last, byMap = first.first(k), last.last(k), mapMember(byMap, k)
+		}
+		want := string(c.found.Raw)
+		byGJSON := gjson.GetBytes(frame, strings.Join(c.path, "."))
+		for reader, got := range map[string]string{
+			"Go's map": string(byMap), "Go's struct": string(c.byGo), "gjson": byGJSON.Raw,
+			"first-wins": raw(first), "last-wins": raw(last), "Get": string(m.Get(c.path...).Raw),
+		} {
+			if got != want {
+				t.Errorf("%s: %q, but %s finds %q", strings.Join(c.path, "."), want, reader, got)
+			}
+		}
+		if c.found.Exists() && c.path[0] != "id" && string(frame[c.found.Off:c.found.Off+len(want)]) != want {
+			t.Errorf("%s is not at %d", strings.Join(c.path, "."), c.found.Off)
+		}
+	}
+	// go-sdk's own reader may refuse a plain frame, for what an error holds, but
+	// reads no other request from it.
+	if read, err := jsonrpc.DecodeMessage(frame); err == nil {
+		r, ok := read.(*jsonrpc.Request)
+		if ok != (m.Kind() == Request || m.Kind() == Notification) || ok && (r.Method != m.Method() || string(r.Params) != string(m.Params().Raw)) {
+			t.Errorf("go-sdk reads %+v", read)
+		}
+	}
+	if method := root.first("method"); method != nil && (m.Method() != method.text || gjson.GetBytes(frame, "method").String() != method.text) {
+		t.Errorf("Method is %q", m.Method())
+	}
+	if name := root.first("params").first("name"); name != nil && name.isString && (m.Name().Text() != name.text || !m.Name().Equals(name.text)) {
+		t.Errorf("Name is %q", m.Name().Text())
+	}
+}
+
+func raw(n *node) string {
+	if n == nil {
+		return ""
+	}
+	return n.raw
+}
+
+// decode reads an object into a struct; anything else leaves it empty.
+func decode(t *testing.T, frame json.RawMessage, to any) {
+	t.Helper()
+	if len(frame) == 0 || bytes.TrimLeft(frame, " \t")[0] != '{' {
+		return
+	}
+	if err := json.Unmarshal(frame, to); err != nil {
+		t.Errorf("%T: %v", to, err)
+	}
+}
+
+func mapMember(object json.RawMessage, name string) json.RawMessage {
+	var m map[string]json.RawMessage
+	json.Unmarshal(object, &m)
+	return m[name]
+}
+
+// FuzzEnvelope reads lines whole and in chunks.
+func FuzzEnvelope(f *testing.F) {
+	for i, s := range seeds(f) {
+		f.Add(s, uint16(i), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, line []byte, cut uint16, step uint8) {
+		agreeInChunks(t, line, nil)
+		n := int(cut) % (len(line) + 1)
+		agreeInChunks(t, line, []int{n})
+		var steps []int
+		for i := 0; i < len(line); i += 1 + int(step)%23 {
+			steps = append(steps, i)
+		}
+		agreeInChunks(t, line, steps)
+	})
+}
+
+// agreeInChunks compares LookEnvelope with an Envelope fed with the line cut at
+// the offsets.
+func agreeInChunks(t *testing.T, line []byte, cuts []int) {
+	t.Helper()
+	var e Envelope
+	from := 0
+	for _, cut := range append(slices.Clone(cuts), len(line)) {
+		e.Feed(line[from:cut:cut])
+		from = cut
+	}
+	var m Message
+	m.Reset(Server, line)
+	message := m.LookEnvelope()
+	o := Oversize(Server, &e)
+	if o.Frame() != nil || o.Line() != nil || o.Root().Exists() || o.Get("id").Exists() || o.Plain() {
+		t.Errorf("%q: an oversize message shows bytes", line)
+	}
+	if b := bytes.TrimLeft(m.Frame(), " \t\r\n"); len(b) > 0 && b[0] == '[' {
+		if message && !(e.Complete() && o.Kind() == Batch) {
+			t.Errorf("%q, cut at %v: no batch", line, cuts)
+		}
+		return // an Envelope does not look into it
+	}
+	if message && !e.Complete() {
+		t.Errorf("%q, cut at %v: not complete", line, cuts)
+	}
+	if e.Complete() && (o.Kind() != m.Kind() || o.Ambiguity() != m.Ambiguity() || o.Method() != m.Method() || !bytes.Equal(o.ID(), m.ID())) {
+		t.Errorf("%q, cut at %v: %v %v %q %q, want %v %v %q %q", line, cuts,
+			o.Kind(), o.Ambiguity(), o.Method(), o.ID(), m.Kind(), m.Ambiguity(), m.Method(), m.ID())
+	}
+	if e.Complete() && !bytes.Equal(e.ID(), m.ID()) {
+		t.Errorf("%q, cut at %v: ID is %q, want %q", line, cuts, e.ID(), m.ID())
+	}
+}
+
+// FuzzEdit edits plain frames and compares bytes, meaning and places.
+func FuzzEdit(f *testing.F) {
+	for i, s := range seeds(f) {
+		f.Add(s, uint8(i), "workspace", []byte(`"w"`))
+		f.Add(s, uint8(i), "x", []byte(`{"a":[1,{}]}`))
+	}
+	f.Fuzz(func(t *testing.T, line []byte, op uint8, key string, raw []byte) {
+		if bytes.ContainsAny(raw, "\r\n") || !json.Valid(raw) || !utf8.Valid(raw) || !utf8.ValidString(key) || len(raw)+len(key) > 1000 {
+			t.Skip()
+		}
+		m := look(line)
+		if !m.Plain() || m.Kind() == Batch {
+			wantRefused(t, m)
+			return
+		}
+		before := bytes.Clone(m.Frame())
+		held := m.Get(editPath(op, key)...)
+		was := string(held.Raw)
+		for range 3 { // the second writes over what the first wrote
+			editOnce(t, m, op, key, raw)
+			op = op>>2 | op<<6
+		}
+		if string(held.Raw) != was {
+			t.Errorf("a value from before the edit reads %q, was %q", held.Raw, was)
+		}
+		if again := look(line); !bytes.Equal(again.Frame(), before) {
+			t.Error("the line that came in was written to")
+		}
+	})
+}
+
+func wantRefused(t *testing.T, m *Message) {
+	if m.Kind() == Batch && m.Plain() {
+		return
+	}
+	for _, err := range []error{
+		m.Set([]byte("1"), "params", "x"), m.Delete("params", "x"), m.Prepend([]byte("1"), "result", "content"),
+		m.Apply(Splice{0, 0, []byte(" ")}),
+	} {
+		if err != ErrNotPlain {
+			t.Errorf("an edit of what is not plain: %v", err)
+		}
+	}
+}
+
+func editPath(op uint8, key string) []string {
+	switch op >> 4 & 7 {
+	case 0:
+		return []string{"params", key}
+	case 1:
+		return []string{"params", "arguments", key, key}
+	case 2:
+		return []string{"params", "_meta", key}
+	case 3:
+		return []string{"result", key}
+	case 4:
+		return []string{"params", "arguments"}
+	case 5:
+		return []string{key}
+	}
+	return []string{"params", "arguments", key}
+}
+
+func editOnce(t *testing.T, m *Message, op uint8, key string, raw []byte) {
+	before, eol := bytes.Clone(m.Frame()), string(m.LineEnd())
+	path := editPath(op, key)
+	value := m.Get(path...)
+	tree := meaning(before)
+	var err error
+	var want any
+	switch op & 3 {
+	case 0:
+		want, err = treeSet(tree, path, meaning(raw)), m.Set(raw, path...)
+		if (want == nil) != (err == ErrShape) {
+			t.Fatalf("Set %q: %v", path, err)
+		}
+	case 1:
+		want, err = treeDelete(tree, path), m.Delete(path...)
+	case 2:
+		want, err = treeArray(tree, path, func(a []any) []any { return slices.Insert(a, 0, meaning(raw)) }), m.Prepend(raw, path...)
+		if (want == nil) != (err == ErrShape) {
+			t.Fatalf("Prepend %q: %v", path, err)
+		}
+	case 3:
+		odd := func(i int) bool { return (int(op)>>2+i)%3 != 0 }
+		i := -1
+		if value.IsObject() {
+			gone := func(name string) bool { return odd(len(name)) }
+			err = m.Apply(RemoveMembers(value, func(m Member) bool { return gone(m.Key.Text()) })...)
+			want = tree
+			if o, ok := treeParent(tree, path)[path[len(path)-1]].(map[string]any); ok {
+				maps.DeleteFunc(o, func(name string, _ any) bool { return gone(name) })
+			}
+			break
+		}
+		err = m.Apply(RemoveElements(value, func(Value) bool { i++; return odd(i) })...)
+		want = treeArray(tree, path, func(a []any) []any {
+			i := -1
+			return slices.DeleteFunc(a, func(any) bool { i++; return odd(i) })
+		})
+	}
+	if err != nil && err != ErrShape {
+		t.Fatal(err)
+	}
+	if want == nil {
+		want = meaning(before)
+	}
+	after := m.Frame()
+	if !json.Valid(after) || !reflect.DeepEqual(meaning(after), want) {
+		t.Fatalf("op %d %q %s: %s\nbecame %s", op&3, path, raw, before, after)
+	}
+	wantLocal(t, op, value, before, after)
+	if string(m.Line()) != string(after)+eol || string(m.LineEnd()) != eol {
+		t.Fatalf("the line is %q", m.Line())
+	}
+	wantFresh(t, m)
+}
+
+// wantLocal checks that an edit has only put bytes in, only taken bytes out, or
+// changed the value that it names.
+func wantLocal(t *testing.T, op uint8, value Value, before, after []byte) {
+	prefix := 0
+	for prefix < min(len(before), len(after)) && before[prefix] == after[prefix] {
+		prefix++
+	}
+	suffix := 0
+	for suffix < min(len(before), len(after)) && before[len(before)-1-suffix] == after[len(after)-1-suffix] {
+		suffix++
+	}
+	switch {
+	case op&3 == 0 && value.Exists():
+		if prefix < value.Off || suffix < len(before)-value.Off-len(value.Raw) {
+			t.Fatalf("Set changed more than the value: %s\nbecame %s", before, after)
+		}
+	case op&3 == 0 || op&3 == 2:
+		if prefix+suffix < len(before) {
+			t.Fatalf("bytes are gone: %s\nbecame %s", before, after)
+		}
+	case op&3 == 1:
+		if prefix+suffix < len(after) {
+			t.Fatalf("bytes are new: %s\nbecame %s", before, after)
+		}
+	}
+}
+
+// wantFresh compares what m has recorded with a look at its frame anew.
+func wantFresh(t *testing.T, m *Message) {
+	fresh := look(m.Line())
+	if fresh.Ambiguity() == NotJSON || fresh.Ambiguity() == EqualKeys {
+		t.Fatalf("after the edit %v: %s", fresh.Ambiguity(), m.Frame())
+	}
+	if fresh.Kind() != m.Kind() {
+		t.Fatalf("after the edit %v, looked at anew %v: %s", m.Kind(), fresh.Kind(), m.Frame())
+	}
+	if !m.deep {
+		fresh.LookEnvelope()
+	}
+	wantPlaces(t, string(m.Frame()), m, places(fresh))
+}
+
+// treeSet does to a decoded frame what Set does; nil if Set cannot.
+func treeSet(tree any, path []string, v any) any {
+	if len(path) == 1 {
+		if _, there := tree.(map[string]any)[path[0]]; !there {
+			return nil // no member of the envelope is added
+		}
+	} else if _, there := tree.(map[string]any)[path[0]]; !there {
+		return nil
+	}
+	at := tree.(map[string]any)
+	for _, k := range path[:len(path)-1] {
+		next, there := at[k]
+		if !there {
+			next = map[string]any{}
+			at[k] = next
+		}
+		object, ok := next.(map[string]any)
+		if !ok {
+			return nil
+		}
+		at = object
+	}
+	at[path[len(path)-1]] = v
+	return tree
+}
+
+func treeParent(tree any, path []string) map[string]any {
+	for _, k := range path[:len(path)-1] {
+		object, _ := tree.(map[string]any)
+		tree = object[k]
+	}
+	object, _ := tree.(map[string]any)
+	return object
+}
+
+func treeDelete(tree any, path []string) any {
+	delete(treeParent(tree, path), path[len(path)-1])
+	return tree
+}
+
+func treeArray(tree any, path []string, change func([]any) []any) any {
+	parent := treeParent(tree, path)
+	array, ok := parent[path[len(path)-1]].([]any)
+	if !ok {
+		return nil
+	}
+	parent[path[len(path)-1]] = change(array)
+	return tree
+}
+
+// FuzzReader cuts a stream into lines, however it comes.
+func FuzzReader(f *testing.F) {
+	f.Add([]byte("a\nbb\r\n\nccc"), uint8(3), []byte{1, 2, 3})
+	f.Add([]byte(strings.Repeat("0123456789\n", 20)), uint8(11), []byte{0, 7})
+	f.Add([]byte(strings.Repeat("0123456789", 20)+"\nx\n"), uint8(8), []byte{64})
+	f.Add([]byte{}, uint8(1), []byte{})
+	f.Fuzz(func(t *testing.T, data []byte, hold uint8, reads []byte) {
+		limit := int(hold)%64 + 1
+		want := splitLines(data, limit)
+		for _, small := range []int{1, 2, 8, limit, 100} {
+			for _, src := range []io.Reader{
+				bytes.NewReader(data), iotest.OneByteReader(bytes.NewReader(data)), iotest.HalfReader(bytes.NewReader(data)),
+				iotest.DataErrReader(bytes.NewReader(data)), &jerky{data: data, reads: reads},
+			} {
+				got, err := readLines(newReader(src, limit, small), limit)
+				if err != io.EOF || !reflect.DeepEqual(got, want) {
+					t.Fatalf("limit %d, small %d, %T: %+v, %v; want %+v", limit, small, src, got, err, want)
+				}
+			}
+		}
+	})
+}
+
+// A streamed line is one over the limit.
+type readLine struct {
+	text     string
+	streamed bool
+}
+
+func splitLines(data []byte, limit int) (lines []readLine) {
+	for line := range bytes.Lines(data) {
+		// A line of the limit may go on as long as its newline has not come.
+		streamed := len(line) > limit || len(line) == limit && line[limit-1] != '\n'
+		lines = append(lines, readLine{string(line), streamed})
+	}
+	return lines
+}
+
+func readLines(r *Reader, limit int) (lines []readLine, err error) {
+	text, streamed := "", false
+	for {
+		announced := r.Buffered()
+		line, more, err := r.Next()
+		if err != nil {
+			if len(line) > 0 || more || streamed {
+				lines = append(lines, readLine{"bytes or an open line beside an error", true})
+			}
+			return lines, err
+		}
+		if announced && (more || !bytes.HasSuffix(line, []byte{'\n'})) {
+			lines = append(lines, readLine{"not what Buffered announced", true})
+		}
+		if len(line) > limit || bytes.IndexByte(line, '\n') != bytes.LastIndexByte(line, '\n') {
+			lines = append(lines, readLine{"too much at once: " + string(line), true})
+		}
+		text += string(line)
+		if streamed = streamed || more; more {
+			continue
+		}
+		lines = append(lines, readLine{text, streamed})
+		text, streamed = "", false
+	}
+}
+
+// jerky reads as many bytes at a time as reads says, sometimes none.
+type jerky struct {
+	data  []byte
+	reads []byte
+	n     int
+}
+
+func (j *jerky) Read(p []byte) (int, error) {
+	if len(j.data) == 0 {
+		return 0, io.EOF
+	}
+	n := 1
+	if len(j.reads) > 0 {
+		n = int(j.reads[j.n%len(j.reads)])
+	}
+	if j.n++; n == 0 && j.n%2 == 0 {
+		n = 1
+	}
+	n = copy(p[:min(n, len(p))], j.data)
+	j.data = j.data[n:]
+	return n, nil
+}

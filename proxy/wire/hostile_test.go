@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile are values that scans trip over which look at a byte more than a
+// bounded number of times. Each has about n bytes.
+var hostile = []struct {
+	name    string
+	verdict Ambiguity
+	make    func(n int) string
+}{
+	{"quotes", 0, func(n int) string { return `"` + strings.Repeat(`\"`, n/2) + `"` }},
+	{"backslashes", 0, func(n int) string { return `"` + strings.Repeat(`\`, n/2*2) + `"` }},
+	{"escaped quotes far apart", 0, func(n int) string { return `"` + strings.Repeat(strings.Repeat("x", 100)+`\"`, n/102) + `"` }},
+	{"escapes before a far quote", 0, func(n int) string { return `"` + strings.Repeat(`\n`, n/4) + strings.Repeat("x", n/2) + `"` }},
+	{"empty strings", 0, func(n int) string { return `[` + strings.Repeat(`"",`, n/3) + `""]` }},
+	{"empty objects", 0, func(n int) string { return `[` + strings.Repeat(`{},`, n/3) + `{}]` }},
+	{"empty arrays", 0, func(n int) string { return `[` + strings.Repeat(`[],`, n/3) + `[]]` }},
+	{"many names", 0, func(n int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, `"%x":0,`, i)
+		}
+		return `{` + b.String() + `"":0}`
+	}},
+	{"many long names", 0, func(n int) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, `"longer than a word %x":0,`, i)
+		}
+		return `{` + b.String() + `"":0}`
+	}},
+	{"equal names", EqualKeys, func(n int) string { return `{` + strings.Repeat(`"":0,`, n/5) + `"":0}` }},
+	{"equal long names", EqualKeys, func(n int) string { return `{` + strings.Repeat(`"aaaaaaaaaaaaaaaa":0,`, n/21) + `"":0}` }},
+	{"escaped names", EqualKeys, func(n int) string { return `{` + strings.Repeat(`"\u0061":0,`, n/11) + `"":0}` }},
+	{"a long escaped name", 0, func(n int) string { return `{"` + strings.Repeat(`\u0061`, n/6) + `":0}` }},
+	{"objects of sixteen names", 0, func(n int) string {
+		return `[` + strings.Repeat(`{"a":0,"b":0,"c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,"j":0,"k":0,"l":0,"m":0,"n":0,"o":0,"p":0},`, n/98) + `0]`
+	}},
+	{"objects of seventeen names", 0, func(n int) string {
+		return `[` + strings.Repeat(`{"a":0,"b":0,"c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,"j":0,"k":0,"l":0,"m":0,"n":0,"o":0,"p":0,"q":0},`, n/104) + `0]`
+	}},
+	{"deep arrays", TooDeep, func(n int) string { return strings.Repeat(`[`, n/2) + strings.Repeat(`]`, n/2) }},
+	{"deep objects", TooDeep, func(n int) string { return strings.Repeat(`{"a":`, n/6) + "0" + strings.Repeat(`}`, n/6) }},
+	{"deep to 500, again and again", 0, func(n int) string {
+		return `[` + strings.Repeat(strings.Repeat(`[`, 500)+strings.Repeat(`]`, 500)+",", n/1001) + `0]`
+	}},
+	{"too deep, again and again", TooDeep, func(n int) string {
+		return `[` + strings.Repeat(strings.Repeat(`[`, 600)+strings.Repeat(`]`, 600)+",", n/1201) + `0]`
+	}},
+	{"open brackets", NotJSON, func(n int) string { return strings.Repeat(`[`, n) }},
+	{"a long number", 0, func(n int) string { return strings.Repeat("1", n) }},
+	{"white space", 0, func(n int) string { return strings.Repeat(" ", n) + "1" }},
+	{"broken UTF-8", NotUTF8, func(n int) string { return `"` + strings.Repeat("\xff", n) + `"` }},
+}
+
+func hostileFrame(value string) []byte {
+	return []byte(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"arguments":{"a":` + value + `}}}`)
+}
+
+// Reading takes time in proportion to the length. A scan that is quadratic
+// takes minutes for what has seconds here.
+func TestLinear(t *testing.T) {
+	for _, h := range hostile {
+		t.Run(h.name, func(t *testing.T) {
+			frame := hostileFrame(h.make(2 << 20))
+			start := time.Now()
+			m := look(frame)
+			m.LookEnvelope()
+			m.Get("params", "arguments", "b")
+			var e Envelope
+			for rest := frame; len(rest) > 0; {
+				n := min(len(rest), 1000)
+				e.Feed(rest[:n])
+				rest = rest[n:]
+			}
+			if got := look(frame).Ambiguity(); got != h.verdict {
+				t.Errorf("%v, want %v", got, h.verdict)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// Figures far below those of BenchmarkLook show a step that is not linear: they
+// should hardly differ from one size to the other.
+func BenchmarkLookHostile(b *testing.B) {
+	for _, h := range hostile {
+		for _, n := range []int{64 << 10, 4 << 20} {
+			frame := hostileFrame(h.make(n))
+			b.Run(fmt.Sprintf("%s/%dKiB", h.name, n>>10), func(b *testing.B) {
+				var s Scanner
+				var m Message
+				b.SetBytes(int64(len(frame)))
+				b.ReportAllocs()
+				for b.Loop() {
+					m.Reset(Client, frame)
+					s.Look(&m)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkLookEnvelopeHostile(b *testing.B) {
+	for _, h := range hostile {
+		for _, n := range []int{64 << 10, 4 << 20} {
+			frame := hostileFrame(h.make(n))
+			b.Run(fmt.Sprintf("%s/%dKiB", h.name, n>>10), func(b *testing.B) {
+				var m Message
+				b.SetBytes(int64(len(frame)))
+				for b.Loop() {
+					m.Reset(Server, frame)
+					m.LookEnvelope()
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package wire
+
+import "bytes"
+
+// A Peer is one end of the session.
+type Peer uint8
+
+// The two peers of a session.
+const (
+	Client Peer = iota
+	Server
+)
+
+func (p Peer) String() string {
+	if p == Server {
+		return "server"
+	}
+	return "client"
+}
+
+// A Kind says what a frame is by its top-level members.
+type Kind uint8
+
+// The kinds of frames. A frame that could not be looked at is Unreadable; it
+// may still be passed on.
+const (
+	Unreadable Kind = iota
+	Request
+	Notification
+	Result
+	Error
+	Batch // a JSON array, revision 2025-03-26 only
+)
+
+func (k Kind) String() string {
+	return [...]string{"unreadable", "request", "notification", "result", "error", "batch"}[k]
+}
+
+// IsReply reports whether a frame of this kind answers a request.
+func (k Kind) IsReply() bool { return k == Result || k == Error }
+
+// slot names a member whose place a look records.
+type slot uint8
+
+const (
+	slotNone slot = iota
+	slotVersion
+	slotID
+	slotMethod
+	slotParams
+	slotResult
+	slotError
+	slotName
+	slotArguments
+	slotMeta
+	slots
+)
+
+type span struct{ start, end int }
+
+// A Message is a frame, and what was read from it.
+//
+// A Message handed to a layer belongs to the pump that read it: it and every
+// slice taken from it are valid until the layer returns. [Message.Clone] makes
+// one that may be kept; a Message must not be copied otherwise, since edits of
+// both would write to the same room. The zero Message is an empty line.
+type Message struct {
+	// From is the peer that sent the frame.
+	From Peer
+
+	line      []byte // the frame and its line end
+	frame     []byte
+	eol       []byte
+	kind      Kind
+	ambiguity Ambiguity
+	ids       int // how many top-level ids a look found
+	spans     [slots]span
+	deep      bool // the look went into params
+	edited    bool
+	tooLarge  bool
+	room      []byte // what edits write to; the used part is the lines of this frame
+}
+
+// Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes
+// are not copied and never written to. Nothing has been looked at yet.
+func (m *Message) Reset(from Peer, line []byte) {
+	line = line[:len(line):len(line)]
+	m.From, m.line, m.frame, m.eol = from, line, line, nil
+	m.kind, m.ambiguity, m.ids, m.spans = Unreadable, 0, 0, [slots]span{}
+	m.deep, m.edited, m.tooLarge = false, false, false
+	if m.room = m.room[:0]; cap(m.room) > keepRoom {
+		m.room = nil
+	}
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		end := n - 1
+		if end > 0 && line[end-1] == '\r' {
+			end--
+		}
+		m.frame, m.eol = line[:end:end], line[end:]
+	}
+}
+
+// NewMessage returns a message of attache's own making, with a line end. It
+// takes over frame, which must be one JSON object; its members have been looked
+// at.
+func NewMessage(from Peer, frame []byte) *Message {
+	m := &Message{}
+	m.Reset(from, append(frame, '\n'))
+	m.edited = true
+	if m.LookEnvelope() && from == Client {
+		m.deep = true
+		m.locateParams()
+	}
+	return m
+}
+
+// Oversize returns the message that stands for a line which streamed by in
+// chunks: its kind and id are known, its bytes are gone, and no edit is
+// possible.
+func Oversize(from Peer, e *Envelope) *Message {
+	m := &Message{From: from, tooLarge: true, kind: e.kind(), ambiguity: e.ambiguity()}
+	if e.state == envBad || e.batch {
+		return m
+	}
+	// Only at reads the frame of such a message.
+	id := e.ID()
+	m.frame = append(append(m.frame, id...), e.method.text...)
+	m.spans[slotID] = span{0, len(id)}
+	m.spans[slotMethod] = span{len(id), len(m.frame)}
+	m.ids = e.ids
+	return m
+}
+
+// Frame returns the frame's bytes, without the line end. Nil for a message that
+// is [Message.TooLarge].
+func (m *Message) Frame() []byte {
+	if m.tooLarge {
+		return nil
+	}
+	return m.frame
+}
+
+// Line returns the frame's bytes and its line end, as they go on the wire.
+func (m *Message) Line() []byte { return m.line }
+
+// LineEnd returns the bytes that ended the line: "\n", "\r\n", or none for the
+// last line of a stream.
+func (m *Message) LineEnd() []byte { return m.eol }
+
+// Kind returns what the frame is.
+func (m *Message) Kind() Kind { return m.kind }
+
+// Edited reports whether the bytes are other than those that came in.
+func (m *Message) Edited() bool { return m.edited }
+
+// TooLarge reports whether the line was over the hold limit and has streamed
+// by: Frame is nil and every edit returns [ErrTooLarge].
+func (m *Message) TooLarge() bool { return m.tooLarge }
+
+// Ambiguity says why parsers may read the frame differently; its zero value
+// means the frame is plain. Set by [Scanner.Look].
+func (m *Message) Ambiguity() Ambiguity { return m.ambiguity }
+
+// Plain reports whether every parser reads the frame alike. Only a plain frame
+// is ever edited.
+func (m *Message) Plain() bool { return m.ambiguity == 0 && !m.tooLarge && m.kind != Unreadable }
+
+// ID returns the raw bytes of the request id, and nil when there is none, more
+// than one, or one that is neither a string nor an integer: an id that nothing
+// can be answered to.
+func (m *Message) ID() []byte {
+	if id := m.at(slotID).Raw; m.ids == 1 && validID(id) {
+		return id
+	}
+	return nil
+}
+
+// MethodIs reports whether the frame's method is name.
+func (m *Message) MethodIs(name string) bool { return m.at(slotMethod).Equals(name) }
+
+// Method returns the method, "" for a reply. The method names of the protocol
+// do not allocate.
+func (m *Message) Method() string { return intern(m.at(slotMethod)) }
+
+// Params returns the member params.
+func (m *Message) Params() Value { return m.at(slotParams) }
+
+// Result returns the member result.
+func (m *Message) Result() Value { return m.at(slotResult) }
+
+// ErrorObject returns the member error, unless it is null.
+func (m *Message) ErrorObject() Value {
+	if v := m.at(slotError); !v.IsNull() {
+		return v
+	}
+	return Value{}
+}
+
+// Name returns params.name of a client frame: the tool of a tools/call.
+func (m *Message) Name() Value { return m.at(slotName) }
+
+// Arguments returns params.arguments of a client frame.
+func (m *Message) Arguments() Value { return m.at(slotArguments) }
+
+// Meta returns params._meta of a client frame.
+func (m *Message) Meta() Value { return m.at(slotMeta) }
+
+// Root returns the whole frame as a value.
+func (m *Message) Root() Value {
+	if m.tooLarge {
+		return Value{}
+	}
+	i := skipSpace(m.frame, 0)
+	return Value{bytes.TrimRight(m.frame[i:], blanks), i}
+}
+
+// Get returns the member found by following keys from the frame's root.
+func (m *Message) Get(keys ...string) Value {
+	if m.tooLarge || len(keys) == 0 {
+		return m.Root()
+	}
+	switch v, rest := m.known(keys); {
+	case v.Exists():
+		return v.Get(rest...)
+	default:
+		return m.Root().Get(keys...)
+	}
+}
+
+// known returns the deepest member on the way of keys whose place is recorded.
+func (m *Message) known(keys []string) (Value, []string) {
+	if keys[0] == "params" && len(keys) > 1 {
+		switch keys[1] {
+		case "name":
+			if v := m.at(slotName); v.Exists() {
+				return v, keys[2:]
+			}
+		case "arguments":
+			if v := m.at(slotArguments); v.Exists() {
+				return v, keys[2:]
+			}
+		case "_meta":
+			if v := m.at(slotMeta); v.Exists() {
+				return v, keys[2:]
+			}
+		}
+	}
+	switch keys[0] {
+	case "params":
+		return m.at(slotParams), keys[1:]
+	case "result":
+		return m.at(slotResult), keys[1:]
+	}
+	return Value{}, keys
+}
+
+func (m *Message) at(s slot) Value {
+	p := m.spans[s]
+	if p.end <= p.start {
+		return Value{}
+	}
+	return Value{m.frame[p.start:p.end:p.end], p.start}
+}
+
+// Clone returns a copy that shares no bytes with m and may be kept.
+func (m *Message) Clone() *Message {
+	c := *m
+	c.room = nil
+	if m.tooLarge {
+		c.frame = bytes.Clone(m.frame)
+		return &c
+	}
+	buf := make([]byte, 0, len(m.frame)+len(m.eol))
+	buf = append(append(buf, m.frame...), m.eol...)
+	c.setLine(buf)
+	return &c
+}
+
+// setLine makes line, which ends like the line before, the line of m.
+func (m *Message) setLine(line []byte) {
+	n := len(line) - len(m.eol)
+	m.line, m.frame, m.eol = line, line[:n:n], line[n:]
+}
+
+// settle sets the kind from the members found. An error that is null beside a
+// result is seen in the wild, and says nothing.
+func (m *Message) settle() {
+	m.kind = kindOf(m.at(slotMethod).Exists(), m.ids > 0, m.at(slotResult).Exists(), m.ErrorObject().Exists())
+}
+
+func kindOf(method, id, result, errorObject bool) Kind {
+	switch {
+	case method && id:
+		return Request
+	case method:
+		return Notification
+	case errorObject:
+		return Error
+	case result:
+		return Result
+	}
+	return Unreadable
+}
+
+// intern returns the text of a method without allocating for the usual ones.
+func intern(v Value) string {
+	if !v.IsString() {
+		return ""
+	}
+	switch s := v.Raw[1 : len(v.Raw)-1]; string(s) {
+	case "tools/call":
+		return "tools/call"
+	case "tools/list":
+		return "tools/list"
+	case "initialize":
+		return "initialize"
+	case "ping":
+		return "ping"
+	case "server/discover":
+		return "server/discover"
+	case "notifications/initialized":
+		return "notifications/initialized"
+	case "notifications/progress":
+		return "notifications/progress"
+	case "notifications/message":
+		return "notifications/message"
+	case "notifications/cancelled":
+		return "notifications/cancelled"
+	case "notifications/tools/list_changed":
+		return "notifications/tools/list_changed"
+	case "resources/read":
+		return "resources/read"
+	case "resources/list":
+		return "resources/list"
+	case "prompts/get":
+		return "prompts/get"
+	case "prompts/list":
+		return "prompts/list"
+	}
+	return v.Text()
+}

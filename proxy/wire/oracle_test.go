@@ -1,0 +1,220 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A node is a JSON value as the slow way reads it: encoding/json's tokens, and
+// nothing of this package.
+type node struct {
+	raw      string
+	object   bool
+	array    bool
+	text     string // of a string
+	isString bool
+	members  []nodeMember
+	elements []*node
+}
+
+type nodeMember struct {
+	name  string
+	value *node
+}
+
+// parse reads one value, which must be valid.
+func parse(frame []byte) *node {
+	d := json.NewDecoder(bytes.NewReader(frame))
+	d.UseNumber()
+	return parseValue(d, frame)
+}
+
+func parseValue(d *json.Decoder, frame []byte) *node {
+	start := int(d.InputOffset())
+	t, err := d.Token()
+	if err != nil {
+		panic(err)
+	}
+	for strings.ContainsRune(" \t\r\n,:", rune(frame[start])) {
+		start++
+	}
+	n := &node{}
+	switch t := t.(type) {
+	case string:
+		n.text, n.isString = t, true
+	case json.Delim:
+		n.object, n.array = t == '{', t == '['
+		for d.More() {
+			if n.array {
+				n.elements = append(n.elements, parseValue(d, frame))
+				continue
+			}
+			name := parseValue(d, frame).text
+			n.members = append(n.members, nodeMember{name, parseValue(d, frame)})
+		}
+		if _, err := d.Token(); err != nil {
+			panic(err)
+		}
+	}
+	n.raw = string(frame[start:d.InputOffset()])
+	return n
+}
+
+func (n *node) depth() int {
+	deepest := 0
+	for _, m := range n.members {
+		deepest = max(deepest, m.value.depth())
+	}
+	for _, e := range n.elements {
+		deepest = max(deepest, e.depth())
+	}
+	if n.object || n.array {
+		deepest++
+	}
+	return deepest
+}
+
+func (n *node) equalNames() bool {
+	seen := map[string]bool{}
+	for _, m := range n.members {
+		if seen[m.name] || m.value.equalNames() {
+			return true
+		}
+		seen[m.name] = true
+	}
+	return slices.ContainsFunc(n.elements, (*node).equalNames)
+}
+
+// first and last return the member a reader takes who takes the first or last
+// of that name; nil if there is none.
+func (n *node) first(name string) *node {
+	if n != nil {
+		for _, m := range n.members {
+			if m.name == name {
+				return m.value
+			}
+		}
+	}
+	return nil
+}
+
+func (n *node) last(name string) (found *node) {
+	if n != nil {
+		for _, m := range n.members {
+			if m.name == name {
+				found = m.value
+			}
+		}
+	}
+	return found
+}
+
+func (n *node) twins(known ...string) bool {
+	if n == nil {
+		return false
+	}
+	plain := strings.NewReplacer("\x00", "", "ı", "i", "İ", "i")
+	for _, m := range n.members {
+		for _, k := range known {
+			if m.name != k && strings.EqualFold(plain.Replace(m.name), plain.Replace(k)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (n *node) argumentTwins(names [][]string) bool {
+	if n == nil || !n.object || len(names) == 0 {
+		return false
+	}
+	if n.twins(names[0]...) {
+		return true
+	}
+	for _, m := range n.members {
+		if m.value.argumentTwins(names[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+var escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\.|�`)
+
+// clear reports whether n is a string without NUL and lone surrogates. A lone
+// surrogate comes out as U+FFFD that was neither written nor escaped as such.
+func (n *node) clear() bool {
+	if n == nil || !n.isString || strings.Contains(n.text, "\x00") {
+		return false
+	}
+	written := 0
+	for _, e := range escapes.FindAllString(n.raw, -1) {
+		if e == "�" || strings.EqualFold(e, `\ufffd`) {
+			written++
+		}
+	}
+	return strings.Count(n.text, "�") == written
+}
+
+var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// slowPlain is the specification of Plain, by other means.
+func slowPlain(frame []byte) (plain, batch bool) {
+	if !utf8.Valid(frame) || bytes.ContainsAny(frame, "\r\n") || !json.Valid(frame) {
+		return false, false
+	}
+	root := parse(frame)
+	if root.depth() > MaxDepth || root.equalNames() {
+		return false, root.array
+	}
+	if root.array {
+		return true, true
+	}
+	params := root.first("params")
+	if params != nil && !params.object {
+		params = &node{}
+	}
+	if !root.object || root.twins("jsonrpc", "id", "method", "params", "result", "error") ||
+		params.twins("name", "arguments", "_meta") || params.first("arguments").argumentTwins(argumentNames) {
+		return false, false
+	}
+	id, method, result, failure := root.first("id"), root.first("method"), root.first("result"), root.first("error")
+	switch {
+	case root.first("jsonrpc") == nil || root.first("jsonrpc").text != "2.0",
+		id != nil && !id.isString && !integer.MatchString(id.raw),
+		method != nil && !method.clear(),
+		method == nil && result == nil && failure == nil,
+		method != nil && (result != nil || failure != nil),
+		result != nil && (failure != nil || id == nil),
+		failure != nil && !failure.object:
+		return false, false
+	}
+	if method != nil && method.text == "tools/call" {
+		p, args := root.first("params"), params.first("arguments")
+		if p == nil || !p.object || !params.first("name").clear() || args != nil && !args.object {
+			return false, false
+		}
+	}
+	return true, false
+}
+
+// meaning returns a value that reflect.DeepEqual compares as JSON would, with
+// numbers as they are written.
+func meaning(frame []byte) any {
+	d := json.NewDecoder(bytes.NewReader(frame))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		panic(err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		panic("more than one value in " + strconv.Quote(string(frame)))
+	}
+	return v
+}

@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"bytes"
+	"io"
+)
+
+const (
+	// smallBuffer holds the lines of everyday traffic; a Linux pipe holds as much.
+	smallBuffer = 64 << 10
+	// DefaultHold is how long a line may be before it streams by unheld, in bytes.
+	DefaultHold = 8 << 20
+	// quietLines is after how many small lines a large buffer is given back.
+	quietLines = 1000
+)
+
+// A Reader cuts a stream into lines without copying them.
+//
+// It holds a line of up to the hold limit whole, its newline counted even where
+// the last line of a stream lacks it. A longer one is handed out in chunks as
+// it arrives, so the memory of a Reader is bounded by the limit whatever a peer
+// sends, and is as small as smallBuffer until a longer line comes.
+type Reader struct {
+	src   io.Reader
+	hold  int
+	buf   []byte
+	start int // first byte not handed out
+	end   int // first byte not read
+	seen  int // no newline in buf[start:seen]
+	small []byte
+	grown func() // called when a large buffer is taken into use
+	quiet int    // small lines handed out since the last one that was not
+	long  bool   // a line over the limit has been begun and not ended
+	err   error
+}
+
+// NewReader returns a Reader that holds lines of up to hold bytes; 0 stands for
+// DefaultHold.
+func NewReader(src io.Reader, hold int) *Reader {
+	if hold <= 0 {
+		hold = DefaultHold
+	}
+	return newReader(src, hold, smallBuffer)
+}
+
+func newReader(src io.Reader, hold, small int) *Reader {
+	b := make([]byte, min(small, hold))
+	return &Reader{src: src, hold: hold, buf: b, small: b}
+}
+
+// OnLongLine has f called, within Next, whenever a line turns out not to fit the
+// small buffer and a larger one is taken into use: time to widen a pipe.
+func (r *Reader) OnLongLine(f func()) { r.grown = f }
+
+// Next returns the next line with its line end, or a chunk of a line over the
+// hold limit, in which case more is true until its last chunk; that one is
+// empty if the stream ends there. The bytes are valid until the next call. The
+// last line of a stream may lack its newline.
+//
+// The error is the source's, io.EOF at a clean end, and comes alone.
+func (r *Reader) Next() (line []byte, more bool, err error) {
+	if len(r.buf) > len(r.small) {
+		r.shrink()
+	}
+	for {
+		if n := bytes.IndexByte(r.buf[r.seen:r.end], '\n'); n >= 0 {
+			return r.take(r.seen+n+1, false), false, nil
+		}
+		r.seen = r.end
+		switch {
+		case r.end-r.start >= r.hold:
+			return r.take(r.end, true), true, nil
+		case r.err != nil && (r.end > r.start || r.long):
+			return r.take(r.end, false), false, nil
+		case r.err != nil:
+			return nil, false, r.err
+		case r.long && r.end > r.start:
+			return r.take(r.end, true), true, nil
+		}
+		r.fill()
+	}
+}
+
+// take hands out the bytes up to offset end; more says that the line goes on
+// behind them.
+func (r *Reader) take(end int, more bool) []byte {
+	line := r.buf[r.start:end:end]
+	r.start, r.seen, r.long = end, end, more
+	if r.quiet++; len(line) > len(r.small)/2 {
+		r.quiet = 0
+	}
+	return line
+}
+
+// Buffered reports whether another whole line has been read already, so that
+// what was written for the ones before it may wait for its company.
+func (r *Reader) Buffered() bool {
+	n := bytes.IndexByte(r.buf[r.seen:r.end], '\n')
+	if n < 0 {
+		r.seen = r.end
+		return false
+	}
+	r.seen += n
+	return true
+}
+
+// fill reads once, after making room.
+func (r *Reader) fill() {
+	if r.start == r.end {
+		r.start, r.end, r.seen = 0, 0, 0
+	}
+	if r.end == len(r.buf) {
+		r.makeRoom()
+	}
+	// A source that returns neither bytes nor an error is asked again, as
+	// io.Reader allows, but not for ever.
+	for range 100 {
+		n, err := r.src.Read(r.buf[r.end:])
+		r.end += n
+		r.err = err
+		if n > 0 || err != nil {
+			return
+		}
+	}
+	r.err = io.ErrNoProgress
+}
+
+// makeRoom moves what has not been handed out to the front of the buffer, or,
+// where that is more than half of it, of a larger one.
+func (r *Reader) makeRoom() {
+	if len(r.buf) < r.hold && r.end-r.start > len(r.buf)/2 {
+		// Two steps to the limit: a large allocation costs only the pages that
+		// are written, and a long line is hardly copied.
+		r.move(make([]byte, min(16*len(r.buf), r.hold)))
+		if r.grown != nil {
+			r.grown()
+		}
+		return
+	}
+	r.move(r.buf)
+}
+
+func (r *Reader) move(to []byte) {
+	n := copy(to, r.buf[r.start:r.end])
+	r.seen -= r.start
+	r.buf, r.start, r.end = to, 0, n
+}
+
+// shrink gives the large buffer back when the lines have been short for a
+// while.
+func (r *Reader) shrink() {
+	if r.quiet > quietLines && !r.long && r.end-r.start <= len(r.small)/2 {
+		r.move(r.small)
+	}
+}

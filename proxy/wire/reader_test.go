@@ -1,0 +1,317 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestReader(t *testing.T) {
+	type lines = []readLine
+	for _, row := range []struct {
+		name string
+		hold int
+		in   string
+		want lines
+	}{
+		{"nothing", 8, "", nil},
+		{"one line", 8, "abc\n", lines{{"abc\n", false}}},
+		{"no final newline", 8, "abc\nde", lines{{"abc\n", false}, {"de", false}}},
+		{"crlf", 8, "abc\r\nde\r\n", lines{{"abc\r\n", false}, {"de\r\n", false}}},
+		{"bare carriage return", 8, "a\rb\n", lines{{"a\rb\n", false}}},
+		{"empty lines", 8, "\n\n\r\n\n", lines{{"\n", false}, {"\n", false}, {"\r\n", false}, {"\n", false}}},
+		{"exactly the limit", 8, "1234567\n1234567\n", lines{{"1234567\n", false}, {"1234567\n", false}}},
+		{"one over the limit", 8, "12345678\n1\n", lines{{"12345678\n", true}, {"1\n", false}}},
+		{"twice the limit", 8, "123456781234567\n1\n", lines{{"123456781234567\n", true}, {"1\n", false}}},
+		{"many times the limit", 8, strings.Repeat("x", 100) + "\n1\n", lines{{strings.Repeat("x", 100) + "\n", true}, {"1\n", false}}},
+		{"over the limit without newline", 8, "123456789", lines{{"123456789", true}}},
+		// The reader cannot tell that no newline follows, unless the source says so
+		// along with the bytes. Found by FuzzReader.
+		{"exactly the limit without newline", 8, "12345678", lines{{"12345678", true}}},
+		{"short of the limit without newline", 8, "1234567", lines{{"1234567", false}}},
+		{"crlf across the limit", 8, "1234567\r\n", lines{{"1234567\r\n", true}}},
+		{"limit of one", 1, "\na\n", lines{{"\n", false}, {"a\n", true}}},
+		{"long, then short, then long", 8, "123456789\na\n123456789\n", lines{{"123456789\n", true}, {"a\n", false}, {"123456789\n", true}}},
+	} {
+		for _, small := range []int{1, 3, 8, 64} {
+			for how, src := range map[string]io.Reader{
+				"whole": strings.NewReader(row.in), "bytes": iotest.OneByteReader(strings.NewReader(row.in)),
+				"halves": iotest.HalfReader(strings.NewReader(row.in)), "with the error": iotest.DataErrReader(strings.NewReader(row.in)),
+				"with empty reads": &jerky{data: []byte(row.in), reads: []byte{0, 2, 0, 3}},
+			} {
+				got, err := readLines(newReader(src, row.hold, small), row.hold)
+				if err != io.EOF || !reflect.DeepEqual(got, row.want) {
+					t.Errorf("%s, %s, small buffer %d: %+v, %v", row.name, how, small, got, err)
+				}
+			}
+		}
+	}
+}
+
+// Lines that end at, before and behind the edges of the buffers, at their real
+// sizes.
+func TestReaderAtBufferEdges(t *testing.T) {
+	const hold = 1 << 20
+	var in bytes.Buffer
+	var want []int
+	for _, n := range []int{smallBuffer - 1, smallBuffer, smallBuffer + 1, 1, 2, smallBuffer/2 - 1, smallBuffer / 2, smallBuffer/2 + 1, 4*smallBuffer - 1, 4 * smallBuffer, 4*smallBuffer + 1, 10, hold - 1, hold, hold + 1, 10, 3 * hold, 1} {
+		in.Write(bytes.Repeat([]byte{'a' + byte(len(want))}, n-1))
+		in.WriteByte('\n')
+		want = append(want, n)
+	}
+	all := bytes.Clone(in.Bytes())
+	for _, pipe := range []int{1 << 12, 1 << 16, 1<<16 - 1, 12345, 1 << 24} {
+		r := NewReader(&pieces{bytes.NewReader(all), pipe}, hold)
+		rest := all
+		for i, n := range want {
+			got := 0
+			for more := true; more; {
+				var line []byte
+				var err error
+				if line, more, err = r.Next(); err != nil || !bytes.HasPrefix(rest, line) || len(line) > hold {
+					t.Fatalf("line %d, %d bytes at a time: %v", i, pipe, err)
+				}
+				if got += len(line); n <= hold && more {
+					t.Fatalf("line %d of %d bytes was streamed", i, n)
+				}
+				rest = rest[len(line):]
+			}
+			if got != n {
+				t.Fatalf("line %d has %d bytes, want %d", i, got, n)
+			}
+		}
+		if _, _, err := r.Next(); err != io.EOF {
+			t.Error(err)
+		}
+	}
+}
+
+type pieces struct {
+	src io.Reader
+	n   int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.src.Read(b[:min(len(b), p.n)]) }
+
+func TestReaderErrors(t *testing.T) {
+	broken := errors.New("broken")
+	for _, with := range []bool{false, true} {
+		src := io.MultiReader(strings.NewReader("a\nb\nc"), iotest.ErrReader(broken))
+		if with {
+			src = &parting{data: []byte("a\nb\nc"), err: broken}
+		}
+		r := NewReader(src, 0)
+		for _, want := range []string{"a\n", "b\n", "c"} {
+			line, more, err := r.Next()
+			if string(line) != want || more || err != nil {
+				t.Errorf("%q, %v, %v; want %q", line, more, err, want)
+			}
+		}
+		for range 3 {
+			if line, more, err := r.Next(); line != nil || more || err != broken {
+				t.Errorf("%q, %v, %v at the end", line, more, err)
+			}
+		}
+	}
+	r := NewReader(&parting{}, 0)
+	if _, _, err := r.Next(); err != io.ErrNoProgress {
+		t.Errorf("a source that gives nothing: %v", err)
+	}
+}
+
+// parting gives its bytes and its error in one Read, and then nothing.
+type parting struct {
+	data []byte
+	err  error
+}
+
+func (p *parting) Read(b []byte) (int, error) {
+	n := copy(b, p.data)
+	p.data = nil
+	return n, p.err
+}
+
+func TestOnLongLine(t *testing.T) {
+	r := newReader(strings.NewReader("12345678\n1234567\n"+strings.Repeat("x", 100)+"\n1\n"), 1000, 8)
+	calls := 0
+	r.OnLongLine(func() { calls++ })
+	for i, want := range []int{1, 1, 1, 1} { // one step is enough for the third
+		if _, _, err := r.Next(); err != nil || calls != want {
+			t.Errorf("line %d: %d calls, %v", i, calls, err)
+		}
+	}
+}
+
+func TestAppendToLine(t *testing.T) {
+	r := NewReader(strings.NewReader("a\nb\nc"), 0)
+	for _, want := range []string{"a\n", "b\n", "c"} {
+		line, _, err := r.Next()
+		if string(line) != want || err != nil {
+			t.Errorf("%q, %v", line, err)
+		}
+		_ = append(line, "!!!"...)
+	}
+}
+
+func TestBuffered(t *testing.T) {
+	r := NewReader(&pieces{strings.NewReader("a\nb\nccc\nd"), 6}, 0)
+	for i, want := range []bool{false, true, false, false} {
+		if i > 0 {
+			if _, _, err := r.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if got := r.Buffered(); got != want {
+				t.Errorf("behind line %d: %v", i, got)
+			}
+		}
+	}
+}
+
+// lineOf gives one endless line of n bytes and its newline.
+type lineOf struct{ n int }
+
+func (l *lineOf) Read(b []byte) (int, error) {
+	if l.n < 0 {
+		return 0, io.EOF
+	}
+	b = b[:min(len(b), 64<<10)]
+	if l.n < len(b) {
+		b = b[:l.n+1]
+	}
+	for i := range b {
+		b[i] = 'x'
+	}
+	if l.n -= len(b); l.n < 0 {
+		b[len(b)-1] = '\n'
+	}
+	return len(b), nil
+}
+
+// A line of 1 GiB goes by in chunks, in the memory of the hold limit.
+func TestReaderStreamsInBoundedMemory(t *testing.T) {
+	n := 1 << 30
+	if testing.Short() {
+		n = 1 << 27
+	}
+	r := NewReader(&lineOf{n}, 0)
+	var w Writer
+	w.dst = io.Discard
+	var e Envelope
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, chunks := 0, 0
+	for more := true; more; {
+		line, goesOn, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		more = goesOn
+		got += len(line)
+		chunks++
+		e.Feed(line)
+		w.Chunk(line, more)
+	}
+	runtime.ReadMemStats(&after)
+	if got != n+1 {
+		t.Errorf("%d bytes, want %d", got, n+1)
+	}
+	if total := after.TotalAlloc - before.TotalAlloc; total > 2*DefaultHold {
+		t.Errorf("%d bytes allocated for %d chunks", total, chunks)
+	}
+	if len(r.buf) > DefaultHold {
+		t.Errorf("the buffer has %d bytes", len(r.buf))
+	}
+}
+
+// The large buffer goes when lines have been small for a while, and not while
+// they are large.
+func TestReaderGivesBack(t *testing.T) {
+	large := append(bytes.Repeat([]byte{'x'}, 100<<10), '\n')
+	src := &stream{data: large}
+	r := NewReader(src, 0)
+	next := func(n int) {
+		t.Helper()
+		if line, _, err := r.Next(); err != nil || len(line) != n {
+			t.Fatal(len(line), err)
+		}
+	}
+	allocated := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.TotalAlloc
+	}
+	next(len(large))
+	before := allocated()
+	for range 2 * quietLines {
+		next(len(large))
+	}
+	if n := allocated() - before; n > 1<<20 {
+		t.Errorf("large lines took %d bytes once the buffer was there", n)
+	}
+	*src = stream{data: []byte("x\n")}
+	for len(r.buf[r.start:r.end]) > 0 {
+		next(len(large))
+	}
+	for range 2 * quietLines {
+		next(2)
+	}
+	if len(r.buf) != smallBuffer {
+		t.Errorf("the buffer still has %d bytes", len(r.buf))
+	}
+}
+
+// A frame nobody edits costs no allocation on its way.
+func TestUntouchedFramesAllocateNothing(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		peer Peer
+		line string
+	}{
+		{"call", Client, toolsCall(`"x"`)},
+		{"call with non-ASCII and escapes", Client, toolsCall(`"größe\n\u00e9"`)},
+		{"call with many arguments", Client, toolsCall(`{"a":1,"b":[1,2,3],"c":{"d":null,"longer than eight":true}}`)},
+		{"call of 100 KiB", Client, toolsCall(`"` + strings.Repeat("x", 100<<10) + `"`)},
+		{"reply, go-sdk", Server, replyGo(`"x"`)},
+		{"reply, TypeScript", Server, replyTS(`"` + strings.Repeat(`\"x`, 1000) + `"`)},
+		{"reply of 100 KiB", Server, replyTS(`"` + strings.Repeat("x", 100<<10) + `"`)},
+	} {
+		r := NewReader(&stream{data: []byte(row.line + "\n")}, 0)
+		w := NewWriter(io.Discard)
+		s := Scanner{ArgumentNames: argumentNames}
+		var m Message
+		relay := func() {
+			line, more, err := r.Next()
+			if err != nil || more {
+				t.Fatal(more, err)
+			}
+			m.Reset(row.peer, line)
+			if row.peer == Client {
+				s.Look(&m)
+			} else {
+				m.LookEnvelope()
+			}
+			if !m.Plain() || m.ID() == nil || m.Kind() == Unreadable {
+				t.Fatal(m.Ambiguity())
+			}
+			m.MethodIs("tools/call")
+			m.Method()
+			w.Write(&m)
+			if !r.Buffered() {
+				w.Flush()
+			}
+		}
+		for range 100 {
+			relay()
+		}
+		if n := testing.AllocsPerRun(200, relay); n > 0 {
+			t.Errorf("%s: %v allocations", row.name, n)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package wire
+
+import "strconv"
+
+// JSON-RPC error codes. attache uses these alone: -32000 to -32099 belong to
+// servers and the protocol (specification, basic/index, "Error Codes").
+const (
+	CodeParseError     = -32700
+	CodeInvalidRequest = -32600
+	CodeInvalidParams  = -32602
+	CodeInternalError  = -32603
+)
+
+// ErrorReply returns an error of attache's own for the request with that raw
+// id; a nil id becomes null, as JSON-RPC demands of an unreadable one. Its
+// data.source says that no server made it.
+func ErrorReply(id []byte, code int, text string) *Message {
+	b := replyHead(id, "error")
+	b = append(b, `{"code":`...)
+	b = strconv.AppendInt(b, int64(code), 10)
+	b = append(b, `,"message":`...)
+	b = AppendQuote(b, text)
+	b = append(b, `,"data":{"source":"attache"}}}`...)
+	return NewMessage(Server, b)
+}
+
+// ResultReply returns a result of attache's own for the request with that raw
+// id. It takes over no bytes.
+func ResultReply(id, result []byte) *Message {
+	b := append(replyHead(id, "result"), result...)
+	return NewMessage(Server, append(b, '}'))
+}
+
+// ToolErrorReply returns a tools/call result with isError, whose text is for
+// the model: what is wrong, and how to put it right (SEP-1303). modern adds the
+// resultType that revision 2026-07-28 demands of every result.
+func ToolErrorReply(id []byte, text string, modern bool) *Message {
+	result := append([]byte(`{"content":[{"type":"text","text":`), Quote(text)...)
+	result = append(result, `}],"isError":true`...)
+	if modern {
+		result = append(result, `,"resultType":"complete"`...)
+	}
+	return ResultReply(id, append(result, '}'))
+}
+
+func replyHead(id []byte, member string) []byte {
+	if len(id) == 0 {
+		id = []byte("null")
+	}
+	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	b = append(b, ',')
+	return append(AppendQuote(b, member), ':')
+}
+
+// NewRequest returns a request of attache's own. params may be nil.
+func NewRequest(from Peer, id []byte, method string, params []byte) *Message {
+	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	b = appendMethod(append(b, ','), method, params)
+	return NewMessage(from, b)
+}
+
+// NewNotification returns a notification of attache's own. params may be nil.
+func NewNotification(from Peer, method string, params []byte) *Message {
+	return NewMessage(from, appendMethod([]byte(`{"jsonrpc":"2.0",`), method, params))
+}
+
+func appendMethod(b []byte, method string, params []byte) []byte {
+	b = AppendQuote(append(b, `"method":`...), method)
+	if params != nil {
+		b = append(append(b, `,"params":`...), params...)
+	}
+	return append(b, '}')
+}

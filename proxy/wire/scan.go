@@ -1,0 +1,367 @@
+package wire
+
+import (
+	"math/bits"
+	"unicode/utf8"
+)
+
+// A Scanner looks at client frames. It is iterative, so no frame can exhaust
+// the stack, and allocates only while its own buffers grow. A Scanner is used
+// by one goroutine; the zero value is ready.
+type Scanner struct {
+	// ArgumentNames lists, for each depth below params.arguments, the names
+	// that rules read or write there. A member that is their twin but for
+	// letter case makes a frame ambiguous.
+	ArgumentNames [][]string
+
+	m     *Message
+	b     []byte
+	stack [MaxDepth + 1]container // stack[0] is the frame itself
+	depth int
+	names nameSet
+}
+
+type container struct {
+	closer byte // '}', ']', or 0 for the frame
+	role   role
+	slot   slot   // where the place of the current member goes
+	level  int16  // depth below arguments, for roleArguments
+	names  int    // how many names were open before its own
+	filter uint64 // of its names; see nameSet
+}
+
+type role uint8
+
+const (
+	roleOther role = iota
+	roleTop
+	roleParams
+	roleArguments
+)
+
+// Look reads m's frame once, from the first byte to the last: it records where
+// the envelope's members and those of params stand, sets the kind, and says
+// whether the frame is plain.
+//
+// A frame that is an array is a [Batch]; its members are looked at one by one
+// by the caller.
+func (s *Scanner) Look(m *Message) {
+	s.m, s.b, s.depth = m, m.frame, 0
+	m.ambiguity, m.ids, m.spans, m.deep = 0, 0, [slots]span{}, true
+	start := skipBlank(s.b, 0)
+	end := s.value(start)
+	if end < 0 || skipBlank(s.b, end) != len(s.b) {
+		s.flag(NotJSON)
+	}
+	if m.ambiguity != NotJSON && s.b[start] == '[' {
+		m.kind = Batch
+	} else {
+		m.settle()
+		s.checkEnvelope()
+	}
+	s.m, s.b = nil, nil
+	s.names.reset()
+}
+
+// flag records the first reason found; what makes a frame unreadable comes
+// before what makes it ambiguous.
+func (s *Scanner) flag(a Ambiguity) {
+	if s.m.ambiguity == 0 || a == NotJSON {
+		s.m.ambiguity = a
+	}
+}
+
+// skipBlank skips the white space a plain frame may hold: a carriage return
+// ends a line for some readers, so it is not among it.
+func skipBlank(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// value scans one value from offset i and returns the offset behind it, -1 on
+// bad syntax.
+func (s *Scanner) value(i int) int {
+	b, c := s.b, &s.stack[0]
+	for i < len(b) {
+		// Here a value begins.
+		if c.slot != slotNone {
+			s.m.spans[c.slot].start = i
+		}
+		switch ch := b[i]; {
+		case ch == '"':
+			i, _ = s.text(i + 1)
+		case class[ch]&clsNumber != 0:
+			i = number(b, i)
+		case ch == '{' || ch == '[':
+			var inside bool
+			if i, inside = s.open(i, c); inside {
+				c = &s.stack[s.depth]
+				continue
+			}
+		default:
+			i = literal(b, i)
+		}
+		// Here a value has ended: go on to the next of the container, or out of
+		// every container that ends here.
+		for {
+			if i < 0 || s.depth == 0 {
+				return i
+			}
+			end := i
+			if i = skipBlank(b, i); i == len(b) {
+				return -1
+			}
+			ch := b[i]
+			if ch != ',' && ch != c.closer {
+				return -1
+			}
+			if c.slot != slotNone {
+				s.m.spans[c.slot].end = end
+				c.slot = slotNone
+			}
+			i++
+			if ch == ',' {
+				break
+			}
+			s.close(c)
+			c = &s.stack[s.depth]
+		}
+		i = skipBlank(b, i)
+		if c.closer == '}' {
+			if i = s.name(i, c); i < 0 {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// close leaves the innermost container.
+func (s *Scanner) close(c *container) {
+	if len(s.names.open)-c.names > fewNames && s.names.repeated(c.names) {
+		s.flag(EqualKeys)
+	}
+	s.names.open = s.names.open[:c.names]
+	s.depth--
+}
+
+// open enters the container at i. It returns the offset of its first value and
+// true, or the offset behind an empty container and false; -1 on bad syntax.
+func (s *Scanner) open(i int, parent *container) (next int, inside bool) {
+	if s.depth == MaxDepth {
+		s.flag(TooDeep)
+		return skipNested(s.b, i), false
+	}
+	closer := s.b[i] + 2 // '{' and '}' are two apart, '[' and ']' as well
+	i = skipBlank(s.b, i+1)
+	if i < len(s.b) && s.b[i] == closer {
+		return i + 1, false
+	}
+	s.depth++
+	c := &s.stack[s.depth]
+	*c = container{closer: closer, names: len(s.names.open)}
+	if s.depth == 1 || parent.role != roleOther {
+		s.setRole(c, parent)
+	}
+	if closer == '}' {
+		i = s.name(i, c)
+	}
+	return i, i >= 0
+}
+
+// setRole says what the names in c mean, by where it stands.
+func (s *Scanner) setRole(c, parent *container) {
+	switch {
+	case s.depth == 1:
+		c.role = roleTop
+	case parent.role == roleTop && parent.slot == slotParams:
+		c.role = roleParams
+	case parent.role == roleParams && parent.slot == slotArguments:
+		c.role = roleArguments
+	case parent.role == roleArguments && parent.closer == '}' && int(parent.level)+1 < len(s.ArgumentNames):
+		c.role, c.level = roleArguments, parent.level+1
+	}
+}
+
+// name reads a member's name and the colon, and returns the offset of its
+// value, or -1.
+func (s *Scanner) name(i int, c *container) int {
+	b := s.b
+	if i >= len(b) || b[i] != '"' {
+		return -1
+	}
+	i++
+	hash, end := shortName(b, i)
+	var long []byte
+	if hash == 0 {
+		behind, escaped := s.text(i)
+		if behind < 0 {
+			return -1
+		}
+		end = behind - 1
+		if long = b[i:end]; escaped {
+			long = s.names.unescape(long)
+		}
+		hash = s.names.hash(long)
+	}
+	if bit := filterBit(hash); c.filter&bit == 0 {
+		c.filter |= bit
+	} else if s.names.has(hash, c.names) {
+		s.flag(EqualKeys)
+	}
+	s.names.open = append(s.names.open, hash)
+	if c.role != roleOther {
+		if long == nil {
+			long = b[i:end]
+		}
+		s.setSlot(c, long)
+	}
+	if i = end + 1; i < len(b) && b[i] != ':' {
+		i = skipBlank(b, i)
+	}
+	if i >= len(b) || b[i] != ':' {
+		return -1
+	}
+	return skipBlank(b, i+1)
+}
+
+// text scans a string from the first byte of its inside, and returns the offset
+// behind its closing quote, or -1, and whether it has escapes.
+func (s *Scanner) text(i int) (end int, escaped bool) {
+	b, start := s.b, i
+	var seen uint64 // or of all bytes: tells whether any is not ASCII
+	for {
+		i, seen = textRun(b, i, seen)
+		switch {
+		case i == len(b) || b[i] < 0x20:
+			return -1, escaped
+		case b[i] == '"':
+			if seen&laneHigh != 0 && !utf8.Valid(b[start:i]) {
+				s.flag(NotUTF8)
+			}
+			return i + 1, escaped
+		}
+		escaped = true
+		if i = escape(b, i); i < 0 {
+			return -1, escaped
+		}
+	}
+}
+
+// textRun returns the offset of the first quote, backslash or control byte at
+// or behind i, len(b) if there is none, and seen with all bytes before it.
+func textRun(b []byte, i int, seen uint64) (int, uint64) {
+	for n := 0; i+8 <= len(b); n++ {
+		w := word(b, i)
+		if f := textEnd(w); f != 0 {
+			return i + bits.TrailingZeros64(f)/8, seen | w&(f&-f>>7-1)
+		}
+		seen |= w
+		if i += 8; n >= 4 {
+			i, seen = longText(b, i, seen)
+		}
+	}
+	for ; i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\'; i++ {
+		seen |= uint64(b[i])
+	}
+	return i, seen
+}
+
+// longText is textRun in steps of 32 bytes. It stops at one of the 32 before
+// what textRun looks for.
+func longText(b []byte, i int, seen uint64) (int, uint64) {
+	for ; i+32 <= len(b); i += 32 {
+		p := b[i : i+32 : i+32]
+		w0, w1, w2, w3 := word(p, 0), word(p, 8), word(p, 16), word(p, 24)
+		if (textEndBits(w0)|textEndBits(w1)|textEndBits(w2)|textEndBits(w3))&laneHigh != 0 {
+			break
+		}
+		seen |= w0 | w1 | w2 | w3
+	}
+	return i, seen
+}
+
+// escape checks the escape sequence at i and returns the offset behind it, or
+// -1.
+func escape(b []byte, i int) int {
+	if i+1 >= len(b) {
+		return -1
+	}
+	if class[b[i+1]]&clsEscape != 0 {
+		return i + 2
+	}
+	if b[i+1] != 'u' {
+		return -1
+	}
+	if _, ok := hex4(b[i+2:]); !ok {
+		return -1
+	}
+	return i + 6
+}
+
+// number returns the offset behind the number at i, or -1.
+func number(b []byte, i int) int {
+	if i+8 <= len(b) {
+		// An integer of up to seven digits, as most are.
+		if f := notDigit(word(b, i)); f != 0 {
+			n := bits.TrailingZeros64(f) / 8
+			if (n == 1 || n > 1 && b[i] != '0') && class[b[i+n]]&clsFraction == 0 {
+				return i + n
+			}
+		}
+	}
+	if b[i] == '-' {
+		i++
+	}
+	switch {
+	case i < len(b) && b[i] == '0':
+		i++
+	default:
+		if i = digits(b, i); i < 0 {
+			return -1
+		}
+	}
+	if i < len(b) && b[i] == '.' {
+		if i = digits(b, i+1); i < 0 {
+			return -1
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		i = digits(b, i)
+	}
+	return i
+}
+
+// digits returns the offset behind one digit or more, or -1.
+func digits(b []byte, i int) int {
+	start := i
+	for i < len(b) && class[b[i]]&clsDigit != 0 {
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}
+
+// literal returns the offset behind the literal at i, or -1.
+func literal(b []byte, i int) int {
+	if i+4 > len(b) {
+		return -1
+	}
+	switch string(b[i : i+4]) {
+	case "true", "null":
+		return i + 4
+	case "fals":
+		if i+4 < len(b) && b[i+4] == 'e' {
+			return i + 5
+		}
+	}
+	return -1
+}

@@ -1,0 +1,349 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func look(line []byte) *Message {
+	s := Scanner{ArgumentNames: argumentNames}
+	var m Message
+	m.Reset(Client, line)
+	s.Look(&m)
+	return &m
+}
+
+func TestAmbiguous(t *testing.T) {
+	rows := table(t, "ambiguous.txt", 5)
+	s := Scanner{ArgumentNames: argumentNames}
+	var m Message
+	for _, row := range rows {
+		t.Run(row[2], func(t *testing.T) {
+			line := line(t, row[4])
+			before := bytes.Clone(line)
+			m.Reset(Client, line)
+			s.Look(&m)
+			if want := verdict(t, row[0]); m.Ambiguity() != want {
+				t.Errorf("verdict: %v, want %v", m.Ambiguity(), want)
+			}
+			if want := row[0] == "plain" || row[0] == "batch"; m.Plain() != want {
+				t.Errorf("Plain: %v, want %v", m.Plain(), want)
+			}
+			if want := row[0] == "batch"; (m.Kind() == Batch) != want {
+				t.Errorf("Kind: %v", m.Kind())
+			}
+			if got := idText(m.ID()); got != row[1] {
+				t.Errorf("ID: %s, want %s", got, row[1])
+			}
+			if !bytes.Equal(line, before) || !bytes.Equal(m.Line(), before) || m.Edited() {
+				t.Error("a look changed the line")
+			}
+			if m.Plain() && !(json.Valid(m.Frame()) && utf8.Valid(m.Frame())) {
+				t.Error("plain, but not valid JSON in UTF-8")
+			}
+			if got := look(line); got.Ambiguity() != m.Ambiguity() || got.Kind() != m.Kind() {
+				t.Errorf("a fresh scanner says %v, %v", got.Ambiguity(), got.Kind())
+			}
+		})
+	}
+	if len(rows) < 80 {
+		t.Errorf("only %d rows", len(rows))
+	}
+}
+
+func idText(id []byte) string {
+	if id == nil {
+		return "-"
+	}
+	return string(id)
+}
+
+// A look sees the line and nothing behind it: whatever is cut off a frame, it
+// makes no difference what else is in the buffer.
+func TestNothingBehindTheLineIsRead(t *testing.T) {
+	for _, line := range seeds(t) {
+		step := 1 + len(line)/300
+		for n := 0; n < len(line); n += step {
+			exact := slices.Clip(slices.Clone(line[:n]))
+			var e Envelope
+			e.Feed(exact)
+			m, want := look(exact), Oversize(Server, &e)
+			if m.Plain() && !json.Valid(m.Frame()) {
+				t.Errorf("%q is not plain", exact)
+			}
+			var l Message
+			l.Reset(Server, exact)
+			message := l.LookEnvelope()
+			for _, behind := range []string{string(line[n:]), "\"}]}}}\n", "}}}}}}}}", "\"\"\"\"\"\"\"\"", "01234567", "        ", "\\\\\\\\\\\\\\\\"} {
+				loose := append(slices.Clone(exact), behind...)[:n]
+				var e Envelope
+				e.Feed(loose)
+				got := Oversize(Server, &e)
+				if got.Kind() != want.Kind() || string(got.ID()) != string(want.ID()) || got.Method() != want.Method() {
+					t.Fatalf("%q, with %q behind it: Envelope", exact, behind)
+				}
+				again := look(loose)
+				if again.Ambiguity() != m.Ambiguity() || again.Kind() != m.Kind() || string(again.ID()) != string(m.ID()) {
+					t.Fatalf("%q, with %q behind it: Look", exact, behind)
+				}
+				if ok := again.LookEnvelope(); ok != message || again.Kind() != l.Kind() || string(again.ID()) != string(l.ID()) {
+					t.Fatalf("%q, with %q behind it: LookEnvelope", exact, behind)
+				}
+			}
+		}
+	}
+}
+
+// places returns what m has recorded, by name.
+func places(m *Message) map[string]Value {
+	found := map[string]Value{
+		"jsonrpc": m.at(slotVersion), "id": {m.ID(), m.at(slotID).Off}, "method": m.at(slotMethod),
+		"params": m.Params(), "result": m.Result(), "error": m.ErrorObject(),
+		"name": m.Name(), "arguments": m.Arguments(), "_meta": m.Meta(),
+	}
+	for name, v := range found {
+		if !v.Exists() {
+			delete(found, name)
+		}
+	}
+	return found
+}
+
+func wantPlaces(t *testing.T, how string, m *Message, want map[string]Value) {
+	t.Helper()
+	found := places(m)
+	for name, v := range want {
+		if got := found[name]; string(got.Raw) != string(v.Raw) || got.Off != v.Off {
+			t.Errorf("%s: %s is %q at %d, want %q at %d", how, name, got.Raw, got.Off, v.Raw, v.Off)
+		}
+		delete(found, name)
+	}
+	for name, v := range found {
+		t.Errorf("%s: found %s %q, which is not marked", how, name, v.Raw)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for _, f := range markedFrames(t) {
+		t.Run(string(f.frame), func(t *testing.T) {
+			if f.peer != "server" {
+				m := look(f.frame)
+				if !m.Plain() || m.Kind().String() != f.kind {
+					t.Errorf("Look: %v, %v", m.Kind(), m.Ambiguity())
+				}
+				wantPlaces(t, "Look", m, f.places)
+			}
+			if f.peer != "client" {
+				var m Message
+				m.Reset(Server, f.frame)
+				if !m.LookEnvelope() || m.Kind().String() != f.kind || m.Ambiguity() != 0 {
+					t.Errorf("LookEnvelope: %v, %v", m.Kind(), m.Ambiguity())
+				}
+				wantPlaces(t, "LookEnvelope", &m, f.places)
+			}
+		})
+	}
+}
+
+// A plain frame is the same message to both looks.
+func TestLooksAgree(t *testing.T) {
+	for _, line := range ambiguousLines(t) {
+		m := look(line)
+		if !m.Plain() {
+			continue
+		}
+		var e Message
+		e.Reset(Client, line)
+		if ok := e.LookEnvelope(); !ok && m.Kind() != Batch {
+			t.Errorf("%q: LookEnvelope takes it for noise", line)
+			continue
+		}
+		if m.Kind() == Batch {
+			continue
+		}
+		if e.Kind() != m.Kind() || e.Ambiguity() != 0 || idText(e.ID()) != idText(m.ID()) || e.Method() != m.Method() {
+			t.Errorf("%q: LookEnvelope says %v %v, Look %v", line, e.Kind(), e.Ambiguity(), m.Kind())
+		}
+	}
+}
+
+// Wherever in a string, long or short, something stands that must not be there.
+func TestEveryByteOfAStringIsRead(t *testing.T) {
+	for _, length := range []int{1, 7, 8, 9, 31, 40, 41, 120} {
+		for at := range length {
+			for _, row := range []struct {
+				text string
+				want Ambiguity
+			}{
+				{"\x1f", NotJSON}, {"\x00", NotJSON}, {"\n", NotJSON}, {"\"", NotJSON}, {"\\x", NotJSON}, {"\xff", NotUTF8}, {"\x80", NotUTF8}, {"é", 0},
+				{"\\n", 0}, {"\x7f", 0}, {" ", 0}, {"!", 0}, {"#", 0}, {"[", 0}, {"]", 0}, {"\u009f", 0}, {"\u00a2", 0}, {"Ü", 0},
+			} {
+				in := strings.Repeat("x", at) + row.text + strings.Repeat("y", length-at-1)
+				if m := look([]byte(`{"jsonrpc":"2.0","id":1,"method":"x","a":"` + in + `"}`)); m.Ambiguity() != row.want {
+					t.Fatalf("value %q: %v", in, m.Ambiguity())
+				}
+				if m := look([]byte(`{"jsonrpc":"2.0","id":1,"method":"x","` + in + `":0}`)); m.Ambiguity() != row.want {
+					t.Fatalf("name %q: %v", in, m.Ambiguity())
+				}
+			}
+		}
+	}
+}
+
+func TestEqualNamesAmongMany(t *testing.T) {
+	for _, n := range []int{3, 15, 16, 17, 18, 100, 4096, 4097, 5000, 70_000} {
+		for _, format := range []string{"%d", "key-%09d", "\\u0061%d"} {
+			object := func(last int) []byte {
+				var b bytes.Buffer
+				b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":{`)
+				for i := range n {
+					if i > 0 {
+						b.WriteByte(',')
+					}
+					if i == n-1 {
+						i = last
+					}
+					fmt.Fprintf(&b, `"`+format+`":0`, i)
+				}
+				b.WriteString(`}}}`)
+				return b.Bytes()
+			}
+			if m := look(object(n - 1)); !m.Plain() {
+				t.Errorf("%d names like %s: %v", n, format, m.Ambiguity())
+			}
+			for _, equal := range []int{0, n / 2, n - 2} {
+				if m := look(object(equal)); m.Ambiguity() != EqualKeys {
+					t.Errorf("%d names like %s, the last equal to number %d: %v", n, format, equal, m.Ambiguity())
+				}
+			}
+		}
+	}
+}
+
+// One large frame must not be paid for until the process ends.
+func TestScannerGivesBack(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"x","params":{`)
+	for i := range 200_000 {
+		fmt.Fprintf(&b, `"%d":0,`, i)
+	}
+	b.WriteString(`"\u0061` + strings.Repeat("a", 200_000) + `":0}}`)
+	var s Scanner
+	var m Message
+	m.Reset(Client, b.Bytes())
+	if s.Look(&m); !m.Plain() {
+		t.Fatal(m.Ambiguity())
+	}
+	if n := 8*cap(s.names.open) + 8*cap(s.names.table) + cap(s.names.plain); n > 1<<20 {
+		t.Errorf("the scanner keeps %d bytes", n)
+	}
+	if s.b != nil || s.m != nil {
+		t.Error("the scanner keeps the frame")
+	}
+}
+
+// Frames cut short leave names behind that no brace has closed.
+func TestScannerForgetsOpenNames(t *testing.T) {
+	var s Scanner
+	var m Message
+	for range 1000 {
+		m.Reset(Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":1,"b":2`))
+		s.Look(&m)
+	}
+	if n := len(s.names.open) + cap(s.names.open); n > 100 {
+		t.Errorf("%d names are kept", n)
+	}
+}
+
+// A path of rules may be longer than any frame is deep.
+func TestManyArgumentLevels(t *testing.T) {
+	s := Scanner{ArgumentNames: make([][]string, 600)}
+	for i := range s.ArgumentNames {
+		s.ArgumentNames[i] = []string{"a"}
+	}
+	var m Message
+	deep := strings.Repeat(`{"b":`, 509)
+	m.Reset(Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"arguments":`+deep+`{"A":1}`+strings.Repeat("}", 509)+`}}`))
+	if s.Look(&m); m.Ambiguity() != TwinKey {
+		t.Error(m.Ambiguity())
+	}
+}
+
+func TestLookAllocatesNothing(t *testing.T) {
+	var s Scanner
+	s.ArgumentNames = argumentNames
+	var m Message
+	for _, line := range ambiguousLines(t) {
+		look := func() {
+			m.Reset(Client, line)
+			s.Look(&m)
+		}
+		look() // grow the buffers
+		if n := testing.AllocsPerRun(10, look); n > 0 {
+			t.Errorf("%.200q: %v allocations", line, n)
+		}
+	}
+}
+
+func TestMethodNames(t *testing.T) {
+	for method, want := range map[string]string{
+		`"tools/call"`:        "tools/call",
+		`"tools\/call"`:       "tools/call",
+		`"x/y"`:               "x/y",
+		`"\u0000"`:            "\x00",
+		`5`:                   "",
+		`xtools/cally`:        "", // lenient looks let it through
+		`""`:                  "",
+		`"notifications/foo"`: "notifications/foo",
+	} {
+		var m Message
+		m.Reset(Server, []byte(`{"jsonrpc":"2.0","id":1,"method":`+method+`}`))
+		m.LookEnvelope()
+		if got := m.Method(); got != want {
+			t.Errorf("%s: %q, want %q", method, got, want)
+		}
+		if m.MethodIs("tools/call") != (want == "tools/call") {
+			t.Errorf("%s: MethodIs differs from Method", method)
+		}
+	}
+	for _, name := range []string{"tools/call", "tools/list", "initialize", "ping", "notifications/progress"} {
+		var m Message
+		m.Reset(Client, []byte(`{"jsonrpc":"2.0","method":"`+name+`"}`))
+		m.LookEnvelope()
+		if n := testing.AllocsPerRun(10, func() { _ = m.Method() }); n > 0 || m.Method() != name {
+			t.Errorf("%s: %v allocations, %q", name, n, m.Method())
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, row := range []struct {
+		got  fmt.Stringer
+		want string
+	}{
+		{Client, "client"}, {Server, "server"}, {Unreadable, "unreadable"}, {Request, "request"}, {Notification, "notification"},
+		{Result, "result"}, {Error, "error"}, {Batch, "batch"}, {Ambiguity(0), "plain"}, {NotJSON, "not one JSON value"},
+		{BadCall, "tools/call needs an object of params with a string name and an object of arguments"},
+	} {
+		if row.got.String() != row.want {
+			t.Errorf("%q, want %q", row.got, row.want)
+		}
+	}
+	for a, want := range map[Ambiguity]int{
+		NotJSON: -32700, NotUTF8: -32700, TooDeep: -32600, EqualKeys: -32600, TwinKey: -32600, BadEnvelope: -32600, BadCall: -32602,
+	} {
+		if a.Code() != want {
+			t.Errorf("%v: code %d, want %d", a, a.Code(), want)
+		}
+	}
+	for k := Unreadable; k <= Batch; k++ {
+		if k.IsReply() != (k == Result || k == Error) {
+			t.Errorf("%v: IsReply %v", k, k.IsReply())
+		}
+	}
+}

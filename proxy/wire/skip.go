@@ -1,0 +1,226 @@
+package wire
+
+import (
+	"bytes"
+	"math/bits"
+)
+
+// Skipping finds where a value ends. It matches brackets and strings and checks
+// nothing else.
+
+// blanks is the white space of JSON.
+const blanks = " \t\r\n"
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && isSpace(b[i]) {
+		i++
+	}
+	return i
+}
+
+// skipSeparator skips white space and at most one comma.
+func skipSeparator(b []byte, i int) int {
+	i = skipSpace(b, i)
+	if i < len(b) && b[i] == ',' {
+		i = skipSpace(b, i+1)
+	}
+	return i
+}
+
+// skipValue returns the offset behind the value that begins at i, or -1.
+func skipValue(b []byte, i int) int {
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		return skipNested(b, i)
+	}
+	start := i
+	for i < len(b) && class[b[i]]&clsEndScalar == 0 {
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}
+
+// skipString returns the offset behind the string that opens at i, or -1 when
+// it does not end in b.
+func skipString(b []byte, i int) int {
+	if i++; i+8 <= len(b) {
+		// A short one, as most are.
+		if f := stringMark(word(b, i)); f != 0 && b[i+bits.TrailingZeros64(f)/8] == '"' {
+			return i + bits.TrailingZeros64(f)/8 + 1
+		}
+	}
+	end, _ := stringEnd(b, i)
+	if end == len(b) {
+		return -1
+	}
+	return end + 1
+}
+
+func skipNested(b []byte, i int) int {
+	k := skip{depth: 1}
+	end := k.over(b, i+1)
+	if k.depth > 0 {
+		return -1
+	}
+	return end
+}
+
+// near is how far a string is read word by word before IndexByte takes over,
+// in bytes. Its call costs as much as a few words.
+const near = 64
+
+// stringEnd returns the offset of the quote that ends the string whose inside
+// goes on at i, and len(b) if it does not end in b; escaped then says whether b
+// ends in a backslash that escapes what follows.
+func stringEnd(b []byte, i int) (end int, escaped bool) {
+	for i < len(b) {
+		if i = nearMark(b, i, min(len(b), i+near)); i < len(b) && b[i] != '"' && b[i] != '\\' {
+			// Far from any mark. What the next quote is worth, the backslashes
+			// right before it tell; those on the way there need not be looked at.
+			if i, escaped = farQuote(b, i); i < len(b) && escaped {
+				i++
+				continue
+			}
+			return i, escaped
+		}
+		switch {
+		case i == len(b):
+			return i, false
+		case b[i] == '"':
+			return i, false
+		case i+1 == len(b):
+			return i + 1, true
+		}
+		i += 2
+	}
+	return len(b), false
+}
+
+// nearMark returns the offset of the first quote or backslash in b[i:end], and
+// end if there is none.
+func nearMark(b []byte, i, end int) int {
+	for ; i+8 <= end; i += 8 {
+		if f := stringMark(word(b, i)); f != 0 {
+			return i + bits.TrailingZeros64(f)/8
+		}
+	}
+	for i < end && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// farQuote returns the offset of the next quote, or len(b), and whether an odd
+// run of backslashes precedes it. The byte at i is not escaped.
+func farQuote(b []byte, i int) (end int, escaped bool) {
+	end = len(b)
+	if n := bytes.IndexByte(b[i:], '"'); n >= 0 {
+		end = i + n
+	}
+	run := end
+	for run > i && b[run-1] == '\\' {
+		run--
+	}
+	return end, (end-run)&1 != 0
+}
+
+// A skip is a place inside nested arrays and objects, from which skipping can
+// go on in the next chunk.
+type skip struct {
+	depth    int    // containers still open
+	inString uint64 // all ones inside a string, zero outside
+	escaped  bool   // the last byte was a backslash that escapes what follows
+}
+
+// over goes on at offset i. It returns the offset behind the bracket that
+// closes the outermost container, and len(b) with depth > 0 if that is not in
+// b.
+//
+// A word at a time: the sum of the quotes up to a lane is odd inside a string;
+// multiplying by laneOnes makes such sums for all lanes at once. The sums of
+// brackets outside strings tell the depth in the same way.
+func (k *skip) over(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		w := word(b, i)
+		ascii := ^w & lanes.high
+		w &= lanes.low
+		quotes := ascii &^ ((w ^ lanes.quote) + lanes.low)
+		if slashes := ascii &^ ((w ^ lanes.slash) + lanes.low); slashes != 0 || k.escaped {
+			quotes &^= k.escapedLanes(slashes)
+		}
+		in := (quotes>>7)*lanes.ones ^ k.inString
+		if in == ^uint64(0) && !k.escaped {
+			// Nothing but text: on to the end of the string.
+			if i, k.escaped = stringEnd(b, i+8); k.escaped || i == len(b) {
+				return i
+			}
+			i -= 8
+			continue
+		}
+		w |= lanes.bit5 // [ and ] become { and }
+		opened := ((ascii &^ ((w ^ lanes.open) + lanes.low)) >> 7 &^ in) * lanes.ones
+		closed := ((ascii &^ ((w ^ lanes.close) + lanes.low)) >> 7 &^ in) * lanes.ones
+		if int(closed>>56) >= k.depth {
+			// The outermost may close in this word: the first lane of depth zero.
+			// What a lane below zero borrows spoils only the lanes above it.
+			depths := opened + uint64(k.depth)*lanes.ones - closed
+			if zero := (depths - lanes.ones) &^ depths & lanes.high; zero != 0 {
+				k.depth = 0
+				return i + bits.TrailingZeros64(zero)/8 + 1
+			}
+		}
+		k.depth += int(opened>>56) - int(closed>>56)
+		k.inString = -(in >> 56 & 1)
+	}
+	for ; i < len(b) && k.depth > 0; i++ {
+		k.step(b[i])
+	}
+	return i
+}
+
+// escapedLanes marks the lanes that a backslash escapes, given the lanes with a
+// backslash.
+func (k *skip) escapedLanes(slashes uint64) (escaped uint64) {
+	escaped = slashes << 8
+	if k.escaped {
+		escaped |= 0x80
+	}
+	k.escaped = slashes>>63 != 0
+	if escaped&slashes == 0 {
+		return escaped
+	}
+	// A backslash behind a backslash: what each escapes depends on all before.
+	for lane := uint64(0x80); lane<<8 != 0; lane <<= 8 {
+		if escaped&slashes&lane != 0 {
+			escaped &^= lane << 8
+		}
+	}
+	k.escaped = slashes&^escaped>>63 != 0
+	return escaped
+}
+
+// step reads one byte.
+func (k *skip) step(c byte) {
+	escaped := k.escaped
+	k.escaped = false
+	switch {
+	case c == '\\':
+		k.escaped = !escaped
+	case c == '"':
+		if !escaped {
+			k.inString = ^k.inString
+		}
+	case k.inString != 0:
+	case c == '{' || c == '[':
+		k.depth++
+	case c == '}' || c == ']':
+		k.depth--
+	}
+}

@@ -1,0 +1,249 @@
+package wire
+
+// An Envelope reads the top-level members of a line that streams by in chunks
+// and is never held: whether it can be a message, its kind, its id wherever it
+// stands. Ids and methods over 4 KiB count as unreadable. The zero value is
+// ready for the first chunk.
+type Envelope struct {
+	state    envelopeState
+	nested   skip // while state is envNested
+	escaped  bool // the last byte was a backslash that escapes what follows in a top-level string
+	slot     slot // of the member that is being read
+	name     captured
+	id       captured
+	method   captured
+	failure  captured // the error, to tell null from others
+	ids      int
+	seen     [slots]bool
+	repeated bool // a member that counts was there twice
+	batch    bool
+}
+
+type envelopeState uint8
+
+const (
+	envStart envelopeState = iota
+	envBatch
+	envFirstName
+	envName
+	envInName
+	envColon
+	envValue
+	envScalar
+	envString
+	envNested
+	envNext
+	envEnd
+	envBad
+)
+
+// captured is the text of a name or a scalar, unless it is too long.
+type captured struct {
+	text []byte
+	lost bool
+	done bool
+}
+
+func (c *captured) reset() { c.text, c.lost, c.done = c.text[:0], false, false }
+
+func (c *captured) add(b []byte, limit int) {
+	if c.lost = c.lost || len(c.text)+len(b) > limit; c.lost {
+		c.text = c.text[:0]
+		return
+	}
+	c.text = append(c.text, b...)
+}
+
+const (
+	captureValue = 4096 // of an id or a method
+	captureName  = 64   // of a name: "jsonrpc" in \u escapes has 44 bytes
+)
+
+// Feed reads the next chunk. A line end at the end of the last chunk is white
+// space like any other.
+func (e *Envelope) Feed(b []byte) {
+	for i := 0; i < len(b); {
+		switch e.state {
+		case envInName, envString:
+			i = e.inString(b, i)
+		case envNested:
+			if i = e.nested.over(b, i); e.nested.depth == 0 {
+				e.endNested()
+			}
+		case envScalar:
+			i = e.inScalar(b, i)
+		case envBad:
+			return
+		default:
+			if !isSpace(b[i]) {
+				e.punctuation(b[i])
+			}
+			i++
+		}
+	}
+}
+
+// punctuation takes a byte that is not white space, between names and values.
+func (e *Envelope) punctuation(c byte) {
+	switch {
+	case e.state == envStart && c == '{':
+		e.state = envFirstName
+	case e.state == envStart && c == '[':
+		e.state, e.batch = envBatch, true
+	case e.state == envBatch && c == '{':
+		e.state, e.nested = envNested, skip{depth: 2}
+	case (e.state == envFirstName || e.state == envName) && c == '"':
+		e.state = envInName
+		e.name.reset()
+		e.name.add([]byte{c}, captureName)
+	case e.state == envFirstName && c == '}', e.state == envNext && c == '}':
+		e.state = envEnd
+	case e.state == envColon && c == ':':
+		e.state = envValue
+	case e.state == envNext && c == ',':
+		e.state = envName
+	case e.state == envValue:
+		e.begin(c)
+	default:
+		e.state = envBad
+	}
+}
+
+// begin takes the first byte of a member's value.
+func (e *Envelope) begin(c byte) {
+	e.repeated = e.repeated || e.slot != slotNone && e.seen[e.slot]
+	e.seen[e.slot] = true
+	if e.slot == slotID {
+		e.ids++
+	}
+	if kept := e.kept(); kept != nil {
+		kept.reset()
+		kept.add([]byte{c}, captureValue)
+	}
+	switch c {
+	case '"':
+		e.state = envString
+	case '{', '[':
+		e.state, e.nested = envNested, skip{depth: 1}
+	case ',', '}', ']', ':':
+		e.state = envBad
+	default:
+		e.state = envScalar
+	}
+}
+
+// kept returns where the text of the current member's value is kept, nil if it
+// is not wanted.
+func (e *Envelope) kept() *captured {
+	switch e.slot {
+	case slotID:
+		return &e.id
+	case slotMethod:
+		return &e.method
+	case slotError:
+		return &e.failure
+	}
+	return nil
+}
+
+// keep takes bytes of a value; done says that they are its last.
+func (e *Envelope) keep(b []byte, done bool) {
+	if kept := e.kept(); kept != nil {
+		kept.add(b, captureValue)
+		kept.done = done
+	}
+}
+
+// inString goes on in a string and returns the offset behind what it read.
+func (e *Envelope) inString(b []byte, i int) int {
+	start := i
+	if e.escaped {
+		i++
+	}
+	i, e.escaped = stringEnd(b, i)
+	done := i < len(b)
+	if done {
+		i++
+	}
+	switch {
+	case e.state == envString:
+		e.keep(b[start:i], done)
+		if done {
+			e.state = envNext
+		}
+	default:
+		e.name.add(b[start:i], captureName)
+		if done {
+			e.endName()
+		}
+	}
+	return i
+}
+
+func (e *Envelope) endName() {
+	e.state, e.slot = envColon, slotNone
+	if !e.name.lost {
+		e.slot = topSlotQuoted(e.name.text)
+	}
+}
+
+// inScalar goes on in a number or literal.
+func (e *Envelope) inScalar(b []byte, i int) int {
+	start := i
+	for i < len(b) && class[b[i]]&clsEndScalar == 0 {
+		i++
+	}
+	e.keep(b[start:i], i < len(b))
+	if i < len(b) {
+		e.state = envNext
+	}
+	return i
+}
+
+// endNested takes the end of a member's value, or of a batch.
+func (e *Envelope) endNested() {
+	e.state = envNext
+	if e.batch {
+		e.state = envEnd
+	}
+	e.keep(nil, true)
+}
+
+// Complete reports whether the chunks so far make one whole object or array.
+func (e *Envelope) Complete() bool { return e.state == envEnd }
+
+// CanBeMessage reports whether the chunks so far can be the beginning of a
+// JSON object, or of an array of them.
+func (e *Envelope) CanBeMessage() bool { return e.state != envBad }
+
+// ID returns the raw id found so far, nil if there is none, more than one, or
+// one that is neither a string nor an integer.
+func (e *Envelope) ID() []byte {
+	if e.ids != 1 || !e.id.done || e.id.lost || !validID(e.id.text) {
+		return nil
+	}
+	return e.id.text
+}
+
+func (e *Envelope) kind() Kind {
+	switch {
+	case e.state == envBad:
+		return Unreadable
+	case e.batch:
+		return Batch
+	}
+	return kindOf(e.seen[slotMethod], e.ids > 0, e.seen[slotResult], e.failed())
+}
+
+// failed reports whether there is an error that is not null.
+func (e *Envelope) failed() bool {
+	return e.seen[slotError] && (e.failure.lost || string(e.failure.text) != "null")
+}
+
+func (e *Envelope) ambiguity() Ambiguity {
+	a := conflict(e.seen[slotMethod], e.seen[slotResult], e.failed())
+	if e.repeated {
+		a = max(a, EqualKeys)
+	}
+	return a
+}

@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// A Writer is the only thing that writes to a peer. It keeps lines whole: a
+// line is written by one caller, lines of attache's own wait until the one
+// under way has ended, and one that came without a newline, as the last of a
+// stream may, is given it before another line follows.
+//
+// Small lines are gathered until Flush, which the pump calls as soon as its
+// reader holds no further line; so writes are fewer when traffic is dense and
+// nothing is delayed when it is not.
+type Writer struct {
+	mu    sync.Mutex // held while writing to dst, which may block for as long as the peer likes
+	dst   io.Writer
+	buf   []byte // lines not written yet
+	open  bool   // a line has been begun by Chunk and not ended
+	blunt bool   // the last line ended without a newline
+	err   error
+
+	qmu      sync.Mutex // guards the fields below; never held while writing
+	queue    []queued
+	waiting  atomic.Bool // queue is not empty; read without the lock
+	draining bool        // a goroutine is on its way to take the queue
+}
+
+type queued struct {
+	line []byte
+	sent func()
+}
+
+// gather is how many bytes of small lines are kept until Flush; a longer line
+// is written from where it stands.
+const gather = 32 << 10
+
+// NewWriter returns a Writer on dst.
+func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
+
+// Write takes a message's line. It may be kept until Flush; its bytes are the
+// caller's again on return. The error is that of the first write that failed,
+// which ends the Writer.
+//
+// Lines that were queued before go before it.
+func (w *Writer) Write(m *Message) error {
+	w.mu.Lock()
+	var sent []queued
+	if w.waiting.Load() {
+		sent = w.takeQueue()
+	}
+	err := w.line(m.line)
+	w.mu.Unlock()
+	tell(sent)
+	return err
+}
+
+func (w *Writer) line(b []byte) error {
+	if len(b) == 0 {
+		return w.err
+	}
+	w.endLine()
+	w.blunt = b[len(b)-1] != '\n'
+	if len(w.buf)+len(b) > gather {
+		w.flush()
+	}
+	if len(b) > gather {
+		w.write(b)
+		return w.err
+	}
+	if w.buf == nil {
+		w.buf = make([]byte, 0, gather)
+	}
+	w.buf = append(w.buf, b...)
+	return w.err
+}
+
+// endLine gives the last line the newline it came without.
+func (w *Writer) endLine() {
+	if w.blunt {
+		w.blunt = false
+		w.line([]byte{'\n'})
+	}
+}
+
+// Chunk writes a part of a line at once; more says that the line goes on. The
+// last part may be empty.
+func (w *Writer) Chunk(b []byte, more bool) error {
+	w.mu.Lock()
+	if !w.open {
+		w.endLine()
+	}
+	w.flush()
+	w.write(b)
+	if len(b) > 0 {
+		w.blunt = b[len(b)-1] != '\n'
+	}
+	w.open = more
+	sent := w.takeQueue()
+	err := w.err
+	w.mu.Unlock()
+	tell(sent)
+	return err
+}
+
+// Flush writes what was kept, and what was queued meanwhile.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	sent := w.takeQueue()
+	w.flush()
+	err := w.err
+	w.mu.Unlock()
+	tell(sent)
+	return err
+}
+
+// Queue hands over a line of attache's own and never blocks: it leaves with the
+// next Flush, or by itself. It takes over line. sent, which may be nil, is
+// called when the line has left or cannot, on whichever goroutine saw to that.
+// Whoever queues bounds how much is queued.
+func (w *Writer) Queue(line []byte, sent func()) {
+	w.qmu.Lock()
+	defer w.qmu.Unlock()
+	w.queue = append(w.queue, queued{line, sent})
+	w.waiting.Store(true)
+	if !w.draining {
+		w.draining = true
+		go w.drain()
+	}
+}
+
+func (w *Writer) drain() {
+	w.mu.Lock()
+	w.qmu.Lock()
+	w.draining = false
+	w.qmu.Unlock()
+	sent := w.takeQueue()
+	w.mu.Unlock()
+	tell(sent)
+}
+
+// takeQueue writes the queued lines behind those kept, unless a line is open:
+// then the Chunk that ends it does. It returns them for tell.
+func (w *Writer) takeQueue() []queued {
+	if w.open {
+		return nil
+	}
+	w.qmu.Lock()
+	queue := w.queue
+	w.queue = nil
+	w.waiting.Store(false)
+	w.qmu.Unlock()
+	for _, q := range queue {
+		w.line(q.line)
+	}
+	if len(queue) > 0 {
+		w.flush()
+	}
+	return queue
+}
+
+// tell says of the lines that they have left. The caller holds no lock.
+func tell(sent []queued) {
+	for _, q := range sent {
+		if q.sent != nil {
+			q.sent()
+		}
+	}
+}
+
+func (w *Writer) flush() {
+	if len(w.buf) > 0 {
+		w.write(w.buf)
+		w.buf = w.buf[:0]
+	}
+}
+
+func (w *Writer) write(b []byte) {
+	if w.err != nil || len(b) == 0 {
+		return
+	}
+	_, w.err = w.dst.Write(b)
+}
