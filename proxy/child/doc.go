@@ -1,0 +1,63 @@
+// Package child runs the wrapped process: it starts it, ends it, copies its
+// stderr, tells how it ended, and leaves nothing of it behind.
+//
+//	p, err := child.Start(ctx, child.Options{Argv: argv, Env: env, Stderr: stderr})
+//	if err != nil {
+//		return err // a *StartError; its Status is 127 or 126
+//	}
+//	go feed(p.Stdin())
+//	read(p.Stdout())    // to io.EOF, or the last answers are lost
+//	exit := p.Wait()    // reaped, its group ended, its stderr complete
+//	return exit.Status()
+//
+// # The end of a process
+//
+// [Process.Stop] goes up a ladder, and stops climbing when the process has
+// ended: its stdin is closed at once, after [Options.Grace] its process group
+// gets SIGTERM, after [Options.TermGrace] SIGKILL. [Process.Signal] passes a
+// signal on and then goes the same way; a second signal is SIGKILL at once.
+// However the process ended, what is left of its group then gets SIGTERM, a
+// short grace and SIGKILL, so that a launcher such as npx, which puts a shell
+// and the server behind itself, leaves neither. A process that went on to hold
+// stdout or stderr open is waited for no longer than [Options.Drain]. No wait
+// of this package is without an end, whatever the process does.
+//
+// # When this process is killed
+//
+// No code of ours runs after SIGKILL, so the kernel has to do it.
+//
+// On Linux two things are arranged, neither of which needs a helper process or
+// shows in the child, which inherits descriptors 0, 1 and 2 from us and no other
+// of ours:
+//
+//   - PR_SET_PDEATHSIG: the direct child gets SIGKILL when the thread that
+//     forked it ends. That thread is kept for as long as the child lives.
+//   - A pipe whose last writer is this process and whose reader is set to send
+//     SIGKILL to the child's group when the writers are gone (F_SETOWN,
+//     F_SETSIG, O_ASYNC). The group dies however this process ends, also by
+//     SIGKILL or a crash. See guard_linux.go.
+//
+// What they do not cover: a process that left the group (setsid, a daemon); one
+// that changed its user, which we may not signal; and, in the few microseconds
+// between the child's exec and the arming of the pipe, grandchildren that
+// already exist. [Process.GuardErr] tells when the pipe could not be armed, as
+// in a sandbox without F_SETSIG; then grandchildren are left to what they do
+// when their stdin ends.
+//
+// On macOS and the BSDs there is only the process group, and nobody to signal
+// it after our SIGKILL: the child sees the end of its stdin, which a server of
+// this protocol must take as its end, and nothing makes it. A stop in good
+// order leaves nothing behind there either.
+//
+// On Windows the child is in a job object that ends with our last handle to it,
+// so all of it dies with us; a process it starts before it is put into the job,
+// microseconds after its start, escapes. There is no SIGTERM there: the ladder
+// goes from the end of stdin to the end of the job. This file compiles there
+// and is not tested there.
+//
+// # What it does not do
+//
+// It uses no shell, does not restart, does not look at a byte of stdin and
+// stdout, and logs nothing: a log that blocks must not hold up a ladder. What is
+// worth a log line is in [Exit], [Process.GuardErr] and [Process.Dropped].
+package child

@@ -1,0 +1,390 @@
+package child
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// roleEnv makes the test binary play a part in a test of its own.
+const roleEnv = "ATTACHE_CHILD_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleEnv) {
+	case "wrapper":
+		wrapper()
+	case "bystander":
+		bystander()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// A watch waits for the end of a process that need not be our child. It takes
+// hold of the process while that is alive, so another one with the same id
+// cannot be mistaken for it, and a zombie counts as ended.
+type watch struct{ pid, fd int }
+
+func watchProcess(t testing.TB, pid int) watch {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatalf("pidfd of %d: %v", pid, err)
+	}
+	t.Cleanup(func() {
+		unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		unix.Close(fd)
+	})
+	return watch{pid, fd}
+}
+
+// ended reports whether the process ends within d.
+func (w watch) ended(d time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}
+	for end := time.Now().Add(d); ; {
+		n, err := unix.Poll(fds, int(max(time.Until(end), 0).Milliseconds()))
+		if err != unix.EINTR {
+			return n == 1
+		}
+	}
+}
+
+// watchAll reads process ids, one a line up to a line "ready".
+func watchAll(t testing.TB, r *bufio.Reader) []watch {
+	t.Helper()
+	var all []watch
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("before ready: %v", err)
+		}
+		if line == "ready\n" {
+			return all
+		}
+		var pid int
+		if _, err := fmt.Sscan(line, &pid); err != nil {
+			t.Fatalf("no process id: %q", line)
+		}
+		all = append(all, watchProcess(t, pid))
+	}
+}
+
+func expectEnded(t testing.TB, all []watch) {
+	t.Helper()
+	if len(all) == 0 {
+		t.Error("nothing was watched")
+	}
+	for _, w := range all {
+		if !w.ended(5 * time.Second) {
+			t.Errorf("process %d lives on", w.pid)
+		}
+	}
+}
+
+// trees are launchers with what they put behind them. Each prints the ids of
+// all and then "ready".
+var trees = []struct{ name, script string }{
+	{"background", "sleep 1000 & echo $!; sleep 1000 & echo $!; echo $$; echo ready; "},
+	{"ignoring TERM and HUP", "trap '' TERM HUP INT; sleep 1000 & echo $!; sleep 1000 & echo $!; echo $$; echo ready; "},
+	{"nothing inherited", "trap '' TERM HUP; sleep 1000 <&- >&- 2>&- & echo $!; echo $$; echo ready; "},
+	{"three deep", "sh -c 'sh -c \"sleep 1000 & echo \\$!; echo \\$\\$; echo ready; wait\" & echo $!; wait' & echo $!; "},
+}
+
+func TestNothingLeftAfterStop(t *testing.T) {
+	for _, tree := range trees {
+		t.Run(tree.name, func(t *testing.T) {
+			o := sh(tree.script + "wait")
+			o.Grace, o.TermGrace = 10*time.Millisecond, 10*time.Millisecond
+			p := start(t, o)
+			all := watchAll(t, lines(p))
+			p.Stop(t.Context())
+			expectEnded(t, all)
+		})
+	}
+}
+
+// A launcher that dies and leaves the server: its end is the end of all.
+func TestNothingLeftAfterTheProcess(t *testing.T) {
+	for _, tree := range trees {
+		t.Run(tree.name, func(t *testing.T) {
+			o := sh(tree.script + "read x; exit 5")
+			o.TermGrace = 10 * time.Millisecond
+			p := start(t, o)
+			r := lines(p)
+			all := watchAll(t, r)
+			p.CloseStdin()
+			readAll(t, r)
+			if exit, want := p.Wait(), (Exit{Code: 5, Leftover: true}); exit != want {
+				t.Errorf("Wait() = %+v, want %+v", exit, want)
+			}
+			expectEnded(t, all)
+		})
+	}
+}
+
+// The dead whom nobody reaps, as in a container whose first process does not,
+// are not waited for: the grace is over when nobody runs any more.
+func TestTheDeadAreNotWaitedFor(t *testing.T) {
+	o := sh(fmt.Sprintf("%s=bystander %q & read x", roleEnv, os.Args[0])) // its TermGrace is a minute
+	o.Drain = time.Millisecond
+	p := start(t, o)
+	r := lines(p)
+	watchAll(t, r)
+	began := time.Now()
+	p.CloseStdin()
+	readAll(t, r)
+	p.Wait()
+	if took := time.Since(began); took > long/2 {
+		t.Errorf("waited %v", took)
+	}
+}
+
+// bystander starts a process in its group, leaves the group, and never reaps.
+func bystander() {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+	}
+	if err := syscall.Setpgid(0, 0); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%d\n%d\nready\n", cmd.Process.Pid, os.Getpid())
+	unix.Pause() // until it is killed
+}
+
+// A process that left the group is not ours to end, and not to wait for.
+func TestStdoutHeldByADaemon(t *testing.T) {
+	o := sh("setsid sh -c 'echo $$; echo ready; exec sleep 1000' & read x")
+	o.Drain = 20 * time.Millisecond
+	p := start(t, o)
+	r := lines(p)
+	daemon := watchAll(t, r)
+	p.CloseStdin()
+	if rest := readAll(t, r); rest != "" {
+		t.Errorf("then wrote %q", rest)
+	}
+	p.Wait()
+	if daemon[0].ended(0) {
+		t.Error("the daemon ended too; then this test shows nothing")
+	}
+}
+
+// A daemon that writes on and on cannot keep the reader for ever.
+func TestStdoutFloodedByADaemon(t *testing.T) {
+	o := sh("setsid sh -c 'echo $$; echo ready; exec yes' & read x")
+	o.Drain = 20 * time.Millisecond
+	p := start(t, o)
+	r := lines(p)
+	watchAll(t, r)
+	p.CloseStdin()
+	readAll(t, r)
+	p.Wait()
+}
+
+// wrapper stands for attache: it runs the script of its first argument, shows
+// its stdout, and ends as its second argument says when a line comes in.
+func wrapper() {
+	o := sh(os.Args[1])
+	o.Stderr = os.Stderr
+	p, err := Start(context.Background(), o)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	if err := p.GuardErr(); err != nil {
+		fmt.Println(err)
+	}
+	go bufio.NewReader(p.Stdout()).WriteTo(os.Stdout)
+	bufio.NewReader(os.Stdin).ReadString('\n')
+	switch os.Args[2] {
+	case "exits":
+		os.Exit(0)
+	case "panics":
+		panic("on purpose")
+	default:
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+}
+
+// The promise of the package: whatever ends this process ends them all.
+func TestNothingLeftAfterUs(t *testing.T) {
+	for _, end := range []string{"is killed", "exits", "panics"} {
+		for _, tree := range trees {
+			t.Run(end+"/"+tree.name, func(t *testing.T) {
+				cmd := exec.Command(os.Args[0], tree.script+"exec <&-; wait", end)
+				cmd.Env = append(os.Environ(), roleEnv+"=wrapper", "GORACE=atexit_sleep_ms=0")
+				in, _ := cmd.StdinPipe()
+				out, _ := cmd.StdoutPipe()
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				all := watchAll(t, bufio.NewReader(out))
+				fmt.Fprintln(in, "now")
+				cmd.Wait()
+				expectEnded(t, all)
+			})
+		}
+	}
+}
+
+// PR_SET_PDEATHSIG means the thread that forked, not the process.
+func TestThreadOfStartEnds(t *testing.T) {
+	started, tid := make(chan *Process), 0
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		tid = unix.Gettid()
+		started <- start(t, sh("exec cat"))
+	}()
+	p := <-started
+	if tid != os.Getpid() { // the first thread does not end
+		watchThreadEnd(t, tid)
+	}
+	fmt.Fprintln(p.Stdin(), "still there")
+	expect(t, lines(p), "still there")
+}
+
+func watchThreadEnd(t *testing.T, tid int) {
+	for deadline := time.Now().Add(5 * time.Second); unix.Tgkill(os.Getpid(), tid, 0) == nil; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("thread %d does not end", tid)
+		}
+	}
+}
+
+// The guard alone, without PR_SET_PDEATHSIG and with each of its pipes.
+func TestGuard(t *testing.T) {
+	for i := range (guard{}).pipes {
+		t.Run(fmt.Sprint("pipe ", i), func(t *testing.T) {
+			cmd := exec.Command("sleep", "1000")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w := watchProcess(t, cmd.Process.Pid)
+			g, err := newGuard()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := g.arm(cmd.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+			if first, second := g.pipes[0], g.pipes[1]; first.r >= first.w || second.w >= second.r {
+				t.Errorf("descriptors %+v: not one for each order of closing", g.pipes)
+			}
+			unix.Close(g.pipes[i].w)
+			if !w.ended(5 * time.Second) {
+				t.Error("closing the write end ended nobody")
+			}
+			cmd.Wait()
+			unix.Close(g.pipes[i].r)
+			closing([]guardPipe{g.pipes[1-i]}, nil)
+		})
+	}
+}
+
+// A guard that cannot be armed is reported, and the rest goes on.
+func TestGuardOfNobody(t *testing.T) {
+	g, err := newGuard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	if err := g.arm(1 << 30); err == nil || !strings.Contains(err.Error(), "F_SETOWN") {
+		t.Errorf("arm: %v", err)
+	}
+}
+
+// What the process inherits is what it would without us.
+func TestInheritedDescriptors(t *testing.T) {
+	const script = "echo /proc/$$/fd/*; for i in 0 1 2; do grep flags /proc/self/fdinfo/$i; done"
+	p := start(t, sh(script))
+	got := strings.SplitAfterN(readAll(t, p.Stdout()), "\n", 2)
+	direct, err := exec.Command("/bin/sh", "-c", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.SplitAfterN(string(direct), "\n", 2)
+	pid := regexp.MustCompile(`/proc/\d+`)
+	if g, w := pid.ReplaceAllString(got[0], ""), pid.ReplaceAllString(want[0], ""); g != w {
+		t.Errorf("descriptors %q, started without us %q", g, w)
+	}
+	for line := range strings.Lines(got[1]) {
+		var flags int
+		if _, err := fmt.Sscanf(line, "flags: %o", &flags); err != nil {
+			t.Fatalf("flags: %q", line)
+		}
+		if flags&unix.O_NONBLOCK != 0 {
+			t.Errorf("non-blocking: %q", got[1])
+		}
+	}
+}
+
+// Our ends are polled: a deadline works, and Stdin's descriptor is non-blocking.
+func TestOurEndsArePolled(t *testing.T) {
+	p := start(t, sh("exec cat"))
+	if err := p.Stdin().SetWriteDeadline(time.Now().Add(long)); err != nil {
+		t.Error("stdin:", err)
+	}
+	conn, err := p.Stdout().SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Control(func(fd uintptr) {
+		if flags, _ := unix.FcntlInt(fd, unix.F_GETFL, 0); flags&unix.O_NONBLOCK == 0 {
+			t.Error("stdout is blocking")
+		}
+	})
+}
+
+func TestNothingLeaks(t *testing.T) {
+	once := func() {
+		for _, script := range []string{"exit 3", "kill -9 $$", "echo x >&2", "sleep 1000 & exit 0"} {
+			o := sh(script)
+			o.Stderr = new(strings.Builder)
+			p, err := Start(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			readAll(t, p.Stdout())
+			p.Stop(t.Context())
+		}
+		for _, o := range []Options{{}, {Argv: []string{"/no/such/file"}}} {
+			if _, err := Start(t.Context(), o); err == nil {
+				t.Fatal("started")
+			}
+		}
+	}
+	once() // what the runtime opens for itself, once
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	for range 5 {
+		once()
+	}
+	if now := openFiles(t); now > files {
+		t.Errorf("%d open files, before %d", now, files)
+	}
+	// A goroutine may still be on its last instructions.
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, before %d:\n%s", runtime.NumGoroutine(), goroutines, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
+}

@@ -1,0 +1,161 @@
+//go:build unix
+
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// findCommand returns the file to start. It looks where the process itself
+// would, in the PATH of its own environment. Entries of PATH that are not
+// absolute are passed over, as os/exec does: with them the repository one
+// stands in decides what is run.
+func findCommand(o Options) (string, error) {
+	if len(o.Argv) == 0 || o.Argv[0] == "" {
+		return "", notFound("", fs.ErrInvalid, "no command was given: name the program to run")
+	}
+	name, path := o.Argv[0], getenv(o.Env, "PATH")
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	var denied string
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if !filepath.IsAbs(dir) || isDir(file) {
+			continue
+		}
+		switch err := unix.Access(file, unix.X_OK); {
+		case err == nil:
+			return file, nil
+		case err == syscall.EACCES && denied == "":
+			denied = file
+		}
+	}
+	if denied != "" {
+		return "", startError(o, denied, syscall.EACCES)
+	}
+	if strings.Contains(name, " ") {
+		return "", notFound(name, syscall.ENOENT, "no such program in PATH: if these are a program and its arguments, give each as a word of its own")
+	}
+	if path == "" {
+		return "", notFound(name, syscall.ENOENT, "PATH is empty or not set: set it, or give the full path of the program")
+	}
+	return "", notFound(name, syscall.ENOENT,
+		"no such program in PATH (looked in %s): install it, correct its name or give its full path", path)
+}
+
+func isDir(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.IsDir()
+}
+
+// diagnose says what is wrong with a command and what to do next. The system's
+// word alone misleads: ENOENT is also a working directory that is not there, or
+// a script's interpreter.
+func diagnose(o Options, path string, err error) string {
+	if e := dirError(o.Dir); e != nil {
+		return fmt.Sprintf("working directory %q: %v: correct it or create it", o.Dir, e)
+	}
+	file := path
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(o.Dir, file)
+	}
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return missing(file)
+	case errors.Is(err, syscall.EACCES):
+		return denied(file)
+	}
+	for _, c := range causes {
+		if errors.Is(err, c.errno) {
+			return fmt.Sprintf("%s: %v: %s", file, c.errno, c.hint)
+		}
+	}
+	return fmt.Sprintf("%s: %v: see that it runs from a shell", file, err)
+}
+
+var causes = []struct {
+	errno syscall.Errno
+	hint  string
+}{
+	{syscall.ENOEXEC, "it is neither a program for this system nor a script with a #! line: start it through its interpreter, as in sh FILE"},
+	{syscall.ETXTBSY, "it is still being written: let its installation end and try again"},
+	{syscall.E2BIG, "arguments and environment are too large together: shorten them"},
+	{syscall.EINVAL, "there is a NUL byte in an argument or in the environment: take it out"},
+	{syscall.ENOTDIR, "a part of its path is no directory: correct the path"},
+	{syscall.EAGAIN, "there are too many processes: end some or raise the limit (ulimit -u)"},
+	{syscall.ENOMEM, "there is too little memory: end something else and try again"},
+	{syscall.EMFILE, "too many files are open: raise the limit (ulimit -n)"},
+	{syscall.ENFILE, "too many files are open in the system: end something else and try again"},
+	{syscall.EPERM, "the system does not let it run: look into its sandbox and security settings"},
+}
+
+// dirError tells whether, and why, a process could not begin in dir.
+func dirError(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return errors.Unwrap(err)
+	case !info.IsDir():
+		return syscall.ENOTDIR
+	}
+	return unix.Access(dir, unix.X_OK)
+}
+
+// missing explains ENOENT.
+func missing(file string) string {
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Sprintf("%s: %v: install it or correct the path", file, syscall.ENOENT)
+	}
+	if interpreter := interpreterOf(file); interpreter != "" {
+		return fmt.Sprintf("%s: its interpreter %q: %v: install that or correct the first line of the file", file, interpreter, syscall.ENOENT)
+	}
+	return fmt.Sprintf("%s: its loader: %v: it was built for another system, install the build for this one", file, syscall.ENOENT)
+}
+
+// denied explains EACCES.
+func denied(file string) string {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s: %v: give this user access to the directories above it", file, syscall.EACCES)
+	case info.IsDir():
+		return fmt.Sprintf("%s: %v: it is a directory, name the program in it", file, syscall.EACCES)
+	case unix.Access(file, unix.X_OK) != nil && interpreterOf(file) == "":
+		return fmt.Sprintf("%s: %v: make it executable (chmod +x), if it is a program", file, syscall.EACCES)
+	case unix.Access(file, unix.X_OK) != nil:
+		return fmt.Sprintf("%s: %v: make the script executable (chmod +x) or start it through %s", file, syscall.EACCES, interpreterOf(file))
+	}
+	return fmt.Sprintf("%s: %v: look at its interpreter, and whether its disk is mounted noexec", file, syscall.EACCES)
+}
+
+// interpreterOf returns the program the #! line of a script names, "" if there
+// is none.
+func interpreterOf(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head, _ := io.ReadAll(io.LimitReader(f, 256))
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	rest, ok := bytes.CutPrefix(line, []byte("#!"))
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(string(rest), " \t"), " ")
+	return name
+}

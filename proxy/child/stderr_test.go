@@ -1,0 +1,268 @@
+//go:build unix
+
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A gate is a sink that blocks until it is opened.
+type gate struct {
+	entered chan int      // one a Write, with its length
+	open    chan struct{} // closed: no longer blocks
+	mu      sync.Mutex
+	got     bytes.Buffer
+}
+
+func newGate() *gate {
+	return &gate{entered: make(chan int, 1000), open: make(chan struct{})}
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	g.entered <- len(b)
+	<-g.open
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.got.Write(b)
+}
+
+func (g *gate) String() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.got.String()
+}
+
+func TestStderrPassesUnchanged(t *testing.T) {
+	want := make([]byte, 100_000)
+	for i := range want {
+		want[i] = byte(rand.N(256))
+	}
+	var got bytes.Buffer
+	o := sh("exec cat >&2")
+	o.Stderr = &got
+	p := start(t, o)
+	// Piece by piece, so that the sink keeps up whatever the machine does.
+	for b := want; len(b) > 0; b = b[min(1000, len(b)):] {
+		p.Stdin().Write(b[:min(1000, len(b))])
+	}
+	p.Stop(t.Context())
+	if p.Dropped() == 0 && !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%d bytes, not those written", got.Len())
+	}
+	if p.Dropped() > 0 {
+		t.Logf("the sink did not keep up: %d bytes dropped", p.Dropped())
+	}
+}
+
+func TestStderrToAFile(t *testing.T) {
+	f, err := os.Create(t.TempDir() + "/stderr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	o := sh("echo one >&2; printf two >&2")
+	o.Stderr = f
+	p := start(t, o)
+	p.Wait()
+	if got, _ := os.ReadFile(f.Name()); string(got) != "one\ntwo" {
+		t.Errorf("file %q", got)
+	}
+	if got := fmt.Sprintf("%q", p.Tail()); got != `["one" "two"]` {
+		t.Errorf("tail %s", got)
+	}
+}
+
+// A client that does not read our stderr stops neither the server nor us.
+func TestStderrFloodWithABlockedSink(t *testing.T) {
+	sink := newGate()
+	defer close(sink.open)
+	o := sh("seq 1 300000 >&2; echo done; read x; exit 6")
+	o.Stderr, o.Drain = sink, 20*time.Millisecond
+	p := start(t, o)
+	expect(t, lines(p), "done") // it wrote 2 MB and was not held up
+	p.stderr.mu.Lock()
+	if n := cap(p.stderr.queue); n > 2*queueSize {
+		t.Errorf("a queue of %d bytes", n)
+	}
+	p.stderr.mu.Unlock()
+	if exit := p.Stop(t.Context()); exit.Code != 6 {
+		t.Errorf("Stop() = %+v", exit)
+	}
+	if p.Dropped() == 0 {
+		t.Error("nothing was counted as dropped")
+	}
+	if tail := p.Tail(); len(tail) != 20 || tail[19] != "300000" {
+		t.Errorf("tail %q", tail)
+	}
+}
+
+// After a block the copy goes on where whole lines are, and the count is right.
+func TestStderrAfterABlock(t *testing.T) {
+	const flood = 300000
+	sink := newGate()
+	o := sh(fmt.Sprintf("echo 1 >&2; read x; seq 2 %d >&2; echo done; read x; echo last >&2", flood))
+	o.Stderr = sink
+	p := start(t, o)
+	total := <-sink.entered // blocked from the first line on
+	fmt.Fprintln(p.Stdin(), "go on")
+	expect(t, lines(p), "done")
+	close(sink.open)
+	total += <-sink.entered // now the queue has room again
+	p.Stop(t.Context())
+	for len(sink.entered) > 0 {
+		total += <-sink.entered
+	}
+	got := sink.String()
+	if total != len(got) || !strings.HasSuffix(got, "\nlast\n") {
+		t.Errorf("%d bytes of %d, ending in %q", len(got), total, got[max(len(got)-40, 0):])
+	}
+	if torn := tornLines(strings.TrimSuffix(got, "last\n")); torn > 2 {
+		t.Errorf("%d lines are not whole", torn)
+	}
+	written := len("last\n")
+	for i := 1; i <= flood; i++ {
+		written += len(fmt.Sprint(i)) + 1
+	}
+	if sum := len(got) + int(p.Dropped()); sum != written {
+		t.Errorf("%d bytes got, %d dropped; written %d", len(got), p.Dropped(), written)
+	}
+}
+
+type brokenSink struct{}
+
+func (brokenSink) Write(b []byte) (int, error) { return 0, errors.New("gone") }
+
+func TestStderrSinkBreaks(t *testing.T) {
+	o := sh("seq 1 20000 >&2; exit 2")
+	o.Stderr = brokenSink{}
+	p := start(t, o)
+	if exit := p.Wait(); exit.Code != 2 {
+		t.Errorf("Wait() = %+v", exit)
+	}
+	if want := int64(108894); p.Dropped() != want {
+		t.Errorf("dropped %d, want all %d", p.Dropped(), want)
+	}
+}
+
+// Lines stay whole for any pieces the stream comes in and any pace of the sink;
+// with fixed seeds, so that what fails fails again.
+func TestStderrKeepsLinesWhole(t *testing.T) {
+	for seed := range uint64(5) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		c := newStderrCopy(nil, newGate())
+		var in, out bytes.Buffer
+		for i := range 40_000 {
+			fmt.Fprintf(&in, "%d\n", i+1)
+		}
+		written, pauses := in.Len(), 1
+		for in.Len() > 0 {
+			c.take(in.Next(1 + rnd.IntN(readSize)))
+			if len(c.queue) > queueSize+1 {
+				t.Fatalf("seed %d: a queue of %d", seed, len(c.queue))
+			}
+			if len(c.queue) > 0 && rnd.IntN(10) == 0 {
+				out.Write(c.next(nil))
+				pauses++
+			}
+		}
+		out.Write(c.queue)
+		if sum := out.Len() + int(c.dropped); sum != written {
+			t.Errorf("seed %d: %d out, %d dropped; written %d", seed, out.Len(), c.dropped, written)
+		}
+		if torn := tornLines(out.String()); torn > pauses {
+			t.Errorf("seed %d: %d lines are not whole after %d pauses of the sink", seed, torn, pauses)
+		}
+		if c.dropped == 0 {
+			t.Errorf("seed %d: nothing dropped; then this shows nothing", seed)
+		}
+	}
+}
+
+// tornLines counts the lines that are not numbers in order but the beginning of
+// one, whose end did not fit and was replaced by a line end of ours. It is
+// smaller than the number before it: nothing is dropped before the numbers have
+// five digits.
+func tornLines(out string) (torn int) {
+	before := 0
+	for line := range strings.Lines(out) {
+		n := 0
+		fmt.Sscanln(line, &n)
+		if n <= before {
+			torn++
+			continue
+		}
+		before = n
+	}
+	return torn
+}
+
+func TestTail(t *testing.T) {
+	var twenty, thirty []string
+	for i := range 30 {
+		thirty = append(thirty, fmt.Sprint("line ", i))
+	}
+	twenty = thirty[10:]
+	full := strings.Repeat("x", tailBytes)
+	for _, tt := range []struct {
+		name string
+		in   []string
+		want []string
+	}{
+		{"nothing", nil, nil},
+		{"empty lines", []string{"\n", "\n\n"}, nil},
+		{"one", []string{"one\n"}, []string{"one"}},
+		{"without line end", []string{"one\ntw", "o"}, []string{"one", "two"}},
+		{"Windows lines", []string{"one\r\ntwo\r\n"}, []string{"one", "two"}},
+		{"empty line inside", []string{"one\n\ntwo\n"}, []string{"one", "", "two"}},
+		{"twenty at most", []string{strings.Join(thirty, "\n") + "\n"}, twenty},
+		{"invalid UTF-8", []string{"a\xffb\n"}, []string{"a\uFFFDb"}},
+		{"a line too long", []string{"first\n" + full + "y\n"}, []string{full[2:] + "y"}},
+		{"a long line before", []string{full, "\nlast\n"}, []string{"last"}},
+		{"more than is kept, in pieces", []string{full[:5000] + "\n", full[:5000] + "\n", full[:5000] + "\n", "last\n"},
+			[]string{full[:5000], "last"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var tail tail
+			for _, s := range tt.in {
+				tail.add([]byte(s))
+			}
+			got := tail.lines()
+			if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", tt.want) {
+				t.Errorf("lines() = %.200q, want %.200q", got, tt.want)
+			}
+			if len(tail.buf) > 2*tailBytes {
+				t.Errorf("kept %d bytes", len(tail.buf))
+			}
+		})
+	}
+}
+
+// The tail is the same for any pieces the stream comes in.
+func TestTailInPieces(t *testing.T) {
+	var in bytes.Buffer
+	for i := range 5000 {
+		fmt.Fprintf(&in, "%d %s\n", i, strings.Repeat("x", i%700))
+	}
+	var whole tail
+	whole.add(in.Bytes())
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		var pieces tail
+		for b := in.Bytes(); len(b) > 0; {
+			n := min(1+rnd.IntN(12_000), len(b))
+			pieces.add(b[:n])
+			b = b[n:]
+		}
+		if got, want := fmt.Sprint(pieces.lines()), fmt.Sprint(whole.lines()); got != want {
+			t.Errorf("seed %d: %.300s\nwant %.300s", seed, got, want)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package child
+
+import (
+	"bytes"
+	"strings"
+)
+
+const (
+	tailBytes = 8 << 10
+	tailLines = 20
+)
+
+// A tail keeps the last bytes added to it. It holds at most twice tailBytes,
+// so that most additions move nothing.
+type tail struct {
+	buf []byte
+	cut bool // buf does not begin where a line begins, or may not
+}
+
+func (t *tail) add(b []byte) {
+	if over := len(b) - tailBytes; over > 0 {
+		t.buf, t.cut = t.buf[:0], true
+		b = b[over:]
+	}
+	if len(t.buf)+len(b) > 2*tailBytes {
+		keep := len(t.buf) - (tailBytes - len(b))
+		t.buf = append(t.buf[:0], t.buf[keep:]...)
+		t.cut = true
+	}
+	t.buf = append(t.buf, b...)
+}
+
+// lines returns the last lines, oldest first. A line of which only the end was
+// kept is left out unless there is no other.
+func (t *tail) lines() []string {
+	b, cut := t.buf, t.cut
+	if over := len(b) - tailBytes; over > 0 {
+		b, cut = b[over:], true
+	}
+	b = bytes.TrimRight(b, "\r\n")
+	if len(b) == 0 {
+		return nil
+	}
+	lines := strings.Split(strings.ToValidUTF8(string(b), "\uFFFD"), "\n")
+	if cut && len(lines) > 1 {
+		lines = lines[1:]
+	}
+	lines = lines[max(len(lines)-tailLines, 0):]
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, "\r")
+	}
+	return lines
+}
