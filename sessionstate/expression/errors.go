@@ -1,0 +1,136 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common"
+)
+
+// An Error says what is wrong with an expression, and what to do.
+type Error struct {
+	// Line and Column are the place in the expression, from 1; the column counts
+	// characters.
+	Line, Column int
+	Problem      string
+	Remedy       string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	at := fmt.Sprintf("column %d", e.Column)
+	if e.Line > 1 {
+		at = fmt.Sprintf("line %d, column %d", e.Line, e.Column)
+	}
+	return at + ": " + e.Problem + ": " + e.Remedy
+}
+
+func mismatch(src, yields string, want Type) *Error {
+	e := &Error{Line: 1, Column: 1, Problem: fmt.Sprintf("the expression yields %s, not %s", yields, want)}
+	lead := src[:len(src)-len(strings.TrimLeft(src, " \t\r\n"))]
+	e.Line += strings.Count(lead, "\n")
+	e.Column += len(lead) - strings.LastIndexByte(lead, '\n') - 1
+	switch want {
+	case Bool:
+		e.Remedy = `write a condition, such as session.trust == "direct" or "admin" in principal.roles`
+	case String:
+		e.Remedy = `write a string, such as principal.tenant or "fixed"; string(...) makes one of a number`
+	default:
+		e.Remedy = "write a string, number, list, map, true, false or null"
+	}
+	return e
+}
+
+// compileError makes an Error of the first thing CEL has to say.
+func compileError(src string, issues []*common.Error) *Error {
+	first := slices.MinFunc(issues, func(a, b *common.Error) int {
+		if d := a.Location.Line() - b.Location.Line(); d != 0 {
+			return d
+		}
+		return a.Location.Column() - b.Location.Column()
+	})
+	e := &Error{Line: max(1, first.Location.Line()), Column: max(1, first.Location.Column()+1), Problem: strings.TrimSpace(first.Message)}
+	e.Problem = strings.ReplaceAll(e.Problem, " (in container '')", "")
+	e.Remedy = remedy(e.Problem, before(src, e.Line, e.Column))
+	return e
+}
+
+// before returns the text of the expression up to a place.
+func before(src string, line, column int) string {
+	lines := strings.Split(src, "\n")
+	if line > len(lines) {
+		return src
+	}
+	text := []rune(lines[line-1])
+	return string(text[:min(len(text), column-1)])
+}
+
+func remedy(problem, before string) string {
+	switch {
+	case strings.HasPrefix(problem, "undefined field"):
+		object := before[strings.LastIndexFunc(before, func(r rune) bool {
+			return r != '.' && r != '_' && (r >= 0x80 || !isLetter(byte(r)))
+		})+1:]
+		if fields := fieldNames(strings.Trim(object, ".")); fields != "" {
+			return strings.Trim(object, ".") + " has " + fields
+		}
+		return vocabulary
+	case strings.HasPrefix(problem, "undeclared reference"):
+		return vocabulary
+	case strings.Contains(problem, "no matching overload"):
+		return "both sides have to be of a type the operation knows; of arguments, whose types nobody knows, string(...), int(...) or double(...) makes one"
+	case strings.HasPrefix(problem, "Syntax error"):
+		return "write CEL: strings stand in quotes, equal is ==, and is &&, or is ||"
+	}
+	return "see the package documentation of expressions, and https://cel.dev for the language"
+}
+
+const vocabulary = "an expression reads session, principal, tool, arguments and server; a text stands in quotes"
+
+// Errors of evaluation. Their texts hold no values, so they may be logged.
+var (
+	// ErrMissing: a member or element was read that is not there.
+	ErrMissing = errors.New("a member is read that is not there; test for it with has()")
+	// ErrType: a value is not of the type the expression needs.
+	ErrType = errors.New("a value is not of the type the expression needs")
+	// ErrCost: evaluation was stopped as too dear, or as taking too long.
+	ErrCost = errors.New("evaluation takes too long for these arguments")
+	// ErrArguments: the arguments or annotations are no object, or too many
+	// values, or hold a number that is none.
+	ErrArguments = errors.New("the JSON of the call cannot be read by an expression")
+	// ErrEvaluation: something else, such as a division by zero.
+	ErrEvaluation = errors.New("the expression cannot be evaluated")
+)
+
+// evalError returns the error that says what err does, without the values that
+// CEL puts into its texts.
+func evalError(err error) error {
+	for _, known := range []error{ErrArguments, ErrType, ErrMissing} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	text := err.Error()
+	for _, class := range []struct {
+		in  string
+		err error
+	}{
+		{ErrArguments.Error(), ErrArguments}, // CEL does not always wrap
+		{"no such key", ErrMissing},
+		{"no such field", ErrMissing},
+		{"index out of bounds", ErrMissing},
+		{"no such overload", ErrType},
+		{"no matching overload", ErrType},
+		{"unsupported type", ErrType},
+		{"type conversion", ErrType},
+		{"limit exceeded", ErrCost},
+		{"interrupted", ErrCost},
+	} {
+		if strings.Contains(text, class.in) {
+			return class.err
+		}
+	}
+	return ErrEvaluation
+}

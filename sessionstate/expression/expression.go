@@ -1,0 +1,200 @@
+package expression
+
+import (
+	"strings"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// A Type is what an expression has to yield.
+type Type uint8
+
+// The types of results.
+const (
+	Bool   Type = iota + 1 // a condition
+	String                 // a text
+	Any                    // any JSON value
+)
+
+func (t Type) String() string {
+	switch t {
+	case Bool:
+		return "true or false"
+	case String:
+		return "a string"
+	case Any:
+		return "a JSON value"
+	}
+	return "nothing"
+}
+
+// Inputs are what an expression reads. All may be left out: what is not known is
+// empty.
+//
+// What is read from the raw JSON is kept in the Inputs, so that the rules of one
+// call decode it once, and only if one of them asks. So Inputs are for one call
+// and one goroutine, and are made anew rather than changed:
+//
+//	layer.in = expression.Inputs{Context: view, Tool: m.Name().View(), Arguments: m.Arguments().Raw}
+//
+// The bytes and strings need to be valid only during Eval.
+type Inputs struct {
+	Context *sessionstate.Context
+	// Tool is the tool's name as the server knows it.
+	Tool string
+	// Annotations is the tool's member of that name in tools/list, an object.
+	Annotations []byte
+	// Arguments is the call's member of that name, an object. Its JSON must be
+	// valid, with no two members of one object equal.
+	Arguments []byte
+	// Server is the server's name.
+	Server string
+
+	derived derived
+}
+
+// A Value is the result of a Program, in the field of its type.
+type Value struct {
+	Bool bool
+	Text string
+	JSON []byte // not to be written to
+}
+
+// A Program is a compiled expression. It may be used by several goroutines.
+type Program struct {
+	source string
+	want   Type
+	uses   uses
+	simple *simple // not nil for what needs no engine
+	fixed  *Value  // not nil for what depends on no input
+	engine *engine // otherwise
+}
+
+// Compile checks an expression that has to yield want. The error is an *[Error].
+func Compile(src string, want Type) (*Program, error) {
+	if strings.TrimSpace(src) == "" {
+		return nil, &Error{Line: 1, Column: 1, Problem: "the expression is empty", Remedy: "write " + want.String() + " or leave the key out"}
+	}
+	if s := parseSimple(src); s != nil {
+		if err := s.check(src, want); err != nil {
+			return nil, err
+		}
+		return &Program{source: src, want: want, uses: s.uses(), simple: s}, nil
+	}
+	return compileCEL(src, want)
+}
+
+// Eval evaluates the program. An error says that it could not be decided; the
+// Value is then empty.
+func (p *Program) Eval(in *Inputs) (Value, error) {
+	switch {
+	case p.simple != nil:
+		return p.simple.eval(in, p.want), nil
+	case p.fixed != nil:
+		return *p.fixed, nil
+	}
+	return p.engine.eval(in, p.want)
+}
+
+// String returns the source.
+func (p *Program) String() string { return p.source }
+
+// Type returns what the expression yields.
+func (p *Program) Type() Type { return p.want }
+
+// Path returns the path if the expression is nothing but one, and "" otherwise.
+// With a path of sessionstate.KnownPaths, Lookup tells where the value is from.
+func (p *Program) Path() string {
+	if p.simple != nil {
+		return p.simple.path()
+	}
+	return ""
+}
+
+// NeedsEngine reports whether evaluation takes the CEL engine.
+func (p *Program) NeedsEngine() bool { return p.engine != nil }
+
+// UsesArguments reports whether the result can depend on the call's arguments.
+func (p *Program) UsesArguments() bool { return p.uses&usesArguments != 0 }
+
+// UsesAnnotations reports whether the result can depend on annotations.
+func (p *Program) UsesAnnotations() bool { return p.uses&usesAnnotations != 0 }
+
+// UsesPrincipal reports whether the result can depend on who calls: on the
+// principal, or on the trust that a principal has a say in.
+func (p *Program) UsesPrincipal() bool { return p.uses&usesPrincipal != 0 }
+
+// UsesSession reports whether the result can differ between sessions; a program
+// that uses the principal does.
+func (p *Program) UsesSession() bool { return p.uses&(usesSession|usesPrincipal) != 0 }
+
+// uses is a set of inputs.
+type uses uint8
+
+const (
+	usesSession uses = 1 << iota
+	usesPrincipal
+	usesTool
+	usesAnnotations
+	usesArguments
+	usesServer
+)
+
+// usesOf returns what a variable of that name, or a path that begins with it,
+// makes a program depend on.
+func usesOf(path string) uses {
+	name, field, _ := strings.Cut(path, ".")
+	switch name {
+	case "session":
+		if field == "" || field == "trust" {
+			return usesSession | usesPrincipal
+		}
+		return usesSession
+	case "principal":
+		return usesPrincipal
+	case "tool":
+		if field == "name" {
+			return usesTool
+		}
+		return usesTool | usesAnnotations
+	case "arguments":
+		return usesArguments
+	case "server":
+		return usesServer
+	}
+	return 0
+}
+
+// text returns the string at a path, "" if it is not known.
+func (in *Inputs) text(path string) string {
+	switch path {
+	case "tool.name":
+		return in.Tool
+	case "server.name":
+		return in.Server
+	}
+	fact, _ := in.Context.Lookup(path)
+	return fact.Value
+}
+
+// list returns the strings at a path, none if they are not known.
+func (in *Inputs) list(path string) []string {
+	if in.Context == nil || in.Context.Principal == nil {
+		return nil
+	}
+	switch path {
+	case "principal.roles":
+		return in.Context.Principal.Roles
+	case "principal.permissions":
+		return in.Context.Principal.Permissions
+	}
+	return nil
+}
+
+func isTextPath(path string) bool {
+	return path == "tool.name" || path == "server.name" || sessionstate.KnownPath(path)
+}
+
+func isListPath(path string) bool {
+	return path == "principal.roles" || path == "principal.permissions"
+}

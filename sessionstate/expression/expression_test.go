@@ -1,0 +1,330 @@
+package expression
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// inputs is a call in a session of which everything is known.
+func inputs() *Inputs {
+	fact := func(v string) sessionstate.Fact { return sessionstate.Fact{Value: v, Source: sessionstate.Operator} }
+	return &Inputs{
+		Context: &sessionstate.Context{
+			Session: fact("s1"), Conversation: fact("c1"), Workspace: fact("/work/a"), WorkspaceID: fact("w1"), Trust: fact("direct"),
+			Principal: &sessionstate.Principal{
+				User: "ada", Tenant: "acme", Email: "ada@acme.example", Plan: "free", Scope: "acme/platform",
+				Roles: []string{"admin", "dev"}, Permissions: []string{"records:read"},
+			},
+		},
+		Tool:        "git_status",
+		Annotations: []byte(`{"title":"Status","readOnlyHint":true,"ReadOnlyHint":false,"openWorldHint":"no"}`),
+		Arguments: []byte(`{"path":"/work/a/x","n":3,"big":9007199254740993,"huge":18446744073709551615,"f":1.5,"e":1e2,` +
+			`"list":["a","b"],"deep":{"k":[1,{"t":true}]},"nil":null,"esc":"\u00e9\n","odd":"a.b"}`),
+		Server: "git",
+	}
+}
+
+func TestBool(t *testing.T) {
+	for src, want := range map[string]bool{
+		// simple
+		`session.trust == "direct"`:                                      true,
+		`session.trust != 'direct'`:                                      false,
+		`  "admin" in principal.roles  `:                                 true,
+		`!("admin" in principal.roles)`:                                  false,
+		`!(session.id == "x")`:                                           true,
+		`"x" in principal.permissions || server.name == "git"`:           true,
+		`session.trust=="direct"&&tool.name=="git_status"`:               true,
+		"session.trust == \"direct\"\n&& session.workspace.id == \"w1\"": true,
+		`principal.tenant == ""`:                                         false,
+
+		// CEL
+		`session.trust == "direct" && (principal.plan == "free" || "x" in principal.roles)`: true,
+		`tool.name.startsWith("git_")`:                                                   true,
+		`tool.annotations.readOnlyHint`:                                                  true,
+		`tool.annotations.destructiveHint`:                                               false,
+		`tool.annotations.openWorldHint`:                                                 true,
+		`has(tool.annotations.openWorldHint)`:                                            false,
+		`has(tool.annotations.readOnlyHint)`:                                             true,
+		`tool.annotations.title == "Status"`:                                             true,
+		`has(arguments.path) && arguments.path.startsWith(session.workspace.path + "/")`: true,
+		`has(arguments.none)`:                                                            false,
+		`"none" in arguments`:                                                            false,
+		`arguments.n == 3 && arguments.n < 4`:                                            true,
+		`arguments.n > 2.5`:                                                              true,
+		`arguments.big == 9007199254740993`:                                              true,
+		`arguments.big == 9007199254740992`:                                              false,
+		`arguments.huge == 18446744073709551615u`:                                        true,
+		`arguments.e == 100`:                                                             true,
+		`arguments.f == 1.5`:                                                             true,
+		`arguments.nil == null`:                                                          true,
+		`arguments.deep.k[1].t`:                                                          true,
+		`arguments.list.all(x, x in ["a", "b", "c"])`:                                    true,
+		`arguments.list.exists(x, x == "z")`:                                             false,
+		`arguments.esc == "é\n"`:                                                         true,
+		`arguments["odd"].matches("^a[.]b$")`:                                            true,
+		`size(principal.roles) == 2`:                                                     true,
+		`principal.roles.exists(r, r.startsWith("ad"))`:                                  true,
+		`has(session.workspace.path)`:                                                    true,
+		`has(session.workspace) && has(principal.email)`:                                 true,
+		`session.workspace.path == '/work/a'`:                                            true,
+		`1 + 1 == 2`:                                                                     true,
+		`"""x""" == "x" && session.id == r"s1"`:                                          true,
+	} {
+		p, err := Compile(src, Bool)
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		got, err := p.Eval(inputs())
+		if err != nil || got.Bool != want {
+			t.Errorf("%s = %v, %v; want %v", src, got.Bool, err, want)
+		}
+	}
+}
+
+// Nothing known: every fact reads as empty, and no condition on it is an error.
+func TestNothingKnown(t *testing.T) {
+	for src, want := range map[string]bool{
+		`session.trust == ""`:                            true,
+		`principal.tenant == "" && !has(principal.user)`: true,
+		`"admin" in principal.roles`:                     false,
+		`principal.roles.exists(r, true)`:                false,
+		`size(principal.permissions) == 0`:               true,
+		`has(principal.roles)`:                           false,
+		`has(session.workspace)`:                         false,
+		`session.workspace.path.startsWith("/")`:         false,
+		`has(arguments.x)`:                               false,
+		`size(arguments) == 0`:                           true,
+		`has(tool.annotations)`:                          false,
+		`tool.annotations.destructiveHint`:               true,
+		`tool.annotations.readOnlyHint`:                  false,
+		`tool.annotations.title == ""`:                   true,
+		`tool.name == "" && server.name == ""`:           true,
+	} {
+		p, err := Compile(src, Bool)
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		for _, in := range []*Inputs{{}, {Context: &sessionstate.Context{Principal: &sessionstate.Principal{}}}} {
+			if got, err := p.Eval(in); err != nil || got.Bool != want {
+				t.Errorf("%s = %v, %v; want %v", src, got.Bool, err, want)
+			}
+		}
+	}
+}
+
+func TestStringAndAny(t *testing.T) {
+	for _, test := range []struct {
+		src  string
+		want Type
+		out  string
+	}{
+		{`session.workspace.path`, String, `/work/a`},
+		{`"fixed"`, String, `fixed`},
+		{`principal.tenant + "/" + principal.user`, String, `acme/ada`},
+		{`string(arguments.n)`, String, `3`},
+		{`arguments.path`, String, `/work/a/x`},
+		{`principal.tenant`, Any, `"acme"`},
+		{`principal.roles`, Any, `["admin","dev"]`},
+		{`["agent", session.trust]`, Any, `["agent","direct"]`},
+		{`{"b": 1, "a": {"x": [true, null, 1.5, 2u]}}`, Any, `{"a":{"x":[true,null,1.5,2]},"b":1}`},
+		{`arguments.big`, Any, `9007199254740993`},
+		{`arguments.deep`, Any, `{"k":[1,{"t":true}]}`},
+		{`session.trust == "direct"`, Any, `true`},
+		{`"<&>\""`, Any, `"<&>\""`},
+		{`1e30`, Any, `1e+30`},
+		{`null`, Any, `null`},
+	} {
+		p, err := Compile(test.src, test.want)
+		if err != nil {
+			t.Errorf("%s: %v", test.src, err)
+			continue
+		}
+		got, err := p.Eval(inputs())
+		if text := got.Text + string(got.JSON); err != nil || text != test.out {
+			t.Errorf("%s = %s, %v; want %s", test.src, text, err, test.out)
+		}
+	}
+}
+
+func TestCompileErrors(t *testing.T) {
+	for _, test := range []struct {
+		src  string
+		want Type
+		text string
+	}{
+		{``, Bool, "column 1: the expression is empty"},
+		{`session.trust`, Bool, "column 1: the expression yields a string, not true or false: write a condition"},
+		{`  session.trust == "x"`, String, "column 3: the expression yields true or false, not a string"},
+		{`principal.roles`, String, "column 1: the expression yields a list of strings, not a string"},
+		{`principal.rolez == []`, Bool, "column 10: undefined field 'rolez': principal has email, permissions, plan, roles"},
+		{`session.workspace.pth`, String, "column 18: undefined field 'pth': session.workspace has id, path"},
+		{`tool.annotations.readonlyHint`, Bool, "tool.annotations has destructiveHint"},
+		{`seesion.trust == "x"`, Bool, "column 1: undeclared reference to 'seesion' (did you mean 'session'?): an expression reads session,"},
+		{"true &&\n  foo", Bool, "line 2, column 3: undeclared reference to 'foo'"},
+		{`session.trust == 3`, Bool, "column 15: found no matching overload for '_==_' applied to '(string, int)'"},
+		{`session.trust = "x"`, Bool, "write CEL: strings stand in quotes"},
+		{`session.trust == "x" and true`, Bool, "Syntax error"},
+		{`session`, Any, "yields an object with fields, not a JSON value"},
+		{`duration("1s")`, Any, "yields a value of type"},
+		{`{1: 2}`, Any, "yields a map, not a JSON value"},
+		{`size(arguments)`, Bool, "yields a number"},
+		{`session.id.matches("(")`, Bool, "column"},
+		{`arguments.a.all(a, arguments.b.all(b, arguments.c.all(c, arguments.d.all(d, a + b + c == d))))`, Bool, "column 1: the expression could take too long: use fewer loops"},
+		{`int("x") == 1`, Bool, "column 1: the expression cannot be planned: type conversion error"},
+		{`[1][5] == 1`, Bool, "it reads nothing of a session or call"},
+		{"session.id == \"\xff\"+\"\"", Bool, "not UTF-8"},
+		{`"` + strings.Repeat("x", maxSource) + `" + ""`, String, "longer than 16 KiB"},
+		{strings.Repeat("(", 5000) + "true" + strings.Repeat(")", 5000), Bool, "column"},
+	} {
+		_, err := Compile(test.src, test.want)
+		var e *Error
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), test.text) {
+			t.Errorf("Compile(%.60q) = %v; want an Error with %q", test.src, err, test.text)
+		}
+	}
+}
+
+// What the client chose to send makes an error, and the error holds none of it.
+func TestEvalErrors(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 600) + "1" + strings.Repeat("}", 600)
+	many := `{"list":[` + strings.Repeat("0,", maxValues) + "0]}"
+	long := `{"list":[` + strings.Repeat("0,", 50_000) + "0]}"
+	for _, test := range []struct {
+		src, arguments string
+		want           error
+	}{
+		{`arguments.x == "a"`, `{}`, ErrMissing},
+		{`arguments.x.secret == "a"`, `{"x":{}}`, ErrMissing},
+		{`arguments.x`, `{"x":"secret"}`, ErrType},
+		{`arguments.x.startsWith("a")`, `{"x":1}`, ErrType},
+		{`int(arguments.x) == 1`, `{"x":"secret"}`, ErrType},
+		{`arguments.x[5] == 1`, `{"x":[1]}`, ErrMissing},
+		{`1 / arguments.x == 1`, `{"x":0}`, ErrEvaluation},
+		{`arguments.x == 1`, `{"x":1e999}`, ErrArguments},
+		{`arguments.x == 1`, `[1]`, ErrArguments},
+		{`arguments.x == 1`, `{"x":1,"x":2}`, ErrArguments},
+		{`arguments.x == 1`, `{"x":1,"\u0078":2}`, ErrArguments},
+		{`arguments.x == 1`, `{"x":1`, ErrArguments},
+		{`has(arguments.x)`, deep, ErrArguments},
+		{`has(arguments.x)`, many, ErrArguments},
+		{`arguments.list.all(x, arguments.list.all(y, x == y))`, long, ErrCost},
+		{`session.id.matches(arguments.x)`, `{"x":"(secret"}`, ErrEvaluation},
+	} {
+		p, err := Compile(test.src, Bool)
+		if err != nil {
+			t.Errorf("%s: %v", test.src, err)
+			continue
+		}
+		_, err = p.Eval(&Inputs{Arguments: []byte(test.arguments)})
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s of %.40s: %v; want %v", test.src, test.arguments, err, test.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error gives away an argument: %v", test.src, err)
+		}
+	}
+}
+
+// What is simple must mean the same to the engine.
+func TestSimpleAgreesWithCEL(t *testing.T) {
+	for _, src := range []string{
+		`session.trust == "direct"`, `session.trust != "direct"`, `!(session.trust != "direct")`,
+		`"admin" in principal.roles`, `!("admin" in principal.roles)`, `"x" in principal.permissions`,
+		`"admin" in principal.roles && session.id == "s1" && server.name != "x"`,
+		`"x" in principal.roles || session.id == "s2" || tool.name == "git_status"`,
+		`'' == principal.user`, `principal.user == ''`, `session.workspace.id == "w1"`,
+	} {
+		fast, err := Compile(src, Bool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow, err := compileCEL(src, Bool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range []*Inputs{inputs(), {}} {
+			a, err1 := fast.Eval(in)
+			b, err2 := slow.Eval(in)
+			if a.Bool != b.Bool || err1 != nil || err2 != nil {
+				t.Errorf("%s: %v, %v and by CEL %v, %v", src, a, err1, b, err2)
+			}
+		}
+		if fast.uses != slow.uses {
+			t.Errorf("%s uses %b and by CEL %b", src, fast.uses, slow.uses)
+		}
+	}
+}
+
+func TestUses(t *testing.T) {
+	for src, want := range map[string]string{
+		`session.id == "x"`:                                  "session",
+		`session.trust == "x"`:                               "principal session",
+		`session.id.startsWith("x") && tool.name != "y"`:     "session",
+		`tool.annotations.readOnlyHint`:                      "annotations",
+		`tool.name.startsWith("x")`:                          "",
+		`has(arguments.x)`:                                   "arguments",
+		`"a" in principal.roles`:                             "principal session",
+		`principal.roles.exists(arguments, arguments == "")`: "arguments principal session",
+		`true`: "",
+	} {
+		p, err := Compile(src, Bool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, u := range []struct {
+			name string
+			does bool
+		}{{"annotations", p.UsesAnnotations()}, {"arguments", p.UsesArguments()}, {"principal", p.UsesPrincipal()}, {"session", p.UsesSession()}} {
+			if u.does {
+				got = append(got, u.name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s uses %v, want %s", src, got, want)
+		}
+	}
+}
+
+func TestPathAndEngine(t *testing.T) {
+	for src, want := range map[string]string{
+		`principal.tenant`:         "principal.tenant false",
+		` session.workspace.path `: "session.workspace.path false",
+		`principal.roles`:          "principal.roles false",
+		`"x"`:                      " false",
+		`"x" + "y"`:                " false", // a constant: evaluated once
+		`principal.tenant + ""`:    " true",
+		`session.trust == "a"`:     " false",
+		`session.trust == "a" || has(arguments.x)`: " true",
+	} {
+		p, err := Compile(src, Any)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(p.Path(), " ", p.NeedsEngine()); got != want {
+			t.Errorf("%s: %s, want %s", src, got, want)
+		}
+	}
+}
+
+// A copy of inputs that were used reads its own.
+func TestCopiedInputs(t *testing.T) {
+	p, err := Compile(`session.id + string(arguments.n)`, String)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := inputs()
+	p.Eval(in)
+	other := *in
+	other.Context = nil
+	other.Arguments = []byte(`{"n":4}`)
+	if got, err := p.Eval(&other); err != nil || got.Text != "4" {
+		t.Errorf("a copy reads %q, %v", got.Text, err)
+	}
+}

@@ -1,0 +1,81 @@
+package expression
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"cel.dev/cel-go/common/types"
+)
+
+// Whatever an operator writes and a client sends: no panic, an error of a known
+// kind, JSON that is JSON, and a simple expression means what CEL means by it.
+func FuzzExpression(f *testing.F) {
+	for _, src := range []string{
+		`session.trust == "direct"`, `!("admin" in principal.roles) && server.name != 'x'`, `"a"`, `principal.roles`,
+		`has(arguments.path) && arguments.path.startsWith("/")`, `arguments.list.all(x, x == "a")`, `{"a": [1, arguments.n]}`,
+		`tool.annotations.title + string(arguments.n)`, `arguments.?a`, `"""`, `!(!(`, `[1][2]`, `session.id.matches(arguments.path)`,
+	} {
+		f.Add(src, inputs().Arguments)
+	}
+	f.Add(`arguments.x == 1`, []byte(`{"x":1e999,"y":"\ud800"}`))
+	f.Fuzz(func(t *testing.T, src string, arguments []byte) {
+		for _, want := range []Type{Bool, String, Any} {
+			p, err := Compile(src, want)
+			if err != nil {
+				var e *Error
+				if !errors.As(err, &e) || e.Line < 1 || e.Column < 1 {
+					t.Fatalf("%q: %v is no Error with a place", src, err)
+				}
+				continue
+			}
+			in := inputs()
+			in.Arguments = arguments
+			got, err := p.Eval(in)
+			switch {
+			case err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrType) && !errors.Is(err, ErrCost) &&
+				!errors.Is(err, ErrArguments) && !errors.Is(err, ErrEvaluation):
+				t.Fatalf("%q: an error of no known kind: %v", src, err)
+			case err == nil && want == Any && !json.Valid(got.JSON):
+				t.Fatalf("%q: not JSON: %s", src, got.JSON)
+			}
+			if p.simple == nil {
+				continue
+			}
+			slow, err := compileCEL(src, want)
+			if err != nil {
+				t.Fatalf("%q is simple and no CEL: %v", src, err)
+			}
+			if by, err := slow.Eval(in); err != nil || by.Bool != got.Bool || by.Text != got.Text || string(by.JSON) != string(got.JSON) {
+				t.Fatalf("%q: %v, and by CEL %v, %v", src, got, by, err)
+			}
+		}
+	})
+}
+
+// The decoder reads what encoding/json reads, but for what it refuses.
+func FuzzDecode(f *testing.F) {
+	f.Add(inputs().Arguments)
+	f.Add([]byte(` { "a" : [ -0 , 1.5e-3 , "\\\"" , { } ] } `))
+	f.Add([]byte(`{"a":1,"\u0061":2}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		members, err := decodeObject(raw)
+		var want map[string]any
+		if json.Unmarshal(raw, &want) != nil || want == nil || err != nil {
+			return // what is no JSON may be read in any way, as it never comes here
+		}
+		if len(members) != len(want) {
+			t.Fatalf("%q: %d members, want %d", raw, len(members), len(want))
+		}
+		out, ok := appendJSON(nil, types.NewStringInterfaceMap(types.DefaultTypeAdapter, members))
+		var got map[string]any
+		if !ok || json.Unmarshal(out, &got) != nil {
+			t.Fatalf("%q encodes to %q", raw, out)
+		}
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		if string(a) != string(b) {
+			t.Fatalf("%q: %s, want %s", raw, a, b)
+		}
+	})
+}

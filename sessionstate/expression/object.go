@@ -1,0 +1,193 @@
+package expression
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// An object is what a name such as session stands for at run time: a path into
+// the inputs. Its fields are known when an expression is compiled, so a
+// misspelt one is an error then.
+type object struct {
+	in *Inputs
+	t  *types.Type
+}
+
+// ConvertToNative implements ref.Val.
+func (o *object) ConvertToNative(reflect.Type) (any, error) {
+	return nil, errors.New("unsupported type: an object of a session")
+}
+
+// ConvertToType implements ref.Val.
+func (o *object) ConvertToType(t ref.Type) ref.Val {
+	if t == types.TypeType {
+		return o.t
+	}
+	return types.NewErr("type conversion: an object of a session")
+}
+
+// Equal implements ref.Val.
+func (o *object) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(o)) }
+
+// Type implements ref.Val.
+func (o *object) Type() ref.Type { return o.t }
+
+// Value implements ref.Val.
+func (o *object) Value() any { return o }
+
+// The objects there are, by their paths.
+const (
+	objSession = iota
+	objWorkspace
+	objPrincipal
+	objTool
+	objAnnotations
+	objServer
+	objects
+)
+
+var objectPaths = [objects]string{"session", "session.workspace", "principal", "tool", "tool.annotations", "server"}
+
+const typePrefix = "attache."
+
+// vocabularyOf returns the type of each object and the fields of each type.
+func vocabularyOf() ([objects]*types.Type, map[string]map[string]*types.FieldType) {
+	var t [objects]*types.Type
+	fields := map[string]map[string]*types.FieldType{}
+	for i, path := range objectPaths {
+		t[i] = types.NewObjectType(typePrefix + path)
+		fields[typePrefix+path] = map[string]*types.FieldType{}
+	}
+	add := func(which int, name string, f *types.FieldType) { fields[t[which].TypeName()][name] = f }
+	for which, names := range map[int][]string{
+		objSession:   {"id", "trust", "conversation"},
+		objWorkspace: {"path", "id"},
+		objPrincipal: {"user", "tenant", "email", "plan", "scope"},
+		objTool:      {"name"},
+		objServer:    {"name"},
+	} {
+		for _, name := range names {
+			add(which, name, textField(objectPaths[which]+"."+name))
+		}
+	}
+	for _, name := range []string{"roles", "permissions"} {
+		add(objPrincipal, name, listField("principal."+name))
+	}
+	add(objSession, "workspace", objectField(t[objWorkspace], objWorkspace, func(in *Inputs) bool {
+		return in.text("session.workspace.path") != "" || in.text("session.workspace.id") != ""
+	}))
+	add(objTool, "annotations", objectField(t[objAnnotations], objAnnotations, func(in *Inputs) bool { return len(in.Annotations) > 0 }))
+	add(objAnnotations, "title", annotationField("title", types.StringType))
+	for _, name := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
+		add(objAnnotations, name, annotationField(name, types.BoolType))
+	}
+	return t, fields
+}
+
+func textField(path string) *types.FieldType {
+	return &types.FieldType{
+		Type:    types.StringType,
+		IsSet:   func(o any) bool { return o.(*object).in.text(path) != "" },
+		GetFrom: func(o any) (any, error) { return o.(*object).in.text(path), nil },
+	}
+}
+
+func listField(path string) *types.FieldType {
+	return &types.FieldType{
+		Type:    types.NewListType(types.StringType),
+		IsSet:   func(o any) bool { return len(o.(*object).in.list(path)) > 0 },
+		GetFrom: func(o any) (any, error) { return o.(*object).in.list(path), nil },
+	}
+}
+
+func objectField(t *types.Type, which int, known func(*Inputs) bool) *types.FieldType {
+	return &types.FieldType{
+		Type:    t,
+		IsSet:   func(o any) bool { return known(o.(*object).in) },
+		GetFrom: func(o any) (any, error) { return o.(*object).in.object(which), nil },
+	}
+}
+
+func annotationField(name string, t *types.Type) *types.FieldType {
+	return &types.FieldType{
+		Type: t,
+		IsSet: func(o any) bool {
+			a, err := o.(*object).in.decodedAnnotations()
+			return err == nil && a[name] != nil && a[name].Type() == t
+		},
+		GetFrom: func(o any) (any, error) {
+			a, err := o.(*object).in.decodedAnnotations()
+			if err != nil {
+				return nil, err
+			}
+			if v := a[name]; v != nil && v.Type() == t {
+				return v, nil
+			}
+			return defaultAnnotation(a, name), nil
+		},
+	}
+}
+
+// defaultAnnotation returns what the specification says of an annotation that is
+// not declared (schema.ts, ToolAnnotations). destructiveHint has a meaning only
+// for a tool that is not read-only.
+func defaultAnnotation(a map[string]ref.Val, name string) ref.Val {
+	switch name {
+	case "title":
+		return types.String("")
+	case "destructiveHint":
+		return types.Bool(a["readOnlyHint"] != types.True)
+	}
+	return types.Bool(name == "openWorldHint")
+}
+
+// A provider adds the objects' types to CEL's own.
+type provider struct {
+	types.Provider
+	fields map[string]map[string]*types.FieldType
+}
+
+// FindStructType implements types.Provider.
+func (p *provider) FindStructType(name string) (*types.Type, bool) {
+	if p.fields[name] != nil {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+// FindStructFieldNames implements types.Provider.
+func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
+	if f := p.fields[name]; f != nil {
+		return slices.Sorted(maps.Keys(f)), true
+	}
+	return p.Provider.FindStructFieldNames(name)
+}
+
+// FindStructFieldType implements types.Provider.
+func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if f := p.fields[name]; f != nil {
+		t, ok := f[field]
+		return t, ok
+	}
+	return p.Provider.FindStructFieldType(name, field)
+}
+
+// NewValue implements types.Provider. Nobody makes objects in an expression.
+func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
+	if p.fields[name] != nil {
+		return types.NewErr("unsupported type: %s is not made in an expression", name)
+	}
+	return p.Provider.NewValue(name, fields)
+}
+
+// fieldNames returns the fields of the object at a path, "" if there is none.
+func fieldNames(path string) string {
+	_, fields := vocabularyOf()
+	return strings.Join(slices.Sorted(maps.Keys(fields[typePrefix+path])), ", ")
+}

@@ -1,0 +1,239 @@
+package expression
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A simple expression is evaluated without the CEL engine: one path or string,
+// or comparisons of these joined by && or by ||. None of them can fail, so they
+// mean what they mean in CEL, in whatever order.
+type simple struct {
+	terms []term
+	or    bool
+}
+
+type term struct {
+	op   op
+	path string
+	text string
+	is   bool // what the comparison has to give
+}
+
+type op uint8
+
+const (
+	opPath    op = iota + 1 // the value at path
+	opLiteral               // text
+	opEqual                 // the string at path is text
+	opMember                // text is in the list at path
+)
+
+// parseSimple returns nil for what is not simple, or not an expression at all:
+// the engine then has the say.
+func parseSimple(src string) *simple {
+	r := reader{rest: src}
+	var s simple
+	joint := ""
+	for {
+		t, ok := r.term()
+		if !ok {
+			return nil
+		}
+		s.terms = append(s.terms, t)
+		if r.space(); r.rest == "" {
+			break
+		}
+		found := r.oneOf("&&", "||")
+		if found == "" || joint != "" && found != joint {
+			return nil
+		}
+		joint = found
+	}
+	s.or = joint == "||"
+	if len(s.terms) > 1 && slices.ContainsFunc(s.terms, func(t term) bool { return t.op == opPath || t.op == opLiteral }) {
+		return nil
+	}
+	return &s
+}
+
+// A reader takes tokens from the front of an expression.
+type reader struct{ rest string }
+
+func (r *reader) space() { r.rest = strings.TrimLeft(r.rest, " \t\r\n") }
+
+func (r *reader) oneOf(tokens ...string) string {
+	r.space()
+	for _, t := range tokens {
+		if rest, ok := strings.CutPrefix(r.rest, t); ok {
+			r.rest = rest
+			return t
+		}
+	}
+	return ""
+}
+
+func (r *reader) term() (term, bool) {
+	if r.oneOf("!") != "" {
+		if r.oneOf("(") == "" {
+			return term{}, false
+		}
+		t, ok := r.term()
+		if !ok || t.op != opMember && t.op != opEqual || r.oneOf(")") == "" {
+			return term{}, false
+		}
+		t.is = !t.is
+		return t, true
+	}
+	if text, ok := r.literal(); ok {
+		if r.oneOf("in ", "in\t", "in\n") == "" {
+			return term{op: opLiteral, text: text}, true
+		}
+		path := r.path()
+		return term{op: opMember, path: path, text: text, is: true}, isListPath(path)
+	}
+	path := r.path()
+	if !isTextPath(path) && !isListPath(path) {
+		return term{}, false
+	}
+	compare := r.oneOf("==", "!=")
+	if compare == "" {
+		return term{op: opPath, path: path}, true
+	}
+	text, ok := r.literal()
+	return term{op: opEqual, path: path, text: text, is: compare == "=="}, ok && isTextPath(path)
+}
+
+// path takes a dotted path.
+func (r *reader) path() string {
+	r.space()
+	n := 0
+	for n < len(r.rest) && (r.rest[n] == '.' || r.rest[n] == '_' || isLetter(r.rest[n]) || n > 0 && isDigit(r.rest[n])) {
+		n++
+	}
+	path := r.rest[:n]
+	r.rest = r.rest[n:]
+	return path
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+
+// literal takes a string without escapes in one line.
+func (r *reader) literal() (string, bool) {
+	r.space()
+	if r.rest == "" || r.rest[0] != '"' && r.rest[0] != '\'' {
+		return "", false
+	}
+	n := strings.IndexByte(r.rest[1:], r.rest[0])
+	if n < 0 || strings.ContainsAny(r.rest[1:1+n], "\\\r\n") {
+		return "", false
+	}
+	text, rest := r.rest[1:1+n], r.rest[n+2:]
+	if n == 0 && rest != "" && rest[0] == r.rest[0] {
+		return "", false // the opening of a string in three quotes
+	}
+	r.rest = rest
+	return text, true
+}
+
+// check reports whether the expression yields want.
+func (s *simple) check(src string, want Type) error {
+	yields := Bool
+	switch t := s.terms[0]; {
+	case t.op == opPath && isListPath(t.path):
+		if want == Any {
+			return nil
+		}
+		return mismatch(src, "a list of strings", want)
+	case t.op == opPath, t.op == opLiteral:
+		yields = String
+	}
+	if want == yields || want == Any {
+		return nil
+	}
+	return mismatch(src, yields.String(), want)
+}
+
+func (s *simple) path() string {
+	if t := s.terms[0]; t.op == opPath {
+		return t.path
+	}
+	return ""
+}
+
+func (s *simple) uses() uses {
+	var u uses
+	for _, t := range s.terms {
+		if t.op != opLiteral {
+			u |= usesOf(t.path)
+		}
+	}
+	return u
+}
+
+func (s *simple) eval(in *Inputs, want Type) Value {
+	t := &s.terms[0]
+	if t.op != opPath && t.op != opLiteral {
+		return truth(s.holds(in), want)
+	}
+	if t.op == opPath && isListPath(t.path) {
+		return Value{JSON: listJSON(in.list(t.path))}
+	}
+	text := t.text
+	if t.op == opPath {
+		text = in.text(t.path)
+	}
+	if want == String {
+		return Value{Text: text}
+	}
+	return Value{JSON: appendString(nil, text)}
+}
+
+func (s *simple) holds(in *Inputs) bool {
+	for i := range s.terms {
+		if s.terms[i].holds(in) == s.or {
+			return s.or
+		}
+	}
+	return !s.or
+}
+
+func (t *term) holds(in *Inputs) bool {
+	if t.op == opMember {
+		return slices.Contains(in.list(t.path), t.text) == t.is
+	}
+	return in.text(t.path) == t.text == t.is
+}
+
+func truth(b bool, want Type) Value {
+	if want == Any {
+		if b {
+			return Value{JSON: []byte("true")}
+		}
+		return Value{JSON: []byte("false")}
+	}
+	return Value{Bool: b}
+}
+
+func listJSON(list []string) []byte {
+	out := []byte{'['}
+	for i, s := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendString(out, s)
+	}
+	return append(out, ']')
+}
+
+// appendString appends s as a JSON string. What HTML minds stays as it is:
+// nobody would recognise an address with its ampersands escaped.
+func appendString(out []byte, s string) []byte {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.Encode(s) // a string is always encoded
+	return append(out, strings.TrimSuffix(b.String(), "\n")...)
+}

@@ -1,0 +1,82 @@
+package identity_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// named answers every credential with its own name.
+type named string
+
+func (n named) Resolve(context.Context, string) (*sessionstate.Principal, error) {
+	return &sessionstate.Principal{User: string(n)}, nil
+}
+
+// refusing refuses every credential.
+type refusing struct{ error }
+
+func (r refusing) Resolve(context.Context, string) (*sessionstate.Principal, error) {
+	return nil, r.error
+}
+
+func TestChain(t *testing.T) {
+	const key = "atk_x7k2m4qa_ABCDEFGHABCDEFGHABCDEFGHABCDEFGH"
+	tests := []struct{ credential, want string }{
+		{key, "key"},
+		{"", "key"},
+		{"eyJhbGciOiJub25lIn0.e30.c2ln", "token"},
+		{" eyJhbGciOiJub25lIn0.e30.c2ln\n", "token"},
+		{"eyJhbGciOiJub25lIn0.e30.", "token"},
+		{"a.b.c", "key"}, // one character is no base64
+		{"aa.bb", "key"},
+		{"aa.bb.cc.dd", "key"},
+		{".bb.cc", "key"},
+		{"aa..cc", "key"},
+		{"aa.b+.cc", "key"},
+		{"aa.bb=.cc", "key"},
+		{"aa.b\nb.cc", "key"},
+		{"aa.bb.cc ", "token"},
+		{key + ".bb.cc", "key"}, // 45 characters are no base64 either
+	}
+	for _, test := range tests {
+		p, err := identity.Chain(named("key"), named("token")).Resolve(t.Context(), test.credential)
+		if err != nil || p.User != test.want {
+			t.Errorf("%q went to %v, %v; want %s", test.credential, p, err, test.want)
+		}
+		if got := identity.LooksLikeToken(test.credential); got != (test.want == "token") {
+			t.Errorf("LooksLikeToken(%q) = %v", test.credential, got)
+		}
+		// What one refuses the other does not get, also where there is no other.
+		no := errors.New("no")
+		refused := identity.Chain(refusing{no}, refusing{no})
+		for _, c := range []identity.Identifier{refused, identity.Chain(nil, nil)} {
+			p, err := c.Resolve(t.Context(), test.credential)
+			if p != nil || err == nil || test.credential != "" && strings.Contains(err.Error(), test.credential) {
+				t.Errorf("%q: got %v, %v", test.credential, p, err)
+			}
+		}
+	}
+	if _, err := identity.Chain(named("key"), nil).Resolve(t.Context(), "aa.bb.cc"); !errors.Is(err, identity.ErrToken) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := identity.Chain(nil, named("token")).Resolve(t.Context(), key); !errors.Is(err, identity.ErrUnknownKey) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChainOfBoth(t *testing.T) {
+	keys := newResolving(t)
+	key, _ := create(t, keys.file, ada)
+	tokens := newTokening(t, allKeys(), nil)
+	c := identity.Chain(keys, tokens)
+	for _, credential := range []string{key, keyring()["ed"].token(claims(nil), nil)} {
+		if p, err := c.Resolve(t.Context(), credential); err != nil || p.User != "ada" {
+			t.Errorf("got %v, %v", p, err)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package identity
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// Unread as the name of a claim says that the field is not taken from tokens.
+const Unread = "-"
+
+// Claims are the names of the claims that become the fields of a principal. An
+// empty name means the default; [Unread] leaves a field out.
+//
+// A name is looked for as it stands first, so a name with dots in it (as
+// "https://acme.example/tenant") works, and then as a path into nested claims
+// ("realm_access.roles").
+type Claims struct {
+	// User has to be in every token; the default is "sub".
+	User string
+	// Tenant is "org_id" by default.
+	Tenant string
+	// Email is "email" by default.
+	Email string
+	// Roles is "roles" by default: a list, or one text for one role.
+	Roles string
+	// Permissions is "permissions" by default: a list, or a text in which blanks
+	// stand between them, as in OAuth's "scope".
+	Permissions string
+	// Plan, Scope and Trust are not taken from tokens by default. Scope is the
+	// policy scope and has nothing to do with OAuth's. Who names Trust lets the
+	// issuer say "direct".
+	Plan, Scope, Trust string
+}
+
+// complete returns c with the defaults.
+func (c Claims) complete() (Claims, error) {
+	for _, f := range []struct {
+		name             *string
+		field, byDefault string
+	}{
+		{&c.User, "user", "sub"},
+		{&c.Tenant, "tenant", "org_id"},
+		{&c.Email, "email", "email"},
+		{&c.Roles, "roles", "roles"},
+		{&c.Permissions, "permissions", "permissions"},
+		{&c.Plan, "plan", Unread},
+		{&c.Scope, "scope", Unread},
+		{&c.Trust, "trust", Unread},
+	} {
+		if *f.name == "" {
+			*f.name = f.byDefault
+		}
+		if !isWord(*f.name) {
+			return Claims{}, fmt.Errorf("identity.jwt.claims.%s %.40q is no name of a claim: take line breaks, control characters and space around it out", f.field, *f.name)
+		}
+	}
+	return c, nil
+}
+
+// principal returns whom the verified claims name. kid is the key that vouches for
+// them.
+func (c Claims) principal(claims map[string]any, kid string) (*sessionstate.Principal, error) {
+	r := claimReader{claims: claims}
+	p := &sessionstate.Principal{
+		KeyID: keyID(kid), User: r.text(c.User), Tenant: r.text(c.Tenant), Email: r.text(c.Email),
+		Roles: r.list(c.Roles, oneWord), Permissions: r.list(c.Permissions, strings.Fields),
+		Plan: r.text(c.Plan), Scope: r.text(c.Scope), Trust: sessionstate.NormalizeTrust(r.text(c.Trust)),
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	// A token that names nobody is most often one whose claims have other names.
+	if p.User == "" && c.User != Unread {
+		return nil, fmt.Errorf("%w: it has no claim %q: correct identity.jwt.claims.user", ErrToken, c.User)
+	}
+	return p, nil
+}
+
+// keyID is what a principal's facts are said to come from. It names the key and
+// not the token, so that a token which is renewed leaves the principal the same.
+func keyID(kid string) string {
+	if kid == "" || !isWord(kid) {
+		return "jwt"
+	}
+	return "jwt:" + kid
+}
+
+// claimReader reads claims and keeps the first fault.
+type claimReader struct {
+	claims map[string]any
+	err    error
+}
+
+// find returns the claim that name means, nil if there is none.
+func (r *claimReader) find(name string) any {
+	if name == Unread {
+		return nil
+	}
+	return lookUp(r.claims, name)
+}
+
+func lookUp(claims map[string]any, name string) any {
+	if value, ok := claims[name]; ok {
+		return value
+	}
+	for i := range len(name) {
+		if name[i] != '.' {
+			continue
+		}
+		if inner, ok := claims[name[:i]].(map[string]any); ok {
+			if value := lookUp(inner, name[i+1:]); value != nil {
+				return value
+			}
+		}
+	}
+	return nil
+}
+
+// text returns a claim that is text or a whole number.
+func (r *claimReader) text(name string) string {
+	switch value := r.find(name).(type) {
+	case nil:
+	case string:
+		return r.word(name, value)
+	case json.Number:
+		// 1e3 and 1000 are one number and two texts, so only the plain way counts.
+		if s := value.String(); !strings.ContainsAny(s, ".eE") {
+			return r.word(name, s)
+		}
+		r.fail(name, "is not a whole number")
+	default:
+		r.fail(name, "is neither text nor a number")
+	}
+	return ""
+}
+
+// list returns a claim that is a list of texts, or a text that split takes apart.
+func (r *claimReader) list(name string, split func(string) []string) []string {
+	var texts []string
+	switch value := r.find(name).(type) {
+	case nil:
+	case string:
+		texts = split(value)
+	case []any:
+		for _, element := range value {
+			text, ok := element.(string)
+			if !ok {
+				r.fail(name, "is a list with something else than text in it")
+			}
+			texts = append(texts, text)
+		}
+	default:
+		r.fail(name, "is neither text nor a list")
+	}
+	var list []string
+	for _, text := range texts {
+		if text = r.word(name, text); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func oneWord(s string) []string { return []string{s} }
+
+// word returns s if it can be compared, written into a header and printed. What
+// was not Unicode in the token, two different things perhaps, has become the same
+// replacement character.
+func (r *claimReader) word(name, s string) string {
+	if !isWord(s) || strings.ContainsRune(s, utf8.RuneError) {
+		r.fail(name, "is longer than 1024 bytes, or has line breaks, control characters or space around it")
+	}
+	return s
+}
+
+func (r *claimReader) fail(name, reason string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: its claim %q %s: have it issued otherwise or correct identity.jwt.claims", ErrToken, name, reason)
+	}
+}

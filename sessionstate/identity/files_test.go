@@ -1,0 +1,273 @@
+package identity_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// putOld writes file as it was an age ago by the file system's clock.
+func putOld(t *testing.T, file, text string, age time.Duration) {
+	t.Helper()
+	put(t, file, text)
+	if err := os.Chtimes(file, time.Time{}, time.Now().Add(-age)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTokenFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	token := identity.TokenFile(file)
+	want := func(text string, err error, says string) {
+		t.Helper()
+		got, gotErr := token()
+		if got != text || !errors.Is(gotErr, err) || !strings.Contains(fmt.Sprint(gotErr), says) {
+			t.Fatalf("got %q, %v; want %q, %v that says %q", got, gotErr, text, err, says)
+		}
+		if strings.Contains(fmt.Sprint(gotErr), secret) {
+			t.Fatalf("the error tells the token: %v", gotErr)
+		}
+	}
+	want("", identity.ErrTokenFile, "write it or correct the path of the token file")
+	want("", fs.ErrNotExist, "")
+	putOld(t, file, "\n first.a.b \r\n", time.Hour)
+	want("first.a.b", nil, "")
+	want("first.a.b", nil, "")
+	putOld(t, file, "second.a.b", time.Minute) // another time
+	want("second.a.b", nil, "")
+	putOld(t, file, "third.ab.b", 2*time.Hour)
+	want("third.ab.b", nil, "")
+	put(t, file, "fourth.a.b") // young, so looked at each time, although
+	want("fourth.a.b", nil, "")
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, file, "fifth.ab.b") // neither size nor time tell
+	if err := os.Chtimes(file, time.Time{}, info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	want("fifth.ab.b", nil, "")
+
+	// By a new file in its place, as Kubernetes and careful people do.
+	next := file + ".next"
+	putOld(t, next, "sixth.ab.b", 2*time.Hour)
+	if err := os.Rename(next, file); err != nil {
+		t.Fatal(err)
+	}
+	want("sixth.ab.b", nil, "")
+
+	for text, says := range map[string]string{
+		"":                            "is empty: write the token into it",
+		" \n":                         "is empty",
+		"TOKEN=" + secret + "\nb":     "something else than one token",
+		secret + " b":                 "something else than one token",
+		secret + "\x00":               "something else than one token",
+		secret + "ä":                  "something else than one token",
+		strings.Repeat("x", 32<<10+1): "has more than 32 KiB",
+	} {
+		putOld(t, file, text, time.Hour)
+		want("", identity.ErrTokenFile, says)
+	}
+	if runtime.GOOS != "windows" {
+		putOld(t, file, "last.a.b", time.Hour)
+		want("last.a.b", nil, "")
+		if err := os.Chmod(file, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		want("", identity.ErrTokenFile, "is open to others (mode 0640): run chmod 600 "+file)
+		if err := os.Chmod(file, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		want("last.a.b", nil, "")
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	want("", fs.ErrNotExist, "")
+}
+
+func TestTokenFileFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "token")
+	putOld(t, filepath.Join(dir, "one"), "first", time.Hour)
+	putOld(t, filepath.Join(dir, "two"), "other", time.Hour)
+	token := identity.TokenFile(file)
+	for name, want := range map[string]string{"one": "first", "two": "other"} {
+		_ = os.Remove(file)
+		if err := os.Symlink(name, file); err != nil {
+			t.Skip(err)
+		}
+		if got, err := token(); got != want || err != nil {
+			t.Errorf("got %q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+func TestTokenFileAtTheSameTime(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	put(t, file, "one")
+	token := identity.TokenFile(file)
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			if got, err := token(); got != "one" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// full is a session file with everything in it.
+var full = identity.SessionFile{
+	Principal: &sessionstate.Principal{
+		KeyID: "session file", User: "ada", Tenant: "acme", Email: "ada@acme.example", Roles: []string{"developer", "on call"},
+		Permissions: []string{"records:read"}, Plan: "pro", Scope: "acme/platform", Trust: sessionstate.Direct,
+	},
+	Trust: sessionstate.Direct, Workspace: "/home/ada/src", WorkspaceID: "ws-42", Session: "7c1f",
+}
+
+func TestReadSessionFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		full.Workspace = `C:\src`
+	}
+	path := strings.ReplaceAll(full.Workspace, `\`, `\\`)
+	ada := &sessionstate.Principal{KeyID: "session file", User: "ada"}
+	tests := []struct {
+		name, text string
+		want       identity.SessionFile
+	}{
+		{
+			"YAML", "# by the host\nuser: ada\ntenant: acme\nemail: ada@acme.example\nroles: [developer, on call]\npermissions:\n  - records:read\nplan: pro\n" +
+				"scope: acme/platform\ntrust: direct\nworkspace: \"" + path + "\"\nworkspace_id: ws-42\nsession: \"7c1f\"\n", full,
+		},
+		{
+			"JSON", "\ufeff{\n\t\"user\": \"a\\u0064a\", \"tenant\": \"acme\", \"email\": \"ada@acme.example\",\r\n\t\"roles\": [\"developer\", \"on call\"], \"permissions\": [\"records:read\"],\n" +
+				"\"plan\": \"pro\", \"scope\": \"acme\\/platform\", \"trust\": \"Direct\", \"workspace\": \"" + path + "\", \"workspace_id\": \"ws-42\", \"session\": \"7c1f\"}\n", full,
+		},
+		{"YAML in braces", "{user: ada}", identity.SessionFile{Principal: ada}},
+		{"nothing but a session", "session: s", identity.SessionFile{Session: "s"}},
+		{"trust is nobody", "trust: total\n", identity.SessionFile{Trust: sessionstate.Sandboxed}},
+		{"null is absent", `{"user": "ada", "tenant": null, "roles": null, "permissions": [null, ""]}`, identity.SessionFile{Principal: ada}},
+		{"a digit in quotes", "user: \"007\"", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", User: "007"}}},
+		{"permissions alone", "permissions: [a]", identity.SessionFile{Principal: &sessionstate.Principal{KeyID: "session file", Permissions: []string{"a"}}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "session")
+			put(t, file, test.text)
+			got, err := identity.ReadSessionFile(file)
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got)\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestReadSessionFileRefuses(t *testing.T) {
+	tests := []struct{ name, text, says string }{
+		{"empty", "", " it says nothing: write at least one of user, tenant,"},
+		{"comments", "# soon\n", " it says nothing"},
+		{"empty object", "{}", " it says nothing"},
+		{"unknown key", "user: a\nusr: b\n", `2:1: unknown key "usr": known are user, tenant,`},
+		{"unknown member", `{"User": "a"}`, ` unknown member "User": known are user,`},
+		{"a secret for a key", secret + secret + ": x", "1:1: unknown key (too long to be shown)"},
+		{"a secret for a member", `{"` + secret + secret + `": "x"}`, " unknown member (too long to be shown)"},
+		{"key twice", "user: a\nuser: " + secret + "\n", "2:1: it is not YAML or JSON of the shape"},
+		{"member twice", `{"user": "a", "us\u0065r": "` + secret + `"}`, " user is there twice: take one out"},
+		{"number", "user: 42", "1:7: text is expected here: put it in quotes"},
+		{"number in JSON", `{"user": 42}`, " user is no text: put it in quotes"},
+		{"object in JSON", `{"user": {}}`, " user is no text"},
+		{"true", "trust: true", "1:8: text is expected here"},
+		{"text for a list", "roles: " + secret, "1:8: it is not YAML or JSON of the shape"},
+		{"text for a list in JSON", `{"roles": "` + secret + `"}`, ` roles is no list: write it as ["..."]`},
+		{"number in a list", `{"roles": ["a", 1]}`, " roles is no text"},
+		{"list", "- user: a\n", "1:1: it is not YAML or JSON of the shape"},
+		{"list in JSON", `["user"]`, " it is not an object"},
+		{"text in JSON", `"` + secret + `"`, " it is not an object"},
+		{"broken", `{"user": "` + secret, ""},
+		{"two documents", "user: a\n---\nuser: b\n", " it has a second document"},
+		{"two objects", `{"user": "a"} {"user": "b"}`, ""},
+		{"line break", `{"user": "a\nb"}`, " user has line breaks"},
+		{"line break in YAML", `user: "a\nb"`, "1:7: has line breaks"},
+		{"NUL", `{"session": "a\u0000"}`, " session has line breaks, control characters"},
+		{"half a character", `{"user": "a\ud800"}`, " user has something that is no character"},
+		{"replacement character in a list", "roles: [\"\ufffd\"]", " roles has something that is no character"},
+		{"not UTF-8", "user: \xff", " it is not UTF-8"},
+		{"relative", "workspace: src/api", "1:12: workspace is no absolute path: write it from the root on"},
+		{"relative in JSON", `{"workspace": "../x"}`, " workspace is no absolute path"},
+		{"too large", "#" + strings.Repeat("x", 64<<10), "has more than 64 KiB"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "session")
+			put(t, file, test.text)
+			got, err := identity.ReadSessionFile(file)
+			if !errors.Is(err, identity.ErrSessionFile) || !strings.Contains(fmt.Sprint(err), test.says) || !strings.Contains(fmt.Sprint(err), file) {
+				t.Errorf("got %v; want an error that says %q", err, test.says)
+			}
+			if (got != identity.SessionFile{}) {
+				t.Errorf("something of it was returned: %+v", got)
+			}
+			quiet(t, "", err)
+		})
+	}
+}
+
+func TestReadSessionFileKind(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "session"), filepath.Join(dir, "link")
+	refuses := func(path, says string) {
+		t.Helper()
+		if got, err := identity.ReadSessionFile(path); !errors.Is(err, identity.ErrSessionFile) || !strings.Contains(fmt.Sprint(err), says) || got.Principal != nil {
+			t.Errorf("got %+v, %v; want an error that says %q", got, err, says)
+		}
+	}
+	if _, err := identity.ReadSessionFile(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	refuses(file, "write it or correct the path of the session file")
+	refuses(dir, "is not a regular file")
+	put(t, file, "user: ada")
+	if runtime.GOOS == "windows" {
+		return
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	refuses(link, "is a symbolic link")
+	for _, mode := range []fs.FileMode{0o640, 0o620, 0o610, 0o604, 0o602, 0o601, 0o644, 0o666} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		refuses(file, fmt.Sprintf("is open to others (mode %04o): run chmod 600 %s", mode, file))
+	}
+	for _, mode := range []fs.FileMode{0o600, 0o400} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := identity.ReadSessionFile(file); err != nil || got.Principal.User != "ada" {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+	// Only root can give files away; otherwise there is nothing to test with.
+	if os.Geteuid() == 0 {
+		if err := os.Chown(file, 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		refuses(file, "belongs to another user: make it yours or root's")
+	}
+}

@@ -1,0 +1,212 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// keyCache holds the key set of an issuer and reads it when it is needed.
+type keyCache struct {
+	name    string // for errors
+	hint    string // what to do when it cannot be read
+	read    func(context.Context) ([]byte, error)
+	refresh time.Duration
+	timeout time.Duration
+	now     func() time.Time
+
+	mu     sync.Mutex // guards what follows
+	set    *keySet    // the last that was read
+	readAt time.Time  // when the reading of set began
+	trying chan struct{}
+	tried  time.Time // when the last reading was over
+	err    error     // of the last reading
+}
+
+// newKeyCache returns a cache for o.JWKS. It reads nothing.
+func newKeyCache(o TokenOptions) (*keyCache, error) {
+	c := &keyCache{name: o.JWKS, hint: "correct the file or identity.jwt.jwks", refresh: o.Refresh, timeout: o.Timeout, now: o.Now}
+	byDefault := DefaultFileRefresh
+	switch scheme, _, ok := strings.Cut(o.JWKS, "://"); {
+	case o.JWKS == "":
+		return nil, errors.New("identity.jwt.jwks is missing: write the file or https address of the issuer's key set")
+	case ok && isScheme(scheme):
+		u, err := parseKeySetURL(o.JWKS)
+		if err != nil {
+			return nil, err
+		}
+		c.hint = "see whether its server is up and identity.jwt.jwks is right"
+		c.name = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+		client := sync.OnceValue(func() *http.Client { return keySetClient(o.Client) })
+		c.read = func(ctx context.Context) ([]byte, error) { return fetchKeySet(ctx, client(), u) }
+		byDefault = DefaultRefresh
+	default:
+		c.read = func(context.Context) ([]byte, error) {
+			data, _, err := keySetFile.read(o.JWKS)
+			return data, err
+		}
+	}
+	if c.refresh <= 0 {
+		c.refresh = byDefault
+	}
+	if c.timeout <= 0 {
+		c.timeout = DefaultTimeout
+	}
+	return c, nil
+}
+
+// isScheme keeps paths with :// in them, however odd, files.
+func isScheme(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !isKeyRune(r) && r != '+' && r != '.' })
+}
+
+// parseKeySetURL reads an address. Its errors do not repeat it.
+func parseKeySetURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("identity.jwt.jwks is no address: write it as https://host/path")
+	}
+	ip := net.ParseIP(u.Hostname())
+	loopback := strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback()
+	switch {
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback):
+		return nil, errors.New("identity.jwt.jwks can be changed on its way: use https, or http to localhost")
+	case u.User != nil:
+		return nil, errors.New("identity.jwt.jwks has a user name in it: take it out, a key set is public")
+	}
+	u.Fragment = ""
+	return u, nil
+}
+
+// keySetClient returns given with our rules for redirects: none is followed, for
+// the keys are the configured address's alone.
+func keySetClient(given *http.Client) *http.Client {
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if given != nil && given.Transport != nil {
+		client.Transport = given.Transport
+		return client
+	}
+	client.Transport = &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DisableKeepAlives:      true, // no connection and no goroutine outlives the question
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	return client
+}
+
+func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, errors.New("it is no address that can be asked")
+	}
+	request.Header.Set("Accept", "application/jwk-set+json, application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		// What net/http says begins with the whole address.
+		var asked *url.Error
+		if errors.As(err, &asked) {
+			err = asked.Err
+		}
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answered with status %d", response.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxKeySetBytes+1))
+	if err == nil && len(data) > maxKeySetBytes {
+		err = errors.New("it has more than 1 MiB")
+	}
+	return data, err
+}
+
+// get returns a key set that may be used. missed, if not nil, is the set in which
+// a key was not found: then another is asked for, unless one was just now, and the
+// error is that of asking.
+func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
+	c.mu.Lock()
+	now := c.now()
+	if c.set != nil && c.set != missed && within(now, c.readAt, c.refresh) {
+		defer c.mu.Unlock()
+		return c.set, nil
+	}
+	if !c.tried.IsZero() && within(now, c.tried, RetryAfter) {
+		defer c.mu.Unlock()
+		return c.usableLocked(now, missed)
+	}
+	if c.trying == nil {
+		c.trying = make(chan struct{})
+		// It goes on without whoever asked first: others may be waiting for it.
+		go c.try(context.WithoutCancel(ctx), c.trying)
+	}
+	trying := c.trying
+	c.mu.Unlock()
+
+	// A file on a lost network disk does not know of time limits.
+	wait, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	select {
+	case <-trying:
+	case <-wait.Done():
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.usableLocked(c.now(), missed)
+}
+
+// within reports whether at is less than d before now. A clock that was set back
+// does not make what was read in its future good for ever.
+func within(now, at time.Time, d time.Duration) bool {
+	age := now.Sub(at)
+	return age >= 0 && age < d
+}
+
+// usableLocked returns the last key set if it may serve. Whoever missed a key in
+// that very set is told why there is no newer one.
+func (c *keyCache) usableLocked(now time.Time, missed *keySet) (*keySet, error) {
+	failure := c.err
+	if c.trying != nil {
+		failure = fmt.Errorf("no answer within %v", c.timeout)
+	}
+	kept := c.set != nil && within(now, c.readAt, c.refresh+KeepKeys)
+	switch {
+	case kept && (failure == nil || c.set != missed):
+		return c.set, nil
+	case failure == nil:
+		failure = errors.New("it was read too long ago")
+	}
+	return nil, fmt.Errorf("%w: %s: %w: %s", ErrKeySet, c.name, failure, c.hint)
+}
+
+// try reads the key set once. It runs in a goroutine of its own, for at most the
+// timeout where the source knows of one.
+func (c *keyCache) try(ctx context.Context, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	began := c.now()
+	data, err := c.read(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+		err = fmt.Errorf("no answer within %v", c.timeout)
+	}
+	var set *keySet
+	if err == nil {
+		set, err = parseKeySet(data)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.set, c.readAt = set, began
+	}
+	c.err, c.tried, c.trying = err, c.now(), nil
+	close(done)
+}

@@ -1,0 +1,295 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// header begins a new key file.
+const header = "# API keys of attache: their hashes, not the keys. Change it with attache key create and revoke.\n"
+
+// written is the shape of the file.
+type written struct {
+	Keys []writtenEntry `yaml:"keys"`
+}
+
+type writtenEntry struct {
+	ID          word   `yaml:"id"`
+	SHA256      word   `yaml:"sha256"`
+	User        word   `yaml:"user,omitempty"`
+	Tenant      word   `yaml:"tenant,omitempty"`
+	Email       word   `yaml:"email,omitempty"`
+	Roles       []word `yaml:"roles,omitempty,flow"`
+	Permissions []word `yaml:"permissions,omitempty,flow"`
+	Plan        word   `yaml:"plan,omitempty"`
+	Scope       word   `yaml:"scope,omitempty"`
+	Trust       word   `yaml:"trust,omitempty"`
+	Created     word   `yaml:"created,omitempty"`
+	Expires     word   `yaml:"expires,omitempty"`
+	Revoked     word   `yaml:"revoked,omitempty"`
+}
+
+const knownKeys = "id, sha256, user, tenant, email, roles, permissions, plan, scope, trust, created, expires, revoked"
+
+// word is a piece of text in the file and where it stands.
+type word struct {
+	text string
+	at   *token.Token
+}
+
+// UnmarshalYAML reads text that stands on one line. A number is not taken for
+// text: what YAML makes of 007 surprises people.
+func (w *word) UnmarshalYAML(n ast.Node) error {
+	s, ok := n.(*ast.StringNode)
+	if !ok {
+		return &placeError{n.GetToken(), "text is expected here: put it in quotes"}
+	}
+	if !isWord(s.Value) {
+		return &placeError{n.GetToken(), "has line breaks, control characters or space around it: take them out"}
+	}
+	w.text, w.at = s.Value, n.GetToken()
+	return nil
+}
+
+// MarshalYAML writes the text, in quotes where it is not plain. The library's own
+// judgement leaves .inf without.
+func (w word) MarshalYAML() ([]byte, error) {
+	if isPlain(w.text) {
+		return []byte(w.text), nil
+	}
+	return []byte(strconv.Quote(w.text)), nil
+}
+
+// isPlain reports whether s is text to every reader of YAML without quotes.
+func isPlain(s string) bool {
+	switch strings.ToLower(s) {
+	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf":
+		return false
+	}
+	for i, r := range s {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		inside := i > 0 && ('0' <= r && r <= '9' || strings.ContainsRune("-_./@", r) || r == ':' && i < len(s)-1)
+		if !letter && !inside {
+			return false
+		}
+	}
+	return true
+}
+
+// IsZero lets an empty word be left out.
+func (w word) IsZero() bool { return w.text == "" }
+
+// isWord reports whether s is fit for one line, a header and a variable.
+func isWord(s string) bool {
+	return len(s) <= longestWord && utf8.ValidString(s) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// placeError is a mistake at a place in the file.
+type placeError struct {
+	at   *token.Token
+	text string
+}
+
+func (e *placeError) Error() string {
+	if e.at == nil || e.at.Position == nil {
+		return e.text
+	}
+	return fmt.Sprintf("%d:%d: %s", e.at.Position.Line, e.at.Position.Column, e.text)
+}
+
+// parse reads the text of a key file. Its errors begin with the line and column
+// where there is one, and quote nothing of the file but words too short to be a
+// key: people do paste keys into the wrong place.
+func parse(data []byte) ([]Entry, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("it is not UTF-8 text: save it as UTF-8")
+	}
+	w, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	seen := make(map[string]bool)
+	for i, entry := range w.Keys {
+		e, err := entry.entry()
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", i+1, err)
+		}
+		// Two entries of one key would leave open which of them holds.
+		if seen[e.ID] || seen[e.SHA256] {
+			return nil, &placeError{entry.ID.at, "this id or its sha256 is there already: take one of the entries out"}
+		}
+		seen[e.ID], seen[e.SHA256] = true, true
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// decode reads the one document of data. The YAML library has panicked on
+// malformed input before (its issues 191, 439, 479); here that is one more
+// unreadable file.
+func decode(data []byte, options ...yaml.DecodeOption) (w written, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("it is not YAML that can be read: correct it")
+		}
+	}()
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors of Windows write it
+	decoder := yaml.NewDecoder(bytes.NewReader(data), append(options, yaml.Strict())...)
+	switch err := decoder.Decode(&w); {
+	case errors.Is(err, io.EOF): // nothing but comments
+		return w, nil
+	case err != nil:
+		return w, located(err)
+	}
+	if err := decoder.Decode(new(written)); !errors.Is(err, io.EOF) {
+		return w, errors.New("it has a second document: put all keys into the first")
+	}
+	return w, nil
+}
+
+// located puts an error of the library into our words. Its own would quote the
+// file around the place.
+func located(err error) error {
+	var place *placeError
+	var unknown *yaml.UnknownFieldError
+	var other yaml.Error
+	switch {
+	case errors.As(err, &place):
+		return place
+	case errors.As(err, &unknown):
+		return &placeError{unknown.Token, fmt.Sprintf("unknown key %s: known are keys at the top and in an entry %s", quote(unknown.Token.Value), knownKeys)}
+	case errors.As(err, &other):
+		return &placeError{other.GetToken(), "it is not YAML of the shape of a key file: correct it here or just before"}
+	}
+	return errors.New("it is not YAML that can be read: correct it")
+}
+
+// entry reads what is written of one key.
+func (w writtenEntry) entry() (e Entry, err error) {
+	e = Entry{
+		ID: w.ID.text, SHA256: strings.ToLower(w.SHA256.text),
+		Attributes: Attributes{
+			User: w.User.text, Tenant: w.Tenant.text, Email: w.Email.text, Roles: texts(w.Roles), Permissions: texts(w.Permissions),
+			Plan: w.Plan.text, Scope: w.Scope.text, Trust: w.Trust.text,
+		},
+	}
+	if e.ID == "" || strings.ContainsFunc(e.ID, func(r rune) bool { return !isKeyRune(r) }) {
+		return Entry{}, &placeError{w.ID.at, "id is missing or has other characters than letters, digits and dashes: correct it"}
+	}
+	if sum, err := hex.DecodeString(e.SHA256); err != nil || len(sum) != sha256.Size {
+		return Entry{}, &placeError{w.SHA256.at, "sha256 is missing or is not 64 hexadecimal digits: correct it, the key itself does not belong here"}
+	}
+	for _, t := range []struct {
+		from word
+		to   *time.Time
+	}{{w.Created, &e.Created}, {w.Expires, &e.Expires}, {w.Revoked, &e.Revoked}} {
+		if *t.to, err = t.from.time(); err != nil {
+			return Entry{}, err
+		}
+	}
+	return e, nil
+}
+
+// time reads a time or a day; an empty word is the zero time.
+func (w word) time() (time.Time, error) {
+	if w.text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, w.text); err == nil && t.Year() > 1 {
+			return t.UTC().Truncate(time.Second), nil
+		}
+	}
+	return time.Time{}, &placeError{w.at, "is no time: write it like 2026-07-28T09:00:00Z or 2026-07-28"}
+}
+
+func texts(words []word) []string {
+	var all []string
+	for _, w := range words {
+		if w.text != "" {
+			all = append(all, w.text)
+		}
+	}
+	return all
+}
+
+// quote prints a word that may be a key by mistake.
+func quote(s string) string {
+	if len(s) > 20 {
+		return "(too long to be shown)"
+	}
+	return strconv.Quote(s)
+}
+
+// replaced returns old, the text of a key file, with these entries in it. What it
+// returns reads back as them: a key file that cannot be read locks everybody out,
+// so the comments people wrote are given up first, and then the attempt.
+func replaced(old []byte, entries []Entry) ([]byte, error) {
+	w := written{Keys: []writtenEntry{}}
+	for _, e := range entries {
+		w.Keys = append(w.Keys, writtenOf(e))
+	}
+	comments := make(yaml.CommentMap)
+	if _, err := decode(old, yaml.CommentToMap(comments)); err != nil {
+		comments = nil
+	}
+	for _, keep := range []yaml.CommentMap{comments, nil} {
+		data, err := encode(w, keep)
+		if err != nil {
+			continue
+		}
+		if len(old) == 0 {
+			data = append([]byte(header), data...)
+		}
+		if back, err := parse(data); err == nil && reflect.DeepEqual(back, entries) {
+			return data, nil
+		}
+	}
+	return nil, errors.New("the changed file would not read back: correct the entries by hand")
+}
+
+func encode(w written, comments yaml.CommentMap) (data []byte, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the YAML library failed: %v", fault)
+		}
+	}()
+	return yaml.MarshalWithOptions(w, yaml.WithComment(comments), yaml.IndentSequence(true))
+}
+
+func writtenOf(e Entry) writtenEntry {
+	at := func(t time.Time) word {
+		if t.IsZero() {
+			return word{}
+		}
+		return word{text: t.Format(time.RFC3339)}
+	}
+	list := func(texts []string) []word {
+		var words []word
+		for _, text := range texts {
+			words = append(words, word{text: text})
+		}
+		return words
+	}
+	return writtenEntry{
+		ID: word{text: e.ID}, SHA256: word{text: e.SHA256}, User: word{text: e.User}, Tenant: word{text: e.Tenant}, Email: word{text: e.Email},
+		Roles: list(e.Roles), Permissions: list(e.Permissions),
+		Plan: word{text: e.Plan}, Scope: word{text: e.Scope}, Trust: word{text: e.Trust},
+		Created: at(e.Created), Expires: at(e.Expires), Revoked: at(e.Revoked),
+	}
+}

@@ -1,0 +1,46 @@
+package identity
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// FuzzKeyFile reads any bytes as a key file. What is accepted can be written anew
+// and says the same; what is not is said in one printable line that quotes nothing
+// long enough to be a key.
+func FuzzKeyFile(f *testing.F) {
+	const sum = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+	for _, seed := range []string{
+		"", "# c\n", "keys:\n", "keys: 5\n", "keys: [\n", "- a\n", "\xff", "a: &a b\nc: *a\n",
+		"# head\nkeys:\n  # first\n  - id: a # line\n    sha256: " + sum + "\n    roles: [x, y]\n    expires: 2026-07-28\n# end\n",
+		"keys:\n- {id: a, sha256: " + sum + ", user: \"b: #c\", trust: direct}\n",
+		"keys:\n  - id: a\n    sha256: '" + sum + "'\n    atk_x7k2m4qa_ABCDEFGHABCDEFGHABCDEFGHABCDEFGH: x\n",
+		"keys:\n  - <<: {id: a}\n    sha256: " + sum + "\n", "keys:\n  - null\n", "%YAML 1.2\n---\nkeys: []\n",
+		"keys:\n  - id: a\n    sha256: >-\n      " + sum + "\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		entries, err := parseFile("keys.yaml", data)
+		if err != nil {
+			text := err.Error()
+			if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%q disturbs a terminal", text)
+			}
+			if strings.Contains(text, "ABCDEFGHABCDEFGH") {
+				t.Errorf("%q tells a key", text)
+			}
+			return
+		}
+		again, err := replaced(data, entries)
+		if err != nil {
+			t.Fatalf("%q was read and cannot be written: %v", data, err)
+		}
+		back, err := parse(again)
+		if err != nil || !reflect.DeepEqual(back, entries) {
+			t.Errorf("%q became %q: %v", data, again, err)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// ErrTokenFile: the token file is missing, readable by others, or has no token in
+// it. Nobody can be identified by it until a person, or whatever writes it, has
+// mended it; the text says how.
+var ErrTokenFile = errors.New("token file cannot be used")
+
+// settled is the age from which a file that looks unchanged is unchanged: some
+// file systems count time in steps of two seconds.
+const settled = 3 * time.Second
+
+// TokenFile returns a function that returns the token (or key) in the file at
+// path, without space around it. It looks at the file each time and reads it again
+// when it is another or has changed, so a token that is renewed there takes effect;
+// nothing of an earlier reading is returned after an error.
+//
+// The file must be readable by its owner alone; a symbolic link is followed, as
+// mounted secrets are links. Renew it by renaming a new file into its place: one
+// that is written in place may be read half. Errors wrap [ErrTokenFile], and
+// fs.ErrNotExist where there is no such file; none contains the token. The function
+// is safe for use by several goroutines.
+func TokenFile(path string) func() (string, error) {
+	t := &rotated{path: path}
+	return t.token
+}
+
+// rotated is a token file and what was last read from it.
+type rotated struct {
+	path string
+
+	mu   sync.Mutex // guards what follows
+	text string
+	info fs.FileInfo // of the file when it was read; nil if it is to be read
+}
+
+func (t *rotated) token() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if info, err := os.Stat(t.path); err == nil && t.info != nil && unchanged(t.info, info) {
+		return t.text, nil
+	}
+	t.info, t.text = nil, ""
+	data, info, err := tokenFile.read(t.path)
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(string(data))
+	switch {
+	case text == "":
+		return "", fmt.Errorf("%w: %s is empty: write the token into it", ErrTokenFile, t.path)
+	case strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }):
+		return "", fmt.Errorf("%w: %s has something else than one token in it: leave only the token", ErrTokenFile, t.path)
+	}
+	// The clock of the file system counts here, so none is injected.
+	if age := time.Since(info.ModTime()); age > settled {
+		t.text, t.info = text, info
+	}
+	return text, nil
+}
+
+// unchanged reports whether b is what a was. The mode counts: a file that was
+// opened to others is to be refused.
+func unchanged(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
+}

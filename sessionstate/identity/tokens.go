@@ -1,0 +1,285 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// The errors of [Tokens.Resolve]. The caller treats the session as one without a
+// principal and says so once; the text says what a person can do. None contains
+// the token or anything that stands in it.
+var (
+	// ErrToken: the credential is no token that can be read, or it lacks a claim
+	// that it has to have, or has one of the wrong type. Its issuer, or the
+	// configured names of claims, have to change.
+	ErrToken = errors.New("token cannot be used")
+
+	// ErrTokenExpired: the token was valid until its expiry. Its owner needs a new
+	// one.
+	ErrTokenExpired = errors.New("token has expired")
+
+	// ErrTokenNotYetValid: the token becomes valid later, or says it was issued
+	// later. Most often a clock is wrong.
+	ErrTokenNotYetValid = errors.New("token is not valid yet")
+
+	// ErrIssuer: another issuer than the configured one made the token.
+	ErrIssuer = errors.New("token is from another issuer")
+
+	// ErrAudience: the token was made for somebody else. Whoever sent it may be
+	// passing on what they were given.
+	ErrAudience = errors.New("token is for another audience")
+
+	// ErrAlgorithm: the token is unsigned, signed with a shared secret, or signed
+	// in another way than its key admits. No honest issuer makes one.
+	ErrAlgorithm = errors.New("token is not signed in a way that is accepted")
+
+	// ErrTokenKey: the key set of the issuer has no key of the token's name, also
+	// after it was read again.
+	ErrTokenKey = errors.New("token is signed by an unknown key")
+
+	// ErrSignature: the token was changed, or made by somebody who has not got the
+	// key it names.
+	ErrSignature = errors.New("signature of the token is wrong")
+
+	// ErrKeySet: the key set of the issuer cannot be had, and none that was read
+	// earlier may still be used. No token can be checked until that is mended;
+	// [Tokens] keeps trying.
+	ErrKeySet = errors.New("key set for tokens cannot be used")
+)
+
+const (
+	// DefaultLeeway is how far the clocks of the issuer and of this machine may be
+	// apart.
+	DefaultLeeway = 30 * time.Second
+	// MaxLeeway is the most that may be configured: a longer one would keep
+	// expired tokens alive.
+	MaxLeeway = 5 * time.Minute
+	// DefaultRefresh is how long a key set from a URL is relied on.
+	DefaultRefresh = 15 * time.Minute
+	// DefaultFileRefresh is how long a key set from a file is relied on.
+	DefaultFileRefresh = time.Minute
+	// DefaultTimeout is how long Resolve waits for a key set.
+	DefaultTimeout = 2 * time.Second
+	// KeepKeys is for how long, beyond the refresh time, the last key set that was
+	// read serves while it cannot be read again. After that no token is accepted.
+	KeepKeys = time.Hour
+	// RetryAfter is the least time between two readings of a key set, also when
+	// they fail or when tokens name keys that are not in it. Tokens with made-up
+	// keys cause no more requests than that.
+	RetryAfter = 10 * time.Second
+
+	maxTokenBytes = 32 << 10
+)
+
+// TokenOptions are the options of [NewTokens]. Issuer, Audience and JWKS are
+// required.
+type TokenOptions struct {
+	// Issuer is what the claim "iss" has to be, to the letter.
+	Issuer string
+	// Audience is what the claim "aud" has to be or contain: the name under which
+	// the issuer knows this use of attache.
+	Audience string
+	// JWKS is where the issuer's public keys are: the path of a file, or an https
+	// address (http only to this machine).
+	JWKS string
+	// Claims says which claims become which fields of the principal.
+	Claims Claims
+	// Leeway is how far the clocks may be apart, at most [MaxLeeway]; 0 means
+	// [DefaultLeeway], and a negative one that they must agree.
+	Leeway time.Duration
+	// Refresh is how long a key set is relied on before it is read again, and so
+	// the time within which a key that was withdrawn stops to count; 0 means
+	// [DefaultRefresh], or [DefaultFileRefresh] for a file.
+	Refresh time.Duration
+	// Timeout is how long Resolve waits for a key set; 0 means [DefaultTimeout].
+	Timeout time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Client asks for the key set; nil means one that keeps no connections. Only
+	// its Transport is used: redirects are not followed and no cookies are kept.
+	Client *http.Client
+}
+
+// Tokens says whose a token (JWT) is. It is safe for use by several goroutines. It
+// keeps no token, starts nothing when it is made, and has a goroutine only while a
+// key set is being read.
+type Tokens struct {
+	issuer, audience string
+	claims           Claims
+	parser           *jwt.Parser
+	keys             *keyCache
+}
+
+// NewTokens returns a Tokens for o. It reads nothing; the first Resolve does. An
+// error is a mistake in o.
+func NewTokens(o TokenOptions) (*Tokens, error) {
+	switch {
+	case o.Issuer == "":
+		return nil, errors.New("identity.jwt.issuer is missing: write what the claim iss of your tokens is")
+	case o.Audience == "":
+		return nil, errors.New("identity.jwt.audience is missing: write what the claim aud of your tokens is; without it a token for any other service would do")
+	case o.Leeway > MaxLeeway:
+		return nil, fmt.Errorf("identity.jwt.leeway %v is too long: %v is the most, set the clocks instead", o.Leeway, MaxLeeway)
+	case o.Leeway == 0:
+		o.Leeway = DefaultLeeway
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	claims, err := o.Claims.complete()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := newKeyCache(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Tokens{
+		issuer: o.Issuer, audience: o.Audience, claims: claims, keys: keys,
+		parser: jwt.NewParser(
+			jwt.WithValidMethods(algorithms),
+			jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience),
+			jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+			jwt.WithLeeway(max(o.Leeway, 0)), jwt.WithTimeFunc(o.Now),
+			jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
+		),
+	}, nil
+}
+
+// Resolve returns whose token the credential is. The errors are those above, each
+// with a reason, and ctx's own. It goes to the network or the disk only if there is
+// no key set yet, it is time to read it again, or it lacks the token's key, and
+// then waits for at most the timeout.
+//
+// A principal is as good as its token was at this moment: ask again, and soon, to
+// notice that it has expired.
+func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Principal, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	token = strings.TrimSpace(token)
+	if len(token) > maxTokenBytes {
+		return nil, fmt.Errorf("%w: it has more than 32 KiB: have a shorter one issued", ErrToken)
+	}
+	set, err := t.keys.get(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	claims, kid, err := t.verify(token, set)
+	// The issuer may have a new key. A token that does not name its key shows that
+	// only by its signature.
+	if errors.Is(err, ErrTokenKey) || errors.Is(err, ErrSignature) && kid == "" {
+		newer, failure := t.keys.get(ctx, set)
+		switch {
+		case failure != nil && errors.Is(failure, ctx.Err()):
+			return nil, failure
+		case failure != nil:
+			return nil, fmt.Errorf("%w; %w", err, failure)
+		case newer != set:
+			claims, kid, err = t.verify(token, newer)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.claims.principal(claims, kid)
+}
+
+// verify checks the signature of token against set and then its claims. kid is the
+// name of the key in the token, which is to be believed only without an error.
+func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid string, err error) {
+	var asked bool
+	var refused error // why there is no key for the token
+	claims = jwt.MapClaims{}
+	_, err = t.parser.ParseWithClaims(token, claims, func(token *jwt.Token) (any, error) {
+		var keys jwt.VerificationKeySet
+		asked = true
+		if kid, refused = checkHeader(token.Header); refused == nil {
+			keys, refused = set.find(kid, token.Method.Alg())
+		}
+		return keys, refused
+	})
+	switch {
+	case err == nil && timesFit(claims):
+		return claims, kid, nil
+	case refused != nil:
+		return nil, kid, refused
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		return nil, kid, fmt.Errorf("%w: it is not a JWT: give the whole token, three parts with dots between them", ErrToken)
+	case !asked:
+		return nil, kid, fmt.Errorf("%w: have it signed with an RSA, ECDSA or Ed25519 key", ErrAlgorithm)
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return nil, kid, fmt.Errorf("%w: have a new token issued", ErrSignature)
+	}
+	return nil, kid, t.claimsError(claims, err)
+}
+
+// claimsError puts what the library found in the claims into our words. Of several
+// faults it says the one to be mended first.
+func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
+	switch {
+	case errors.Is(err, jwt.ErrTokenInvalidIssuer), claims["iss"] == nil:
+		return fmt.Errorf("%w: have it issued by %q or correct identity.jwt.issuer", ErrIssuer, t.issuer)
+	case errors.Is(err, jwt.ErrTokenInvalidAudience), claims["aud"] == nil:
+		return fmt.Errorf("%w: have it issued for %q or correct identity.jwt.audience", ErrAudience, t.audience)
+	case errors.Is(err, jwt.ErrInvalidType), !timesFit(claims):
+		return fmt.Errorf("%w: iss, aud, exp, nbf or iat is of the wrong type or size: have a new one issued", ErrToken)
+	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
+		return fmt.Errorf("%w: it has no expiry (exp): have one issued that ends", ErrToken)
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return fmt.Errorf("%w: have a new one issued", ErrTokenExpired)
+	case errors.Is(err, jwt.ErrTokenNotValidYet), errors.Is(err, jwt.ErrTokenUsedBeforeIssued):
+		return fmt.Errorf("%w: wait, or set the clock of this machine or of the issuer", ErrTokenNotYetValid)
+	}
+	return fmt.Errorf("%w: its claims do not hold: have a new one issued", ErrToken)
+}
+
+// timesFit refuses times after the year 9999. They are milliseconds taken for
+// seconds, which never end, or more than fits into a clock, which the library
+// turns into something else on each kind of machine.
+func timesFit(claims map[string]any) bool {
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		if n, ok := claims[name].(json.Number); ok {
+			if seconds, err := n.Float64(); err != nil || seconds < 0 || seconds > 253402300799 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// checkHeader reads the name of the key in a token's header, "" if there is none,
+// and refuses what the rest of the header would have us understand.
+func checkHeader(header map[string]any) (kid string, err error) {
+	if _, ok := header["crit"]; ok {
+		// RFC 7515, section 4.1.11: what is not understood there must be refused.
+		return "", fmt.Errorf("%w: it has critical extensions, of which none is known: have one issued without", ErrToken)
+	}
+	if typ, ok := header["typ"]; ok && !isTokenType(typ) {
+		// RFC 8725, section 3.11: an issuer signs other things with the same key.
+		return "", fmt.Errorf("%w: it is of another type than JWT or at+jwt: give the access or identity token", ErrToken)
+	}
+	value, ok := header["kid"]
+	if !ok {
+		return "", nil
+	}
+	if kid, ok = value.(string); !ok || kid == "" {
+		return "", fmt.Errorf("%w: its key id is no text: have a new one issued", ErrToken)
+	}
+	return kid, nil
+}
+
+func isTokenType(typ any) bool {
+	s, _ := typ.(string)
+	s = strings.TrimPrefix(strings.ToLower(s), "application/")
+	return s == "jwt" || s == "at+jwt"
+}

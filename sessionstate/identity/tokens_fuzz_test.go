@@ -1,0 +1,160 @@
+package identity_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// tokenErrors are all that a token can be refused with while its keys are there.
+var tokenErrors = []error{
+	identity.ErrToken, identity.ErrTokenExpired, identity.ErrTokenNotYetValid, identity.ErrIssuer, identity.ErrAudience,
+	identity.ErrAlgorithm, identity.ErrTokenKey, identity.ErrSignature,
+}
+
+func isTokenError(err error) bool {
+	for _, one := range tokenErrors {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzToken resolves any text. Whom it identifies must be in a token that was
+// signed here, and what is refused is said with one of the errors and without a
+// word of the token.
+func FuzzToken(f *testing.F) {
+	file := filepath.Join(f.TempDir(), "jwks.json")
+	if err := os.WriteFile(file, []byte(keySetOf(fixed.jwk(nil))), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	tokens, err := identity.NewTokens(identity.TokenOptions{Issuer: issuer, Audience: audience, JWKS: file, Now: func() time.Time { return start }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	// Keys are new each run, so a header and claims of good tokens are given and
+	// signed here, too, beside what the fuzzer makes of whole tokens.
+	good := fixed.token(claims(nil), nil)
+	f.Add(good)
+	f.Add("..")
+	f.Add(rehead(good, `{"alg":"none"}`))
+	f.Add(rehead(good, `{"alg":"HS256","kid":"ed"}`))
+	f.Add(rehead(good, `{"alg":"EdDSA","kid":"ed","kid":"rsa","crit":[]}`))
+	f.Add(rehead(good, "{\"alg\":\"RS256\xff\",\"kid\":null}"))
+	f.Fuzz(func(t *testing.T, token string) {
+		p, err := tokens.Resolve(t.Context(), token)
+		if err == nil {
+			if strings.TrimSpace(token) != good || p.User != "ada" {
+				t.Errorf("%q was taken for %+v", token, p)
+			}
+			return
+		}
+		if p != nil || !isTokenError(err) || strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q gave %v, %q", token, p, err)
+		}
+	})
+}
+
+// FuzzClaims signs any claims. It must not matter what an issuer writes: what is
+// accepted can be put into a header and a variable.
+func FuzzClaims(f *testing.F) {
+	file := filepath.Join(f.TempDir(), "jwks.json")
+	if err := os.WriteFile(file, []byte(keySetOf(fixed.jwk(nil))), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	tokens, err := identity.NewTokens(identity.TokenOptions{
+		Issuer: issuer, Audience: audience, JWKS: file, Now: func() time.Time { return start },
+		Claims: identity.Claims{User: "u.v.w", Roles: "r", Permissions: "p", Trust: "t"},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	must := fmt.Sprintf(`"iss":%q,"aud":%q,"exp":%d`, issuer, audience, start.Add(time.Hour).Unix())
+	for _, more := range []string{``, `,"u":{"v":{"w":"x"}}`, `,"u.v":{"w":7},"r":["a"],"p":"a b","t":"x"`, `,"exp":1e99,"u.v.w":"x"`, `,"u.v.w":"\ud800"`} {
+		f.Add("{" + must + more + "}")
+	}
+	f.Add("null")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := tokens.Resolve(t.Context(), signed(text))
+		if err != nil {
+			if p != nil || !isTokenError(err) || strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%q gave %v, %q", text, p, err)
+			}
+			return
+		}
+		for _, word := range append(append([]string{p.User, p.Tenant, p.Email}, p.Roles...), p.Permissions...) {
+			if strings.ContainsFunc(word, unicode.IsControl) || strings.TrimSpace(word) != word || len(word) > 1024 {
+				t.Errorf("%q gave %q", text, word)
+			}
+		}
+		if p.User == "" || p.Trust != "" && p.Trust != "direct" && p.Trust != "sandboxed" {
+			t.Errorf("%q gave %+v", text, p)
+		}
+	})
+}
+
+// FuzzSessionFile reads any bytes as a session file.
+func FuzzSessionFile(f *testing.F) {
+	for _, seed := range []string{
+		"", "user: ada\n", `{"user":"ada","roles":["a"]}`, "{user: ada}", "user: &a b\ntenant: *a\n", "<<: {user: a}\n", "roles: [[a]]", "user: |\n  a\n",
+		"%YAML 1.2\n---\nuser: a\n", `{"user":"\ud800"}`, "{\"user\":\"a\",\"user\":\"b\"}", "? user\n: a\n", "!!binary x", strings.Repeat("[", 100),
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := filepath.Join(t.TempDir(), "s")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := identity.ReadSessionFile(file)
+		if err != nil {
+			if !errors.Is(err, identity.ErrSessionFile) || (s != identity.SessionFile{}) || strings.ContainsFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%q gave %+v, %q", data, s, err)
+			}
+			return
+		}
+		words := []string{s.Session, s.Workspace, s.WorkspaceID}
+		if s.Principal != nil {
+			words = append(words, s.Principal.User, s.Principal.Tenant)
+			words = append(words, s.Principal.Roles...)
+		}
+		for _, word := range words {
+			if strings.ContainsFunc(word, unicode.IsControl) {
+				t.Errorf("%q gave %q", data, word)
+			}
+		}
+	})
+}
+
+// FuzzKeySet reads any bytes as a key set, which no token fits.
+func FuzzKeySet(f *testing.F) {
+	f.Add([]byte(keySetOf(fixed.jwk(nil))))
+	for _, seed := range []string{`{"keys":[]}`, `{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}`, `{"keys":[{"kty":"RSA","n":"AA","e":"AQAB"}]}`, `{"keys":[{"kty":"OKP","crv":"X25519","x":"AA"}]}`, "[]", "{"} {
+		f.Add([]byte(seed))
+	}
+	s := fixed
+	s.kid = "of nobody"
+	token := s.token(claims(nil), nil)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := filepath.Join(t.TempDir(), "jwks.json")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := identity.NewTokens(identity.TokenOptions{Issuer: issuer, Audience: audience, JWKS: file, Now: func() time.Time { return start }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tokens.Resolve(t.Context(), token)
+		if p != nil || !errors.Is(err, identity.ErrKeySet) && !isTokenError(err) {
+			t.Errorf("%q gave %v, %v", data, p, err)
+		}
+	})
+}

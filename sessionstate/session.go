@@ -1,0 +1,124 @@
+package sessionstate
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Session is one session key and what is known under it. Its methods are safe
+// for use by several goroutines.
+type Session struct {
+	key     string
+	current atomic.Pointer[Context]
+	lastUse atomic.Int64 // nanoseconds since 1970
+
+	updating sync.Mutex // held while current is replaced
+}
+
+func newSession(key string) *Session {
+	s := &Session{key: key}
+	s.current.Store(new(Context))
+	return s
+}
+
+// Key returns the session key. Of a very long one (256 bytes and more) it is the
+// hash.
+func (s *Session) Key() string { return s.key }
+
+// Context returns the current snapshot. It is never nil, takes no lock and does
+// not allocate.
+func (s *Session) Context() *Context { return s.current.Load() }
+
+// Update replaces the snapshot by what change makes of it and returns the new
+// one; nil means unchanged. Updates of one session run one after the other, so
+// change must be quick and must not call Update. It is called with a snapshot
+// that others are reading: it uses the With methods.
+func (s *Session) Update(change func(*Context) *Context) *Context {
+	s.updating.Lock()
+	defer s.updating.Unlock()
+	old := s.current.Load()
+	next := change(old)
+	if next == nil || next == old {
+		return old
+	}
+	s.current.Store(next)
+	return next
+}
+
+// LastUse returns when the session was last handed out by [Sessions.Get].
+func (s *Session) LastUse() time.Time { return time.Unix(0, s.lastUse.Load()) }
+
+// SessionsOptions are the options of [NewSessions]; the zero value works.
+type SessionsOptions struct {
+	// TTL is how long a session may be idle before it is over; 0 means
+	// [DefaultTTL].
+	TTL time.Duration
+	// Max is how many sessions are kept; 0 means [DefaultMax]. One more ends the
+	// session that has been idle longest.
+	Max int
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+const (
+	// DefaultTTL is the idle time after which a session is over.
+	DefaultTTL = 12 * time.Hour
+	// DefaultMax is how many sessions are kept at once.
+	DefaultMax = 10_000
+)
+
+// Sessions is the table of the sessions of this process. It is bounded in time
+// and number, and safe for use by several goroutines.
+type Sessions struct {
+	ttl time.Duration
+	now func() time.Time
+
+	mu   sync.Mutex
+	kept *recent[*Session] // guarded by mu
+}
+
+// NewSessions returns an empty table. It starts no goroutine: sessions that are
+// over are removed by the calls of Get.
+func NewSessions(o SessionsOptions) *Sessions {
+	if o.TTL <= 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.Max <= 0 {
+		o.Max = DefaultMax
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Sessions{ttl: o.TTL, now: o.Now, kept: newRecent[*Session](o.Max)}
+}
+
+// Get returns the session of key, made afresh if there is none or its idle time
+// is over, and counts as its use. Ask for each message; a Session held longer can
+// be over without its holder noticing. The empty key names no session: each Get of
+// it returns a new one that nobody else gets.
+func (t *Sessions) Get(key string) *Session {
+	now := t.now()
+	if key == "" {
+		s := newSession("")
+		s.lastUse.Store(now.UnixNano())
+		return s
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept.sweep(now, t.ttl, nil)
+	e := t.kept.use(key, now)
+	if e.value == nil {
+		e.value = newSession(e.key)
+	}
+	e.value.lastUse.Store(now.UnixNano())
+	return e.value
+}
+
+// Len returns how many sessions are kept, the ones that are over included until
+// the next Get.
+func (t *Sessions) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.kept.byKey)
+}

@@ -1,0 +1,139 @@
+package sessionstate_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// table returns Sessions whose clock moves when the test says so.
+func table(limit int) (sessions *sessionstate.Sessions, advance func(time.Duration)) {
+	now := time.Date(2026, 7, 28, 9, 0, 0, 0, time.UTC)
+	sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{
+		TTL: time.Hour, Max: limit, Now: func() time.Time { return now },
+	})
+	return sessions, func(d time.Duration) { now = now.Add(d) }
+}
+
+// name sets the workspace of a session, to tell it from one made afresh.
+func name(s *sessionstate.Session, workspace string) {
+	s.Update(func(c *sessionstate.Context) *sessionstate.Context {
+		return c.WithWorkspace(sessionstate.Fact{Value: workspace, Source: sessionstate.Operator})
+	})
+}
+
+func TestSessionsGet(t *testing.T) {
+	sessions, advance := table(10)
+	a, b := sessions.Get("a"), sessions.Get("b")
+	if a == b || sessions.Get("a") != a {
+		t.Fatal("Get does not tell keys apart, or does not remember")
+	}
+	if a.Key() != "a" || a.Context() == nil || *a.Context() != (sessionstate.Context{}) {
+		t.Errorf("a new session has the key %q and the context %+v", a.Key(), a.Context())
+	}
+	name(a, "/a")
+	if got := b.Context().Workspace.Value; got != "" {
+		t.Errorf("session b has learnt %q from session a", got)
+	}
+
+	advance(time.Hour - 1)
+	if sessions.Get("a") != a {
+		t.Error("a session was over before its time")
+	}
+	advance(time.Hour - 1)
+	if sessions.Get("a") != a {
+		t.Error("use did not keep a session alive")
+	}
+	if sessions.Len() != 1 {
+		t.Errorf("%d sessions are kept, want b to be gone", sessions.Len())
+	}
+	used := a.LastUse()
+	advance(time.Hour)
+	fresh := sessions.Get("a")
+	if fresh == a || fresh.Context().Workspace.Value != "" {
+		t.Error("an idle session was handed out")
+	}
+	if got := fresh.LastUse().Sub(used); got != time.Hour {
+		t.Errorf("last use moved by %v, want 1h", got)
+	}
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	sessions, advance := table(3)
+	first := sessions.Get("0")
+	for i := range 100 {
+		advance(time.Second)
+		sessions.Get(fmt.Sprint(i))
+		if sessions.Get("0") != first {
+			t.Fatalf("after %d: a session in use was ended, not the one idle longest", i)
+		}
+	}
+	if sessions.Len() != 3 {
+		t.Errorf("%d sessions are kept, want 3", sessions.Len())
+	}
+}
+
+func TestSessionsOddKeys(t *testing.T) {
+	sessions, _ := table(10)
+	if a, b := sessions.Get(""), sessions.Get(""); a == b || sessions.Len() != 0 {
+		t.Error("the empty key names a session that two could share")
+	}
+	long := strings.Repeat("k", 1<<20)
+	a, b := sessions.Get(long+"a"), sessions.Get(long+"b")
+	if a == b || sessions.Get(long+"a") != a {
+		t.Error("long keys are mixed up")
+	}
+	if len(a.Key()) > 256 {
+		t.Errorf("a key of %d bytes is kept", len(a.Key()))
+	}
+}
+
+func TestSessionUpdate(t *testing.T) {
+	sessions := sessionstate.NewSessions(sessionstate.SessionsOptions{})
+	s := sessions.Get("a")
+	name(s, "/a")
+	before := s.Context()
+	if got := s.Update(func(*sessionstate.Context) *sessionstate.Context { return nil }); got != before || s.Context() != before {
+		t.Error("an update to nil changed the context")
+	}
+
+	// Many writers: none of their changes is lost. Readers see whole snapshots.
+	const writers = 50
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			s.Update(func(c *sessionstate.Context) *sessionstate.Context {
+				return c.With(func(c *sessionstate.Context) { c.Protocol += "x"; c.Session.Value += "x" })
+			})
+		})
+		wg.Go(func() {
+			if c := s.Context(); c.Protocol != c.Session.Value {
+				t.Errorf("half a snapshot: %q and %q", c.Protocol, c.Session.Value)
+			}
+			sessions.Get("a")
+			s.LastUse()
+		})
+	}
+	wg.Wait()
+	if got := s.Context().Protocol; got != strings.Repeat("x", writers) {
+		t.Errorf("%d of %d updates are there", len(got), writers)
+	}
+	if before.Protocol != "" {
+		t.Error("an old snapshot changed")
+	}
+}
+
+func BenchmarkSessionsGet(b *testing.B) {
+	sessions := sessionstate.NewSessions(sessionstate.SessionsOptions{})
+	for i := range sessionstate.DefaultMax {
+		sessions.Get(fmt.Sprint(i))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		sessions.Get("5000")
+	}
+}

@@ -1,0 +1,295 @@
+// Package statetest holds the suite that every [sessionstate.Store] passes. A
+// store's own test calls [Run] with a function that makes an empty one:
+//
+//	func TestStore(t *testing.T) {
+//		statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Store {
+//			return sqlstore.New(t.TempDir(), now)
+//		})
+//	}
+package statetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// A NewStore makes an empty store that reads the time from now and from nowhere
+// else. It releases what the store holds with t.Cleanup.
+type NewStore func(t *testing.T, now func() time.Time) sessionstate.Store
+
+// Run runs the suite. Each part gets a store of its own.
+func Run(t *testing.T, newStore NewStore) {
+	parts := []struct {
+		name string
+		run  func(*testing.T, *subject)
+	}{
+		{"the first taker gets the turn", firstTaker},
+		{"of many takers one gets the turn", manyTakers},
+		{"keys are independent", independentKeys},
+		{"an open turn is free again", openTurn},
+		{"a given turn is closed", givenTurn},
+		{"a turn is deferred three times", deferredTurn},
+		{"settling counts without holding", settleUnheld},
+		{"a turn that is not settled is free after its lease", leaseExpires},
+		{"a late holder does not open what is closed", lateHolder},
+		{"sweep forgets idle keys", sweepIdle},
+		{"sweep keeps what is used or held", sweepKeeps},
+		{"keys are any text", anyKey},
+		{"mistakes are errors", mistakes},
+	}
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) {
+			clock := &clock{now: time.Date(2026, 7, 28, 9, 0, 0, 0, time.UTC)}
+			part.run(t, &subject{t: t, clock: clock, store: newStore(t, clock.Now)})
+		})
+	}
+}
+
+// clock is a time that moves only when told to.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// Now is the clock a store is given.
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// subject is a store under test, with its clock.
+type subject struct {
+	t     *testing.T
+	clock *clock
+	store sessionstate.Store
+}
+
+// take asks for the turn of key and fails the test if the answer is another.
+func (s *subject) take(key string, want bool) {
+	s.t.Helper()
+	got, err := s.store.Take(s.t.Context(), key)
+	if err != nil || got != want {
+		s.t.Fatalf("Take(%.40q) = %v, %v; want %v", key, got, err, want)
+	}
+}
+
+func (s *subject) settle(key string, o sessionstate.Outcome) {
+	s.t.Helper()
+	if err := s.store.Settle(s.t.Context(), key, o); err != nil {
+		s.t.Fatalf("Settle(%.40q, %v): %v", key, o, err)
+	}
+}
+
+func (s *subject) sweep(idle time.Duration, want int) {
+	s.t.Helper()
+	got, err := s.store.Sweep(s.t.Context(), idle)
+	if err != nil || got != want {
+		s.t.Fatalf("Sweep(%v) = %d, %v; want %d", idle, got, err, want)
+	}
+}
+
+func firstTaker(_ *testing.T, s *subject) {
+	s.take("a", true)
+	s.take("a", false)
+}
+
+func manyTakers(t *testing.T, s *subject) {
+	const takers = 100
+	var got, failed atomic.Int64
+	round := func() {
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for range takers {
+			wg.Go(func() {
+				<-start
+				ok, err := s.store.Take(t.Context(), "a")
+				if err != nil {
+					failed.Add(1)
+				}
+				if ok {
+					got.Add(1)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+	}
+	for i := range 3 {
+		round()
+		if got.Load() != int64(i+1) || failed.Load() > 0 {
+			t.Fatalf("round %d: %d takers got the turn, %d failed; want one and none", i+1, got.Load()-int64(i), failed.Load())
+		}
+		s.settle("a", sessionstate.Open)
+	}
+}
+
+func independentKeys(_ *testing.T, s *subject) {
+	s.take("a", true)
+	s.take("b", true)
+	s.settle("a", sessionstate.Given)
+	s.take("b", false)
+	s.settle("b", sessionstate.Open)
+	s.take("b", true)
+	s.take("a", false)
+}
+
+func openTurn(_ *testing.T, s *subject) {
+	for range 10 {
+		s.take("a", true)
+		s.settle("a", sessionstate.Open)
+	}
+	s.take("a", true)
+}
+
+func givenTurn(_ *testing.T, s *subject) {
+	s.take("a", true)
+	s.settle("a", sessionstate.Given)
+	s.take("a", false)
+	s.clock.advance(10 * sessionstate.Lease)
+	s.take("a", false)
+}
+
+func deferredTurn(_ *testing.T, s *subject) {
+	for range sessionstate.MaxDeferred {
+		// A response that does not carry the briefing is not counted.
+		s.take("a", true)
+		s.settle("a", sessionstate.Open)
+
+		s.take("a", true)
+		s.take("a", false)
+		s.settle("a", sessionstate.Deferred)
+	}
+	s.take("a", false)
+	s.clock.advance(10 * sessionstate.Lease)
+	s.take("a", false)
+
+	s.take("b", true)
+	s.settle("b", sessionstate.Deferred)
+	s.take("b", true)
+	s.settle("b", sessionstate.Given)
+	s.take("b", false)
+}
+
+func settleUnheld(_ *testing.T, s *subject) {
+	s.settle("a", sessionstate.Open)
+	s.take("a", true)
+	s.settle("b", sessionstate.Given)
+	s.take("b", false)
+	for range sessionstate.MaxDeferred {
+		s.settle("c", sessionstate.Deferred)
+	}
+	s.take("c", false)
+}
+
+func leaseExpires(_ *testing.T, s *subject) {
+	s.take("a", true)
+	s.clock.advance(sessionstate.Lease - time.Second)
+	s.take("a", false)
+	s.clock.advance(time.Second)
+	s.take("a", true)
+	s.take("a", false)
+	s.clock.advance(sessionstate.Lease)
+	s.take("a", true)
+}
+
+func lateHolder(_ *testing.T, s *subject) {
+	s.take("a", true)
+	s.clock.advance(2 * sessionstate.Lease)
+	s.take("a", true)
+	s.settle("a", sessionstate.Given) // by the first, or the second: it was carried
+	s.settle("a", sessionstate.Open)  // by the other
+	s.take("a", false)
+	s.settle("a", sessionstate.Deferred)
+	s.take("a", false)
+}
+
+func sweepIdle(_ *testing.T, s *subject) {
+	s.sweep(time.Hour, 0)
+	for _, key := range []string{"a", "b", "c"} {
+		s.take(key, true)
+		s.settle(key, sessionstate.Given)
+	}
+	s.clock.advance(time.Hour - time.Second)
+	s.sweep(time.Hour, 0)
+	s.take("a", false)
+	s.clock.advance(time.Second)
+	s.sweep(time.Hour, 2)
+	s.sweep(time.Hour, 0)
+	s.take("a", false)
+	s.take("b", true)
+}
+
+func sweepKeeps(_ *testing.T, s *subject) {
+	s.take("held", true)
+	s.take("told no", true)
+	s.settle("told no", sessionstate.Given)
+	s.take("deferred", true)
+	s.settle("deferred", sessionstate.Deferred)
+	s.sweep(0, 2)
+	s.take("held", false)
+
+	s.take("told no", true)
+	s.settle("told no", sessionstate.Given)
+	for range 5 {
+		s.clock.advance(40 * time.Minute)
+		s.take("told no", false)
+		s.settle("held", sessionstate.Given)
+		s.sweep(time.Hour, 0)
+	}
+	s.take("told no", false)
+	s.take("held", false)
+}
+
+func anyKey(_ *testing.T, s *subject) {
+	long := strings.Repeat("k", 1<<20)
+	keys := []string{
+		" ", "a ", "A", "a", "a\x00b", "a\nb", "'; DROP TABLE turns; --", "../../etc/passwd", "%s", "\xff\xfe", "ключ",
+		long + "1", long + "2",
+	}
+	for _, key := range keys {
+		s.take(key, true)
+	}
+	for _, key := range keys {
+		s.take(key, false)
+		s.settle(key, sessionstate.Given)
+		s.take(key, false)
+	}
+}
+
+func mistakes(t *testing.T, s *subject) {
+	if ok, err := s.store.Take(t.Context(), ""); ok || !errors.Is(err, sessionstate.ErrNoKey) {
+		t.Errorf("Take of the empty key = %v, %v; want ErrNoKey", ok, err)
+	}
+	if err := s.store.Settle(t.Context(), "", sessionstate.Given); !errors.Is(err, sessionstate.ErrNoKey) {
+		t.Errorf("Settle of the empty key = %v; want ErrNoKey", err)
+	}
+	s.take("a", true)
+	if err := s.store.Settle(t.Context(), "a", sessionstate.Deferred+1); err == nil {
+		t.Error("Settle with an unknown outcome is no error")
+	}
+	s.take("a", false)
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if ok, err := s.store.Take(over, "b"); ok || !errors.Is(err, context.Canceled) {
+		t.Errorf("Take with a cancelled context = %v, %v; want context.Canceled", ok, err)
+	}
+	s.take("b", true)
+	if n, err := s.store.Sweep(over, 0); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("Sweep with a cancelled context = %v, %v; want context.Canceled", n, err)
+	}
+}

@@ -1,0 +1,15 @@
+package statetest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/statetest"
+)
+
+func TestMemoryStore(t *testing.T) {
+	statetest.Run(t, func(_ *testing.T, now func() time.Time) sessionstate.Store {
+		return sessionstate.NewMemoryStore(now)
+	})
+}
