@@ -1,0 +1,177 @@
+package filesource
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// fields are the keys that a mapping may have, in the order in which people are
+// told of them.
+type fields []field
+
+type field struct {
+	key  string
+	read func(ast.Node)
+}
+
+// fields reads the mapping n, which is called what in problems. It reports
+// whether n is a mapping.
+func (r *reader) fields(n ast.Node, what string, known fields) bool {
+	if !isMapping(n) {
+		r.add(start(n), "%s is %s where a mapping is expected: write %s: and what belongs to it", what, kind(n), known[0].key)
+		return false
+	}
+	for iter := n.(ast.MapNode).MapRange(); iter.Next(); {
+		key := keyText(iter.Key())
+		if read := known.find(key); read != nil {
+			read(iter.Value())
+			continue
+		}
+		hint := "known here are " + strings.Join(known.keys(), ", ")
+		if near := nearest(key, known.keys()); near != "" {
+			hint = "write " + near
+		}
+		r.add(iter.Key().GetToken(), "unknown key %s: %s", quote(key), hint)
+	}
+	return true
+}
+
+// items returns the entries of the list n, which is the value of key. Nothing
+// after the key is an empty list.
+func (r *reader) items(n ast.Node, key string) []ast.Node {
+	switch n := n.(type) {
+	case *ast.SequenceNode:
+		return n.Values
+	case *ast.NullNode:
+		return nil
+	}
+	r.add(start(n), "%s is %s where a list is expected: begin each entry with a dash", key, kind(n))
+	return nil
+}
+
+func (f fields) find(key string) func(ast.Node) {
+	for _, known := range f {
+		if known.key == key {
+			return known.read
+		}
+	}
+	return nil
+}
+
+func (f fields) keys() []string {
+	var keys []string
+	for _, known := range f {
+		keys = append(keys, known.key)
+	}
+	return keys
+}
+
+// start is the token that n begins with. The library counts a mapping from its
+// first colon.
+func start(n ast.Node) *token.Token {
+	if iter, ok := n.(ast.MapNode); ok && isMapping(n) {
+		if n, ok := n.(*ast.MappingNode); ok && n.IsFlowStyle {
+			return n.Start
+		}
+		if values := iter.MapRange(); values.Next() {
+			return values.Key().GetToken()
+		}
+	}
+	return n.GetToken()
+}
+
+func isMapping(n ast.Node) bool {
+	_, ok := n.(ast.MapNode)
+	return ok && (n.Type() == ast.MappingType || n.Type() == ast.MappingValueType)
+}
+
+// keyText returns the key as it was written, without quotes.
+func keyText(n ast.Node) string {
+	if s, ok := n.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return n.GetToken().Value
+}
+
+// kind names what n is, in the words of people who write YAML.
+func kind(n ast.Node) string {
+	switch n.Type() {
+	case ast.NullType:
+		return "empty"
+	case ast.IntegerType, ast.FloatType, ast.InfinityType, ast.NanType:
+		return "a number"
+	case ast.BoolType:
+		return "true or false"
+	case ast.SequenceType:
+		return "a list"
+	case ast.MappingType, ast.MappingValueType:
+		return "a mapping"
+	case ast.StringType, ast.LiteralType:
+		return "text"
+	}
+	return "something else"
+}
+
+// nearest returns the word that was probably meant, empty if none is near.
+func nearest(word string, known []string) string {
+	best, bestDistance := "", max(2, len(word)/3)+1
+	if len(word) > 64 {
+		return ""
+	}
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), k); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// distance is how many bytes have to be put in, taken out or replaced to make b
+// of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// quote prints text from a file so that it cannot disturb a terminal.
+func quote(s string) string {
+	const longest = 60
+	if runes := []rune(s); len(runes) > longest {
+		s = string(runes[:longest]) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// printable is a message of the YAML library, which quotes the file, made fit to
+// print.
+func printable(s string) string {
+	const longest = 200
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+	if runes := []rune(s); len(runes) > longest {
+		return string(runes[:longest]) + "..."
+	}
+	return s
+}

@@ -1,0 +1,147 @@
+package filesource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Limits that no directory of policies comes near. They are there for the wrong
+// directory, and for text that was not written by the operator.
+const (
+	maxFileBytes = 1 << 20
+	maxFiles     = 4096
+	maxEntries   = 100_000
+)
+
+// readDir reads the policy files below dir. Files that could not be read as a
+// policy are among the problems; the error says that the directory cannot be
+// read at all, or that ctx is over.
+func readDir(ctx context.Context, dir string) ([]file, []Problem, error) {
+	paths, problems, err := findFiles(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var files []file
+	for _, path := range paths {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, &dirError{dir: dir, text: noTime, cause: err}
+		}
+		data, err := readFile(path)
+		if err != nil {
+			problems = append(problems, Problem{File: path, Text: err.Error()})
+			continue
+		}
+		f, found := parse(path, data)
+		problems = append(problems, found...)
+		if f.scope.Name != "" {
+			files = append(files, f)
+		}
+	}
+	return files, problems, nil
+}
+
+// findFiles returns the paths of the policy files below dir, in lexical order.
+func findFiles(ctx context.Context, dir string) (paths []string, problems []Problem, err error) {
+	if err := checkDir(dir); err != nil {
+		return nil, nil, err
+	}
+	entries := 0
+	walk := func(name string, entry fs.DirEntry, err error) error {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if entries++; entries > maxEntries || len(paths) > maxFiles {
+			return &dirError{dir: dir, text: "has too many files to be a directory of policies: correct policy.dir", cause: fs.ErrInvalid}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return &dirError{dir: dir, text: noTime, cause: ctx.Err()}
+		case err != nil && name == ".":
+			return &dirError{dir: dir, text: unreadable(err), cause: err}
+		case err != nil:
+			problems = append(problems, Problem{File: path, Text: unreadable(err)})
+			return nil
+		case name == ".":
+			return nil
+		case strings.HasPrefix(entry.Name(), "."):
+			return skip(entry)
+		case isPolicyFile(name):
+			paths = append(paths, path)
+			return skip(entry)
+		}
+		return nil
+	}
+	err = fs.WalkDir(os.DirFS(dir), ".", walk)
+	return paths, problems, err
+}
+
+// checkDir says why dir is no directory that can be walked.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &dirError{dir: dir, text: "there is no such directory: make it or correct policy.dir", cause: err}
+	case err != nil:
+		return &dirError{dir: dir, text: unreadable(err), cause: err}
+	case !info.IsDir():
+		return &dirError{dir: dir, text: "is not a directory: give the directory the policy files are in", cause: fs.ErrInvalid}
+	}
+	return nil
+}
+
+// skip leaves an entry out, with all that is in it.
+func skip(entry fs.DirEntry) error {
+	if entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func isPolicyFile(name string) bool {
+	ext := filepath.Ext(name)
+	return strings.EqualFold(ext, ".yaml") || strings.EqualFold(ext, ".yml")
+}
+
+// readFile reads one policy file. Its error is a text for a [Problem].
+func readFile(path string) ([]byte, error) {
+	// Opening a named pipe would wait for a writer, so look first.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, errors.New(unreadable(err))
+	}
+	if info.IsDir() {
+		return nil, errors.New("is a directory where a policy file is expected: give it another name")
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file: take it out")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, errors.New(unreadable(err))
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, errors.New(unreadable(err))
+	}
+	if len(data) > maxFileBytes {
+		return nil, errors.New("has more than 1 MiB: divide it into several scopes")
+	}
+	return data, nil
+}
+
+const noTime = "there was no time to read it: try again"
+
+// unreadable is the text for what the system refused, without the path, which is
+// named already.
+func unreadable(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Sprintf("cannot be read (%v): correct its permissions or take it out", err)
+}

@@ -1,0 +1,103 @@
+// Package filesource reads policies from a directory of YAML files, one scope a
+// file:
+//
+//	scope: acme/platform
+//	parent: acme
+//	policies:
+//	  - {name: security-review, position: append, text: "Flag any credential handling for review."}
+//	drop: [legacy-style]
+//	objectives:
+//	  - Reduce deployment time to under 5 minutes
+//
+// Every *.yaml and *.yml file below the directory is read; names that begin with a
+// dot are passed over, and links to directories are not followed. The scope is
+// what the file says, its name and folder mean nothing.
+//
+// Reading is strict, for a policy that is silently not there is worse than one
+// that is loudly wrong: an unknown key, a scope that is there twice, a parent that
+// is not, anything that is not plain text where text is expected is a [Problem]
+// with its file, line and column. One problem anywhere makes the directory
+// unusable. YAML's anchors, aliases, tags and merge keys are not accepted: a policy
+// is to be read where it stands.
+//
+// What the package does not do: it keeps nothing between two calls, it does not
+// watch the directory, and it writes nothing.
+package filesource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attache-mcp/attache/policy"
+)
+
+// A Source answers from a directory of policy files. It reads them anew for each
+// question, so an edit takes effect with the next session.
+type Source struct{ dir string }
+
+var _ policy.Source = (*Source)(nil)
+
+// New returns a Source that reads dir. The directory is not looked at before the
+// first question.
+func New(dir string) *Source { return &Source{dir: dir} }
+
+// Effective implements [policy.Source]. A directory that cannot be read is
+// [policy.ErrUnavailable]; problems in it are an [*InvalidError].
+func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effective, error) {
+	scopes, err := load(ctx, s.dir)
+	if err != nil {
+		return policy.Effective{}, err
+	}
+	effective, err := policy.Resolve(scopes, q.Scope)
+	if err != nil {
+		return policy.Effective{}, fmt.Errorf("%s: %w", s.dir, err)
+	}
+	return effective, nil
+}
+
+// Load reads every scope below dir, by name. Its errors are those of
+// [Source.Effective]. A directory without policy files has no scopes.
+func Load(dir string) (map[string]policy.Scope, error) {
+	return load(context.Background(), dir)
+}
+
+func load(ctx context.Context, dir string) (map[string]policy.Scope, error) {
+	files, problems, err := readDir(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	problems = append(problems, crossCheck(files)...)
+	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.Warning })
+	if len(problems) > 0 {
+		slices.SortFunc(problems, Problem.compare)
+		return nil, &InvalidError{Problems: problems}
+	}
+	scopes := make(map[string]policy.Scope, len(files))
+	for _, f := range files {
+		scopes[f.scope.Name] = f.scope
+	}
+	return scopes, nil
+}
+
+// Check reads every policy file below dir and returns all that is wrong with
+// them, warnings included, in the order of files and lines. A directory that
+// cannot be read is a problem of its own.
+func Check(dir string) []Problem {
+	files, problems, err := readDir(context.Background(), dir)
+	switch {
+	case err != nil:
+		var down *dirError
+		text := err.Error()
+		if errors.As(err, &down) {
+			text = down.text
+		}
+		return []Problem{{File: dir, Text: text}}
+	case len(files) == 0 && len(problems) == 0:
+		return []Problem{{File: dir, Text: "there is no policy file (*.yaml) here: write one", Warning: true}}
+	}
+	problems = append(problems, crossCheck(files)...)
+	slices.SortFunc(problems, Problem.compare)
+	return problems
+}

@@ -1,0 +1,195 @@
+package filesource_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/policy/policytest"
+)
+
+func TestSource(t *testing.T) {
+	policytest.Run(t, func(t *testing.T, scopes map[string]policy.Scope) policy.Source {
+		dir := t.TempDir()
+		for _, scope := range scopes {
+			name := fmt.Sprintf("%x.yaml", scope.Name) // names may hold what a file's name may not
+			write(t, filepath.Join(dir, name), asYAML(t, scope))
+		}
+		return filesource.New(dir)
+	})
+}
+
+// asYAML writes a scope as JSON, which is YAML that means the same to any reader.
+func asYAML(t *testing.T, s policy.Scope) string {
+	type written struct {
+		Name     string `json:"name"`
+		Position string `json:"position"`
+		Text     string `json:"text"`
+	}
+	out := struct {
+		Scope      string    `json:"scope"`
+		Parent     string    `json:"parent,omitempty"`
+		Policies   []written `json:"policies,omitempty"`
+		Drop       []string  `json:"drop,omitempty"`
+		Objectives []string  `json:"objectives,omitempty"`
+	}{Scope: s.Name, Parent: s.Parent, Drop: s.Drop, Objectives: s.Objectives}
+	for _, p := range s.Policies {
+		out.Policies = append(out.Policies, written{p.Name, string(p.Position), p.Text})
+	}
+	text, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dirOf makes a directory of the given files.
+func dirOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		write(t, filepath.Join(dir, name), text)
+	}
+	return dir
+}
+
+func TestLoad(t *testing.T) {
+	platform := policy.Scope{
+		Name: "acme/platform", Parent: "acme",
+		Policies: []policy.Policy{
+			{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."},
+			{Name: "long", Position: policy.Prepend, Text: "Two\nlines.\n"},
+			{Name: "folded", Position: policy.Prepend, Text: "One line."},
+		},
+		Drop:       []string{"legacy-style"},
+		Objectives: []string{"Reduce deployment time to under 5 minutes", "yes"},
+	}
+	const text = `# the platform team
+scope: acme/platform
+parent: acme
+policies:
+  - {name: security-review, position: append, text: "Flag any credential handling for review."}
+  - name: long
+    position: prepend
+    text: |
+      Two
+      lines.
+  - name: folded
+    position: prepend
+    text: >-
+      One
+      line.
+drop: [legacy-style]
+objectives:
+  - Reduce deployment time to under 5 minutes # by summer
+  - yes
+`
+	const acme = "scope: acme\n"
+	tests := []struct {
+		name  string
+		files map[string]string
+	}{
+		{"two files", map[string]string{"a.yaml": acme, "b.yaml": text}},
+		{"folders and the other ending", map[string]string{"x/y/a.yml": acme, "b.YAML": text}},
+		{"a mark of byte order and a document start", map[string]string{"a.yaml": "\ufeff---\n" + acme, "b.yaml": text}},
+		{"line ends of Windows", map[string]string{"a.yaml": acme, "b.yaml": strings.ReplaceAll(text, "\n", "\r\n")}},
+		{"empty parts", map[string]string{"a.yaml": acme + "parent:\npolicies:\ndrop: []\nobjectives: ~\n", "b.yaml": text}},
+		{"what is no policy file", map[string]string{
+			"a.yaml": acme, "b.yaml": text, "README.md": "x: [", ".hidden.yaml": "x: [", ".git/c.yaml": "x: [", "yaml": "x: [",
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := filesource.Load(dirOf(t, test.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]policy.Scope{"acme": {Name: "acme"}, "acme/platform": platform}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// The directory that Kubernetes makes of a ConfigMap is links to files in a
+// folder that begins with a dot.
+func TestLoadFollowsLinksToFiles(t *testing.T) {
+	dir := dirOf(t, map[string]string{"..data/acme.yaml": "scope: acme\n"})
+	if err := os.Symlink(filepath.Join("..data", "acme.yaml"), filepath.Join(dir, "acme.yaml")); err != nil {
+		t.Skip(err)
+	}
+	link := filepath.Join(t.TempDir(), "policies")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip(err)
+	}
+	got, err := filesource.Load(link)
+	if err != nil || len(got) != 1 {
+		t.Errorf("got %v, %v; want the one scope", got, err)
+	}
+}
+
+func TestSourceReadsAfresh(t *testing.T) {
+	dir := dirOf(t, map[string]string{"a.yaml": "scope: acme\nobjectives: [first]\n"})
+	source := filesource.New(dir)
+	for _, want := range []string{"first", "second"} {
+		got, err := source.Effective(t.Context(), policy.Query{Scope: "acme"})
+		if err != nil || len(got.Objectives) != 1 || got.Objectives[0] != want {
+			t.Errorf("got %v, %v; want %s", got, err, want)
+		}
+		write(t, filepath.Join(dir, "a.yaml"), "scope: acme\nobjectives: [second]\n")
+	}
+}
+
+func TestSourceErrors(t *testing.T) {
+	file := filepath.Join(dirOf(t, map[string]string{"a": ""}), "a")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	tests := []struct {
+		name string
+		ctx  context.Context
+		dir  string
+		is   []error
+		says string
+	}{
+		{"no directory", t.Context(), filepath.Join(t.TempDir(), "gone"), []error{policy.ErrUnavailable, fs.ErrNotExist}, "gone: there is no such directory: make it"},
+		{"a file", t.Context(), file, []error{policy.ErrUnavailable}, "is not a directory: give the directory"},
+		{"no time", over, dirOf(t, map[string]string{"a.yaml": "scope: a\n"}), []error{policy.ErrUnavailable, context.Canceled}, "no time to read it"},
+		{"no files", t.Context(), t.TempDir(), []error{policy.ErrUnknownScope}, "there are none: write one"},
+		{"other scopes", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: a\n"}), []error{policy.ErrUnknownScope}, `"acme"; known are a`},
+		{"a mistake", t.Context(), dirOf(t, map[string]string{"a.yaml": "scope: acme\nparnt: b\nx: y\n"}), []error{policy.ErrInvalid}, `a.yaml:2:1: unknown key "parnt": write parent (and 1 more: see attache policy check)`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := filesource.New(test.dir).Effective(test.ctx, policy.Query{Scope: "acme"})
+			for _, is := range test.is {
+				if !errors.Is(err, is) {
+					t.Errorf("got %v, which is not %v", err, is)
+				}
+			}
+			if !strings.Contains(fmt.Sprint(err), test.says) {
+				t.Errorf("got %v, which does not say %q", err, test.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,245 @@
+// Package httpsource asks an HTTP endpoint for the effective policies of a scope:
+//
+//	GET <url>?scope=<scope>&workspace=<id>
+//	Authorization: Bearer <the session's credential, or the configured token>
+//
+// which answers with 200 and
+//
+//	{"policies": [{"name": "...", "position": "prepend", "text": "...", "inherited": true}],
+//	 "objectives": ["..."]}
+//
+// in the order in which the items are to be read. A list may be null or absent,
+// though not both; "inherited" may be absent. Anything else is a source that is
+// down: another status, an unknown member, more than 1 MiB, or later than the
+// timeout. Only 401 and 403 ([policy.ErrUnauthorized]) and 404
+// ([policy.ErrUnknownScope]) are told apart.
+//
+// The credential goes to the configured host alone, over TLS or to this machine,
+// and is in no error: errors name the host and path that was asked, never the
+// query, and nothing of what was answered.
+//
+// What the package does not do: it retries nothing and keeps nothing, not even a
+// connection. There is one question a session, and a caller that can go without.
+package httpsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/policy"
+)
+
+const (
+	// DefaultTimeout is how long a question may take.
+	DefaultTimeout = 2 * time.Second
+
+	maxAnswerBytes = 1 << 20
+	maxRedirects   = 3
+)
+
+// Options are the options of [New]. All but URL may be left out.
+type Options struct {
+	// URL is the endpoint. It is https, or http to this machine, and may have a
+	// query of its own, which is kept.
+	URL string
+	// Timeout is how long a question may take, from the look-up of the host to the
+	// last byte; 0 means [DefaultTimeout].
+	Timeout time.Duration
+	// Token is sent in place of the query's credential if it is not empty.
+	Token policy.Credential
+	// Client sends the requests; nil means one that keeps no connections. Its
+	// rules for redirects and cookies are not used.
+	Client *http.Client
+}
+
+// A Source asks one endpoint.
+type Source struct {
+	url     *url.URL
+	timeout time.Duration
+	token   policy.Credential
+	client  func() *http.Client
+}
+
+var _ policy.Source = (*Source)(nil)
+
+// New returns a Source that asks o.URL. It opens nothing and starts nothing; the
+// first question does. An error is a mistake in o.URL.
+func New(o Options) (*Source, error) {
+	u, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	return &Source{
+		url:     u,
+		timeout: o.Timeout,
+		token:   o.Token,
+		client:  sync.OnceValue(func() *http.Client { return newClient(o.Client) }),
+	}, nil
+}
+
+// parseURL reads the endpoint's address and says why it is none. Its errors do
+// not repeat the address, which may have a password in it.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("policy.url is no address: write it as https://host/path")
+	}
+	query := u.Query()
+	switch {
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+		return nil, errors.New("policy.url would send the credential in clear: use https, or http to localhost")
+	case u.User != nil:
+		return nil, errors.New("policy.url has a user name in it: take it out and give a token by policy.token_env")
+	case query.Has("scope") || query.Has("workspace"):
+		return nil, errors.New("policy.url has a scope or workspace in its query: take it out, attache adds it")
+	}
+	u.Fragment = ""
+	return u, nil
+}
+
+// isLoopback reports whether host can only be this machine. Other names that
+// happen to resolve to it can be made to resolve elsewhere.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// newClient returns given with the rules that keep the credential where it
+// belongs.
+func newClient(given *http.Client) *http.Client {
+	client := &http.Client{CheckRedirect: sameHost}
+	if given != nil && given.Transport != nil {
+		client.Transport = given.Transport
+		return client
+	}
+	client.Transport = &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DisableKeepAlives:      true, // no connection and no goroutine outlives the question
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	return client
+}
+
+var (
+	errElsewhere = errors.New("it redirects to another host: correct policy.url")
+	errRedirects = errors.New("it redirects too often: correct policy.url")
+)
+
+// sameHost allows a redirect only to where the request went in the first place.
+func sameHost(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	switch {
+	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || next.URL.User != nil:
+		return errElsewhere
+	case len(before) > maxRedirects:
+		return errRedirects
+	}
+	return nil
+}
+
+// Effective implements [policy.Source].
+func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effective, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	request, err := s.request(ctx, q)
+	if err != nil {
+		return policy.Effective{}, err
+	}
+	response, err := s.client().Do(request)
+	if err != nil {
+		return policy.Effective{}, s.down(ctx, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := s.refusal(response.StatusCode); err != nil {
+		return policy.Effective{}, err
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	if err != nil {
+		return policy.Effective{}, s.down(ctx, err)
+	}
+	if len(body) > maxAnswerBytes {
+		return policy.Effective{}, s.fault("answered with more than 1 MiB: see whether policy.url is right")
+	}
+	effective, err := decode(body)
+	if err != nil {
+		return policy.Effective{}, s.fault("answered with something that is not policies (%v): see whether policy.url is right", err)
+	}
+	return effective, nil
+}
+
+// request makes the request for q.
+func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, error) {
+	u := *s.url
+	query := url.Values{"scope": {q.Scope}, "workspace": {q.Workspace}}.Encode()
+	if u.RawQuery != "" {
+		query = u.RawQuery + "&" + query
+	}
+	u.RawQuery = query
+	request := (&http.Request{
+		Method: http.MethodGet,
+		URL:    &u,
+		Host:   u.Host,
+		Header: http.Header{"Accept": {"application/json"}, "User-Agent": {"attache"}},
+	}).WithContext(ctx)
+	credential := q.Credential
+	if s.token != "" {
+		credential = s.token
+	}
+	if strings.ContainsFunc(credential.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fmt.Errorf("%w: it has characters that no token has: correct the key", policy.ErrUnauthorized)
+	}
+	if credential != "" {
+		request.Header.Set("Authorization", "Bearer "+credential.Reveal())
+	}
+	return request, nil
+}
+
+// refusal is the error of a status other than 200.
+func (s *Source) refusal(status int) error {
+	switch status {
+	case http.StatusOK:
+		return nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%w: %s answered %d: see whether the key is right and may read this scope", policy.ErrUnauthorized, s.name(), status)
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: %s: %w: see whether the scope and policy.url are right", policy.ErrUnavailable, s.name(), policy.ErrUnknownScope)
+	}
+	return s.fault("answered %d: see what is wrong there", status)
+}
+
+// down is the error of a question that got no whole answer. What net/http says of
+// it begins with the whole address, whose query is nobody's business; only what
+// lies beneath is passed on.
+func (s *Source) down(ctx context.Context, err error) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %s: %w: see why it is slow or raise policy.timeout (%v)",
+			policy.ErrUnavailable, s.name(), context.DeadlineExceeded, s.timeout)
+	}
+	return fmt.Errorf("%w: %s: %w: see whether it is up and policy.url is right", policy.ErrUnavailable, s.name(), err)
+}
+
+// fault is the error of an answer that cannot be used.
+func (s *Source) fault(format string, args ...any) error {
+	return fmt.Errorf("%w: %s %s", policy.ErrUnavailable, s.name(), fmt.Sprintf(format, args...))
+}
+
+// name is what errors call the endpoint: its address without the query, where
+// people put tokens.
+func (s *Source) name() string {
+	return (&url.URL{Scheme: s.url.Scheme, Host: s.url.Host, Path: s.url.Path}).String()
+}

@@ -1,0 +1,161 @@
+// Package policytest holds the suite that every [policy.Source] passes. A
+// source's own test calls [Run] with a function that makes one which knows the
+// given scopes:
+//
+//	func TestSource(t *testing.T) {
+//		policytest.Run(t, func(t *testing.T, scopes map[string]policy.Scope) policy.Source {
+//			return filesource.New(writeFiles(t, scopes))
+//		})
+//	}
+package policytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/attache-mcp/attache/policy"
+)
+
+// A NewSource makes a source that knows scopes, by name. It releases what the
+// source holds with t.Cleanup.
+type NewSource func(t *testing.T, scopes map[string]policy.Scope) policy.Source
+
+// secret is the credential of every query; no error text may contain it.
+const secret = "atk_test_00000000000000000000000000000000"
+
+// Run runs the suite.
+func Run(t *testing.T, newSource NewSource) {
+	t.Run("answers", func(t *testing.T) {
+		for _, a := range answers() {
+			t.Run(a.name, func(t *testing.T) {
+				got, err := ask(t.Context(), newSource(t, a.scopes), a.ask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !same(got, a.want) {
+					t.Errorf("got\n%s\nwant\n%s", print(got), print(a.want))
+				}
+			})
+		}
+	})
+	t.Run("refusals", func(t *testing.T) {
+		for _, r := range refusals() {
+			t.Run(r.name, func(t *testing.T) {
+				got, err := ask(t.Context(), newSource(t, r.scopes), r.ask)
+				if !r.is(err) {
+					t.Errorf("got the error %v", err)
+				}
+				if !got.Empty() {
+					t.Errorf("got %s beside an error", print(got))
+				}
+				if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), secret) {
+					t.Errorf("the error tells the credential: %v", err)
+				}
+			})
+		}
+	})
+	t.Run("a context that is over is heard", func(t *testing.T) { contextOver(t, newSource(t, example())) })
+	t.Run("answers belong to the caller", func(t *testing.T) { ownAnswers(t, newSource(t, example())) })
+	t.Run("many ask at once", func(t *testing.T) { manyAsk(t, newSource(t, example())) })
+}
+
+func ask(ctx context.Context, s policy.Source, scope string) (policy.Effective, error) {
+	return s.Effective(ctx, policy.Query{Scope: scope, Workspace: "w1", Credential: secret})
+}
+
+// example is the pair of scopes that the documentation shows.
+func example() map[string]policy.Scope {
+	return map[string]policy.Scope{
+		"acme": {
+			Name:       "acme",
+			Policies:   []policy.Policy{{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests."}},
+			Objectives: []string{"Improve platform reliability"},
+		},
+		"acme/platform": {
+			Name: "acme/platform", Parent: "acme",
+			Policies:   []policy.Policy{{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."}},
+			Objectives: []string{"Reduce deployment time to under 5 minutes"},
+		},
+	}
+}
+
+// exampleEffective is what holds for "acme/platform" in example.
+func exampleEffective() policy.Effective {
+	return policy.Effective{
+		Policies: []policy.Policy{
+			{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests.", Inherited: true},
+			{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."},
+		},
+		Objectives: []string{"Improve platform reliability", "Reduce deployment time to under 5 minutes"},
+	}
+}
+
+func contextOver(t *testing.T, s policy.Source) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := ask(ctx, s, "acme"); !errors.Is(err, context.Canceled) || !got.Empty() {
+		t.Errorf("got %s and %v, want context.Canceled", print(got), err)
+	}
+	if _, err := ask(t.Context(), s, "acme"); err != nil {
+		t.Errorf("the next question fails too: %v", err)
+	}
+}
+
+func ownAnswers(t *testing.T, s policy.Source) {
+	first, err := ask(t.Context(), s, "acme/platform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range first.Policies {
+		first.Policies[i] = policy.Policy{Text: "changed"}
+	}
+	for i := range first.Objectives {
+		first.Objectives[i] = "changed"
+	}
+	second, err := ask(t.Context(), s, "acme/platform")
+	if err != nil || !same(second, exampleEffective()) {
+		t.Errorf("got %s and %v after an earlier answer was changed", print(second), err)
+	}
+}
+
+func manyAsk(t *testing.T, s policy.Source) {
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if got, err := ask(t.Context(), s, "acme/platform"); err != nil || !same(got, exampleEffective()) {
+				t.Errorf("got %s and %v", print(got), err)
+			}
+			if _, err := ask(t.Context(), s, "nobody"); !errors.Is(err, policy.ErrUnknownScope) {
+				t.Errorf("got %v, want ErrUnknownScope", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// same compares what two Effectives say; a nil list is an empty one.
+func same(a, b policy.Effective) bool {
+	return len(a.Policies) == len(b.Policies) && len(a.Objectives) == len(b.Objectives) &&
+		(len(a.Policies) == 0 || reflect.DeepEqual(a.Policies, b.Policies)) &&
+		(len(a.Objectives) == 0 || reflect.DeepEqual(a.Objectives, b.Objectives))
+}
+
+// print shows an Effective one item a line.
+func print(e policy.Effective) string {
+	var b strings.Builder
+	for _, p := range e.Policies {
+		fmt.Fprintf(&b, "  %s %q inherited=%v: %q\n", p.Position, p.Name, p.Inherited, p.Text)
+	}
+	for _, o := range e.Objectives {
+		fmt.Fprintf(&b, "  objective %q\n", o)
+	}
+	if e.Empty() {
+		b.WriteString("  nothing\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// The lines of the block that are the same in every session. A model and a
+// person tell the block from a tool's own words by the first and the last, so
+// [oneLine] keeps both from appearing within an item.
+const (
+	frameTop    = "═══ SESSION CONTEXT (auto-injected) ═══"
+	frameBottom = "═══════════════════════════════════════"
+	nothingSet  = "No policies or objectives configured"
+)
+
+// Render writes e as the block that is put in front of a session's first tool
+// response. It has no newline at its end.
+//
+// Every item is one line of text that cannot pass for anything but an item:
+// line breaks are folded, and control characters, terminal escapes, invisible
+// and direction-changing characters and look-alikes of the block's own frame
+// are taken out. An item of which nothing is left is not written.
+//
+// The block is at most maxBytes long (0: no limit): items that do not fit are
+// left out whole, from the first one that does not fit to the last, and the last
+// line inside the frame says how many. The frame and that line are written even
+// if they alone are longer.
+func Render(e Effective, maxBytes int) string {
+	b := blockOf(e)
+	total := len(b.policies) + len(b.objectives)
+	whole := b.text(total, "")
+	if maxBytes <= 0 || len(whole) <= maxBytes || total == 0 {
+		return whole
+	}
+	cut := func(left int) string {
+		return b.text(total-left, fmt.Sprintf("(%d more left out: the limit is %d bytes)", left, maxBytes))
+	}
+	// Each item left out makes the block shorter by more than its count can
+	// grow, so the fewest that must go can be searched for.
+	return cut(sort.Search(total, func(left int) bool { return len(cut(left)) <= maxBytes }))
+}
+
+// block holds the lines of a block's two sections.
+type block struct {
+	policies, objectives []string
+}
+
+// blockOf writes each item of e as a line.
+func blockOf(e Effective) block {
+	var b block
+	for _, p := range e.Policies {
+		item := oneLine(p.Name)
+		if text := oneLine(p.Text); item == "" || text == "" {
+			item += text
+		} else {
+			item += ": " + text
+		}
+		if item == "" {
+			continue
+		}
+		position, origin := Append, "local"
+		if p.Position == Prepend {
+			position = Prepend
+		}
+		if p.Inherited {
+			origin = "inherited"
+		}
+		b.policies = append(b.policies, fmt.Sprintf("  - [%s] %s (%s)", position, item, origin))
+	}
+	for _, o := range e.Objectives {
+		if text := oneLine(o); text != "" {
+			b.objectives = append(b.objectives, "  - "+text)
+		}
+	}
+	return b
+}
+
+// text joins the first kept items and the note, if there is one, into the block.
+func (b block) text(kept int, note string) string {
+	policies := b.policies[:min(kept, len(b.policies))]
+	objectives := b.objectives[:kept-len(policies)]
+	parts := []string{frameTop}
+	if len(policies) > 0 {
+		parts = append(parts, "Policies:\n"+strings.Join(policies, "\n"))
+	}
+	if len(objectives) > 0 {
+		parts = append(parts, "Objectives:\n"+strings.Join(objectives, "\n"))
+	}
+	if note != "" {
+		parts = append(parts, note)
+	}
+	if len(parts) == 1 {
+		parts = append(parts, nothingSet)
+	}
+	return strings.Join(append(parts, frameBottom), "\n\n")
+}

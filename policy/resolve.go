@@ -1,0 +1,134 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Resolve answers what holds for the scope called name: its own policies and
+// those of its parents. The key of the map is a scope's name.
+//
+// A name that is not in the map is [ErrUnknownScope]. A parent that is not in
+// the map, a cycle, two policies of one name in one scope, or a policy without
+// a name, without a text or with an unknown position anywhere in the chain is
+// [ErrInvalid]; scopes outside the chain are not looked at.
+func Resolve(scopes map[string]Scope, name string) (Effective, error) {
+	chain, err := chainOf(scopes, name)
+	if err != nil {
+		return Effective{}, err
+	}
+	// Innermost first: a name is decided by the first scope that speaks of it,
+	// be it with a policy or by dropping it.
+	decided := make(map[string]bool)
+	var prepends, appends [][]Policy
+	for i, s := range chain {
+		var before, after []Policy
+		for _, p := range s.Policies {
+			if decided[p.Name] {
+				continue
+			}
+			p.Inherited = i > 0
+			if p.Position == Prepend {
+				before = append(before, p)
+			} else {
+				after = append(after, p)
+			}
+		}
+		prepends, appends = append(prepends, before), append(appends, after)
+		for _, p := range s.Policies {
+			decided[p.Name] = true
+		}
+		for _, dropped := range s.Drop {
+			decided[dropped] = true
+		}
+	}
+	slices.Reverse(prepends)
+	return Effective{
+		Policies:   slices.Concat(append(prepends, appends...)...),
+		Objectives: objectivesOf(chain),
+	}, nil
+}
+
+// objectivesOf collects the objectives of a chain, outermost first.
+func objectivesOf(chain []Scope) []string {
+	var all []string
+	seen := make(map[string]bool)
+	for _, s := range slices.Backward(chain) {
+		for _, o := range s.Objectives {
+			if key := strings.TrimSpace(o); key != "" && !seen[key] {
+				seen[key] = true
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// chainOf returns the scope called name and its parents, innermost first.
+func chainOf(scopes map[string]Scope, name string) ([]Scope, error) {
+	var chain []Scope
+	var names []string
+	for next := name; next != "" || len(chain) == 0; next = chain[len(chain)-1].Parent {
+		if slices.Contains(names, next) {
+			return nil, fmt.Errorf("%w: scope %q is its own ancestor (%s): take the parent out of one of them",
+				ErrInvalid, next, strings.Join(append(names, next), " < "))
+		}
+		s, ok := scopes[next]
+		if !ok && len(chain) == 0 {
+			return nil, unknownScope(scopes, name)
+		}
+		if !ok {
+			return nil, fmt.Errorf("%w: scope %q has the parent %q, which does not exist: add it or correct the name",
+				ErrInvalid, names[len(names)-1], next)
+		}
+		if err := s.check(next); err != nil {
+			return nil, err
+		}
+		chain, names = append(chain, s), append(names, next)
+	}
+	return chain, nil
+}
+
+// check says what is wrong with the policies of a scope that is known as name.
+func (s Scope) check(name string) error {
+	seen := make(map[string]bool)
+	for i, p := range s.Policies {
+		fault := ""
+		switch {
+		case strings.TrimSpace(p.Name) == "":
+			fault = "has no name: give it one"
+		case strings.TrimSpace(p.Text) == "":
+			fault = "has no text: write one or take the policy out"
+		case !p.Position.Valid():
+			fault = fmt.Sprintf("has the position %q: make it prepend or append", string(p.Position))
+		case seen[p.Name]:
+			fault = "is there twice: rename one or take it out"
+		}
+		if fault != "" {
+			return fmt.Errorf("%w: policy %d (%q) of scope %q %s", ErrInvalid, i+1, p.Name, name, fault)
+		}
+		seen[p.Name] = true
+	}
+	return nil
+}
+
+// unknownScope is the error for a scope that is asked for and not there. It
+// names a few that are, since most such errors are a slip in the name.
+func unknownScope(scopes map[string]Scope, name string) error {
+	const show = 8
+	known := slices.Sorted(maps.Keys(scopes))
+	hint := "there are none: write one"
+	if len(known) > 0 {
+		hint = "known are " + strings.Join(known[:min(show, len(known))], ", ")
+		if len(known) > show {
+			hint += fmt.Sprintf(" and %d more", len(known)-show)
+		}
+		hint += ": choose one of them"
+	}
+	if name == "" {
+		return fmt.Errorf("%w: no scope was named; %s", ErrUnknownScope, hint)
+	}
+	return fmt.Errorf("%w: %q; %s", ErrUnknownScope, name, hint)
+}
