@@ -1,0 +1,248 @@
+// Package access is the layer that decides who may call what, and how often.
+//
+// A rule names tools and what it takes to call them. Rules are read in order, and
+// the first that decides does; a call that none decides meets the default:
+//
+//	access:
+//	  default: deny
+//	  hide: true
+//	  rules:
+//	    - {tools: ["delete_*"], deny: true, when: 'session.trust != "direct"', message: "Ask a person to delete."}
+//	    - {tools: ["get_*", "list_*"], require: [records:read]}
+//	    - {tools: ["write_*"], require: [records:write], when: 'has(arguments.path)'}
+//	    - {tools: ["ping"]}
+//	  rates:
+//	    - {tools: ["*"], per: tenant, limit: 60/minute, burst: 10}
+//
+// A rule whose tools do not match, or whose condition does not hold, is passed
+// over. Otherwise deny refuses; require refuses unless the principal holds every
+// permission named, and allows if it does; a rule with neither allows. So a rule
+// that is to hold beside others stands before them.
+//
+// Patterns and names are compared letter by letter. A name that looks like
+// another, or has a blank behind it, is another: rules that allow, with a default
+// of deny, are a boundary; rules that deny are not where a server takes names
+// loosely.
+//
+// # What is judged
+//
+// The call as it will be sent: the layer stands behind those that edit calls, and
+// knows tools by the server's names for them. A refusal is a tool result with
+// isError whose text is for the model; it says what is missing, and never why
+// else. A refused notification is dropped.
+//
+// Whatever cannot be decided is refused: a condition that fails, a permission
+// required of nobody, an identity that could not be looked up.
+//
+// A condition may read tool.annotations, as the server declared them in the last
+// tools/list that passed. They are the server's word for itself, and before a
+// list has passed they are unknown: let them forbid, never allow.
+//
+// # What is listed
+//
+// With Hide, a tool is left out of tools/list if no arguments could make its call
+// allowed. A condition that reads arguments hides nothing. A list that cannot be
+// filtered is answered as an error. What is hidden may still be called by who
+// knows its name, and is then judged like any other.
+//
+// # Rates
+//
+// A rate is a token bucket for each session, user, tenant or tool, in the memory
+// of this process. Only allowed calls take from it. A session key may come from
+// the client's _meta: per session is for fairness, per user and per tenant bind.
+// Calls without a user or tenant share one bucket.
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// Options configure the layer. Zero values work: everything is allowed.
+type Options struct {
+	// Rules in order, the first that decides does.
+	Rules []Rule
+	// Default is what a call meets that no rule decides; "" stands for Allow.
+	Default Default
+	// Hide leaves tools out of tools/list that may not be called.
+	Hide bool
+	// Rates bound how often allowed calls are made.
+	Rates []Rate
+
+	// Server is the server's name, for conditions.
+	Server string
+	// LookupFailed, if not nil, returns why the identity of a session could not
+	// be looked up, nil if it could or if there is none. Rules that depend on the
+	// principal then refuse.
+	LookupFailed func(view *sessionstate.Context) error
+	// DryRun decides and tells, and refuses and hides nothing.
+	DryRun bool
+	// Decided, if not nil, is told of every decision about a call, for audit. It
+	// runs in the client's direction and must not block; tool is valid until it
+	// returns.
+	Decided func(ctx context.Context, view *sessionstate.Context, tool string, d Decision)
+	// Now is the clock, whose monotonic reading counts; nil stands for time.Now.
+	Now func() time.Time
+	// Log takes what is worth telling; nil discards it.
+	Log *slog.Logger
+}
+
+// An Access is the layer and what it has learnt.
+type Access struct {
+	o     Options
+	rates rates
+	in    expression.Inputs // of the call at hand; client's direction only
+
+	learns  bool // a condition reads annotations
+	filters bool // a tool may have to be hidden
+	private bool // what is listed depends on who asks
+
+	mu          sync.Mutex
+	annotations map[string][]byte // by tool
+}
+
+// New returns the layer. The error is for a rule or rate that makes no sense.
+func New(o Options) (*Access, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	a := &Access{o: o, annotations: map[string][]byte{}}
+	a.rates.each = newBuckets(o.Rates)
+	a.filters = o.Hide && o.Default == Deny
+	for _, r := range o.Rules {
+		a.learns = a.learns || r.When != nil && r.When.UsesAnnotations()
+		if o.Hide && !r.judgesCalls() {
+			a.filters = a.filters || r.mayRefuse()
+			a.private = a.private || r.usesSession()
+		}
+	}
+	a.private = a.private && a.filters
+	return a, nil
+}
+
+func (o *Options) check() error {
+	if o.Default != "" && o.Default != Allow && o.Default != Deny {
+		return fmt.Errorf("access.default is %q: write allow or deny", string(o.Default))
+	}
+	for i := range o.Rules {
+		if err := o.Rules[i].check(); err != nil {
+			return fmt.Errorf("access.rules[%d]: %w", i, err)
+		}
+	}
+	for i := range o.Rates {
+		if err := o.Rates[i].check(); err != nil {
+			return fmt.Errorf("access.rates[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Layer returns the layer. It stands behind the layers that edit calls.
+func (a *Access) Layer() middleware.Layer {
+	return middleware.Layer{Name: "access", Wrap: a.wrap}
+}
+
+func (a *Access) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		switch {
+		case m.From == wire.Server:
+			if a.learns && m.MethodIs("notifications/tools/list_changed") {
+				a.forget()
+			}
+		case m.MethodIs("tools/call"):
+			return a.call(ctx, m, next)
+		case m.MethodIs("tools/list") && (a.learns || a.filters):
+			call := middleware.CallFrom(ctx)
+			call.OnReply(a.listed(viewOf(call)))
+		}
+		return next(ctx, m)
+	}
+}
+
+func viewOf(call *middleware.Call) *sessionstate.Context {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	return view
+}
+
+func (a *Access) call(ctx context.Context, m *wire.Message, next middleware.Handler) error {
+	call := middleware.CallFrom(ctx)
+	view := viewOf(call)
+	tool := m.Name().View()
+	d := a.decide(m, view, tool)
+	if a.o.Decided != nil {
+		a.o.Decided(ctx, view, tool, d)
+	}
+	if d.Allowed {
+		return next(ctx, m)
+	}
+	a.tell(view, tool, d)
+	switch {
+	case a.o.DryRun:
+		return next(ctx, m)
+	case m.Kind() != wire.Request:
+		return nil
+	}
+	return call.Answer(ctx, wire.ToolErrorReply(m.ID(), d.Text, view != nil && view.Modern))
+}
+
+func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string) Decision {
+	if !m.Plain() {
+		// The relay refuses such a frame itself where rules enforce.
+		return undecided(none, wire.ErrNotPlain)
+	}
+	a.in = expression.Inputs{
+		Context:     view,
+		Tool:        tool,
+		Annotations: a.learnt(tool),
+		Arguments:   m.Arguments().Raw,
+		Server:      a.o.Server,
+	}
+	d := Decide(&a.o, Request{Inputs: &a.in, LookupErr: a.lookupErr(view)})
+	a.in = expression.Inputs{} // the frame, and what was decoded of it, are not kept
+	if d.Allowed {
+		a.rates.take(&d, view, tool, a.o.Now())
+	}
+	return d
+}
+
+func (a *Access) lookupErr(view *sessionstate.Context) error {
+	if a.o.LookupFailed == nil {
+		return nil
+	}
+	return a.o.LookupFailed(view)
+}
+
+// tell logs a refusal. What could not be decided needs somebody to look at it.
+func (a *Access) tell(view *sessionstate.Context, tool string, d Decision) {
+	level, text := slog.LevelInfo, "a call was refused"
+	if d.Reason == Undecided {
+		level = slog.LevelWarn
+	}
+	if a.o.DryRun {
+		text = "a call would be refused"
+	}
+	session, _ := view.Lookup("session.id")
+	a.o.Log.Log(context.Background(), level, text, "tool", cut(tool), "why", d.String(), "session", session.Value)
+}
+
+// cut shortens a name that came over the wire for a log line.
+func cut(name string) string {
+	if len(name) > 200 {
+		return name[:200] + "…"
+	}
+	return name
+}

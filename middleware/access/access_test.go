@@ -1,0 +1,294 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+func when(t testing.TB, src string) *expression.Program {
+	t.Helper()
+	p, err := expression.Compile(src, expression.Bool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func principal(permissions ...string) *sessionstate.Context {
+	return &sessionstate.Context{
+		Trust:     sessionstate.Fact{Value: "direct", Source: sessionstate.Operator},
+		Principal: &sessionstate.Principal{User: "ada", Tenant: "acme", Permissions: permissions, Roles: permissions},
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, test := range []struct {
+		pattern, tool string
+		want          bool
+	}{
+		{"*", "", true},
+		{"get_*", "get_x", true},
+		{"get_*", "get_", true},
+		{"get_*", "Get_x", false},
+		{"get_*", "xget_x", false},
+		{"*_x", "get_x", true},
+		{"g?t", "get", true},
+		{"g?t", "gt", false},
+		{"get", "get", true},
+		{"get", "get ", false},
+		{"get", "gеt", false},
+		{`a\*`, "a*", true},
+		{`a\*`, "ab", false},
+		{"*a*b*", "xxaxxbxx", true},
+	} {
+		if got, err := matches([]string{"never", test.pattern}, test.tool); got != test.want || err != nil {
+			t.Errorf("%q matches %q: %v, %v", test.pattern, test.tool, got, err)
+		}
+	}
+	// A name made for the purpose does not keep the session busy; what cannot be
+	// told is refused.
+	o := &Options{Rules: []Rule{{Tools: []string{"*a*a*a*a*a*a*b*c"}, Deny: true}}}
+	for _, n := range []int{maxName - 1, 1 << 20} {
+		in := &expression.Inputs{Tool: strings.Repeat("a", n) + "c"}
+		if d := Decide(o, Request{Inputs: in}); d.Allowed || d.Err != errPattern {
+			t.Errorf("a name that takes too long: %v", d)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	o := &Options{Default: Deny, Rules: []Rule{
+		{Tools: []string{"other"}},
+		{Tools: []string{"*"}, Deny: true, When: when(t, `session.trust == "sandboxed"`)},
+		{Tools: []string{"get_*"}, Deny: true, When: when(t, `has(arguments.all)`)},
+		{Tools: []string{"get_*"}, Require: []string{"read"}},
+	}}
+	show := func(q Request) string {
+		d, steps := Explain(o, q)
+		if same := Decide(o, q); same.String() != d.String() {
+			t.Errorf("Decide says %s, Explain %s", same, d)
+		}
+		var out []string
+		for _, s := range steps {
+			out = append(out, fmt.Sprint(s.Rule, " ", s.Reason))
+		}
+		return strings.Join(append(out, d.String()), "\n")
+	}
+	for _, test := range []struct {
+		q    Request
+		want string
+	}{
+		{Request{Inputs: &expression.Inputs{Tool: "get_x", Context: principal("read")}},
+			"0 it is for other tools\n1 its condition does not hold\n2 its condition does not hold\n" +
+				"3 the principal holds what it requires\nallowed: access.rules[3]: the principal holds what it requires"},
+		{Request{Inputs: &expression.Inputs{Tool: "get_x", Context: principal("read")}, Listing: true},
+			"0 it is for other tools\n1 its condition does not hold\n2 its condition depends on arguments, which a list has none of\n" +
+				"3 the principal holds what it requires\nallowed: access.rules[3]: the principal holds what it requires"},
+		{Request{Inputs: &expression.Inputs{Tool: "put_x"}},
+			"0 it is for other tools\n1 its condition does not hold\n2 it is for other tools\n3 it is for other tools\nrefused: no rule decides"},
+	} {
+		if got := show(test.q); got != test.want {
+			t.Errorf("got:\n%s\nwant:\n%s", got, test.want)
+		}
+	}
+}
+
+// A rule whose condition reads arguments does not hide, whatever it would decide.
+func TestListing(t *testing.T) {
+	onArguments := when(t, `arguments.x == 1`)
+	for _, test := range []struct {
+		name    string
+		rule    Rule
+		listing bool // what Default Deny makes of the tool in a list
+	}{
+		{"denies some calls", Rule{Deny: true, When: onArguments}, false},
+		{"allows some calls", Rule{When: onArguments}, true},
+		{"requires for some calls, held", Rule{Require: []string{"read"}, When: onArguments}, true},
+		{"requires for some calls, not held", Rule{Require: []string{"write"}, When: onArguments}, false},
+		{"allows", Rule{}, true},
+	} {
+		test.rule.Tools = []string{"*"}
+		o := &Options{Default: Deny, Rules: []Rule{test.rule}}
+		q := Request{Inputs: &expression.Inputs{Tool: "x", Context: principal("read")}, Listing: true}
+		if d := Decide(o, q); d.Allowed != test.listing {
+			t.Errorf("%s: %s", test.name, d)
+		}
+		if o.Default = Allow; test.listing == false && !Decide(o, q).Allowed {
+			t.Errorf("%s: hidden though calls may be allowed", test.name)
+		}
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	text, _ := expression.Compile(`principal.tenant`, expression.String)
+	for _, test := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Default: "maybe"}, `access.default is "maybe": write allow or deny`},
+		{Options{Rules: []Rule{{}}}, "access.rules[0]: no tools are named"},
+		{Options{Rules: []Rule{{Tools: []string{"*"}}, {Tools: []string{""}}}}, "access.rules[1]: an empty pattern"},
+		{Options{Rules: []Rule{{Tools: []string{"*"}, Deny: true, Require: []string{"a"}}}}, "contradict"},
+		{Options{Rules: []Rule{{Tools: []string{"*"}, Require: []string{""}}}}, "an empty permission"},
+		{Options{Rules: []Rule{{Tools: []string{"*"}, When: text}}}, "when is no condition"},
+		{Options{Rates: []Rate{{Tools: []string{"*"}, Per: "day", Limit: 1, Window: 1}}}, `access.rates[0]: per is "day"`},
+		{Options{Rates: []Rate{{Tools: []string{"*"}, Per: PerUser}}}, "a rate needs a limit"},
+		{Options{Rates: []Rate{{Per: PerUser, Limit: 1, Window: 1}}}, "no tools are named"},
+	} {
+		if _, err := New(test.o); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("New: %v; want %q", err, test.want)
+		}
+	}
+	if _, err := New(Options{}); err != nil {
+		t.Errorf("nothing configured: %v", err)
+	}
+}
+
+func TestParseLimit(t *testing.T) {
+	for s, want := range map[string]string{
+		"60/minute": "60 1m0s", "5/s": "5 1s", " 100 / 15m ": "100 15m0s", "1/day": "1 24h0m0s", "2/90s": "2 1m30s",
+		"": "err", "60": "err", "0/s": "err", "-1/s": "err", "x/s": "err", "1/": "err", "1/-5s": "err", "1/fortnight": "err",
+	} {
+		n, d, err := ParseLimit(s)
+		got := fmt.Sprint(n, " ", d)
+		if err != nil {
+			got = "err"
+		}
+		if got != want {
+			t.Errorf("ParseLimit(%q) = %s, %v; want %s", s, got, err, want)
+		}
+	}
+}
+
+// takes makes n calls and returns how many were allowed.
+func takes(r *rates, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
+	for range n {
+		d := Decision{Allowed: true, Rule: none, Rate: none}
+		r.take(&d, view, tool, now)
+		if d.Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+func TestRatesPer(t *testing.T) {
+	start := time.Now()
+	ada, eve, ada2 := principal(), principal(), principal()
+	eve.Principal = &sessionstate.Principal{User: "eve", Tenant: "acme"}
+	ada2.Principal = &sessionstate.Principal{User: "ada", Tenant: "other"}
+	for per, want := range map[Per][]int{ // what is left for eve, for the other ada, for another tool of ada's
+		PerUser:    {3, 3, 0},
+		PerTenant:  {0, 3, 0},
+		PerTool:    {0, 0, 3},
+		PerSession: {0, 0, 0},
+	} {
+		r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: per, Limit: 3, Window: time.Hour}})}
+		if n := takes(&r, 5, ada, "x", start); n != 3 {
+			t.Errorf("per %s: %d calls allowed of a burst of 3", per, n)
+		}
+		got := []int{takes(&r, 5, eve, "x", start), takes(&r, 5, ada2, "x", start), takes(&r, 5, ada, "y", start)}
+		if !slices.Equal(got, want) {
+			t.Errorf("per %s: others have %v left, want %v", per, got, want)
+		}
+	}
+}
+
+// Names made up by a client cost bounded memory and win it no fresh bucket.
+func TestRatesAreBounded(t *testing.T) {
+	now := time.Now()
+	r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: PerTool, Limit: 2, Window: time.Minute}})}
+	takes(&r, 3, nil, "x", now)
+	for i := range 3 * maxBuckets {
+		takes(&r, 1, nil, fmt.Sprint("made up ", i), now)
+	}
+	if n := len(r.each[0].byKey); n != maxBuckets || r.each[0].order.Len() != n {
+		t.Errorf("%d buckets are kept, want %d", n, maxBuckets)
+	}
+	if n := takes(&r, 1, nil, "x", now); n != 0 {
+		t.Error("a flood of names has refilled a bucket")
+	}
+	if n := takes(&r, 3, nil, "new", now); n != 0 {
+		t.Errorf("%d calls allowed of the bucket that the rest shares, which is empty", n)
+	}
+	now = now.Add(2 * time.Minute)
+	if n := takes(&r, 3, nil, "new", now); n != 2 {
+		t.Errorf("%d calls allowed once others are idle, want 2", n)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Now()
+	r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: PerUser, Limit: 7, Window: time.Minute, Burst: 1}})}
+	takes(&r, 1, nil, "x", now)
+	for range 20 {
+		d := Decision{Allowed: true, Rule: none, Rate: none}
+		r.take(&d, nil, "x", now)
+		if d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 9*time.Second {
+			t.Fatalf("%s, retry after %v", d, d.RetryAfter)
+		}
+		now = now.Add(d.RetryAfter)
+		if takes(&r, 1, nil, "x", now) != 1 {
+			t.Fatal("refused after the time it was told to wait")
+		}
+		// A clock that is set back takes nothing and gives nothing.
+		if takes(&r, 1, nil, "x", now.Add(-time.Hour)) != 0 {
+			t.Fatal("a clock that goes back gives a call")
+		}
+	}
+}
+
+// twenty rules, as the project's benchmark has them.
+func twentyRules(t testing.TB, cel bool) []Rule {
+	var rules []Rule
+	for i := range 18 {
+		r := Rule{Tools: []string{fmt.Sprintf("team%d_*", i)}, Require: []string{"records:read"}}
+		if i%3 == 0 {
+			r = Rule{Tools: []string{fmt.Sprintf("*_delete%d", i)}, Deny: true}
+		}
+		rules = append(rules, r)
+	}
+	condition := `session.trust == "sandboxed"`
+	if cel {
+		condition = `has(arguments.path) && arguments.path.startsWith("/etc")`
+	}
+	return append(rules,
+		Rule{Tools: []string{"*"}, Deny: true, When: when(t, condition)},
+		Rule{Tools: []string{"git_*"}, Require: []string{"records:read"}, When: when(t, `principal.tenant != ""`)})
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, test := range []struct {
+		name string
+		cel  bool
+	}{{"simple", false}, {"cel", true}} {
+		b.Run(test.name, func(b *testing.B) {
+			o := &Options{Default: Deny, Rules: twentyRules(b, test.cel)}
+			view := principal("records:write", "records:read")
+			in := new(expression.Inputs)
+			arguments := []byte(`{"path":"/work/a","n":3}`)
+			b.ReportAllocs()
+			for b.Loop() {
+				*in = expression.Inputs{Context: view, Tool: "git_status", Arguments: arguments}
+				if d := Decide(o, Request{Inputs: in}); !d.Allowed {
+					b.Fatal(d)
+				}
+			}
+		})
+	}
+	b.Run("rates", func(b *testing.B) {
+		r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: PerTenant, Limit: 1e9, Window: time.Second}})}
+		view := principal()
+		b.ReportAllocs()
+		for b.Loop() {
+			d := Decision{Allowed: true}
+			r.take(&d, view, "git_status", time.Now())
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/access"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// TestScripts plays testdata/*.txt. A new one needs no Go, unless it needs rules
+// of its own.
+func TestScripts(t *testing.T) {
+	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
+		"who":    who,
+		"access": func(s *proxytest.Session, arg string) middleware.Layer { return layer(t, s, arg) },
+	}}.Play(t, "testdata/*.txt")
+}
+
+// who is a capture layer that knows everything: "who=USER@TENANT" with
+// ":ROLE_OR_PERMISSION" any number of times, "who=nobody"; a "+modern" behind it
+// is the era, a "+sandboxed" the trust.
+func who(_ *proxytest.Session, arg string) middleware.Layer {
+	name, flags, _ := strings.Cut(arg, "+")
+	view := &sessionstate.Context{
+		Session: sessionstate.Fact{Value: "s-" + name, Source: sessionstate.Operator},
+		Trust:   sessionstate.Fact{Value: "direct", Source: sessionstate.Operator},
+		Modern:  strings.Contains(flags, "modern"),
+	}
+	if strings.Contains(flags, "sandboxed") {
+		view.Trust.Value = "sandboxed"
+	}
+	if name != "nobody" {
+		words := strings.Split(name, ":")
+		user, tenant, _ := strings.Cut(words[0], "@")
+		view.Principal = &sessionstate.Principal{User: user, Tenant: tenant}
+		for _, w := range words[1:] {
+			w = strings.ReplaceAll(w, ".", ":")
+			view.Principal.Permissions = append(view.Principal.Permissions, w)
+			view.Principal.Roles = append(view.Principal.Roles, w)
+		}
+	}
+	return middleware.Layer{Name: "who", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			v := view
+			if session := m.Meta().Get("session"); session.IsString() {
+				v = view.With(func(c *sessionstate.Context) { c.Session.Value = session.Text() })
+			}
+			middleware.CallFrom(ctx).SetValue(sessionstate.ContextKey{}, v)
+			return next(ctx, m)
+		}
+	}}
+}
+
+// layer makes the layer under test with the options of that name.
+func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
+	o := options(t)[name]
+	o.Decided = func(_ context.Context, _ *sessionstate.Context, tool string, d access.Decision) {
+		s.Note("%s %s", tool, d)
+	}
+	a, err := access.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Layer()
+}
+
+func when(t testing.TB, src string) *expression.Program {
+	p, err := expression.Compile(src, expression.Bool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func options(t testing.TB) map[string]access.Options {
+	records := []access.Rule{
+		{Tools: []string{"get_*"}, Require: []string{"records:read"}},
+		{Tools: []string{"write_*"}, Deny: true, When: when(t, `session.trust != "direct"`), Message: "Ask a person to write."},
+		{Tools: []string{"write_*"}, Require: []string{"records:read", "records:write"}},
+		{Tools: []string{"drop"}, Deny: true},
+	}
+	paths := []access.Rule{
+		{Tools: []string{"read"}, Deny: true, When: when(t, `!arguments.path.startsWith("/work/")`)},
+		{Tools: []string{"read", "ping"}},
+	}
+	destructive := []access.Rule{{Tools: []string{"*"}, Deny: true, When: when(t, `tool.annotations.destructiveHint && !("admin" in principal.roles)`)}}
+	return map[string]access.Options{
+		"records":     {Rules: records},
+		"hidden":      {Rules: records, Hide: true},
+		"allowlist":   {Rules: paths, Default: access.Deny},
+		"hidepaths":   {Rules: paths, Default: access.Deny, Hide: true},
+		"destructive": {Rules: destructive, Hide: true},
+		"dry":         {Rules: records, Hide: true, DryRun: true},
+		"lookup":      {Rules: records, Hide: true, LookupFailed: func(*sessionstate.Context) error { return errors.New("the key file is gone") }},
+		"rates": {Rates: []access.Rate{
+			{Tools: []string{"*"}, Per: access.PerSession, Limit: 60, Window: time.Minute, Burst: 2},
+			{Tools: []string{"slow"}, Per: access.PerTool, Limit: 1, Window: time.Minute},
+		}},
+	}
+}

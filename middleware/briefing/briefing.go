@@ -1,0 +1,267 @@
+// Package briefing is the layer that puts the policies and objectives that hold
+// for a session in front of its first tool response, once.
+//
+// The text is fetched as soon as the identity is known, so the first response
+// does not wait for it; at most it waits for Options.Wait and then goes without.
+// Whether it is this response's turn is decided on the way back, atomically: of
+// many first calls in flight exactly one carries the block. A response the model
+// would not see as the answer to its call does not spend the turn (see
+// carriable).
+//
+// The layer enriches: without a key, with a bad one, or with the source down
+// the tools work, nothing is injected, and one warning says why. Text from the
+// upstream never goes into the block.
+package briefing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// MarkerKey is the _meta key of the block: it names attache, and the digest of
+// the text.
+const MarkerKey = "io.github.attache-mcp/briefing"
+
+// Structured says what is done with a result that has structuredContent, of
+// which Claude Code shows the model nothing else.
+type Structured string
+
+// The ways of Structured.
+const (
+	Defer    Structured = "defer"     // carry the block and keep the turn open, three times at most; the default
+	TextOnly Structured = "text-only" // drop structuredContent where the tool declares no outputSchema
+	Member   Structured = "member"    // also add it to structuredContent, where the schema admits it
+)
+
+// DefaultWait is how long a first response waits for the briefing.
+const DefaultWait = 2 * time.Second
+
+// Options configure the layer.
+type Options struct {
+	// Source knows the policies. It is asked once a session.
+	Source policy.Source
+	// Scope is asked for when the principal has none.
+	Scope string
+	// Anonymous says that the source answers without a principal's credential:
+	// it knows the operator's, or needs none.
+	Anonymous bool
+	// Credential returns a session's own credential, "" if it has none.
+	Credential func(session string) string
+	// Store keeps the turns; nil stands for one in memory.
+	Store sessionstate.Store
+	// Response and Instructions are the channels; neither stands for Response.
+	Response, Instructions bool
+	Structured             Structured
+	// Wait bounds how long a response is held back; 0 stands for DefaultWait.
+	Wait time.Duration
+	// MaxBytes bounds the block; 0 stands for no bound.
+	MaxBytes int
+	// TTL is the idle time that ends a session; 0 stands for 12 hours.
+	TTL time.Duration
+	// Now is the clock; nil stands for time.Now.
+	Now func() time.Time
+	// Given, if not nil, is told of each briefing carried. For demo and audit.
+	Given func(session, text string)
+	// Log takes warnings; nil discards them.
+	Log *slog.Logger
+}
+
+// A Briefing is the layer and the sessions it knows.
+type Briefing struct {
+	o Options
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	tools    map[string]tool
+	warned   map[string]bool
+}
+
+// session is what is known of one session's briefing. Guarded by Briefing.mu,
+// but for text, which is written before ready is closed.
+type session struct {
+	ready     chan struct{}
+	text      string // "" when there is nothing to give
+	principal *sessionstate.Principal
+	done      bool
+	deferred  int
+	retry     time.Time // when to ask a source again that failed; zero if it did not
+	used      time.Time
+}
+
+// retryAfter is how long a source that failed is left alone.
+const retryAfter = 30 * time.Second
+
+// maxSessions bounds the table; conversation keys are the client's to vary.
+const maxSessions = 10_000
+
+// New returns the layer.
+func New(o Options) *Briefing {
+	if o.Store == nil {
+		o.Store = sessionstate.NewMemoryStore(o.Now)
+	}
+	if !o.Response && !o.Instructions {
+		o.Response = true
+	}
+	if o.Structured == "" {
+		o.Structured = Defer
+	}
+	if o.Wait <= 0 {
+		o.Wait = DefaultWait
+	}
+	if o.TTL <= 0 {
+		o.TTL = sessionstate.DefaultTTL
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Credential == nil {
+		o.Credential = func(string) string { return "" }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Briefing{o: o, sessions: map[string]*session{}, tools: map[string]tool{}, warned: map[string]bool{}}
+}
+
+// Layer returns the layer. It stands innermost: a call that another layer
+// answers itself has no response to carry anything.
+func (b *Briefing) Layer() middleware.Layer {
+	return middleware.Layer{Name: "briefing", Wrap: b.wrap}
+}
+
+func (b *Briefing) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		if m.From == wire.Client && m.Kind() == wire.Request {
+			b.request(ctx, m)
+		}
+		return next(ctx, m)
+	}
+}
+
+func (b *Briefing) request(ctx context.Context, m *wire.Message) {
+	call := middleware.CallFrom(ctx)
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	if view == nil || view.Session.Empty() {
+		return
+	}
+	switch {
+	case m.MethodIs("tools/call"):
+		if s := b.open(view); b.o.Response && s != nil {
+			tool := b.tool(m.Name())
+			call.OnReply(func(_ context.Context, reply *wire.Message) error {
+				return b.respond(call, view, s, tool, reply)
+			})
+		}
+	case m.MethodIs("tools/list"):
+		call.OnReply(b.learn)
+		b.open(view)
+	case m.MethodIs("initialize"), m.MethodIs("server/discover"):
+		if b.o.Instructions {
+			s := b.open(view)
+			call.OnReply(func(_ context.Context, reply *wire.Message) error { return b.instruct(call, s, reply) })
+		} else if m.MethodIs("initialize") {
+			b.open(view)
+		}
+	case m.MethodIs("ping"):
+	default:
+		// A server/discover alone may be a probe that is killed again; whatever
+		// else a client asks, the session is meant.
+		b.open(view)
+	}
+}
+
+// open returns the session while there may be something to give it, nil
+// otherwise, and begins fetching its briefing if nobody has.
+func (b *Briefing) open(view *sessionstate.Context) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, now := view.Session.Value, b.o.Now()
+	s := b.sessions[key]
+	if s != nil && now.Sub(s.used) > b.o.TTL {
+		s = nil
+		b.o.Store.Sweep(context.Background(), b.o.TTL)
+	}
+	if s != nil && s.done {
+		s.used = now
+		return nil
+	}
+	if s == nil || s.principal != view.Principal || !s.retry.IsZero() && now.After(s.retry) {
+		if len(b.sessions) >= maxSessions {
+			clear(b.sessions)
+		}
+		s = &session{ready: make(chan struct{}), principal: view.Principal}
+		b.sessions[key] = s
+		go b.fetch(s, view)
+	}
+	s.used = now
+	select {
+	case <-s.ready:
+		if s.text == "" {
+			return nil
+		}
+	default:
+	}
+	return s
+}
+
+// fetch asks the source, and makes the text.
+func (b *Briefing) fetch(s *session, view *sessionstate.Context) {
+	defer close(s.ready)
+	q := policy.Query{Scope: b.o.Scope, Workspace: view.WorkspaceID.Value, Credential: policy.Credential(b.o.Credential(view.Session.Value))}
+	if view.Principal != nil && view.Principal.Scope != "" {
+		q.Scope = view.Principal.Scope
+	}
+	if view.Principal == nil && q.Scope == "" && q.Credential == "" && !b.o.Anonymous {
+		b.warnOnce("no briefing: nobody is identified and no scope is set; set ATTACHE_API_KEY, or policy.scope", nil)
+		return
+	}
+	effective, err := b.o.Source.Effective(context.Background(), q)
+	if err != nil {
+		b.mu.Lock()
+		s.retry = b.o.Now().Add(retryAfter)
+		b.mu.Unlock()
+	}
+	switch {
+	case errors.Is(err, policy.ErrUnauthorized):
+		b.warnOnce("no briefing: the policy source refused the key; check ATTACHE_API_KEY", err)
+	case errors.Is(err, policy.ErrUnknownScope):
+		b.warnOnce("no briefing: the policy source does not know the scope; see `attache policy show --scope`", err)
+	case err != nil:
+		b.warnOnce("no briefing: the policy source could not be read; see `attache policy check`", err)
+	default:
+		s.text = policy.Render(effective, b.o.MaxBytes)
+	}
+}
+
+func (b *Briefing) warnOnce(text string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.warned[text] {
+		return
+	}
+	b.warned[text] = true
+	if err != nil {
+		b.o.Log.Warn(text, "err", err)
+		return
+	}
+	b.o.Log.Warn(text)
+}
+
+// settled notes what became of a turn, so that the calls of a session whose
+// briefing is over cost nothing from here on.
+func (b *Briefing) settled(s *session, o sessionstate.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o == sessionstate.Deferred {
+		s.deferred++
+	}
+	s.done = o == sessionstate.Given || s.deferred >= sessionstate.MaxDeferred
+}

@@ -1,0 +1,254 @@
+// Package capture is the layer that reads who and where out of the traffic:
+// workspace, conversation, protocol revision and credential. It attaches a
+// snapshot of the session's context to every call, under
+// [sessionstate.ContextKey], for the layers further in.
+//
+// It edits one thing: a credential in a request's _meta is cut out, so that no
+// server ever sees it. It refuses nothing, and what it cannot read counts as
+// absent: an unreadable fact never stops a call.
+package capture
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// CredentialKey is the _meta key a host may put an API key under, if the
+// operator allows it.
+const CredentialKey = "io.github.attache-mcp/apiKey"
+
+// DefaultWorkspaceKeys are the places in _meta where a host may name the
+// workspace: our own key, and the two spellings of Orbit.
+func DefaultWorkspaceKeys() [][]string {
+	return [][]string{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}}
+}
+
+// DefaultConversationKeys are the places in _meta where hosts are known to name
+// the conversation.
+func DefaultConversationKeys() [][]string {
+	return [][]string{{"vscode.conversationId"}, {"openai/session"}, {"ai.opencode/sessionID"},
+		{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"}}
+}
+
+// Options configure the layer. The zero value captures from the traffic alone.
+type Options struct {
+	// Base holds the facts known before the first frame, each with its source:
+	// the operator's, the host's variables, the git root. A Session fact in it is
+	// the session key whatever the traffic says, unless its source is the host's
+	// environment, which a conversation key in _meta precedes.
+	Base *sessionstate.Context
+
+	// Sessions is the table of sessions; nil makes one.
+	Sessions *sessionstate.Sessions
+
+	// WorkspaceKeys and ConversationKeys are paths into _meta, the first that
+	// holds a non-empty string wins; nil stands for the defaults.
+	WorkspaceKeys, ConversationKeys [][]string
+
+	// Roots allows asking a legacy client for its roots when a value is missing.
+	Roots bool
+
+	// Identify turns a credential into a principal; nil if nobody is identified.
+	// It is asked again after Recheck, so that a key taken back takes effect in a
+	// session under way. It must not block for long.
+	Identify func(ctx context.Context, credential string) (*sessionstate.Principal, error)
+	// Credential is the operator's; it precedes one in _meta.
+	Credential string
+	// MetaCredential accepts a credential in _meta under CredentialKey.
+	MetaCredential bool
+	// Recheck is how long a principal is held; 0 stands for a minute.
+	Recheck time.Duration
+
+	// Now is the clock; nil stands for time.Now.
+	Now func() time.Time
+	// Log takes warnings; nil discards them.
+	Log *slog.Logger
+}
+
+// A Capture is the layer and what it knows.
+type Capture struct {
+	o       Options
+	index   map[string][]candidate
+	who     identified
+	current *sessionstate.Context // of the frame being handled; client's direction only
+
+	mu   sync.Mutex // guards what both directions touch
+	base *sessionstate.Context
+	conn sessionstate.Fact // the key of this connection
+	ask  rootsAsk
+}
+
+// New returns a Capture for one connection.
+func New(o Options) *Capture {
+	if o.Base == nil {
+		o.Base = &sessionstate.Context{}
+	}
+	if o.Sessions == nil {
+		o.Sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{})
+	}
+	if o.WorkspaceKeys == nil {
+		o.WorkspaceKeys = DefaultWorkspaceKeys()
+	}
+	if o.ConversationKeys == nil {
+		o.ConversationKeys = DefaultConversationKeys()
+	}
+	if o.Recheck <= 0 {
+		o.Recheck = time.Minute
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Capture{o: o, base: o.Base, index: indexKeys(o), conn: connectionKey()}
+	c.who.known = map[string]*identity{}
+	return c
+}
+
+// connectionKey makes the session key of last resort.
+func connectionKey() sessionstate.Fact {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
+	return sessionstate.Fact{Value: "connection-" + hex.EncodeToString(b[:]), Source: sessionstate.None, From: "this connection"}
+}
+
+// Layer returns the layer.
+func (c *Capture) Layer() middleware.Layer {
+	return middleware.Layer{Name: "capture", Wrap: c.wrap}
+}
+
+func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		if m.From == wire.Client {
+			c.observe(ctx, m)
+		}
+		return next(ctx, m)
+	}
+}
+
+// Current returns the context of the frame being handled: what the upstream's
+// environment is made of when that frame starts it. Call it in the client's
+// direction.
+func (c *Capture) Current() *sessionstate.Context { return c.current }
+
+// observe reads a frame of the client's and attaches what is known to its call.
+func (c *Capture) observe(ctx context.Context, m *wire.Message) {
+	call := middleware.CallFrom(ctx)
+	f := c.readMeta(m.Meta())
+	if m.MethodIs("initialize") {
+		c.initialize(call, m, f)
+	} else if m.MethodIs("notifications/roots/list_changed") {
+		c.forgetRoots()
+	}
+	if f.hasCredential {
+		if err := m.Delete("params", "_meta", CredentialKey); err != nil {
+			c.o.Log.Warn("the API key in _meta could not be cut out of the request", "err", err)
+		}
+	}
+	s := c.session(f)
+	view := c.identify(ctx, s, f)
+	view = c.apply(s, view, f)
+	c.current = view
+	call.SetValue(sessionstate.ContextKey{}, view)
+}
+
+// initialize begins a legacy connection, or begins it anew: what an earlier
+// handshake said of this connection is over.
+func (c *Capture) initialize(call *middleware.Call, m *wire.Message, f facts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = connectionKey()
+	base := c.o.Base
+	if f.workspace != "" {
+		base = base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
+	}
+	c.base = base
+	c.ask = rootsAsk{allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists()}
+	call.OnReply(c.initialized)
+}
+
+// initialized reads the revision the two agreed on.
+func (c *Capture) initialized(_ context.Context, reply *wire.Message) error {
+	revision := reply.Get("result", "protocolVersion").Text()
+	if revision == "" {
+		return nil
+	}
+	set := func(ctx *sessionstate.Context) *sessionstate.Context {
+		return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = revision, false })
+	}
+	c.mu.Lock()
+	c.base = set(c.base)
+	key := c.key(facts{})
+	c.mu.Unlock()
+	c.o.Sessions.Get(key.Value).Update(set)
+	return nil
+}
+
+// key returns the key of the session a request belongs to. The caller holds mu.
+func (c *Capture) key(f facts) sessionstate.Fact {
+	given := c.o.Base.Session
+	switch {
+	case !given.Empty() && given.Source == sessionstate.Operator:
+		return given
+	case f.conversation != "":
+		return sessionstate.Fact{Value: f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
+	case !given.Empty():
+		return given
+	}
+	return c.conn
+}
+
+// session returns the session a frame belongs to, with the facts every session
+// of this connection begins with.
+func (c *Capture) session(f facts) *sessionstate.Session {
+	c.mu.Lock()
+	key, base := c.key(f), c.base
+	c.mu.Unlock()
+	s := c.o.Sessions.Get(key.Value)
+	if s.Context().Session.Empty() {
+		s.Update(func(old *sessionstate.Context) *sessionstate.Context {
+			if !old.Session.Empty() {
+				return nil
+			}
+			return base.With(func(ctx *sessionstate.Context) { ctx.Session = key })
+		})
+	}
+	return s
+}
+
+// apply lays what the request's _meta says over the session's context.
+func (c *Capture) apply(s *sessionstate.Session, view *sessionstate.Context, f facts) *sessionstate.Context {
+	if f.workspace != "" {
+		w := sessionstate.Fact{Value: f.workspace, Source: sessionstate.RequestMeta, From: f.workspaceFrom}
+		if view.Workspace.Empty() {
+			view = s.Update(func(old *sessionstate.Context) *sessionstate.Context {
+				if !old.Workspace.Empty() {
+					return old
+				}
+				return old.WithWorkspace(w)
+			})
+		}
+		view = view.WithWorkspace(w)
+	}
+	if f.conversation != "" {
+		view = view.WithConversation(sessionstate.Fact{Value: f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom})
+	}
+	if f.protocol != "" && (f.protocol != view.Protocol || !view.Modern) {
+		set := func(ctx *sessionstate.Context) *sessionstate.Context {
+			return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = strings.Clone(f.protocol), true })
+		}
+		s.Update(set)
+		view = set(view)
+	}
+	return view
+}

@@ -1,0 +1,140 @@
+package capture
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// protocolKey is on every request of the modern era (2026-07-28, SEP-2575).
+const protocolKey = "io.modelcontextprotocol/protocolVersion"
+
+// facts are what one request's _meta says.
+type facts struct {
+	workspace, workspaceFrom       string
+	conversation, conversationFrom string
+	credential                     string
+	hasCredential                  bool // also one that is no string
+	protocol                       string
+}
+
+const (
+	// maxFact is how long a fact of a peer's may be, in bytes: Linux has no longer
+	// path. What is longer counts as absent, as it would be kept with its session.
+	maxFact = 4096
+	// maxKey is how long a conversation key may be before its digest stands for it.
+	maxKey = 256
+)
+
+type kind uint8
+
+const (
+	workspaceFact kind = iota
+	conversationFact
+	credentialFact
+	protocolFact
+)
+
+// A candidate is a place in _meta where a fact may stand, kept under the first
+// key of its path.
+type candidate struct {
+	kind kind
+	rank int // of several places for one fact the lowest rank wins
+	rest []string
+	from string
+}
+
+func indexKeys(o Options) map[string][]candidate {
+	index := map[string][]candidate{}
+	add := func(k kind, paths [][]string) {
+		for rank, p := range paths {
+			if len(p) > 0 {
+				index[p[0]] = append(index[p[0]], candidate{k, rank, p[1:], describe(p)})
+			}
+		}
+	}
+	add(workspaceFact, o.WorkspaceKeys)
+	add(conversationFact, o.ConversationKeys)
+	add(credentialFact, [][]string{{CredentialKey}})
+	add(protocolFact, [][]string{{protocolKey}})
+	return index
+}
+
+// describe spells a path the way a person would look for it.
+func describe(path []string) string {
+	var b strings.Builder
+	b.WriteString("_meta")
+	for _, k := range path {
+		b.WriteString("[" + strconv.Quote(k) + "]")
+	}
+	return b.String()
+}
+
+// readMeta reads the facts in one pass over the object.
+func (c *Capture) readMeta(meta wire.Value) (f facts) {
+	best := [...]int{workspaceFact: -1, conversationFact: -1, credentialFact: -1, protocolFact: -1}
+	for m := range meta.Members() {
+		for _, cand := range c.candidates(m.Key) {
+			if best[cand.kind] >= 0 && best[cand.kind] <= cand.rank {
+				continue
+			}
+			f.hasCredential = f.hasCredential || cand.kind == credentialFact
+			value := m.Value.Get(cand.rest...)
+			if cand.kind != conversationFact && len(value.Raw) > maxFact {
+				c.o.Log.Warn("a fact in _meta was ignored, as it is too long", "from", cand.from, "bytes", len(value.Raw))
+				continue
+			}
+			text := value.Text()
+			if text == "" || cand.kind == workspaceFact && !c.usable(text, cand.from) {
+				continue
+			}
+			best[cand.kind] = cand.rank
+			f.set(cand, text)
+		}
+	}
+	return f
+}
+
+func (c *Capture) candidates(key wire.Value) []candidate {
+	raw := key.Raw[1 : len(key.Raw)-1]
+	if found := c.index[string(raw)]; found != nil {
+		return found
+	}
+	for _, b := range raw {
+		if b == '\\' {
+			return c.index[key.Text()]
+		}
+	}
+	return nil
+}
+
+func (f *facts) set(cand candidate, text string) {
+	switch cand.kind {
+	case workspaceFact:
+		f.workspace, f.workspaceFrom = text, cand.from
+	case conversationFact:
+		if len(text) > maxKey {
+			sum := sha256.Sum256([]byte(text))
+			text = "sha256:" + hex.EncodeToString(sum[:])
+		}
+		f.conversation, f.conversationFrom = text, cand.from
+	case credentialFact:
+		f.credential = text
+	case protocolFact:
+		f.protocol = text
+	}
+}
+
+// usable reports whether a workspace a peer named can be put into arguments and
+// environments. One that begins with a dash would be read as an option by a
+// server that runs a command (CVE-2025-68144).
+func (c *Capture) usable(workspace, from string) bool {
+	if strings.HasPrefix(workspace, "-") || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		c.o.Log.Warn("a workspace was ignored, as it begins with a dash or has control characters", "from", from)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,120 @@
+package capture
+
+import (
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// rootsAsk is the state of the one question for roots. Guarded by Capture.mu.
+type rootsAsk struct {
+	allowed bool
+	ready   chan struct{} // not nil once asked
+}
+
+// RootsTimeout is how long a call waits for the client's roots.
+const RootsTimeout = time.Second
+
+// CanAskWorkspace reports whether AskWorkspace would have something to wait for.
+func (c *Capture) CanAskWorkspace(call *middleware.Call) bool {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return view != nil && !view.Modern && c.ask.allowed
+}
+
+// AskWorkspace asks a legacy client for its roots, if it has said that it has
+// them and was not asked before, on behalf of a call that lacks a workspace.
+// ok is false if there is nothing to wait for; otherwise ready is closed when
+// [Capture.Refresh] knows what there is to know.
+//
+// Only while a call is in flight, as SEP-2260 wants it; never in the modern
+// era, where a server sends no requests.
+func (c *Capture) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if view == nil || view.Modern || !c.ask.allowed {
+		return nil, false
+	}
+	if c.ask.ready != nil {
+		return c.ask.ready, true
+	}
+	done := make(chan struct{})
+	c.ask.ready = done
+	key := view.Session.Value
+	call.Ask(wire.Client, "roots/list", nil, RootsTimeout, func(reply *wire.Message) {
+		c.takeRoots(key, reply)
+		close(done)
+	})
+	return done, true
+}
+
+// takeRoots keeps the first root as the workspace, if the session has none.
+func (c *Capture) takeRoots(key string, reply *wire.Message) {
+	if reply == nil {
+		c.o.Log.Debug("the client did not answer roots/list")
+		return
+	}
+	var first string
+	n := 0
+	for root := range reply.Get("result", "roots").Elements() {
+		if path := filePath(root.Get("uri").Text()); path != "" && c.usable(path, "roots/list") {
+			if n++; n == 1 {
+				first = path
+			}
+		}
+	}
+	if n > 1 {
+		c.o.Log.Info("the client has several roots; the first is taken as the workspace", "workspace", first, "roots", n)
+	}
+	c.o.Sessions.Get(key).Update(func(old *sessionstate.Context) *sessionstate.Context {
+		return old.WithWorkspace(sessionstate.Fact{Value: first, Source: sessionstate.Roots, From: "roots/list"})
+	})
+}
+
+// Refresh attaches the session's present context to a call that has waited.
+func (c *Capture) Refresh(call *middleware.Call) *sessionstate.Context {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	if view == nil {
+		return nil
+	}
+	now := c.o.Sessions.Get(view.Session.Value).Context()
+	view = view.WithWorkspace(now.Workspace)
+	call.SetValue(sessionstate.ContextKey{}, view)
+	return view
+}
+
+// forgetRoots lets the roots be asked for again: the client says they changed.
+func (c *Capture) forgetRoots() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ask.ready = nil
+	base := c.base
+	c.o.Sessions.Get(c.key(facts{}).Value).Update(func(old *sessionstate.Context) *sessionstate.Context {
+		if old.Workspace.Source != sessionstate.Roots {
+			return old
+		}
+		return old.With(func(ctx *sessionstate.Context) { ctx.Workspace = base.Workspace })
+	})
+}
+
+// filePath returns the path of a file URI, "" for anything else: a root must be
+// one (specification, client/roots).
+func filePath(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" {
+		return ""
+	}
+	p := u.Path
+	if runtime.GOOS == "windows" && len(p) > 2 && p[0] == '/' && p[2] == ':' {
+		p = strings.TrimPrefix(p, "/")
+	}
+	return filepath.FromSlash(p)
+}

@@ -1,0 +1,250 @@
+// Package middleware is the contract between attache's relay and the layers
+// that look at, change, answer or hold back messages.
+//
+// A layer is a [Middleware]: given the next [Handler] it returns its own, which
+// may look at the message, edit it, and call next, or not:
+//
+//	func CountCalls(n *atomic.Int64) middleware.Middleware {
+//		return func(next middleware.Handler) middleware.Handler {
+//			return func(ctx context.Context, m *wire.Message) error {
+//				if m.From == wire.Client && m.MethodIs("tools/call") {
+//					n.Add(1)
+//				}
+//				return next(ctx, m)
+//			}
+//		}
+//	}
+//
+// # Which runs first
+//
+// A frame from the client meets the layers in the order of the list given to
+// [Chain], and then goes to the upstream. A request or notification from the
+// server meets them in the opposite order, and then goes to the client: the
+// layers nest like an onion with the upstream at its heart. m.From says which
+// way a frame goes.
+//
+// A reply from the server never runs through handlers. A layer that wants the
+// reply of a call says so while it handles the call, with [Call.OnReply]; the
+// hooks run last-registered first, so the layer nearest the upstream sees the
+// reply first. A call nobody asked about costs nothing on its way back. Replies
+// of the client, to requests of the server, run through the handlers like any
+// other frame of the client's.
+//
+// # What not calling next means
+//
+// The frame goes no further. A request must then be answered, with
+// [Call.Answer]: the answer goes through the hooks of the layers outside this
+// one, as if the upstream had given it. (A request that is let fall all the same
+// is answered with an internal error, and the fault is logged.) A notification or
+// reply is dropped. A layer calls next at most once.
+//
+// An error returned by a handler ends the session, and answers the request: it is
+// for a peer that is gone, and a layer passes on what next returned. A layer that merely failed to
+// do its work logs it and, if it enriches, calls next; if it enforces, answers
+// with an error.
+//
+// # Who owns the bytes
+//
+// The message and every slice taken from it belong to the relay and are valid
+// until the handler or hook returns. [wire.Message.Clone] makes a copy to keep.
+// Only a plain message can be edited (see [wire.Message.Plain]); an edit that
+// cannot be made returns an error and leaves the message as it was. A message
+// that was too large to hold comes to a hook as [wire.Message.TooLarge], with
+// its id and kind alone.
+//
+// # Which goroutine
+//
+// Handlers and hooks of one direction run one at a time, in order of arrival,
+// so a layer needs no lock for what only one direction touches. The two
+// directions run at the same time: what a handler and a hook share needs a
+// lock, and so does what [Call.Answer] makes a hook touch, since it runs hooks
+// on the goroutine of the client's direction.
+//
+// A handler or hook must not block on a peer or a network. One that has to wait
+// says so with [Call.Suspend], and asks with [Call.Ask].
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A Handler takes one message. See the package comment for what it may do.
+type Handler func(ctx context.Context, m *wire.Message) error
+
+// A Middleware wraps the handler behind it.
+type Middleware func(next Handler) Handler
+
+// A Layer is a Middleware with the name that `attache explain --chain`, logs
+// and audit records call it by.
+type Layer struct {
+	Name string
+	Wrap Middleware
+}
+
+// Chain returns the handler that runs the layers in order and ends in last.
+func Chain(last Handler, layers ...Layer) Handler {
+	for i := len(layers) - 1; i >= 0; i-- {
+		last = layers[i].Wrap(last)
+	}
+	return last
+}
+
+// Reversed returns the layers in opposite order: the chain of the other
+// direction.
+func Reversed(layers []Layer) []Layer {
+	out := make([]Layer, 0, len(layers))
+	for i := len(layers) - 1; i >= 0; i-- {
+		out = append(out, layers[i])
+	}
+	return out
+}
+
+// A ReplyHook takes the reply to a call: the server's, or one that attache gave
+// itself. It may edit it. An error is logged and the reply goes on.
+type ReplyHook func(ctx context.Context, reply *wire.Message) error
+
+// A Relay does for one Call what its methods of the same names promise. Package
+// proxy has the one implementation.
+type Relay interface {
+	Answer(ctx context.Context, reply *wire.Message) error
+	Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message))
+	Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume Handler)
+	Cancelled() bool
+}
+
+// A Call is a request in flight from the client, from its arrival until its one
+// reply has left. Every frame a handler sees comes with one, so that a layer
+// need not ask; for a frame that is not a request of the client's, OnReply and
+// Answer do nothing.
+//
+// A Call is valid until its last hook has returned; it is used again for
+// another request after that. Its methods are called from handlers and hooks
+// alone.
+type Call struct {
+	relay  Relay
+	live   bool
+	hooks  []ReplyHook
+	values []value
+}
+
+type value struct{ key, value any }
+
+// Reset makes c the call of a new frame. request says whether the frame is a
+// request of the client's. For package proxy.
+func (c *Call) Reset(r Relay, request bool) {
+	if c.relay != r { // written once: a late reply to Ask may still be using it
+		c.relay = r
+	}
+	clear(c.hooks)
+	clear(c.values)
+	c.live, c.hooks, c.values = request, c.hooks[:0], c.values[:0]
+}
+
+// OnReply registers a hook for the call's reply, before the layer calls next: once
+// the call is on its way, its reply may be too. A call that is cancelled may never
+// have one; when the upstream ends, the reply is an error of attache's.
+func (c *Call) OnReply(h ReplyHook) {
+	if c.live {
+		c.hooks = append(c.hooks, h)
+	}
+}
+
+// Answer answers the call in place of the upstream. The layer does not call
+// next. reply must carry the request's raw id.
+func (c *Call) Answer(ctx context.Context, reply *wire.Message) error {
+	if !c.live {
+		return nil
+	}
+	return c.relay.Answer(ctx, reply)
+}
+
+// Ask sends a request of attache's own to a peer and calls done once with the
+// reply, which is swallowed, or with nil when none came within limit. done runs
+// on another goroutine, so it hands over what it learnt under a lock and must
+// not block; the reply is done's to keep. done may ask again: Ask, alone of the
+// methods of a call, may be called from it, and when the call is over.
+//
+// Ask obeys the protocol for the layer in no respect: which methods a peer of
+// this era may be sent, and when, is the layer's to know.
+func (c *Call) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(reply *wire.Message)) {
+	c.relay.Ask(to, method, params, limit, done)
+}
+
+// Suspend holds m, the message being handled, back until ready is closed, the
+// limit has passed, or the session ends, and then calls resume with a copy of
+// it; resume usually goes on where the layer left off, with next. The handler
+// or hook that calls Suspend returns nil at once and does nothing more.
+//
+// While a frame from the client is held back, those behind it wait their turn,
+// so the order stays; replies of the client go ahead, as the wait may be for
+// one of them. While a reply from the server is held back, all other frames of
+// the server go ahead.
+//
+// What cannot wait is resumed at once: the members of a batch, which leave
+// together, a message that is no call's, and a reply too large to hold.
+func (c *Call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume Handler) {
+	c.relay.Suspend(m, ready, limit, resume)
+}
+
+// Cancelled reports whether the client has cancelled the call, which may
+// happen while its reply is on the way.
+func (c *Call) Cancelled() bool { return c.relay.Cancelled() }
+
+// Hooks returns the hooks, first registered first. For package proxy.
+func (c *Call) Hooks() []ReplyHook { return c.hooks }
+
+// Relay returns what Reset was given. For package proxy.
+func (c *Call) Relay() Relay { return c.relay }
+
+// SetValue attaches a value to the call for the layers further in, under a key
+// whose type its package exports for the purpose.
+func (c *Call) SetValue(key, v any) {
+	for i := range c.values {
+		if c.values[i].key == key {
+			c.values[i].value = v
+			return
+		}
+	}
+	c.values = append(c.values, value{key, v})
+}
+
+// Value returns what SetValue attached under key, or nil.
+func (c *Call) Value(key any) any {
+	for i := range c.values {
+		if c.values[i].key == key {
+			return c.values[i].value
+		}
+	}
+	return nil
+}
+
+type callKey struct{}
+
+// A Context carries the call of the frame being handled. Package proxy makes
+// one for each direction and sets Call before each frame, so that handling a
+// frame allocates none.
+type Context struct {
+	context.Context
+	Call *Call
+}
+
+// Value implements context.Context.
+func (c *Context) Value(key any) any {
+	if key == (callKey{}) {
+		return c.Call
+	}
+	return c.Context.Value(key)
+}
+
+// CallFrom returns the call of the frame that ctx was handed with; it is never
+// nil for the ctx of a handler or hook.
+func CallFrom(ctx context.Context) *Call {
+	if c, ok := ctx.(*Context); ok {
+		return c.Call
+	}
+	c, _ := ctx.Value(callKey{}).(*Call)
+	return c
+}

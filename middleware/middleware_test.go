@@ -1,0 +1,120 @@
+package middleware_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// trace returns a layer that writes its name to b, before and behind next.
+func trace(b *strings.Builder, name string) middleware.Layer {
+	return middleware.Layer{Name: name, Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			b.WriteString(name)
+			defer b.WriteString(name)
+			return next(ctx, m)
+		}
+	}}
+}
+
+func TestChain(t *testing.T) {
+	var b strings.Builder
+	layers := []middleware.Layer{trace(&b, "1"), trace(&b, "2"), trace(&b, "3")}
+	last := func(context.Context, *wire.Message) error { b.WriteString("|"); return nil }
+	run := func(layers []middleware.Layer) string {
+		b.Reset()
+		if err := middleware.Chain(last, layers...)(t.Context(), &wire.Message{}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := run(layers); got != "123|321" {
+		t.Errorf("the chain ran as %s", got)
+	}
+	if got := run(middleware.Reversed(layers)); got != "321|123" {
+		t.Errorf("the reversed chain ran as %s", got)
+	}
+	if got := run(nil); got != "|" {
+		t.Errorf("the empty chain ran as %s", got)
+	}
+	if layers[0].Name != "1" {
+		t.Error("Reversed changed its argument")
+	}
+}
+
+// relay notes what it is asked for.
+type relay struct{ did []string }
+
+func (r *relay) Answer(context.Context, *wire.Message) error {
+	r.did = append(r.did, "answer")
+	return nil
+}
+func (r *relay) Cancelled() bool { r.did = append(r.did, "cancelled"); return true }
+func (r *relay) Ask(wire.Peer, string, []byte, time.Duration, func(*wire.Message)) {
+	r.did = append(r.did, "ask")
+}
+func (r *relay) Suspend(*wire.Message, <-chan struct{}, time.Duration, middleware.Handler) {
+	r.did = append(r.did, "suspend")
+}
+
+func TestCall(t *testing.T) {
+	type key struct{}
+	var r relay
+	var c middleware.Call
+	hook := func(context.Context, *wire.Message) error { return nil }
+
+	c.Reset(&r, true)
+	c.OnReply(hook)
+	c.OnReply(hook)
+	c.SetValue(key{}, 1)
+	c.SetValue(key{}, 2)
+	if err := c.Answer(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	c.Ask(wire.Server, "", nil, 0, nil)
+	c.Suspend(nil, nil, 0, nil)
+	if !c.Cancelled() || c.Relay() != &r {
+		t.Error("the relay is not the one it was given")
+	}
+	if got := strings.Join(r.did, " "); got != "answer ask suspend cancelled" {
+		t.Errorf("the relay did %s", got)
+	}
+	if len(c.Hooks()) != 2 || c.Value(key{}) != 2 || c.Value("other") != nil {
+		t.Errorf("%d hooks, value %v", len(c.Hooks()), c.Value(key{}))
+	}
+
+	// Used again, for a frame that is no request: nothing is left, nothing is taken.
+	c.Reset(&r, false)
+	c.OnReply(hook)
+	if err := c.Answer(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if len(c.Hooks()) != 0 || c.Value(key{}) != nil || len(r.did) != 4 {
+		t.Errorf("%d hooks, value %v, the relay did %v", len(c.Hooks()), c.Value(key{}), r.did)
+	}
+}
+
+// The call is found however the context was wrapped, and the context of the
+// session shows through.
+func TestCallFrom(t *testing.T) {
+	type key struct{}
+	var c middleware.Call
+	base, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "session"))
+	ctx := context.Context(&middleware.Context{Context: base, Call: &c})
+	for range 2 {
+		if middleware.CallFrom(ctx) != &c || ctx.Value(key{}) != "session" {
+			t.Error("the call or the session's value is lost")
+		}
+		ctx = context.WithValue(ctx, new(int), 1)
+	}
+	if cancel(); ctx.Err() == nil {
+		t.Error("the end of the session does not show")
+	}
+	if middleware.CallFrom(t.Context()) != nil {
+		t.Error("a call where there is none")
+	}
+}
