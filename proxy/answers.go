@@ -1,0 +1,198 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// queue hands the client a frame of attache's own, without ever blocking.
+func (s *session) queue(m *wire.Message, sent func()) {
+	s.watch(ClientOut, m.Line())
+	n := int64(len(m.Line()))
+	s.backlog.add(n)
+	s.toClient.Queue(m.Line(), func() {
+		s.backlog.add(-n)
+		if sent != nil {
+			sent()
+		}
+	})
+}
+
+// backlog is how much of attache's own waits for the client to read. A client
+// that makes attache answer and does not read is not listened to either, once
+// the limit is reached, so memory stays bounded.
+type backlog struct {
+	limit int64
+	bytes atomic.Int64
+
+	mu   sync.Mutex
+	room chan struct{} // not nil while somebody waits for bytes < limit
+}
+
+func (b *backlog) add(n int64) {
+	if b.bytes.Add(n) >= b.limit || n > 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.room != nil {
+		close(b.room)
+		b.room = nil
+	}
+}
+
+// full returns a channel that is closed when there is room again, nil if there
+// is room now.
+func (b *backlog) full() <-chan struct{} {
+	if b.bytes.Load() < b.limit {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bytes.Load() < b.limit {
+		return nil
+	}
+	if b.room == nil {
+		b.room = make(chan struct{})
+	}
+	return b.room
+}
+
+// Answer implements middleware.Relay. It runs in the client's direction.
+func (c *call) Answer(_ context.Context, reply *wire.Message) error {
+	c.s.answer(c, reply)
+	return nil
+}
+
+// answer gives a call a reply of attache's own, through the hooks it has so
+// far, unless it has one. It never blocks: a client that is still writing may
+// not be reading.
+func (s *session) answer(c *call, reply *wire.Message) {
+	if !s.calls.claim(c) {
+		return
+	}
+	if !c.sent.Load() {
+		s.unseen.add(c.id())
+	}
+	ctx := &middleware.Context{Context: s.ctx}
+	reply = s.hooks(ctx, c, reply, len(c.mw.Hooks())-1, c.batch == nil)
+	switch b := c.batch; {
+	case reply == nil:
+		return
+	case b != nil:
+		s.calls.answerLater(b, reply)
+		s.calls.end(c)
+		s.answerBatch(b)
+	default:
+		s.queue(reply, func() { s.calls.end(c) })
+	}
+}
+
+// hooks runs c's hooks from index i down on a reply, and returns the reply as
+// they leave it. It returns nil if one of them holds the reply back, which it
+// can only if hold is true; resumeReply then goes on. The caller is in the
+// direction that m goes, or answers in the client's.
+func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int, hold bool) *wire.Message {
+	for ; i >= 0; i-- {
+		ctx.Call = &c.mw
+		s.warnHook(c.mw.Hooks()[i](ctx, m))
+		for range maxInline {
+			sp := c.suspended
+			if c.suspended = nil; sp == nil {
+				break
+			}
+			if hold && s.work.begin() {
+				go s.resumeReply(sp, c, i-1)
+				return nil
+			}
+			m = sp.m
+			s.warnHook(sp.resume(ctx, m))
+		}
+	}
+	return m
+}
+
+// maxInline is how often a hook may ask to wait where it cannot: it goes on at
+// once each time, and one that asks until it is content would never end.
+const maxInline = 8
+
+func (s *session) warnHook(err error) {
+	if err != nil {
+		s.log.Warn("a layer could not handle a reply, which passes as it is", "err", err)
+	}
+}
+
+// settled sees to it that a request has an answer when the layers have let go
+// of it and it is neither on its way nor answered. err is what they returned.
+func (s *session) settled(c *call, err error) {
+	if c == &s.c.none || c.holding || c.sent.Load() || s.calls.hasReply(c) {
+		return
+	}
+	if err == nil {
+		s.log.Warn("a layer dropped a request and did not answer it; it was answered with an error", "id", clip(c.id()))
+	}
+	s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err)))
+}
+
+// turnDown answers the requests in a line that nobody will handle any more.
+func (s *session) turnDown(m *wire.Message, why error) {
+	if m.Kind() != wire.Batch {
+		if reply := turnedDown(m, why); reply != nil {
+			s.queue(reply, nil)
+		}
+		return
+	}
+	if crowded(m) {
+		return
+	}
+	var replies []*wire.Message
+	for e := range m.Root().Elements() {
+		var member wire.Message
+		member.Reset(wire.Client, e.Raw)
+		member.LookEnvelope()
+		if reply := turnedDown(&member, why); reply != nil {
+			replies = append(replies, reply)
+		}
+	}
+	if len(replies) > 0 {
+		s.queue(joinAnswers(replies), nil)
+	}
+}
+
+func turnedDown(m *wire.Message, why error) *wire.Message {
+	if m.Kind() != wire.Request || clean(m.ID()) == nil {
+		return nil
+	}
+	return wire.ErrorReply(m.ID(), wire.CodeInternalError, failureText(why))
+}
+
+// refuse answers a frame that must not reach the upstream. A refused reply is
+// answered to the upstream, which waits for one: its id means nothing to the
+// client, or another request. Runs in the client's direction.
+func (s *session) refuse(m *wire.Message, code int, text string) {
+	id := clean(m.ID())
+	if m.Kind().IsReply() && id != nil && s.toServer.Load() != nil {
+		reply := wire.ErrorReply(id, code, text)
+		reply.From = wire.Client
+		s.write(reply)
+		return
+	}
+	s.queue(wire.ErrorReply(id, code, text), nil)
+}
+
+// clean returns a raw id that may be written into a message of attache's own, and
+// nil for any other. What is read out of a frame that is not plain may be no JSON
+// at all: a bare carriage return in it would be the end of the line, and the
+// beginning of another message, for some who read it.
+func clean(id []byte) []byte {
+	if !json.Valid(id) || !utf8.Valid(id) {
+		return nil
+	}
+	return id
+}

@@ -1,0 +1,222 @@
+package proxy
+
+import (
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A batch is a line of the client's that is an array of messages, which
+// revision 2025-03-26 alone has. It is judged member by member and leaves as
+// one line; what attache answered itself is added to the server's one array of
+// replies.
+type batch struct {
+	members [][]byte // the frames that go on
+	edited  bool     // one of them is not as it came in
+
+	// Guarded by calls.mu:
+	open    int             // members that were sent and wait for a reply
+	left    bool            // the line has left
+	answers []*wire.Message // replies of attache's own that wait for the server's
+}
+
+// add takes a member that came through the chain.
+func (b *batch) add(m *wire.Message) {
+	b.members = append(b.members, append([]byte(nil), m.Frame()...))
+	b.edited = b.edited || m.Edited()
+}
+
+// send counts in a member's call: it is on its way.
+func (t *calls) sendInBatch(c *call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.batch.open++
+	c.sent.Store(true)
+}
+
+// answerLater keeps an answer of attache's own for the server's array.
+func (t *calls) answerLater(b *batch, reply *wire.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.answers = append(b.answers, reply)
+}
+
+// batchLeft notes that the batch's line has left.
+func (t *calls) batchLeft(b *batch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b.left = true
+}
+
+// takeAnswers returns the answers that wait, if there is company for them, or
+// will be none: no member waits for the server any more.
+func (t *calls) takeAnswers(b *batch, company bool) []*wire.Message {
+	if b == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !b.left || b.open > 0 && !company {
+		return nil
+	}
+	answers := b.answers
+	b.answers = nil
+	return answers
+}
+
+// answerBatch sends the answers that wait for nothing any more.
+func (s *session) answerBatch(b *batch) {
+	if answers := s.calls.takeAnswers(b, false); len(answers) > 0 {
+		s.queue(joinAnswers(answers), nil)
+	}
+}
+
+// join returns the frames as one array with the given line end.
+func join(frames [][]byte, eol []byte) []byte {
+	line := []byte{'['}
+	for i, f := range frames {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(line, f...)
+	}
+	return append(append(line, ']'), eol...)
+}
+
+func joinAnswers(answers []*wire.Message) *wire.Message {
+	var frames [][]byte
+	for _, a := range answers {
+		frames = append(frames, a.Frame())
+	}
+	var m wire.Message
+	m.Reset(wire.Server, join(frames, []byte{'\n'}))
+	return &m
+}
+
+// maxBatch is how many members an array may have to be taken apart. One line of
+// 8 MiB can have millions, each of which would be answered in many more bytes
+// than it has. A longer array passes as it is, or is refused whole.
+const maxBatch = 1000
+
+func crowded(m *wire.Message) bool {
+	n := 0
+	for range m.Root().Elements() {
+		if n++; n > maxBatch {
+			return true
+		}
+	}
+	return false
+}
+
+// fromClientBatch takes an array apart and sends on what is left of it.
+func (s *session) fromClientBatch(m *wire.Message) error {
+	if crowded(m) {
+		return s.fromCrowdedBatch(m)
+	}
+	b, n := &batch{}, 0
+	for e := range m.Root().Elements() {
+		n++
+		var member wire.Message
+		member.Reset(wire.Client, e.Raw)
+		s.c.scanner.Look(&member)
+		if err := s.batchMember(b, &member); err != nil {
+			return err
+		}
+	}
+	err := s.sendBatch(b, n, m)
+	s.calls.batchLeft(b)
+	s.answerBatch(b)
+	return err
+}
+
+func (s *session) fromCrowdedBatch(m *wire.Message) error {
+	if !s.o.Enforce && !s.guarded(m) {
+		return s.pass(m)
+	}
+	s.log.Warn("an array of messages was refused: it has too many members", "limit", maxBatch)
+	s.refuse(m, wire.CodeInvalidRequest, "refused: the array has more members than the proxy takes apart")
+	return nil
+}
+
+// sendBatch sends what is left of the n members of the line m.
+func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
+	switch {
+	case n == 0 && s.o.Enforce:
+		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
+		return nil
+	case len(b.members) == n && !b.edited:
+		return s.pass(m)
+	case len(b.members) > 0:
+		var rest wire.Message
+		rest.Reset(wire.Client, join(b.members, m.LineEnd()))
+		return s.pass(&rest)
+	}
+	return nil
+}
+
+// batchMember takes a member of an array through what it would meet alone.
+func (s *session) batchMember(b *batch, m *wire.Message) error {
+	switch {
+	case m.Kind().IsReply() && s.asks.swallow(wire.Client, m):
+		return nil
+	case m.Plain() && m.Kind() != wire.Batch:
+		return s.run(m, b)
+	case s.o.Enforce || s.guarded(m):
+		s.refuseMember(b, m)
+		return nil
+	}
+	b.add(m)
+	if m.Kind() == wire.Request && clean(m.ID()) != nil {
+		c := s.calls.add(s, m.ID())
+		c.batch = b
+		s.calls.sendInBatch(c)
+	}
+	return nil
+}
+
+func (s *session) refuseMember(b *batch, m *wire.Message) {
+	why := m.Ambiguity()
+	if m.Kind() == wire.Batch {
+		why = wire.BadEnvelope
+	}
+	s.warnRefused(why)
+	if m.Kind().IsReply() {
+		s.refuse(m, why.Code(), refusal(why))
+		return
+	}
+	s.calls.answerLater(b, wire.ErrorReply(clean(m.ID()), why.Code(), refusal(why)))
+}
+
+// An array collects what becomes of the members of a line of the server's.
+type array struct {
+	frames [][]byte
+	edited bool
+}
+
+func (a *array) add(m *wire.Message) {
+	a.frames = append(a.frames, append([]byte(nil), m.Frame()...))
+	a.edited = a.edited || m.Edited()
+}
+
+// fromServerBatch takes the members of an array through what each would meet
+// alone, and sends on what is left of it as one line. The caller holds v.mu.
+func (s *session) fromServerBatch(m *wire.Message) error {
+	var a array
+	n := 0
+	s.v.array = &a
+	for e := range m.Root().Elements() {
+		n++
+		var member wire.Message
+		member.Reset(wire.Server, e.Raw)
+		member.LookEnvelope()
+		s.route(&member) // deliver cannot fail here: it collects
+	}
+	s.v.array = nil
+	switch {
+	case len(a.frames) == n && !a.edited:
+		return s.deliver(m)
+	case len(a.frames) == 0:
+		return nil
+	}
+	var rest wire.Message
+	rest.Reset(wire.Server, join(a.frames, m.LineEnd()))
+	return s.deliver(&rest)
+}

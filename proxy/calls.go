@@ -1,0 +1,325 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// inlineID is the longest raw id kept without allocating, in bytes. A UUID in
+// its quotes has 38.
+const inlineID = 39
+
+// An idKey is a raw request id, compared as bytes: "1" is not 1, and no integer
+// is too large. Ids with escapes are brought to one spelling; longer ids go to
+// the overflow table under their text.
+type idKey struct {
+	n uint8
+	b [inlineID]byte
+}
+
+// A call is a request of the client's in flight.
+type call struct {
+	mw        middleware.Call
+	s         *session
+	seq       uint64 // of its arrival
+	key       idKey
+	long      string      // the id, when it does not fit key
+	raw       []byte      // the id as it came, when key or long is another spelling
+	next      *call       // a later call in flight with the same id
+	replied   bool        // its reply has come and is being handled; guarded by calls.mu
+	sent      atomic.Bool // it is on its way to the upstream: hooks are complete, a reply may come
+	cancelled atomic.Bool
+	holding   bool        // a layer holds it back; touched in the client's direction
+	suspended *suspension // what a hook asked for; touched by the goroutine that runs the hooks
+	batch     *batch      // the batch it arrived in
+}
+
+// id returns the raw id.
+func (c *call) id() []byte {
+	switch {
+	case c.raw != nil:
+		return bytes.Clone(c.raw)
+	case c.long != "":
+		return []byte(c.long)
+	}
+	return bytes.Clone(c.key.b[:c.key.n])
+}
+
+// clip shortens an id for a log.
+func clip(id []byte) string {
+	if len(id) > 100 {
+		return string(id[:100]) + "…"
+	}
+	return string(id)
+}
+
+// calls is the table of the calls in flight. Both directions use it.
+type calls struct {
+	limit  int
+	maxIDs int // how many bytes of ids that are not kept inline may be in flight
+
+	mu    sync.Mutex
+	short map[idKey]*call
+	long  map[string]*call
+	n     int
+	ids   int // bytes of ids that are not kept inline
+	seq   uint64
+	room  chan struct{} // not nil while somebody waits for room
+	free  []*call
+}
+
+func newCalls(limit, maxIDs int) *calls {
+	return &calls{limit: limit, maxIDs: maxIDs, short: map[idKey]*call{}, long: map[string]*call{}}
+}
+
+// makeKey returns the key of a raw id; for an id that does not fit, it is the
+// empty key and the text to look under. Peers may spell one string differently,
+// so escapes are resolved, unless that loses what the string was.
+func makeKey(raw []byte) (k idKey, long string) {
+	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
+		if text := (wire.Value{Raw: raw}).Text(); !strings.ContainsRune(text, utf8.RuneError) {
+			raw = wire.Quote(text)
+		}
+	}
+	if len(raw) > inlineID {
+		return idKey{}, string(raw)
+	}
+	k.n = uint8(copy(k.b[:], raw))
+	return k, ""
+}
+
+// add puts a call for the raw id in the table.
+func (t *calls) add(s *session, raw []byte) *call {
+	k, long := makeKey(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.take()
+	c.reset(s, k, long)
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		c.raw = bytes.Clone(raw)
+	}
+	t.n++
+	t.seq++
+	c.seq = t.seq
+	t.ids += len(c.long) + len(c.raw)
+	if head := t.head(k, long); head != nil {
+		for head.next != nil {
+			head = head.next
+		}
+		head.next = c
+		return c
+	}
+	t.setHead(k, long, c)
+	return c
+}
+
+// reset makes c the call of a new request. It runs in the client's direction,
+// where the handler of the request c stood for before has returned. What does
+// not change is not written: see middleware.Call.Ask.
+func (c *call) reset(s *session, k idKey, long string) {
+	if c.s != s {
+		c.s = s
+	}
+	c.key, c.long, c.raw, c.next = k, long, nil, nil
+	c.replied, c.holding, c.suspended, c.batch = false, false, nil, nil
+	c.sent.Store(false)
+	c.cancelled.Store(false)
+	c.mw.Reset(c, true)
+}
+
+func (t *calls) take() *call {
+	n := len(t.free)
+	if n == 0 {
+		return &call{}
+	}
+	c := t.free[n-1]
+	t.free = t.free[:n-1]
+	return c
+}
+
+func (t *calls) head(k idKey, long string) *call {
+	if long != "" {
+		return t.long[long]
+	}
+	return t.short[k]
+}
+
+func (t *calls) setHead(k idKey, long string, c *call) {
+	switch {
+	case long != "" && c == nil:
+		delete(t.long, long)
+	case long != "":
+		t.long[long] = c
+	case c == nil:
+		delete(t.short, k)
+	default:
+		t.short[k] = c
+	}
+}
+
+// reply returns the call that a reply with the raw id answers, the oldest in
+// flight, if it has hooks or came in a batch; it stays in the table until end.
+// Any other call is over with its reply and leaves the table here. known says
+// whether there was one.
+func (t *calls) reply(raw []byte) (c *call, known bool) {
+	k, long := makeKey(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c = t.head(k, long)
+	for c != nil && !c.awaitsReply() {
+		c = c.next
+	}
+	if c == nil {
+		return nil, false
+	}
+	c.replied = true
+	if len(c.mw.Hooks()) == 0 && c.batch == nil {
+		t.remove(c)
+		t.recycle(c)
+		return nil, true
+	}
+	return c, true
+}
+
+// awaitsReply reports whether the upstream has the call and it has no reply.
+// The caller holds calls.mu.
+func (c *call) awaitsReply() bool { return !c.replied && c.sent.Load() }
+
+// youngest returns the youngest call with the raw id that waits for a reply.
+func (t *calls) youngest(raw []byte) *call {
+	k, long := makeKey(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found *call
+	for c := t.head(k, long); c != nil; c = c.next {
+		if c.awaitsReply() {
+			found = c
+		}
+	}
+	return found
+}
+
+// claim takes the call's one reply for attache itself; false if another has it
+// already, or nobody wants it.
+func (t *calls) claim(c *call) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.replied || c.cancelled.Load() {
+		return false
+	}
+	c.replied = true
+	return true
+}
+
+// hasReply reports whether the call's one reply has come.
+func (t *calls) hasReply(c *call) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.replied
+}
+
+// cancel forgets the call the client no longer wants an answer to. A late reply
+// passes like any reply nobody waits for. known says whether there was one that
+// the upstream has; b is the batch it came in, if it did.
+func (t *calls) cancel(raw []byte) (b *batch, known bool) {
+	k, long := makeKey(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := t.head(k, long); c != nil; c = c.next {
+		c.cancelled.Store(true)
+		if !c.replied {
+			t.remove(c)
+			return c.batch, c.sent.Load()
+		}
+	}
+	return nil, false
+}
+
+// end takes a call whose reply has left out of the table.
+func (t *calls) end(c *call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(c)
+	t.recycle(c)
+}
+
+// recycle keeps c for another request. It touches nothing in it: the client's
+// direction may still be in the handler that sent it (see reset).
+func (t *calls) recycle(c *call) {
+	if len(t.free) < 1024 {
+		t.free = append(t.free, c)
+	}
+}
+
+func (t *calls) remove(c *call) {
+	head := t.head(c.key, c.long)
+	switch {
+	case head == c:
+		t.setHead(c.key, c.long, c.next)
+	default:
+		for head != nil && head.next != c {
+			head = head.next
+		}
+		if head == nil {
+			return // cancelled before
+		}
+		head.next = c.next
+	}
+	c.next = nil
+	t.n--
+	t.ids -= len(c.long) + len(c.raw)
+	if c.batch != nil && c.sent.Load() {
+		c.batch.open--
+	}
+	if t.room != nil && !t.crowded() {
+		close(t.room)
+		t.room = nil
+	}
+}
+
+func (t *calls) crowded() bool { return t.n >= t.limit || t.ids >= t.maxIDs }
+
+// full returns a channel that is closed when there is room for another call,
+// nil if there is room now.
+func (t *calls) full() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.crowded() {
+		return nil
+	}
+	if t.room == nil {
+		t.room = make(chan struct{})
+	}
+	return t.room
+}
+
+// unanswered returns the calls that were sent and have no reply, in order of
+// arrival. One that is still on its way is answered where it fails.
+func (t *calls) unanswered() []*call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []*call
+	collect := func(c *call) {
+		for ; c != nil; c = c.next {
+			if c.awaitsReply() {
+				out = append(out, c)
+			}
+		}
+	}
+	for _, c := range t.short {
+		collect(c)
+	}
+	for _, c := range t.long {
+		collect(c)
+	}
+	slices.SortFunc(out, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
+	return out
+}

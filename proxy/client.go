@@ -1,0 +1,343 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// clientSide is the state of the client's direction. Frames are handled under
+// mu, by the pump or by the goroutine that resumes a frame held back.
+type clientSide struct {
+	mu      sync.Mutex
+	scanner wire.Scanner
+	msg     wire.Message
+	ctx     middleware.Context
+	chain   middleware.Handler
+	none    call         // stands in for the call of a frame that is none
+	over    bool         // nothing is handled any more
+	moved   atomic.Int64 // lines and chunks written to the upstream
+
+	held    bool            // a frame is held back, those behind it wait
+	waiting []*wire.Message // they
+	bytes   int             // their size
+	release chan struct{}   // not nil while the pump waits for held to end
+}
+
+func (d *clientSide) init(s *session) {
+	d.scanner.ArgumentNames = s.o.ArgumentNames
+	d.ctx.Context = s.ctx
+	d.chain = middleware.Chain(s.forward, s.o.Layers...)
+	d.none.s = s
+	d.none.mw.Reset(&d.none, false)
+}
+
+// close lets no further frame be handled. Those that wait still are.
+func (d *clientSide) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+}
+
+// clientPump reads from the client until its end.
+func (s *session) clientPump() {
+	defer close(s.clientDone)
+	r := wire.NewReader(s.o.ClientIn, s.o.Hold)
+	r.OnLongLine(s.widenToServer)
+	for {
+		s.awaitReader()
+		line, more, err := r.Next()
+		switch {
+		case err == io.EOF:
+			s.goodbye.Store(true)
+			s.clientClosed()
+			return
+		case err != nil:
+			s.fail(err)
+			s.clientClosed()
+			return
+		case more:
+			err = s.streamFromClient(r, line)
+		default:
+			err = s.fromClient(line, !r.Buffered())
+		}
+		if err != nil {
+			s.turnDownRest(r, err)
+			s.fail(err)
+			return
+		}
+	}
+}
+
+// widenToServer makes way for a long line.
+func (s *session) widenToServer() {
+	widen(s.o.ClientIn)
+	if up := s.upstream(); up != nil {
+		widen(up.Stdin())
+	}
+}
+
+// awaitReader is where a client has to wait that makes attache answer and does
+// not read.
+func (s *session) awaitReader() {
+	for room := s.backlog.full(); room != nil; room = s.backlog.full() {
+		s.c.mu.Lock()
+		s.flushServer()
+		s.c.mu.Unlock()
+		select {
+		case <-room:
+		case <-s.ending:
+			return
+		}
+	}
+}
+
+// turnDownRest answers the requests that were read and will not be handled.
+func (s *session) turnDownRest(r *wire.Reader, why error) {
+	for !errors.Is(why, errOver) && r.Buffered() {
+		line, _, err := r.Next()
+		if err != nil {
+			return
+		}
+		s.watch(ClientIn, line)
+		var m wire.Message
+		m.Reset(wire.Client, line)
+		m.LookEnvelope()
+		s.turnDown(&m, why)
+	}
+}
+
+// lastWords is how long what the client said last may take to get into a server
+// that does not read.
+const lastWords = 500 * time.Millisecond
+
+// clientClosed passes the end of input on at once: servers leave when they see
+// it, and clients wait about two seconds before they shoot.
+func (s *session) clientClosed() {
+	s.asks.giveUp(wire.Client)
+	s.c.mu.Lock()
+	s.awaitTurn()
+	s.c.mu.Unlock()
+	if up := s.noMore(); up != nil {
+		within(time.Now().Add(lastWords), func() {
+			s.c.mu.Lock()
+			defer s.c.mu.Unlock()
+			s.flushServer()
+		})
+		up.Stdin().Close()
+	}
+}
+
+// fromClient handles one whole line. last says that no other is waiting.
+func (s *session) fromClient(line []byte, last bool) error {
+	s.watch(ClientIn, line)
+	d := &s.c
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return errOver
+	}
+	m := &d.msg
+	m.Reset(wire.Client, line)
+	d.scanner.Look(m)
+	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.begin() {
+		defer s.work.end()
+		s.awaitRoom()
+	}
+	if d.held && !repliesOnly(m) {
+		d.waiting = append(d.waiting, m.Clone())
+		if d.bytes += len(line); d.bytes >= s.o.Hold {
+			s.awaitTurn()
+		}
+	} else if err := s.handle(m); err != nil {
+		return err
+	}
+	if last {
+		s.flushServer()
+	}
+	return nil
+}
+
+// repliesOnly reports whether m is a reply, or an array of nothing else: what a
+// frame that is held back may be waiting for.
+func repliesOnly(m *wire.Message) bool {
+	if m.Kind() != wire.Batch {
+		return m.Kind().IsReply()
+	}
+	for e := range m.Root().Elements() {
+		var member wire.Message
+		member.Reset(wire.Client, e.Raw)
+		if member.LookEnvelope(); !member.Kind().IsReply() {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitRoom is where a request has to wait while too many are in flight. What
+// came before it leaves. The caller holds c.mu, which is free meanwhile.
+func (s *session) awaitRoom() {
+	s.flushServer()
+	s.c.mu.Unlock()
+	defer s.c.mu.Lock()
+	for room := s.calls.full(); room != nil; room = s.calls.full() {
+		select {
+		case <-room:
+		case <-s.ending:
+			return // and fail with the rest
+		}
+	}
+}
+
+// awaitTurn returns when no frame is held back. The caller holds c.mu, which is
+// free meanwhile.
+func (s *session) awaitTurn() {
+	d := &s.c
+	for d.held {
+		s.flushServer()
+		if d.release == nil {
+			d.release = make(chan struct{})
+		}
+		release := d.release
+		d.mu.Unlock()
+		<-release // a hold ends by itself, at the latest after its limit
+		d.mu.Lock()
+	}
+}
+
+// handle takes a looked-at frame through the chain. The caller holds c.mu.
+func (s *session) handle(m *wire.Message) error {
+	switch {
+	case m.Kind() == wire.Batch:
+		return s.fromClientBatch(m)
+	case len(m.Frame()) == 0:
+		return s.pass(m)
+	case m.Kind().IsReply() && s.asks.swallow(wire.Client, m):
+		return nil
+	case !m.Plain():
+		return s.unplain(m)
+	}
+	return s.run(m, nil)
+}
+
+// run takes a plain frame through the chain, as the member of a batch or alone.
+func (s *session) run(m *wire.Message, b *batch) error {
+	c := &s.c.none
+	switch m.Kind() {
+	case wire.Request:
+		c = s.calls.add(s, m.ID())
+	case wire.Notification:
+		if m.MethodIs("notifications/cancelled") && !s.cancelled(m) {
+			return nil
+		}
+	}
+	if c == &s.c.none {
+		c.mw.Reset(c, false)
+	}
+	c.batch = b
+	return s.through(&c.mw, s.c.chain, m)
+}
+
+// cancelled forgets the call that the client cancels. It reports whether the
+// upstream is to be told: not of a call that attache answered itself, which the
+// upstream has never seen.
+func (s *session) cancelled(m *wire.Message) bool {
+	id := m.Get("params", "requestId")
+	if !id.Exists() {
+		return true
+	}
+	b, known := s.calls.cancel(id.Raw)
+	s.answerBatch(b)
+	return known || !s.unseen.take(id.Raw)
+}
+
+// unplain takes a frame that parsers may read differently.
+func (s *session) unplain(m *wire.Message) error {
+	if s.o.Enforce || s.guarded(m) {
+		s.warnRefused(m.Ambiguity())
+		s.refuse(m, m.Ambiguity().Code(), refusal(m.Ambiguity()))
+		return nil
+	}
+	s.log.Debug("an ambiguous message passes as it is", "why", m.Ambiguity().String())
+	if m.Kind() == wire.Request && clean(m.ID()) != nil {
+		c := s.calls.add(s, m.ID())
+		return s.through(&c.mw, s.forward, m)
+	}
+	return s.pass(m)
+}
+
+// guarded reports whether m has something in it that a layer would have to cut
+// out.
+func (s *session) guarded(m *wire.Message) bool {
+	return slices.ContainsFunc(s.o.Guarded, func(g string) bool { return bytes.Contains(m.Frame(), []byte(g)) })
+}
+
+func (s *session) warnRefused(why wire.Ambiguity) {
+	s.log.Warn("a message was refused because parsers may read it differently; send plain JSON-RPC 2.0", "why", why.String())
+}
+
+func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
+
+// forward is the end of the chain: the upstream.
+func (s *session) forward(ctx context.Context, m *wire.Message) error {
+	c := middleware.CallFrom(ctx).Relay().(*call)
+	switch {
+	case c.batch == nil:
+	case c == &s.c.none:
+		c.batch.add(m)
+		return nil
+	default:
+		s.calls.sendInBatch(c)
+		c.batch.add(m)
+		return nil
+	}
+	if err := s.ready(); err != nil {
+		return err
+	}
+	c.sent.Store(true)
+	s.write(m)
+	return nil
+}
+
+// pass writes a frame that is nobody's call.
+func (s *session) pass(m *wire.Message) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	s.write(m)
+	return nil
+}
+
+// ready starts the upstream if this is the first frame for it.
+func (s *session) ready() error {
+	if s.toServer.Load() != nil {
+		return nil
+	}
+	return s.start()
+}
+
+// write writes a frame to the upstream. That it cannot be written any more is no
+// error of the session: see lost.
+func (s *session) write(m *wire.Message) {
+	s.watch(ServerIn, m.Line())
+	if s.toServer.Load().Write(m) != nil {
+		s.lost.lines(m.Line())
+	}
+	s.c.moved.Add(1)
+}
+
+// flushServer sends what was kept back for company. The caller holds c.mu.
+func (s *session) flushServer() {
+	if w := s.toServer.Load(); w != nil {
+		w.Flush()
+		s.answerLost()
+	}
+}

@@ -1,0 +1,203 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// TestCrowd has a client with many calls in flight, layers that hold, answer,
+// edit and ask, a server that answers in any order, and cancels in between: each
+// call has one answer, and no more than that when it was cancelled.
+func TestCrowd(t *testing.T) {
+	runCrowd(t, func(*proxytest.Session, int) {})
+}
+
+// A server that stops reading in the middle answers what it has; the rest is
+// answered by attache.
+func TestCrowdBeforeADeafServer(t *testing.T) {
+	runCrowd(t, func(s *proxytest.Session, seen int) {
+		if seen == 700 {
+			s.Server.CloseInput()
+		}
+	})
+}
+
+// A server that dies in the middle leaves no call with two answers, and none
+// that was in flight without one.
+func TestCrowdBeforeADyingServer(t *testing.T) {
+	for seed := range uint64(20) {
+		s, answers := startCrowd(t, 0)
+		go crowdServer(s, func(s *proxytest.Session, seen int) {
+			if seen == 100+int(seed) {
+				s.Exit(errors.New("exit status 1"))
+			}
+		})
+		const sent = 1000
+		for sent := range sent {
+			s.Client.Send(`{"jsonrpc":"2.0","id":` + fmt.Sprint(sent) + `,"method":"tools/call","params":{"name":"plain"}}`)
+		}
+		s.Wait()
+		got := countAnswers(answers)
+		last := -1
+		for i := range sent {
+			if got[fmt.Sprint(i)] == 1 {
+				last = i
+			}
+		}
+		for i := range last {
+			if n := got[fmt.Sprint(i)]; n != 1 {
+				t.Fatalf("call %d has %d answers, and one came for %d", i, n, last)
+			}
+		}
+	}
+}
+
+// startCrowd starts a session with busy layers, and collects what the client
+// gets.
+func startCrowd(t *testing.T, size int) (*proxytest.Session, <-chan string) {
+	s := proxytest.Setup{
+		PipeSize: size,
+		Options:  proxy.Options{InFlight: 50, Layers: []middleware.Layer{hooked(), crowdLayer()}},
+	}.Start(t)
+	answers := make(chan string, 10_000)
+	go func() {
+		defer close(answers)
+		in, _ := s.Client.Raw()
+		for line := range lines(in) {
+			answers <- line
+		}
+	}()
+	return s, answers
+}
+
+// runCrowd sends calls of all kinds; meanwhile is called with how many lines the
+// server has read.
+func runCrowd(t *testing.T, meanwhile func(s *proxytest.Session, seen int)) {
+	const calls = 3000
+	s, answers := startCrowd(t, pipeSize)
+	go crowdServer(s, meanwhile)
+	r := rand.New(rand.NewPCG(1, 2))
+	cancelled := map[string]bool{}
+	for i := range calls {
+		id := fmt.Sprint(i)
+		s.Client.Send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + crowdTools[r.IntN(len(crowdTools))] + `"}}`)
+		if r.IntN(10) == 0 {
+			cancelled[id] = true
+			s.Client.Send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+		}
+	}
+	s.Client.Send(`{"jsonrpc":"2.0","method":"done"}`)
+	s.Client.Close()
+	s.Wait()
+	checkCrowd(t, calls, cancelled, answers)
+}
+
+var crowdTools = []string{"plain", "plain", "plain", "hold", "answer", "hold-reply", "ask"}
+
+func checkCrowd(t *testing.T, calls int, cancelled map[string]bool, answers <-chan string) {
+	t.Helper()
+	got := countAnswers(answers)
+	for i := range calls {
+		id := fmt.Sprint(i)
+		if n := got[id]; n != 1 && !(n == 0 && cancelled[id]) {
+			t.Errorf("call %s has %d answers (cancelled: %v)", id, n, cancelled[id])
+		}
+	}
+}
+
+// countAnswers counts the replies to each id.
+func countAnswers(answers <-chan string) map[string]int {
+	got := map[string]int{}
+	for line := range answers {
+		var m wire.Message
+		m.Reset(wire.Server, []byte(line))
+		if m.LookEnvelope(); m.Kind().IsReply() {
+			got[string(m.ID())]++
+		}
+	}
+	return got
+}
+
+// lines yields the lines of a stream until it ends.
+func lines(in io.Reader) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		r := wire.NewReader(in, 0)
+		for {
+			line, _, err := r.Next()
+			if err != nil || !yield(string(line)) {
+				return
+			}
+		}
+	}
+}
+
+// crowdServer answers each call after up to ten others, and everything at the
+// end.
+func crowdServer(s *proxytest.Session, meanwhile func(s *proxytest.Session, seen int)) {
+	r := rand.New(rand.NewPCG(3, 4))
+	in, out := s.Server.Raw()
+	var waiting []string
+	reply := func() {
+		i := r.IntN(len(waiting))
+		io.WriteString(out, `{"result":{},"jsonrpc":"2.0","id":`+waiting[i]+"}\n")
+		waiting = append(waiting[:i], waiting[i+1:]...)
+	}
+	seen := 0
+	for line := range lines(in) {
+		seen++
+		meanwhile(s, seen)
+		var m wire.Message
+		m.Reset(wire.Client, []byte(line))
+		m.LookEnvelope()
+		switch {
+		case m.MethodIs("tools/list"): // attache's own, for which a call waits
+			io.WriteString(out, `{"result":{},"jsonrpc":"2.0","id":`+string(m.ID())+"}\n")
+		case m.Kind() == wire.Request:
+			waiting = append(waiting, string(m.ID()))
+		}
+		for len(waiting) > 0 && (r.IntN(3) > 0 || len(waiting) > 10) {
+			reply()
+		}
+	}
+	for len(waiting) > 0 {
+		reply()
+	}
+	s.Server.ExpectEOF() // a deaf one stays until the client has said all
+	s.Exit(nil)
+}
+
+// crowdLayer does by the tool's name what layers do.
+func crowdLayer() middleware.Layer {
+	return layer("crowd", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		switch m.Name().Text() {
+		case "hold":
+			call.Suspend(m, nil, time.Microsecond, next)
+			return nil
+		case "answer":
+			return call.Answer(ctx, wire.ResultReply(m.ID(), []byte("{}")))
+		case "hold-reply":
+			call.OnReply(func(_ context.Context, reply *wire.Message) error {
+				call.Suspend(reply, nil, time.Microsecond, func(_ context.Context, reply *wire.Message) error {
+					return reply.Set([]byte("1"), "result", "held")
+				})
+				return nil
+			})
+		case "ask":
+			ready := make(chan struct{})
+			call.Ask(wire.Server, "tools/list", nil, time.Second, func(*wire.Message) { close(ready) })
+			call.Suspend(m, ready, time.Second, next)
+			return nil
+		}
+		return next(ctx, m)
+	})
+}

@@ -1,0 +1,94 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A program with a layer of its own in the chain: it refuses one tool, marks the
+// results of all others, and leaves everything else alone.
+//
+// The server is one in memory here. A program that wraps a command makes its
+// Upstream of a process of package child.
+func Example() {
+	client := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"format_disk"}}
+`)
+	err := proxy.Run(context.Background(), proxy.Options{
+		ClientIn:  client,
+		ClientOut: os.Stdout,
+		Start:     func(context.Context) (proxy.Upstream, error) { return startMemoryServer(), nil },
+		Layers:    []middleware.Layer{{Name: "careful", Wrap: careful}},
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+
+	// Unordered output:
+	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"format_disk is not for agents; ask the user to do it"}],"isError":true}}
+	// {"jsonrpc":"2.0","id":1,"result":{"content":[],"_meta":{"example.com/careful":true}}}
+}
+
+// careful is a middleware: given the handler behind it, it returns its own.
+func careful(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		if m.From != wire.Client || !m.MethodIs("tools/call") {
+			return next(ctx, m)
+		}
+		call := middleware.CallFrom(ctx)
+		if m.Name().Equals("format_disk") {
+			return call.Answer(ctx, wire.ToolErrorReply(m.ID(), "format_disk is not for agents; ask the user to do it", false))
+		}
+		call.OnReply(func(_ context.Context, reply *wire.Message) error {
+			if reply.Kind() != wire.Result {
+				return nil
+			}
+			return reply.Set([]byte("true"), "result", "_meta", "example.com/careful")
+		})
+		return next(ctx, m)
+	}
+}
+
+// A memoryServer answers every request with an empty result, until its input ends.
+type memoryServer struct {
+	in     *io.PipeWriter
+	out    *io.PipeReader
+	exited chan struct{}
+}
+
+func startMemoryServer() *memoryServer {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	s := &memoryServer{inW, outR, make(chan struct{})}
+	go func() {
+		defer close(s.exited)
+		defer outW.Close()
+		for lines := bufio.NewScanner(inR); lines.Scan(); {
+			var m wire.Message
+			m.Reset(wire.Client, lines.Bytes())
+			m.LookEnvelope()
+			fmt.Fprintf(outW, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", m.ID())
+		}
+	}()
+	return s
+}
+
+// Stdin implements proxy.Upstream.
+func (s *memoryServer) Stdin() io.WriteCloser { return s.in }
+
+// Stdout implements proxy.Upstream.
+func (s *memoryServer) Stdout() io.Reader { return s.out }
+
+// Stop implements proxy.Upstream.
+func (s *memoryServer) Stop() { s.in.Close(); <-s.exited }
+
+// Wait implements proxy.Upstream.
+func (s *memoryServer) Wait() error { <-s.exited; return nil }

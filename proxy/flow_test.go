@@ -1,0 +1,380 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+const pipeSize = 64 << 10
+
+// answerAll answers every request of the client's that is not a ping.
+func answerAll() middleware.Layer {
+	return layer("answer all", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		if m.Kind() == wire.Request && !m.MethodIs("ping") {
+			return call.Answer(ctx, wire.ResultReply(m.ID(), []byte(`{}`)))
+		}
+		return next(ctx, m)
+	})
+}
+
+// flood writes lines until told to stop, and counts them.
+func flood(out io.Writer, line string) (written func() int, done <-chan struct{}) {
+	var mu sync.Mutex
+	n := 0
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			if _, err := io.WriteString(out, line+"\n"); err != nil {
+				return
+			}
+			mu.Lock()
+			n += len(line) + 1
+			mu.Unlock()
+		}
+	}()
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}, over
+}
+
+// A client that does not read slows the server down; its own direction lives,
+// and memory is bounded.
+func TestClientStopsReading(t *testing.T) {
+	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
+	const first = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	s.Client.Send(first)
+	s.Server.Expect(first)
+	_, out := s.Server.Raw()
+	written, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`+strings.Repeat("x", 1000)+`"}}`)
+	s.Client.AwaitFull()
+	for i := range 1000 {
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, i)
+		s.Client.Send(line)
+		s.Server.Expect(line)
+	}
+	if n := written(); n > 8*pipeSize {
+		t.Errorf("the relay took %d bytes from the server that the client did not read", n)
+	}
+	s.Server.Close()
+	<-done
+}
+
+// A server that does not read slows the client down; its own direction lives.
+func TestServerStopsReading(t *testing.T) {
+	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
+	_, out := s.Client.Raw()
+	written, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/x","params":{"data":"`+strings.Repeat("x", 1000)+`"}}`)
+	s.Server.AwaitFull()
+	for i := range 1000 {
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, i)
+		s.Server.Send(line)
+		s.Client.Expect(line)
+	}
+	if n := written(); n > 8*pipeSize {
+		t.Errorf("the relay took %d bytes from the client that the server did not read", n)
+	}
+	s.Client.Close()
+	<-done
+}
+
+// Answers of attache's own do not block the client that does not read them, as
+// long as they are few.
+func TestOwnAnswersDoNotBlock(t *testing.T) {
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Layers: []middleware.Layer{answerAll()}}}.Start(t)
+	const calls = 10_000 // their answers are far more than a pipe holds
+	for i := range calls {
+		s.Client.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x"}`, i))
+	}
+	const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
+	s.Client.Send(ping)
+	s.Server.Expect(ping)
+	for i := range calls {
+		s.Client.Expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i))
+	}
+}
+
+// A client that makes attache answer and never reads is not listened to for
+// ever.
+func TestOwnAnswersAreBounded(t *testing.T) {
+	for name, line := range map[string]string{
+		"answers":  `{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 500) + `","method":"x"}`,
+		"refusals": `{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 500) + `","id":2,"method":"x"}`,
+		"batches":  `[{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 500) + `","method":"x"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := proxy.Options{Layers: []middleware.Layer{answerAll()}, Enforce: true, Hold: pipeSize}
+			s := proxytest.Setup{PipeSize: pipeSize, Options: o}.Start(t)
+			_, out := s.Client.Raw()
+			written, done := flood(out, line)
+			s.Client.AwaitFull()
+			awaitStuck(t, written)
+			if n := written(); n > 16*pipeSize {
+				t.Errorf("the relay took %d bytes from a client that reads no answers", n)
+			}
+			s.Client.Close()
+			<-done
+		})
+	}
+}
+
+// awaitStuck returns when a flood does not get on any more.
+func awaitStuck(t *testing.T, written func() int) {
+	t.Helper()
+	last := -1
+	for same := 0; same < 20; {
+		time.Sleep(5 * time.Millisecond) // there is nothing to wait for: the pump waits in a select of its own
+		if n := written(); n != last {
+			last, same = n, 0
+			continue
+		}
+		same++
+	}
+}
+
+// Ids that are not kept inline count against the table.
+func TestLongIDsAreBounded(t *testing.T) {
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: pipeSize}}.Start(t)
+	in, _ := s.Server.Raw()
+	go io.Copy(io.Discard, in)
+	_, out := s.Client.Raw()
+	written, done := flood(out, `{"jsonrpc":"2.0","id":"`+strings.Repeat("i", 1000)+`","method":"x"}`)
+	awaitStuck(t, written)
+	if n := written(); n > 2<<20 {
+		t.Errorf("%d bytes of calls with long ids are in flight", n)
+	}
+	s.Client.Close()
+	<-done
+}
+
+// Lines over the hold limit pass without being held, both ways.
+func TestLongLinesAreNotHeld(t *testing.T) {
+	const size = 64 << 20
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20}}.Start(t)
+	head, tail := `{"jsonrpc":"2.0","params":"`, `","method":"x","id":1}`+"\n"
+	before := totalAlloc()
+	_, out := s.Client.Raw()
+	in, _ := s.Server.Raw()
+	passLong(t, out, in, head, tail, size)
+	_, out = s.Server.Raw()
+	in, _ = s.Client.Raw()
+	passLong(t, out, in, `{"result":"`, `","id":1,"jsonrpc":"2.0"}`+"\n", size)
+	if grown := totalAlloc() - before; grown > 8<<20 {
+		t.Errorf("two lines of %d MiB made the process allocate %d MiB", size>>20, grown>>20)
+	}
+	// The call was known, and so is its reply: nothing is in flight.
+	s.Exit(errors.New("exit status 1"))
+	if err := s.Wait(); err != nil {
+		t.Error(err)
+	}
+	if n := s.Client.Pending(); n != 0 {
+		t.Errorf("%d bytes more reached the client: %q", n, s.Client.Next())
+	}
+}
+
+func totalAlloc() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// passLong sends a line through the relay and looks at each byte.
+func passLong(t *testing.T, out io.Writer, in io.Reader, head, tail string, size int) {
+	t.Helper()
+	chunk := bytes.Repeat([]byte("0123456789abcdef"), 4096)
+	go func() {
+		io.WriteString(out, head)
+		for n := 0; n < size; n += len(chunk) {
+			out.Write(chunk)
+		}
+		io.WriteString(out, tail)
+	}()
+	want := func(w []byte) {
+		got := make([]byte, len(w))
+		if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, w) {
+			t.Fatalf("%q came for %q (%v)", got[:min(100, len(got))], w[:min(100, len(w))], err)
+		}
+	}
+	want([]byte(head))
+	got := make([]byte, len(chunk))
+	for n := 0; n < size; n += len(chunk) {
+		if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, chunk) {
+			t.Fatalf("other bytes behind %d (%v)", n, err)
+		}
+	}
+	want([]byte(tail))
+}
+
+// A refused long line is read and forgotten.
+func TestRefusedLongLinesAreNotHeld(t *testing.T) {
+	const size = 64 << 20
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Enforce: true}}.Start(t)
+	before := totalAlloc()
+	_, out := s.Client.Raw()
+	io.WriteString(out, `{"jsonrpc":"2.0","params":"`)
+	chunk := bytes.Repeat([]byte("x"), 64<<10)
+	for n := 0; n < size; n += len(chunk) {
+		out.Write(chunk)
+	}
+	io.WriteString(out, `","method":"x","id":1}`+"\n")
+	s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"refused: the message is longer than the proxy may hold to apply its rules","data":{"source":"attache"}}}`)
+	if grown := totalAlloc() - before; grown > 8<<20 {
+		t.Errorf("a refused line of %d MiB made the process allocate %d MiB", size>>20, grown>>20)
+	}
+}
+
+// An array with more members than anybody means is not taken apart.
+func TestCrowdedBatch(t *testing.T) {
+	line := "[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"x"},`, 5000) + `{"jsonrpc":"2.0","id":2,"method":"x"}]`
+	const hello = `{"jsonrpc":"2.0","id":0,"method":"x"}`
+	t.Run("passes", func(t *testing.T) {
+		s := proxytest.Start(t, hooked())
+		s.Client.Send(line)
+		s.Server.Expect(line)
+		reply := strings.ReplaceAll(line, `"method":"x"`, `"result":{}`)
+		s.Server.Send(reply)
+		s.Client.Expect(reply)
+	})
+	t.Run("refused", func(t *testing.T) {
+		s := proxytest.Setup{Options: proxy.Options{Enforce: true}}.Start(t)
+		s.Client.Send(line)
+		s.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: the array has more members than the proxy takes apart","data":{"source":"attache"}}}`)
+		s.Client.Send(hello)
+		s.Server.Expect(hello)
+	})
+}
+
+// Nesting that some readers give up on is refused, at any depth.
+func TestTooDeep(t *testing.T) {
+	s := proxytest.Setup{Options: proxy.Options{Enforce: true}}.Start(t)
+	for _, depth := range []int{600, 1_000_000} {
+		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x","params":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)
+		s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"refused: nested deeper than 512","data":{"source":"attache"}}}`)
+	}
+	fine := `{"jsonrpc":"2.0","id":1,"method":"x","params":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`
+	s.Client.Send(fine)
+	s.Server.Expect(fine)
+}
+
+// The end comes in bounded time, whoever does not read.
+func TestEndWithAClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
+	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	s.Server.Next()
+	_, out := s.Server.Raw()
+	_, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/message"}`)
+	s.Client.AwaitFull()
+	begin := time.Now()
+	s.Exit(errors.New("exit status 1"))
+	<-done
+	s.Client.Close()
+	s.Wait()
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("the end took %v", d)
+	}
+}
+
+func TestEndWithAServerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	s := proxytest.Setup{PipeSize: pipeSize}.Start(t)
+	_, out := s.Client.Raw()
+	_, done := flood(out, `{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	s.Server.AwaitFull()
+	s.Cancel()
+	s.Wait()
+	s.Client.CloseInput()
+	s.Client.Close()
+	<-done
+}
+
+// A client that has hung up ends a session that is stuck in a server that does
+// not read; as long as the server reads, what the client said is delivered.
+func TestClientGone(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{ClientGone: gone}}.Start(t)
+	_, out := s.Client.Raw()
+	_, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/x"}`)
+	s.Server.AwaitFull()
+	close(gone)
+	in, _ := s.Server.Raw()
+	for range 20 {
+		io.ReadFull(in, make([]byte, pipeSize))
+	}
+	select {
+	case <-s.Over():
+		t.Error("the session ended while the server was reading")
+	default:
+	}
+	if err := s.Wait(); !errors.Is(err, proxy.ErrClientGone) {
+		t.Errorf("Run returned %v", err)
+	}
+	s.Client.Close()
+	<-done
+}
+
+// brokenReader fails once it has been read.
+type brokenReader struct {
+	io.Reader
+	err error
+}
+
+func (r *brokenReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if errors.Is(err, io.EOF) {
+		err = r.err
+	}
+	return n, err
+}
+
+// A client whose pipe breaks is no client that said goodbye.
+func TestClientReadError(t *testing.T) {
+	broken := errors.New("input/output error")
+	var out bytes.Buffer
+	up := &fixedUpstream{stdout: strings.NewReader("")}
+	err := proxy.Run(t.Context(), proxy.Options{
+		ClientIn:  &brokenReader{strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}` + "\n"), broken},
+		ClientOut: &out,
+		Start:     func(context.Context) (proxy.Upstream, error) { return up, nil },
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("Run returned %v", err)
+	}
+	if up.stdin.String() != `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\n" {
+		t.Errorf("the server got %q", up.stdin.String())
+	}
+	if !strings.Contains(out.String(), `"id":1,"error"`) {
+		t.Errorf("the client got %q", out.String())
+	}
+}
+
+// fixedUpstream is a server that says what it has to say and ends.
+type fixedUpstream struct {
+	stdin  closedBuffer
+	stdout io.Reader
+}
+
+type closedBuffer struct{ bytes.Buffer }
+
+func (*closedBuffer) Close() error { return nil }
+
+func (u *fixedUpstream) Stdin() io.WriteCloser { return &u.stdin }
+func (u *fixedUpstream) Stdout() io.Reader     { return u.stdout }
+func (u *fixedUpstream) Stop()                 {}
+func (u *fixedUpstream) Wait() error           { return nil }

@@ -1,0 +1,306 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+)
+
+// How FuzzRelay sets the relay up, as bits.
+const (
+	fuzzEnforce = 1 << iota
+	fuzzLayers
+	fuzzNoise
+)
+
+// FuzzRelay sends two streams through the relay, in one piece and in pieces. The
+// pieces make no difference; without layers and rules what comes out is what
+// went in, but for noise; with a rule that enforces nothing ambiguous comes out.
+func FuzzRelay(f *testing.F) {
+	for _, s := range fuzzSeeds(f) {
+		for _, flags := range []byte{0, fuzzEnforce, fuzzLayers, fuzzNoise, fuzzEnforce | fuzzLayers} {
+			f.Add(s.client, s.server, uint64(0x9e3779b97f4a7c15), flags, uint16(40))
+			f.Add(s.client, s.server, uint64(1), flags, uint16(4000))
+		}
+	}
+	f.Fuzz(func(t *testing.T, client, server []byte, cut uint64, flags byte, hold uint16) {
+		o := proxy.Options{
+			Hold: 16 + int(hold), Enforce: flags&fuzzEnforce != 0, ForwardNoise: flags&fuzzNoise != 0,
+			IDPrefix: "own-",
+		}
+		if flags&fuzzLayers != 0 {
+			o.Layers = []middleware.Layer{idle(), hooked()}
+		}
+		whole := relayStreams(t, o, &pieces{rest: client, max: 1 << 20}, &pieces{rest: server, max: 1 << 20})
+		parts := relayStreams(t, o, &pieces{rest: client, cut: cut, max: 9}, &pieces{rest: server, cut: ^cut, max: 9})
+		same(t, "the server's input", whole.server, parts.server)
+		same(t, "the client's output", whole.client, parts.client)
+		same(t, "attache's own answers", whole.own, parts.own)
+		if !bytes.Contains(slices.Concat(client, server), []byte(ownMark)) {
+			wellFormed(t, whole.own)
+		}
+		switch {
+		case o.Enforce:
+			nothingAmbiguous(t, whole.server, o.Hold)
+		case !bytes.Contains(client, []byte("own-")):
+			same(t, "the server's input, against the client's output", client, whole.server)
+		}
+		serverAlone(t, o, server)
+	})
+}
+
+// wellFormed looks at the answers of attache's own that stand alone: in an array
+// there may be replies of the server's.
+func wellFormed(t *testing.T, own []byte) {
+	for line := range bytes.Lines(own) {
+		if line[0] == '{' && (!utf8.Valid(line) || !json.Valid(line)) {
+			t.Fatalf("attache wrote %q", line)
+		}
+	}
+}
+
+// serverAlone relays the server's stream with no call in flight.
+func serverAlone(t *testing.T, o proxy.Options, server []byte) {
+	hello := []byte(`{"jsonrpc":"2.0","method":"a"}` + "\n")
+	o.Hold = max(o.Hold, len(hello))
+	out := relayStreams(t, o, &pieces{rest: hello, max: 100}, &pieces{rest: server, max: 100})
+	if bytes.Contains(server, []byte("own-")) {
+		return
+	}
+	rest := append(out.client, out.own...)
+	for line := range bytes.Lines(server) {
+		want := line
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			want = append(bytes.Clone(line), '\n')
+		}
+		if bytes.HasPrefix(rest, want) {
+			rest = rest[len(want):]
+		} else if o.ForwardNoise || isMessage(line) {
+			t.Fatalf("the line %q of the server's did not reach the client, which has %q next", line, rest)
+		}
+	}
+	if len(rest) > 0 {
+		t.Fatalf("the client got what the server did not send: %q", rest)
+	}
+}
+
+// isMessage reports whether a line is a message by anybody's reading.
+func isMessage(line []byte) bool {
+	var m map[string]json.RawMessage
+	return json.Unmarshal(line, &m) == nil && string(m["jsonrpc"]) == `"2.0"` && !bytes.Contains(line, []byte(ownMark))
+}
+
+const ownMark = `"data":{"source":"attache"}`
+
+func same(t *testing.T, what string, want, got []byte) {
+	t.Helper()
+	if !bytes.Equal(want, got) {
+		t.Fatalf("%s differs:\n%q\n%q", what, want, got)
+	}
+}
+
+// nothingAmbiguous holds what reached the server against encoding/json.
+func nothingAmbiguous(t *testing.T, server []byte, hold int) {
+	t.Helper()
+	for line := range bytes.Lines(server) {
+		if len(bytes.TrimRight(line, "\r\n")) == 0 {
+			continue
+		}
+		if len(line) > hold && !bytes.Contains(line, []byte(ownMark)) {
+			t.Fatalf("a line of %d bytes reached the server", len(line))
+		}
+		if bytes.ContainsRune(bytes.TrimSuffix(line, []byte("\r\n")), '\r') || !utf8.Valid(line) {
+			t.Fatalf("%q reached the server, which is no text or two lines for some", line)
+		}
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.UseNumber()
+		if err := distinctKeys(d); err != nil {
+			t.Fatalf("%q reached the server: %v", line, err)
+		}
+		if _, err := d.Token(); err != io.EOF {
+			t.Fatalf("%q reached the server, with something behind its value", line)
+		}
+	}
+}
+
+// distinctKeys reads a value and returns an error if an object in it has two
+// members of one name.
+func distinctKeys(d *json.Decoder) error {
+	tok, err := d.Token()
+	if err != nil {
+		return err
+	}
+	delim, ok := tok.(json.Delim)
+	if !ok {
+		return nil
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		if delim == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			if seen[key.(string)] {
+				return fmt.Errorf("two members have the name %q", key)
+			}
+			seen[key.(string)] = true
+		}
+		if err := distinctKeys(d); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// A streams is what came out of a relay.
+type streams struct{ server, client, own []byte }
+
+// relayStreams relays the client's stream and then the server's.
+func relayStreams(t *testing.T, o proxy.Options, client, server io.Reader) streams {
+	t.Helper()
+	var out lockedBuffer
+	up := newTape(server)
+	o.ClientIn, o.ClientOut = client, &out
+	o.Start = func(context.Context) (proxy.Upstream, error) { return up, nil }
+	watchdog := time.AfterFunc(10*time.Second, func() {
+		stacks := make([]byte, 1<<20)
+		panic(fmt.Sprintf("the relay hangs:\n%s", stacks[:runtime.Stack(stacks, true)]))
+	})
+	defer watchdog.Stop()
+	if err := proxy.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	s := streams{server: up.in.Bytes()}
+	for line := range bytes.Lines(out.Bytes()) {
+		// Answers of attache's own may overtake each other's company.
+		if bytes.Contains(line, []byte(ownMark)) {
+			s.own = append(s.own, line...)
+		} else {
+			s.client = append(s.client, line...)
+		}
+	}
+	return s
+}
+
+// A tape is a server that speaks when its input has ended.
+type tape struct {
+	in     lockedBuffer
+	out    io.Reader
+	once   sync.Once
+	closed chan struct{}
+	played sync.Once
+	over   chan struct{}
+}
+
+func newTape(out io.Reader) *tape {
+	return &tape{out: out, closed: make(chan struct{}), over: make(chan struct{})}
+}
+
+func (u *tape) Stdin() io.WriteCloser       { return u }
+func (u *tape) Stdout() io.Reader           { return tapeOut{u} }
+func (u *tape) Stop()                       { u.Close(); <-u.over }
+func (u *tape) Wait() error                 { return nil }
+func (u *tape) Write(b []byte) (int, error) { return u.in.Write(b) }
+func (u *tape) Close() error                { u.once.Do(func() { close(u.closed) }); return nil }
+
+type tapeOut struct{ u *tape }
+
+func (o tapeOut) Read(b []byte) (int, error) {
+	<-o.u.closed
+	n, err := o.u.out.Read(b)
+	if err != nil {
+		o.u.played.Do(func() { close(o.u.over) })
+	}
+	return n, err
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lockedBuffer) Bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.buf.Bytes())
+}
+
+// pieces reads a stream in pieces of one to max bytes, as the bits of cut say.
+type pieces struct {
+	rest []byte
+	cut  uint64
+	max  int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	p.cut = p.cut*6364136223846793005 + 1442695040888963407
+	n := copy(b, p.rest[:min(len(p.rest), 1+int(p.cut>>33)%p.max)])
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+type fuzzSeed struct{ client, server []byte }
+
+// fuzzSeeds makes a seed of each script: all that either peer sends.
+func fuzzSeeds(f *testing.F) []fuzzSeed {
+	files, _ := filepath.Glob("testdata/*.txtar")
+	if len(files) == 0 {
+		f.Fatal("no scripts")
+	}
+	sent := regexp.MustCompile(`^(client|server)-?>(q?) (.*)$`)
+	var out []fuzzSeed
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var s fuzzSeed
+		for line := range bytes.Lines(data) {
+			m := sent.FindSubmatch(bytes.TrimSuffix(line, []byte("\n")))
+			if m == nil {
+				continue
+			}
+			raw := append(m[3], '\n')
+			if len(m[2]) > 0 {
+				text, err := strconv.Unquote(string(m[3]))
+				if err != nil {
+					f.Fatal(err)
+				}
+				raw = []byte(text)
+			}
+			if string(m[1]) == "client" {
+				s.client = append(s.client, raw...)
+			} else {
+				s.server = append(s.server, raw...)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}

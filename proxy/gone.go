@@ -1,0 +1,33 @@
+package proxy
+
+import "time"
+
+// stallTime is how long nothing may move once the client has hung up, before
+// the session ends: the grace that an upstream has after the end of its input.
+const stallTime = 1500 * time.Millisecond
+
+// watchClient ends the session of a client that has hung up while the client's
+// direction is stuck in an upstream that does not read. As long as the upstream
+// reads at all, what the client said is still delivered.
+func (s *session) watchClient() {
+	select {
+	case <-s.o.ClientGone:
+	case <-s.ending:
+		return
+	}
+	t := time.NewTicker(stallTime)
+	defer t.Stop()
+	for moved := s.c.moved.Load(); ; moved = s.c.moved.Load() {
+		select {
+		case <-s.clientDone:
+			return
+		case <-s.ending:
+			return
+		case <-t.C:
+		}
+		if s.c.moved.Load() == moved {
+			s.fail(ErrClientGone)
+			return
+		}
+	}
+}

@@ -1,0 +1,194 @@
+// Package mempipe is a pipe in memory that behaves like one of the operating
+// system: it holds a bounded number of bytes, either end can be closed alone,
+// and a write to a pipe nobody reads any more fails with EPIPE.
+//
+// It blocks on nothing but a condition variable, so it works inside the bubble
+// of testing/synctest, and allocates nothing once its buffer has grown.
+package mempipe
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Pipe is a pipe in memory. Its methods may be called from any goroutine.
+type Pipe struct {
+	max int
+
+	mu      sync.Mutex
+	changed sync.Cond
+	buf     []byte
+	start   int  // first byte not read
+	ended   bool // the writing end is closed
+	broken  bool // the reading end is closed
+	stuck   int  // how many writers wait for room
+}
+
+// ErrLate is returned by ReadLine when no line came in time.
+var ErrLate = errors.New("nothing came in time")
+
+// New returns a pipe that holds up to max bytes; 0 stands for any number.
+func New(max int) *Pipe {
+	p := &Pipe{max: max}
+	p.changed.L = &p.mu
+	return p
+}
+
+// Read implements io.Reader.
+func (p *Pipe) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.start == len(p.buf) && !p.ended && !p.broken {
+		p.changed.Wait()
+	}
+	switch {
+	case p.broken:
+		return 0, os.ErrClosed
+	case p.start == len(p.buf):
+		return 0, io.EOF
+	}
+	n := copy(b, p.buf[p.start:])
+	p.consume(n)
+	return n, nil
+}
+
+// consume drops n bytes from the front. The caller holds p.mu.
+func (p *Pipe) consume(n int) {
+	p.start += n
+	if p.start == len(p.buf) {
+		p.buf, p.start = p.buf[:0], 0
+	}
+	p.changed.Broadcast()
+}
+
+// ReadLine returns the next line with its line end, or what was left when the
+// writing end was closed. It waits for it up to limit.
+func (p *Pipe) ReadLine(limit time.Duration) ([]byte, error) {
+	late := false
+	t := time.AfterFunc(limit, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		late = true
+		p.changed.Broadcast()
+	})
+	defer t.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for seen := 0; ; {
+		rest := p.buf[p.start:]
+		if i := bytes.IndexByte(rest[seen:], '\n'); i >= 0 {
+			return p.cut(seen + i + 1), nil
+		}
+		seen = len(rest)
+		switch {
+		case p.ended && len(rest) > 0:
+			return p.cut(len(rest)), nil
+		case p.ended:
+			return nil, io.EOF
+		case late:
+			return nil, ErrLate
+		}
+		p.changed.Wait()
+	}
+}
+
+// cut takes n bytes from the front. The caller holds p.mu.
+func (p *Pipe) cut(n int) []byte {
+	line := bytes.Clone(p.buf[p.start : p.start+n])
+	p.consume(n)
+	return line
+}
+
+// Write implements io.Writer. It returns when all bytes have found room.
+func (p *Pipe) Write(b []byte) (n int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.ended:
+			return n, os.ErrClosed
+		case p.broken:
+			return n, syscall.EPIPE
+		}
+		room := len(b) - n
+		if p.max > 0 {
+			room = min(room, p.max-(len(p.buf)-p.start))
+		}
+		p.put(b[n : n+room])
+		if n += room; n == len(b) {
+			return n, nil
+		}
+		p.stuck++
+		p.changed.Broadcast()
+		p.changed.Wait()
+		p.stuck--
+	}
+}
+
+// put appends b. The caller holds p.mu.
+func (p *Pipe) put(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if p.start > 0 && len(p.buf)+len(b) > cap(p.buf) {
+		p.buf = p.buf[:copy(p.buf, p.buf[p.start:])]
+		p.start = 0
+	}
+	p.buf = append(p.buf, b...)
+	p.changed.Broadcast()
+}
+
+// CloseWrite closes the writing end: who reads gets what is left and then the
+// end. A Write that waits for room fails.
+func (p *Pipe) CloseWrite() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.changed.Broadcast()
+	return nil
+}
+
+// CloseRead closes the reading end: what is left is gone, writes fail.
+func (p *Pipe) CloseRead() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = true
+	p.buf, p.start = nil, 0
+	p.changed.Broadcast()
+	return nil
+}
+
+// Ended reports whether the writing end is closed.
+func (p *Pipe) Ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// Len returns how many bytes are in the pipe.
+func (p *Pipe) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.buf) - p.start
+}
+
+// AwaitStuck returns when a Write waits for room.
+func (p *Pipe) AwaitStuck() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.stuck == 0 {
+		p.changed.Wait()
+	}
+}
+
+// Writer returns the writing end as something that can be closed.
+func (p *Pipe) Writer() io.WriteCloser { return writeEnd{p} }
+
+type writeEnd struct{ *Pipe }
+
+func (w writeEnd) Close() error { return w.CloseWrite() }

@@ -1,0 +1,369 @@
+// Package proxy relays one MCP session over stdio: it starts the upstream when
+// the first frame arrives, moves lines both ways, and runs layers on those that
+// concern them.
+//
+// Two pumps, one a direction, each read a line, look at it once, run the chain
+// of layers, and write. There is no goroutine for a request and no queue
+// between the pumps: a peer that does not read slows the peer that writes to
+// it, and memory stays bounded. What no layer edits leaves as the bytes it came
+// in.
+//
+// The calls in flight are kept in one table, from the arrival of a request
+// until its one reply has left, so that a layer can take a reply
+// ([middleware.Call.OnReply]) and so that every request is answered when the
+// upstream dies.
+//
+// What the package does not do: it knows no sessions, identities or policies
+// (layers do), it sets no file descriptor to non-blocking and handles no signal
+// (package main does), and it never restarts an upstream: a stdio session has
+// state that a second process would not have.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// An Upstream is the wrapped server as the relay sees it.
+type Upstream interface {
+	// Stdin takes what the client sends. Closing it tells the server to leave.
+	Stdin() io.WriteCloser
+	// Stdout is read to its end.
+	Stdout() io.Reader
+	// Stop ends the server, gently first, and returns when it is gone. It may
+	// be called more than once, and while another call is under way.
+	Stop()
+	// Wait returns when the server is gone. The error says how it ended, for
+	// the client's eyes; nil for a clean exit.
+	Wait() error
+}
+
+// A Point is a place where lines can be watched.
+type Point uint8
+
+// The points, in the order a request and its reply pass them.
+const (
+	ClientIn  Point = iota // read from the client
+	ServerIn               // written to the upstream
+	ServerOut              // read from the upstream
+	ClientOut              // written to the client
+)
+
+func (p Point) String() string {
+	return [...]string{"client-in", "server-in", "server-out", "client-out"}[p]
+}
+
+// Options say what to relay and how. ClientIn, ClientOut and Start are needed;
+// the zero value of all else is a default.
+type Options struct {
+	ClientIn  io.Reader
+	ClientOut io.Writer
+
+	// Start starts the upstream. It is called once, on the way of the first
+	// frame that goes on to it, so what that frame told the layers can go into
+	// the upstream's environment. Its error is answered to that frame and
+	// returned by Run.
+	Start func(ctx context.Context) (Upstream, error)
+
+	// Layers run on plain frames, first first on the way to the upstream.
+	Layers []middleware.Layer
+
+	// Enforce says that a layer refuses calls or pins arguments: then a client
+	// frame that parsers may read differently, or that is too large to hold, is
+	// refused and never reaches the upstream. Otherwise it passes untouched,
+	// past the layers.
+	Enforce bool
+
+	// ArgumentNames are the argument names that layers read or write, by depth
+	// below params.arguments; see wire.Scanner.
+	ArgumentNames [][]string
+
+	// Hold is how long a line may be to be held whole, in bytes; 0 stands for
+	// 8 MiB. A longer one streams by.
+	Hold int
+
+	// InFlight is how many calls may be in flight before the client has to
+	// wait; 0 stands for 100,000.
+	InFlight int
+
+	// ForwardNoise passes lines of the upstream that are no messages on to the
+	// client. Without it they are kept back and logged.
+	ForwardNoise bool
+
+	// ClientGone, if not nil, is closed when the client has hung up, which a
+	// relay cannot see that waits for the upstream to read on. If nothing moves
+	// for a while after that, the session ends with ErrClientGone.
+	ClientGone <-chan struct{}
+
+	// Guarded are byte strings that must not reach the upstream in a frame that
+	// no layer can edit because parsers may read it differently: such a frame is
+	// refused, whether rules enforce or not. For the names of secrets.
+	Guarded []string
+
+	// Watch, if not nil, is shown every line that passes a point; a line over
+	// the hold limit is shown as nil. It must not keep line and is called from
+	// both directions.
+	Watch func(at Point, line []byte)
+
+	// IDPrefix begins the ids of attache's own requests; "" stands for one that
+	// is random. A replay sets it, so that two runs write the same bytes.
+	IDPrefix string
+
+	// Log takes what a person may want to know; nil discards it.
+	Log *slog.Logger
+}
+
+const (
+	defaultInFlight = 100_000
+	// minIDs is how many bytes of long ids may be in flight, however little a
+	// line may hold.
+	minIDs = 1 << 20
+	// drainTime bounds the waits for a reader that is gone or stuck at the end.
+	drainTime = time.Second
+)
+
+// ErrStart wraps the error of an upstream that could not be started.
+var ErrStart = errors.New("the server could not be started")
+
+// ErrClientGone is what Run returns when the client has hung up and the upstream
+// no longer takes what the client had said.
+var ErrClientGone = errors.New("the client has hung up and the server does not read")
+
+// errOver is what a frame meets that comes when the session is over.
+var errOver = errors.New("the session is over")
+
+// Run relays one session and returns when it is over: the client closed its
+// end, the upstream ended, or ctx was done. In each case the upstream is gone,
+// and what it said has reached the client if the client still reads.
+//
+// The error is ErrStart, a failure to read from or write to the client, or that
+// of a layer; the end of the upstream is no error. A goroutine may stay in a
+// read of ClientIn until the caller closes it, and does nothing with what it
+// reads. One may stay in a write to ClientOut if the client does not read.
+func Run(ctx context.Context, o Options) error {
+	s := newSession(ctx, o)
+	go s.clientPump()
+	if o.ClientGone != nil {
+		go s.watchClient()
+	}
+	select {
+	case <-s.clientDone:
+	case <-s.serverDone:
+	case <-s.failed:
+	case <-s.ctx.Done():
+	}
+	return s.finish()
+}
+
+// A session is one run of the relay.
+type session struct {
+	o      Options
+	log    *slog.Logger
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	toClient *wire.Writer
+	calls    *calls
+	asks     asks
+	noise    noise
+	backlog  backlog
+	lost     lost
+	unseen   unseen
+	work     work
+
+	c clientSide
+	v serverSide
+
+	upMu     sync.Mutex // held while the upstream is being started
+	up       Upstream
+	startErr error
+	toServer atomic.Pointer[wire.Writer] // set by start
+
+	clientDone chan struct{}
+	goodbye    atomic.Bool // the client closed its end in good order; set before the upstream sees it
+	serverDone chan struct{}
+	ending     chan struct{} // closed when the upstream is gone: nothing is held back any longer
+
+	failOnce sync.Once
+	failed   chan struct{}
+	failure  error // why failed was closed
+}
+
+func newSession(ctx context.Context, o Options) *session {
+	if o.InFlight <= 0 {
+		o.InFlight = defaultInFlight
+	}
+	if o.Hold <= 0 {
+		o.Hold = wire.DefaultHold
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &session{
+		o: o, log: o.Log,
+		toClient:   wire.NewWriter(o.ClientOut),
+		calls:      newCalls(o.InFlight, max(o.Hold, minIDs)),
+		asks:       newAsks(o.IDPrefix),
+		backlog:    backlog{limit: int64(o.Hold)},
+		clientDone: make(chan struct{}),
+		serverDone: make(chan struct{}),
+		ending:     make(chan struct{}),
+		failed:     make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.noise.log = o.Log
+	s.c.init(s)
+	s.v.init(s)
+	return s
+}
+
+// start starts the upstream, unless it has been or the session is over.
+func (s *session) start() error {
+	s.upMu.Lock()
+	defer s.upMu.Unlock()
+	if s.up != nil || s.startErr != nil {
+		return s.startErr
+	}
+	up, err := s.o.Start(s.ctx)
+	if err != nil {
+		s.startErr = fmt.Errorf("%w: %w", ErrStart, err)
+		return s.startErr
+	}
+	s.up = up
+	s.toServer.Store(wire.NewWriter(&serverIn{up.Stdin(), s}))
+	go s.serverPump(up.Stdout())
+	return nil
+}
+
+// upstream returns the upstream, nil if none was started so far.
+func (s *session) upstream() Upstream {
+	s.upMu.Lock()
+	defer s.upMu.Unlock()
+	return s.up
+}
+
+// noMore returns the upstream, nil if none was started; then none will be.
+func (s *session) noMore() Upstream {
+	s.upMu.Lock()
+	defer s.upMu.Unlock()
+	if s.up == nil && s.startErr == nil {
+		s.startErr = errOver
+	}
+	return s.up
+}
+
+func (s *session) watch(at Point, line []byte) {
+	if s.o.Watch != nil {
+		s.o.Watch(at, line)
+	}
+}
+
+// fail ends the session with an error; the first one counts.
+func (s *session) fail(err error) {
+	if errors.Is(err, errOver) {
+		return // it is over already
+	}
+	s.failOnce.Do(func() {
+		s.failure = err
+		close(s.failed)
+	})
+}
+
+// failureSoFar returns the error the session ends with, nil if there is none.
+func (s *session) failureSoFar() error {
+	select {
+	case <-s.failed:
+		return s.failure
+	default:
+		return nil
+	}
+}
+
+// finish ends the upstream and leaves nothing unanswered. What comes after the
+// end of the upstream takes no longer than drainTime in all.
+func (s *session) finish() error {
+	defer s.cancel()
+	var how error
+	deadline := time.Now().Add(drainTime)
+	if up := s.noMore(); up != nil {
+		deadline, how = s.endServer(up)
+	}
+	s.asks.close()
+	within(deadline, s.c.close)
+	close(s.ending)
+	s.work.settle(deadline)
+	within(deadline, func() { s.endCalls(how) })
+	s.work.settle(deadline)
+	within(deadline, func() { s.toClient.Flush() })
+	s.work.close()
+	s.noise.report()
+	return s.failureSoFar()
+}
+
+// endServer ends the upstream and waits for the end of its output, but once the
+// upstream is gone no longer than until the deadline: a process of somebody
+// else's may hold the pipe open, or the client may not read.
+func (s *session) endServer(up Upstream) (deadline time.Time, how error) {
+	up.Stop()
+	deadline = time.Now().Add(drainTime)
+	within(deadline, func() { <-s.serverDone })
+	return deadline, up.Wait()
+}
+
+// within runs f and waits for it no longer than until the deadline.
+func within(deadline time.Time, f func()) {
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	t := time.NewTimer(time.Until(deadline))
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// endCalls answers every call in flight: the upstream is gone. Only a client
+// that closed its end in good order has no answers: what it did not wait for is
+// nobody's.
+func (s *session) endCalls(how error) {
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	err := s.failureSoFar()
+	if s.goodbye.Load() && err == nil {
+		return
+	}
+	text := endText(how)
+	if s.upstream() == nil && err != nil {
+		text = failureText(err)
+	}
+	for _, c := range s.calls.unanswered() {
+		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
+	}
+}
+
+func endText(how error) string {
+	if how == nil {
+		return "the server ended before it answered"
+	}
+	return "the server ended before it answered: " + how.Error()
+}
+
+// failureText says to a client why its request was not handled.
+func failureText(err error) string {
+	switch {
+	case err == nil:
+		return "the request was dropped inside the proxy"
+	case errors.Is(err, ErrStart), errors.Is(err, errOver):
+		return err.Error()
+	}
+	return "the proxy could not handle the request: " + err.Error()
+}

@@ -1,0 +1,288 @@
+package proxytest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/record"
+)
+
+// Play plays the scripts in the files that match pattern, with the given layers
+// in the relay. See the package comment for how a script reads.
+//
+// The layers serve every script of every file. Use a [Player] for layers that
+// have to be new for each.
+func Play(t *testing.T, pattern string, layers ...middleware.Layer) {
+	t.Helper()
+	Player{Options: proxy.Options{Layers: layers}}.Play(t, pattern)
+}
+
+// A Player plays scripts.
+type Player struct {
+	// Options are those of every script, unless its option lines say otherwise.
+	Options proxy.Options
+
+	// Named makes the layers that a script's layers line may name, anew for
+	// each script. They stand behind those of Options. arg is what follows an
+	// equals sign behind the name.
+	Named map[string]func(s *Session, arg string) middleware.Layer
+}
+
+// Play plays the scripts in the files that match pattern, each as a subtest.
+func (p Player) Play(t *testing.T, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file matches %s (%v)", pattern, err)
+	}
+	for _, file := range files {
+		scripts, err := readScripts(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		base := filepath.Base(file)
+		for _, s := range scripts {
+			t.Run(strings.TrimSuffix(base, filepath.Ext(base))+"/"+s.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { p.play(t, base, s) })
+			})
+		}
+	}
+}
+
+// play plays one script. It runs in a bubble.
+func (p Player) play(t *testing.T, file string, s script) {
+	if err := p.run(newSession(t, 0), file, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p Player) run(session *Session, file string, s script) error {
+	setup, err := p.setup(session, s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	session.run(setup)
+	r := run{Session: session, early: map[*Peer][][]byte{}}
+	for _, st := range s.steps {
+		synctest.Wait()
+		if err := r.step(st); err != nil {
+			return fmt.Errorf("%s:%d: %s: %w", file, st.line, st.verb, err)
+		}
+	}
+	synctest.Wait()
+	if err := r.nothingLeft(); err != nil {
+		return fmt.Errorf("%s: at the end of the script: %w", file, err)
+	}
+	return nil
+}
+
+// setup returns how the script wants the relay set up.
+func (p Player) setup(session *Session, s script) (Setup, error) {
+	c := s.setup
+	o := p.Options
+	o.Layers = append([]middleware.Layer(nil), o.Layers...)
+	for _, word := range s.layers {
+		name, arg, _ := strings.Cut(word, "=")
+		layer, ok := p.Named[name]
+		if !ok {
+			return c, fmt.Errorf("there is no layer %q", name)
+		}
+		o.Layers = append(o.Layers, layer(session, arg))
+	}
+	override(&o.Hold, c.Options.Hold)
+	override(&o.InFlight, c.Options.InFlight)
+	override(&o.Enforce, c.Options.Enforce)
+	override(&o.ForwardNoise, c.Options.ForwardNoise)
+	override(&o.IDPrefix, c.Options.IDPrefix)
+	if c.Options.Guarded != nil {
+		o.Guarded = c.Options.Guarded
+	}
+	if c.Options.ArgumentNames != nil {
+		o.ArgumentNames = c.Options.ArgumentNames
+	}
+	c.Options = o
+	return c, nil
+}
+
+func override[T comparable](to *T, by T) {
+	var zero T
+	if by != zero {
+		*to = by
+	}
+}
+
+// A run is a script being played.
+type run struct {
+	*Session
+	early     map[*Peer][][]byte // lines that have arrived before they were looked for
+	notesRead []string           // notes not expected yet
+	noting    bool               // the script looks at notes
+}
+
+// step takes one line of the script.
+func (r *run) step(st step) error {
+	if st.peer != "" {
+		return r.traffic(st)
+	}
+	switch st.verb {
+	case "close":
+		r.peer(st.text).Close()
+	case "deaf":
+		r.peer(st.text).CloseInput()
+	case "eof":
+		return r.eof(r.peer(st.text))
+	case "exit":
+		r.Exit(exitError(st.text))
+	case "cancel":
+		r.Cancel()
+	case "wait":
+		d, _ := time.ParseDuration(st.text)
+		time.Sleep(d)
+	case "quiet":
+		return r.quiet()
+	case "end":
+		return r.end(st.text)
+	case "note":
+		return r.note(st.text)
+	case "log":
+		if !r.log.has(st.text) {
+			return fmt.Errorf("nothing logged has %q in it", st.text)
+		}
+	}
+	return nil
+}
+
+func exitError(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
+
+func (r *run) peer(name string) *Peer {
+	if name == "client" {
+		return r.Client
+	}
+	return r.Server
+}
+
+func (r *run) traffic(st step) error {
+	from, to := r.peer(st.peer), r.peer(st.peer)
+	if st.send && st.expected {
+		if to = r.Server; from == r.Server {
+			to = r.Client
+		}
+	}
+	if st.send {
+		if _, err := from.out.Write(st.raw); err != nil {
+			return err
+		}
+		synctest.Wait()
+	}
+	if !st.expected {
+		return nil
+	}
+	if st.anyPlace {
+		return r.amongPending(to, st.raw)
+	}
+	got, err := r.next(to)
+	if err != nil {
+		return fmt.Errorf("nothing has reached the %s:\n  want %s", to.name, st.raw)
+	}
+	if d := record.Diff(st.raw, got); d != "" {
+		return fmt.Errorf("another line has reached the %s:\n%s", to.name, d)
+	}
+	return nil
+}
+
+// next returns the next line that has reached p.
+func (r *run) next(p *Peer) ([]byte, error) {
+	if early := r.early[p]; len(early) > 0 {
+		r.early[p] = early[1:]
+		return early[0], nil
+	}
+	return p.in.ReadLine(0)
+}
+
+// amongPending takes a line out of those that have reached p.
+func (r *run) amongPending(p *Peer, want []byte) error {
+	for line, err := p.in.ReadLine(0); err == nil; line, err = p.in.ReadLine(0) {
+		r.early[p] = append(r.early[p], line)
+	}
+	for i, line := range r.early[p] {
+		if bytes.Equal(line, want) {
+			r.early[p] = slices.Delete(r.early[p], i, i+1)
+			return nil
+		}
+	}
+	return fmt.Errorf("this line is not among the %d that have reached the %s: %s", len(r.early[p]), p.name, want)
+}
+
+func (r *run) eof(p *Peer) error {
+	line, err := r.next(p)
+	switch {
+	case err == nil:
+		return fmt.Errorf("a line has reached the %s: %q", p.name, line)
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("the %s's input has not ended", p.name)
+	}
+	return nil
+}
+
+func (r *run) quiet() error {
+	for _, p := range []*Peer{r.Client, r.Server} {
+		if len(r.early[p]) > 0 || p.in.Len() > 0 {
+			line, _ := r.next(p)
+			return fmt.Errorf("a line has reached the %s that nobody expected: %q", p.name, line)
+		}
+	}
+	return nil
+}
+
+func (r *run) end(text string) error {
+	select {
+	case <-r.Over():
+	case <-time.After(patience):
+		return errors.New("the session has not ended")
+	}
+	switch {
+	case text == "" && r.err != nil:
+		return fmt.Errorf("the session has ended with an error: %w", r.err)
+	case text != "" && (r.err == nil || !strings.Contains(r.err.Error(), text)):
+		return fmt.Errorf("the session has ended with the error %v, which has no %q in it", r.err, text)
+	}
+	return nil
+}
+
+func (r *run) note(text string) error {
+	r.noting = true
+	r.notesRead = append(r.notesRead, r.Notes()...)
+	if len(r.notesRead) == 0 {
+		return fmt.Errorf("no note was taken:\n  want %s", text)
+	}
+	got := r.notesRead[0]
+	r.notesRead = r.notesRead[1:]
+	if got != text {
+		return fmt.Errorf("another note was taken:\n  want %s\n  got  %s", text, got)
+	}
+	return nil
+}
+
+// nothingLeft reports what arrived and was not expected.
+func (r *run) nothingLeft() error {
+	if left := append(r.notesRead, r.Notes()...); r.noting && len(left) > 0 {
+		return fmt.Errorf("a note was taken that nobody expected: %s", left[0])
+	}
+	return r.quiet()
+}

@@ -1,0 +1,54 @@
+package proxytest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/replay"
+)
+
+// Replay plays the recorded sessions in the files that match pattern through the
+// relay with the given layers, and fails the test for each line that reaches
+// server or client otherwise than it was recorded. See package record for how to
+// record one; `attache replay --update` rewrites them.
+//
+// The layers serve all sessions: use [ReplayWith] for layers that have to be new
+// for each.
+func Replay(t *testing.T, pattern string, layers ...middleware.Layer) {
+	t.Helper()
+	ReplayWith(t, pattern, func(testing.TB, string) proxy.Options { return proxy.Options{Layers: layers} })
+}
+
+// ReplayWith plays each file as a subtest of its own, with the options that setup
+// returns for it.
+func ReplayWith(t *testing.T, pattern string, setup func(t testing.TB, file string) proxy.Options) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file matches %s (%v)", pattern, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := record.Read(bytes.NewReader(data))
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			r, err := replay.Play(t.Context(), s, replay.Options{Proxy: setup(t, file)})
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			for _, d := range r.Differences {
+				t.Errorf("%s: %s", file, d)
+			}
+		})
+	}
+}

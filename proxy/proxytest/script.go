@@ -1,0 +1,151 @@
+package proxytest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/txtar"
+)
+
+// A script is one session as a text file tells it.
+type script struct {
+	name   string // of its section, "" if the file has none
+	layers []string
+	setup  Setup
+	steps  []step
+}
+
+// A step is one line of a script.
+type step struct {
+	line int // in its file
+	verb string
+	text string
+
+	// Of a line that is sent or expected:
+	peer           string
+	send, expected bool
+	anyPlace       bool // it need not be the next
+	raw            []byte
+}
+
+// readScripts reads the scripts of a file.
+func readScripts(file string) ([]script, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	archive := txtar.Parse(data)
+	if len(archive.Files) == 0 {
+		s, err := parseScript(filepath.Base(file), 1, data)
+		return []script{s}, err
+	}
+	var out []script
+	at := 0
+	for _, f := range archive.Files {
+		at += bytes.Index(data[at:], []byte("-- "+f.Name+" --"))
+		first := 2 + bytes.Count(data[:at], []byte("\n"))
+		s, err := parseScript(filepath.Base(file), first, f.Data)
+		if err != nil {
+			return nil, err
+		}
+		s.name = f.Name
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// parseScript reads a script whose first line is that of the file's lines.
+func parseScript(file string, first int, data []byte) (script, error) {
+	var s script
+	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
+		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
+			continue
+		}
+		if err := s.parseLine(line, first+i); err != nil {
+			return s, fmt.Errorf("%s:%d: %w", file, first+i, err)
+		}
+	}
+	return s, nil
+}
+
+// traffic is a line that is sent (>), expected (<, or <~ in any place), or both
+// (->).
+var traffic = regexp.MustCompile(`^(client|server)(->|>|<~?)(q?)(?: (.*))?$`)
+
+func (s *script) parseLine(line string, n int) error {
+	if m := traffic.FindStringSubmatch(line); m != nil {
+		return s.parseTraffic(m, n)
+	}
+	verb, text, _ := strings.Cut(line, " ")
+	switch verb {
+	case "option", "layers":
+		if len(s.steps) > 0 {
+			return fmt.Errorf("%s stands before all else", verb)
+		}
+		if verb == "layers" {
+			s.layers = strings.Fields(text)
+			return nil
+		}
+		return s.parseOption(text)
+	case "close", "deaf", "eof":
+		if text != "client" && text != "server" {
+			return fmt.Errorf("%s what? client or server", verb)
+		}
+	case "wait":
+		if _, err := time.ParseDuration(text); err != nil {
+			return err
+		}
+	case "quiet", "exit", "cancel", "end", "note", "log":
+	default:
+		return fmt.Errorf("unknown line %q", line)
+	}
+	s.steps = append(s.steps, step{line: n, verb: verb, text: text})
+	return nil
+}
+
+func (s *script) parseTraffic(m []string, n int) error {
+	st := step{line: n, verb: m[1] + m[2], peer: m[1], send: m[2][0] != '<', expected: m[2] != ">", anyPlace: m[2] == "<~"}
+	st.raw = []byte(m[4] + "\n")
+	if m[3] == "q" {
+		text, err := strconv.Unquote(m[4])
+		if err != nil {
+			return fmt.Errorf("%s is no Go string: %w", m[4], err)
+		}
+		st.raw = []byte(text)
+	}
+	s.steps = append(s.steps, st)
+	return nil
+}
+
+func (s *script) parseOption(text string) (err error) {
+	name, value, _ := strings.Cut(text, " ")
+	o := &s.setup.Options
+	switch name {
+	case "hold":
+		o.Hold, err = strconv.Atoi(value)
+	case "in_flight":
+		o.InFlight, err = strconv.Atoi(value)
+	case "enforce":
+		o.Enforce = true
+	case "forward_noise":
+		o.ForwardNoise = true
+	case "id_prefix":
+		o.IDPrefix = value
+	case "arguments":
+		o.ArgumentNames = [][]string{strings.Fields(value)}
+	case "guarded":
+		o.Guarded = strings.Fields(value)
+	case "start_error":
+		s.setup.StartError = errors.New(value)
+	default:
+		err = fmt.Errorf("unknown option %q", name)
+	}
+	return err
+}

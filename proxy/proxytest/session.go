@@ -1,0 +1,268 @@
+package proxytest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/internal/mempipe"
+	"github.com/attache-mcp/attache/proxy/record"
+)
+
+// patience is how long a line may take to arrive. Inside a bubble of
+// testing/synctest it passes at once when nothing is left that could send it.
+const patience = 10 * time.Second
+
+// A Setup says how a session is to be run. The zero value is ready to use.
+type Setup struct {
+	// Options of the relay. ClientIn, ClientOut and Start are set by Start, and
+	// Log if it is nil.
+	Options proxy.Options
+
+	// PipeSize is how many bytes each of the four pipes holds; 0 stands for any
+	// number. A Linux pipe holds 65536.
+	PipeSize int
+
+	// StartError, if not nil, is why the server cannot be started.
+	StartError error
+}
+
+// A Session is a relay at work between a scripted client and a scripted server.
+type Session struct {
+	Client, Server *Peer
+
+	t      testing.TB
+	up     *upstream
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+	log    *logBuffer
+
+	mu    sync.Mutex
+	notes []string
+}
+
+// Start runs a relay with the given layers between a scripted client and server
+// until the test is over.
+func Start(t testing.TB, layers ...middleware.Layer) *Session {
+	t.Helper()
+	return Setup{Options: proxy.Options{Layers: layers}}.Start(t)
+}
+
+// Start runs a relay until the test is over.
+func (c Setup) Start(t testing.TB) *Session {
+	t.Helper()
+	s := newSession(t, c.PipeSize)
+	s.run(c)
+	return s
+}
+
+func newSession(t testing.TB, size int) *Session {
+	toServer, toClient := mempipe.New(size), mempipe.New(size)
+	s := &Session{
+		t:    t,
+		done: make(chan struct{}),
+		log:  new(logBuffer),
+		up:   &upstream{in: toServer, out: mempipe.New(size), exited: make(chan struct{})},
+	}
+	s.Client = &Peer{"client", t, mempipe.New(size), toClient}
+	s.Server = &Peer{"server", t, s.up.out, toServer}
+	return s
+}
+
+func (s *Session) run(c Setup) {
+	o := c.Options
+	out := &clientOut{s: s}
+	o.ClientIn, o.ClientOut = s.Client.out, out
+	o.Start = func(context.Context) (proxy.Upstream, error) {
+		if c.StartError != nil {
+			return nil, c.StartError
+		}
+		return s.up, nil
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	go func() {
+		defer close(s.done)
+		s.err = proxy.Run(ctx, o)
+		out.over.Store(true)
+		s.Client.in.CloseWrite() // as the end of the process would
+	}()
+	s.t.Cleanup(s.stop)
+}
+
+// clientOut is the relay's stdout. It must not be written to once the session
+// is over.
+type clientOut struct {
+	s    *Session
+	over atomic.Bool
+}
+
+// Write implements io.Writer.
+func (w *clientOut) Write(b []byte) (int, error) {
+	if w.over.Load() {
+		w.s.t.Errorf("the relay writes when the session is over: %q", b)
+	}
+	return w.s.Client.in.Write(b)
+}
+
+// stop ends what the test has left running.
+func (s *Session) stop() {
+	s.Client.Close()
+	s.up.exit(nil)
+	s.Client.CloseInput()
+	<-s.done
+	s.cancel()
+	if s.t.Failed() {
+		s.t.Logf("the relay's log:\n%s", s.log)
+	}
+}
+
+// Exit ends the server's process; how is nil for a clean exit.
+func (s *Session) Exit(how error) { s.up.exit(how) }
+
+// Cancel ends the context the relay runs in.
+func (s *Session) Cancel() { s.cancel() }
+
+// Wait returns when the session is over, with the error of [proxy.Run].
+func (s *Session) Wait() error {
+	s.t.Helper()
+	select {
+	case <-s.done:
+	case <-time.After(patience):
+		stacks := make([]byte, 1<<20)
+		s.t.Fatalf("the session has not ended; what runs:\n%s", stacks[:runtime.Stack(stacks, true)])
+	}
+	return s.err
+}
+
+// Over returns a channel that is closed when the session is over.
+func (s *Session) Over() <-chan struct{} { return s.done }
+
+// Note keeps a remark of a layer for the test to look at; see [Session.Notes].
+// It may be called from any goroutine.
+func (s *Session) Note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// Notes returns the remarks so far, and forgets them.
+func (s *Session) Notes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	notes := s.notes
+	s.notes = nil
+	return notes
+}
+
+// Log returns what the relay has logged so far.
+func (s *Session) Log() string { return s.log.String() }
+
+// A Peer is the scripted end of a session: the client or the server.
+type Peer struct {
+	name    string
+	t       testing.TB
+	out, in *mempipe.Pipe // what it writes, what it reads
+}
+
+// Send sends a line; the newline is added.
+func (p *Peer) Send(line string) {
+	p.t.Helper()
+	p.Write(line + "\n")
+}
+
+// Write sends bytes as they are.
+func (p *Peer) Write(raw string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.out, raw); err != nil {
+		p.t.Errorf("the %s could not send: %v", p.name, err)
+	}
+}
+
+// Next returns the next line that reaches the peer, with its line end.
+func (p *Peer) Next() []byte {
+	p.t.Helper()
+	line, err := p.in.ReadLine(patience)
+	switch {
+	case errors.Is(err, io.EOF):
+		p.t.Fatalf("the %s's input has ended", p.name)
+	case err != nil:
+		p.t.Fatalf("nothing reaches the %s", p.name)
+	}
+	return line
+}
+
+// Expect fails the test unless the next line that reaches the peer is line and
+// a newline.
+func (p *Peer) Expect(line string) {
+	p.t.Helper()
+	if d := record.Diff([]byte(line+"\n"), p.Next()); d != "" {
+		p.t.Fatalf("what reached the %s is not what was expected:\n%s", p.name, d)
+	}
+}
+
+// ExpectEOF fails the test unless the peer sees the end of its input.
+func (p *Peer) ExpectEOF() {
+	p.t.Helper()
+	switch line, err := p.in.ReadLine(patience); {
+	case err == nil:
+		p.t.Fatalf("a line reached the %s where the end of its input was expected: %q", p.name, line)
+	case !errors.Is(err, io.EOF):
+		p.t.Fatalf("the %s does not see the end of its input", p.name)
+	}
+}
+
+// Pending returns how many bytes have reached the peer and were not read.
+func (p *Peer) Pending() int { return p.in.Len() }
+
+// AwaitFull returns when a bounded pipe to the peer is full and the relay waits
+// for the peer to read.
+func (p *Peer) AwaitFull() { p.in.AwaitStuck() }
+
+// Close closes the peer's output: the client's stdin of the relay, the server's
+// stdout.
+func (p *Peer) Close() { p.out.CloseWrite() }
+
+// CloseInput closes the end the peer reads from: what is written to it fails.
+func (p *Peer) CloseInput() { p.in.CloseRead() }
+
+// Raw returns the ends the peer reads from and writes to, for tests that move
+// more than lines.
+func (p *Peer) Raw() (in io.Reader, out io.Writer) { return p.in, p.out }
+
+// logBuffer collects the relay's log.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// String returns what was logged.
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logBuffer) has(text string) bool { return strings.Contains(l.String(), text) }

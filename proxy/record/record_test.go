@@ -1,0 +1,243 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSessionRoundTrip(t *testing.T) {
+	in := &Session{
+		Header: Header{Version: Version, Era: "modern", IDPrefix: "own-", Scrubbed: []string{"home"}},
+		Events: []Event{
+			{0, ClientIn, []byte(`{"jsonrpc":"2.0","id":1,"method":"<&>"}` + "\n")},
+			{0.25, ServerIn, []byte("crlf\r\n")},
+			{0.5, ServerOut, []byte("no utf-8 \xff\xfe\x00\n")},
+			{1, ClientOut, []byte("half a line")},
+			{2, ClientOut, nil},
+			{3, ServerIn, []byte("\n")},
+			{4, ServerIn, []byte("\u2028 \ufffd \u0000 \"\\\n")},
+		},
+	}
+	var file bytes.Buffer
+	if err := in.Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	out, err := Read(bytes.NewReader(file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(in, out) {
+		t.Errorf("read back:\n%+v\nwant:\n%+v\nfile:\n%s", out, in, file.String())
+	}
+	if !strings.Contains(file.String(), `<&>`) {
+		t.Errorf("a frame is harder to read than it has to be:\n%s", file.String())
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	const head = `{"version":1,"era":"","scrubbed":[]}` + "\n"
+	for name, c := range map[string]struct{ file, want string }{
+		"empty":         {"", "line 1"},
+		"no header":     {`{"t":1}` + "\n", "line 1: this is not the header"},
+		"not JSON":      {"hello\n", "line 1"},
+		"newer":         {`{"version":2}` + "\n", "version 2"},
+		"bad line":      {head + "\n{\"t\":", "line 3"},
+		"no place":      {head + `{"t":1,"at":"elsewhere","frame":""}`, "line 2: \"elsewhere\" is no place"},
+		"no bytes":      {head + `{"t":1,"at":"client-in"}`, "line 2: neither frame nor base64"},
+		"broken base64": {head + `{"t":1,"at":"client-in","base64":"*"}`, "line 2"},
+	} {
+		if _, err := Read(strings.NewReader(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+const theKey = "atk_k1_abcdefghijklmnopqrstuvwxyz012345"
+
+func testScrubber() *Scrubber {
+	return NewScrubber(Secrets{
+		Values: []string{theKey, "hunter2-is-long", `quote"and\slash`},
+		Home:   "/home/alice", Host: "alices-laptop",
+	})
+}
+
+func TestScrub(t *testing.T) {
+	const key1 = "atk_scrubbed1_00000000000000000000000000000000"
+	for _, c := range []struct{ name, in, want, found string }{
+		{"nothing", `{ "a" : 1.0, "b": "\u003c/" }`, `{ "a" : 1.0, "b": "\u003c/" }`, ""},
+		{"key anywhere", `{"x":"my key is ` + theKey + `."}`, `{"x":"my key is ` + key1 + `."}`, "api-key"},
+		{"two keys", `["` + theKey + `","atk_k2_zzzzzzzzzzzz","` + theKey + `"]`, `["` + key1 + `","atk_scrubbed2_00000000000000000000000000000000","` + key1 + `"]`, "api-key"},
+		{"_meta", `{"_meta":{"io.github.attache-mcp/apiKey":"anything"}}`, `{"_meta":{"io.github.attache-mcp/apiKey":"scrubbed"}}`, "credential"},
+		{"_meta with a key", `{"_meta":{"io.github.attache-mcp/apiKey":"` + theKey + `"}}`, `{"_meta":{"io.github.attache-mcp/apiKey":"` + key1 + `"}}`, "api-key,credential"},
+		{"header", `{"Authorization": "Bearer abc.def-ghi"}`, `{"Authorization": "Bearer scrubbed"}`, "credential,token"},
+		{"header of odd form", `{"authorization":["Digest x", "Bearer abcdefgh, and more"]}`, `{"authorization":["scrubbed", "scrubbed"]}`, "credential"},
+		{"names", `{"API_KEY":"a","client-secret":"b","password":12345,"token":"c","Set-Cookie":"d"}`, `{"API_KEY":"scrubbed","client-secret":"scrubbed","password":0,"token":"scrubbed","Set-Cookie":"scrubbed"}`, "credential"},
+		{"names with prefixes", `{"GITHUB_TOKEN":"a","OPENAI_API_KEY":"b","myPassword":"c"}`, `{"GITHUB_TOKEN":"scrubbed","OPENAI_API_KEY":"scrubbed","myPassword":"scrubbed"}`, "credential"},
+		{"an environment as text", `{"text":"{\n  \"GITHUB_TOKEN\": \"abcdef\",\n  \"HOME\": \"/home/alice\"}"}`, `{"text":"{\n  \"GITHUB_TOKEN\": \"scrubbed\",\n  \"HOME\": \"/home/user\"}"}`, "credential,home"},
+		{"not names", `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"]}`, `{"page_token":"x","next_token":"y","progressToken":7,"tokens":"many","nextCursor":"x","requestState":"y","keys":["a"]}`, ""},
+		{"a schema stays one", `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, `{"properties":{"apiKey":{"type":"string"},"token":{"type":"string"}}}`, ""},
+		{"empty, null, true", `{"apiKey":"","password":null,"token":true}`, `{"apiKey":"","password":null,"token":true}`, ""},
+		{"escaped name", `{"api\u004bey":"x"}`, `{"api\u004bey":"scrubbed"}`, "credential"},
+		{"listed", `{"x":"hunter2-is-long!"}`, `{"x":"scrubbed-secret-2!"}`, "secret"},
+		{"listed, behind escapes", `{"x":"hunter2\u002dis-long\n"}`, `{"x":"scrubbed-secret-2\n"}`, "secret"},
+		{"listed, with quotes", `{"x":"quote\"and\\slash"}`, `{"x":"scrubbed-secret-3"}`, "secret"},
+		{"listed, in JSON in a string", `{"x":"{\"y\":\"quote\\\"and\\\\slash\"}"}`, `{"x":"{\"y\":\"scrubbed-secret-3\"}"}`, "secret"},
+		{"credential in JSON in a string", `{"x":"{\"apiKey\":\"abcdef\",\"n\":1}"}`, `{"x":"{\"apiKey\":\"scrubbed\",\"n\":1}"}`, "credential"},
+		{"environment in a string", `{"x":"A=1\nAPI_KEY=abcdef\nB=2"}`, `{"x":"A=1\nAPI_KEY=scrubbed\nB=2"}`, "credential"},
+		{"URL", `{"x":"https://bob:s3cret@h/p?token=abcdef&a=1"}`, `{"x":"https://bob:scrubbed@h/p?token=scrubbed&a=1"}`, "credential"},
+		{"other tokens", `["ghp_0123456789abcdefghij","eyJhbGciOi0.eyJzdWIiOjB.c2ln"]`, `["scrubbed","scrubbed"]`, "token"},
+		{"home", `["/home/alice","/home/alice/x","file:///home/alice/x","/home/alice.","/home/alicent","/mnt/home/alice"]`,
+			`["/home/user","/home/user/x","file:///home/user/x","/home/user.","/home/alicent","/mnt/home/alice"]`, "home"},
+		{"home in text", `{"x":"a\n/home/alice/y\tb"}`, `{"x":"a\n/home/user/y\tb"}`, "home"},
+		{"home, twice in a row", `"/home/alice/home/alice"`, `"/home/user/home/alice"`, "home"},
+		{"host", `{"x":"on alices-laptop.local, not malices-laptop"}`, `{"x":"on host.local, not malices-laptop"}`, "host"},
+		{"a name that tells", `{"/home/alice/x":1}`, `{"/home/user/x":1}`, "home"},
+		{"noise", "listening, key " + theKey + " in /home/alice", "listening, key " + key1 + " in /home/user", "api-key,home"},
+		{"noise, not UTF-8", "\xff password=abcdef", "\xff password=scrubbed", "credential"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := testScrubber()
+			got := string(s.Line([]byte(c.in)))
+			if got != c.want {
+				t.Errorf("scrubbed\n  %s\nbecomes\n  %s\nwant\n  %s", c.in, got, c.want)
+			}
+			if found := strings.Join(s.Found(), ","); found != c.found {
+				t.Errorf("found %q, want %q", found, c.found)
+			}
+			if json.Valid([]byte(c.in)) && !json.Valid([]byte(got)) {
+				t.Errorf("not valid JSON any more: %s", got)
+			}
+			if again := string(testScrubber().Line([]byte(got))); again != got {
+				t.Errorf("scrubbed again\n  %s\nbecomes\n  %s", got, again)
+			}
+		})
+	}
+}
+
+func TestScrubWindows(t *testing.T) {
+	s := NewScrubber(Secrets{Home: `C:\Users\Bob\`})
+	in := `{"x":"C:\\Users\\Bob\\src","y":"{\"p\":\"C:\\\\Users\\\\Bob\"}"}`
+	want := `{"x":"C:\\Users\\user\\src","y":"{\"p\":\"C:\\\\Users\\\\user\"}"}`
+	if got := string(s.Line([]byte(in))); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func FuzzScrub(f *testing.F) {
+	for _, s := range []string{
+		`{"apiKey":"` + theKey + `","x":["Bearer abcdefghi",{"password":[1,"2"]}]}`,
+		`{"a":"\u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345"}`, `[]`, `"`, `{"a\"":"/home/alice\\"}`,
+		"000" + theKey,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		before := bytes.Clone(line)
+		s := testScrubber()
+		got := s.Line(line)
+		if !bytes.Equal(line, before) {
+			t.Fatal("the line was changed in place")
+		}
+		if json.Valid(line) != json.Valid(got) && json.Valid(line) {
+			t.Fatalf("%q became %q", line, got)
+		}
+		if again := testScrubber().Line(got); !bytes.Equal(again, got) {
+			t.Fatalf("%q became %q, and then %q", line, got, again)
+		}
+		if bytes.Contains(got, []byte(theKey)) || bytes.Contains(got, []byte("hunter2-is-long")) {
+			t.Fatalf("a secret is left in %q", got)
+		}
+		var v any
+		if json.Unmarshal(got, &v) == nil {
+			if text, _ := json.Marshal(v); bytes.Contains(text, []byte(theKey)) {
+				t.Fatalf("a secret hides in %q", got)
+			}
+		}
+	})
+}
+
+func TestRecorder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRecorder(f, Options{IDPrefix: "own-", Secrets: Secrets{Home: "/home/alice"}})
+	line := []byte(`{"jsonrpc":"2.0","id":1,"method":"server/discover"}` + "\n")
+	r.Watch(ClientIn, line)
+	copy(line, "overwritten")
+	r.Watch(ClientIn, []byte(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"x":"/home/alice"}}`+"\n"))
+	r.Watch(ServerOut, nil)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Watch(ServerOut, []byte("too late\n"))
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := s.Header; h.Era != "legacy" || h.IDPrefix != "own-" || !slices.Equal(h.Scrubbed, []string{"home"}) {
+		t.Errorf("header %+v", h)
+	}
+	if len(s.Events) != 3 || !strings.Contains(string(s.Events[0].Line), "server/discover") || s.Events[2].Line != nil {
+		t.Errorf("events %+v", s.Events)
+	}
+	if bytes.Contains(data, []byte("alice")) {
+		t.Errorf("a secret reached the disk:\n%s", data)
+	}
+}
+
+// fullDisk fails after some writes, and counts the tries.
+type fullDisk struct{ room, tries int }
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	if d.tries++; d.tries > d.room {
+		return 0, errors.New("no space left on device")
+	}
+	return len(b), nil
+}
+
+func TestRecorderOnAFullDisk(t *testing.T) {
+	var told []error
+	disk := &fullDisk{}
+	r := NewRecorder(disk, Options{Failed: func(err error) { told = append(told, err) }})
+	for range 100 {
+		r.Watch(ClientIn, []byte("x\n"))
+	}
+	err := r.Close()
+	if err == nil || len(told) != 1 || disk.tries != 1 {
+		t.Errorf("Close: %v, told %v, %d tries", err, told, disk.tries)
+	}
+}
+
+// stuckDisk never returns from a write until it is let go.
+type stuckDisk chan struct{}
+
+func (d stuckDisk) Write(b []byte) (int, error) { <-d; return len(b), nil }
+
+func TestRecorderOnAStuckDisk(t *testing.T) {
+	disk := make(stuckDisk)
+	r := newRecorder(disk, Options{}, 1<<20)
+	chunk := make([]byte, 1<<10)
+	for range 3000 {
+		r.Watch(ClientIn, chunk) // does not block
+	}
+	close(disk)
+	if err := r.Close(); !errors.Is(err, ErrSlow) {
+		t.Errorf("Close: %v", err)
+	}
+}

@@ -1,0 +1,240 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Secrets say what must not reach the disk, beside what can be told by its looks.
+type Secrets struct {
+	// Values are secrets by their text, such as the API key in use.
+	Values []string
+	// Home is the user's home directory, Host the name of this machine.
+	Home, Host string
+}
+
+// The names of what is replaced, for a header.
+const (
+	nameSecret     = "secret"     // one of Secrets.Values
+	nameKey        = "api-key"    // atk_...
+	nameCredential = "credential" // by the member's name: apiKey, Authorization, password
+	nameToken      = "token"      // by its looks: Bearer ..., a JWT, ghp_...
+	nameHome       = "home"
+	nameHost       = "host"
+)
+
+var allNames = []string{nameKey, nameCredential, nameHome, nameHost, nameSecret, nameToken}
+
+// A Scrubber replaces secrets in lines by placeholders: the same secret by the
+// same placeholder each time. What it has scrubbed it leaves as it is. It may be
+// used from several goroutines.
+type Scrubber struct {
+	literals []literal
+
+	mu    sync.Mutex
+	found map[string]bool   // names
+	keys  map[string]string // attache keys and their placeholders
+}
+
+// A literal is a text that is replaced wherever it stands.
+type literal struct {
+	name     string
+	text, by []byte
+	path     bool // a path: only where one begins, and where its last part ends
+	word     bool // only between bytes that are no word's
+}
+
+// minSecret is how long a named secret has to be: a shorter one would be found in
+// the middle of words.
+const minSecret = 6
+
+// NewScrubber returns a Scrubber for the secrets.
+func NewScrubber(s Secrets) *Scrubber {
+	out := &Scrubber{found: map[string]bool{}, keys: map[string]string{}}
+	for i, v := range s.Values {
+		if len(v) >= minSecret && !attacheKey().MatchString(v) {
+			out.add(nameSecret, v, fmt.Sprintf("scrubbed-secret-%d", i+1), false)
+		}
+	}
+	if home := strings.TrimRight(s.Home, `/\`); len(home) > 1 {
+		by := "/home/user"
+		if strings.Contains(home, `\`) {
+			by = `C:\Users\user`
+		}
+		if home != by {
+			out.add(nameHome, home, by, true)
+		}
+	}
+	if len(s.Host) > 3 && s.Host != "localhost" && s.Host != "host" {
+		out.literals = append(out.literals, literal{name: nameHost, text: []byte(s.Host), by: []byte("host"), word: true})
+	}
+	return out
+}
+
+// add adds a literal in each spelling it may have inside a frame: as it is, in a
+// JSON string, and in JSON that is itself the text of a string.
+func (s *Scrubber) add(name, text, by string, path bool) {
+	for range 3 {
+		s.literals = append(s.literals, literal{name: name, text: []byte(text), by: []byte(by), path: path})
+		next := inString(text)
+		if next == text {
+			return
+		}
+		text, by = next, inString(by)
+	}
+}
+
+func inString(s string) string {
+	q := appendQuoted(nil, []byte(s))
+	return string(q[1 : len(q)-1])
+}
+
+// Found returns the names of what has been replaced so far, in order.
+func (s *Scrubber) Found() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := []string{}
+	for name := range s.found {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *Scrubber) note(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found[name] = true
+}
+
+// Line returns the line without secrets. It is the same slice if there were none.
+func (s *Scrubber) Line(line []byte) []byte {
+	if !json.Valid(line) {
+		return s.text(line)
+	}
+	w := walk{s: s, in: line}
+	w.run()
+	if !w.changed {
+		return line
+	}
+	return w.out
+}
+
+// text scrubs the raw bytes of a string, or of a line that is no JSON.
+func (s *Scrubber) text(b []byte) []byte {
+	for _, l := range s.literals {
+		b = s.literal(b, l)
+	}
+	for _, p := range patterns() {
+		b = s.pattern(b, &p)
+	}
+	return b
+}
+
+const placeholder = "scrubbed"
+
+// keep returns what a secret is replaced by: itself if it is a placeholder, or a
+// word that tells of what follows.
+func keep(secret []byte) string {
+	switch word := strings.ToLower(string(secret)); {
+	case strings.HasPrefix(word, placeholder), isKeyPlaceholder(word), word == "bearer", word == "basic", word == "null", word == "true", word == "false":
+		return string(secret)
+	}
+	return placeholder
+}
+
+// literal replaces a text.
+func (s *Scrubber) literal(b []byte, l literal) []byte {
+	if !bytes.Contains(b, l.text) {
+		return b
+	}
+	var out []byte
+	for {
+		i := bytes.Index(b, l.text)
+		if i < 0 {
+			return append(out, b...)
+		}
+		end := i + len(l.text)
+		by := l.by
+		if l.part(out, b, i, end) {
+			by = l.text
+		} else {
+			s.note(l.name)
+		}
+		out = append(append(out, b[:i]...), by...)
+		b = b[end:]
+	}
+}
+
+// part reports whether the text found at b[i:end] is a part of something else.
+func (l *literal) part(out, b []byte, i, end int) bool {
+	switch {
+	case l.path:
+		return inPath(out, b[:i]) || end < len(b) && wordByte(b[end])
+	case l.word:
+		return i > 0 && wordByte(b[i-1]) || end < len(b) && wordByte(b[end])
+	}
+	return false
+}
+
+// inPath reports whether a path that begins behind these bytes is the middle of
+// another.
+func inPath(out, b []byte) bool {
+	if len(b) == 0 {
+		b = out
+	}
+	if len(b) == 0 {
+		return false
+	}
+	c := b[len(b)-1]
+	return wordByte(c) || c == '-' || c == '.'
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// key returns the placeholder of an attache key: a key by its form, that nobody
+// was ever given.
+func (s *Scrubber) key(k string) string {
+	if isKeyPlaceholder(k) {
+		return k
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by, ok := s.keys[k]
+	if !ok {
+		by = fmt.Sprintf("atk_scrubbed%d_%s", len(s.keys)+1, strings.Repeat("0", 32))
+		s.keys[k] = by
+	}
+	return by
+}
+
+func isKeyPlaceholder(k string) bool { return strings.HasPrefix(k, "atk_scrubbed") }
+
+// CredentialName reports whether what has that name is a credential: a member of
+// a frame, a header, an environment variable. Case, prefix and the way the words
+// are joined do not matter.
+func CredentialName(name string) bool {
+	if i := strings.LastIndexAny(name, "/."); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.ToLower(name)
+	if words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }); len(words) > 1 && words[len(words)-1] == "token" {
+		return !slices.Contains(cursorWords, words[len(words)-2])
+	}
+	name = strings.NewReplacer("-", "", "_", "").Replace(name)
+	for _, end := range []string{"apikey", "authorization", "password", "passwd", "secret", "accesstoken", "refreshtoken", "authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "cookie"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return name == "token"
+}
+
+// cursorWords make a token one that says where to go on, and nothing secret.
+var cursorWords = []string{"progress", "page", "next", "continuation", "sync", "cancel", "cancellation"}

@@ -1,0 +1,177 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Version is the version of the format.
+const Version = 1
+
+// The places where lines are recorded, in the order a request and its reply pass
+// them. They are those of proxy.Point.
+const (
+	ClientIn  = "client-in"
+	ServerIn  = "server-in"
+	ServerOut = "server-out"
+	ClientOut = "client-out"
+)
+
+// A Header is the first line of a recording.
+type Header struct {
+	Version int `json:"version"`
+	// Era is "legacy" or "modern", or "" if the client said too little.
+	Era string `json:"era"`
+	// IDPrefix begins the ids of attache's own requests in this session.
+	IDPrefix string `json:"id_prefix,omitempty"`
+	// Scrubbed names what was replaced.
+	Scrubbed []string `json:"scrubbed"`
+}
+
+// An Event is one line that passed.
+type Event struct {
+	T    float64 // seconds since the start
+	At   string
+	Line []byte // with its line end; nil for a line too long to be held
+}
+
+// A Session is a recording.
+type Session struct {
+	Header Header
+	Events []Event
+}
+
+// event is an Event in the file.
+type event struct {
+	T        float64 `json:"t"`
+	At       string  `json:"at"`
+	Frame    *string `json:"frame"`
+	Base64   *string `json:"base64"`
+	Partial  bool    `json:"partial"`
+	Oversize bool    `json:"oversize"`
+}
+
+// Read reads a recording. An error names the line of the file.
+func Read(r io.Reader) (*Session, error) {
+	s := &Session{}
+	br := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := br.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := s.readLine(n, line); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+		switch {
+		case err == io.EOF && n == 1 && len(line) == 0:
+			return nil, errors.New("line 1: the file is empty, and no recording")
+		case err == io.EOF:
+			return s, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+func (s *Session) readLine(n int, line []byte) error {
+	if n == 1 {
+		if err := json.Unmarshal(line, &s.Header); err != nil || s.Header.Version == 0 {
+			return errors.New("this is not the header of a recording: {\"version\":1,...}")
+		}
+		if s.Header.Version != Version {
+			return fmt.Errorf("a recording of version %d, and this attache reads version %d: record it again", s.Header.Version, Version)
+		}
+		return nil
+	}
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return err
+	}
+	out, err := e.read()
+	if err == nil {
+		s.Events = append(s.Events, out)
+	}
+	return err
+}
+
+func (e *event) read() (Event, error) {
+	out := Event{T: e.T, At: e.At}
+	switch e.At {
+	case ClientIn, ServerIn, ServerOut, ClientOut:
+	default:
+		return out, fmt.Errorf("%q is no place: write client-in, server-in, server-out or client-out", e.At)
+	}
+	switch {
+	case e.Oversize:
+		return out, nil
+	case e.Frame != nil:
+		out.Line = []byte(*e.Frame)
+	case e.Base64 != nil:
+		b, err := base64.StdEncoding.DecodeString(*e.Base64)
+		if err != nil {
+			return out, err
+		}
+		out.Line = b
+	default:
+		return out, errors.New("neither frame nor base64")
+	}
+	if !e.Partial {
+		out.Line = append(out.Line, '\n')
+	}
+	return out, nil
+}
+
+// Write writes the recording as [Read] reads it.
+func (s *Session) Write(w io.Writer) error {
+	bw := bufio.NewWriter(w)
+	head, err := json.Marshal(s.Header)
+	if err != nil {
+		return err
+	}
+	bw.Write(append(head, '\n'))
+	var buf []byte
+	for _, e := range s.Events {
+		buf = e.append(buf[:0])
+		bw.Write(buf)
+	}
+	return bw.Flush()
+}
+
+// append appends the event as a line of the file.
+func (e Event) append(dst []byte) []byte {
+	dst = append(dst, `{"t":`...)
+	dst = strconv.AppendFloat(dst, e.T, 'f', 6, 64)
+	dst = append(append(append(dst, `,"at":"`...), e.At...), `",`...)
+	frame, whole := bytes.CutSuffix(e.Line, []byte{'\n'})
+	switch {
+	case e.Line == nil:
+		return append(dst, "\"oversize\":true}\n"...)
+	case utf8.Valid(frame):
+		dst = append(dst, `"frame":`...)
+		dst = appendQuoted(dst, frame)
+	default:
+		dst = append(dst, `"base64":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, frame)
+		dst = append(dst, '"')
+	}
+	if !whole {
+		dst = append(dst, `,"partial":true`...)
+	}
+	return append(dst, "}\n"...)
+}
+
+// appendQuoted appends s as a JSON string that a person can read: <, > and & stay.
+func appendQuoted(dst, s []byte) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.Encode(string(s)) // a string never fails
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte{'\n'})...)
+}

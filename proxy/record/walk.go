@@ -1,0 +1,141 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// A walk goes through a valid JSON text and copies it without secrets. What holds
+// none is copied byte for byte.
+type walk struct {
+	s       *Scrubber
+	in, out []byte
+	done    int // how much of in is in out
+	changed bool
+
+	stack      []container
+	credential bool // the value that follows belongs to a member that holds a credential
+}
+
+// A container is an object or array that is open.
+type container struct {
+	object, key bool // key: a member's name comes next
+	credential  bool // the elements are credentials
+}
+
+func (w *walk) run() {
+	for i := 0; i < len(w.in); {
+		switch c := w.in[i]; c {
+		case '{', '[':
+			w.stack = append(w.stack, container{object: c == '{', key: c == '{', credential: c == '[' && w.credential})
+			w.credential = false
+			i++
+		case '}', ']':
+			w.stack = w.stack[:len(w.stack)-1]
+			w.credential = false
+			i++
+		case ',':
+			if n := len(w.stack); n > 0 {
+				w.stack[n-1].key = w.stack[n-1].object
+			}
+			w.credential = false
+			i++
+		case '"':
+			i = w.string(i)
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			i = w.number(i)
+		default:
+			i++
+		}
+	}
+	w.out = append(w.out, w.in[w.done:]...)
+}
+
+// replace puts by in the place of in[from:to].
+func (w *walk) replace(from, to int, by []byte) {
+	if bytes.Equal(w.in[from:to], by) {
+		return
+	}
+	w.out = append(append(w.out, w.in[w.done:from]...), by...)
+	w.done, w.changed = to, true
+}
+
+// inCredential reports whether the value that begins is a credential.
+func (w *walk) inCredential() bool {
+	n := len(w.stack)
+	return w.credential || n > 0 && w.stack[n-1].credential
+}
+
+// string takes the string that opens at i and returns the offset behind it.
+func (w *walk) string(i int) int {
+	end := i + 1
+	for w.in[end] != '"' {
+		if w.in[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	end++
+	if n := len(w.stack); n > 0 && w.stack[n-1].key {
+		w.stack[n-1].key = false
+		w.credential = CredentialName(unquote(w.in[i:end]))
+		w.replace(i, end, w.plain(w.in[i:end]))
+		return end
+	}
+	if w.inCredential() {
+		w.replace(i, end, w.secret(w.in[i:end]))
+	} else {
+		w.replace(i, end, w.plain(w.in[i:end]))
+	}
+	return end
+}
+
+// number takes a number. As a credential it becomes 0.
+func (w *walk) number(i int) int {
+	end := i
+	for end < len(w.in) && bytes.IndexByte([]byte("+-.eE0123456789"), w.in[end]) >= 0 {
+		end++
+	}
+	if w.inCredential() {
+		w.s.note(nameCredential)
+		w.replace(i, end, []byte("0"))
+	}
+	return end
+}
+
+// plain scrubs a quoted string that is no credential by its name. Its escapes
+// stay as they are, unless a secret hides behind them.
+func (w *walk) plain(raw []byte) []byte {
+	out := w.s.text(raw)
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return out
+	}
+	text := []byte(unquote(out))
+	if scrubbed := w.s.text(text); !bytes.Equal(scrubbed, text) {
+		return appendQuoted(nil, scrubbed)
+	}
+	return out
+}
+
+// secret returns the placeholder for a quoted credential.
+func (w *walk) secret(raw []byte) []byte {
+	text := unquote(raw)
+	if text == "" {
+		return raw
+	}
+	by := keep([]byte(text))
+	if attacheKey().FindString(text) == text || bearer().FindString(text) == text {
+		by = string(w.s.text([]byte(text))) // what kind it is stays visible
+	}
+	if by == text {
+		return raw
+	}
+	w.s.note(nameCredential)
+	return appendQuoted(nil, []byte(by))
+}
+
+func unquote(raw []byte) string {
+	var s string
+	json.Unmarshal(raw, &s) // the text was valid
+	return s
+}

@@ -1,0 +1,192 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// tape makes a recording of lines "at LINE".
+func tape(lines ...string) *record.Session {
+	s := &record.Session{Header: record.Header{Version: 1, Era: "legacy", IDPrefix: "own-", Scrubbed: []string{}}}
+	for i, l := range lines {
+		at, frame, _ := strings.Cut(l, " ")
+		s.Events = append(s.Events, record.Event{T: float64(i), At: at, Line: []byte(frame + "\n")})
+	}
+	return s
+}
+
+func playIn(t *testing.T, s *record.Session, layers ...middleware.Layer) *Result {
+	t.Helper()
+	r, err := Play(t.Context(), s, Options{Proxy: proxy.Options{Layers: layers}, Patience: grace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const (
+	call  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}}}`
+	reply = `{"jsonrpc":"2.0","id":1,"result":{}}`
+	ping  = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	pong  = `{"jsonrpc":"2.0","id":2,"result":{}}`
+)
+
+var plain = tape("client-in "+call, "server-in "+call, "client-in "+ping, "server-in "+ping,
+	"server-out "+pong, "client-out "+pong, "server-out "+reply, "client-out "+reply)
+
+// edit is a layer that edits calls of tools.
+func edit() middleware.Layer {
+	return middleware.Layer{Name: "edit", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			if m.MethodIs("tools/call") {
+				if err := m.Set([]byte("1"), "params", "arguments", "a"); err != nil {
+					return err
+				}
+			}
+			return next(ctx, m)
+		}
+	}}
+}
+
+// refuse answers calls of tools.
+func refuse() middleware.Layer {
+	return middleware.Layer{Name: "refuse", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			if m.MethodIs("tools/call") {
+				return middleware.CallFrom(ctx).Answer(ctx, wire.ResultReply(m.ID(), []byte(`"no"`)))
+			}
+			return next(ctx, m)
+		}
+	}}
+}
+
+func TestSame(t *testing.T) {
+	r := playIn(t, plain)
+	if len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
+	if !reflect.DeepEqual(r.Session, plain) {
+		t.Errorf("played today:\n%s\nrecorded:\n%s", text(r.Session), text(plain))
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	for name, c := range map[string]struct {
+		layer middleware.Layer
+		want  []string
+	}{
+		"edited":  {edit(), []string{"server-in: another line\n  want …:\"tools/call\""}},
+		"refused": {refuse(), []string{"server-in: a line that did not come\n  want " + call, "client-out: a line that was not recorded\n  got  " + strings.Replace(reply, "{}", `"no"`, 1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := playIn(t, plain, c.layer)
+			if len(r.Differences) != len(c.want) {
+				t.Fatalf("%d differences, want %d: %v", len(r.Differences), len(c.want), r.Differences)
+			}
+			for i, d := range r.Differences {
+				if !strings.HasPrefix(d.String(), c.want[i]) {
+					t.Errorf("difference %d:\n%s\nwant\n%s", i, d, c.want[i])
+				}
+			}
+			// What was played today plays without a difference.
+			if again := playIn(t, r.Session, c.layer); len(again.Differences) > 0 {
+				t.Errorf("played again: %v\n%s", again.Differences, text(r.Session))
+			}
+		})
+	}
+}
+
+func text(s *record.Session) string {
+	var b bytes.Buffer
+	s.Write(&b)
+	return b.String()
+}
+
+// ask asks the server before each call.
+func ask() middleware.Layer {
+	return middleware.Layer{Name: "ask", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			if !m.MethodIs("tools/call") {
+				return next(ctx, m)
+			}
+			c, ready := middleware.CallFrom(ctx), make(chan struct{})
+			c.Ask(wire.Server, "tools/list", nil, defaultPatience, func(*wire.Message) { close(ready) })
+			c.Suspend(m, ready, defaultPatience, next)
+			return nil
+		}
+	}}
+}
+
+// Requests of attache's own have the ids they had.
+func TestOwnRequests(t *testing.T) {
+	s := tape("client-in "+call,
+		`server-in {"jsonrpc":"2.0","id":"own-1","method":"tools/list"}`,
+		`server-out {"jsonrpc":"2.0","id":"own-1","result":{}}`,
+		"server-in "+call, "server-out "+reply, "client-out "+reply)
+	if r := playIn(t, s, ask()); len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
+}
+
+// Lines that were under way at one time may change places, others not.
+func TestSwapped(t *testing.T) {
+	together := tape("client-in "+call, "client-in "+ping, "server-in "+ping, "server-in "+call)
+	if r := playIn(t, together); len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
+	apart := tape("client-in "+call, "server-in "+ping, "client-in "+ping, "server-in "+call)
+	if r := playIn(t, apart); len(r.Differences) == 0 {
+		t.Error("no difference where one line came too late")
+	}
+}
+
+func TestScrubbed(t *testing.T) {
+	s := tape(`client-in {"jsonrpc":"2.0","id":1,"method":"a","params":"/home/user"}`, `server-in {"jsonrpc":"2.0","id":1,"method":"a","params":"/home/user"}`)
+	sc := record.NewScrubber(record.Secrets{Home: "/home/alice"})
+	r, err := Play(t.Context(), s, Options{Scrub: sc.Line})
+	if err != nil || len(r.Differences) > 0 {
+		t.Errorf("%v, differences: %v", err, r.Differences)
+	}
+}
+
+func TestOversize(t *testing.T) {
+	s := tape("client-in " + call)
+	s.Events[0].Line = nil
+	if _, err := Play(t.Context(), s, Options{}); err != ErrOversize {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// A recording without its last answers plays too: they are what is new.
+func TestCutShort(t *testing.T) {
+	s := tape("client-in "+call, "server-in "+call, "server-out "+reply)
+	r := playIn(t, s)
+	if len(r.Differences) != 1 || r.Differences[0].Want != nil || r.Differences[0].At != record.ClientOut {
+		t.Errorf("differences: %v", r.Differences)
+	}
+}
+
+func TestNothing(t *testing.T) {
+	if r := playIn(t, tape()); len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
+}
+
+// A part of a line at the end, CRLF and bytes that are no text.
+func TestOddBytes(t *testing.T) {
+	s := tape("client-in "+call+"\r", "server-in "+call+"\r", "server-out "+reply+"\r", "client-out "+reply+"\r")
+	s.Events = append(s.Events,
+		record.Event{At: record.ClientIn, Line: []byte("\xff\xfe\n")}, record.Event{At: record.ServerIn, Line: []byte("\xff\xfe\n")},
+		record.Event{At: record.ClientIn, Line: []byte(`{"half`)}, record.Event{At: record.ServerIn, Line: []byte(`{"half`)})
+	if r := playIn(t, s); len(r.Differences) > 0 {
+		t.Errorf("differences: %v", r.Differences)
+	}
+}

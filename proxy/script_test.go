@@ -1,0 +1,12 @@
+package proxy_test
+
+import (
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/proxytest"
+)
+
+// TestScripts plays testdata/*.txtar. A new one needs no Go.
+func TestScripts(t *testing.T) {
+	proxytest.Player{Named: named}.Play(t, "testdata/*.txtar")
+}

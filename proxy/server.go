@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// serverSide is the state of the server's direction. Frames are handled under
+// mu, by the pump or by the goroutine that resumes a reply held back.
+type serverSide struct {
+	mu      sync.Mutex
+	scanner wire.Scanner
+	msg     wire.Message
+	ctx     middleware.Context
+	chain   middleware.Handler
+	none    call
+	array   *array // not nil while the members of one are handled
+}
+
+func (d *serverSide) init(s *session) {
+	d.ctx.Context = s.ctx
+	d.chain = middleware.Chain(s.deliverHandler, middleware.Reversed(s.o.Layers)...)
+	d.none.s = s
+	d.none.mw.Reset(&d.none, false)
+}
+
+// serverPump reads from the upstream until its end, or until the client takes
+// no more.
+func (s *session) serverPump(stdout io.Reader) {
+	defer close(s.serverDone)
+	r := wire.NewReader(stdout, s.o.Hold)
+	r.OnLongLine(func() { widen(stdout, s.o.ClientOut) })
+	for {
+		line, more, err := r.Next()
+		switch {
+		case err != nil:
+			if err := s.toClient.Flush(); err != nil {
+				s.fail(err)
+			}
+			return
+		case more:
+			err = s.streamFromServer(r, line)
+		default:
+			err = s.fromServer(line, !r.Buffered())
+		}
+		if err != nil {
+			s.fail(err)
+			return
+		}
+	}
+}
+
+// fromServer handles one whole line. last says that no other is waiting.
+func (s *session) fromServer(line []byte, last bool) error {
+	s.watch(ServerOut, line)
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	m := &s.v.msg
+	m.Reset(wire.Server, line)
+	if !m.LookEnvelope() || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
+		if !s.o.ForwardNoise {
+			s.noise.add(line)
+			return s.flushClient(last)
+		}
+	}
+	if len(m.LineEnd()) == 0 {
+		// The last line lacks its newline, and a client would wait for it.
+		m.Reset(wire.Server, append(append([]byte(nil), line...), '\n'))
+		m.LookEnvelope()
+	}
+	if err := s.route(m); err != nil {
+		return err
+	}
+	return s.flushClient(last)
+}
+
+func (s *session) flushClient(last bool) error {
+	if last {
+		return s.toClient.Flush()
+	}
+	return nil
+}
+
+// route takes a looked-at frame of the server's where it belongs. The caller
+// holds v.mu.
+func (s *session) route(m *wire.Message) error {
+	switch {
+	case m.Kind() == wire.Batch && s.v.array == nil && !crowded(m):
+		return s.fromServerBatch(m)
+	case m.Ambiguity() != 0:
+		return s.conflicting(m)
+	case m.Kind().IsReply():
+		return s.reply(m)
+	case m.Kind() != wire.Request && m.Kind() != wire.Notification || len(s.o.Layers) == 0:
+		return s.deliver(m)
+	}
+	if s.v.scanner.Look(m); !m.Plain() {
+		return s.deliver(m) // as in the other direction: past the layers
+	}
+	s.v.none.mw.Reset(&s.v.none, false)
+	s.v.ctx.Call = &s.v.none.mw
+	return s.v.chain(&s.v.ctx, m)
+}
+
+// reply takes a reply of the server's to the call it answers, if there is one.
+func (s *session) reply(m *wire.Message) error {
+	id := m.ID()
+	if id == nil {
+		return s.deliver(m)
+	}
+	if s.asks.swallow(wire.Server, m) {
+		return nil
+	}
+	c, _ := s.calls.reply(id)
+	if c == nil {
+		return s.deliver(m)
+	}
+	// A hook may read and edit the result, so now the whole frame counts.
+	s.v.scanner.Look(m)
+	return s.answered(&s.v.ctx, c, m, len(c.mw.Hooks())-1)
+}
+
+// answered runs c's hooks from index i down on its reply, and lets the reply go.
+// The caller holds v.mu.
+func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i int) error {
+	if m = s.hooks(ctx, c, m, i, s.v.array == nil); m == nil {
+		return nil
+	}
+	err := s.deliver(m)
+	b := c.batch
+	s.calls.end(c)
+	for _, a := range s.calls.takeAnswers(b, true) {
+		if err == nil {
+			err = s.deliver(a)
+		}
+	}
+	return err
+}
+
+// deliver writes a frame to the client. The caller holds v.mu.
+func (s *session) deliver(m *wire.Message) error {
+	if s.v.array != nil {
+		s.v.array.add(m)
+		return nil
+	}
+	s.watch(ClientOut, m.Line())
+	return s.toClient.Write(m)
+}
+
+func (s *session) deliverHandler(_ context.Context, m *wire.Message) error { return s.deliver(m) }
+
+// conflicting takes a frame that says two things of one message. If it could be
+// taken for the reply of a call in flight, that call is answered with an error:
+// which of the two readings the client would choose is not ours to guess.
+func (s *session) conflicting(m *wire.Message) error {
+	if !m.Result().Exists() && !m.ErrorObject().Exists() {
+		return s.deliver(m) // nobody takes it for a reply
+	}
+	hit := false
+	for member := range m.Root().Members() {
+		if !member.Key.Equals("id") {
+			continue
+		}
+		id := append([]byte(nil), member.Value.Raw...)
+		if clean(id) == nil {
+			continue
+		}
+		if s.asks.owns(id) {
+			hit = true // attache's own business, settled or given up in time
+			continue
+		}
+		c, known := s.calls.reply(id)
+		if !known {
+			continue
+		}
+		hit = true
+		if err := s.ambiguousReply(c, id, m.Ambiguity()); err != nil {
+			return err
+		}
+	}
+	if hit {
+		return nil
+	}
+	return s.deliver(m)
+}
+
+// ambiguousReply answers a call in place of the server. c is nil if the call has
+// no hooks.
+func (s *session) ambiguousReply(c *call, id []byte, why wire.Ambiguity) error {
+	s.log.Warn("the server sent a reply that parsers read differently; the call was answered with an error", "id", clip(id), "why", why.String())
+	reply := wire.ErrorReply(id, wire.CodeInternalError, "the server's reply was ambiguous: "+why.String())
+	if c == nil {
+		return s.deliver(reply)
+	}
+	return s.answered(&s.v.ctx, c, reply, len(c.mw.Hooks())-1)
+}

@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// tooLong is what a line meets that is over the hold limit where rules enforce.
+const tooLong = "refused: the message is longer than the proxy may hold to apply its rules"
+
+// streamFromClient passes a line on that is over the hold limit, of which chunk
+// is the first.
+func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
+	s.watch(ClientIn, nil)
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.awaitTurn()
+	if s.c.over {
+		return errOver
+	}
+	var env wire.Envelope
+	env.Feed(chunk)
+	if s.o.Enforce {
+		s.log.Warn("a message over the hold limit was refused, as rules must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
+		if m := rest(r, &env); !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
+			s.refuse(m, wire.CodeInvalidRequest, tooLong)
+		}
+		s.flushServer()
+		return nil
+	}
+	if err := s.ready(); err != nil {
+		s.turnDown(rest(r, &env), err)
+		return err
+	}
+	s.watch(ServerIn, nil)
+	s.sendLong(r, chunk, &env)
+	return nil
+}
+
+// rest reads a long line to its end, without keeping it, and returns what is
+// known of it.
+func rest(r *wire.Reader, env *wire.Envelope) *wire.Message {
+	for more := true; more; {
+		var chunk []byte
+		var err error
+		if chunk, more, err = r.Next(); err != nil {
+			break // the pump meets it again
+		}
+		env.Feed(chunk)
+	}
+	return wire.Oversize(wire.Client, env)
+}
+
+// sendLong writes a long line to the upstream, and puts the call it makes in the
+// table before it ends.
+func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
+	s.lost.streaming.Store(true)
+	defer s.lost.streaming.Store(false)
+	to := s.toServer.Load()
+	var failed error
+	for more := true; more; {
+		s.c.moved.Add(1)
+		if err := to.Chunk(chunk, true); err != nil {
+			failed = err
+		}
+		var err error
+		if chunk, more, err = r.Next(); err != nil {
+			chunk, more = nil, false // the pump meets it again
+		}
+		env.Feed(chunk)
+	}
+	var c *call
+	if m := wire.Oversize(wire.Client, env); m.Kind() == wire.Request && clean(m.ID()) != nil && env.Complete() {
+		c = s.calls.add(s, m.ID())
+		c.sent.Store(true)
+	}
+	if err := to.Chunk(chunk, false); err != nil {
+		failed = err
+	}
+	if failed != nil && c != nil {
+		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, closedInput))
+	}
+}
+
+// streamFromServer passes a line on that is over the hold limit, of which chunk
+// is the first.
+func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
+	s.watch(ServerOut, nil)
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	var env wire.Envelope
+	env.Feed(chunk)
+	keep := s.o.ForwardNoise || env.CanBeMessage() && !blank(chunk)
+	if keep {
+		s.watch(ClientOut, nil)
+	} else {
+		s.noise.add(chunk)
+	}
+	for more := true; more; {
+		if err := s.longPart(chunk, keep); err != nil {
+			return err
+		}
+		var err error
+		if chunk, more, err = r.Next(); err != nil {
+			chunk, more = nil, false // the pump meets it again
+		}
+		env.Feed(chunk)
+	}
+	if err := s.longEnd(chunk, keep); err != nil {
+		return err
+	}
+	if env.Complete() {
+		s.longReply(&env)
+	}
+	return s.toClient.Flush()
+}
+
+func (s *session) longPart(chunk []byte, keep bool) error {
+	if !keep {
+		return nil
+	}
+	return s.toClient.Chunk(chunk, true)
+}
+
+// longEnd writes the last part of a long line. A line that the server did not
+// end is ended all the same: what attache has to say stands on another.
+func (s *session) longEnd(chunk []byte, keep bool) error {
+	if !keep {
+		return nil
+	}
+	if n := len(chunk); n > 0 && chunk[n-1] == '\n' {
+		return s.toClient.Chunk(chunk, false)
+	}
+	if err := s.toClient.Chunk(chunk, true); err != nil {
+		return err
+	}
+	return s.toClient.Chunk([]byte{'\n'}, false)
+}
+
+// longReply tells a call's hooks that its reply has passed unheld.
+func (s *session) longReply(env *wire.Envelope) {
+	m := wire.Oversize(wire.Server, env)
+	if !m.Kind().IsReply() || m.ID() == nil || s.asks.swallow(wire.Server, m) {
+		return
+	}
+	c, _ := s.calls.reply(m.ID())
+	if c == nil {
+		return
+	}
+	s.hooks(&s.v.ctx, c, m, len(c.mw.Hooks())-1, false)
+	b := c.batch
+	s.calls.end(c)
+	for _, a := range s.calls.takeAnswers(b, true) {
+		s.deliver(a) // an error is met again by the Flush that follows
+	}
+}

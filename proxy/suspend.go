@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A suspension is a message held back until its layer knows what it waits for.
+type suspension struct {
+	m      *wire.Message
+	ready  <-chan struct{}
+	limit  time.Duration
+	resume middleware.Handler
+}
+
+// wait returns when the layer is ready, has waited long enough, or the session
+// ends.
+func (sp *suspension) wait(ending <-chan struct{}) {
+	t := time.NewTimer(sp.limit)
+	defer t.Stop()
+	select {
+	case <-sp.ready:
+	case <-t.C:
+	case <-ending:
+	}
+}
+
+// Cancelled implements middleware.Relay.
+func (c *call) Cancelled() bool { return c.cancelled.Load() }
+
+// Suspend implements middleware.Relay.
+func (c *call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume middleware.Handler) {
+	s := c.s
+	sp := &suspension{m, ready, limit, resume}
+	switch {
+	case c == &s.c.none || c == &s.v.none:
+		// What is no call cannot wait for itself.
+		resume(&middleware.Context{Context: s.ctx, Call: &c.mw}, m)
+	case m.From == wire.Server:
+		if !m.TooLarge() {
+			sp.m = m.Clone()
+		}
+		c.suspended = sp // for hooks, which called the one that calls this
+	case c.batch != nil:
+		// The members of a batch leave together: no wait.
+		resume(&middleware.Context{Context: s.ctx, Call: &c.mw}, m)
+	case s.isEnding() || !s.work.begin():
+		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(errOver)))
+	default:
+		sp.m = m.Clone()
+		c.holding, s.c.held = true, true
+		go s.resumeCall(sp, c)
+	}
+}
+
+func (s *session) isEnding() bool {
+	select {
+	case <-s.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// resumeCall lets a call go on that was held back, and the frames behind it.
+func (s *session) resumeCall(sp *suspension, c *call) {
+	defer s.work.end()
+	sp.wait(s.ending)
+	d := &s.c
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.holding, d.held = false, false
+	err := s.through(&c.mw, sp.resume, sp.m)
+	for err == nil && !d.held && len(d.waiting) > 0 {
+		m := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		d.bytes -= len(m.Line())
+		err = s.handle(m)
+	}
+	if err != nil {
+		s.fail(err)
+		for _, m := range d.waiting {
+			s.turnDown(m, err)
+		}
+		d.waiting, d.bytes = nil, 0
+	}
+	s.flushServer()
+	if !d.held && d.release != nil {
+		close(d.release)
+		d.release = nil
+	}
+}
+
+// resumeReply lets a reply go on that was held back, through the hooks from
+// index i down.
+func (s *session) resumeReply(sp *suspension, c *call, i int) {
+	defer s.work.end()
+	ctx := &middleware.Context{Context: s.ctx, Call: &c.mw}
+	for sp != nil {
+		sp.wait(s.ending)
+		sp = s.resumeOnce(ctx, sp, c, i)
+	}
+}
+
+// resumeOnce returns what to wait for if the layer wants to wait again.
+func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i int) *suspension {
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	s.warnHook(sp.resume(ctx, sp.m))
+	next := c.suspended
+	c.suspended = nil
+	if next != nil && !s.isEnding() {
+		return next
+	}
+	if err := s.answered(ctx, c, sp.m, i); err == nil {
+		s.toClient.Flush()
+	}
+	return nil
+}
+
+// through takes a message through a handler, and sees to it that a request does
+// not get lost there. The caller holds c.mu.
+func (s *session) through(mw *middleware.Call, h middleware.Handler, m *wire.Message) error {
+	ctx := &s.c.ctx
+	ctx.Call = mw
+	err := h(ctx, m)
+	s.settled(mw.Relay().(*call), err)
+	return err
+}
