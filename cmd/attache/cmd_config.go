@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// configCommand looks at the configuration.
+func (c *cli) configCommand() *cobra.Command {
+	return group("config", "Check the configuration, show what is in force, print its schema",
+		c.configCheck(), c.configShow(), c.configSchema())
+}
+
+// configShow prints what is in force.
+func (c *cli) configShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [flags]",
+		Short: "Print every value in force and where it came from",
+		Args:  noArguments,
+	}
+	flags := addFlags(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		s, err := loadSettings(c.process, flags)
+		if err != nil {
+			return err
+		}
+		return c.show(s)
+	}
+	return cmd
+}
+
+// show prints s as a table, one value a line. On a terminal the defaults are dim.
+func (c *cli) show(s *Settings) error {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var dim []bool
+	for _, o := range options(s) {
+		if _, not := o.value.(unbuilt); not || o.key == "" {
+			continue
+		}
+		text := o.value.String()
+		if v, ok := o.value.(interface{ shown() string }); ok {
+			text = v.shown()
+		}
+		text = strings.Map(printable, text)
+		if text == "" {
+			text = `""`
+		}
+		at := s.Origin(o.key)
+		dim = append(dim, at.Default())
+		fmt.Fprintf(w, "%s\t%s\t%s\n", o.key, text, at)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if !c.colours(c.Stdout) {
+		_, err := b.WriteTo(c.Stdout)
+		return err
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		if dim[i] {
+			line = "\x1b[2m" + line + "\x1b[0m"
+		}
+		if _, err := fmt.Fprintln(c.Stdout, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configSchema prints the JSON Schema of the configuration file.
+func (c *cli) configSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration file, for editors",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			out := json.NewEncoder(c.Stdout)
+			out.SetEscapeHTML(false)
+			out.SetIndent("", "  ")
+			return out.Encode(configSchema())
+		},
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/policy/filesource"
+)
+
+// configCheck finds the mistakes in the configuration, and in what it points to.
+// It prints them on stdout: they are what was asked for.
+func (c *cli) configCheck() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [flags]",
+		Short: "Find the mistakes: file:line:column and what to do, exit status 2 if there are any",
+		Long: `Read the configuration as attache would, with the flags and variables given, look at
+the files it names, and print every mistake as file:line:column and what to do.
+Exit status 2 if there are any. Warnings are told and change nothing.`,
+		Args: noArguments,
+	}
+	flags := addFlags(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		s, err := loadSettings(c.process, flags)
+		if err == nil {
+			err = c.checkFilesNamed(s)
+		}
+		c.warnOfVariables(s)
+		var mistakes Problems
+		switch {
+		case errors.As(err, &mistakes):
+			for _, m := range mistakes {
+				fmt.Fprintln(c.Stdout, m)
+			}
+			return exitError(exitUsage)
+		case err != nil:
+			return err
+		case s.File == "":
+			fmt.Fprintln(c.Stdout, "ok: there is no configuration file, the defaults hold")
+		default:
+			fmt.Fprintln(c.Stdout, "ok:", s.File)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// checkFilesNamed looks at the files that the settings name. A session would go
+// on without most of them and warn; here each is a mistake.
+func (c *cli) checkFilesNamed(s *Settings) error {
+	var all Problems
+	var key Problems
+	if _, _, err := apiKey(c.process, s); errors.As(err, &key) {
+		all = append(all, key...)
+	}
+	if errors.As(c.tokenMissing(s), &key) {
+		all = append(all, key...)
+	}
+	if s.Policy.Dir != "" {
+		for _, p := range filesource.Check(s.Policy.Dir) {
+			if !p.Warning {
+				all.add(s.Origin(source{&s.Policy}.key()), "policy.dir: %v", p)
+			}
+		}
+	}
+	if at := s.Origin("identity.keys_file"); !at.Default() {
+		if err := checkKeysFile(s); err != nil {
+			all.add(at, "identity.keys_file: %v", err)
+		}
+	}
+	if dir := directory(s.Record); dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			all.add(s.Origin("record"), "record: there is no directory %s: make it, or name another file", dir)
+		}
+	}
+	return all.err()
+}
+
+// warnOfVariables tells of variables with attache's prefix that nothing reads.
+func (c *cli) warnOfVariables(s *Settings) {
+	known := []string{keyVariable, "ATTACHE_CONFIG", "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
+	for _, o := range options(s) {
+		if o.flag != "" {
+			known = append(known, o.variable())
+		}
+		if o.injected != "" {
+			known = append(known, ownPrefix+"_"+o.injected)
+		}
+	}
+	for _, entry := range c.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, ownPrefix+"_") || slices.Contains(known, name) {
+			continue
+		}
+		if near := nearest(name, known); near != "" {
+			fmt.Fprintf(c.Stdout, "warning: %s: no such variable is read: did you mean %s?\n", name, near)
+			continue
+		}
+		fmt.Fprintf(c.Stdout, "warning: %s: no such variable is read: see \"attache --help\"\n", name)
+	}
+}

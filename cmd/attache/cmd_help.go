@@ -1,0 +1,61 @@
+package main
+
+// rootHelp is what a person reads who has just heard of attache.
+const rootHelp = `attache stands between an MCP client and a stdio server. It knows which
+workspace a session is about and whose it is, fills in tool arguments that a call
+leaves out, puts your policies in front of the first tool response, and lets every
+other byte through unchanged.
+
+Put it in front of a server in your client's configuration:
+
+    before   "command": "npx",     "args": ["-y", "@cyanheads/git-mcp-server"]
+    after    "command": "attache", "args": ["--", "npx", "-y", "@cyanheads/git-mcp-server"]
+
+What stands behind "--" is the server's command and is passed on untouched.
+Without any configuration attache fills the argument "workspace" of tools that
+have one, where the workspace is known. "attache demo" shows it at work.`
+
+const rootExamples = `  attache demo                                     see what it does, no other program needed
+  attache -- npx -y @cyanheads/git-mcp-server      wrap a server
+  attache --workspace /src/app -- my-server        say what the session is about
+  attache --policy ./policies --scope acme -- my-server
+  attache policy show --policy ./policies --scope acme
+  attache config check                             find mistakes in the configuration
+  attache config show                              what is in force, and where it came from`
+
+// usageTemplate is cobra's, with the "--" in its place and the environment told.
+const usageTemplate = `Usage:
+{{- if index .Annotations "attache-takes-server"}}
+  {{.CommandPath}} [flags] -- COMMAND [ARG...]
+{{- else if .Runnable}}
+  {{.UseLine}}
+{{- end}}
+{{- if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}
+{{- if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}
+{{- if .HasAvailableSubCommands}}
+
+Commands:
+{{- range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}
+{{- if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
+{{- if index .Annotations "attache-takes-server"}}
+
+Each flag can also be given as a variable (--workspace-id is ATTACHE_WORKSPACE_ID)
+or in the configuration file ("attache config schema"); a flag stands above a
+variable, a variable above the file. Also read: ATTACHE_API_KEY, the session's key,
+and what another attache injects: ATTACHE_SESSION_ID, ATTACHE_WORKSPACE_PATH,
+ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.
+
+Exit status: the server's; 2 for a mistake in flags or configuration; 127 when the
+server cannot be started.{{end}}
+{{- if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} [command] --help" for more about a command.{{end}}
+`

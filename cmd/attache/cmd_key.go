@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// keyCommand makes, lists and takes back API keys.
+func (c *cli) keyCommand() *cobra.Command {
+	return group("key", "Create, list and revoke API keys", c.keyCreate(), c.keyList(), c.keyRevoke())
+}
+
+// keyCreate makes a key. The key alone goes to stdout, for it is shown only once
+// and is most often sent on to where it is kept.
+func (c *cli) keyCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create [flags]",
+		Short: "Make a key and print it; it is shown once, only its hash is kept",
+		Example: `  attache key create --user ada --tenant acme --scope acme/platform --expires 90d
+  (umask 077; attache key create --user ci --role build --permission records:read > session.key)`,
+		Args: noArguments,
+	}
+	cmd.Flags().SortFlags = false
+	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	for _, f := range [][3]string{
+		{"user", "NAME", "whose key it is"},
+		{"tenant", "NAME", "the organisation it is used for"},
+		{"email", "ADDRESS", "the owner's address"},
+		{"plan", "NAME", "the tenant's plan, such as free"},
+		{"scope", "SCOPE", "the policy scope of sessions with this key"},
+		{"trust", "LEVEL", "direct or sandboxed; default: the configured level"},
+		{"expires", "WHEN", "a span such as 90d or 12h, or a day such as 2027-01-31; default: never"},
+	} {
+		addFlag(cmd, flags, f[0], f[1], f[2])
+	}
+	var a identity.Attributes
+	cmd.Flags().StringArrayVar(&a.Roles, "role", nil, "a `ROLE` of the owner; may be repeated")
+	cmd.Flags().StringArrayVar(&a.Permissions, "permission", nil, "a `PERMISSION` of the owner; may be repeated")
+	cmd.RunE = func(*cobra.Command, []string) error { return c.createKey(flags, a) }
+	return cmd
+}
+
+// createKey makes a key as the flags say, and for the owner that has the roles
+// and permissions in a.
+func (c *cli) createKey(flags flagValues, a identity.Attributes) error {
+	now := time.Now()
+	var wrong Problems
+	get := func(name string) string {
+		s, err := flags.get(name)
+		if err != nil {
+			wrong.add(Origin{Name: "--" + name}, "%v", err)
+		}
+		return s
+	}
+	a.User, a.Tenant, a.Email, a.Plan, a.Scope = get("user"), get("tenant"), get("email"), get("plan"), get("scope")
+	if trust := get("trust"); trust != "" {
+		if err := (choice{&a.Trust, trustLevels()}).set(trust, ""); err != nil {
+			wrong.add(Origin{Name: "--trust"}, "%v", err)
+		}
+	}
+	expiry, err := parseExpiry(get("expires"), now)
+	if err != nil {
+		wrong.add(Origin{Name: "--expires"}, "%v", err)
+	}
+	s, err := c.keySettings(flags)
+	if err := errors.Join(wrong.err(), err); err != nil {
+		return err
+	}
+	key, e, err := identity.Create(s.Identity.KeysFile, a, s.Identity.KeyPrefix, expiry, now)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if _, err := fmt.Fprintln(c.Stdout, key); err != nil {
+		_ = identity.Revoke(s.Identity.KeysFile, e.ID, now) // nobody has it
+		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
+	}
+	fmt.Fprintf(c.Stderr, "attache: made key %s%s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
+		e.ID, validUntil(e), s.Identity.KeysFile, keyVariable)
+	return nil
+}
+
+// validUntil says when a key ends.
+func validUntil(e identity.Entry) string {
+	if e.Expires.IsZero() {
+		return ", valid until it is revoked"
+	}
+	return ", valid until " + e.Expires.Format(time.RFC3339)
+}
+
+// parseExpiry returns the span from now that s stands for, 0 for an empty s.
+func parseExpiry(s string, now time.Time) (time.Duration, error) {
+	const how = "write a span such as 90d or 12h, or a day such as 2027-01-31"
+	span, err := time.ParseDuration(s)
+	if number, ok := strings.CutSuffix(s, "d"); ok {
+		var days int
+		days, err = strconv.Atoi(number)
+		if days > 100*366 {
+			return 0, fmt.Errorf("%q is more than a hundred years: leave --expires out for a key without end", s)
+		}
+		span = time.Duration(days) * 24 * time.Hour
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if day, notDay := time.Parse(layout, s); notDay == nil {
+			span, err = day.Sub(now), nil
+		}
+	}
+	switch {
+	case s == "":
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("%q is no time: %s", s, how)
+	case span < time.Second:
+		return 0, fmt.Errorf("%q is over already: %s", s, how)
+	}
+	return span, nil
+}
+
+// keySettings returns the settings with a place for keys.
+func (c *cli) keySettings(flags flagValues) (*Settings, error) {
+	s, err := loadSettings(c.process, flags)
+	if err == nil && s.Identity.KeysFile == "" {
+		err = usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
+	}
+	return s, err
+}
+
+// keyList prints what is known of each key.
+func (c *cli) keyList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "Print whose each key is and whether it is valid; the keys themselves are not kept",
+		Args:  noArguments,
+	}
+	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		s, err := c.keySettings(flags)
+		if err != nil {
+			return err
+		}
+		entries, err := identity.List(s.Identity.KeysFile)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			fmt.Fprintf(c.Stderr, "attache: there are no keys: %s is not there; make one with \"attache key create\"\n", s.Identity.KeysFile)
+			return nil
+		case err != nil:
+			return usagef("%v", err)
+		}
+		return c.printKeys(entries, time.Now())
+	}
+	return cmd
+}
+
+// printKeys prints entries as a table.
+func (c *cli) printKeys(entries []identity.Entry, now time.Time) error {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tSTATE\tUSER\tTENANT\tEMAIL\tROLES\tPERMISSIONS\tPLAN\tSCOPE\tTRUST\tCREATED\tEXPIRES")
+	for _, e := range entries {
+		row := []string{
+			e.ID, keyState(e, now), e.User, e.Tenant, e.Email, strings.Join(e.Roles, ","), strings.Join(e.Permissions, ","),
+			e.Plan, e.Scope, e.Trust, dayOf(e.Created), dayOf(e.Expires),
+		}
+		for i, cell := range row {
+			if row[i] = strings.Map(printable, cell); cell == "" {
+				row[i] = "-"
+			}
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(c.Stdout)
+	return err
+}
+
+// keyState is what a person wants to know first of a key.
+func keyState(e identity.Entry, now time.Time) string {
+	switch {
+	case !e.Revoked.IsZero():
+		return "revoked"
+	case !e.Expires.IsZero() && !now.Before(e.Expires):
+		return "expired"
+	}
+	return "valid"
+}
+
+func dayOf(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.DateOnly)
+}
+
+// keyRevoke takes keys back.
+func (c *cli) keyRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "revoke [flags] ID...",
+		Short:   "Take keys back; sessions under way notice within identity.cache",
+		Example: `  attache key revoke x7k2m4qa`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("which key? give its id, the middle part of the key; \"attache key list\" shows them")
+			}
+			return nil
+		},
+	}
+	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		s, err := c.keySettings(flags)
+		if err != nil {
+			return err
+		}
+		for _, arg := range args {
+			id := idOf(arg)
+			if err := identity.Revoke(s.Identity.KeysFile, id, time.Now()); err != nil {
+				return usagef("%v", err)
+			}
+			fmt.Fprintf(c.Stderr, "attache: revoked key %s\n", id)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// idOf returns the id if arg is a whole key, so that the secret in it is not
+// printed in an error, and arg otherwise.
+func idOf(arg string) string {
+	if parts := strings.Split(arg, "_"); len(parts) > 2 {
+		return parts[len(parts)-2]
+	}
+	return arg
+}
+
+// checkKeysFile says what is wrong with the file of keys.
+func checkKeysFile(s *Settings) error {
+	_, err := identity.List(s.Identity.KeysFile)
+	return err
+}

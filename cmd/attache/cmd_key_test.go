@@ -1,0 +1,29 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseExpiry(t *testing.T) {
+	now := time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"": "0s", "12h": "12h0m0s", "90d": "2160h0m0s", "2026-07-29": "12h0m0s", "2026-07-28T12:00:10Z": "10s",
+		"2026-07-28": "", "0s": "", "-1d": "", "d": "", "1.5d": "", "1000000d": "", "99999999999999999999d": "", "soon": "", "1w": "",
+	} {
+		got, err := parseExpiry(text, now)
+		if (err == nil) != (want != "") || err == nil && got.String() != want {
+			t.Errorf("%q: %v, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestIDOf(t *testing.T) {
+	for arg, want := range map[string]string{
+		"x7k2m4qa": "x7k2m4qa", "atk_x7k2m4qa_SECRET": "x7k2m4qa", "our_own_x7k2m4qa_SECRET": "x7k2m4qa", "a_b": "a_b", "": "",
+	} {
+		if got := idOf(arg); got != want {
+			t.Errorf("%q: %q, want %q", arg, got, want)
+		}
+	}
+}

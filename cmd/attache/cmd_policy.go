@@ -1,0 +1,193 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+)
+
+// policyCommand looks at the policies.
+func (c *cli) policyCommand() *cobra.Command {
+	return group("policy", "Show the policies of a scope as they would be injected; check policy files",
+		c.policyShow(), c.policyCheck())
+}
+
+// tokenMissing says that the endpoint's token is to come from a variable that is
+// not set; nil if it is, or need not be.
+func (c *cli) tokenMissing(s *Settings) error {
+	name := s.Policy.TokenEnv
+	if s.Policy.URL == "" || name == "" || c.getenv(name) != "" {
+		return nil
+	}
+	var p Problems
+	p.add(s.Origin("policy.token_env"), "policy.token_env: the variable %s is not set: set it to the token, or leave policy.token_env out", name)
+	return p
+}
+
+// policyShow prints the block that a session would be given.
+func (c *cli) policyShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [flags]",
+		Short: "Print exactly the block that would be injected for --scope, or for the API key's principal",
+		Example: `  attache policy show --policy ./policies --scope acme/platform
+  ATTACHE_API_KEY=atk_... attache policy show`,
+		Args: noArguments,
+	}
+	flags := addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := loadSettings(c.process, flags)
+		if err != nil {
+			return err
+		}
+		source, err := c.wantSource(s)
+		if err != nil {
+			return err
+		}
+		q, err := c.query(cmd.Context(), s)
+		if err != nil {
+			return err
+		}
+		e, err := source.Effective(cmd.Context(), q)
+		if err != nil {
+			return c.explainSource(s, q, err)
+		}
+		_, err = fmt.Fprintln(c.Stdout, policy.Render(e, s.Briefing.MaxBytes))
+		return err
+	}
+	return cmd
+}
+
+// wantSource returns the configured source; that there is none is an error.
+func (c *cli) wantSource(s *Settings) (policy.Source, error) {
+	if err := c.tokenMissing(s); err != nil {
+		return nil, err
+	}
+	source, _, err := policySource(c.process, s, &layers{})
+	if err == nil && source == nil {
+		err = usagef("no policies are configured: give a directory or an address with --policy, or policy.dir or policy.url in the configuration")
+	}
+	return source, err
+}
+
+// query is what a session of the given key, or of the operator's scope, asks.
+func (c *cli) query(ctx context.Context, s *Settings) (policy.Query, error) {
+	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID}
+	key, from, err := apiKey(c.process, s)
+	if err != nil || key == "" {
+		return q, err
+	}
+	q.Credential = key
+	resolve := identify(s)
+	if resolve == nil {
+		return q, nil
+	}
+	principal, err := resolve(ctx, key.Reveal())
+	switch {
+	case err == nil:
+		q.Scope = cmp.Or(principal.Scope, q.Scope)
+		return q, nil
+	case s.Policy.URL != "":
+		return q, nil // the endpoint judges the key; it need not be one of ours
+	}
+	return q, usagef("%s: %v", from, err)
+}
+
+// explainSource says what to do about an error of the source.
+func (c *cli) explainSource(s *Settings, q policy.Query, err error) error {
+	switch {
+	case errors.Is(err, policy.ErrUnknownScope):
+		return c.unknownScope(s, q, err)
+	case errors.Is(err, policy.ErrInvalid) && s.Policy.Dir != "":
+		if checked := c.checkFiles(s.Policy.Dir); checked != nil {
+			return checked
+		}
+	case s.Policy.Dir != "":
+		return usagef("%v", err)
+	case errors.Is(err, policy.ErrUnauthorized):
+		return fmt.Errorf("%w: give a key it knows in ATTACHE_API_KEY, or its token by policy.token_env", err)
+	}
+	return err
+}
+
+// unknownScope names the scopes there are.
+func (c *cli) unknownScope(s *Settings, q policy.Query, err error) error {
+	if s.Policy.Dir == "" {
+		return usagef("%v: correct --scope or policy.scope", err)
+	}
+	scopes, _ := filesource.Load(s.Policy.Dir)
+	names := slices.Sorted(maps.Keys(scopes))
+	switch near := nearest(q.Scope, names); {
+	case len(names) == 0:
+		return usagef("there is no policy file in %s: write one, or correct --policy", s.Policy.Dir)
+	case q.Scope == "":
+		return usagef("no scope is given: give one of %s with --scope, or in policy.scope", quoted(names))
+	case near != "":
+		return usagef("there is no scope %q: did you mean %q?", q.Scope, near)
+	}
+	return usagef("there is no scope %q in %s: give one of %s with --scope, or in policy.scope", q.Scope, s.Policy.Dir, quoted(names))
+}
+
+// policyCheck finds the mistakes in policies.
+func (c *cli) policyCheck() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [flags]",
+		Short: "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
+		Args:  noArguments,
+	}
+	flags := addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := loadSettings(c.process, flags)
+		if err != nil {
+			return err
+		}
+		source, err := c.wantSource(s)
+		if err != nil {
+			return err
+		}
+		if s.Policy.Dir != "" {
+			if err := c.checkFiles(s.Policy.Dir); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Stdout, "ok:", s.Policy.Dir)
+			return nil
+		}
+		return c.checkEndpoint(cmd.Context(), s, source)
+	}
+	return cmd
+}
+
+// checkFiles prints the problems of the policy files in dir. The error says only
+// that there are some.
+func (c *cli) checkFiles(dir string) error {
+	var err error
+	for _, p := range filesource.Check(dir) {
+		fmt.Fprintln(c.Stdout, p)
+		if !p.Warning {
+			err = exitError(exitUsage)
+		}
+	}
+	return err
+}
+
+// checkEndpoint asks an endpoint once, which is all that can be known of it.
+func (c *cli) checkEndpoint(ctx context.Context, s *Settings, source policy.Source) error {
+	q, err := c.query(ctx, s)
+	if err != nil {
+		return err
+	}
+	e, err := source.Effective(ctx, q)
+	if err != nil {
+		return c.explainSource(s, q, err)
+	}
+	_, err = fmt.Fprintf(c.Stdout, "ok: %s has %d policies and %d objectives for scope %q\n",
+		s.Policy.URL, len(e.Policies), len(e.Objectives), q.Scope)
+	return err
+}

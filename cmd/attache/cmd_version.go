@@ -1,0 +1,46 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// What a release is built with: -ldflags "-X main.version=1.2.3 -X main.commit=...
+// -X main.date=...". Where they are empty the build's own record is used.
+var version, commit, date string
+
+// versionCommand prints what this is.
+func (c *cli) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, the commit it was built from, and the Go version",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(c.Stdout, versionText(debug.ReadBuildInfo()))
+			return err
+		},
+	}
+}
+
+// versionText returns what is known of the build.
+func versionText(info *debug.BuildInfo, ok bool) string {
+	v, rev, day, modified, goVersion := version, commit, date, "", "unknown"
+	if ok {
+		settings := map[string]string{}
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+		v = cmp.Or(v, info.Main.Version)
+		rev = cmp.Or(rev, settings["vcs.revision"])
+		day = cmp.Or(day, settings["vcs.time"])
+		goVersion = info.GoVersion
+		if commit == "" && settings["vcs.modified"] == "true" {
+			modified = " with changes"
+		}
+	}
+	return fmt.Sprintf("attache %s\ncommit  %s%s\ndate    %s\ngo      %s",
+		cmp.Or(v, "(devel)"), cmp.Or(rev, "unknown"), modified, cmp.Or(day, "unknown"), goVersion)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/attache-mcp/attache/policy"
+)
+
+// keyVariable holds the session's API key. It never reaches the server.
+const keyVariable = ownPrefix + "_API_KEY"
+
+// apiKey returns the session's API key and where it came from; the empty one if
+// there is none. The flag --api-key-file stands above ATTACHE_API_KEY, and that
+// above ATTACHE_API_KEY_FILE and the configuration file. The error, [Problems],
+// never has the key in it.
+func apiKey(p process, s *Settings) (policy.Credential, Origin, error) {
+	file := s.Origin("identity.api_key_file")
+	if given := strings.TrimSpace(p.getenv(keyVariable)); given != "" && file.Name != "--api-key-file" {
+		return policy.Credential(given), Origin{Name: keyVariable}, nil
+	}
+	if s.APIKeyFile == "" {
+		return "", Origin{}, nil
+	}
+	key, err := readKeyFile(s.APIKeyFile)
+	if err != nil {
+		return "", file, Problems{{file, fmt.Sprintf("%s: %v", s.APIKeyFile, err)}}
+	}
+	return policy.Credential(key), file, nil
+}
+
+// readKeyFile returns the one word in the file.
+func readKeyFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", errors.New("there is no such file: correct the path")
+	case err != nil:
+		return "", fmt.Errorf("%w: correct the path or its permissions", reason(err))
+	case runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("others than its owner can get at it (mode %04o): change that with chmod 600", info.Mode().Perm())
+	}
+	data, err := readAtMost(path, 4096)
+	if err != nil {
+		return "", fmt.Errorf("%w: write the key, and nothing else, in it", reason(err))
+	}
+	words := strings.Fields(string(data))
+	if len(words) != 1 {
+		return "", fmt.Errorf("has %d words in it: write the key, and nothing else, in it", len(words))
+	}
+	return words[0], nil
+}
+
+// A keyFile is the path of a file that holds a key.
+type keyFile struct{ file }
+
+// set refuses a key in place of its file, and does not show it.
+func (v keyFile) set(s, base string) error {
+	if id := idOf(s); id != s && len(s)-strings.LastIndexByte(s, '_') > 32 && !strings.ContainsAny(s, "/.") {
+		return fmt.Errorf("is a key and not a file that holds one: give the key itself in %s", keyVariable)
+	}
+	return v.file.set(s, base)
+}
+
+// tokenName accepts the name of the variable that holds a token. What it refuses
+// it does not show: it may be the token.
+func tokenName(s string) error {
+	if variableName(s) != nil {
+		return errors.New("write the name of the variable that holds the token, not the token")
+	}
+	return nil
+}

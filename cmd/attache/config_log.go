@@ -1,0 +1,37 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"golang.org/x/term"
+)
+
+// newLogger returns the logger of this run, which writes to w, the process's
+// stderr or what leads there.
+func newLogger(p process, s *Settings, w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
+	if s.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+	}
+	return slog.New(tint.NewTextHandler(p.Stderr, &tint.Options{
+		Level:      level,
+		TimeFormat: time.TimeOnly,
+		NoColor:    !p.colours(p.Stderr),
+	}))
+}
+
+// colours reports whether w is to be written in colour: a terminal of a person who
+// did not ask to be spared (no-color.org).
+func (p process) colours(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || p.getenv("NO_COLOR") != "" || p.getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && term.IsTerminal(int(f.Fd()))
+}

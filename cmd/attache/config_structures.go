@@ -1,0 +1,222 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// words is a list of words: those that are known, or, if known is nil, those that
+// check accepts.
+type words struct {
+	to    *[]string
+	known []string
+	check func(string) error
+}
+
+// accept returns what is wrong with one word of the list.
+func (v words) accept(s string) error {
+	switch {
+	case s == "":
+		return notEmpty(s)
+	case v.known != nil:
+		var got string
+		return choice{&got, v.known}.set(s, "")
+	case v.check != nil:
+		return v.check(s)
+	}
+	return nil
+}
+
+func (v words) String() string { return "[" + strings.Join(*v.to, ", ") + "]" }
+func (v words) schema() map[string]any {
+	item := map[string]any{"type": "string", "minLength": 1}
+	if v.known != nil {
+		item["enum"] = v.known
+	}
+	return map[string]any{"type": "array", "items": item}
+}
+
+// metaPaths are the places in _meta that are looked at, the first that has
+// something counts.
+type metaPaths struct{ to *[]MetaPath }
+
+func (v metaPaths) String() string {
+	var all []string
+	for _, p := range *v.to {
+		if len(p) == 1 {
+			all = append(all, p[0])
+			continue
+		}
+		all = append(all, "["+strings.Join(p, ", ")+"]")
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+func (v metaPaths) schema() map[string]any {
+	text := map[string]any{"type": "string", "minLength": 1}
+	path := map[string]any{"type": "array", "minItems": 1, "items": text}
+	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{text, path}}}
+}
+
+// variables are names and values for an environment. The values are often
+// secrets, so they are not shown.
+type variables struct{ to *map[string]string }
+
+func (v variables) String() string {
+	var names []string
+	for name := range *v.to {
+		names = append(names, name+": [hidden]")
+	}
+	slices.Sort(names)
+	return "{" + strings.Join(names, ", ") + "}"
+}
+
+func (v variables) schema() map[string]any {
+	return map[string]any{
+		"type":                 "object",
+		"propertyNames":        map[string]any{"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+		"additionalProperties": map[string]any{"type": []string{"string", "number", "boolean"}},
+	}
+}
+
+// rules are the rules for arguments.
+type rules struct{ to *[]ArgumentRule }
+
+func (v rules) String() string {
+	if *v.to == nil {
+		return "the built-in rule: fill workspace from session.workspace.path"
+	}
+	var all []string
+	for _, r := range *v.to {
+		var one []string
+		for _, o := range ruleOptions(&r) {
+			if s := o.value.String(); s != "" {
+				one = append(one, o.key+": "+s)
+			}
+		}
+		all = append(all, "{"+strings.Join(one, ", ")+"}")
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+func (v rules) schema() map[string]any {
+	properties := map[string]any{}
+	for _, o := range ruleOptions(&ArgumentRule{}) {
+		properties[o.key] = described(o)
+	}
+	return map[string]any{"type": "array", "items": map[string]any{
+		"type":                 "object",
+		"properties":           properties,
+		"required":             []string{"tools", "argument", "value"},
+		"additionalProperties": false,
+	}}
+}
+
+// ruleOptions returns what can be set in one rule for arguments.
+func ruleOptions(r *ArgumentRule) []option {
+	return []option{
+		{key: "tools", help: "globs of the tools' names", value: globs{&r.Tools}},
+		{key: "argument", help: "the name of the argument, or its path into objects: options.workspace", value: text{&r.Argument, argumentPath}},
+		{key: "value", help: "where the value comes from", value: contextPath{&r.Value}},
+		{key: "mode", help: "fill: given where the call lacks it", value: mode{&r.Mode}},
+		{key: "schema", help: "what the model is shown of the argument", value: choice{&r.Schema, []string{"keep", "optional", "hide"}}},
+		{key: "required", help: "a call is an error if there is neither an argument nor a value for it", value: maybe{&r.Required}},
+	}
+}
+
+func notEmpty(s string) error {
+	if s == "" {
+		return errors.New("is empty: write a name")
+	}
+	return nil
+}
+
+// argumentPath accepts the name of an argument, or names joined by dots.
+func argumentPath(s string) error {
+	if s == "" || slices.Contains(strings.Split(s, "."), "") {
+		return fmt.Errorf("%q has an empty name in it: write the argument's name, or a path such as options.workspace", s)
+	}
+	return nil
+}
+
+// globs is a list of patterns for the names of tools, at least one.
+type globs struct{ to *[]string }
+
+func (v globs) String() string { return words{to: v.to}.String() }
+func (v globs) schema() map[string]any {
+	s := words{}.schema()
+	s["minItems"] = 1
+	return s
+}
+
+// globSyntax accepts the patterns that package arguments understands.
+func globSyntax(s string) error {
+	switch {
+	case s == "":
+		return errors.New(`is empty: write a tool's name or a pattern such as "git_*"`)
+	case strings.ContainsAny(s, `[]{}\`):
+		return fmt.Errorf(`%q: a pattern has only * for any characters and ? for one: write a pattern for each name`, s)
+	}
+	return nil
+}
+
+// contextPath names a fact of the session.
+type contextPath struct{ to *string }
+
+func (v contextPath) set(s, _ string) error {
+	if sessionstate.KnownPath(s) {
+		*v.to = s
+		return nil
+	}
+	known := sessionstate.KnownPaths()
+	if strings.ContainsFunc(s, func(c rune) bool { return c != '.' && c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
+		return fmt.Errorf("%q: expressions are not built yet in this version: write one of %s", s, strings.Join(known, ", "))
+	}
+	if near := nearest(s, known); near != "" {
+		return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, near, strings.Join(known, ", "))
+	}
+	return fmt.Errorf("unknown value %q: write one of %s", s, strings.Join(known, ", "))
+}
+
+func (v contextPath) String() string { return *v.to }
+func (v contextPath) schema() map[string]any {
+	return map[string]any{"type": "string", "enum": sessionstate.KnownPaths()}
+}
+
+// mode is what a rule does.
+type mode struct{ to *string }
+
+func (v mode) set(s, base string) error {
+	if s == "pin" || s == "forbid" {
+		return fmt.Errorf("mode %s is not built yet in this version: write fill, or leave the rule out", s)
+	}
+	return choice{v.to, []string{"fill"}}.set(s, base)
+}
+
+func (v mode) String() string         { return *v.to }
+func (v mode) schema() map[string]any { return choice{words: []string{"fill"}}.schema() }
+
+// maybe is true, false or not said.
+type maybe struct{ to **bool }
+
+func (v maybe) set(s, base string) error {
+	var b bool
+	err := boolean{&b}.set(s, base)
+	if err == nil {
+		*v.to = &b
+	}
+	return err
+}
+
+func (v maybe) String() string {
+	if *v.to == nil {
+		return ""
+	}
+	return boolean{*v.to}.String()
+}
+
+func (v maybe) schema() map[string]any { return boolean{}.schema() }

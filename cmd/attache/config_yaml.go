@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// readYAML reads data, the content of the file, into the options, which are bound
+// to s. It returns all mistakes that it found. Where there are any, s is half set.
+func readYAML(file string, data []byte, s *Settings, all []option) Problems {
+	r := &reader{file: file, base: filepath.Dir(file), settings: s, options: all}
+	body, ok := r.parse(data)
+	if !ok || body == nil {
+		return r.problems
+	}
+	if fields, ok := r.fields(body, "the configuration"); ok {
+		r.section("", fields)
+	}
+	if s.Policy.Dir != "" && s.Policy.URL != "" {
+		r.problems.add(s.Origin("policy.url"), "policy.url: there is a policy.dir too: keep one of the two")
+	}
+	return r.problems
+}
+
+// A reader reads the syntax tree of a configuration file. It walks the tree
+// itself, and decodes nothing by reflection, because only so does every mistake
+// have its place and are all of them told at once.
+type reader struct {
+	file, base string
+	settings   *Settings
+	options    []option
+	problems   Problems
+}
+
+// parse returns the content of the one document in data; nil if it is empty. The
+// bool is false if there was a mistake.
+func (r *reader) parse(data []byte) (body ast.Node, ok bool) {
+	defer func() {
+		// The parser has panicked on broken files before.
+		if p := recover(); p != nil {
+			r.problems.add(Origin{File: r.file}, "cannot be read as YAML: %v: correct its syntax", p)
+			body, ok = nil, false
+		}
+	}()
+	if !r.plain(data) {
+		return nil, false
+	}
+	tokens := lexer.Tokenize(string(data))
+	if !r.guard(tokens) {
+		return nil, false
+	}
+	tree, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		r.syntax(err)
+		return nil, false
+	}
+	for _, doc := range tree.Docs {
+		switch {
+		case doc.Body == nil:
+		case body != nil:
+			r.problem(doc.Body, "a second document begins here: a configuration is one document")
+			return nil, false
+		default:
+			body = doc.Body
+		}
+	}
+	if body != nil && body.Type() == ast.NullType {
+		body = nil
+	}
+	return body, true
+}
+
+// plain refuses what is no text at all.
+func (r *reader) plain(data []byte) bool {
+	bad := func(i int, what string) bool {
+		before := data[:i]
+		r.problems.add(Origin{
+			File: r.file, Line: 1 + bytes.Count(before, []byte("\n")),
+			Column: 1 + utf8.RuneCount(before[1+bytes.LastIndexByte(before, '\n'):]),
+		}, "%s: a configuration is plain text in UTF-8", what)
+		return false
+	}
+	for i := 0; i < len(data); {
+		c, n := utf8.DecodeRune(data[i:])
+		switch {
+		case c == utf8.RuneError && n == 1:
+			return bad(i, "a byte that is not UTF-8")
+		case c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f:
+			return bad(i, fmt.Sprintf("control character %q", c))
+		}
+		i += n
+	}
+	return true
+}
+
+// maxConfigTokens is how many keys, list entries and brackets a configuration may
+// have. The parser calls itself for each level of nesting, and compares each key
+// with all others: 80,000 of them took it half a minute, and deeper nesting than
+// there is stack ends the process.
+const maxConfigTokens = 5000
+
+// guard looks at the tokens of the file before the parser does, and refuses what
+// no configuration has.
+func (r *reader) guard(tokens token.Tokens) bool {
+	count := 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType, token.DirectiveType, token.MappingKeyType:
+			r.problems.add(r.at(t), "%q: anchors, aliases, tags, directives and ? keys are not for configurations: write the value out, in quotes if it is text", t.Value)
+			return false
+		case token.SequenceStartType, token.MappingStartType, token.SequenceEntryType, token.MappingValueType:
+			count++
+		}
+		if count > maxConfigTokens {
+			r.problems.add(r.at(t), "too long for a configuration, which has at most %d keys, list entries and brackets: shorten it", maxConfigTokens)
+			return false
+		}
+	}
+	return true
+}
+
+// syntax reports an error of the parser.
+func (r *reader) syntax(err error) {
+	var at interface {
+		GetMessage() string
+		GetToken() *token.Token
+	}
+	if !errors.As(err, &at) {
+		r.problems.add(Origin{File: r.file}, "cannot be read as YAML: %v: correct its syntax", err)
+		return
+	}
+	message := at.GetMessage() + ": correct the syntax"
+	if strings.Contains(message, "\t") {
+		message = "a tab is not for indenting in YAML: write spaces"
+	}
+	r.problems.add(r.at(at.GetToken()), "%s", message)
+}
+
+// at is the place of a token.
+func (r *reader) at(t *token.Token) Origin {
+	o := Origin{File: r.file}
+	if t != nil && t.Position != nil {
+		o.Line, o.Column = t.Position.Line, t.Position.Column
+	}
+	return o
+}
+
+// place is where n begins.
+func (r *reader) place(n ast.Node) Origin {
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+		return r.place(m.Values[0].Key)
+	}
+	if m, ok := n.(*ast.MappingValueNode); ok {
+		return r.place(m.Key)
+	}
+	return r.at(n.GetToken())
+}
+
+func (r *reader) problem(n ast.Node, format string, args ...any) {
+	r.problems.add(r.place(n), format, args...)
+}
+
+// A field is one line of a mapping: a key and its value.
+type field struct {
+	name  string
+	at    Origin
+	value ast.Node
+}
+
+// fields returns what is in the mapping n, each key once. what names n for people.
+func (r *reader) fields(n ast.Node, what string) ([]field, bool) {
+	var entries []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		entries = n.Values
+	case *ast.MappingValueNode:
+		entries = []*ast.MappingValueNode{n}
+	default:
+		r.problem(n, "%s: wants keys and values, not %s", what, kindOf(n))
+		return nil, false
+	}
+	seen := map[string]Origin{}
+	var all []field
+	for _, e := range entries {
+		f, ok := r.field(e, what)
+		if !ok {
+			continue
+		}
+		if first, twice := seen[f.name]; twice {
+			r.problems.add(f.at, "%q is there twice: the first is in line %d, remove one", f.name, first.Line)
+			continue
+		}
+		seen[f.name] = f.at
+		all = append(all, f)
+	}
+	return all, true
+}
+
+// field returns one entry of a mapping.
+func (r *reader) field(e *ast.MappingValueNode, what string) (field, bool) {
+	f := field{at: r.place(e.Key), value: e.Value}
+	switch k := e.Key.(type) {
+	case *ast.StringNode:
+		f.name = k.Value
+	case *ast.IntegerNode, *ast.BoolNode, *ast.FloatNode, *ast.NullNode:
+		f.name = k.GetToken().Value
+	default:
+		r.problems.add(f.at, "%s: this is no plain key: write a name", what)
+		return f, false
+	}
+	return f, true
+}
+
+// section reads the fields of the section whose keys begin with prefix.
+func (r *reader) section(prefix string, fields []field) {
+	for _, f := range fields {
+		key := prefix + f.name
+		if o, ok := r.option(key); ok {
+			r.set(o, f)
+			continue
+		}
+		if !r.isSection(key) {
+			r.problems.add(f.at, "unknown key %q%s", f.name, r.suggest(prefix, f.name))
+			continue
+		}
+		if f.value == nil || f.value.Type() == ast.NullType {
+			continue // a section with all its lines commented out
+		}
+		if inner, ok := r.fields(f.value, key); ok {
+			r.section(key+".", inner)
+		}
+	}
+}
+
+// option returns the option of key.
+func (r *reader) option(key string) (option, bool) {
+	for _, o := range r.options {
+		if o.key == key {
+			return o, true
+		}
+	}
+	return option{}, false
+}
+
+// isSection reports whether there are options below key.
+func (r *reader) isSection(key string) bool {
+	for _, o := range r.options {
+		if strings.HasPrefix(o.key, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// suggest says what an unknown key was probably meant to be: a key of the same
+// section, or one of that name elsewhere.
+func (r *reader) suggest(prefix, name string) string {
+	var here, elsewhere []string
+	for _, o := range r.options {
+		if rest, ok := strings.CutPrefix(o.key, prefix); ok && rest != "" {
+			word, _, _ := strings.Cut(rest, ".")
+			here = append(here, word)
+		}
+		if o.key != "" && o.key[strings.LastIndexByte(o.key, '.')+1:] == name {
+			elsewhere = append(elsewhere, o.key)
+		}
+	}
+	near := nearest(name, here)
+	for _, word := range here {
+		if near == "" && len(name) > 2 && strings.HasPrefix(word, name) {
+			near = word
+		}
+	}
+	if near != "" {
+		return fmt.Sprintf(": did you mean %q?", near)
+	}
+	if len(elsewhere) > 0 {
+		slices.SortStableFunc(elsewhere, func(a, b string) int { return strings.Count(a, ".") - strings.Count(b, ".") })
+		return fmt.Sprintf(": did you mean %q? write it in that section", elsewhere[0])
+	}
+	return ": there are " + strings.Join(unique(here), ", ")
+}
+
+// unique returns list without repetitions that stand side by side.
+func unique(list []string) []string {
+	var out []string
+	for i, s := range list {
+		if i == 0 || s != list[i-1] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// set reads the value of one option.
+func (r *reader) set(o option, f field) {
+	before := len(r.problems)
+	r.value(o.key, o.value, f)
+	if len(r.problems) == before {
+		r.settings.origins[o.key] = f.at
+	}
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// read reads a configuration as the file /conf/config.yaml.
+func read(text string) (*Settings, Problems) {
+	s := defaultSettings("/conf")
+	return s, readYAML("/conf/config.yaml", []byte(text), s, options(s))
+}
+
+func TestReadFullExample(t *testing.T) {
+	data, err := os.ReadFile("testdata/config/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, problems := read(string(data))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := fullSettings()
+	got.origins = nil
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// fullSettings is what full.yaml says. Nothing in it is as in the defaults, so a
+// key that is not read shows.
+func fullSettings() *Settings {
+	yes := true
+	return &Settings{
+		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}},
+		Session: SessionSettings{
+			ID: "42", Workspace: "/work", WorkspaceID: "ws-1", Trust: "sandboxed",
+			TTL:         90 * time.Minute,
+			EnvPrefixes: []string{"ATTACHE", "PARACHUTE"},
+			Meta: MetaSettings{
+				Workspace:    []MetaPath{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}},
+				Conversation: []MetaPath{{"threadId"}},
+			},
+			HostEnv: HostEnvSettings{Session: []string{"CLAUDE_CODE_SESSION_ID", "OTHER_SESSION"}, Workspace: []string{}},
+			GitRoot: true,
+		},
+		Identity: IdentitySettings{KeysFile: "/conf/keys/all.yaml", MetaAPIKey: true, Cache: 5 * time.Second, KeyPrefix: "corp"},
+		Policy:   PolicySettings{Dir: "/conf/policies", Scope: "acme/platform", Timeout: 500 * time.Millisecond, TokenEnv: "POLICY_TOKEN"},
+		Briefing: BriefingSettings{Channels: []string{"response", "instructions"}, Structured: "text-only", Wait: 1500 * time.Millisecond, MaxBytes: 4096},
+		Arguments: []ArgumentRule{
+			{Tools: []string{"git_*"}, Argument: "path", Value: "session.workspace.path", Mode: "fill", Schema: "hide", Required: &yes},
+			{Tools: []string{"search", "list_?"}, Argument: "options.tenant", Value: "principal.tenant", Mode: "fill"},
+		},
+		Limits:      LimitSettings{Hold: 512 << 10, InFlight: 50},
+		Log:         LogSettings{Level: "debug", Format: "json"},
+		APIKeyFile:  "/conf/session.key",
+		Record:      "/conf/session.jsonl",
+		StdoutNoise: "forward",
+	}
+}
+
+// Every key that can be read is in full.yaml, so that the example stays full.
+func TestFullExampleIsFull(t *testing.T) {
+	s, problems := readFile(t, "testdata/config/full.yaml")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, o := range options(s) {
+		_, not := o.value.(unbuilt)
+		if o.key == "" || not || o.key == "policy.url" { // not beside policy.dir
+			continue
+		}
+		if s.Origin(o.key).Line == 0 {
+			t.Errorf("testdata/config/full.yaml has no %s", o.key)
+		}
+	}
+}
+
+func readFile(t *testing.T, name string) (*Settings, Problems) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := defaultSettings(filepath.Dir(name))
+	return s, readYAML(name, data, s, options(s))
+}
+
+func TestArgumentsAbsentOrEmpty(t *testing.T) {
+	if s, p := read("log: {level: info}"); s.Arguments != nil || len(p) > 0 {
+		t.Errorf("no key: %v, %v; want nil", s.Arguments, p)
+	}
+	if s, p := read("arguments: []"); s.Arguments == nil || len(s.Arguments) > 0 || len(p) > 0 {
+		t.Errorf("[]: %v, %v; want an empty list", s.Arguments, p)
+	}
+	if _, p := read("arguments:"); len(p) != 1 || !strings.Contains(p[0].Text, "or write [] for none") {
+		t.Errorf("no value: %v; want a problem that says how to write none", p)
+	}
+}
+
+func TestReadProblems(t *testing.T) {
+	tests := map[string]struct{ text, at, want string }{
+		"key of another section":   {"scope: x", "1:1", `did you mean "policy.scope"? write it in that section`},
+		"key like nothing":         {"policy: {zzzzzzzz: 1}", "1:10", "there are dir, url, scope, timeout, token_env"},
+		"key begun":                {"arguments: [{tools: [a], value: session.id, arg: x}]", "1:45", `did you mean "argument"?`},
+		"section is a text":        {"session: x", "1:10", "session: wants keys and values, not a text"},
+		"inner section is a list":  {"session:\n  meta: []", "2:9", "session.meta: wants keys and values, not a list"},
+		"text is a number":         {"policy: {scope: 7}", "1:17", "policy.scope: wants a text (put it in quotes), not a number"},
+		"text is true":             {"server: {name: true}", "1:16", "not true or false"},
+		"text is a list":           {"server: {name: [a]}", "1:16", "wants one text, not a list"},
+		"text has a line break":    {"server: {name: \"a\\nb\"}", "1:16", "has a line break or a NUL in it"},
+		"number is a text":         {"limits: {in_flight: many}", "1:21", "wants a whole number, not a text"},
+		"duration without unit":    {"policy: {timeout: 2}", "1:19", `"2" is not a duration`},
+		"duration is negative":     {"policy: {timeout: -2s}", "1:19", "is too short: give at least 1ms"},
+		"size too large":           {"limits: {hold: 2GiB}", "1:16", "write a size from 4KiB to 1GiB"},
+		"size overflows":           {"limits: {hold: 99999999999999GiB}", "1:16", "is not a size"},
+		"size too small":           {"limits: {hold: 0}", "1:16", "out of range"},
+		"boolean is a word":        {"session: {roots: yes}", "1:18", "wants true or false, not a text"},
+		"list is a text":           {"session: {env_prefixes: A}", "1:25", "wants a list, such as [one, two], not a text"},
+		"empty word in a list":     {`session: {env_prefixes: [""]}`, "1:26", "is empty"},
+		"prefix of two words":      {"session: {env_prefixes: [A-B]}", "1:26", "is no name of a variable"},
+		"address of a file":        {"policy: {url: /x}", "1:15", "policy.url: is no address"},
+		"address with a password":  {"policy: {url: 'https://u:p@h/'}", "1:15", "has a user name in it"},
+		"address in clear":         {"policy: {url: 'http://h/'}", "1:15", "use https"},
+		"a token for its name":     {"policy: {token_env: s-e-c-r-e-t}", "1:21", "write the name of the variable that holds the token, not the token"},
+		"a key for its file":       {"identity: {api_key_file: atk_abcdefgh_SECRETSECRETSECRETSECRETSECRET12}", "1:26", "is a key and not a file that holds one"},
+		"two sources":              {"policy:\n  dir: x\n  url: https://h/", "3:3", "keep one of the two"},
+		"name of a variable":       {"server: {env: {A-B: x}}", "1:16", `"A-B" is no name of a variable`},
+		"value of a variable":      {"server: {env: {A: [x]}}", "1:16", `server.env.A: wants a text, such as "", not a list`},
+		"value of a variable, nul": {"server: {env: {A: \"\\0\"}}", "1:19", "no variable can hold one"},
+		"prefix of keys":           {"identity: {key_prefix: 'a b'}", "1:24", "is no prefix for keys"},
+		"tilde":                    {"policy: {dir: ~/policies}", "1:15", "~ is not expanded here"},
+		"a null in a list":         {"briefing: {channels: [~]}", "1:23", "not nothing"},
+		"rule without tools":       {"arguments: [{argument: a, value: session.id}]", "1:13", `has no "tools"`},
+		"rule without value":       {"arguments: [{argument: a, tools: [b]}]", "1:13", `has no "value"`},
+		"value with brackets":      {"arguments: [{argument: a, tools: [b], value: 'x ? y : z'}]", "1:46", "expressions are not built yet"},
+		"pattern of words":         {"arguments: [{argument: a, tools: ['{a,b}'], value: session.id}]", "1:35", "has only * for any characters"},
+		"twice":                    {"log: {level: info, level: warn}", "1:20", `"level" is there twice: the first is in line 1`},
+		"merge key":                {"log: {<<: {level: info}}", "1:7", "anchors, aliases, tags"},
+		"tag":                      {"log: {level: !!str info}", "1:14", "anchors, aliases, tags"},
+		"directive":                {"%YAML 1.2\n---\nlog: {}", "1:1", "anchors, aliases, tags"},
+		"complex key":              {"? [a]\n: b", "1:1", "? keys are not for configurations"},
+		"control character":        {"log: {level: \x01}", "1:14", "control character"},
+		"a long word":              {"log: {level: " + strings.Repeat("x", 10000) + "}", "1:14", `write "debug", "info", "warn" or "error"`},
+		"too many keys":            {strings.Repeat("a:\n", 6000), "5001:2", "shorten it"},
+		"not UTF-8":                {"server: {name: \"\xff\xfe\"}", "1:17", "that is not UTF-8"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, problems := read(test.text)
+			if len(problems) != 1 {
+				t.Fatalf("%d problems, want one: %v", len(problems), problems)
+			}
+			got := problems[0].String()
+			if !strings.HasPrefix(got, "/conf/config.yaml:"+test.at+": ") || !strings.Contains(got, test.want) {
+				t.Errorf("got  %s\nwant %s: ...%s...", got, test.at, test.want)
+			}
+			if strings.Contains(strings.ToLower(got), "s-e-c-r-e-t") || strings.Contains(got, "SECRET") {
+				t.Error("the problem shows the secret")
+			}
+			if len(got) > 1200 {
+				t.Errorf("the problem is %d bytes long", len(got))
+			}
+		})
+	}
+}
+
+// Nested as deep as a file can be, and as broad: the parser's stack must not end
+// and its time must not run out.
+func TestReadHostileFiles(t *testing.T) {
+	for name, unit := range map[string]string{
+		"brackets": "[", "braces": "{a: ", "dashes": "- ", "questions": "? ", "colons": "a: ", "bare colons": ": ",
+		"anchors": "&a ", "tags": "!!x ", "aliases": "*a ", "keys": "a:\n", "quotes": `"a" `, "documents": "---\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := read(strings.Repeat(unit, maxConfigFile/len(unit)))
+			if name != "documents" && len(problems) != 1 {
+				t.Errorf("%d problems, want one", len(problems))
+			}
+		})
+	}
+}
+
+func FuzzReadYAML(f *testing.F) {
+	full, err := os.ReadFile("testdata/config/full.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(full))
+	for _, seed := range []string{
+		"", "---", "# c", "log:", "log: {level: info}", "arguments: []", "arguments: [{}]", "arguments: [{tools: [a]}]",
+		"? a\n: b", "a: &x b", "a: *x", "<<: {}", "a: |\n  x", "a: >-\n", "'", "\"", "{", "[", "- - - a", "a: b: c",
+		"session: {meta: {workspace: [[a, b], c]}}", "server: {env: {A: 1.5}}", "policy: {dir: .}", "\ufeffa: b", "a:\r\n  b\r",
+		"limits: {hold: 0x10}", "limits: {in_flight: 1_000}", "log: ~", "session: {id: !!binary aGk=}", "1: 2", "true: 1", "null: 1",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, problems := read(text)
+		for _, p := range problems {
+			if p.Text == "" || p.At.File == "" || strings.ContainsAny(p.String(), "\n\r\x1b") {
+				t.Errorf("problem %q", p.String())
+			}
+		}
+		if len(problems) > 0 {
+			return
+		}
+		checkAccepted(t, s)
+	})
+}
+
+// checkAccepted checks that what the reader let through is as promised: each
+// scalar, written as `config show` writes it, is accepted again and stays.
+func checkAccepted(t *testing.T, s *Settings) {
+	t.Helper()
+	for _, o := range options(s) {
+		v, ok := o.value.(scalar)
+		_, not := o.value.(unbuilt)
+		_, pseudo := o.value.(source)
+		if !ok || not || pseudo || s.Origin(o.key).Default() {
+			continue
+		}
+		before := o.value.String()
+		if err := v.set(before, "/conf"); err != nil || o.value.String() != before {
+			t.Errorf("%s: %q was accepted, and again is %q, %v", o.key, before, o.value.String(), err)
+		}
+	}
+	for _, r := range s.Arguments {
+		if len(r.Tools) == 0 || r.Argument == "" || r.Value == "" || r.Mode != "fill" {
+			t.Errorf("accepted rule %+v", r)
+		}
+	}
+	if s.Policy.Dir != "" && s.Policy.URL != "" {
+		t.Error("two sources of policies were accepted")
+	}
+}

@@ -1,0 +1,238 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A mark is a value in the environment that every process of one run inherits,
+// so what the run has started can be found again, whoever its parent is by now.
+type mark string
+
+func newMark() mark             { return mark(rand.Text()) }
+func (m mark) variable() string { return "E2E_MARK=" + string(m) }
+func (m mark) describe(pid int) string {
+	cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have left by now
+	return fmt.Sprintf("%d %s", pid, strings.ReplaceAll(string(cmdline), "\x00", " "))
+}
+
+// alive lists the run's processes. A zombie is dead: nothing reaps orphans here.
+func (m mark) alive() []int {
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, entry := range entries {
+		environ, err := os.ReadFile(filepath.Join(entry, "environ"))
+		if err != nil || !bytes.Contains(environ, []byte(m.variable())) {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(entry, "stat"))
+		if err != nil {
+			continue
+		}
+		if _, after, ok := strings.Cut(string(stat), ") "); !ok || after[0] == 'Z' || after[0] == 'X' {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(entry)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// gone waits until no process of the run is left. After the time it describes
+// those that are, and kills them.
+func (m mark) gone(within time.Duration) []string {
+	deadline := time.Now().Add(within)
+	for {
+		pids := m.alive()
+		if len(pids) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			var left []string
+			for _, pid := range pids {
+				left = append(left, m.describe(pid))
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have left meanwhile
+			}
+			return left
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// testProcesses ends attache in every way a client ends it, and wants nothing
+// of the tree left. The grace an upstream has after EOF is 1.5 s.
+func (l *lab) testProcesses(t *testing.T) {
+	stubborn := filepath.Join(l.scripts, "servers/stubborn.mjs")
+	for _, tree := range []struct {
+		name    string
+		command []string
+	}{
+		{"node", l.everything().command},
+		{"npx", []string{"npx", "--no-install", "mcp-server-everything", "stdio"}},
+		{"npx-git", []string{"npx", "--no-install", "git-mcp-server"}},
+		{"stubborn", []string{"node", stubborn}},
+		{"stubborn-grandchild", []string{"sh", "-c", `node "$1"; exit 3`, "sh", stubborn}},
+		{"chain", l.through(l.through(l.everything().command))},
+		{"stubborn-chain", l.through(l.through([]string{"node", stubborn}))},
+	} {
+		for _, end := range []struct {
+			name   string
+			signal syscall.Signal
+			within time.Duration
+		}{
+			{"EOF", 0, 4 * time.Second},
+			{"SIGTERM", syscall.SIGTERM, 4 * time.Second},
+			{"SIGINT", syscall.SIGINT, 4 * time.Second},
+			{"SIGKILL", syscall.SIGKILL, 4 * time.Second},
+		} {
+			t.Run(tree.name+"/"+end.name, func(t *testing.T) {
+				t.Parallel()
+				if l.standIn && (strings.HasPrefix(tree.name, "stubborn") || end.signal != 0) {
+					t.Skip("needs attache")
+				}
+				s := l.start(t, l.through(tree.command))
+				s.initialize(t)
+				if n := len(s.mark.alive()); n < 2 {
+					t.Fatalf("%d processes carry the mark, want attache and its server", n)
+				}
+				began := time.Now()
+				if end.signal == 0 {
+					if err := s.stdin.Close(); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := s.cmd.Process.Signal(end.signal); err != nil {
+					t.Fatal(err)
+				}
+				if left := s.mark.gone(end.within); len(left) > 0 {
+					t.Errorf("still running %v after %s:\n%s\n--- stderr\n%s", end.within, end.name, strings.Join(left, "\n"), s.complaints())
+				}
+				t.Logf("gone after %v", time.Since(began).Round(time.Millisecond))
+			})
+		}
+	}
+}
+
+// A started command whose stdin and stdout the test holds.
+type started struct {
+	mark   mark
+	cmd    *exec.Cmd
+	stdin  interface{ Close() error }
+	write  func([]byte) error
+	stdout *bufio.Reader
+	stderr string // a file: a pipe's end would wait for the whole tree
+}
+
+func (l *lab) start(t *testing.T, command []string, more ...string) *started {
+	t.Helper()
+	s := &started{mark: newMark(), stderr: filepath.Join(t.TempDir(), "stderr")}
+	stderr, err := os.Create(s.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	s.cmd = exec.Command(command[0], command[1:]...)
+	s.cmd.Dir = l.scripts // where npx finds the local packages
+	s.cmd.Env = l.env(t, append(more, s.mark.variable())...)
+	s.cmd.Stderr = stderr
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.stdin, s.stdout = stdin, bufio.NewReader(stdout)
+	s.write = func(b []byte) error { _, err := stdin.Write(b); return err }
+	waited := make(chan struct{})
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		<-waited
+		s.mark.gone(0)
+	})
+	go func() {
+		defer close(waited)
+		_, _ = s.cmd.Process.Wait() // reaped at once, so that it counts as gone
+	}()
+	return s
+}
+
+func (s *started) complaints() string {
+	b, _ := os.ReadFile(s.stderr) // only ever shown beside a failure
+	return tail(string(b), 2000)
+}
+
+// initialize opens a legacy session and reads until its answer.
+func (s *started) initialize(t *testing.T) {
+	t.Helper()
+	opening := `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}` + "\n"
+	if err := s.write([]byte(opening)); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	for {
+		line, err := s.stdout.ReadBytes('\n')
+		if err != nil {
+			t.Fatalf("no answer to initialize: %v\n--- stderr\n%s", err, s.complaints())
+		}
+		var answer struct{ ID any }
+		if json.Unmarshal(line, &answer) == nil && answer.ID == "open" {
+			return
+		}
+	}
+}
+
+// testDeath is a server that leaves in the middle of a call: the call is
+// answered, with what the operator needs to know, and attache leaves as it did.
+func (l *lab) testDeath(t *testing.T) {
+	if l.standIn {
+		t.Skip("needs attache")
+	}
+	for _, c := range []client{v1, v2Legacy} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := l.legacy()
+			steps := l.drive(t, c, s, t.TempDir(), "death", l.through(s.command))
+			call := findStep(t, steps, "call exit")
+			var failure struct {
+				Message string
+				Data    struct{ Source string }
+			}
+			if err := json.Unmarshal(call.Error, &failure); err != nil {
+				t.Fatalf("the call was not answered with an error: %v\n%s", err, steps)
+			}
+			if failure.Data.Source != "attache" {
+				t.Errorf("error %s: data.source is %q, want attache", call.Error, failure.Data.Source)
+			}
+			for _, want := range []string{"7", "last words"} {
+				if !strings.Contains(string(call.Error), want) {
+					t.Errorf("error %s does not say %q", call.Error, want)
+				}
+			}
+			if !strings.HasSuffix(steps, "{\"exit\":7}\n") {
+				t.Errorf("exit status: %s, want the server's 7", tail(steps, 40))
+			}
+		})
+	}
+}

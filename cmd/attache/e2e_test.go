@@ -1,0 +1,446 @@
+//go:build e2e
+
+// The end-to-end tests run real clients against real servers, directly and
+// through attache, and compare what the client saw. The clients are both lines
+// of the TypeScript SDK (testdata/e2e/v1.mjs and v2.mjs) and the go-sdk; the
+// servers come from npm, from testdata/e2e/servers and from
+// testdata/e2e/goserver. Run them with
+//
+//	npm --prefix testdata/e2e install --no-package-lock
+//	go test -tags e2e -run E2E ./cmd/attache
+//
+// E2E_ATTACHE names an attache that is built already. E2E_RELAY names a program
+// to test in its place, one that takes "-- COMMAND ARG..." and relays; the tests
+// of what attache adds are then skipped. E2E_KEEP names a directory that keeps
+// the transcripts of what failed.
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestE2E(t *testing.T) {
+	l := newLab(t)
+	t.Run("Transparent", l.testTransparent)
+	t.Run("TransparentGo", l.testTransparentGo)
+	t.Run("Death", l.testDeath)
+	t.Run("Processes", l.testProcesses)
+	t.Run("Environment", l.testEnvironment)
+	t.Run("Fill", l.testFill)
+	t.Run("Briefing", l.testBriefing)
+}
+
+// A lab is what all tests share: the programs, built once, and a place for them.
+type lab struct {
+	dir      string // temporary
+	scripts  string // testdata/e2e
+	relay    string // attache, or the program named in its place
+	standIn  bool   // relay is not attache
+	goserver string
+	tee      string
+	repo     string // a git repository on the branch repoBranch
+}
+
+const repoBranch = "the-e2e-branch"
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	scripts, err := filepath.Abs("../../testdata/e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(scripts, "node_modules")); err != nil {
+		t.Fatalf("the npm packages are missing; run: npm --prefix testdata/e2e install --no-package-lock (%v)", err)
+	}
+	l := &lab{dir: t.TempDir(), scripts: scripts}
+	l.goserver = l.build(t, "../../testdata/e2e/goserver")
+	l.tee = l.build(t, "../../testdata/e2e/tee")
+	if l.relay = os.Getenv("E2E_RELAY"); l.relay != "" {
+		l.standIn = true
+	} else if l.relay = os.Getenv("E2E_ATTACHE"); l.relay == "" {
+		l.relay = l.build(t, ".")
+	}
+	l.repo = l.newRepo(t)
+	return l
+}
+
+func (l *lab) build(t *testing.T, pkg string) string {
+	t.Helper()
+	dir, err := filepath.Abs(pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(l.dir, filepath.Base(dir))
+	if msg, err := exec.Command("go", "build", "-o", out, pkg).CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", pkg, err, msg)
+	}
+	return out
+}
+
+// newRepo makes a repository that is the same, to the hash, in every run.
+func (l *lab) newRepo(t *testing.T) string {
+	t.Helper()
+	repo := filepath.Join(l.dir, "repo")
+	writeFiles(t, repo, map[string]string{"tracked.txt": "one\n"})
+	for _, args := range [][]string{
+		{"init", "-q", "-b", repoBranch},
+		{"add", "tracked.txt"},
+		{"-c", "user.name=e2e", "-c", "user.email=e2e@example.invalid", "commit", "-q", "-m", "first"},
+	} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = repo
+		cmd.Env = append(l.env(t), "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z")
+		if msg, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, msg)
+		}
+	}
+	writeFiles(t, repo, map[string]string{"untracked.txt": "two\n"})
+	return repo
+}
+
+// writeFiles makes dir hold these files and no others.
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// env is the whole environment of a run. It is made and not inherited: attache
+// reads variables that a developer's or a coding agent's shell may well have.
+func (l *lab) env(t *testing.T, more ...string) []string {
+	t.Helper()
+	home := filepath.Join(l.dir, "home")
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + home,
+		"XDG_CONFIG_HOME=" + filepath.Join(home, "config"),
+		"TMPDIR=" + l.dir,
+		"TZ=UTC",
+		"LANG=C.UTF-8",
+		"NODE_NO_WARNINGS=1",
+		"npm_config_update_notifier=false",
+		"E2E_REPO=" + l.repo,
+	}, more...)
+}
+
+// through is the command that puts the relay in front of a server.
+func (l *lab) through(server []string, flags ...string) []string {
+	return slices.Concat([]string{l.relay}, flags, []string{"--"}, server)
+}
+
+// A client is a driver and how it is called.
+type client struct {
+	name   string
+	driver []string
+}
+
+var (
+	v1       = client{"v1", []string{"v1.mjs"}}
+	v2Legacy = client{"v2-legacy", []string{"v2.mjs", "--mode", "legacy"}}
+	v2Auto   = client{"v2-auto", []string{"v2.mjs", "--mode", "auto"}}
+	v2Pin    = client{"v2-pin", []string{"v2.mjs", "--mode", "pin"}}
+)
+
+// A server is a command, the file of testdata/e2e/scenarios that knows its
+// tools, and what has to be put right before each run of it.
+type server struct {
+	name    string
+	book    string
+	command []string
+	// fresh gives the run's environment, with every file the server may have
+	// changed as it was before. dir is the same for all runs of one test.
+	fresh func(t *testing.T, dir string) []string
+}
+
+func (l *lab) everything() server {
+	return server{name: "everything", book: "everything", command: []string{"node", l.npm("@modelcontextprotocol/server-everything/dist/index.js"), "stdio"}}
+}
+func (l *lab) dual() server {
+	return server{name: "dual", book: "fixture", command: []string{"node", filepath.Join(l.scripts, "servers/dual.mjs")}}
+}
+func (l *lab) legacy() server {
+	return server{name: "legacy", book: "fixture", command: []string{"node", filepath.Join(l.scripts, "servers/legacy.mjs")}}
+}
+func (l *lab) gosdk() server {
+	return server{name: "gosdk", book: "fixture", command: []string{l.goserver}}
+}
+func (l *lab) git() server {
+	return server{name: "git", book: "git", command: []string{"node", l.npm("@cyanheads/git-mcp-server/dist/index.js")}}
+}
+func (l *lab) memory() server {
+	return server{
+		name: "memory", book: "memory", command: []string{"node", l.npm("@modelcontextprotocol/server-memory/dist/index.js")},
+		fresh: func(t *testing.T, dir string) []string {
+			graph := filepath.Join(dir, "graph.jsonl")
+			if err := os.RemoveAll(graph); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"MEMORY_FILE_PATH=" + graph}
+		},
+	}
+}
+
+// filesystem works in a directory of its own, so its command is made by the test.
+func (l *lab) filesystem(dir string) server {
+	files := filepath.Join(dir, "files")
+	return server{
+		name: "filesystem", book: "filesystem",
+		command: []string{"node", l.npm("@modelcontextprotocol/server-filesystem/dist/index.js"), files},
+		fresh: func(t *testing.T, _ string) []string {
+			if err := os.RemoveAll(files); err != nil {
+				t.Fatal(err)
+			}
+			writeFiles(t, files, map[string]string{
+				"notes/ünïcode.txt": "zeile\r\nline two\n",
+				"notes/empty.txt":   "",
+				"pixel.png":         "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\xff",
+			})
+			return []string{"E2E_DIR=" + files}
+		},
+	}
+}
+
+func (l *lab) npm(path string) string { return filepath.Join(l.scripts, "node_modules", path) }
+
+// testTransparent is the promise attache is named for: with no configuration,
+// what a client sees through it is what it sees without it, and behind three of
+// them not one byte differs on either side.
+func (l *lab) testTransparent(t *testing.T) {
+	fixture := []string{"tools", "callfirst", "content", "ask", "refuse", "progress", "cancellation", "logging", "changes", "large", "burst", "vendor"}
+	everything := []string{"handshake", "tools", "resources", "prompts", "completion", "subscriptions", "logging", "sampling", "elicitation", "roots", "progress", "cancellation", "tasks"}
+	fs := func(t *testing.T) server { return l.filesystem(t.TempDir()) }
+	is := func(s server) func(*testing.T) server { return func(*testing.T) server { return s } }
+	for _, row := range []struct {
+		server    func(*testing.T) server
+		clients   []client
+		scenarios []string
+	}{
+		{is(l.everything()), []client{v1, v2Auto}, everything},
+		{is(l.everything()), []client{v2Legacy}, []string{"handshake", "tools", "elicitation", "cancellation"}},
+		{is(l.legacy()), []client{v1, v2Auto}, append(fixture, "tasks")},
+		// A client that speaks only the modern era must be refused in the same words.
+		{is(l.everything()), []client{v2Pin}, []string{"handshake"}},
+		{is(l.legacy()), []client{v2Pin}, []string{"handshake"}},
+		{is(l.dual()), []client{v2Pin}, []string{"handshake"}},
+		{is(l.dual()), []client{v1, v2Auto, v2Pin}, fixture},
+		{is(l.dual()), []client{v2Legacy}, []string{"tools", "ask", "changes"}},
+		{is(l.gosdk()), []client{v1, v2Pin}, fixture},
+		{is(l.gosdk()), []client{v2Auto}, []string{"tools", "ask", "changes"}},
+		{fs, []client{v1, v2Auto}, []string{"survey", "roots"}},
+		{is(l.memory()), []client{v1, v2Auto}, []string{"survey"}},
+		{is(l.git()), []client{v1, v2Auto}, []string{"survey"}},
+	} {
+		for _, c := range row.clients {
+			for _, scenario := range row.scenarios {
+				t.Run(fmt.Sprintf("%s/%s/%s", row.server(t).name, c.name, scenario), func(t *testing.T) {
+					t.Parallel()
+					l.compare(t, c, row.server(t), scenario)
+				})
+			}
+		}
+	}
+}
+
+// compare runs one scenario directly, through one relay and through three.
+func (l *lab) compare(t *testing.T, c client, s server, scenario string) {
+	t.Helper()
+	dir := t.TempDir()
+	direct := l.drive(t, c, s, dir, scenario, s.command)
+	compareRelayed(t, direct, l.chains(t, s.command), scenario == "callfirst", func(command []string) string {
+		return l.drive(t, c, s, dir, scenario, command)
+	})
+}
+
+// A chain is a way to a server, and where the tees on it put their copies.
+type chain struct {
+	what    string
+	command func(copies string) []string
+	tees    bool
+}
+
+func (l *lab) chains(t *testing.T, server []string) []chain {
+	t.Helper()
+	return []chain{
+		{"through one", func(string) []string { return l.through(server) }, false},
+		{"through three", func(copies string) []string {
+			inner := append([]string{l.tee, copies, "inner"}, server...)
+			return append([]string{l.tee, copies, "outer"}, l.through(l.through(l.through(inner)))...)
+		}, true},
+	}
+}
+
+// compareRelayed runs every chain and wants the direct transcript.
+func compareRelayed(t *testing.T, direct string, chains []chain, mayAsk bool, run func([]string) string) {
+	t.Helper()
+	for _, ch := range chains {
+		copies := t.TempDir()
+		relayed := run(ch.command(copies))
+		// A server has 1.5 s to leave after the end of its stdin. On a machine
+		// that is busy with other things that is sometimes too short for any
+		// server, so a shot alone gets a second chance.
+		if direct != relayed && strings.TrimSuffix(relayed, shot) == strings.TrimSuffix(direct, left) {
+			t.Logf("%s the server was shot; once more", ch.what)
+			copies = t.TempDir()
+			relayed = run(ch.command(copies))
+		}
+		requireSame(t, ch.what, direct, relayed)
+		if ch.tees {
+			requireSameBytes(t, copies, mayAsk)
+		}
+	}
+}
+
+// The last line of a transcript: the server left by itself, or it had to be
+// killed, with whichever signal.
+const (
+	left = "{\"exit\":0}\n"
+	shot = "{\"exit\":\"shot\"}\n"
+)
+
+// drive runs one scenario and gives its transcript. What it started has left
+// when it returns; a process that stays is a failure of the test.
+func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, command []string, more ...string) string {
+	t.Helper()
+	mark := newMark()
+	env := l.env(t, append(more, mark.variable())...)
+	if s.fresh != nil {
+		env = append(env, s.fresh(t, dir)...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	args := slices.Concat(c.driver, []string{s.book + "/" + scenario, "--"}, command)
+	cmd := exec.CommandContext(ctx, "node", args...)
+	cmd.Dir = l.scripts
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if alive := mark.gone(5 * time.Second); len(alive) > 0 {
+		t.Errorf("still running after the client has left:\n%s", strings.Join(alive, "\n"))
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n--- stderr\n%s\n--- transcript\n%s", strings.Join(command, " "), err, tail(stderr.String(), 4000), tail(stdout.String(), 4000))
+	}
+	return stdout.String()
+}
+
+// requireSame fails with the first lines that differ, cut to the difference.
+func requireSame(t *testing.T, what, direct, relayed string) {
+	t.Helper()
+	if direct == relayed {
+		return
+	}
+	keep(t, "direct", direct)
+	keep(t, what, relayed)
+	a, b := strings.Split(direct, "\n"), strings.Split(relayed, "\n")
+	var shown strings.Builder
+	for i, n := 0, 0; i < max(len(a), len(b)) && n < 4; i++ {
+		x, y := at(a, i), at(b, i)
+		if x == y {
+			continue
+		}
+		n++
+		from := 0
+		for from < min(len(x), len(y)) && x[from] == y[from] {
+			from++
+		}
+		from = max(0, from-120)
+		fmt.Fprintf(&shown, "line %d, from byte %d:\n  direct  %s\n  relayed %s\n", i+1, from, cut(x, from), cut(y, from))
+	}
+	t.Fatalf("the client saw something else %s (%d and %d lines):\n%s", what, len(a), len(b), shown.String())
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(no more lines)"
+}
+
+func cut(s string, from int) string {
+	if from >= len(s) {
+		return ""
+	}
+	return s[from:min(len(s), from+400)]
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// keep stores a transcript of a test that failed where E2E_KEEP says.
+func keep(t *testing.T, what, transcript string) {
+	t.Helper()
+	dir := os.Getenv("E2E_KEEP")
+	if dir == "" {
+		return
+	}
+	name := strings.NewReplacer("/", "_", " ", "-").Replace(t.Name() + "_" + what + ".jsonl")
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(transcript), 0o644); err != nil {
+		t.Error(err)
+	}
+}
+
+// requireSameBytes compares what the outer tees recorded with what the inner
+// ones did. A client may start the command more than once, so it is the sets of
+// recordings that have to be equal. With mayAsk, requests of attache's own, for
+// the tools of a server whose client has not listed them, are left out.
+func requireSameBytes(t *testing.T, dir string, mayAsk bool) {
+	t.Helper()
+	for _, direction := range []string{"in", "out"} {
+		outer, inner := recordings(t, dir, "outer", direction), recordings(t, dir, "inner", direction)
+		if mayAsk {
+			for i := range inner {
+				inner[i] = ownFrame.ReplaceAllString(inner[i], "")
+			}
+		}
+		if !slices.Equal(outer, inner) {
+			keep(t, "outer-"+direction, strings.Join(outer, "\n=====\n"))
+			keep(t, "inner-"+direction, strings.Join(inner, "\n=====\n"))
+			requireSame(t, "as bytes, std"+direction, strings.Join(outer, "\n"), strings.Join(inner, "\n"))
+		}
+	}
+}
+
+// ownFrame is a request of attache's own or the reply to one, on the server's side.
+var ownFrame = regexp.MustCompile(`(?m)^.*"id": ?"attache-[0-9a-f]{16}-\d+".*\n`)
+
+func recordings(t *testing.T, dir, name, direction string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, name+"-*."+direction))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(b))
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/attache-mcp/attache"
+
+// A law says what of this module a package may import, and why just that. A
+// package that no law names has no place yet: give it one here and in
+// docs/design.md.
+type law struct {
+	pkg     string // below the module
+	imports []string
+	why     string
+}
+
+// anything, as the one import, allows all packages.
+const anything = "..."
+
+func importLaw() []law {
+	layer := []string{"middleware", "proxy/wire", "policy", "sessionstate", "sessionstate/expression"}
+	return []law{
+		{"proxy/wire", nil, "reading and writing frames is of use without the rest, and nothing may bend it"},
+		{"proxy/child", nil, "a process is a process, whatever is said to it"},
+		{"policy", nil, "policies know no JSON-RPC: other programs render them too"},
+		{"sessionstate", nil, "what is known of a session does not depend on how it was learnt"},
+		{"middleware", []string{"proxy/wire"}, "the contract speaks of messages, and of nothing that handles them"},
+		{"proxy", []string{"middleware", "proxy/wire", "proxy/child"}, "the relay knows neither policies nor sessions, so it stays a relay"},
+		{"proxy/record", nil, "a recording is lines in a file, whoever wrote them"},
+		{"proxy/replay", []string{"proxy", "proxy/record", "proxy/internal/mempipe"}, "a recording is played through the relay itself, and by a command as well as in tests, so without package testing"},
+		{"proxy/internal/mempipe", nil, "a pipe in memory knows nothing of what goes through it"},
+		{"proxy/proxytest", []string{"middleware", "proxy", "proxy/wire", "proxy/record", "proxy/replay", "proxy/internal/mempipe"}, "the harness drives the relay as a program of its own would"},
+
+		{"middleware/capture", layer, "a layer meets others only in the chain"},
+		{"middleware/arguments", layer, "a layer meets others only in the chain"},
+		{"middleware/rewrite", layer, "a layer meets others only in the chain"},
+		{"middleware/briefing", layer, "a layer meets others only in the chain"},
+		{"middleware/access", layer, "a layer meets others only in the chain"},
+		{"middleware/audit", layer, "a layer meets others only in the chain"},
+		{"middleware/trace", layer, "a layer meets others only in the chain"},
+
+		{"policy/filesource", []string{"policy"}, "a source is an implementation of policy.Source"},
+		{"policy/httpsource", []string{"policy"}, "a source is an implementation of policy.Source"},
+		{"policy/policytest", []string{"policy"}, "the suite tests any Source, so it may know none"},
+		{"sessionstate/identity", []string{"sessionstate"}, "credentials become principals, and nothing else"},
+		{"sessionstate/expression", []string{"sessionstate"}, "an expression reads what is known of a session and a call, and no message"},
+		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Store, so it may know none"},
+
+		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},
+		{"cmd/attache-bench", nil, "it measures the program from outside"},
+	}
+}
+
+func TestImportLaw(t *testing.T) {
+	laws := map[string]law{}
+	for _, l := range importLaw() {
+		laws[l.pkg] = l
+	}
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		l, ok := laws[name]
+		if !ok {
+			t.Errorf("%s: no law says what it may import: add a row to importLaw", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			inner, ours := strings.CutPrefix(imported, module+"/")
+			if ours && !slices.Contains(l.imports, inner) && !slices.Contains(l.imports, anything) {
+				t.Errorf("%s imports %s: %s", name, inner, l.why)
+			}
+		}
+	}
+}
+
+// What only one place may import, and why.
+func TestForeignImports(t *testing.T) {
+	all := packages(t)
+	for _, rule := range []struct {
+		foreign string
+		homes   []string
+		why     string
+	}{
+		{"github.com/tidwall/gjson", []string{"proxy/wire"}, "its paths mean more than they say; they are built in one place"},
+		{"github.com/tidwall/sjson", []string{"proxy/wire"}, "its paths mean more than they say; they are built in one place"},
+		{"github.com/lmittmann/tint", []string{"cmd/attache"}, "a library does not choose how logs look"},
+		{"github.com/spf13/cobra", []string{"cmd/attache"}, "a library has no command line"},
+		{"github.com/modelcontextprotocol/go-sdk/mcp", []string{"cmd/attache", "cmd/attache-bench"}, "a frame is never decoded into its types; the demo alone has a server"},
+		{"github.com/goccy/go-yaml", []string{"cmd/attache", "policy/filesource", "sessionstate/identity"}, "YAML is for the files people write"},
+		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
+		{"net/http", []string{"policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
+		{"os/exec", []string{"proxy/child", "cmd/attache-bench"}, "one place starts processes, and leaves none behind"},
+		{"log", nil, "logs go through a slog.Logger that was given"},
+		{"C", nil, "builds need no compiler for C"},
+	} {
+		for _, p := range all {
+			name := strings.TrimPrefix(p.ImportPath, module+"/")
+			if slices.Contains(p.Imports, rule.foreign) && !slices.Contains(rule.homes, name) {
+				t.Errorf("%s imports %s: %s", name, rule.foreign, rule.why)
+			}
+		}
+	}
+}
+
+// Only cmd touches the process's globals: everything else is given what it needs.
+func TestGlobals(t *testing.T) {
+	forbidden := map[string][]string{
+		"os":   {"Args", "Getenv", "LookupEnv", "Environ", "Setenv", "Unsetenv", "ExpandEnv", "Stdin", "Stdout", "Stderr", "Exit", "Chdir"},
+		"slog": {"Default", "SetDefault", "Debug", "Info", "Warn", "Error", "Log", "DebugContext", "InfoContext", "WarnContext", "ErrorContext"},
+		"fmt":  {"Print", "Println", "Printf", "Scan", "Scanln", "Scanf"},
+	}
+	for _, p := range packages(t) {
+		if strings.HasPrefix(p.ImportPath, module+"/cmd/") {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			path := filepath.Join(p.Dir, file)
+			for pkg, names := range forbidden {
+				for _, use := range uses(t, path, pkg, names) {
+					t.Errorf("%s: only cmd/attache touches the process's globals: take it as an option", use)
+				}
+			}
+		}
+	}
+}
+
+// uses returns where the file speaks of pkg.name for one of the names, and where
+// it has an init function.
+func uses(t *testing.T, path, pkg string, names []string) []string {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		if fn, ok := n.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+			found = append(found, fset.Position(fn.Pos()).String()+": init")
+		}
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == pkg && slices.Contains(names, s.Sel.Name) {
+			found = append(found, fset.Position(s.Pos()).String()+": "+pkg+"."+s.Sel.Name)
+		}
+		return true
+	})
+	return found
+}
+
+// goPackage is what go list says of a package.
+type goPackage struct {
+	Dir, ImportPath  string
+	GoFiles, Imports []string
+}
+
+// packages returns all packages of the module, as they are on this system.
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=Dir,ImportPath,GoFiles,Imports", module+"/...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var all []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		switch err := d.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			if len(all) < 5 {
+				t.Fatalf("go list found %d packages", len(all))
+			}
+			return all
+		case err != nil:
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}

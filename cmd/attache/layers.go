@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/policy/httpsource"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// layers are the layers of one run, in the one place where the chain is built.
+type layers struct {
+	list          []middleware.Layer
+	argumentNames [][]string
+	capture       *capture.Capture
+	// secrets are the values that must not reach a disk or a server.
+	secrets []string
+	// ours are the variables that no server gets.
+	ours []string
+}
+
+// buildLayers builds the chain: capture, (rewrite,) arguments, (access,)
+// briefing. A layer that has nothing to do is left out.
+func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
+	key, _, err := apiKey(p, s)
+	if err != nil {
+		return nil, err
+	}
+	l := &layers{ours: ownVariables(s)}
+	if key.Reveal() != "" {
+		l.secrets = append(l.secrets, key.Reveal())
+	}
+	sessions := sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.Session.TTL})
+	l.capture = capture.New(capture.Options{
+		Base:             baseContext(p, s),
+		Sessions:         sessions,
+		WorkspaceKeys:    paths(s.Session.Meta.Workspace),
+		ConversationKeys: paths(s.Session.Meta.Conversation),
+		Roots:            s.Session.Roots,
+		Identify:         identify(s),
+		Credential:       key.Reveal(),
+		MetaCredential:   s.Identity.MetaAPIKey,
+		Recheck:          s.Identity.Cache,
+		Log:              log,
+	})
+	l.list = append(l.list, l.capture.Layer())
+	if rules := argumentRules(s); len(rules) > 0 {
+		a := arguments.New(arguments.Options{Rules: rules, AskForMissing: s.Arguments != nil, Workspace: l.capture, Log: log})
+		l.argumentNames = a.Names()
+		l.list = append(l.list, a.Layer())
+	}
+	source, anonymous, err := policySource(p, s, l)
+	if err != nil {
+		return nil, err
+	}
+	if source == nil && !s.Origin("policy.scope").Default() {
+		log.Warn("policy.scope has no effect: say where policies come from with --policy, or policy.dir")
+	}
+	if source != nil {
+		l.list = append(l.list, briefingLayer(s, source, anonymous, l.capture, log))
+	}
+	return l, nil
+}
+
+// relay returns the options of a relay with these layers.
+func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
+	return proxy.Options{
+		Layers:        l.list,
+		ArgumentNames: l.argumentNames,
+		Guarded:       []string{capture.CredentialKey},
+		Hold:          int(s.Limits.Hold),
+		InFlight:      s.Limits.InFlight,
+		ForwardNoise:  s.StdoutNoise == "forward",
+		Log:           log,
+	}
+}
+
+func briefingLayer(s *Settings, source policy.Source, anonymous bool, c *capture.Capture, log *slog.Logger) middleware.Layer {
+	return briefing.New(briefing.Options{
+		Source:       source,
+		Scope:        s.Policy.Scope,
+		Anonymous:    anonymous,
+		Credential:   c.Credential,
+		Response:     slices.Contains(s.Briefing.Channels, "response"),
+		Instructions: slices.Contains(s.Briefing.Channels, "instructions"),
+		Structured:   briefing.Structured(s.Briefing.Structured),
+		Wait:         s.Briefing.Wait,
+		MaxBytes:     s.Briefing.MaxBytes,
+		TTL:          s.Session.TTL,
+		Log:          log,
+	}).Layer()
+}
+
+// policySource returns where policies come from, nil for nowhere. anonymous
+// says that it answers whoever asks.
+func policySource(p process, s *Settings, l *layers) (source policy.Source, anonymous bool, err error) {
+	switch {
+	case s.Policy.Dir != "":
+		return filesource.New(s.Policy.Dir), false, nil
+	case s.Policy.URL == "":
+		return nil, false, nil
+	}
+	token := ""
+	if s.Policy.TokenEnv != "" {
+		if token = p.getenv(s.Policy.TokenEnv); token == "" {
+			return nil, false, fmt.Errorf("policy.token_env names %s, which is not set: set it, or leave the key out to send the session's API key", s.Policy.TokenEnv)
+		}
+		l.secrets = append(l.secrets, token)
+	}
+	h, err := httpsource.New(httpsource.Options{URL: s.Policy.URL, Timeout: s.Policy.Timeout, Token: policy.Credential(token)})
+	return h, token != "", err
+}
+
+// identify returns how a credential becomes a principal: the key file. A file
+// that is not there identifies nobody, and says so when a key comes, unless the
+// key is one that the policy endpoint alone knows.
+func identify(s *Settings) func(context.Context, string) (*sessionstate.Principal, error) {
+	if s.Identity.KeysFile == "" {
+		return nil
+	}
+	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
+		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: s.Identity.Cache}).Resolve
+}
+
+// argumentRules returns the configured rules, or the built-in one.
+func argumentRules(s *Settings) []arguments.Rule {
+	if s.Arguments == nil {
+		return []arguments.Rule{arguments.Default()}
+	}
+	var rules []arguments.Rule
+	for _, r := range s.Arguments {
+		rules = append(rules, arguments.Rule{
+			Tools:    r.Tools,
+			Argument: strings.Split(r.Argument, "."),
+			Value:    r.Value,
+			Schema:   arguments.Schema(r.Schema),
+			Required: r.Required,
+		})
+	}
+	return rules
+}
+
+func paths(in []MetaPath) [][]string {
+	out := make([][]string, 0, len(in))
+	for _, p := range in {
+		out = append(out, p)
+	}
+	return out
+}
+
+// baseContext holds what is known before the first frame.
+func baseContext(p process, s *Settings) *sessionstate.Context {
+	c := &sessionstate.Context{}
+	trust := operatorFact(s, "session.trust", s.Session.Trust)
+	if s.Origin("session.trust").Default() {
+		trust.Source = sessionstate.None
+	}
+	c = c.With(func(c *sessionstate.Context) { c.Trust = trust })
+	if s.Session.GitRoot {
+		c = c.WithWorkspace(gitRoot())
+	}
+	c = c.WithWorkspace(hostFact(p, s.Session.HostEnv.Workspace)).
+		WithSession(hostFact(p, s.Session.HostEnv.Session)).
+		WithWorkspace(operatorFact(s, "session.workspace", s.Session.Workspace)).
+		WithWorkspaceID(operatorFact(s, "session.workspace_id", s.Session.WorkspaceID))
+	return c.WithSession(operatorFact(s, "session.id", s.Session.ID))
+}
+
+func operatorFact(s *Settings, key, value string) sessionstate.Fact {
+	return sessionstate.Fact{Value: value, Source: sessionstate.Operator, From: s.Origin(key).String()}
+}
+
+// hostFact returns the first of the host's variables that is set.
+func hostFact(p process, names []string) sessionstate.Fact {
+	for _, name := range names {
+		if v := p.getenv(name); v != "" {
+			return sessionstate.Fact{Value: v, Source: sessionstate.HostEnvironment, From: name}
+		}
+	}
+	return sessionstate.Fact{}
+}
+
+// gitRoot returns the working directory's git root. Only the file system is
+// asked, never git itself: a repository must not choose what is run.
+func gitRoot() sessionstate.Fact {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Lstat(filepath.Join(dir, ".git")); missing == nil {
+			return sessionstate.Fact{Value: dir, Source: sessionstate.GitRoot, From: "session.git_root"}
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			break
+		}
+		dir = parent
+	}
+	return sessionstate.Fact{}
+}
+
+// ownVariables returns the variables that go no further than this process: those
+// with secrets, and the one that would have a second attache write to the first
+// one's recording.
+func ownVariables(s *Settings) []string {
+	names := []string{keyVariable, ownPrefix + "_RECORD"}
+	for _, prefix := range s.Session.EnvPrefixes {
+		names = append(names, prefix+"_API_KEY")
+	}
+	if s.Policy.TokenEnv != "" {
+		names = append(names, s.Policy.TokenEnv)
+	}
+	return names
+}
+
+// environment returns the server's environment: our own without our secrets,
+// what the operator set for the server, and the session's context under each
+// prefix. What is known of the session replaces what we inherited under the
+// same name: a flag stands above a variable, a trust level is normalised, and
+// the tenant of a verified key is not a variable's to say. What is not known is
+// left as inherited, so that a chain of attaches loses nothing.
+func (l *layers) environment(env []string, s *Settings) []string {
+	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
+	context := sessionstate.Environment(l.capture.Current(), s.Session.EnvPrefixes, set)
+	inherited, known := map[string]bool{}, map[string]bool{}
+	for _, entry := range env {
+		inherited[variable(entry)] = true
+	}
+	context = slices.DeleteFunc(context, func(entry string) bool {
+		return strings.HasSuffix(entry, "=") && inherited[variable(entry)]
+	})
+	for _, entry := range context {
+		known[variable(entry)] = true
+	}
+	out := make([]string, 0, len(env)+len(s.Server.Env)+len(context))
+	for _, entry := range env {
+		if name := variable(entry); !set(name) && !known[name] && !slices.Contains(l.ours, name) {
+			out = append(out, entry)
+		}
+	}
+	for name, value := range s.Server.Env {
+		out = append(out, name+"="+value)
+	}
+	return append(out, context...)
+}
+
+// variable returns the name in an entry of an environment.
+func variable(entry string) string {
+	name, _, _ := strings.Cut(entry, "=")
+	return name
+}

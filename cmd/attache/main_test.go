@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer})
+}
+
+// argServer is a program that scripts wrap: it writes its arguments to args.txt,
+// one quoted a line, reads stdin to its end, and exits with 3.
+func argServer() {
+	var all strings.Builder
+	for _, arg := range os.Args[1:] {
+		fmt.Fprintf(&all, "%q\n", arg)
+	}
+	if err := os.WriteFile("args.txt", []byte(all.String()), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(3)
+}
+
+// TestScripts runs the whole program, one script a subject.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		// Where the user's configuration is looked for, on every system the same.
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/.config")
+			e.Setenv("HOME", e.WorkDir)
+			return nil
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return os.Geteuid() == 0, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+	})
+}
+
+func TestGetenv(t *testing.T) {
+	p := process{Env: []string{"A=1", "AB=2", "A=3", "E=", "=C:=x", "NOEQUALS"}}
+	for name, want := range map[string]string{"A": "1", "AB": "2", "E": "", "B": "", "NOEQUALS": ""} {
+		if got := p.getenv(name); got != want {
+			t.Errorf("getenv(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

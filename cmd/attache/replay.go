@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/replay"
+)
+
+const replayHelp = `Play sessions that were recorded with --record through today's configuration, and
+show every line that reaches the server or the client otherwise than it did then.
+
+The client and the server of a recording are played from the file: no program is
+started. The exit status is 1 if anything differs.`
+
+// replayCommand plays recorded sessions.
+func (c *cli) replayCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "replay FILE... [flags]",
+		Short:   "Play recorded sessions through today's configuration, show every difference",
+		Long:    replayHelp,
+		Example: "  attache --record session.jsonl -- npx -y @cyanheads/git-mcp-server\n  attache replay session.jsonl",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("no recording to play: name the files, as in \"%s session.jsonl\"; \"attache --record session.jsonl -- COMMAND\" makes one", cmd.CommandPath())
+			}
+			return nil
+		},
+	}
+	flags := addFlags(cmd)
+	update := cmd.Flags().Bool("update", false, "rewrite the files with what comes out today")
+	_ = cmd.Flags().MarkHidden("record")
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		s, err := loadSettings(c.process, flags)
+		if err != nil {
+			return err
+		}
+		r := &replayer{cli: c, s: s, update: *update, log: newLogger(c.process, s, c.Stderr)}
+		return r.run(cmd.Context(), files)
+	}
+	return cmd
+}
+
+// A replayer plays recordings with one configuration.
+type replayer struct {
+	*cli
+	s      *Settings
+	update bool
+	log    *slog.Logger
+}
+
+// run plays the files, and ends in the exit status 1 if one of them differs.
+func (r *replayer) run(ctx context.Context, files []string) error {
+	differ := 0
+	for _, file := range files {
+		result, err := r.play(ctx, file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if len(result.Differences) == 0 {
+			fmt.Fprintf(r.Stdout, "%s: no difference\n", file)
+			continue
+		}
+		differ++
+		r.show(file, result.Differences)
+		if r.update {
+			if err := rewrite(file, result.Session); err != nil {
+				return err
+			}
+			fmt.Fprintf(r.Stdout, "%s: rewritten\n", file)
+		}
+	}
+	if differ > 0 && !r.update {
+		return exitError(exitFailure)
+	}
+	return nil
+}
+
+// play plays one file with layers of its own.
+func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, reason(err)
+	}
+	recorded, err := record.Read(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	l, err := buildLayers(r.process, r.s, r.log)
+	if err != nil {
+		return nil, err
+	}
+	scrub := record.NewScrubber(recordSecrets(r.process, r.s, l.secrets))
+	return replay.Play(ctx, recorded, replay.Options{Proxy: l.relay(r.s, r.log), Scrub: scrub.Line})
+}
+
+// show prints differences, each with its place in the file.
+func (r *replayer) show(file string, all []replay.Difference) {
+	for _, d := range all {
+		place := file
+		if d.Event >= 0 {
+			place = fmt.Sprintf("%s:%d", file, d.Event+2) // the header is line 1
+		}
+		fmt.Fprintf(r.Stdout, "%s: %s\n", place, r.paint(d.String()))
+	}
+	fmt.Fprintf(r.Stdout, "%s: %s\n", file, plural(len(all), "difference"))
+}
+
+// paint colours what was wanted and what came, for a terminal.
+func (r *replayer) paint(text string) string {
+	if !r.colours(r.Stdout) {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "  want "):
+			lines[i] = "\x1b[31m" + line + "\x1b[0m"
+		case strings.HasPrefix(line, "  got "):
+			lines[i] = "\x1b[32m" + line + "\x1b[0m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return itoa(n) + " " + what + "s"
+}
+
+// rewrite replaces the content of a file at once, and keeps its mode.
+func rewrite(file string, s *record.Session) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".replay-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // nothing is there any more when all went well
+	err = s.Write(tmp)
+	if closing := tmp.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Chmod(tmp.Name(), info.Mode().Perm())
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), file)
+	}
+	return err
+}

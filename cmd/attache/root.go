@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The exit statuses that are attache's own. A wrapped server's is passed on.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// An exitError ends the program with a status, after what there was to say has
+// been said.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// A usageError is a mistake in how attache was called: exit status 2.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Sprintf(format, args...)}
+}
+
+// A cli is one run of the program.
+type cli struct {
+	process
+	// dashed says that there was a "--", server is what stood behind it. cobra
+	// never sees either: it would look for flags and subcommands in there.
+	dashed bool
+	server []string
+}
+
+// run is the program. It returns the exit status.
+func run(ctx context.Context, p process) int {
+	c := &cli{process: p}
+	args := c.split(p.Args)
+	root := c.rootCommand(args)
+	root.SetArgs(args)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	return c.exitStatus(root.ExecuteContext(ctx))
+}
+
+// split takes the server's command off args. A request for shell completion is
+// left whole: its arguments are words of a line that is still being typed.
+func (c *cli) split(args []string) []string {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return args
+	}
+	head := args
+	if at := slices.Index(args, "--"); at >= 0 {
+		c.dashed, c.server, head = true, args[at+1:], args[:at]
+	}
+	return append([]string{}, head...) // never nil, for which cobra reads os.Args
+}
+
+// exitStatus reports err and returns what the program is to exit with.
+func (c *cli) exitStatus(err error) int {
+	var status exitError
+	if err == nil {
+		return 0
+	}
+	if errors.As(err, &status) {
+		return int(status)
+	}
+	var mistakes Problems
+	if errors.As(err, &mistakes) {
+		for _, m := range mistakes {
+			fmt.Fprintln(c.Stderr, "attache:", m)
+		}
+		return exitUsage
+	}
+	fmt.Fprintln(c.Stderr, "attache:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// rootCommand returns the whole command line, or what of it args can need.
+func (c *cli) rootCommand(args []string) *cobra.Command {
+	root := c.wrapping(&cobra.Command{
+		Use:     "attache",
+		Short:   "Carry the session's context to any MCP server",
+		Long:    rootHelp,
+		Example: rootExamples,
+	})
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.PersistentPreRunE = c.noServerHere
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(usageTemplate)
+	if c.dashed && len(args) == 0 {
+		// As clients start it: no subcommand can be meant, so none is made.
+		return root
+	}
+	wrapRun := c.wrapping(&cobra.Command{
+		Use:   "run",
+		Short: "Wrap a stdio server; the same as attache without a subcommand",
+	})
+	root.AddCommand(wrapRun)
+	root.AddCommand(c.subcommands()...)
+	return root
+}
+
+// wrapping makes cmd a command that wraps a server.
+func (c *cli) wrapping(cmd *cobra.Command) *cobra.Command {
+	flags := addFlags(cmd)
+	// A server's own flags, given without "--", are not to be taken for ours.
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().SortFlags = false
+	cmd.DisableFlagsInUseLine = true
+	cmd.Annotations = map[string]string{takesServer: "yes"}
+	cmd.Args = c.serverGiven
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := loadSettings(c.process, flags)
+		if err != nil {
+			return err
+		}
+		sink := newStderrSink(c.Stderr)
+		defer sink.Close()
+		slog.SetDefault(newLogger(c.process, s, sink))
+		if status := wrap(cmd.Context(), c.process, s, c.server); status != 0 {
+			return exitError(status)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// takesServer marks the commands that a "--" may stand behind.
+const takesServer = "attache-takes-server"
+
+// noServerHere refuses a server's command where none is wrapped.
+func (c *cli) noServerHere(cmd *cobra.Command, _ []string) error {
+	if c.dashed && cmd.Annotations[takesServer] == "" {
+		return usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",
+			cmd.CommandPath(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// serverGiven checks that there is a server's command, and that it stands behind
+// a "--".
+func (c *cli) serverGiven(cmd *cobra.Command, args []string) error {
+	path := cmd.CommandPath()
+	switch {
+	case len(args) > 0:
+		return c.strayArgument(cmd, args)
+	case !c.dashed:
+		return usagef("no server to wrap: give its command behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", path)
+	case len(c.server) == 0:
+		return usagef("nothing behind \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
+	case c.server[0] == "":
+		return usagef("the server's command is empty: give a program behind \"--\"; was it a variable that is not set?")
+	}
+	return nil
+}
+
+// strayArgument explains what is wrong with arguments that are not flags: a
+// subcommand misspelt, or a server without its "--".
+func (c *cli) strayArgument(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	if near := nearest(args[0], names); near != "" {
+		return usagef("unknown command %q: did you mean \"%s %s\"? a server's command goes behind \"--\"", args[0], cmd.CommandPath(), near)
+	}
+	line := strings.Join(append([]string{cmd.CommandPath(), "--"}, args...), " ")
+	if c.dashed {
+		return usagef("unexpected %q before \"--\": only attache's flags go there; see \"attache --help\"", args[0])
+	}
+	return usagef("unknown command %q: a server's command goes behind \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
+}
+
+// flagError turns what the flag library says into what to do next.
+func flagError(cmd *cobra.Command, err error) error {
+	help := cmd.CommandPath() + " --help"
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case errors.As(err, &unknown):
+		return unknownFlag(cmd, unknown)
+	case errors.As(err, &bare):
+		return usagef("--%s needs a value: see %q", bare.GetFlag().Name, help)
+	case errors.As(err, &invalid):
+		return usagef("--%s %q: %v: see %q", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap(), help)
+	}
+	return usagef("%v: see %q", err, help)
+}
+
+// unknownFlag names the flag that was probably meant.
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
+	given := "--" + e.GetSpecifiedName()
+	if short := e.GetSpecifiedShortnames(); short != "" {
+		given = "-" + short
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if given == "--version" {
+		return usagef("unknown flag %s: did you mean \"attache version\"?", given)
+	}
+	if near := nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
+		return usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", given, near)
+	}
+	return usagef("unknown flag %s: see \"%s --help\"; flags of the server go behind \"--\"", given, cmd.CommandPath())
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+)
+
+// TestSessions plays the recorded sessions of testdata/sessions, each with the
+// configuration beside it or with none, and compares every byte. A new one needs
+// no Go: testdata/README.md says how to record it.
+func TestSessions(t *testing.T) {
+	proxytest.ReplayWith(t, "../../testdata/sessions/*.jsonl", func(t testing.TB, file string) proxy.Options {
+		p := process{Env: []string{"HOME=/home/user"}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+		config := strings.TrimSuffix(file, filepath.Ext(file)) + ".yaml"
+		if _, err := os.Stat(config); err == nil {
+			p.Env = append(p.Env, "ATTACHE_CONFIG="+config)
+		}
+		s, err := loadSettings(p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := slog.New(slog.DiscardHandler)
+		l, err := buildLayers(p, s, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.relay(s, log)
+	})
+}

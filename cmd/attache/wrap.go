@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/child"
+)
+
+// exitNotStarted is the status of a server that could not be started, as in
+// shells.
+const exitNotStarted = 127
+
+// wrap relays one session between the client on stdin and stdout and the server
+// that command starts, and returns the status to exit with: the server's.
+func wrap(ctx context.Context, p process, s *Settings, command []string) int {
+	w := &wrapping{p: p, s: s, command: command, log: slog.Default(), cancel: func() {}}
+	l, err := buildLayers(p, s, w.log)
+	if err != nil {
+		w.log.Error(err.Error())
+		return exitUsage
+	}
+	w.layers = l
+	return w.run(ctx)
+}
+
+// A wrapping is one run of attache in front of a server.
+type wrapping struct {
+	p       process
+	s       *Settings
+	command []string
+	log     *slog.Logger
+	layers  *layers
+	cancel  context.CancelFunc
+
+	mu       sync.Mutex
+	server   *child.Process
+	signaled os.Signal // what ended us before the server was started
+}
+
+func (w *wrapping) run(ctx context.Context) int {
+	ctx, w.cancel = context.WithCancel(ctx)
+	defer w.cancel()
+	defer w.heedSignals()()
+	o := w.layers.relay(w.s, w.log)
+	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
+	if in, ok := w.p.Stdin.(*os.File); ok {
+		w.greet(in)
+		o.ClientGone = hungUp(in) // before pollable: asking a file for its descriptor makes it blocking
+		file, restore := pollable(in)
+		defer restore()
+		o.ClientIn = file
+	}
+	if out, ok := w.p.Stdout.(*os.File); ok {
+		file, restore := pollable(out)
+		defer restore()
+		o.ClientOut = file
+	}
+	if w.s.Record != "" {
+		r, err := startRecording(w.p, w.s, w.layers.secrets, w.log)
+		if err != nil {
+			w.log.Error(err.Error())
+			return exitUsage
+		}
+		defer r.end()
+		o.Watch, o.IDPrefix = r.watch, r.idPrefix
+	}
+	return w.status(proxy.Run(ctx, o))
+}
+
+// greet tells a person who started attache by hand what it waits for.
+func (w *wrapping) greet(in *os.File) {
+	if info, err := in.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 || !term.IsTerminal(int(in.Fd())) {
+		return
+	}
+	w.log.Info("waiting for an MCP client on stdin; put this command into a client's configuration, or try `attache demo`")
+}
+
+// status turns the end of the session into attache's exit status.
+func (w *wrapping) status(err error) int {
+	w.mu.Lock()
+	server, sig := w.server, w.signaled
+	w.mu.Unlock()
+	switch {
+	case errors.Is(err, proxy.ErrStart):
+		w.log.Error(err.Error())
+		return exitNotStarted
+	case errors.Is(err, proxy.ErrClientGone):
+		w.log.Warn(err.Error())
+	case err != nil && !errors.Is(err, context.Canceled):
+		w.log.Error("the session ended early: the client could not be read or written", "err", err)
+	}
+	if server != nil {
+		return server.Wait().Status()
+	}
+	if s, ok := sig.(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	// Nothing was ever said to the server. That is no fault, but a person who
+	// tries a command by hand wants to know that it is not there.
+	if _, err := child.Find(child.Options{Argv: w.command, Env: w.p.Env}); err != nil {
+		w.log.Error(err.Error())
+		return exitNotStarted
+	}
+	return 0
+}
+
+// start starts the server with what is known of the session in its environment.
+func (w *wrapping) start(context.Context) (proxy.Upstream, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.signaled != nil {
+		return nil, context.Canceled
+	}
+	env := w.layers.environment(w.p.Env, w.s)
+	// Not the session's context: the server ends by the ladder, not at once.
+	server, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: env, Stderr: w.p.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	if err := server.GuardErr(); err != nil {
+		w.log.Debug("if attache is killed, only the server itself ends with it, not what it started", "why", err)
+	}
+	w.log.Debug("server started", "command", server.Path(), "pid", server.Pid())
+	w.server = server
+	return upstream{server}, nil
+}
+
+// heedSignals passes signals on to the server until the function it returns is
+// called. SIGPIPE is taken too: a client that is gone shows as an error of the
+// write, and the server still has to be ended in good order. It is not ignored,
+// as what a process ignores its children ignore as well.
+func (w *wrapping) heedSignals() (stop func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, ending...)
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case sig := <-signals:
+				w.signal(sig)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
+func (w *wrapping) signal(sig os.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.server != nil {
+		w.server.Signal(sig)
+		return
+	}
+	w.signaled = sig
+	w.cancel()
+}
+
+// upstream is a child process as the relay sees it.
+type upstream struct{ *child.Process }
+
+func (u upstream) Stdin() io.WriteCloser { return u.Process.Stdin() }
+func (u upstream) Stdout() io.Reader     { return u.Process.Stdout() }
+func (u upstream) Stop()                 { u.Process.Stop(context.Background()) }
+
+// Wait says how the server ended, with the last of its stderr: most often that
+// is the reason.
+func (u upstream) Wait() error {
+	exit := u.Process.Wait()
+	tail := u.Tail()
+	if exit.Status() == 0 && len(tail) == 0 {
+		return nil
+	}
+	text := exit.String()
+	if len(tail) > 0 {
+		text += "; its last words on stderr:\n" + strings.Join(tail, "\n")
+	}
+	return errors.New(text)
+}
