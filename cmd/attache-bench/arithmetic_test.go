@@ -1,0 +1,279 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMedian(t *testing.T) {
+	for _, test := range []struct {
+		v    []float64
+		want float64
+	}{
+		{[]float64{3}, 3},
+		{[]float64{9, 1, 2}, 2},
+		{[]float64{4, 1, 3, 2}, 2.5},
+	} {
+		in := slices.Clone(test.v)
+		if got := median(test.v); got != test.want {
+			t.Errorf("median(%v) = %v, want %v", test.v, got, test.want)
+		}
+		if !slices.Equal(in, test.v) {
+			t.Errorf("median changed its argument to %v", test.v)
+		}
+	}
+	if got := median(nil); !math.IsNaN(got) {
+		t.Errorf("median of nothing = %v", got)
+	}
+}
+
+// Round 2 is twice as slow for everyone, which must not show in a ratio, and
+// in round 3 the reference is missing.
+func TestComparedPairsByRound(t *testing.T) {
+	r := newResults(4)
+	add := func(round int, subject string, values ...float64) {
+		for _, v := range values {
+			r.add(round, called(subject), sample{"p50": v})
+		}
+	}
+	add(0, line, 10, 30, 20)
+	add(0, plain, 10)
+	add(1, line, 40)
+	add(1, plain, 20)
+	add(2, plain, 7)
+	add(3, line, 10)
+	add(3, plain, 8, 10)
+
+	ratio := summarize(r.compared(row{name: "p50", ref: line}, plain))
+	if want := (summary{Median: 0.5, Min: 0.5, Max: 0.9}); ratio != want {
+		t.Errorf("ratio %v, want %v", ratio, want)
+	}
+	more := summarize(r.compared(row{name: "p50", ref: line, difference: true}, plain))
+	if want := (summary{Median: -10, Min: -20, Max: -1}); more != want {
+		t.Errorf("difference %v, want %v", more, want)
+	}
+	alone := summarize(r.compared(row{name: "p50"}, plain))
+	if want := (summary{Median: 9.5, Min: 7, Max: 20}); alone != want {
+		t.Errorf("no reference %v, want %v", alone, want)
+	}
+	if s := summarize(r.compared(row{name: "p50", ref: line}, batch)); !s.none() {
+		t.Errorf("a subject that was not measured has %v", s)
+	}
+}
+
+func called(name string) subject { return subject{Name: name} }
+
+func TestVerdict(t *testing.T) {
+	most := bound{plain: 1, filling: 1.1}
+	least := bound{atLeast: true, plain: 1.05, filling: 0.9}
+	for _, test := range []struct {
+		b       bound
+		subject string
+		median  float64
+		want    string
+	}{
+		{most, plain, 1, "yes"},
+		{most, plain, 1.001, "no"},
+		{most, filling, 1.1, "yes"},
+		{least, plain, 1.04, "no"},
+		{least, plain, 1.05, "yes"},
+		{least, filling, 0.9, "yes"},
+		{most, plain, math.NaN(), "-"},
+	} {
+		if got := test.b.verdict(test.subject, summary{Median: test.median}); got != test.want {
+			t.Errorf("%v against %s of %s: %s, want %s", test.median, test.b.text(), test.subject, got, test.want)
+		}
+	}
+	if got := both("yes", "no"); got != "yes / no" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRowsAndBoundsBelongTogether(t *testing.T) {
+	rows := map[string]bool{}
+	for _, p := range parts() {
+		if p.processes < 1 {
+			t.Errorf("%s is not measured", p.name)
+		}
+		for _, r := range p.rows {
+			if rows[r.name] {
+				t.Errorf("two rows %s", r.name)
+			}
+			rows[r.name] = true
+			if r.ref != "" && (describe(r.ref) == "" || slices.Contains(p.leaves, r.ref)) {
+				t.Errorf("%s is set against %q, which is not measured", r.name, r.ref)
+			}
+		}
+	}
+	for _, b := range bounds() {
+		if !rows[b.row] {
+			t.Errorf("a bound for %s, which is no row", b.row)
+		}
+	}
+	for _, n := range subjectNames() {
+		if describe(n) == "" {
+			t.Errorf("no description of %s", n)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	if p := (options{}).plan(); p.Rounds != 5 || p.Tries < 2 {
+		t.Errorf("default: %+v", p)
+	}
+	if p := (options{quick: true}).plan(); p.Rounds != 1 || p.Tries != 1 || p.Quiet != 0 {
+		t.Errorf("quick: %+v", p)
+	}
+	if p := (options{quick: true, rounds: 7}).plan(); p.Rounds != 7 {
+		t.Errorf("quick with rounds: %+v", p)
+	}
+	p := options{}.plan()
+	sizes := []int{200, 4 * kib, 256 * kib, 4 * mib, 32 * mib}
+	for i := 1; i < len(sizes); i++ {
+		if p.samples(sizes[i]) > p.samples(sizes[i-1]) || p.samples(sizes[i]) < 2 {
+			t.Errorf("%d samples of %d bytes", p.samples(sizes[i]), sizes[i])
+		}
+	}
+}
+
+func TestSelectParts(t *testing.T) {
+	all := parts()
+	got, err := selectParts(all, "result-*, cpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range got {
+		for _, r := range p.rows {
+			names = append(names, r.name)
+		}
+	}
+	want := []string{"result-200B", "result-4KiB", "result-256KiB", "result-4MiB", "result-32MiB", "cpu"}
+	if !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+	if n := len(all[1].rows); n != 4 {
+		t.Errorf("selecting changed the parts: %d rows left", n)
+	}
+}
+
+func TestLabel(t *testing.T) {
+	for n, want := range map[int]string{200: "200B", 4096: "4KiB", 32 << 20: "32MiB", 1 << 30: "1GiB"} {
+		if got := label(n); got != want {
+			t.Errorf("label(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestDisturbed(t *testing.T) {
+	for _, test := range []struct {
+		foreign, span time.Duration
+		want          bool
+	}{
+		{90 * time.Millisecond, time.Second, false},
+		{110 * time.Millisecond, time.Second, true},
+		{20 * time.Millisecond, 50 * time.Millisecond, false}, // two ticks are no measure
+		{30 * time.Millisecond, 50 * time.Millisecond, true},
+		{-time.Second, time.Second, false},
+	} {
+		if got := disturbed(test.foreign, test.span); got != test.want {
+			t.Errorf("%v in %v: %v, want %v", test.foreign, test.span, got, test.want)
+		}
+	}
+}
+
+func TestCleanEnv(t *testing.T) {
+	got := cleanEnv([]string{"PATH=/bin", "ATTACHE_CONFIG=x", "CLAUDE_PROJECT_DIR=y", "XDG_CONFIG_HOME=z", "HOME=/h"}, "/empty")
+	if want := []string{"PATH=/bin", "HOME=/h", "XDG_CONFIG_HOME=/empty"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestSubjects(t *testing.T) {
+	for _, s := range subjects("/self", "/attache", "/run dir", nil) {
+		if got := s.Argv[len(s.Argv)-3:]; !slices.Equal(got, []string{"/self", modeServer, `"workspace":"/run dir/workspace"`}) {
+			t.Errorf("%s does not end in the server: %q", s.Name, s.Argv)
+		}
+		if has := slices.Contains(s.Env, "ATTACHE_WORKSPACE=/run dir/workspace"); has != s.Fills {
+			t.Errorf("%s has a workspace is %v", s.Name, has)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	b := newBench(plan{Rounds: 2}, []subject{{Name: line}, {Name: plain}, {Name: filling}}, parts()[:2], nil)
+	for round, v := range []float64{20, 40} {
+		b.results.add(round, subject{Name: line}, sample{"start": 2, "result-200B": v})
+		b.results.add(round, subject{Name: plain}, sample{"start": 5.5, "result-200B": v * 0.9})
+	}
+	for _, p := range b.parts {
+		b.results.fail(p, subject{Name: filling}, errFailed)
+	}
+	b.results.noise = noise{Slots: 12, Again: 3, Kept: 1}
+	r := newReport(b, time.Minute)
+	var out strings.Builder
+	if err := r.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"2 rounds interleaved in 60 s",
+		"12 measurements; 3 made again because other processes used over 10% of a CPU, 1 kept although they did.",
+		"| row | unit | against | line | attache | attache+fill |\n|---|---|---|---|---|---|\n",
+		"| start | ms | minus line | 2.00 (2.00-2.00) | 5.50 (5.50-5.50) **+3.50** | - |\n",
+		"| result-200B | µs | by line | 30.0 (20.0-40.0) | 27.0 (18.0-36.0) **0.90x** | - |\n",
+		"| p50 of a small call / line | at most 1 / 1.1 | 0.90 (0.90 to 0.90) | - | yes / - |\n",
+		"| start to the first answer, more than line | at most 6 / 8 ms | 3.50 (3.50 to 3.50) | - | yes / - |\n",
+		"- FAILED: attache+fill (start, small calls): a subject failed",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "32 MiB") {
+		t.Errorf("the report has a bound of a row that was left out:\n%s", out.String())
+	}
+	checkJSON(t, r)
+}
+
+func checkJSON(t *testing.T, r *report) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "out.json")
+	if err := r.writeJSON(name); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Rows []struct {
+			Row      string
+			Subjects []struct {
+				Subject  string
+				ByRound  []*float64 `json:"by_round"`
+				Compared struct{ Median *float64 }
+			}
+		}
+		Bounds   []struct{ Row, Subject, Verdict string }
+		Failures []failure
+	}
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	cells := got.Rows[0].Subjects
+	if m := cells[1].Compared.Median; m == nil || *m != 3.5 {
+		t.Errorf("attache starts %v later, want 3.5", m)
+	}
+	if cells[2].Compared.Median != nil || cells[2].ByRound[0] != nil {
+		t.Errorf("what was not measured is not null: %+v", cells[2])
+	}
+	if len(got.Failures) != 2 || len(got.Bounds) != 4 {
+		t.Errorf("got %d failures and %d bounds, want 2 and 4", len(got.Failures), len(got.Bounds))
+	}
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+// The hidden first arguments with which this program starts itself again. None
+// can be taken for a flag or a file.
+const (
+	modeServer = "bench:server"
+	modeLine   = "bench:line"
+	modeCopy   = "bench:copy"
+	modeBatch  = "bench:batch"
+	modeOneCPU = "bench:one-cpu"
+)
+
+// runMode plays the part that the hidden argument names, if there is one, and
+// returns the status to exit with. It comes before the flags and everything
+// else, because the time until the first answer is measured.
+func runMode(args []string) (status int, ok bool) {
+	if len(args) == 0 {
+		return 0, false
+	}
+	var err error
+	switch args[0] {
+	case modeServer:
+		err = serve(os.Stdin, os.Stdout, args[1:])
+	case modeLine:
+		status, err = relay(args[1:], copyLines, false)
+	case modeCopy:
+		status, err = relay(args[1:], copyBytes, false)
+	case modeBatch:
+		status, err = relay(args[1:], copyBatches, true)
+	case modeOneCPU:
+		err = measureHere(os.Stdin, os.Stdout)
+	default:
+		return 0, false
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", args[0], err)
+		return 1, true
+	}
+	return status, true
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// errUsage marks a mistake in the flags.
+var errUsage = errors.New("run with -h for the flags")
+
+type options struct {
+	rounds  int
+	quick   bool
+	only    string
+	attache string
+	json    string
+	list    bool
+}
+
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("attache-bench", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.IntVar(&o.rounds, "rounds", 0, "interleaved rounds; ratios are medians over them (default 5, with -quick 1)")
+	f.BoolVar(&o.quick, "quick", false, "few samples, no waiting for a quiet machine: shows that it works, not how fast")
+	f.StringVar(&o.only, "only", "", "measure these `ROWS` alone: names as -list prints them or patterns, between commas")
+	f.StringVar(&o.attache, "attache", "", "measure the attache at `PATH` (default: build ./cmd/attache)")
+	f.StringVar(&o.json, "json", "", "write all figures to `FILE` too")
+	f.BoolVar(&o.list, "list", false, "print the rows and the subjects, measure nothing")
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.SetOutput(stderr)
+		f.Usage()
+		return o, err
+	case err != nil:
+		return o, fmt.Errorf("%w; %w", err, errUsage)
+	case f.NArg() > 0:
+		return o, fmt.Errorf("%q is no flag, and there are no arguments; %w", f.Arg(0), errUsage)
+	case o.rounds < 0:
+		return o, fmt.Errorf("%d rounds cannot be run: give -rounds at least 1; %w", o.rounds, errUsage)
+	}
+	return o, nil
+}
+
+// A plan says how much is measured. It crosses to the process that measures on
+// one CPU, so its fields are exported.
+type plan struct {
+	Rounds    int
+	Processes int // fresh ones of a subject in a round, at most
+	Starts    int // start-ups in one measurement
+	Warm      int // small calls before those that count
+	Calls     int // small calls that count, by process
+	Large     int // 4 MiB calls; more of the smaller, fewer of the larger
+	Messages  int // pipelined messages by process
+	Window    int // of them in flight
+	Budget    time.Duration
+	Timeout   time.Duration // for one process, start to end
+	Tries     int           // of one measurement while others disturb it
+	Quiet     time.Duration // longest wait for a quiet machine before a measurement
+	Patience  time.Duration // for waits and further tries in a round, together
+}
+
+func (o options) plan() plan {
+	p := plan{
+		Rounds: 5, Processes: 8, Starts: 3, Warm: 50, Calls: 500, Large: 12, Messages: 20000, Window: 64,
+		Budget: time.Second, Timeout: time.Minute, Tries: 5, Quiet: 20 * time.Second, Patience: 4 * time.Minute,
+	}
+	if o.quick {
+		p.Rounds, p.Processes, p.Starts, p.Warm, p.Calls, p.Large, p.Messages = 1, 1, 1, 20, 200, 4, 3000
+		p.Tries, p.Quiet = 1, 0
+	}
+	if o.rounds > 0 {
+		p.Rounds = o.rounds
+	}
+	return p
+}
+
+// samples returns how often a call of a frame of that size counts.
+func (p plan) samples(size int) int {
+	switch {
+	case size >= 32*mib:
+		return max(2, p.Large/3)
+	case size >= 4*mib:
+		return max(2, p.Large)
+	case size >= 256*kib:
+		return max(2, p.Large*4)
+	}
+	return p.Calls
+}
+
+// selectParts leaves the parts with the rows that only names, all of them if it
+// names none.
+func selectParts(all []part, only string) ([]part, error) {
+	if only == "" {
+		return all, nil
+	}
+	patterns := strings.Split(only, ",")
+	used := make([]bool, len(patterns))
+	var out []part
+	for _, p := range all {
+		var rows []row
+		for _, r := range p.rows {
+			if named(r.name, patterns, used) {
+				rows = append(rows, r)
+			}
+		}
+		if p.rows = rows; len(rows) > 0 {
+			out = append(out, p)
+		}
+	}
+	for i, u := range used {
+		if !u {
+			return nil, fmt.Errorf("-only %q names no row: run with -list for their names; %w", patterns[i], errUsage)
+		}
+	}
+	return out, nil
+}
+
+// named reports whether a pattern means the row, and marks those that do.
+func named(row string, patterns []string, used []bool) bool {
+	found := false
+	for i, p := range patterns {
+		if ok, err := path.Match(strings.TrimSpace(p), row); ok && err == nil {
+			used[i], found = true, true
+		}
+	}
+	return found
+}
+
+func list(w io.Writer, parts []part) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "row\tunit\tagainst\twhat")
+	for _, p := range parts {
+		for _, r := range p.rows {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.name, r.unit, r.against(), r.what)
+		}
+	}
+	fmt.Fprintln(t, "\nsubject\t\t\twhat")
+	for _, n := range subjectNames() {
+		fmt.Fprintf(t, "%s\t\t\t%s\n", n, describe(n))
+	}
+	return t.Flush()
+}

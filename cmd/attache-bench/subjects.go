@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The subjects.
+const (
+	direct   = "direct"
+	line     = "line"
+	bytecopy = "copy"
+	batch    = "batch"
+	plain    = "attache"
+	filling  = "attache+fill"
+)
+
+func subjectNames() []string { return []string{direct, line, bytecopy, batch, plain, filling} }
+
+func describe(name string) string {
+	switch name {
+	case direct:
+		return "the server alone"
+	case line:
+		return "a relay of lines: newline framing, one write a message"
+	case bytecopy:
+		return "a copy of bytes, 64 KiB at a time"
+	case batch:
+		return "a copy that writes once for what came at once, on non-blocking descriptors"
+	case plain:
+		return "attache with no configuration"
+	case filling:
+		return "attache with a rule that fills workspace into every call, and a briefing"
+	}
+	return ""
+}
+
+// A subject is one command that is measured. It crosses to the process that
+// measures on one CPU, so its fields are exported.
+type subject struct {
+	Name string
+	Argv []string
+	Env  []string
+	// Fills says that every call must reach the server with a workspace, and the
+	// first answer the client with a briefing. Otherwise neither may be.
+	Fills bool
+	// Workspace is the member that a filled call has, as JSON.
+	Workspace string
+}
+
+// briefed is in every briefing.
+const briefed = "SESSION CONTEXT (auto-injected)"
+
+const policyFile = `scope: acme
+policies:
+  - {name: require-tests, position: prepend, text: "All code changes must include tests."}
+  - {name: security-review, position: append, text: "Flag any credential handling for review."}
+objectives:
+  - Improve platform reliability
+`
+
+const configFile = `arguments:
+  - {tools: ["*"], argument: workspace, value: session.workspace.path, mode: fill}
+`
+
+// prepare builds attache unless it is given, writes the configuration it is
+// measured with, and returns the subjects and what removes it all.
+func prepare(ctx context.Context, attache string, stderr io.Writer) ([]subject, func(), error) {
+	dir, err := os.MkdirTemp("", "attache-bench")
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a folder for the run: %w; set TMPDIR to one that can be written", err)
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	out, err := prepareIn(ctx, dir, attache, stderr)
+	if err != nil {
+		remove()
+	}
+	return out, remove, err
+}
+
+func prepareIn(ctx context.Context, dir, attache string, stderr io.Writer) ([]subject, error) {
+	if attache == "" {
+		attache = filepath.Join(dir, "attache")
+		if err := build(ctx, attache, stderr); err != nil {
+			return nil, err
+		}
+	}
+	attache, err := exec.LookPath(attache)
+	if err != nil {
+		return nil, fmt.Errorf("%w; name the program with -attache PATH", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's own file: %w; build it and run the file", err)
+	}
+	if err := configure(dir); err != nil {
+		return nil, fmt.Errorf("write the configuration to measure with: %w; set TMPDIR to a folder with room", err)
+	}
+	return subjects(self, attache, dir, os.Environ()), nil
+}
+
+func build(ctx context.Context, to string, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, "github.com/attache-mcp/attache/cmd/attache")
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build attache: %w; run in a checkout that builds, or name the program with -attache PATH", err)
+	}
+	return nil
+}
+
+// configure writes what attache is told to do into dir.
+func configure(dir string) error {
+	for _, sub := range []string{"policies", "workspace", "empty"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(configFile), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "policies", "acme.yaml"), []byte(policyFile), 0o600)
+}
+
+// subjects returns the subjects of a run whose files are in dir.
+func subjects(self, attache, dir string, env []string) []subject {
+	workspace := filepath.Join(dir, "workspace")
+	quoted, _ := json.Marshal(workspace)
+	member := `"workspace":` + string(quoted)
+	server := []string{self, modeServer, member}
+	base := cleanEnv(env, filepath.Join(dir, "empty"))
+	behind := func(command ...string) []string { return append(command, server...) }
+	return []subject{
+		{Name: direct, Argv: server, Env: base, Workspace: member},
+		{Name: line, Argv: behind(self, modeLine), Env: base, Workspace: member},
+		{Name: bytecopy, Argv: behind(self, modeCopy), Env: base, Workspace: member},
+		{Name: batch, Argv: behind(self, modeBatch), Env: base, Workspace: member},
+		{Name: plain, Argv: behind(attache, "--"), Env: base, Workspace: member},
+		{
+			Name: filling, Fills: true, Workspace: member,
+			Argv: behind(attache, "--config", filepath.Join(dir, "config.yaml"),
+				"--policy", filepath.Join(dir, "policies"), "--scope", "acme", "--"),
+			Env: append(slices.Clone(base), "ATTACHE_WORKSPACE="+workspace),
+		},
+	}
+}
+
+// cleanEnv leaves out what would configure attache, or tell it of a session of
+// the host this benchmark runs in.
+func cleanEnv(env []string, configHome string) []string {
+	out := slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return strings.HasPrefix(entry, "ATTACHE_") || strings.HasPrefix(entry, "CLAUDE_") || strings.HasPrefix(entry, "XDG_CONFIG_HOME=")
+	})
+	return append(out, "XDG_CONFIG_HOME="+configHome)
+}
