@@ -1,0 +1,42 @@
+// The command line both drivers share:
+//
+//     node v1.mjs SCENARIO -- SERVER ARG...
+//     node v2.mjs --mode legacy|auto|pin SCENARIO -- SERVER ARG...
+//
+// The transcript goes to stdout, the server's stderr to stderr. The exit status
+// says whether the scenario ran to its end, not what the server thought of it.
+import { Session } from './session.mjs';
+import { Transcript, record } from './transcript.mjs';
+
+const BOOKS = ['everything', 'filesystem', 'memory', 'git', 'fixture'];
+
+export async function main(sdk, argv) {
+    const split = argv.indexOf('--');
+    const [name, ...rest] = argv.slice(0, split);
+    const [command, ...args] = argv.slice(split + 1);
+    if (split < 1 || rest.length > 0 || command === undefined) throw new Error('usage: node vN.mjs [--mode MODE] BOOK/SCENARIO -- SERVER ARG...');
+
+    const [book, title] = name.split('/');
+    if (!BOOKS.includes(book)) throw new Error(`no scenarios for ${book}`);
+    const scenario = (await import(`../scenarios/${book}.mjs`))[title];
+    if (scenario === undefined) throw new Error(`no scenario ${title} in ${book}`);
+
+    const transcript = new Transcript();
+    const session = new Session(sdk, transcript, scenario.settings?.() ?? {});
+    const transport = record(sdk.transport({ command, args, env: { ...process.env }, stderr: 'inherit' }), transcript);
+    try {
+        const connected = (await session.connect(transport)) !== undefined;
+        if (connected) await scenario(session);
+        else if (title !== 'handshake') process.exitCode = 1; // a handshake may end in a refusal
+    } catch (error) {
+        console.error(error);
+        process.exitCode = 1;
+    } finally {
+        // How the server left is part of the transcript. close() shoots after 2 s,
+        // which on a busy machine is a race; so the server gets longer first.
+        await transport.hangUp?.(4000);
+        await session.client.close();
+        await transport.exited;
+        transcript.print(line => process.stdout.write(line));
+    }
+}

@@ -1,0 +1,19 @@
+// server-memory keeps its graph in the file MEMORY_FILE_PATH names.
+export async function survey(session) {
+    await session.list('tools');
+    await session.call('create_entities', {
+        entities: [
+            { name: 'attache', entityType: 'program', observations: ['stands between', '“quotes” and \\slashes\\'] },
+            { name: 'server', entityType: 'program', observations: [] }
+        ]
+    });
+    await session.call('create_relations', { relations: [{ from: 'attache', to: 'server', relationType: 'wraps' }] });
+    await session.call('add_observations', { observations: [{ entityName: 'server', contents: ['answers'] }] });
+    await session.call('add_observations', { observations: [{ entityName: 'nobody', contents: ['x'] }] }, { label: 'observe nobody' });
+    await session.call('read_graph', {});
+    await session.call('search_nodes', { query: 'between' });
+    await session.call('open_nodes', { names: ['server', 'nobody'] });
+    await session.call('delete_entities', { entityNames: ['server'] });
+    await session.call('read_graph', {}, { label: 'read_graph at the end' });
+    await session.list('resources');
+}
