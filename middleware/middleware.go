@@ -124,10 +124,12 @@ type Relay interface {
 // another request after that. Its methods are called from handlers and hooks
 // alone.
 type Call struct {
-	relay  Relay
-	live   bool
-	hooks  []ReplyHook
-	values []value
+	relay     Relay
+	live      bool
+	explained bool
+	hooks     []ReplyHook
+	values    []value
+	listeners []func(*Note)
 }
 
 type value struct{ key, value any }
@@ -140,7 +142,9 @@ func (c *Call) Reset(r Relay, request bool) {
 	}
 	clear(c.hooks)
 	clear(c.values)
+	clear(c.listeners)
 	c.live, c.hooks, c.values = request, c.hooks[:0], c.values[:0]
+	c.explained, c.listeners = false, c.listeners[:0]
 }
 
 // OnReply registers a hook for the call's reply, before the layer calls next: once

@@ -2,6 +2,7 @@ package middleware_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,26 @@ func TestCallFrom(t *testing.T) {
 	}
 	if middleware.CallFrom(t.Context()) != nil {
 		t.Error("a call where there is none")
+	}
+}
+
+func TestNotes(t *testing.T) {
+	var c middleware.Call
+	c.Reset(nil, true)
+	c.Note(middleware.Note{Act: middleware.Edited}) // nobody listens
+	var heard []middleware.Act
+	c.Listen(false, func(n *middleware.Note) { heard = append(heard, n.Act) })
+	if !c.Noted() || c.Explained() {
+		t.Errorf("noted %v, explained %v", c.Noted(), c.Explained())
+	}
+	c.Listen(true, func(n *middleware.Note) { heard = append(heard, n.Act+"!") })
+	c.Note(middleware.Note{Act: middleware.Kept})
+	if got := fmt.Sprint(heard); got != "[kept kept!]" || !c.Explained() {
+		t.Errorf("heard %s, explained %v", got, c.Explained())
+	}
+	c.Reset(nil, true)
+	c.Note(middleware.Note{Act: middleware.Refused})
+	if c.Noted() || c.Explained() || len(heard) != 2 {
+		t.Error("a listener outlived its call")
 	}
 }

@@ -18,7 +18,7 @@ func newLogger(p process, s *Settings, w io.Writer) *slog.Logger {
 	if s.Log.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 	}
-	return slog.New(tint.NewTextHandler(p.Stderr, &tint.Options{
+	return slog.New(tint.NewTextHandler(w, &tint.Options{
 		Level:      level,
 		TimeFormat: time.TimeOnly,
 		NoColor:    !p.colours(p.Stderr),

@@ -1,0 +1,68 @@
+package middleware
+
+// An Act is what came of one rule for one call.
+type Act string
+
+// The acts.
+const (
+	// Skipped: the rule did not apply; Why says why not.
+	Skipped Act = "skipped"
+	// Kept: the rule would have given a value and the call's own was left.
+	Kept Act = "kept"
+	// Edited: a member of the call or of its reply was set, changed or removed.
+	Edited Act = "edited"
+	// Allowed: the rule decided that the call may go on.
+	Allowed Act = "allowed"
+	// Refused: the call was answered with a refusal, or a notification dropped.
+	Refused Act = "refused"
+	// Failed: the rule applied and could not do its work; the call went on.
+	Failed Act = "failed"
+)
+
+// A Note says what one layer did with one call, or why it did nothing. Audit
+// records, traces, `attache explain` and dry runs are made of notes.
+type Note struct {
+	// Layer is the name of the layer, as in [Layer].
+	Layer string
+	// Rule is where the configuration has the rule, "arguments[1]"; "" if the
+	// layer acts without one.
+	Rule string
+	Act  Act
+	// Why is for people. It has no value of the call's and no secret in it.
+	Why string
+	// Path is the member of the frame an edit is about, from the frame's root:
+	// params, arguments, path.
+	Path []string
+	// Before and After are the member's raw JSON, nil for one that is not there.
+	// They may be secret, so what is stored or shown of them is the listener's
+	// to decide, and they are valid until the listener returns.
+	Before, After []byte
+	// Source is where After came from: the fact and its origin, such as
+	// "session.workspace.path from --workspace".
+	Source string
+}
+
+// Listen has listener told of every note about the call from here on. skipped
+// says that it also wants to know which rules did not apply; that costs time, so
+// only what explains asks for it. Handlers and hooks make notes, so a listener is
+// called from both directions and locks what it keeps.
+func (c *Call) Listen(skipped bool, listener func(*Note)) {
+	if c.live {
+		c.listeners = append(c.listeners, listener)
+		c.explained = c.explained || skipped
+	}
+}
+
+// Noted reports whether anybody listens: a layer that would have to work for a
+// note asks first.
+func (c *Call) Noted() bool { return len(c.listeners) > 0 }
+
+// Explained reports whether somebody wants notes of rules that did not apply.
+func (c *Call) Explained() bool { return c.explained }
+
+// Note tells the listeners of n.
+func (c *Call) Note(n Note) {
+	for _, listener := range c.listeners {
+		listener(&n)
+	}
+}
