@@ -83,37 +83,16 @@ func (v variables) schema() map[string]any {
 	}
 }
 
-// rules are the rules for arguments.
-type rules struct{ to *[]ArgumentRule }
-
-func (v rules) String() string {
-	if *v.to == nil {
-		return "the built-in rule: fill workspace from session.workspace.path"
+// argumentRuleList is the list of the rules for arguments.
+func argumentRuleList(to *[]ArgumentRule) value {
+	return entries[ArgumentRule]{
+		to:       to,
+		fresh:    func() ArgumentRule { return ArgumentRule{Mode: "fill"} },
+		options:  ruleOptions,
+		required: []string{"tools", "argument", "value"},
+		example:  `{tools: ["git_*"], argument: path, value: session.workspace.path}`,
+		unset:    "the built-in rule: fill workspace from session.workspace.path",
 	}
-	var all []string
-	for _, r := range *v.to {
-		var one []string
-		for _, o := range ruleOptions(&r) {
-			if s := o.value.String(); s != "" {
-				one = append(one, o.key+": "+s)
-			}
-		}
-		all = append(all, "{"+strings.Join(one, ", ")+"}")
-	}
-	return "[" + strings.Join(all, ", ") + "]"
-}
-
-func (v rules) schema() map[string]any {
-	properties := map[string]any{}
-	for _, o := range ruleOptions(&ArgumentRule{}) {
-		properties[o.key] = described(o)
-	}
-	return map[string]any{"type": "array", "items": map[string]any{
-		"type":                 "object",
-		"properties":           properties,
-		"required":             []string{"tools", "argument", "value"},
-		"additionalProperties": false,
-	}}
 }
 
 // ruleOptions returns what can be set in one rule for arguments.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // value reads the value of the field f, which people know as key, into v.
@@ -30,15 +32,17 @@ func (r *reader) value(key string, v value, f field) {
 		r.metaPaths(key, v.to, f.value)
 	case variables:
 		r.variables(key, v.to, f.value)
-	case rules:
-		r.rules(key, v.to, f.value)
+	case expressions:
+		r.expressions(key, v.to, f.value)
+	case list:
+		r.entries(key, v, f.value)
 	}
 }
 
 // emptyHint says how an empty list is written, where v is one.
 func emptyHint(v value) string {
 	switch v.(type) {
-	case words, metaPaths, rules:
+	case words, metaPaths, list:
 		return ", or write [] for none"
 	}
 	return ""
@@ -207,28 +211,28 @@ func (r *reader) variable(key string, n ast.Node) string {
 	return s
 }
 
-// rules reads the rules for arguments.
-func (r *reader) rules(key string, to *[]ArgumentRule, n ast.Node) {
+// entries reads a list of structures.
+func (r *reader) entries(key string, v list, n ast.Node) {
 	items, ok := r.items(key, n)
 	if !ok {
 		return
 	}
-	all := make([]ArgumentRule, 0, len(items))
+	v.begin(len(items))
 	for i, item := range items {
-		all = append(all, r.rule(key+"["+itoa(i)+"]", item))
+		r.entry(key+"["+itoa(i)+"]", v, i, item)
 	}
-	*to = all
 }
 
-// rule reads one rule for an argument.
-func (r *reader) rule(key string, n ast.Node) ArgumentRule {
-	rule := ArgumentRule{Mode: "fill"}
+// entry reads one entry of a list of structures.
+func (r *reader) entry(key string, v list, i int, n ast.Node) {
+	before := len(r.problems)
 	fields, ok := r.fields(n, key)
 	if !ok {
-		return rule
+		return
 	}
+	required, example := v.wants()
 	given, unknown := map[string]bool{}, false
-	known := &reader{options: ruleOptions(&rule)}
+	known := &reader{options: v.entry(i)}
 	for _, f := range fields {
 		given[f.name] = true
 		o, ok := known.option(f.name)
@@ -240,13 +244,36 @@ func (r *reader) rule(key string, n ast.Node) ArgumentRule {
 		r.value(key+"."+f.name, o.value, f)
 	}
 	if len(given) == 0 {
-		r.problem(n, "%s: this rule is empty: write it as {tools: [\"git_*\"], argument: path, value: session.workspace.path}, or remove it", key)
-		return rule
+		r.problem(n, "%s: this rule is empty: write it as %s, or remove it", key, example)
+		return
 	}
-	for _, name := range []string{"tools", "argument", "value"} {
+	for _, name := range required {
 		if !given[name] && !unknown { // or the unknown one was meant
-			r.problem(n, "%s: has no %q: write it as {tools: [\"git_*\"], argument: path, value: session.workspace.path}", key, name)
+			r.problem(n, "%s: has no %q: write it as %s", key, name, example)
 		}
 	}
-	return rule
+	if len(r.problems) == before {
+		if err := v.problem(i); err != nil {
+			r.problem(n, "%s: %v", key, err)
+		}
+	}
+}
+
+// expressions reads names and the expressions that give their values.
+func (r *reader) expressions(key string, to *map[string]*expression.Program, n ast.Node) {
+	fields, ok := r.fields(n, key)
+	if !ok {
+		return
+	}
+	all := make(map[string]*expression.Program, len(fields))
+	for _, f := range fields {
+		if err := argumentPath(f.name); err != nil {
+			r.problems.add(f.at, "%s: %v", key, err)
+			continue
+		}
+		var p *expression.Program
+		r.value(key+"."+f.name, formula{to: &p, want: expression.Any}, f)
+		all[f.name] = p
+	}
+	*to = all
 }
