@@ -100,6 +100,7 @@ func TestScrub(t *testing.T) {
 		{"host", `{"x":"on alices-laptop.local, not malices-laptop"}`, `{"x":"on host.local, not malices-laptop"}`, "host"},
 		{"a name that tells", `{"/home/alice/x":1}`, `{"/home/user/x":1}`, "home"},
 		{"noise", "listening, key " + theKey + " in /home/alice", "listening, key " + key1 + " in /home/user", "api-key,home"},
+		{"JSON but for a secret", "{\"apiKey\":\"\x00abcd\",\"password\":[1]}", `{"apiKey":"scrubbed","password":[0]}`, "credential"},
 		{"noise, not UTF-8", "\xff password=abcdef", "\xff password=scrubbed", "credential"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func FuzzScrub(f *testing.F) {
 	for _, s := range []string{
 		`{"apiKey":"` + theKey + `","x":["Bearer abcdefghi",{"password":[1,"2"]}]}`,
 		`{"a":"\u0061tk_k1_abcdefghijklmnopqrstuvwxyz012345"}`, `[]`, `"`, `{"a\"":"/home/alice\\"}`,
-		"000" + theKey,
+		"000" + theKey, "{\"ApiKeY\":\"\x00000\",\"\":[{\"pAsswd\":[1]}]}",
 	} {
 		f.Add([]byte(s))
 	}

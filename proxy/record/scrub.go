@@ -114,7 +114,11 @@ func (s *Scrubber) note(name string) {
 // Line returns the line without secrets. It is the same slice if there were none.
 func (s *Scrubber) Line(line []byte) []byte {
 	if !json.Valid(line) {
-		return s.text(line)
+		line = s.text(line)
+		if !json.Valid(line) {
+			return line
+		}
+		// What made it no JSON stood in a secret: now it has members to look at.
 	}
 	w := walk{s: s, in: line}
 	w.run()
