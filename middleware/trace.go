@@ -1,0 +1,21 @@
+package middleware
+
+// A Trace names the span that a call is, or is part of, in the form in which
+// W3C Trace Context writes it: lower-case hexadecimal. The zero Trace is that of
+// a call of which no trace is known.
+type Trace struct {
+	// TraceID has 32 digits, SpanID 16.
+	TraceID, SpanID string
+}
+
+// TraceKey is the key under which the layer trace attaches the [Trace] of a call
+// for the layers further in. See [Call.Trace].
+type TraceKey struct{}
+
+// Trace returns the trace the call belongs to: that of attache's own span if it
+// makes one, otherwise the one the client named in the request's _meta. Log lines
+// and audit records of the call carry it.
+func (c *Call) Trace() Trace {
+	t, _ := c.Value(TraceKey{}).(Trace)
+	return t
+}
