@@ -41,6 +41,10 @@ type Context struct {
 	Trust Fact
 	// Principal is who the credential turned out to be, nil without one.
 	Principal *Principal
+	// Unidentified is why a credential of the session could not be turned into a
+	// principal; nil if it could, or if there is none. What depends on the
+	// principal is then to be decided as for somebody nobody knows.
+	Unidentified error
 	// Protocol is the revision in use, such as "2025-06-18"; empty before it is
 	// known.
 	Protocol string

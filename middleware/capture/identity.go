@@ -23,7 +23,7 @@ type identity struct {
 	credential string
 	sum        [32]byte
 	at         time.Time // when it was last looked up
-	err        string    // the last failure, so that it is told once
+	err        error     // the last failure, which is told once
 	principal  *sessionstate.Principal
 }
 
@@ -51,10 +51,22 @@ func (c *Capture) identify(ctx context.Context, s *sessionstate.Session, f facts
 		id.at = now
 		c.lookUp(ctx, id)
 	}
-	if s.Context().Principal == id.principal {
-		return s.Context()
+	if now := s.Context(); now.Principal == id.principal && now.Unidentified == id.err {
+		return now
 	}
-	return s.Update(func(old *sessionstate.Context) *sessionstate.Context { return old.WithPrincipal(id.principal) })
+	return s.Update(func(old *sessionstate.Context) *sessionstate.Context {
+		return old.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = id.principal, id.err })
+	})
+}
+
+// LookupFailed returns why the credential behind a view could not be turned into
+// a principal; nil if it could, or if there is none. For a layer that decides by
+// the principal and has to refuse what it cannot decide.
+func (c *Capture) LookupFailed(view *sessionstate.Context) error {
+	if view == nil {
+		return nil
+	}
+	return view.Unidentified
 }
 
 // identityOf returns the identity of a session. A credential in _meta is the
@@ -86,15 +98,15 @@ func (c *Capture) identityOf(session string, f facts) *identity {
 func (c *Capture) lookUp(ctx context.Context, id *identity) {
 	p, err := c.o.Identify(ctx, id.credential)
 	if err == nil {
-		id.err = ""
+		id.err = nil
 		if id.principal == nil || !same(id.principal, p) {
 			id.principal = p
 		}
 		return
 	}
 	id.principal = nil
-	if id.err != err.Error() {
-		id.err = err.Error()
+	if id.err == nil || id.err.Error() != err.Error() {
+		id.err = err
 		c.o.Log.Warn("nobody could be identified; calls go on without a principal", "err", err)
 	}
 }
