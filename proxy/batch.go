@@ -128,7 +128,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 }
 
 func (s *session) fromCrowdedBatch(m *wire.Message) error {
-	if !s.o.Enforce && !s.guarded(m) {
+	if !s.c.enforce && !s.guarded(m) {
 		return s.pass(m)
 	}
 	s.log.Warn("an array of messages was refused: it has too many members", "limit", maxBatch)
@@ -139,7 +139,7 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 // sendBatch sends what is left of the n members of the line m.
 func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 	switch {
-	case n == 0 && s.o.Enforce:
+	case n == 0 && s.c.enforce:
 		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
 		return nil
 	case len(b.members) == n && !b.edited:
@@ -159,7 +159,7 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 		return nil
 	case m.Plain() && m.Kind() != wire.Batch:
 		return s.run(m, b)
-	case s.o.Enforce || s.guarded(m):
+	case s.c.enforce || s.guarded(m):
 		s.refuseMember(b, m)
 		return nil
 	}

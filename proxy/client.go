@@ -22,6 +22,8 @@ type clientSide struct {
 	msg     wire.Message
 	ctx     middleware.Context
 	chain   middleware.Handler
+	enforce bool         // see Options
+	guards  []string     // Options.Guarded
 	none    call         // stands in for the call of a frame that is none
 	over    bool         // nothing is handled any more
 	moved   atomic.Int64 // lines and chunks written to the upstream
@@ -33,11 +35,16 @@ type clientSide struct {
 }
 
 func (d *clientSide) init(s *session) {
-	d.scanner.ArgumentNames = s.o.ArgumentNames
 	d.ctx.Context = s.ctx
-	d.chain = middleware.Chain(s.forward, s.o.Layers...)
 	d.none.s = s
 	d.none.mw.Reset(&d.none, false)
+}
+
+// follow has the frames to come handled by r. The caller holds mu, or is alone.
+func (d *clientSide) follow(s *session, r Rules) {
+	d.scanner.ArgumentNames = r.ArgumentNames
+	d.chain = middleware.Chain(s.forward, r.Layers...)
+	d.enforce, d.guards = r.Enforce, r.Guarded
 }
 
 // close lets no further frame be handled. Those that wait still are.
@@ -261,7 +268,7 @@ func (s *session) cancelled(m *wire.Message) bool {
 
 // unplain takes a frame that parsers may read differently.
 func (s *session) unplain(m *wire.Message) error {
-	if s.o.Enforce || s.guarded(m) {
+	if s.c.enforce || s.guarded(m) {
 		s.warnRefused(m.Ambiguity())
 		s.refuse(m, m.Ambiguity().Code(), refusal(m.Ambiguity()))
 		return nil
@@ -277,7 +284,7 @@ func (s *session) unplain(m *wire.Message) error {
 // guarded reports whether m has something in it that a layer would have to cut
 // out.
 func (s *session) guarded(m *wire.Message) bool {
-	return slices.ContainsFunc(s.o.Guarded, func(g string) bool { return bytes.Contains(m.Frame(), []byte(g)) })
+	return slices.ContainsFunc(s.c.guards, func(g string) bool { return bytes.Contains(m.Frame(), []byte(g)) })
 }
 
 func (s *session) warnRefused(why wire.Ambiguity) {

@@ -109,6 +109,9 @@ type Options struct {
 	// refused, whether rules enforce or not. For the names of secrets.
 	Guarded []string
 
+	// Control, if not nil, lets others act on the session while it runs.
+	Control *Control
+
 	// Watch, if not nil, is shown every line that passes a point; a line over
 	// the hold limit is shown as nil. It must not keep line and is called from
 	// both directions.
@@ -223,6 +226,12 @@ func newSession(ctx context.Context, o Options) *session {
 	s.noise.log = o.Log
 	s.c.init(s)
 	s.v.init(s)
+	rules := Rules{o.Layers, o.Enforce, o.ArgumentNames, o.Guarded}
+	s.c.follow(s, rules)
+	s.v.follow(s, rules)
+	if o.Control != nil {
+		o.Control.attach(s)
+	}
 	return s
 }
 

@@ -18,15 +18,21 @@ type serverSide struct {
 	msg     wire.Message
 	ctx     middleware.Context
 	chain   middleware.Handler
+	plain   bool // there are no layers
 	none    call
 	array   *array // not nil while the members of one are handled
 }
 
 func (d *serverSide) init(s *session) {
 	d.ctx.Context = s.ctx
-	d.chain = middleware.Chain(s.deliverHandler, middleware.Reversed(s.o.Layers)...)
 	d.none.s = s
 	d.none.mw.Reset(&d.none, false)
+}
+
+// follow has the frames to come handled by r. The caller holds mu, or is alone.
+func (d *serverSide) follow(s *session, r Rules) {
+	d.chain = middleware.Chain(s.deliverHandler, middleware.Reversed(r.Layers)...)
+	d.plain = len(r.Layers) == 0
 }
 
 // serverPump reads from the upstream until its end, or until the client takes
@@ -96,7 +102,7 @@ func (s *session) route(m *wire.Message) error {
 		return s.conflicting(m)
 	case m.Kind().IsReply():
 		return s.reply(m)
-	case m.Kind() != wire.Request && m.Kind() != wire.Notification || len(s.o.Layers) == 0:
+	case m.Kind() != wire.Request && m.Kind() != wire.Notification || s.v.plain:
 		return s.deliver(m)
 	}
 	if s.v.scanner.Look(m); !m.Plain() {
