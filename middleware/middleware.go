@@ -50,7 +50,7 @@
 // Only a plain message can be edited (see [wire.Message.Plain]); an edit that
 // cannot be made returns an error and leaves the message as it was. A message
 // that was too large to hold comes to a hook as [wire.Message.TooLarge], with
-// its id and kind alone.
+// its id and kind alone, when its bytes have left; see [Call.MustHold].
 //
 // # Which goroutine
 //
@@ -126,6 +126,7 @@ type Relay interface {
 type Call struct {
 	relay     Relay
 	live      bool
+	mustHold  bool
 	explained bool
 	hooks     []ReplyHook
 	values    []value
@@ -144,7 +145,7 @@ func (c *Call) Reset(r Relay, request bool) {
 	clear(c.values)
 	clear(c.listeners)
 	c.live, c.hooks, c.values = request, c.hooks[:0], c.values[:0]
-	c.explained, c.listeners = false, c.listeners[:0]
+	c.mustHold, c.explained, c.listeners = false, false, c.listeners[:0]
 }
 
 // OnReply registers a hook for the call's reply, before the layer calls next: once
@@ -155,6 +156,15 @@ func (c *Call) OnReply(h ReplyHook) {
 		c.hooks = append(c.hooks, h)
 	}
 }
+
+// MustHold says that the client must not see the call's reply unless a hook has
+// read it: something may have to be taken out. A reply over the hold limit, which
+// would stream by, is then dropped, and the call answered with an error that the
+// hooks see in its place. It is called before next, like OnReply.
+//
+// While such a call is in flight, a line over the hold limit whose id does not
+// stand in the part that is held may be its reply, and meets the same.
+func (c *Call) MustHold() { c.mustHold = c.live }
 
 // Answer answers the call in place of the upstream. The layer does not call
 // next. reply must carry the request's raw id.
@@ -199,6 +209,9 @@ func (c *Call) Cancelled() bool { return c.relay.Cancelled() }
 
 // Hooks returns the hooks, first registered first. For package proxy.
 func (c *Call) Hooks() []ReplyHook { return c.hooks }
+
+// HoldsReply reports whether MustHold was called. For package proxy.
+func (c *Call) HoldsReply() bool { return c.mustHold }
 
 // Relay returns what Reset was given. For package proxy.
 func (c *Call) Relay() Relay { return c.relay }

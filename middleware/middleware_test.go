@@ -84,6 +84,12 @@ func TestCall(t *testing.T) {
 	if got := strings.Join(r.did, " "); got != "answer ask suspend cancelled" {
 		t.Errorf("the relay did %s", got)
 	}
+	if c.HoldsReply() {
+		t.Error("the reply must be held though nobody said so")
+	}
+	if c.MustHold(); !c.HoldsReply() {
+		t.Error("the reply need not be held though a layer said so")
+	}
 	if len(c.Hooks()) != 2 || c.Value(key{}) != 2 || c.Value("other") != nil {
 		t.Errorf("%d hooks, value %v", len(c.Hooks()), c.Value(key{}))
 	}
@@ -91,8 +97,12 @@ func TestCall(t *testing.T) {
 	// Used again, for a frame that is no request: nothing is left, nothing is taken.
 	c.Reset(&r, false)
 	c.OnReply(hook)
+	c.MustHold()
 	if err := c.Answer(t.Context(), nil); err != nil {
 		t.Error(err)
+	}
+	if c.HoldsReply() {
+		t.Error("a frame that has no reply has one that must be held")
 	}
 	if len(c.Hooks()) != 0 || c.Value(key{}) != nil || len(r.did) != 4 {
 		t.Errorf("%d hooks, value %v, the relay did %v", len(c.Hooks()), c.Value(key{}), r.did)

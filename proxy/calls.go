@@ -207,6 +207,35 @@ func (t *calls) youngest(raw []byte) *call {
 	return found
 }
 
+// holdsReply reports whether a call with the raw id that waits for a reply has
+// one that must be held; with a nil id, whether any call has.
+func (t *calls) holdsReply(raw []byte) bool {
+	holds := func(c *call) bool {
+		for ; c != nil; c = c.next {
+			if c.awaitsReply() && c.mw.HoldsReply() {
+				return true
+			}
+		}
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if raw != nil {
+		return holds(t.head(makeKey(raw)))
+	}
+	for _, c := range t.short {
+		if holds(c) {
+			return true
+		}
+	}
+	for _, c := range t.long {
+		if holds(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // claim takes the call's one reply for attache itself; false if another has it
 // already, or nobody wants it.
 func (t *calls) claim(c *call) bool {

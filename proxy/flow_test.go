@@ -220,6 +220,32 @@ func passLong(t *testing.T, out io.Writer, in io.Reader, head, tail string, size
 	want([]byte(tail))
 }
 
+// A long reply that must not stream by is read and forgotten.
+func TestWithheldLongRepliesAreNotHeld(t *testing.T) {
+	const size = 64 << 20
+	holds := middleware.Layer{Name: "holds", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			middleware.CallFrom(ctx).MustHold()
+			return next(ctx, m)
+		}
+	}}
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Layers: []middleware.Layer{holds}}}.Start(t)
+	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	before := totalAlloc()
+	_, out := s.Server.Raw()
+	io.WriteString(out, `{"result":"`)
+	chunk := bytes.Repeat([]byte("x"), 64<<10)
+	for n := 0; n < size; n += len(chunk) {
+		out.Write(chunk)
+	}
+	io.WriteString(out, `","id":1,"jsonrpc":"2.0"}`+"\n")
+	s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server's reply is longer than the proxy may hold, and rules must be able to read it; raise limits.hold","data":{"source":"attache"}}}`)
+	if grown := totalAlloc() - before; grown > 8<<20 {
+		t.Errorf("a withheld line of %d MiB made the process allocate %d MiB", size>>20, grown>>20)
+	}
+}
+
 // A refused long line is read and forgotten.
 func TestRefusedLongLinesAreNotHeld(t *testing.T) {
 	const size = 64 << 20

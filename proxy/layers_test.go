@@ -20,6 +20,7 @@ var named = map[string]func(s *proxytest.Session, arg string) middleware.Layer{
 	"hold-reply": holdReplyLayer,
 	"ask":        askLayer,
 	"rude":       rudeLayer,
+	"must-hold":  mustHoldLayer,
 }
 
 // layer makes a layer of a function that gets each message with its call.
@@ -181,6 +182,20 @@ func rudeLayer(_ *proxytest.Session, arg string) middleware.Layer {
 	return layer("rude", func(ctx context.Context, _ *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		if m.Name().Equals(arg) {
 			return context.Canceled
+		}
+		return next(ctx, m)
+	})
+}
+
+// mustHoldLayer has the replies to requests of one method held, and notes them.
+func mustHoldLayer(s *proxytest.Session, arg string) middleware.Layer {
+	return layer("must-hold", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		if m.MethodIs(arg) {
+			call.MustHold()
+			call.OnReply(func(_ context.Context, reply *wire.Message) error {
+				s.Note("held reply %s %s", what(reply), reply.ID())
+				return nil
+			})
 		}
 		return next(ctx, m)
 	})

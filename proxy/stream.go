@@ -21,14 +21,14 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	env.Feed(chunk)
 	if s.c.enforce {
 		s.log.Warn("a message over the hold limit was refused, as rules must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
-		if m := rest(r, &env); !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
+		if m := rest(wire.Client, r, &env); !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
 			s.refuse(m, wire.CodeInvalidRequest, tooLong)
 		}
 		s.flushServer()
 		return nil
 	}
 	if err := s.ready(); err != nil {
-		s.turnDown(rest(r, &env), err)
+		s.turnDown(rest(wire.Client, r, &env), err)
 		return err
 	}
 	s.watch(ServerIn, nil)
@@ -38,7 +38,7 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 
 // rest reads a long line to its end, without keeping it, and returns what is
 // known of it.
-func rest(r *wire.Reader, env *wire.Envelope) *wire.Message {
+func rest(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
 	for more := true; more; {
 		var chunk []byte
 		var err error
@@ -47,7 +47,7 @@ func rest(r *wire.Reader, env *wire.Envelope) *wire.Message {
 		}
 		env.Feed(chunk)
 	}
-	return wire.Oversize(wire.Client, env)
+	return wire.Oversize(from, env)
 }
 
 // sendLong writes a long line to the upstream, and puts the call it makes in the
@@ -89,6 +89,10 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	defer s.v.mu.Unlock()
 	var env wire.Envelope
 	env.Feed(chunk)
+	if s.mustHold(&env) {
+		s.withhold(r, &env)
+		return s.toClient.Flush()
+	}
 	keep := s.o.ForwardNoise || env.CanBeMessage() && !blank(chunk)
 	if keep {
 		s.watch(ClientOut, nil)

@@ -167,6 +167,9 @@ func (a *Access) wrap(next middleware.Handler) middleware.Handler {
 			return a.call(ctx, m, next)
 		case m.MethodIs("tools/list") && (a.learns || a.filters):
 			call := middleware.CallFrom(ctx)
+			if a.filters {
+				call.MustHold()
+			}
 			call.OnReply(a.listed(viewOf(call)))
 		}
 		return next(ctx, m)

@@ -119,14 +119,10 @@ func private(result wire.Value, view *sessionstate.Context) []wire.Splice {
 	return []wire.Splice{wire.AddMember(result, "cacheScope", []byte(`"private"`))}
 }
 
-// withhold answers with an error in place of a list that cannot be filtered. A
-// line that was too large to hold has left already, so for that it is too late.
+// withhold answers with an error in place of a list that cannot be filtered. One
+// over the hold limit is withheld by the relay; see [middleware.Call.MustHold].
 func (a *Access) withhold(reply *wire.Message) {
-	switch {
-	case !a.filters || a.o.DryRun:
-		return
-	case reply.TooLarge():
-		a.o.Log.Warn("a list of tools was too large to be filtered and has passed as it is; raise limits.hold. Calls are judged all the same")
+	if !a.filters {
 		return
 	}
 	a.o.Log.Warn("a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())

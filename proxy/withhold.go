@@ -1,0 +1,70 @@
+package proxy
+
+import (
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// tooLongToRead is what a call is told whose reply must be held and cannot be.
+const tooLongToRead = "the server's reply is longer than the proxy may hold, and rules must be able to read it; raise limits.hold"
+
+// mustHold reports whether a long line of the server's, of which env has read the
+// part that is held, may be a reply that must not stream by. Where the id stands
+// behind that part, the line may be anybody's reply. A frame with a method is
+// nobody's, and nor is what is no JSON.
+func (s *session) mustHold(env *wire.Envelope) bool {
+	m := wire.Oversize(wire.Server, env)
+	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
+		return false
+	}
+	return env.CanBeMessage() && s.calls.holdsReply(m.ID())
+}
+
+// withhold drops a long line and answers the call it was for with an error. The
+// caller holds v.mu.
+func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
+	m := rest(wire.Server, r, env)
+	s.log.Warn("a line of the server's over the hold limit was dropped, as it was or may have been a reply that rules must read; raise limits.hold", "limit_bytes", s.o.Hold)
+	switch {
+	case !env.Complete():
+	case m.Kind() == wire.Batch:
+		s.withholdBatch()
+	case m.Kind() == wire.Request && clean(m.ID()) != nil:
+		reply := wire.ErrorReply(m.ID(), wire.CodeInternalError, tooLongToRead)
+		reply.From = wire.Client
+		s.send(wire.Server, reply)
+	case m.Kind().IsReply() && m.ID() != nil && !s.asks.swallow(wire.Server, m):
+		s.withholdReply(m.ID())
+	}
+}
+
+// withholdReply answers the call with the raw id. What was meant for nobody is
+// gone, and nobody misses it.
+func (s *session) withholdReply(id []byte) {
+	c, known := s.calls.reply(id)
+	reply := wire.ErrorReply(id, wire.CodeInternalError, tooLongToRead)
+	switch {
+	case c != nil:
+		s.answered(&s.v.ctx, c, reply, len(c.mw.Hooks())-1) // an error is met again by the Flush that follows
+	case known:
+		s.deliver(reply)
+	}
+}
+
+// withholdBatch answers the calls that came in arrays: which of them an array
+// answers that was not held is not known, and the server answers none twice.
+func (s *session) withholdBatch() {
+	var a array
+	s.v.array = &a
+	for _, c := range s.calls.unanswered() {
+		if s.calls.batchHasLeft(c.batch) && s.calls.claim(c) {
+			s.answered(&s.v.ctx, c, wire.ErrorReply(c.id(), wire.CodeInternalError, tooLongToRead), len(c.mw.Hooks())-1)
+		}
+	}
+	s.v.array = nil
+	if len(a.frames) == 0 {
+		return
+	}
+	var m wire.Message
+	m.Reset(wire.Server, join(a.frames, []byte{'\n'}))
+	s.deliver(&m)
+}
