@@ -30,13 +30,14 @@ type law struct {
 const anything = "..."
 
 func importLaw() []law {
-	layer := []string{"middleware", "proxy/wire", "policy", "sessionstate", "sessionstate/expression"}
+	layer := []string{"middleware", "middleware/glob", "proxy/wire", "policy", "sessionstate", "sessionstate/expression"}
 	return []law{
 		{"proxy/wire", nil, "reading and writing frames is of use without the rest, and nothing may bend it"},
 		{"proxy/child", nil, "a process is a process, whatever is said to it"},
 		{"policy", nil, "policies know no JSON-RPC: other programs render them too"},
 		{"sessionstate", nil, "what is known of a session does not depend on how it was learnt"},
 		{"middleware", []string{"proxy/wire"}, "the contract speaks of messages, and of nothing that handles them"},
+		{"middleware/glob", nil, "a pattern of names knows neither messages nor rules"},
 		{"proxy", []string{"middleware", "proxy/wire", "proxy/child"}, "the relay knows neither policies nor sessions, so it stays a relay"},
 		{"proxy/record", nil, "a recording is lines in a file, whoever wrote them"},
 		{"proxy/replay", []string{"proxy", "proxy/record", "proxy/internal/mempipe"}, "a recording is played through the relay itself, and by a command as well as in tests, so without package testing"},

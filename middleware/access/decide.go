@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
@@ -42,7 +43,7 @@ func (r *Rule) check() error {
 	case slices.Contains(r.Require, ""):
 		return errors.New("an empty permission is required: name one")
 	}
-	return checkPatterns(r.Tools)
+	return glob.Check(r.Tools)
 }
 
 // judgesCalls reports whether the rule can be applied to nothing but a call.
@@ -201,7 +202,7 @@ var errLookup = errors.New("the caller's identity could not be looked up")
 
 // apply says what comes of one rule.
 func (r *Rule) apply(q *Request) (reason Reason, missing []string, err error) {
-	named, err := matches(r.Tools, q.Inputs.Tool)
+	named, err := glob.Match(r.Tools, q.Inputs.Tool)
 	switch {
 	case err != nil:
 		return Undecided, nil, err

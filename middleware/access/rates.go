@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -48,7 +49,7 @@ func (r *Rate) check() error {
 	if r.Limit < 1 || r.Window <= 0 || r.Burst < 0 {
 		return errors.New("a rate needs a limit such as 60/minute, and no burst below one")
 	}
-	return checkPatterns(r.Tools)
+	return glob.Check(r.Tools)
 }
 
 // ParseLimit reads a limit such as 60/minute, 5/s or 100/15m.
@@ -126,7 +127,7 @@ func (r *rates) take(d *Decision, view *sessionstate.Context, tool string, now t
 	var spare [4]*rate.Limiter
 	due := spare[:0]
 	for i, b := range r.each {
-		named, err := matches(b.Tools, tool)
+		named, err := glob.Match(b.Tools, tool)
 		if err != nil {
 			*d = undecided(none, err)
 			return
