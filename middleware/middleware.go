@@ -66,6 +66,7 @@ package middleware
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -236,6 +237,22 @@ func (c *Call) Value(key any) any {
 		}
 	}
 	return nil
+}
+
+// Shadow returns a call for a copy of c's frame that goes through layers beside
+// it, as in a dry run: it has what was attached to c so far, and r does for it
+// what the relay does for c. What layers do with it does not touch c, but for
+// its notes: c's listeners are told of them, marked as of a dry run.
+func (c *Call) Shadow(r Relay) *Call {
+	s := &Call{relay: r, live: c.live, explained: c.explained, values: slices.Clone(c.values)}
+	for _, listener := range c.listeners {
+		s.listeners = append(s.listeners, func(n *Note) {
+			marked := *n
+			marked.DryRun = true
+			listener(&marked)
+		})
+	}
+	return s
 }
 
 type callKey struct{}

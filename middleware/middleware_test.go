@@ -150,3 +150,32 @@ func TestNotes(t *testing.T) {
 		t.Error("a listener outlived its call")
 	}
 }
+
+// A shadow has what its call had, and does nothing to it but tell its listeners.
+func TestShadow(t *testing.T) {
+	type key struct{}
+	var r, shadowRelay relay
+	var c middleware.Call
+	var heard []string
+	c.Reset(&r, true)
+	c.SetValue(key{}, 1)
+	c.Listen(true, func(n *middleware.Note) { heard = append(heard, fmt.Sprintf("%s %v", n.Act, n.DryRun)) })
+
+	s := c.Shadow(&shadowRelay)
+	if s.Value(key{}) != 1 || !s.Explained() || len(s.Hooks()) != 0 {
+		t.Errorf("value %v, explained %v, %d hooks", s.Value(key{}), s.Explained(), len(s.Hooks()))
+	}
+	s.SetValue(key{}, 2)
+	s.OnReply(func(context.Context, *wire.Message) error { return nil })
+	s.Note(middleware.Note{Act: middleware.Edited})
+	c.Note(middleware.Note{Act: middleware.Edited})
+	if err := s.Answer(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if c.Value(key{}) != 1 || len(c.Hooks()) != 0 || len(r.did) != 0 || len(shadowRelay.did) != 1 {
+		t.Errorf("value %v, %d hooks, the relay did %v, the shadow's %v", c.Value(key{}), len(c.Hooks()), r.did, shadowRelay.did)
+	}
+	if got := fmt.Sprint(heard); got != "[edited true edited false]" {
+		t.Errorf("heard %s", got)
+	}
+}

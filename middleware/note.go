@@ -40,6 +40,9 @@ type Note struct {
 	// Source is where After came from: the fact and its origin, such as
 	// "session.workspace.path from --workspace".
 	Source string
+	// DryRun says that the note is of a dry run: what it tells would have been
+	// done, and was not.
+	DryRun bool
 }
 
 // Listen has listener told of every note about the call from here on. skipped
