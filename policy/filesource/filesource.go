@@ -20,8 +20,11 @@
 // unusable. YAML's anchors, aliases, tags and merge keys are not accepted: a policy
 // is to be read where it stands.
 //
-// What the package does not do: it keeps nothing between two calls, it does not
-// watch the directory, and it writes nothing.
+// A Source made with [Keeping] answers from what it read last while a directory
+// that was well has problems.
+//
+// What the package does not do: it does not watch the directory, and it writes
+// nothing.
 package filesource
 
 import (
@@ -29,13 +32,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/attache-mcp/attache/policy"
 )
 
 // A Source answers from a directory of policy files. It reads them anew for each
 // question, so an edit takes effect with the next session.
-type Source struct{ dir string }
+type Source struct {
+	dir  string
+	kept func(error)
+
+	mu   sync.Mutex
+	last map[string]policy.Scope // nil without Keeping
+	told string
+}
 
 var _ policy.Source = (*Source)(nil)
 
@@ -43,10 +54,15 @@ var _ policy.Source = (*Source)(nil)
 // first question.
 func New(dir string) *Source { return &Source{dir: dir} }
 
+// Keeping is New for a program that runs while people edit: when a directory that
+// was read before has problems, the source goes on with what it had, and tells
+// kept, once for each set of problems. A directory that is gone is not kept.
+func Keeping(dir string, kept func(error)) *Source { return &Source{dir: dir, kept: kept} }
+
 // Effective implements [policy.Source]. A directory that cannot be read is
 // [policy.ErrUnavailable]; problems in it are an [*InvalidError].
 func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effective, error) {
-	scopes, err := load(ctx, s.dir)
+	scopes, err := s.scopes(ctx)
 	if err != nil {
 		return policy.Effective{}, err
 	}
@@ -55,6 +71,27 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 		return policy.Effective{}, fmt.Errorf("%s: %w", s.dir, err)
 	}
 	return effective, nil
+}
+
+func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
+	scopes, err := load(ctx, s.dir)
+	if s.kept == nil {
+		return scopes, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var invalid *InvalidError
+	switch {
+	case err == nil:
+		s.last, s.told = scopes, ""
+	case errors.As(err, &invalid) && s.last != nil:
+		if s.told != err.Error() {
+			s.told = err.Error()
+			s.kept(err)
+		}
+		return s.last, nil
+	}
+	return scopes, err
 }
 
 // Load reads every scope below dir, by name. Its errors are those of

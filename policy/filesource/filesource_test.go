@@ -193,3 +193,36 @@ func TestSourceErrors(t *testing.T) {
 		})
 	}
 }
+
+// A directory that people broke while it is in use keeps what was in it, and says
+// so once for each set of problems. One that is gone keeps nothing.
+func TestKeeping(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "policies")
+	file := filepath.Join(dir, "acme.yaml")
+	write(t, file, "scope: acme\nobjectives: [one]\n")
+	var told []error
+	s := filesource.Keeping(dir, func(err error) { told = append(told, err) })
+	want := func(objectives ...string) {
+		t.Helper()
+		got, err := s.Effective(t.Context(), policy.Query{Scope: "acme"})
+		if diff := cmp.Diff(objectives, got.Objectives); err != nil || diff != "" {
+			t.Errorf("%v (-want +got)\n%s", err, diff)
+		}
+	}
+	want("one")
+	for _, text := range []string{"scope: acme\nobjectives: two\n", "scope: acme\nobjectives: two\n", "scope: [\n"} {
+		write(t, file, text)
+		want("one")
+	}
+	if len(told) != 2 {
+		t.Errorf("told %d times: %v", len(told), told)
+	}
+	write(t, file, "scope: acme\nobjectives: [three]\n")
+	want("three")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Effective(t.Context(), policy.Query{Scope: "acme"}); !errors.Is(err, policy.ErrUnavailable) {
+		t.Errorf("of a directory that is gone: %v", err)
+	}
+}

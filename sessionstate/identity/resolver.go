@@ -25,6 +25,11 @@ type Options struct {
 	// Cache is how long a file that was read is relied on, and so the time within
 	// which a revoked key stops to work; 0 means [DefaultCache].
 	Cache time.Duration
+	// Kept, if not nil, is told why a file that was changed is no key file any
+	// more, once for each reason; the keys read before hold until it is one again.
+	// Without it nobody is identified meanwhile. A file that is gone, or open to
+	// others, identifies nobody in any case.
+	Kept func(error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -34,12 +39,14 @@ type Options struct {
 type Resolver struct {
 	file  string
 	cache time.Duration
+	kept  func(error)
 	now   func() time.Time
 
 	mu     sync.Mutex // guards what follows
 	keys   []key
 	info   fs.FileInfo // of the file when it was read; nil before that
 	readAt time.Time
+	told   string // why the file of now is not the one in force
 }
 
 // key is an entry made ready for Resolve.
@@ -57,7 +64,7 @@ func New(o Options) *Resolver {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Resolver{file: o.File, cache: o.Cache, now: o.Now}
+	return &Resolver{file: o.File, cache: o.Cache, kept: o.Kept, now: o.Now}
 }
 
 // Resolve returns whose key the credential is. The errors are [ErrUnknownKey],
@@ -113,21 +120,42 @@ func (r *Resolver) changedLocked() bool {
 
 // readLocked reads the file. After an error nothing of an earlier reading is left.
 func (r *Resolver) readLocked(now time.Time) error {
-	r.keys, r.info = nil, nil
+	before := r.info
+	r.info = nil
 	// Looked at before it is read: a change in between is then seen as one.
 	info, err := os.Stat(r.file)
 	if err != nil {
+		r.keys = nil
 		return fileError(r.file, err)
 	}
-	entries, err := List(r.file)
+	data, err := readFile(r.file)
 	if err != nil {
+		r.keys = nil
 		return err
 	}
+	entries, err := parseFile(r.file, data)
+	switch {
+	case err == nil:
+		r.take(entries)
+		r.told = ""
+	case before != nil && r.kept != nil:
+		if r.told != err.Error() {
+			r.told = err.Error()
+			r.kept(err)
+		}
+	default:
+		r.keys = nil
+		return err
+	}
+	r.info, r.readAt = info, now
+	return nil
+}
+
+func (r *Resolver) take(entries []Entry) {
+	r.keys = nil
 	for _, e := range entries {
 		k := key{entry: e, principal: e.principal()}
 		_, _ = hex.Decode(k.sum[:], []byte(e.SHA256)) // it was checked when it was read
 		r.keys = append(r.keys, k)
 	}
-	r.info, r.readAt = info, now
-	return nil
 }

@@ -245,3 +245,54 @@ func Example() {
 	// ada acme
 	// true
 }
+
+// A file that people broke while it is in use keeps the keys that were in it, and
+// says so once. One that is gone, or open to others, keeps nobody.
+func TestResolveKeepsTheLastKeys(t *testing.T) {
+	r := newResolving(t)
+	var told []error
+	r.Resolver = identity.New(identity.Options{
+		File: r.file, Cache: time.Minute, Now: func() time.Time { return r.now },
+		Kept: func(err error) { told = append(told, err) },
+	})
+	key, entry := create(t, r.file, ada)
+	good, err := os.ReadFile(r.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite := func(text string, mode os.FileMode) {
+		t.Helper()
+		r.now = r.now.Add(2 * time.Minute)
+		if err := errors.Join(os.WriteFile(r.file, []byte(text), mode), os.Chmod(r.file, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite("keys: [", 0o600)
+	r.want(key, identity.ErrFile) // it was never read well
+	rewrite(string(good), 0o600)
+	r.want(key, nil)
+	for range 2 {
+		rewrite("keys: [", 0o600)
+		r.want(key, nil)
+	}
+	if len(told) != 1 || !errors.Is(told[0], identity.ErrFile) {
+		t.Errorf("told %v", told)
+	}
+	if err := os.WriteFile(r.file, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := identity.Revoke(r.file, entry.ID, r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.now = r.now.Add(2 * time.Minute)
+	r.want(key, identity.ErrRevoked)
+	if runtime.GOOS != "windows" {
+		rewrite(string(good), 0o644)
+		r.want(key, identity.ErrFile)
+	}
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	r.now = r.now.Add(2 * time.Minute)
+	r.want(key, identity.ErrFile)
+}
