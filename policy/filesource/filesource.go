@@ -73,6 +73,13 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 	return effective, nil
 }
 
+// Refresh reads the directory now, for who knows that it has changed and wants to
+// hear of problems before a session does. The error is that of Effective.
+func (s *Source) Refresh(ctx context.Context) error {
+	_, err := s.scopes(ctx)
+	return err
+}
+
 func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 	scopes, err := load(ctx, s.dir)
 	if s.kept == nil {

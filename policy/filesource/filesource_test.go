@@ -214,8 +214,8 @@ func TestKeeping(t *testing.T) {
 		write(t, file, text)
 		want("one")
 	}
-	if len(told) != 2 {
-		t.Errorf("told %d times: %v", len(told), told)
+	if err := s.Refresh(t.Context()); err != nil || len(told) != 2 {
+		t.Errorf("%v, told %d times: %v", err, len(told), told)
 	}
 	write(t, file, "scope: acme\nobjectives: [three]\n")
 	want("three")

@@ -99,6 +99,14 @@ func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstat
 	return found.principal, nil
 }
 
+// Refresh reads the file now, for who knows that it has changed. The error is that
+// of a Resolve that reads it.
+func (r *Resolver) Refresh() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.readLocked(r.now())
+}
+
 // findLocked returns the key with that hash, nil if there is none. It compares
 // with all of them, each in constant time, so how long it takes tells nothing.
 func (r *Resolver) findLocked(sum [sha256.Size]byte) *key {

@@ -1,0 +1,162 @@
+// Package announce is the layer that knows how a client wants to hear that a list
+// has changed, so that attache can say so when its own rules change what is
+// listed.
+//
+// In the legacy era a client may be told once the server has declared listChanged
+// for that list and the client has said that it is initialized. In the modern era
+// it is told within each subscription that asked for it and that the server has
+// acknowledged, tagged with the subscription's id (revision 2026-07-28,
+// basic/patterns/subscriptions). A client that did neither is not told: it would
+// take the notification for a fault.
+//
+// The layer edits nothing and answers nothing.
+package announce
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A List is what can be listed.
+type List string
+
+// The lists, by the name of their capability.
+const (
+	Tools     List = "tools"
+	Prompts   List = "prompts"
+	Resources List = "resources"
+)
+
+var all = []List{Tools, Prompts, Resources}
+
+// subscriptionKey tags what is sent within a subscription; its value is the id of
+// the subscriptions/listen request.
+const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
+
+// maxSubscriptions bounds what is remembered of a client that listens without end.
+const maxSubscriptions = 1000
+
+// An Announce is the layer and what it has seen of one connection. The zero value
+// is ready.
+type Announce struct {
+	mu            sync.Mutex
+	declared      []List // by the server's answer to initialize
+	initialized   bool
+	subscriptions []subscription
+}
+
+type subscription struct {
+	id    string // raw
+	lists []List
+}
+
+// Layer returns the layer.
+func (a *Announce) Layer() middleware.Layer {
+	return middleware.Layer{Name: "announce", Wrap: a.wrap}
+}
+
+func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		switch {
+		case m.MethodIs("notifications/cancelled"):
+			a.end(m.Get("params", "requestId").Raw)
+		case m.From == wire.Server:
+			if m.MethodIs("notifications/subscriptions/acknowledged") {
+				a.begin(m)
+			}
+		case m.MethodIs("initialize"):
+			a.restart()
+			middleware.CallFrom(ctx).OnReply(a.declare)
+		case m.MethodIs("notifications/initialized"):
+			a.ready()
+		case m.MethodIs("subscriptions/listen"):
+			middleware.CallFrom(ctx).OnReply(func(_ context.Context, reply *wire.Message) error {
+				a.end(reply.ID())
+				return nil
+			})
+		}
+		return next(ctx, m)
+	}
+}
+
+func (a *Announce) restart() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.declared, a.initialized = nil, false
+}
+
+func (a *Announce) ready() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.initialized = true
+}
+
+// declare reads the server's capabilities out of its answer to initialize.
+func (a *Announce) declare(_ context.Context, reply *wire.Message) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, l := range all {
+		if isTrue(reply.Get("result", "capabilities", string(l), "listChanged")) {
+			a.declared = append(a.declared, l)
+		}
+	}
+	return nil
+}
+
+// begin reads what a subscription is granted.
+func (a *Announce) begin(m *wire.Message) {
+	id := m.Get("params", "_meta", subscriptionKey)
+	s := subscription{id: string(id.Raw)}
+	for _, l := range all {
+		if isTrue(m.Get("params", "notifications", string(l)+"ListChanged")) {
+			s.lists = append(s.lists, l)
+		}
+	}
+	if !id.Exists() || s.lists == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.subscriptions) < maxSubscriptions {
+		a.subscriptions = append(a.subscriptions, s)
+	}
+}
+
+func (a *Announce) end(id []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.subscriptions = slices.DeleteFunc(a.subscriptions, func(s subscription) bool { return s.id == string(id) })
+}
+
+func isTrue(v wire.Value) bool { return bytes.Equal(v.Raw, []byte("true")) }
+
+// Changed returns the notifications that tell the client of changed lists, none if
+// it does not want to know. They are the caller's to send.
+func (a *Announce) Changed(lists ...List) []*wire.Message {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []*wire.Message
+	for _, l := range lists {
+		method := "notifications/" + string(l) + "/list_changed"
+		if a.initialized && slices.Contains(a.declared, l) {
+			out = append(out, wire.NewNotification(wire.Server, method, nil))
+		}
+		for _, s := range a.subscriptions {
+			if slices.Contains(s.lists, l) {
+				out = append(out, wire.NewNotification(wire.Server, method, tag(s.id)))
+			}
+		}
+	}
+	return out
+}
+
+// tag returns params that name a subscription.
+func tag(id string) []byte {
+	params := wire.AppendQuote([]byte(`{"_meta":{`), subscriptionKey)
+	return append(append(append(params, ':'), id...), "}}"...)
+}
