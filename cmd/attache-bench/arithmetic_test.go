@@ -70,8 +70,8 @@ func TestComparedPairsByRound(t *testing.T) {
 func called(name string) subject { return subject{Name: name} }
 
 func TestVerdict(t *testing.T) {
-	most := bound{plain: 1, filling: 1.1}
-	least := bound{atLeast: true, plain: 1.05, filling: 0.9}
+	most := bound{limits: []float64{1, 1.1}}
+	least := bound{atLeast: true, limits: []float64{1.05, 0.9}}
 	for _, test := range []struct {
 		b       bound
 		subject string
@@ -85,12 +85,17 @@ func TestVerdict(t *testing.T) {
 		{least, plain, 1.05, "yes"},
 		{least, filling, 0.9, "yes"},
 		{most, plain, math.NaN(), "-"},
+		{most, ruling, 1, "-"}, // it has no bound
+		{most, line, 1, "-"},
 	} {
 		if got := test.b.verdict(test.subject, summary{Median: test.median}); got != test.want {
 			t.Errorf("%v against %s of %s: %s, want %s", test.median, test.b.text(), test.subject, got, test.want)
 		}
 	}
-	if got := both("yes", "no"); got != "yes / no" {
+	if got := together([]string{"yes", "no", "yes"}); got != "yes / no / yes" {
+		t.Errorf("got %q", got)
+	}
+	if got := together([]string{"no", "no"}); got != "no" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -200,7 +205,7 @@ func TestSubjects(t *testing.T) {
 		if got := s.Argv[len(s.Argv)-3:]; !slices.Equal(got, []string{"/self", modeServer, `"workspace":"/run dir/workspace"`}) {
 			t.Errorf("%s does not end in the server: %q", s.Name, s.Argv)
 		}
-		if has := slices.Contains(s.Env, "ATTACHE_WORKSPACE=/run dir/workspace"); has != s.Fills {
+		if has := slices.Contains(s.Env, "ATTACHE_WORKSPACE=/run dir/workspace") || slices.Contains(s.Argv, "--workspace"); has != s.Fills {
 			t.Errorf("%s has a workspace is %v", s.Name, has)
 		}
 	}
@@ -227,8 +232,8 @@ func TestReport(t *testing.T) {
 		"| row | unit | against | line | attache | attache+fill |\n|---|---|---|---|---|---|\n",
 		"| start | ms | minus line | 2.00 (2.00-2.00) | 5.50 (5.50-5.50) **+3.50** | - |\n",
 		"| result-200B | µs | by line | 30.0 (20.0-40.0) | 27.0 (18.0-36.0) **0.90x** | - |\n",
-		"| p50 of a small call / line | at most 1 / 1.1 | 0.90 (0.90 to 0.90) | - | yes / - |\n",
-		"| start to the first answer, more than line | at most 6 / 8 ms | 3.50 (3.50 to 3.50) | - | yes / - |\n",
+		"| p50 of a small call / line | at most 1 / 1.1 / 1.3 / 1.3 | 0.90 (0.90 to 0.90) | - |  |  | yes / - |\n",
+		"| start to the first answer, more than line | at most 6 / 8 / 8 / 12 ms | 3.50 (3.50 to 3.50) | - |  |  | yes / - |\n",
 		"- FAILED: attache+fill (start, small calls): a subject failed",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -95,7 +95,7 @@ func (c *session) firstCall() error {
 	c.id++
 	c.calls++
 	b, err := c.call(frame{Size: 200}.request(nil, c.id))
-	if err != nil || !c.subject.Fills {
+	if err != nil || !c.subject.Briefs {
 		return errors.Join(err, checkText(b, c.id, 200))
 	}
 	rest := fmt.Appendf(nil, `"text":"%s%s`, payload()[:200], textAfter)

@@ -99,7 +99,7 @@ func TestMemory(t *testing.T) {
 func TestSubjectThatDoesNotDoItsWorkFails(t *testing.T) {
 	needLinux(t)
 	s := testSubjects(t)[1]
-	s.Fills = true
+	s.Fills, s.Briefs = true, true
 	rows := frames(line, 200)
 	if _, err := sequential(t.Context(), tinyPlan(), s, rows); err == nil || !strings.Contains(err.Error(), "no briefing") {
 		t.Errorf("without a briefing: %v", err)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,7 +85,7 @@ func newReport(b *bench, took time.Duration) *report {
 		}
 	}
 	for _, bd := range bounds() {
-		for _, s := range []string{plain, filling} {
+		for _, s := range measured()[:len(bd.limits)] {
 			if c, ok := r.cell(bd.row, s); ok {
 				r.Bounds = append(r.Bounds, boundReport{bd.row, bd.figure, s, bd.atLeast, bd.limit(s), c.compared.numbers(), bd.verdict(s, c.compared)})
 			}
@@ -197,15 +198,21 @@ func (r *report) bounds(b *strings.Builder) {
 	if len(r.Bounds) == 0 {
 		return
 	}
-	tableHead(b, []string{"figure", "bound", "default chain", "fill and briefing", "ok"})
+	tableHead(b, []string{"figure", "bound", "default chain", "fill and briefing", "20 rules", "20 rules with CEL", "ok"})
 	for _, bd := range bounds() {
-		p, ok := r.cell(bd.row, plain)
-		f, ok2 := r.cell(bd.row, filling)
-		if !ok || !ok2 {
-			continue
+		var figures, verdicts []string
+		for _, s := range measured() {
+			c, ok := r.cell(bd.row, s)
+			if !ok || math.IsNaN(bd.limit(s)) {
+				figures = append(figures, "")
+				continue
+			}
+			figures = append(figures, bd.figureText(c.compared))
+			verdicts = append(verdicts, bd.verdict(s, c.compared))
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", bd.figure, bd.text(), bd.figureText(p.compared), bd.figureText(f.compared),
-			both(bd.verdict(plain, p.compared), bd.verdict(filling, f.compared)))
+		if verdicts != nil {
+			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", bd.figure, bd.text(), strings.Join(figures, " | "), together(verdicts))
+		}
 	}
 	b.WriteByte('\n')
 }
@@ -232,7 +239,11 @@ func (b bound) text() string {
 	if b.atLeast {
 		word = "at least"
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s / %s %s", word, trim(b.plain), trim(b.filling), b.unit))
+	var limits []string
+	for _, l := range b.limits {
+		limits = append(limits, trim(l))
+	}
+	return strings.TrimSpace(word + " " + strings.Join(limits, " / ") + " " + b.unit)
 }
 
 func (b bound) figureText(s summary) string {
@@ -242,11 +253,12 @@ func (b bound) figureText(s summary) string {
 	return fmt.Sprintf("%s (%s to %s)", short(s.Median), short(s.Min), short(s.Max))
 }
 
-func both(plain, filling string) string {
-	if plain == filling {
-		return plain
+// together is one word for verdicts that agree.
+func together(verdicts []string) string {
+	if len(slices.Compact(slices.Clone(verdicts))) == 1 {
+		return verdicts[0]
 	}
-	return plain + " / " + filling
+	return strings.Join(verdicts, " / ")
 }
 
 func tableHead(b *strings.Builder, names []string) {

@@ -53,7 +53,9 @@ type part struct {
 // A sample is what one process gave, by the name of the row.
 type sample map[string]float64
 
-func (p part) takes(s subject) bool { return !slices.Contains(p.leaves, s.Name) }
+func (p part) takes(s subject) bool {
+	return !slices.Contains(p.leaves, s.Name) && (s.Parts == nil || slices.Contains(s.Parts, p.name))
+}
 
 func parts() []part {
 	return []part{

@@ -20,9 +20,16 @@ const (
 	batch    = "batch"
 	plain    = "attache"
 	filling  = "attache+fill"
+	ruling   = "attache+rules"
+	celling  = "attache+cel"
 )
 
-func subjectNames() []string { return []string{direct, line, bytecopy, batch, plain, filling} }
+func subjectNames() []string {
+	return []string{direct, line, bytecopy, batch, plain, filling, ruling, celling}
+}
+
+// measured are the subjects that have figures to reach.
+func measured() []string { return []string{plain, filling, ruling, celling} }
 
 func describe(name string) string {
 	switch name {
@@ -38,6 +45,10 @@ func describe(name string) string {
 		return "attache with no configuration"
 	case filling:
 		return "attache with a rule that fills workspace into every call, and a briefing"
+	case ruling:
+		return "attache with twenty rules, without CEL's engine: pins, rewriting, access; an API key; an audit file"
+	case celling:
+		return "the same with conditions that need CEL's engine"
 	}
 	return ""
 }
@@ -48,9 +59,12 @@ type subject struct {
 	Name string
 	Argv []string
 	Env  []string
-	// Fills says that every call must reach the server with a workspace, and the
-	// first answer the client with a briefing. Otherwise neither may be.
-	Fills bool
+	// Fills says that every call must reach the server with a workspace, and Briefs
+	// that the first answer must reach the client with a briefing. Otherwise
+	// neither may be.
+	Fills, Briefs bool
+	// Parts are the parts it is measured in, nil for all.
+	Parts []string
 	// Workspace is the member that a filled call has, as JSON.
 	Workspace string
 }
@@ -122,10 +136,18 @@ func configure(dir string) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(configFile), 0o600); err != nil {
-		return err
+	for name, text := range map[string]string{
+		"config.yaml":        configFile,
+		"policies/acme.yaml": policyFile,
+		"keys.yaml":          keysFile(),
+		"rules.yaml":         rulesFile(false),
+		"cel.yaml":           rulesFile(true),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(dir, "policies", "acme.yaml"), []byte(policyFile), 0o600)
+	return nil
 }
 
 // subjects returns the subjects of a run whose files are in dir.
@@ -143,11 +165,13 @@ func subjects(self, attache, dir string, env []string) []subject {
 		{Name: batch, Argv: behind(self, modeBatch), Env: base, Workspace: member},
 		{Name: plain, Argv: behind(attache, "--"), Env: base, Workspace: member},
 		{
-			Name: filling, Fills: true, Workspace: member,
+			Name: filling, Fills: true, Briefs: true, Workspace: member,
 			Argv: behind(attache, "--config", filepath.Join(dir, "config.yaml"),
 				"--policy", filepath.Join(dir, "policies"), "--scope", "acme", "--"),
 			Env: append(slices.Clone(base), "ATTACHE_WORKSPACE="+workspace),
 		},
+		ruled(ruling, "rules.yaml", attache, dir, base, server, member),
+		ruled(celling, "cel.yaml", attache, dir, base, server, member),
 	}
 }
 
