@@ -135,7 +135,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 }
 
 func (s *session) fromCrowdedBatch(m *wire.Message) error {
-	if !s.c.enforce && !s.guarded(m) {
+	if !s.guarded(m) && !s.enforces("the array has too many members") {
 		return s.pass(m)
 	}
 	s.log.Warn("an array of messages was refused: it has too many members", "limit", maxBatch)
@@ -146,7 +146,7 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 // sendBatch sends what is left of the n members of the line m.
 func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 	switch {
-	case n == 0 && s.c.enforce:
+	case n == 0 && s.enforces(wire.BadEnvelope.String()):
 		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
 		return nil
 	case len(b.members) == n && !b.edited:
@@ -166,7 +166,7 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 		return nil
 	case m.Plain() && m.Kind() != wire.Batch:
 		return s.run(m, b)
-	case s.c.enforce || s.guarded(m):
+	case s.guarded(m) || s.enforces(memberFault(m).String()):
 		s.refuseMember(b, m)
 		return nil
 	}
@@ -179,11 +179,17 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 	return nil
 }
 
-func (s *session) refuseMember(b *batch, m *wire.Message) {
-	why := m.Ambiguity()
+// memberFault says what is wrong with a member of an array that is not plain, or
+// is itself an array.
+func memberFault(m *wire.Message) wire.Ambiguity {
 	if m.Kind() == wire.Batch {
-		why = wire.BadEnvelope
+		return wire.BadEnvelope
 	}
+	return m.Ambiguity()
+}
+
+func (s *session) refuseMember(b *batch, m *wire.Message) {
+	why := memberFault(m)
 	s.warnRefused(why)
 	if m.Kind().IsReply() {
 		s.refuse(m, why.Code(), refusal(why))

@@ -268,7 +268,7 @@ func (s *session) cancelled(m *wire.Message) bool {
 
 // unplain takes a frame that parsers may read differently.
 func (s *session) unplain(m *wire.Message) error {
-	if s.c.enforce || s.guarded(m) {
+	if s.guarded(m) || s.enforces(m.Ambiguity().String()) {
 		s.warnRefused(m.Ambiguity())
 		s.refuse(m, m.Ambiguity().Code(), refusal(m.Ambiguity()))
 		return nil
@@ -279,6 +279,16 @@ func (s *session) unplain(m *wire.Message) error {
 		return s.through(&c.mw, s.forward, m)
 	}
 	return s.pass(m)
+}
+
+// enforces reports whether a frame is refused that rules cannot be applied to. In
+// a dry run it only says that the frame would be, and why.
+func (s *session) enforces(why string) bool {
+	if s.c.enforce && s.o.DryRun {
+		s.log.Info("dry run: would refuse a message that rules cannot be applied to", "why", why)
+		return false
+	}
+	return s.c.enforce
 }
 
 // guarded reports whether m has something in it that a layer would have to cut

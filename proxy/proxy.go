@@ -83,6 +83,11 @@ type Options struct {
 	// past the layers.
 	Enforce bool
 
+	// DryRun lets what Enforce would have refused pass, and logs it. That nothing
+	// else is changed either is for the layers to see to; what is Guarded is still
+	// refused.
+	DryRun bool
+
 	// ArgumentNames are the argument names that layers read or write, by depth
 	// below params.arguments; see wire.Scanner.
 	ArgumentNames [][]string

@@ -19,7 +19,7 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	}
 	var env wire.Envelope
 	env.Feed(chunk)
-	if s.c.enforce {
+	if s.enforces("it is longer than the hold limit") {
 		s.log.Warn("a message over the hold limit was refused, as rules must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
 		if m := rest(wire.Client, r, &env); !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
 			s.refuse(m, wire.CodeInvalidRequest, tooLong)

@@ -24,7 +24,7 @@ type Settings struct {
 	Record string
 	// StdoutNoise is "drop" or "forward".
 	StdoutNoise string
-	// DryRun is always false: it is refused as not built yet.
+	// DryRun has everything decided and logged and nothing changed.
 	DryRun bool
 
 	// File is the configuration file that was read, empty if there is none.

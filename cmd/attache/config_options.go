@@ -111,6 +111,6 @@ func otherOptions(s *Settings) []option {
 		{key: "stdout_noise", flag: "stdout-noise", hint: "WHAT", help: "drop or forward what the server writes to stdout that is not JSON", value: choice{&s.StdoutNoise, []string{"drop", "forward"}}},
 		{key: "log.level", flag: "log-level", hint: "LEVEL", help: "debug, info, warn or error", value: choice{&s.Log.Level, []string{"debug", "info", "warn", "error"}}},
 		{key: "log.format", flag: "log-format", hint: "FORMAT", help: "text or json", value: choice{&s.Log.Format, []string{"text", "json"}}},
-		{key: "dry_run", flag: "dry-run", value: unbuilt{}},
+		{key: "dry_run", flag: "dry-run", help: "decide and log everything, change nothing", value: boolean{&s.DryRun}},
 	}
 }

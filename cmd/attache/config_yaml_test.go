@@ -59,7 +59,7 @@ func fullSettings() *Settings {
 		Log:         LogSettings{Level: "debug", Format: "json"},
 		APIKeyFile:  "/conf/session.key",
 		Record:      "/conf/session.jsonl",
-		StdoutNoise: "forward",
+		StdoutNoise: "forward", DryRun: true,
 	}
 }
 

@@ -50,6 +50,7 @@ func importLaw() []law {
 		{"middleware/briefing", layer, "a layer meets others only in the chain"},
 		{"middleware/access", layer, "a layer meets others only in the chain"},
 		{"middleware/audit", layer, "a layer meets others only in the chain"},
+		{"middleware/dryrun", []string{"middleware", "proxy/wire"}, "it runs any layer, so it may know none"},
 		{"middleware/trace", layer, "a layer meets others only in the chain"},
 
 		{"policy/filesource", []string{"policy"}, "a source is an implementation of policy.Source"},

@@ -59,6 +59,8 @@ func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 		Log:              log,
 	})
 	l.list = append(l.list, l.capture.Layer())
+	live := log
+	log = rehearsed(s, log) // of the layers from here on, which a dry run does not let act
 	if rules := argumentRules(s); len(rules) > 0 {
 		a := arguments.New(arguments.Options{Rules: rules, AskForMissing: s.Arguments != nil, Workspace: l.capture, Log: log})
 		l.argumentNames = a.Names()
@@ -74,6 +76,9 @@ func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	if source != nil {
 		l.list = append(l.list, briefingLayer(s, source, anonymous, l.capture, log))
 	}
+	if s.DryRun {
+		l.rehearse(live)
+	}
 	return l, nil
 }
 
@@ -86,6 +91,7 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 		Hold:          int(s.Limits.Hold),
 		InFlight:      s.Limits.InFlight,
 		ForwardNoise:  s.StdoutNoise == "forward",
+		DryRun:        s.DryRun,
 		Log:           log,
 	}
 }
@@ -235,17 +241,15 @@ func ownVariables(s *Settings) []string {
 // prefix. What is known of the session replaces what we inherited under the
 // same name: a flag stands above a variable, a trust level is normalised, and
 // the tenant of a verified key is not a variable's to say. What is not known is
-// left as inherited, so that a chain of attaches loses nothing.
+// left as inherited, so that a chain of attaches loses nothing. In a dry run the
+// context is left out.
 func (l *layers) environment(env []string, s *Settings) []string {
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
-	context := sessionstate.Environment(l.capture.Current(), s.Session.EnvPrefixes, set)
-	inherited, known := map[string]bool{}, map[string]bool{}
-	for _, entry := range env {
-		inherited[variable(entry)] = true
+	context := l.injected(env, s)
+	if s.DryRun {
+		context = nil
 	}
-	context = slices.DeleteFunc(context, func(entry string) bool {
-		return strings.HasSuffix(entry, "=") && inherited[variable(entry)]
-	})
+	known := map[string]bool{}
 	for _, entry := range context {
 		known[variable(entry)] = true
 	}
@@ -259,6 +263,20 @@ func (l *layers) environment(env []string, s *Settings) []string {
 		out = append(out, name+"="+value)
 	}
 	return append(out, context...)
+}
+
+// injected returns the session's context as it goes into the environment of a
+// server that is started with env.
+func (l *layers) injected(env []string, s *Settings) []string {
+	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
+	inherited := map[string]bool{}
+	for _, entry := range env {
+		inherited[variable(entry)] = true
+	}
+	context := sessionstate.Environment(l.capture.Current(), s.Session.EnvPrefixes, set)
+	return slices.DeleteFunc(context, func(entry string) bool {
+		return strings.HasSuffix(entry, "=") && inherited[variable(entry)]
+	})
 }
 
 // variable returns the name in an entry of an environment.

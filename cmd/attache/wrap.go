@@ -123,6 +123,9 @@ func (w *wrapping) start(context.Context) (proxy.Upstream, error) {
 		return nil, context.Canceled
 	}
 	env := w.layers.environment(w.p.Env, w.s)
+	if w.s.DryRun {
+		w.log.Info("dry run: would give the server the session's context in its environment", "variables", strings.Join(w.layers.injected(w.p.Env, w.s), " "))
+	}
 	// Not the session's context: the server ends by the ladder, not at once.
 	server, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: env, Stderr: w.p.Stderr})
 	if err != nil {

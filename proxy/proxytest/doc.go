@@ -41,6 +41,7 @@
 //	option hold BYTES           as the fields of proxy.Options are called:
 //	option in_flight N
 //	option enforce
+//	option dry_run
 //	option forward_noise
 //	option id_prefix TEXT
 //	option arguments NAME...

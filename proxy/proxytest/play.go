@@ -103,6 +103,7 @@ func (p Player) setup(session *Session, s script) (Setup, error) {
 	override(&o.Hold, c.Options.Hold)
 	override(&o.InFlight, c.Options.InFlight)
 	override(&o.Enforce, c.Options.Enforce)
+	override(&o.DryRun, c.Options.DryRun)
 	override(&o.ForwardNoise, c.Options.ForwardNoise)
 	override(&o.IDPrefix, c.Options.IDPrefix)
 	if c.Options.Guarded != nil {

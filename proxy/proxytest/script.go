@@ -134,6 +134,8 @@ func (s *script) parseOption(text string) (err error) {
 		o.InFlight, err = strconv.Atoi(value)
 	case "enforce":
 		o.Enforce = true
+	case "dry_run":
+		o.DryRun = true
 	case "forward_noise":
 		o.ForwardNoise = true
 	case "id_prefix":

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/record"
+)
+
+// TestDryRunChangesNothing takes everything that is said in testdata/play and in
+// the recorded sessions through dry runs with their configurations: each line
+// reaches the other side byte for byte, but for a credential, which is cut out.
+func TestDryRunChangesNothing(t *testing.T) {
+	for _, s := range append(saidInScripts(t), saidInSessions(t)...) {
+		t.Run(s.name, func(t *testing.T) {
+			synctest.Test(t, s.dryRun)
+		})
+	}
+}
+
+// A said is what the two peers of a session said, in order, and the environment
+// of the attache between them.
+type said struct {
+	name  string
+	env   []string
+	lines []saidLine
+}
+
+type saidLine struct {
+	server bool
+	raw    []byte
+}
+
+const askPrefix = "attache-0-"
+
+func (s said) dryRun(t *testing.T) {
+	p := process{Env: append(s.env, "HOME=/home/user", "ATTACHE_DRY_RUN=1"), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+	settings, err := loadSettings(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	l, err := buildLayers(p, settings, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := l.relay(settings, log)
+	o.IDPrefix = askPrefix
+	session := proxytest.Setup{Options: o}.Start(t)
+	defer session.Exit(nil)
+	for _, line := range s.lines {
+		if bytes.Contains(line.raw, []byte(capture.CredentialKey)) {
+			return
+		}
+		from, to := session.Client, session.Server
+		if line.server {
+			from, to = to, from
+		}
+		from.Write(string(line.raw))
+		synctest.Wait()
+		if got := next(session, to); !bytes.Equal(got, line.raw) {
+			t.Fatalf("a line came out otherwise:\n%s", record.Diff(line.raw, got))
+		}
+	}
+}
+
+// next returns the next line that reaches p and is not attache's own. Its own
+// questions are answered with an error, so that nothing is learnt but what the
+// script says.
+func next(session *proxytest.Session, p *proxytest.Peer) []byte {
+	for {
+		line := p.Next()
+		id := regexp.MustCompile(`"id":("` + askPrefix + `\d+")`).FindSubmatch(line)
+		switch {
+		case id != nil:
+			p.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, id[1]))
+		case !bytes.Contains(line, []byte(`"requestId":"`+askPrefix)):
+			return line
+		}
+		synctest.Wait()
+	}
+}
+
+// saidInScripts reads testdata/play: what is sent there, without the answers to
+// attache's own questions.
+func saidInScripts(t *testing.T) []said {
+	sent := regexp.MustCompile(`^(client|server)-?>(?: (.*))$`)
+	var all []said
+	for _, file := range glob(t, "testdata/play/*.txt") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, script := range strings.Split(string(data), "\n-- ") {
+			if !strings.Contains(script, "\nlayers chain=") {
+				continue
+			}
+			s := said{name: fmt.Sprintf("%s/%d", filepath.Base(file), i)}
+			for line := range strings.Lines(script) {
+				line = strings.TrimSuffix(line, "\n")
+				if chain, ok := strings.CutPrefix(line, "layers chain="); ok {
+					config, env, _ := strings.Cut(chain, ",")
+					s.env = append(strings.Split(env, ","), "ATTACHE_CONFIG=testdata/play/"+config+".yaml")
+				}
+				if m := sent.FindStringSubmatch(line); m != nil && !strings.Contains(m[2], `"id":"attache`) {
+					s.lines = append(s.lines, saidLine{m[1] == "server", []byte(m[2] + "\n")})
+				}
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// saidInSessions reads the recorded sessions.
+func saidInSessions(t *testing.T) []said {
+	var all []said
+	for _, file := range glob(t, "../../testdata/sessions/*.jsonl") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded, err := record.Read(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := said{name: filepath.Base(file)}
+		if config := strings.TrimSuffix(file, ".jsonl") + ".yaml"; exists(config) {
+			s.env = append(s.env, "ATTACHE_CONFIG="+config)
+		}
+		for _, e := range recorded.Events {
+			ours := recorded.Header.IDPrefix != "" && bytes.Contains(e.Line, []byte(`"`+recorded.Header.IDPrefix))
+			if at := e.At; !ours && (at == proxy.ClientIn.String() || at == proxy.ServerOut.String()) {
+				s.lines = append(s.lines, saidLine{at == proxy.ServerOut.String(), e.Line})
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func glob(t *testing.T, pattern string) []string {
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file matches %s (%v)", pattern, err)
+	}
+	return files
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
