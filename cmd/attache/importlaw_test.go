@@ -51,6 +51,7 @@ func importLaw() []law {
 		{"middleware/access", layer, "a layer meets others only in the chain"},
 		{"middleware/audit", layer, "a layer meets others only in the chain"},
 		{"middleware/dryrun", []string{"middleware", "proxy/wire"}, "it runs any layer, so it may know none"},
+		{"middleware/announce", []string{"middleware", "proxy/wire"}, "what a client wants to hear depends on no session"},
 		{"middleware/trace", layer, "a layer meets others only in the chain"},
 
 		{"policy/filesource", []string{"policy"}, "a source is an implementation of policy.Source"},
@@ -101,6 +102,7 @@ func TestForeignImports(t *testing.T) {
 		{"github.com/modelcontextprotocol/go-sdk/mcp", []string{"cmd/attache", "cmd/attache-bench"}, "a frame is never decoded into its types; the demo alone has a server"},
 		{"github.com/goccy/go-yaml", []string{"cmd/attache", "policy/filesource", "sessionstate/identity"}, "YAML is for the files people write"},
 		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
+		{"github.com/fsnotify/fsnotify", []string{"cmd/attache"}, "one place notices changes, and says what they mean"},
 		{"net/http", []string{"policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
 		{"os/exec", []string{"proxy/child", "cmd/attache-bench"}, "one place starts processes, and leaves none behind"},
 		{"log", nil, "logs go through a slog.Logger that was given"},
