@@ -5,24 +5,6 @@ import "strings"
 // ContextKey is the key under which a call of the proxy carries its *[Context].
 type ContextKey struct{}
 
-// A Principal is who a credential turned out to be. It comes from a verified
-// credential or from the operator alone, never from what a client says of itself,
-// and does not change once made: do not write to its slices.
-type Principal struct {
-	// KeyID names the key or token, never its secret.
-	KeyID string
-	// User, Tenant and Email are opaque here; empty means not known.
-	User, Tenant, Email string
-	// Roles and Permissions are words of the operator's own choosing.
-	Roles, Permissions []string
-	// Plan is the tenant's plan, such as "free".
-	Plan string
-	// Scope is the policy scope of this principal, empty for the configured one.
-	Scope string
-	// Trust is "direct", "sandboxed" or empty.
-	Trust string
-}
-
 // A Context is what is known of a session at one moment. It is shared by pointer
 // between goroutines and never changes: use the With methods, which return the
 // same pointer where nothing changes and a changed copy otherwise. A nil *Context

@@ -4,8 +4,10 @@ package sessionstate
 // there is such a path; a known path whose fact is absent gives an empty Fact and
 // true. It does not allocate.
 //
-// Facts of the principal have the source [Credential] and the key's id in From.
-// "session.trust" is the better of the session's own and the principal's.
+// Facts of the principal have the source [Credential] and the key's id in From,
+// or [Operator] where the operator gave them. "session.trust" is the better of the
+// session's own and the principal's; while the session is unidentified, and the
+// operator has not said otherwise, it is [Sandboxed].
 func (c *Context) Lookup(path string) (Fact, bool) {
 	var empty Context
 	if c == nil {
@@ -23,31 +25,32 @@ func (c *Context) Lookup(path string) (Fact, bool) {
 	case "session.workspace.id":
 		return c.WorkspaceID, true
 	case "session.trust":
-		trust := Better(p.fact(p.Trust), c.Trust)
-		trust.Value = NormalizeTrust(trust.Value)
-		return trust, true
+		return c.trust(p), true
 	case "session.conversation":
 		return c.Conversation, true
 	case "principal.user":
-		return p.fact(p.User), true
+		return p.fact("user", p.User), true
 	case "principal.tenant":
-		return p.fact(p.Tenant), true
+		return p.fact("tenant", p.Tenant), true
 	case "principal.email":
-		return p.fact(p.Email), true
+		return p.fact("email", p.Email), true
 	case "principal.plan":
-		return p.fact(p.Plan), true
+		return p.fact("plan", p.Plan), true
 	case "principal.scope":
-		return p.fact(p.Scope), true
+		return p.fact("scope", p.Scope), true
 	}
 	return Fact{}, false
 }
 
-// fact is a value of the principal's as a Fact, empty if the value is.
-func (p *Principal) fact(value string) Fact {
-	if value == "" {
-		return Fact{}
+// trust is the level that holds for a session of p.
+func (c *Context) trust(p *Principal) Fact {
+	trust := Better(p.fact("trust", p.Trust), c.Trust)
+	trust.Value = NormalizeTrust(trust.Value)
+	if c.Unidentified != nil && trust.Source < Operator {
+		// The credential may have been one that is held on the short leash.
+		return Fact{Value: Sandboxed, Source: None, From: "nobody could be identified"}
 	}
-	return Fact{Value: value, Source: Credential, From: p.KeyID}
+	return trust
 }
 
 // KnownPath reports whether Lookup knows path. Configuration is checked with it.

@@ -6,6 +6,16 @@
 // It edits one thing: a credential in a request's _meta is cut out, so that no
 // server ever sees it. It refuses nothing, and what it cannot read counts as
 // absent: an unreadable fact never stops a call.
+//
+// # Who the session acts for
+//
+// A credential is looked up when its first request comes, and again before the
+// principal has been held for Options.Recheck. The look-up may go to a disk or a
+// network, so it runs beside the messages: the request that needs it is held back
+// until it is over, at most for Options.Patience, and in a busy session the next
+// look-up is over before the old answer has run out, so nothing waits. A look-up
+// that fails, or takes too long, leaves the session without a principal, and
+// [Capture.LookupFailed] says why: whoever decides by the principal then refuses.
 package capture
 
 import (
@@ -22,9 +32,15 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// CredentialKey is the _meta key a host may put an API key under, if the
-// operator allows it.
-const CredentialKey = "io.github.attache-mcp/apiKey"
+// The _meta keys a host may put a credential under, if the operator allows it.
+const (
+	CredentialKey = "io.github.attache-mcp/apiKey" // an API key
+	TokenKey      = "io.github.attache-mcp/token"  // a token (JWT)
+)
+
+// CredentialKeys returns the keys whose values are cut out of what goes on, and
+// must not reach a server in a frame that cannot be edited either.
+func CredentialKeys() []string { return []string{CredentialKey, TokenKey} }
 
 // DefaultWorkspaceKeys are the places in _meta where a host may name the
 // workspace: our own key, and the two spellings of Orbit.
@@ -57,16 +73,25 @@ type Options struct {
 	// Roots allows asking a legacy client for its roots when a value is missing.
 	Roots bool
 
-	// Identify turns a credential into a principal; nil if nobody is identified.
-	// It is asked again after Recheck, so that a key taken back takes effect in a
-	// session under way. It must not block for long.
-	Identify func(ctx context.Context, credential string) (*sessionstate.Principal, error)
-	// Credential is the operator's; it precedes one in _meta.
-	Credential string
-	// MetaCredential accepts a credential in _meta under CredentialKey.
-	MetaCredential bool
-	// Recheck is how long a principal is held; 0 stands for a minute.
+	// Identify says who a session acts for, with the credential that came with it,
+	// or without one; nil if nobody is identified. It may go to a network, and
+	// returns when its context is done. With an error it returns what holds all the
+	// same, such as what the operator said, and nil where nothing does.
+	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
+	// Accept are the keys of _meta a credential is accepted under, of
+	// [CredentialKeys]. One that is not accepted is cut out too.
+	Accept []string
+	// Recheck is how long a principal is held; 0 stands for a minute. A role that
+	// was taken away is gone after that time.
 	Recheck time.Duration
+	// Passing reports whether a failure of Identify is one that passes by itself;
+	// such a look-up is made again after Retry, and no request waits for it. nil
+	// stands for never, 0 for [DefaultRetry].
+	Passing func(error) bool
+	Retry   time.Duration
+	// Patience is how long a request waits for its look-up; 0 stands for
+	// [DefaultPatience].
+	Patience time.Duration
 
 	// Now is the clock; nil stands for time.Now.
 	Now func() time.Time
@@ -104,6 +129,15 @@ func New(o Options) *Capture {
 	if o.Recheck <= 0 {
 		o.Recheck = time.Minute
 	}
+	if o.Passing == nil {
+		o.Passing = func(error) bool { return false }
+	}
+	if o.Retry <= 0 {
+		o.Retry = DefaultRetry
+	}
+	if o.Patience <= 0 {
+		o.Patience = DefaultPatience
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -111,7 +145,7 @@ func New(o Options) *Capture {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Capture{o: o, base: o.Base, index: indexKeys(o), conn: connectionKey()}
-	c.who.known = map[string]*identity{}
+	c.who.own, c.who.known = &identity{}, map[string]*identity{}
 	return c
 }
 
@@ -129,9 +163,22 @@ func (c *Capture) Layer() middleware.Layer {
 
 func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
-		if m.From == wire.Client {
-			c.observe(ctx, m)
+		if m.From != wire.Client {
+			return next(ctx, m)
 		}
+		f := c.observe(ctx, m)
+		s := c.session(f)
+		id := c.identityOf(s.Key(), f)
+		if pending := c.lookUp(id); pending != nil && m.Kind() == wire.Request {
+			f := f.kept()
+			middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
+				c.await(id, pending)
+				c.attach(ctx, s, id, f)
+				return next(ctx, m)
+			})
+			return nil
+		}
+		c.attach(ctx, s, id, f)
 		return next(ctx, m)
 	}
 }
@@ -141,25 +188,33 @@ func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
 // direction.
 func (c *Capture) Current() *sessionstate.Context { return c.current }
 
-// observe reads a frame of the client's and attaches what is known to its call.
-func (c *Capture) observe(ctx context.Context, m *wire.Message) {
-	call := middleware.CallFrom(ctx)
+// observe reads a frame of the client's, and cuts credentials out of it.
+func (c *Capture) observe(ctx context.Context, m *wire.Message) facts {
 	f := c.readMeta(m.Meta())
 	if m.MethodIs("initialize") {
-		c.initialize(call, m, f)
+		c.initialize(middleware.CallFrom(ctx), m, f)
 	} else if m.MethodIs("notifications/roots/list_changed") {
 		c.forgetRoots()
 	}
-	if f.hasCredential {
-		if err := m.Delete("params", "_meta", CredentialKey); err != nil {
-			c.o.Log.Warn("the API key in _meta could not be cut out of the request", "err", err)
+	if f.carries == [2]bool{} {
+		return f
+	}
+	for i, key := range CredentialKeys() {
+		if !f.carries[i] {
+			continue
+		}
+		if err := m.Delete("params", "_meta", key); err != nil {
+			c.o.Log.Warn("the credential in _meta could not be cut out of the request", "key", key, "err", err)
 		}
 	}
-	s := c.session(f)
-	view := c.identify(ctx, s, f)
-	view = c.apply(s, view, f)
+	return f
+}
+
+// attach attaches what is known to the call of a frame.
+func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *identity, f facts) {
+	view := c.apply(s, c.withPrincipal(s, id), f)
 	c.current = view
-	call.SetValue(sessionstate.ContextKey{}, view)
+	middleware.CallFrom(ctx).SetValue(sessionstate.ContextKey{}, view)
 }
 
 // initialize begins a legacy connection, or begins it anew: what an earlier

@@ -3,59 +3,213 @@ package capture
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// identified remembers which credential each session came with, and who it
-// turned out to be. Sessions that came with none are the operator's.
+// A Credential is what a client sent to say who it acts for.
+type Credential struct {
+	// Key is the key of _meta it came under, [CredentialKey] or [TokenKey].
+	Key string
+	// Text is the credential itself; "" if none came, and the operator's holds.
+	Text string
+}
+
+const (
+	// DefaultPatience is how long a request waits until it is known who it is from.
+	DefaultPatience = 3 * time.Second
+	// DefaultRetry is the least time between two look-ups of which the first failed
+	// in a way that passes.
+	DefaultRetry = 10 * time.Second
+	// batchPatience is how long what cannot be held back waits, a member of a batch,
+	// and all that comes from the client with it. To look at a file takes less.
+	batchPatience = 100 * time.Millisecond
+	// maxIdentities bounds the table: credentials in _meta are the client's to vary.
+	maxIdentities = 10_000
+)
+
+// ErrLate: a look-up takes longer than a request waits. Nobody is identified until
+// it is over; the calls that come meanwhile do not wait for it again.
+var ErrLate = errors.New("who the session acts for could not be looked up in time")
+
+// identified remembers who the sessions act for.
 type identified struct {
 	mu    sync.Mutex
-	known map[string]*identity // by session key; bounded by maxIdentities
+	own   *identity            // of the sessions that came without a credential
+	known map[string]*identity // of the others, by session key; bounded by maxIdentities
+	told  bool                 // that a credential was not used
 }
 
-// maxIdentities bounds the table: credentials in _meta are the client's to vary.
-const maxIdentities = 10_000
-
+// An identity is one credential and who it turned out to be. The look-up runs in a
+// goroutine of its own, one at a time.
 type identity struct {
-	credential string
+	credential Credential
 	sum        [32]byte
-	at         time.Time // when it was last looked up
-	err        error     // the last failure, which is told once
-	principal  *sessionstate.Principal
+
+	// Guarded by identified.mu.
+	known     bool      // a look-up is over
+	at        time.Time // when that look-up began
+	principal *sessionstate.Principal
+	err       error         // why there is no credential's principal
+	soon      bool          // the failure is one that passes: ask again soon
+	pending   chan struct{} // closed when the look-up under way is over; nil if none is
+	late      bool          // pending was waited for in vain
 }
 
-// identify returns s's context with the principal of its credential, looked up
-// afresh when it has been held long enough.
-func (c *Capture) identify(ctx context.Context, s *sessionstate.Session, f facts) *sessionstate.Context {
-	if f.hasCredential && !c.o.MetaCredential {
-		c.who.mu.Lock()
-		first := c.who.known[""] == nil
-		c.who.known[""] = &identity{}
-		c.who.mu.Unlock()
-		if first {
-			c.o.Log.Warn("an API key in _meta was cut out and not used; set identity.meta_api_key to accept it")
+// identityOf returns the identity of a session; nil if nobody is to be identified.
+// A credential in _meta is the session's until another one comes.
+func (c *Capture) identityOf(session string, f facts) *identity {
+	credential := c.accepted(f)
+	if c.o.Identify == nil {
+		return nil
+	}
+	c.who.mu.Lock()
+	defer c.who.mu.Unlock()
+	id := c.who.known[session]
+	if credential.Text == "" {
+		if id != nil {
+			return id
 		}
-		f.credential = ""
+		return c.who.own
 	}
-	if c.o.Identify == nil || c.o.Credential == "" && !c.o.MetaCredential {
-		return s.Context()
+	sum := sha256.Sum256([]byte(credential.Key + "\x00" + credential.Text))
+	if id == nil || id.sum != sum {
+		if len(c.who.known) >= maxIdentities {
+			clear(c.who.known)
+		}
+		credential.Text = strings.Clone(credential.Text) // not the whole frame
+		id = &identity{credential: credential, sum: sum}
+		c.who.known[strings.Clone(session)] = id
 	}
-	id := c.identityOf(s.Key(), f)
+	return id
+}
+
+// accepted returns the credential of a frame if the operator allows it.
+func (c *Capture) accepted(f facts) Credential {
+	if f.credential.Text == "" || slices.Contains(c.o.Accept, f.credential.Key) {
+		return f.credential
+	}
+	c.who.mu.Lock()
+	first := !c.who.told
+	c.who.told = true
+	c.who.mu.Unlock()
+	if first {
+		c.o.Log.Warn("a credential in _meta was cut out and not used: identity.meta_api_key and identity.meta_token accept one, if the operator gives none", "key", f.credential.Key)
+	}
+	return Credential{}
+}
+
+// lookUp sees to it that who id is gets known, and known afresh when it has been
+// held long enough. It returns what a request has to wait for, nil if nothing.
+//
+// The look-up begins when a quarter of the time is left, so that a busy session
+// goes on with what it knows until the answer is there. What failed in a way that
+// passes is asked again sooner, and nobody waits for it.
+func (c *Capture) lookUp(id *identity) <-chan struct{} {
 	if id == nil {
-		return s.Context()
+		return nil
 	}
-	if now := c.o.Now(); id.at.IsZero() || now.Sub(id.at) >= c.o.Recheck {
-		id.at = now
-		c.lookUp(ctx, id)
+	c.who.mu.Lock()
+	defer c.who.mu.Unlock()
+	age := c.o.Now().Sub(id.at)
+	begin := c.o.Recheck - c.o.Recheck/4
+	switch {
+	case id.soon:
+		begin = min(c.o.Retry, c.o.Recheck)
+	case id.err != nil:
+		begin = c.o.Recheck
 	}
-	if now := s.Context(); now.Principal == id.principal && now.Unidentified == id.err {
+	if id.pending == nil && (!id.known || age >= begin) {
+		id.pending = make(chan struct{})
+		go c.identify(id, id.pending)
+	}
+	if id.pending == nil || id.late || id.known && (id.soon || age < c.o.Recheck) {
+		return nil
+	}
+	return id.pending
+}
+
+// identify looks id up, once, in a goroutine of its own.
+func (c *Capture) identify(id *identity, pending chan struct{}) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.Patience)
+	defer cancel()
+	began := c.o.Now()
+	p, err := c.o.Identify(ctx, id.credential)
+	c.who.mu.Lock()
+	before := id.err
+	if err != nil && before != nil && before.Error() == err.Error() {
+		err = before // the same one, so that contexts stay the same
+	}
+	if !id.known || !p.Same(id.principal) {
+		id.principal = p
+	}
+	id.known, id.at, id.err, id.late = true, began, err, false
+	id.soon = err != nil && c.o.Passing(err)
+	id.pending = nil
+	close(pending)
+	c.who.mu.Unlock()
+	switch {
+	case err != nil && err != before:
+		c.o.Log.Warn("nobody could be identified; calls go on without a principal", "err", err)
+	case err == nil && before != nil:
+		c.o.Log.Info("the session is identified again")
+	}
+}
+
+// whoIs returns who id is as far as is known now.
+func (c *Capture) whoIs(id *identity) (*sessionstate.Principal, error) {
+	c.who.mu.Lock()
+	defer c.who.mu.Unlock()
+	if !id.known || id.pending != nil && !id.soon && c.o.Now().Sub(id.at) >= c.o.Recheck {
+		return nil, ErrLate
+	}
+	return id.principal, id.err
+}
+
+// await returns at once if the request was held back until the look-up was over.
+func (c *Capture) await(id *identity, pending <-chan struct{}) {
+	select {
+	case <-pending:
+		return
+	default:
+	}
+	t := time.NewTimer(batchPatience)
+	defer t.Stop()
+	select {
+	case <-pending:
+	case <-t.C:
+		c.inVain(id, pending)
+	}
+}
+
+// inVain notes that a request has waited for pending, and that no other is to.
+func (c *Capture) inVain(id *identity, pending <-chan struct{}) {
+	c.who.mu.Lock()
+	first := id.pending == pending && !id.late
+	id.late = id.late || first
+	c.who.mu.Unlock()
+	if first {
+		c.o.Log.Warn("nobody is identified yet; calls go on without a principal until the look-up is over")
+	}
+}
+
+// withPrincipal returns the context of s with who id is.
+func (c *Capture) withPrincipal(s *sessionstate.Session, id *identity) *sessionstate.Context {
+	now := s.Context()
+	if id == nil {
+		return now
+	}
+	p, err := c.whoIs(id)
+	if now.Principal == p && now.Unidentified == err {
 		return now
 	}
 	return s.Update(func(old *sessionstate.Context) *sessionstate.Context {
-		return old.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = id.principal, id.err })
+		return old.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = p, err })
 	})
 }
 
@@ -69,73 +223,13 @@ func (c *Capture) LookupFailed(view *sessionstate.Context) error {
 	return view.Unidentified
 }
 
-// identityOf returns the identity of a session. A credential in _meta is the
-// session's until another one comes; the operator's precedes it.
-func (c *Capture) identityOf(session string, f facts) *identity {
-	credential := c.o.Credential
-	if credential == "" {
-		credential = f.credential
-	}
-	c.who.mu.Lock()
-	defer c.who.mu.Unlock()
-	id := c.who.known[session]
-	if credential == "" {
-		return id
-	}
-	sum := sha256.Sum256([]byte(credential))
-	if id == nil || id.sum != sum {
-		if len(c.who.known) >= maxIdentities {
-			clear(c.who.known)
-		}
-		id = &identity{credential: credential, sum: sum}
-		c.who.known[session] = id
-	}
-	return id
-}
-
-// lookUp asks who a credential is. A principal that can no longer be confirmed
-// is no principal; the tools go on working.
-func (c *Capture) lookUp(ctx context.Context, id *identity) {
-	p, err := c.o.Identify(ctx, id.credential)
-	if err == nil {
-		id.err = nil
-		if id.principal == nil || !same(id.principal, p) {
-			id.principal = p
-		}
-		return
-	}
-	id.principal = nil
-	if id.err == nil || id.err.Error() != err.Error() {
-		id.err = err
-		c.o.Log.Warn("nobody could be identified; calls go on without a principal", "err", err)
-	}
-}
-
-func same(a, b *sessionstate.Principal) bool {
-	return b != nil && a.KeyID == b.KeyID && a.User == b.User && a.Tenant == b.Tenant && a.Email == b.Email &&
-		a.Plan == b.Plan && a.Scope == b.Scope && a.Trust == b.Trust &&
-		equal(a.Roles, b.Roles) && equal(a.Permissions, b.Permissions)
-}
-
-func equal(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// Credential returns the credential of a session, "" if it has none: for a
-// policy source that asks on the session's behalf.
-func (c *Capture) Credential(session string) string {
+// Credential returns the credential that came with a session, without a text if
+// none did: for a policy source that asks on the session's behalf.
+func (c *Capture) Credential(session string) Credential {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
 	if id := c.who.known[session]; id != nil {
 		return id.credential
 	}
-	return c.o.Credential
+	return Credential{}
 }

@@ -3,6 +3,7 @@ package capture
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
 	"strconv"
 	"strings"
 
@@ -16,15 +17,25 @@ const protocolKey = "io.modelcontextprotocol/protocolVersion"
 type facts struct {
 	workspace, workspaceFrom       string
 	conversation, conversationFrom string
-	credential                     string
-	hasCredential                  bool // also one that is no string
 	protocol                       string
+	credential                     Credential
+	carries                        [2]bool // which of CredentialKeys there are; a value need not be a string
+}
+
+// kept returns f in strings of its own, which outlive the frame.
+func (f facts) kept() facts {
+	for _, s := range []*string{&f.workspace, &f.conversation, &f.protocol, &f.credential.Text} {
+		*s = strings.Clone(*s)
+	}
+	return f
 }
 
 const (
 	// maxFact is how long a fact of a peer's may be, in bytes: Linux has no longer
 	// path. What is longer counts as absent, as it would be kept with its session.
 	maxFact = 4096
+	// maxToken is how long a token may be: one with many claims is longer than a path.
+	maxToken = 32 << 10
 	// maxKey is how long a conversation key may be before its digest stands for it.
 	maxKey = 256
 )
@@ -58,7 +69,7 @@ func indexKeys(o Options) map[string][]candidate {
 	}
 	add(workspaceFact, o.WorkspaceKeys)
 	add(conversationFact, o.ConversationKeys)
-	add(credentialFact, [][]string{{CredentialKey}})
+	add(credentialFact, [][]string{{CredentialKey}, {TokenKey}})
 	add(protocolFact, [][]string{{protocolKey}})
 	return index
 }
@@ -78,12 +89,14 @@ func (c *Capture) readMeta(meta wire.Value) (f facts) {
 	best := [...]int{workspaceFact: -1, conversationFact: -1, credentialFact: -1, protocolFact: -1}
 	for m := range meta.Members() {
 		for _, cand := range c.candidates(m.Key) {
+			if cand.kind == credentialFact {
+				f.carries[cand.rank] = true
+			}
 			if best[cand.kind] >= 0 && best[cand.kind] <= cand.rank {
 				continue
 			}
-			f.hasCredential = f.hasCredential || cand.kind == credentialFact
 			value := m.Value.Get(cand.rest...)
-			if cand.kind != conversationFact && len(value.Raw) > maxFact {
+			if len(value.Raw) > cand.longest() {
 				c.o.Log.Warn("a fact in _meta was ignored, as it is too long", "from", cand.from, "bytes", len(value.Raw))
 				continue
 			}
@@ -111,6 +124,17 @@ func (c *Capture) candidates(key wire.Value) []candidate {
 	return nil
 }
 
+// longest returns how long the value may be, in bytes.
+func (cand candidate) longest() int {
+	switch cand.kind {
+	case conversationFact:
+		return math.MaxInt // its digest stands for it
+	case credentialFact:
+		return maxToken
+	}
+	return maxFact
+}
+
 func (f *facts) set(cand candidate, text string) {
 	switch cand.kind {
 	case workspaceFact:
@@ -122,7 +146,7 @@ func (f *facts) set(cand candidate, text string) {
 		}
 		f.conversation, f.conversationFrom = text, cand.from
 	case credentialFact:
-		f.credential = text
+		f.credential = Credential{Key: CredentialKeys()[cand.rank], Text: text}
 	case protocolFact:
 		f.protocol = text
 	}
