@@ -55,6 +55,10 @@ func (c *cli) show(s *Settings) error {
 		dim = append(dim, at.Default())
 		fmt.Fprintf(w, "%s\t%s\t%s\n", o.key, text, at)
 	}
+	for _, fact := range s.operatorFacts() {
+		dim = append(dim, false)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", fact[0], strings.Map(printable, fact[1]), fact[2])
+	}
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -72,6 +72,7 @@ func (c *cli) checkFilesNamed(s *Settings) error {
 			all.add(at, "identity.keys_file: %v", err)
 		}
 	}
+	all = append(all, identityProblems(s)...)
 	if dir := directory(s.Record); dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			all.add(s.Origin("record"), "record: there is no directory %s: make it, or name another file", dir)
@@ -82,7 +83,7 @@ func (c *cli) checkFilesNamed(s *Settings) error {
 
 // warnOfVariables tells of variables with attache's prefix that nothing reads.
 func (c *cli) warnOfVariables(s *Settings) {
-	known := []string{keyVariable, "ATTACHE_CONFIG", "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
+	known := []string{keyVariable, tokenVariable, "ATTACHE_CONFIG", "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
 	for _, o := range options(s) {
 		if o.flag != "" {
 			known = append(known, o.variable())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 )
@@ -80,24 +81,25 @@ func (c *cli) wantSource(s *Settings) (policy.Source, error) {
 // query is what a session of the given key, or of the operator's scope, asks.
 func (c *cli) query(ctx context.Context, s *Settings) (policy.Query, error) {
 	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID}
-	key, from, err := apiKey(c.process, s)
-	if err != nil || key == "" {
+	who, err := newCaller(c.process, s)
+	if err != nil {
 		return q, err
 	}
-	q.Credential = key
-	resolve := identify(s)
-	if resolve == nil {
-		return q, nil
+	if who.own.text != nil {
+		own, _ := who.own.text() // Identify says why not
+		q.Credential = policy.Credential(onlyKey(own))
 	}
-	principal, err := resolve(ctx, key.Reveal())
+	principal, err := who.Identify(ctx, capture.Credential{})
 	switch {
-	case err == nil:
+	case err == nil && principal != nil:
 		q.Scope = cmp.Or(principal.Scope, q.Scope)
-		return q, nil
-	case s.Policy.URL != "":
-		return q, nil // the endpoint judges the key; it need not be one of ours
+	case err == nil, s.Policy.URL != "": // the endpoint judges the key; it need not be one of ours
+	case who.own.text == nil:
+		return q, usagef("%v", err)
+	default:
+		return q, usagef("%s: %v", who.own.from, err)
 	}
-	return q, usagef("%s: %v", from, err)
+	return q, nil
 }
 
 // explainSource says what to do about an error of the source.

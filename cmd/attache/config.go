@@ -12,6 +12,7 @@ type Settings struct {
 	Server    ServerSettings
 	Session   SessionSettings
 	Identity  IdentitySettings
+	Operator  OperatorSettings
 	Policy    PolicySettings
 	Briefing  BriefingSettings
 	Arguments []ArgumentRule // nil: no key, the built-in rule holds; empty: no rules
@@ -68,8 +69,11 @@ type HostEnvSettings struct {
 type IdentitySettings struct {
 	KeysFile   string // absolute; need not exist
 	MetaAPIKey bool
+	MetaToken  bool
 	Cache      time.Duration
 	KeyPrefix  string
+	TokenFile  string // absolute; empty for none. See [ownToken].
+	JWT        JWTSettings
 }
 
 // PolicySettings say where policies come from. At most one of Dir and URL is set.
@@ -130,7 +134,7 @@ func defaultSettings(dir string) *Settings {
 			},
 			Roots: true,
 		},
-		Identity: IdentitySettings{Cache: time.Minute, KeyPrefix: "atk"},
+		Identity: IdentitySettings{Cache: time.Minute, KeyPrefix: "atk", JWT: defaultJWT()},
 		Policy:   PolicySettings{Timeout: 2 * time.Second},
 		Briefing: BriefingSettings{
 			Channels:   []string{"response"},

@@ -35,6 +35,7 @@ func loadSettings(p process, flags flagValues) (*Settings, error) {
 			l.fromFlag(s, o)
 		}
 	}
+	l.identity(s)
 	return s, l.problems.err()
 }
 

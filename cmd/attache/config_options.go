@@ -38,7 +38,7 @@ func (o option) variable() string {
 // are told of them. It is the one list behind the reader of the file, the flags,
 // the variables, `config show` and `config schema`.
 func options(s *Settings) []option {
-	return slices.Concat(sessionOptions(s), identityOptions(s), policyOptions(s), otherOptions(s))
+	return slices.Concat(sessionOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), otherOptions(s))
 }
 
 // trustLevels are the words for trust.
@@ -78,7 +78,6 @@ func identityOptions(s *Settings) []option {
 		{key: "identity.meta_api_key", help: `accept a key in _meta["io.github.attache-mcp/apiKey"]`, value: boolean{&o.MetaAPIKey}},
 		{key: "identity.cache", help: "how long a key that was looked up is not looked up again", value: duration{&o.Cache, time.Millisecond}},
 		{key: "identity.key_prefix", help: "what the keys made here begin with", value: text{&o.KeyPrefix, keyPrefix}},
-		{key: "identity.jwt", value: unbuilt{}},
 	}
 }
 

@@ -39,7 +39,7 @@ func TestSchemaAgreesWithReader(t *testing.T) {
 		string(full), "session:", "policy: {url: https://policy.example/effective}", "arguments: []", "limits: {hold: 8388608}",
 		"sesion: {}", "session: {idd: x}", "session: {id: 1}", "log: {level: loud}", "limits: {in_flight: 0}", "limits: {in_flight: x}",
 		"session: {env_prefixes: A}", "session: {meta: {workspace: [[]]}}", "session: {meta: {workspace: [1]}}", "rewrite: []",
-		"identity: {jwt: {}}", "arguments: [{}]", "arguments: [{tools: [], argument: a, value: session.id}]",
+		"identity: {jwt: {issuer: [a]}}", "identity: {jwt: {secret: x}}", "arguments: [{}]", "arguments: [{tools: [], argument: a, value: session.id}]",
 		"arguments: [{tools: [a], argument: a, value: nothing}]", "arguments: [{tools: [a], argument: a, value: session.id, mode: pin}]",
 		"server: {env: {A-B: x}}", "server: {env: {A: []}}", "policy: {url: 'ftp://x'}", "session: {roots: 'yes'}", "arguments:", "- a",
 		"briefing: {channels: [smoke]}",

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // read reads a configuration as the file /conf/config.yaml.
@@ -48,7 +50,16 @@ func fullSettings() *Settings {
 			HostEnv: HostEnvSettings{Session: []string{"CLAUDE_CODE_SESSION_ID", "OTHER_SESSION"}, Workspace: []string{}},
 			GitRoot: true,
 		},
-		Identity: IdentitySettings{KeysFile: "/conf/keys/all.yaml", MetaAPIKey: true, Cache: 5 * time.Second, KeyPrefix: "corp"},
+		Identity: IdentitySettings{KeysFile: "/conf/keys/all.yaml", MetaAPIKey: true, Cache: 5 * time.Second, KeyPrefix: "corp",
+			MetaToken: true, TokenFile: "/run/secrets/token",
+			JWT: JWTSettings{
+				Issuer: "https://login.example/", Audience: "attache", JWKS: "https://login.example/jwks.json", Leeway: 10 * time.Second,
+				Claims: identity.Claims{
+					User: "preferred_username", Tenant: "https://acme.example/tenant", Email: "-", Roles: "realm_access.roles",
+					Permissions: "scope", Plan: "plan", Scope: "policy_scope", Trust: "trust",
+				},
+			}},
+		Operator: OperatorSettings{SessionFile: "/conf/host/session.yaml"},
 		Policy:   PolicySettings{Dir: "/conf/policies", Scope: "acme/platform", Timeout: 500 * time.Millisecond, TokenEnv: "POLICY_TOKEN"},
 		Briefing: BriefingSettings{Channels: []string{"response", "instructions"}, Structured: "text-only", Wait: 1500 * time.Millisecond, MaxBytes: 4096},
 		Arguments: []ArgumentRule{

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 
+	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -85,11 +85,9 @@ func demoModern() []demoStep {
 // demoKey is the API key of the session. It opens nothing.
 const demoKey = "atk_demo_embedded"
 
-// demoIdentify knows one key, as `attache key create` would have made it.
-func demoIdentify(_ context.Context, key string) (*sessionstate.Principal, error) {
-	if key != demoKey {
-		return nil, errors.New("unknown key")
-	}
+// demoIdentify knows who the session acts for, as a key that `attache key create`
+// made would have said.
+func demoIdentify(context.Context, capture.Credential) (*sessionstate.Principal, error) {
 	return &sessionstate.Principal{KeyID: "demo", User: "ada", Tenant: "acme", Scope: "acme/platform"}, nil
 }
 

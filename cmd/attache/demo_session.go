@@ -81,9 +81,9 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 // layers returns the chain of a run with an API key and policies, and a layer that
 // looks on.
 func (s *demoSession) layers(log *slog.Logger) (list []middleware.Layer, names [][]string) {
-	c := capture.New(capture.Options{Credential: demoKey, Identify: demoIdentify, Log: log})
+	c := capture.New(capture.Options{Identify: demoIdentify, Log: log})
 	a := arguments.New(arguments.Options{Rules: []arguments.Rule{arguments.Default()}, Workspace: c, Log: log})
-	b := briefing.New(briefing.Options{Source: demoPolicies(), Credential: c.Credential, Log: log, Given: func(string, string) {
+	b := briefing.New(briefing.Options{Source: demoPolicies(), Credential: func(string) string { return demoKey }, Log: log, Given: func(string, string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.seen.briefed = true

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,7 +17,6 @@ import (
 	"github.com/attache-mcp/attache/policy/httpsource"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/sessionstate"
-	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // layers are the layers of one run, in the one place where the chain is built.
@@ -37,27 +33,25 @@ type layers struct {
 // buildLayers builds the chain: capture, (rewrite,) arguments, (access,)
 // briefing. A layer that has nothing to do is left out.
 func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
-	key, _, err := apiKey(p, s)
+	who, err := newCaller(p, s)
 	if err != nil {
 		return nil, err
 	}
 	l := &layers{ours: ownVariables(s)}
-	if key.Reveal() != "" {
-		l.secrets = append(l.secrets, key.Reveal())
+	if who.own.secret != "" {
+		l.secrets = append(l.secrets, who.own.secret)
 	}
 	sessions := sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.Session.TTL})
-	l.capture = capture.New(capture.Options{
+	captures := capture.Options{
 		Base:             baseContext(p, s),
 		Sessions:         sessions,
 		WorkspaceKeys:    paths(s.Session.Meta.Workspace),
 		ConversationKeys: paths(s.Session.Meta.Conversation),
 		Roots:            s.Session.Roots,
-		Identify:         identify(s),
-		Credential:       key.Reveal(),
-		MetaCredential:   s.Identity.MetaAPIKey,
-		Recheck:          s.Identity.Cache,
 		Log:              log,
-	})
+	}
+	who.configure(&captures, s, log)
+	l.capture = capture.New(captures)
 	l.list = append(l.list, l.capture.Layer())
 	live := log
 	log = rehearsed(s, log) // of the layers from here on, which a dry run does not let act
@@ -74,7 +68,7 @@ func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 		log.Warn("policy.scope has no effect: say where policies come from with --policy, or policy.dir")
 	}
 	if source != nil {
-		l.list = append(l.list, briefingLayer(s, source, anonymous, l.capture, log))
+		l.list = append(l.list, briefingLayer(s, source, anonymous, who.policyKey(l.capture), log))
 	}
 	if s.DryRun {
 		l.rehearse(live)
@@ -87,7 +81,7 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 	return proxy.Options{
 		Layers:        l.list,
 		ArgumentNames: l.argumentNames,
-		Guarded:       []string{capture.CredentialKey},
+		Guarded:       capture.CredentialKeys(),
 		Hold:          int(s.Limits.Hold),
 		InFlight:      s.Limits.InFlight,
 		ForwardNoise:  s.StdoutNoise == "forward",
@@ -96,12 +90,12 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 	}
 }
 
-func briefingLayer(s *Settings, source policy.Source, anonymous bool, c *capture.Capture, log *slog.Logger) middleware.Layer {
+func briefingLayer(s *Settings, source policy.Source, anonymous bool, key func(session string) string, log *slog.Logger) middleware.Layer {
 	return briefing.New(briefing.Options{
 		Source:       source,
 		Scope:        s.Policy.Scope,
 		Anonymous:    anonymous,
-		Credential:   c.Credential,
+		Credential:   key,
 		Response:     slices.Contains(s.Briefing.Channels, "response"),
 		Instructions: slices.Contains(s.Briefing.Channels, "instructions"),
 		Structured:   briefing.Structured(s.Briefing.Structured),
@@ -130,21 +124,6 @@ func policySource(p process, s *Settings, l *layers) (source policy.Source, anon
 	}
 	h, err := httpsource.New(httpsource.Options{URL: s.Policy.URL, Timeout: s.Policy.Timeout, Token: policy.Credential(token)})
 	return h, token != "", err
-}
-
-// identify returns how a credential becomes a principal: the key file. A file
-// that is not there identifies nobody, and says so when a key comes, unless the
-// key is one that the policy endpoint alone knows.
-func identify(s *Settings) func(context.Context, string) (*sessionstate.Principal, error) {
-	if s.Identity.KeysFile == "" {
-		return nil
-	}
-	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
-		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-	}
-	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: s.Identity.Cache}).Resolve
 }
 
 // argumentRules returns the configured rules, or the built-in one.
@@ -177,8 +156,8 @@ func paths(in []MetaPath) [][]string {
 func baseContext(p process, s *Settings) *sessionstate.Context {
 	c := &sessionstate.Context{}
 	trust := operatorFact(s, "session.trust", s.Session.Trust)
-	if s.Origin("session.trust").Default() {
-		trust.Source = sessionstate.None
+	if from := s.Origin("session.trust"); from.Default() || from == s.Operator.origin() {
+		trust.Source = sessionstate.None // the session file's comes with its principal, read afresh
 	}
 	c = c.With(func(c *sessionstate.Context) { c.Trust = trust })
 	if s.Session.GitRoot {
@@ -226,7 +205,7 @@ func gitRoot() sessionstate.Fact {
 // with secrets, and the one that would have a second attache write to the first
 // one's recording.
 func ownVariables(s *Settings) []string {
-	names := []string{keyVariable, ownPrefix + "_RECORD"}
+	names := append(secretVariables(s), ownPrefix+"_RECORD")
 	for _, prefix := range s.Session.EnvPrefixes {
 		names = append(names, prefix+"_API_KEY")
 	}

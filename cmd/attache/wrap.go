@@ -31,6 +31,7 @@ func wrap(ctx context.Context, p process, s *Settings, command []string) int {
 		return exitUsage
 	}
 	w.layers = l
+	warnOfWorkspace(s, w.log)
 	return w.run(ctx)
 }
 

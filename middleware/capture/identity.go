@@ -89,19 +89,25 @@ func (c *Capture) identityOf(session string, f facts) *identity {
 	return id
 }
 
-// accepted returns the credential of a frame if the operator allows it.
+// accepted returns the credential of a frame if the operator allows it, and tells
+// once of one that was sent in vain, also if it is no string.
 func (c *Capture) accepted(f facts) Credential {
-	if f.credential.Text == "" || slices.Contains(c.o.Accept, f.credential.Key) {
-		return f.credential
+	for i, key := range CredentialKeys() {
+		if !f.carries[i] || slices.Contains(c.o.Accept, key) {
+			continue
+		}
+		c.who.mu.Lock()
+		first := !c.who.told
+		c.who.told = true
+		c.who.mu.Unlock()
+		if first {
+			c.o.Log.Warn("a credential in _meta was cut out and not used: identity.meta_api_key and identity.meta_token accept one, if the operator gives none", "key", key)
+		}
+		if f.credential.Key == key {
+			f.credential = Credential{}
+		}
 	}
-	c.who.mu.Lock()
-	first := !c.who.told
-	c.who.told = true
-	c.who.mu.Unlock()
-	if first {
-		c.o.Log.Warn("a credential in _meta was cut out and not used: identity.meta_api_key and identity.meta_token accept one, if the operator gives none", "key", f.credential.Key)
-	}
-	return Credential{}
+	return f.credential
 }
 
 // lookUp sees to it that who id is gets known, and known afresh when it has been
