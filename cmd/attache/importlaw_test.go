@@ -52,6 +52,7 @@ func importLaw() []law {
 		{"middleware/audit", layer, "a layer meets others only in the chain"},
 		{"middleware/dryrun", []string{"middleware", "proxy/wire"}, "it runs any layer, so it may know none"},
 		{"middleware/announce", []string{"middleware", "proxy/wire"}, "what a client wants to hear depends on no session"},
+		{"middleware/audit/chain", nil, "a log whose lines hang together, whatever they record"},
 		{"middleware/trace", layer, "a layer meets others only in the chain"},
 
 		{"policy/filesource", []string{"policy"}, "a source is an implementation of policy.Source"},

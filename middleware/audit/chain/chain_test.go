@@ -1,0 +1,612 @@
+package chain
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// body is a record of these tests.
+func body(i int) []byte { return fmt.Appendf(nil, `{"kind":"call","n":%d}`, i) }
+
+// write writes records from..to-1 to the log at path, as one process.
+func write(t *testing.T, o Options, from, to int) {
+	t.Helper()
+	l := New(o)
+	for i := from; i < to; i++ {
+		l.Append(body(i))
+	}
+	if err := l.Close(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verify verifies the log at path.
+func verify(t *testing.T, path string, v *Verifier) error {
+	t.Helper()
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, f := range s.Files {
+		if err := v.File(filepath.Base(f.Name), f); err != nil {
+			return err
+		}
+	}
+	return v.Close()
+}
+
+func lines(t *testing.T, path string) [][]byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(func(yield func([]byte) bool) {
+		for line := range bytes.Lines(b) {
+			if !yield(bytes.Clone(line)) {
+				return
+			}
+		}
+	})
+}
+
+func TestVerifyFindsTheFirstManipulation(t *testing.T) {
+	forged := func(l line, body string) []byte {
+		t := tip{l.seq - 1, l.prev}
+		return t.next(nil, []byte(body))
+	}
+	parsed := func(b []byte) line {
+		l, ok := parseLine(b)
+		if !ok {
+			t.Fatalf("no line: %s", b)
+		}
+		return l
+	}
+	tests := []struct {
+		name string
+		// edit gets the lines: begin and records 0 to 5, numbered 1 to 7.
+		edit   func(l [][]byte) [][]byte
+		line   int // of the fault; 0 for none
+		expect bool
+	}{
+		{"nothing", func(l [][]byte) [][]byte { return l }, 0, true},
+		{"a byte of a body", func(l [][]byte) [][]byte { l[3] = bytes.Replace(l[3], []byte("n\":2"), []byte("n\":9"), 1); return l }, 4, false},
+		{"a byte that breaks the JSON", func(l [][]byte) [][]byte { l[3][0] = 'x'; return l }, 4, false},
+		{"the number of a line", func(l [][]byte) [][]byte {
+			l[3] = bytes.Replace(l[3], []byte(`"seq":4`), []byte(`"seq":9`), 1)
+			return l
+		}, 4, false},
+		{"the digest in a line", func(l [][]byte) [][]byte {
+			p := parsed(l[3])
+			p.prev[0]++
+			l[3] = forged(p, `{"kind":"call","n":2}`)
+			return l
+		}, 3, false},
+		{"a line end", func(l [][]byte) [][]byte { l[3] = append(l[3][:len(l[3])-1], '\r', '\n'); return l }, 4, false},
+		{"a blank line", func(l [][]byte) [][]byte { return slices.Insert(l, 3, []byte("\n")) }, 4, false},
+		{"a line dropped", func(l [][]byte) [][]byte { return slices.Delete(l, 3, 4) }, 4, false},
+		{"lines dropped", func(l [][]byte) [][]byte { return slices.Delete(l, 2, 5) }, 3, false},
+		{"the first line dropped", func(l [][]byte) [][]byte { return l[1:] }, 1, false},
+		{"lines swapped", func(l [][]byte) [][]byte { l[2], l[3] = l[3], l[2]; return l }, 3, false},
+		{"a line twice", func(l [][]byte) [][]byte { return slices.Insert(l, 3, l[3]) }, 5, false},
+		{"a line added", func(l [][]byte) [][]byte { return slices.Insert(l, 3, forged(parsed(l[3]), `{"kind":"call","n":77}`)) }, 5, false},
+		{"a first line added", func(l [][]byte) [][]byte {
+			return slices.Insert(l, 3, forged(parsed(l[3]), `{"kind":"begin","version":1}`))
+		}, 4, false},
+		{"a repair that nothing was torn for", func(l [][]byte) [][]byte {
+			return append(l[:3], forged(parsed(l[3]), `{"kind":"repaired","torn":{"bytes":3,"digest":"x"}}`))
+		}, 4, false},
+		// What no chain shows by itself:
+		{"the end cut off", func(l [][]byte) [][]byte { return l[:5] }, 0, false},
+		{"the last line changed", func(l [][]byte) [][]byte { l[6] = forged(parsed(l[6]), `{"kind":"call","n":78}`); return l }, 0, false},
+		{"the end torn", func(l [][]byte) [][]byte { l[6] = l[6][:20]; return l }, 0, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			write(t, Options{File: path}, 0, 6)
+			l := lines(t, path)
+			last := parsed(l[6]).digest
+			l = test.edit(l)
+			if err := os.WriteFile(path, bytes.Join(l, nil), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := verify(t, path, &Verifier{})
+			var fault *Fault
+			switch errors.As(err, &fault); {
+			case test.line == 0 && err != nil, test.line != 0 && fault == nil, fault != nil && fault.Line != test.line:
+				t.Errorf("got %v, want a fault in line %d", err, test.line)
+			}
+			// With its last digest kept elsewhere, every one of them shows.
+			if err := verify(t, path, &Verifier{Expect: last}); (err == nil) != test.expect {
+				t.Errorf("with the last digest known: %v", err)
+			}
+		})
+	}
+}
+
+// One flipped bit anywhere before the last line is found.
+func TestVerifyFindsAnyFlippedBit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	write(t, Options{File: path}, 0, 3)
+	whole := bytes.Join(lines(t, path), nil)
+	lastLine := bytes.LastIndexByte(whole[:len(whole)-1], '\n')
+	for i := range lastLine {
+		b := bytes.Clone(whole)
+		b[i] ^= 1
+		var v Verifier
+		if v.File("a", bytes.NewReader(b)) == nil && v.Close() == nil {
+			t.Errorf("byte %d of %q flipped: nothing found", i, whole[max(0, i-10):i+1])
+		}
+	}
+}
+
+func TestTornLines(t *testing.T) {
+	tests := []struct {
+		name string
+		torn string // what a process left that died
+		keep int    // how many whole lines were before it
+	}{
+		{"within a record", `{"seq":4,"prev":"sha256:12`, 3},
+		{"before a newline", `{"seq":4,"prev":"sha256:12"}`, 3},
+		{"one byte", `{`, 3},
+		{"within the first line", `{"seq":1,"pr`, 0},
+		{"within the first line, early", `{`, 0},
+		{"within a repair", "{\"seq\":4,\"prev\":\"sha25\n{\"seq\":4", 3},
+		{"a blank line", "\n", 3},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			write(t, Options{File: path}, 0, 2)
+			whole := bytes.Join(lines(t, path)[:test.keep], nil)
+			if err := os.WriteFile(path, append(whole, test.torn...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			write(t, Options{File: path}, 2, 4)
+			var v Verifier
+			if err := verify(t, path, &v); err != nil {
+				t.Fatal(err)
+			}
+			if len(v.Remarks) != 1 || !strings.Contains(v.Remarks[0].What, "ended within a line") || v.Remarks[0].Line != test.keep+1 {
+				t.Errorf("remarks: %v", v.Remarks)
+			}
+			text := string(bytes.Join(lines(t, path), nil))
+			if !strings.Contains(text, test.torn) {
+				t.Errorf("what was torn is gone:\n%s", text)
+			}
+			// Whoever touches what was torn is found out.
+			if err := os.WriteFile(path, []byte(strings.Replace(text, test.torn, "x"+test.torn, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := verify(t, path, &Verifier{}); err == nil {
+				t.Error("a byte added to what was torn was not found")
+			}
+		})
+	}
+}
+
+func TestRotation(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	o := Options{File: path, MaxSize: 600}
+	write(t, o, 0, 5)
+	write(t, o, 5, 20)
+	names, err := rotatedFiles(path)
+	if err != nil || len(names) < 4 {
+		t.Fatalf("%v, %v: want some files", names, err)
+	}
+	for _, name := range append(names, path) {
+		if info, err := os.Stat(name); err != nil || info.Size() > o.MaxSize {
+			t.Errorf("%s: %v, %v", name, info.Size(), err)
+		}
+	}
+	var v Verifier
+	if err := verify(t, path, &v); err != nil || int(v.Last) != v.Records || v.Records < 20+len(names) {
+		t.Fatalf("%v: %d records, the last is %d", err, v.Records, v.Last)
+	}
+
+	t.Run("a file in the middle is gone", func(t *testing.T) {
+		hide(t, names[1])
+		wantFault(t, path, &Verifier{}, filepath.Base(names[2]), 1)
+	})
+	t.Run("the oldest is gone", func(t *testing.T) {
+		e, err := endOf(names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		hide(t, names[0])
+		wantFault(t, path, &Verifier{}, filepath.Base(names[1]), 1)
+		if err := verify(t, path, &Verifier{After: e.tip.digest}); err != nil {
+			t.Errorf("with its last digest known: %v", err)
+		}
+		wantFault(t, path, &Verifier{After: Digest{1}}, filepath.Base(names[1]), 1)
+	})
+	t.Run("a line at the end of one is gone", func(t *testing.T) {
+		l := lines(t, names[1])
+		restore := bytes.Join(l, nil)
+		defer os.WriteFile(names[1], restore, 0o600)
+		os.WriteFile(names[1], bytes.Join(l[:len(l)-1], nil), 0o600)
+		wantFault(t, path, &Verifier{}, filepath.Base(names[2]), 1)
+	})
+	t.Run("the file is gone, and the chain goes on from the one before", func(t *testing.T) {
+		hide(t, path)
+		write(t, o, 20, 21)
+		if err := verify(t, path, &Verifier{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// hide takes a file away until the test is over.
+func hide(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Rename(name, name+".hidden"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Rename(name+".hidden", name) })
+}
+
+func wantFault(t *testing.T, path string, v *Verifier, file string, line int) {
+	t.Helper()
+	var fault *Fault
+	if err := verify(t, path, v); !errors.As(err, &fault) || fault.File != file || fault.Line != line {
+		t.Errorf("got %v, want a fault in %s:%d", err, file, line)
+	}
+}
+
+// What happens to the file while it is written is in the file, or shows.
+func TestFileIsTamperedWithWhileWritten(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(path string) error
+		want string // in the fault; "" for none
+	}{
+		{"nothing", func(string) error { return nil }, ""},
+		{"removed", os.Remove, "in a file that is gone"},
+		{"emptied", func(path string) error { return os.Truncate(path, 0) }, "in a file that is gone"},
+		{"cut within a line", func(path string) error { return os.Truncate(path, 300) }, "records 3 to 4 are missing"},
+		{"renamed", func(path string) error { return os.Rename(path, rotatedName(path, 4)) }, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			l := New(Options{File: path})
+			for i := range 3 {
+				<-l.Commit(body(i)).Done()
+			}
+			if err := test.do(path); err != nil {
+				t.Fatal(err)
+			}
+			if r := l.Commit(body(3)); true {
+				if <-r.Done(); r.Err() != nil {
+					t.Fatal(r.Err())
+				}
+			}
+			if err := l.Close(time.Second); err != nil {
+				t.Fatal(err)
+			}
+			err := verify(t, path, &Verifier{})
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// Real processes write one file, some of which are killed while they do.
+func TestProcessesShareAFile(t *testing.T) {
+	if path := os.Getenv("CHAIN_TEST_FILE"); path != "" {
+		l := New(Options{File: path, MaxSize: 20_000, Linger: time.Microsecond})
+		for i := range 300 {
+			<-l.Commit(body(i)).Done()
+		}
+		if err := l.Close(10 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var all []*exec.Cmd
+	for range 4 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestProcessesShareAFile$")
+		cmd.Env = append(os.Environ(), "CHAIN_TEST_FILE="+path)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, cmd)
+	}
+	for _, cmd := range all {
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, _ := rotatedFiles(path)
+	var v Verifier
+	if err := verify(t, path, &v); err != nil {
+		t.Fatal(err)
+	}
+	if want := 4*300 + len(names) + 1; v.Records != want || len(names) < 3 {
+		t.Errorf("%d records in %d files, want %d", v.Records, len(names)+1, want)
+	}
+	if len(v.Remarks) > 0 {
+		t.Errorf("remarks: %v", v.Remarks)
+	}
+}
+
+// disk is a disk with so much room.
+type disk struct {
+	mu   sync.Mutex
+	room int
+}
+
+func (d *disk) set(room int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.room = room
+}
+
+func (d *disk) write(f *os.File, b []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := min(len(b), d.room); n < len(b) {
+		f.Write(b[:n])
+		return n, syscall.ENOSPC
+	}
+	d.room -= len(b)
+	return f.Write(b)
+}
+
+func TestFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		var told bytes.Buffer
+		l := New(Options{File: path, Queue: 200, Log: slog.New(slog.NewTextHandler(&told, nil))})
+		d := &disk{room: 500}
+		l.file.write = d.write
+		if r := l.Commit(body(0)); true {
+			if <-r.Done(); r.Err() != nil {
+				t.Fatal(r.Err())
+			}
+		}
+		d.set(10)
+		r := l.Commit(body(1))
+		if <-r.Done(); !errors.Is(r.Err(), ErrLost) || !errors.Is(r.Err(), syscall.ENOSPC) {
+			t.Errorf("a record on a full disk: %v", r.Err())
+		}
+		for i := range 20 { // of which the queue has room for 9
+			l.Append(body(100 + i))
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := strings.Count(told.String(), "level=ERROR"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, told.String())
+		}
+		if err := verifyBytes(path); err != nil {
+			t.Errorf("a full disk left: %v", err)
+		}
+		d.set(1 << 20)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !strings.Contains(told.String(), "written again") {
+			t.Errorf("that it is written again was not told:\n%s", told.String())
+		}
+		if err := l.Close(time.Second); err == nil || !strings.Contains(err.Error(), "12 audit records are not in") {
+			t.Errorf("at the end: %v", err)
+		}
+	})
+	var v Verifier
+	if err := verify(t, path, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Remarks) != 1 || !strings.Contains(v.Remarks[0].What, "12 records are missing") {
+		t.Errorf("remarks: %v", v.Remarks)
+	}
+}
+
+func verifyBytes(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var v Verifier
+	if err := v.File(path, f); err != nil {
+		return err
+	}
+	if len(v.Remarks) > 0 {
+		return errors.New(v.Remarks[0].String())
+	}
+	return v.Close()
+}
+
+// A real full disk, where there is one to be had.
+func TestDevFull(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("there is no /dev/full here")
+	}
+	defer full.Close()
+	l := New(Options{File: filepath.Join(t.TempDir(), "audit.jsonl")})
+	l.file.write = func(_ *os.File, b []byte) (int, error) { return full.Write(b) }
+	r := l.Commit(body(0))
+	if <-r.Done(); !errors.Is(r.Err(), syscall.ENOSPC) {
+		t.Errorf("got %v", r.Err())
+	}
+	l.Append(body(1))
+	if err := l.Close(10 * time.Second); !errors.Is(err, ErrLost) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+// Records that come one by one within the linger are written together.
+func TestLinger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{File: path})
+		writes := 0
+		l.file.write = func(f *os.File, b []byte) (int, error) { writes++; return f.Write(b) }
+		for i := range 100 {
+			l.Append(body(i))
+			time.Sleep(time.Millisecond)
+		}
+		if err := l.Close(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if writes > 3 {
+			t.Errorf("%d writes in 100 ms", writes)
+		}
+	})
+	var v Verifier
+	if err := verify(t, path, &v); err != nil || v.Records != 101 {
+		t.Errorf("%v, %d records", err, v.Records)
+	}
+}
+
+func TestNothingBeforeTheFirstRecord(t *testing.T) {
+	dir := t.TempDir()
+	l := New(Options{File: filepath.Join(dir, "audit.jsonl")})
+	if err := l.Close(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("a log without records made %v", entries)
+	}
+}
+
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	write(t, Options{File: path, MaxSize: 400}, 0, 5)
+	entries, _ := os.ReadDir(dir)
+	if len(entries) < 3 {
+		t.Fatalf("want the file, a rotated one and the lock: %v", entries)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+}
+
+func TestKeyIsSharedAndKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	one, two := New(Options{File: path}).Key(), New(Options{File: path}).Key()
+	other := New(Options{File: filepath.Join(t.TempDir(), "audit.jsonl")}).Key()
+	if len(one) != keyLen || !bytes.Equal(one, two) || bytes.Equal(one, other) {
+		t.Errorf("keys %x, %x and of another log %x", one, two, other)
+	}
+	write(t, Options{File: path}, 0, 2) // which locks the same file
+	if got := New(Options{File: path}).Key(); !bytes.Equal(got, one) {
+		t.Error("writing changed the key")
+	}
+}
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	log := filepath.Join(dir, "log.jsonl")
+	write(t, Options{File: log}, 0, 1)
+	tests := []struct{ path, want string }{
+		{filepath.Join(dir, "new.jsonl"), ""},
+		{log, ""},
+		{file("empty.jsonl", ""), ""},
+		{file("torn.jsonl", `{"seq":1,"pre`), ""},
+		{filepath.Join(dir, "no", "audit.jsonl"), "there is no directory"},
+		{dir, "is no regular file"},
+		{file("notes.txt", "buy milk\n"), "something else than an audit log"},
+		{filepath.Join(log, "audit.jsonl"), "is no directory"},
+	}
+	for _, test := range tests {
+		err := Check(test.path)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.path, err, test.want)
+		}
+	}
+	// What is no log is never written to.
+	notes := filepath.Join(dir, "notes.txt")
+	l := New(Options{File: notes})
+	r := l.Commit(body(0))
+	if <-r.Done(); !errors.Is(r.Err(), ErrNotALog) {
+		t.Errorf("got %v", r.Err())
+	}
+	l.Close(time.Second)
+	if b, _ := os.ReadFile(notes); string(b) != "buy milk\n" {
+		t.Errorf("the notes now say %q", b)
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	var t tip
+	whole := t.next(nil, []byte(`{"kind":"begin","version":1}`))
+	whole = t.next(whole, body(1))
+	f.Add(whole)
+	f.Add(append(whole, `{"seq":3,"pr`...))
+	f.Add([]byte("\n\n{}\n"))
+	f.Add([]byte(`{"seq":1,"prev":"sha256:` + strings.Repeat("0", 64) + "\",}\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var v Verifier
+		err := v.File("f", bytes.NewReader(b))
+		if err == nil {
+			err = v.Close()
+		}
+		var fault *Fault
+		if err != nil && !errors.As(err, &fault) {
+			t.Fatalf("no fault: %v", err)
+		}
+		if fault != nil && (fault.Line < 1 || fault.Line > bytes.Count(b, []byte("\n"))+1) {
+			t.Fatalf("a fault in line %d of %q", fault.Line, b)
+		}
+		e, endErr := readEnd(bytes.NewReader(b), int64(len(b)))
+		if err != nil || v.Records == 0 {
+			return
+		}
+		// A whole chain can be gone on with, where the verifier says it ends.
+		if endErr != nil || e.tip.seq != v.Last || e.tip.seq > 0 && e.tip.digest != v.Digest {
+			t.Fatalf("%q ends in %v (%v), and is verified to %d %v", b, e.tip, endErr, v.Last, v.Digest)
+		}
+	})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	l := New(Options{File: filepath.Join(b.TempDir(), "audit.jsonl")})
+	record := append(append([]byte(`{"kind":"call","x":"`), bytes.Repeat([]byte("x"), 500)...), `"}`...)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Append(record)
+		if l.bytes > 8<<20 {
+			b.StopTimer()
+			<-l.Commit(record).Done()
+			b.StartTimer()
+		}
+	}
+	l.Close(time.Minute)
+}
+
+func BenchmarkCommit(b *testing.B) {
+	l := New(Options{File: filepath.Join(b.TempDir(), "audit.jsonl")})
+	record := append(append([]byte(`{"kind":"call","x":"`), bytes.Repeat([]byte("x"), 500)...), `"}`...)
+	for b.Loop() {
+		<-l.Commit(record).Done()
+	}
+	l.Close(time.Minute)
+}

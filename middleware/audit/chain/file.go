@@ -1,0 +1,258 @@
+package chain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A file is a log as this process last saw it. Between two calls of append
+// others may have written any number of lines. It is not safe for use by several goroutines.
+type file struct {
+	path    string
+	maxSize int64 // 0 for none
+	now     func() time.Time
+	write   func(*os.File, []byte) (int, error)
+
+	lock    lock
+	f       *os.File    // nil while none is open
+	info    os.FileInfo // which file f is
+	size    int64       // how much of it is known
+	tip     tip         // of its last line
+	retryAt int64       // the size at which to try again to rename it
+
+	// What is to be written before anything else, as the last look at the file
+	// found it so.
+	first   []byte // the body of a record; nil for none
+	newline bool   // and before that an end to what is torn
+	torn    *Torn  // what is torn, which first tells
+}
+
+// errFile says what could not be done with the file itself.
+func errFile(what string, err error) error { return fmt.Errorf("the audit file %s: %w", what, err) }
+
+// append writes the bodies, each as one line, and returns how many of them are in
+// the file.
+func (w *file) append(bodies [][]byte) (written int, err error) {
+	if err := w.lock.take(); err != nil {
+		return 0, errFile("could not be locked", err)
+	}
+	defer w.lock.release()
+	if err := w.look(); err != nil {
+		return 0, err
+	}
+	for written < len(bodies) {
+		n := w.fitting(bodies[written:])
+		if n == 0 {
+			err = w.rotate()
+		} else {
+			err = w.put(bodies[written : written+n])
+		}
+		if err != nil {
+			return written, err
+		}
+		written += n
+	}
+	return written, nil
+}
+
+// maxWrite is about how much is written at once, so that little has been done in
+// vain when the disk is full.
+const maxWrite = 1 << 20
+
+// fitting returns how many of the bodies go into the file with the next write: 0
+// if it is full. An empty file has room for one in any case.
+func (w *file) fitting(bodies [][]byte) int {
+	sum := int64(lineLen(w.first))
+	for i, b := range bodies {
+		sum += int64(lineLen(b))
+		full := w.maxSize > 0 && w.size >= w.retryAt && w.size+sum > w.maxSize
+		switch {
+		case full && (i > 0 || w.size > 0):
+			return i
+		case sum > maxWrite:
+			return max(i, 1)
+		}
+	}
+	return len(bodies)
+}
+
+// look brings what is known of the file up to date. The caller holds the lock.
+func (w *file) look() error {
+	info, err := os.Stat(w.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return w.create("")
+	case err != nil:
+		return errFile("could not be looked at", err)
+	case w.f == nil || !os.SameFile(info, w.info):
+		return w.open()
+	case info.Size() > w.size:
+		return w.read(info.Size())
+	case info.Size() < w.size:
+		return w.shortened(info.Size())
+	}
+	return nil
+}
+
+// open opens the file that is there.
+func (w *file) open() error {
+	w.close()
+	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return errFile("could not be opened", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		_ = f.Close()
+		return errFile("could not be opened", err)
+	}
+	w.f, w.info = f, info
+	return w.read(info.Size())
+}
+
+func (w *file) close() {
+	if w.f != nil {
+		_ = w.f.Close()
+	}
+	w.f, w.info, w.size, w.retryAt, w.first, w.newline, w.torn = nil, nil, 0, 0, nil, false, nil
+}
+
+// read learns where the chain in the open file ends.
+func (w *file) read(size int64) error {
+	e, err := readEnd(w.f, size)
+	if err != nil {
+		w.close()
+		return errFile("cannot be gone on with", err)
+	}
+	w.size, w.first, w.newline, w.torn = size, nil, e.open, e.torn
+	if e.tip.seq == 0 {
+		w.begin("")
+		return nil
+	}
+	w.tip = e.tip
+	if e.torn != nil {
+		w.first = w.note(note{Kind: kindRepaired, Torn: e.torn, Why: "a writer ended within a line"})
+	}
+	return nil
+}
+
+// shortened takes note that what was written is no longer there. The count goes
+// on, so that the records that are missing show.
+func (w *file) shortened(size int64) error {
+	was, known := w.size, w.tip
+	if err := w.read(size); err != nil {
+		return err
+	}
+	if w.tip.seq == known.seq {
+		return nil // what is gone was torn
+	}
+	if size > 0 {
+		w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Torn: w.torn, Why: "the file was cut"})
+	}
+	w.tip.seq = max(w.tip.seq, known.seq)
+	return nil
+}
+
+// create makes the file, as the one after another or as the first. after names the
+// one before, "" if it has to be found.
+func (w *file) create(after string) error {
+	w.close()
+	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return errFile("could not be made", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return errFile("could not be made", err)
+	}
+	w.f, w.info = f, info
+	w.begin(after)
+	return nil
+}
+
+// begin has the first line of an empty file written next. The chain goes on from
+// the last line that is known: this process's own, or that of the newest file
+// before this one.
+func (w *file) begin(after string) {
+	if older, err := rotatedFiles(w.path); err == nil && len(older) > 0 {
+		newest := older[len(older)-1]
+		if e, err := endOf(newest); err == nil && e.tip.seq >= w.tip.seq {
+			w.tip, after = e.tip, filepath.Base(newest)
+		}
+	}
+	n := note{Kind: kindBegin, Version: Version, After: after, Torn: w.torn}
+	if w.tip.seq > 0 && after == "" {
+		n.Why = "the file that was written before is gone"
+	}
+	w.first = w.note(n)
+}
+
+func (w *file) note(n note) []byte {
+	n.Time = w.now().UTC().Format(timeFormat)
+	return n.body()
+}
+
+// timeFormat is RFC 3339 with milliseconds, always as long.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// rotate renames the file and begins the next. Where that cannot be done (on
+// Windows, while another process has it open) the file grows on for a while.
+func (w *file) rotate() error {
+	name := rotatedName(w.path, w.tip.seq)
+	_, err := os.Lstat(name)
+	if err == nil {
+		err = fs.ErrExist
+	} else if errors.Is(err, fs.ErrNotExist) {
+		w.closeKeeping()
+		err = os.Rename(w.path, name)
+	}
+	if err == nil {
+		return w.create(filepath.Base(name))
+	}
+	if w.f == nil {
+		if err := w.open(); err != nil {
+			return err
+		}
+	}
+	w.retryAt = w.size + w.maxSize/4 + 1
+	return nil
+}
+
+// closeKeeping closes the file, as Windows renames none that is open.
+func (w *file) closeKeeping() {
+	_ = w.f.Close()
+	w.f = nil
+}
+
+// put writes lines behind the known end of the file.
+func (w *file) put(bodies [][]byte) error {
+	end := w.tip
+	var b []byte
+	if w.newline {
+		b = append(b, '\n')
+	}
+	if w.first != nil {
+		b = end.next(b, w.first)
+	}
+	for _, body := range bodies {
+		b = end.next(b, body)
+	}
+	n, err := w.write(w.f, b)
+	if err != nil {
+		if n > 0 && w.f.Truncate(w.size) != nil {
+			w.info = nil // it ends with a torn line: the next look reads it anew
+		}
+		return errFile("could not be written", err)
+	}
+	w.size += int64(len(b))
+	w.tip, w.first, w.newline, w.torn = end, nil, false, nil
+	return nil
+}

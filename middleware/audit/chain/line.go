@@ -1,0 +1,144 @@
+package chain
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// MaxLine is how long a line may be, in bytes. What is longer is no line of a
+// chain; a record that would be is counted as lost.
+const MaxLine = 1 << 20
+
+// A Digest is the SHA-256 of a line, its newline included. The zero Digest is
+// what the first line of a chain carries.
+type Digest [sha256.Size]byte
+
+const digestPrefix = "sha256:"
+
+// digestLen is how long a digest is as text.
+const digestLen = len(digestPrefix) + 2*sha256.Size
+
+// String returns the digest as lines carry it: "sha256:" and 64 hexadecimal digits.
+func (d Digest) String() string { return digestPrefix + hex.EncodeToString(d[:]) }
+
+// ErrDigest is returned by ParseDigest for what is no digest.
+var ErrDigest = errors.New(`a digest is "sha256:" and 64 hexadecimal digits, as "attache audit verify" prints it`)
+
+// ParseDigest reads a digest as String writes it.
+func ParseDigest(s string) (d Digest, err error) {
+	digits, ok := strings.CutPrefix(s, digestPrefix)
+	if !ok || len(digits) != 2*len(d) || digits != strings.ToLower(digits) {
+		return Digest{}, ErrDigest
+	}
+	if _, err := hex.Decode(d[:], []byte(digits)); err != nil {
+		return Digest{}, ErrDigest
+	}
+	return d, nil
+}
+
+// A tip is where a chain ends: the number of its last line, and its digest. The
+// zero tip is that of a chain without lines.
+type tip struct {
+	seq    uint64
+	digest Digest
+}
+
+const (
+	headSeq  = `{"seq":`
+	headPrev = `,"prev":"`
+)
+
+// next appends the line that follows t with the members of body, which is a JSON
+// object with at least one, and moves t there.
+func (t *tip) next(dst, body []byte) []byte {
+	from := len(dst)
+	t.seq++
+	dst = strconv.AppendUint(append(dst, headSeq...), t.seq, 10)
+	dst = append(append(dst, headPrev...), digestPrefix...)
+	dst = hex.AppendEncode(dst, t.digest[:])
+	dst = append(append(dst, `",`...), body[1:]...)
+	dst = append(dst, '\n')
+	t.digest = sha256.Sum256(dst[from:])
+	return dst
+}
+
+// lineLen is how long the line for a body can be.
+func lineLen(body []byte) int { return len(body) + len(headSeq) + 20 + len(headPrev) + digestLen + 3 }
+
+// A line is what verifying and going on need of one.
+type line struct {
+	seq    uint64
+	prev   Digest
+	digest Digest
+}
+
+// parseLine reads a whole line with its newline. ok is false for what this package
+// never writes.
+func parseLine(b []byte) (l line, ok bool) {
+	rest, ok := bytes.CutPrefix(b, []byte(headSeq))
+	if !ok || len(b) > MaxLine || !bytes.HasSuffix(b, []byte("}\n")) {
+		return line{}, false
+	}
+	digits, rest, ok := bytes.Cut(rest, []byte(headPrev))
+	if !ok || len(digits) == 0 || digits[0] < '1' || digits[0] > '9' || len(rest) < digestLen+2 || string(rest[digestLen:digestLen+2]) != `",` {
+		return line{}, false
+	}
+	seq, err := strconv.ParseUint(string(digits), 10, 64)
+	if err != nil {
+		return line{}, false
+	}
+	prev, err := ParseDigest(string(rest[:digestLen]))
+	if err != nil || !json.Valid(b) {
+		return line{}, false
+	}
+	return line{seq, prev, sha256.Sum256(b)}, true
+}
+
+// Torn says what a process that died left of a line, without the newline at its
+// end.
+type Torn struct {
+	Bytes  int64  `json:"bytes"`
+	Digest string `json:"digest"` // of these bytes, as [Digest.String] writes it
+}
+
+// A note is a record of the chain's own.
+type note struct {
+	Kind string `json:"kind"`
+	Time string `json:"time"`
+	// Version is that of the format, in the first line of a file.
+	Version int `json:"version,omitempty"`
+	// After names the file before this one.
+	After string `json:"after,omitempty"`
+	// Why is for people.
+	Why  string `json:"why,omitempty"`
+	Torn *Torn  `json:"torn,omitempty"`
+	// Records is how many records were lost.
+	Records int `json:"records,omitempty"`
+	// Was and Is are sizes of a file that has become shorter, in bytes.
+	Was int64 `json:"was,omitempty"`
+	Is  int64 `json:"is,omitempty"`
+}
+
+// Version is the version of the format.
+const Version = 1
+
+// The kinds of the chain's own records.
+const (
+	kindBegin     = "begin"
+	kindRepaired  = "repaired"
+	kindGap       = "gap"
+	kindShortened = "shortened"
+)
+
+func (n note) body() []byte {
+	b, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // strings and numbers cannot fail
+	}
+	return b
+}

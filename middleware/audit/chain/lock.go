@@ -1,0 +1,102 @@
+package chain
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// keyFile is the file beside a log that is its lock and holds its key.
+func keyFile(path string) string { return path + ".key" }
+
+const keyLen = 32
+
+// A lock is the right to write a log, held by one process at a time. The kernel
+// frees it when its holder dies, however that happens.
+type lock struct {
+	path string
+	f    *os.File
+}
+
+var errLockMoves = errors.New("its lock is replaced again and again")
+
+// take waits until nobody else holds the lock. The caller calls release.
+func (l *lock) take() error {
+	for range 10 {
+		if l.f == nil {
+			f, err := os.OpenFile(l.path, os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				return err
+			}
+			l.f = f
+		}
+		if err := lockFile(l.f); err != nil {
+			return fmt.Errorf("%s: it could not be locked: %w", l.path, err)
+		}
+		if l.current() {
+			return nil
+		}
+		l.close() // and with it the lock of a file that is no longer there
+	}
+	return fmt.Errorf("%s: %w", l.path, errLockMoves)
+}
+
+// current reports whether the file locked is the one that others will lock.
+func (l *lock) current() bool {
+	here, err := os.Stat(l.path)
+	if err != nil {
+		return false
+	}
+	locked, err := l.f.Stat()
+	return err == nil && os.SameFile(here, locked)
+}
+
+func (l *lock) release() { _ = unlockFile(l.f) }
+
+func (l *lock) close() {
+	if l.f != nil {
+		_ = l.f.Close()
+		l.f = nil
+	}
+}
+
+// readKey returns the key in the file, nil if there is none yet.
+func readKey(path string) []byte {
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) > 2*keyLen+2 {
+		return nil
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(data)))
+	if err != nil || len(key) != keyLen {
+		return nil
+	}
+	return key
+}
+
+// makeKey returns the key of the log at path, which is made if there is none.
+func makeKey(path string) ([]byte, error) {
+	l := &lock{path: keyFile(path)}
+	if key := readKey(l.path); key != nil {
+		return key, nil
+	}
+	if err := l.take(); err != nil {
+		return nil, err
+	}
+	defer l.close()
+	if key := readKey(l.path); key != nil {
+		return key, nil
+	}
+	if info, err := l.f.Stat(); err != nil || info.Size() > 0 {
+		return nil, fmt.Errorf("%s holds no key: remove it, and a new one is made", l.path)
+	}
+	key := make([]byte, keyLen)
+	_, _ = rand.Read(key) // never fails: crypto/rand, Go 1.24
+	if _, err := l.f.Write(append(hex.AppendEncode(nil, key), '\n')); err != nil {
+		_ = l.f.Truncate(0)
+		return nil, err
+	}
+	return key, nil
+}

@@ -1,0 +1,82 @@
+package chain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// rotatedName is what the file at path is called when it is full, after the number
+// of its last line.
+func rotatedName(path string, last uint64) string {
+	ext := filepath.Ext(path)
+	return fmt.Sprintf("%s-%012d%s", strings.TrimSuffix(path, ext), last, ext)
+}
+
+// rotatedFiles returns the files before the one at path, oldest first.
+func rotatedFiles(path string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	ext := filepath.Ext(path)
+	stem := strings.TrimSuffix(filepath.Base(path), ext) + "-"
+	last := map[string]uint64{}
+	var names []string
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), stem)
+		digits, ext := strings.CutSuffix(rest, ext)
+		n, err := strconv.ParseUint(digits, 10, 64)
+		if !ok || !ext || err != nil || len(digits) < 12 {
+			continue
+		}
+		name := filepath.Join(filepath.Dir(path), e.Name())
+		last[name] = n
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if last[a] < last[b] {
+			return -1
+		}
+		return 1
+	})
+	return names, nil
+}
+
+// Check says whether a log can be kept at path, as far as can be told without
+// writing: its directory must be there, and a file that is there must be a log
+// that may be written.
+func Check(path string) error {
+	dir, err := os.Stat(filepath.Dir(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no directory %s: make it, or name another file", filepath.Dir(path))
+	case err != nil:
+		return err
+	case !dir.IsDir():
+		return fmt.Errorf("%s is no directory: name another file", filepath.Dir(path))
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file: name another one", path)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err = readEnd(f, info.Size()); err != nil {
+		return fmt.Errorf("%s: %w: name another file", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package chain
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// A Snapshot is the files of a chain as they were at one moment, while processes
+// may go on writing.
+type Snapshot struct {
+	// Files are oldest first.
+	Files []*SnapshotFile
+}
+
+// A SnapshotFile is what was in one file. What is written later is not read.
+type SnapshotFile struct {
+	Name string
+	io.Reader
+	f *os.File
+}
+
+// Close closes the files.
+func (s *Snapshot) Close() {
+	for _, f := range s.Files {
+		_ = f.f.Close()
+	}
+}
+
+// Open returns the file at path and those that were renamed before it. The error
+// is fs.ErrNotExist, wrapped, if there is none at all.
+func Open(path string) (*Snapshot, error) {
+	unlock, err := lockForReading(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	names, err := rotatedFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err == nil || len(names) == 0 {
+		names = append(names, path)
+	}
+	return openAll(names)
+}
+
+// OpenFiles returns these files and no others.
+func OpenFiles(paths ...string) (*Snapshot, error) { return openAll(paths) }
+
+func openAll(names []string) (*Snapshot, error) {
+	s := &Snapshot{}
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is no regular file", name)
+		}
+		if err != nil {
+			_ = f.Close()
+			s.Close()
+			return nil, err
+		}
+		s.Files = append(s.Files, &SnapshotFile{name, io.NewSectionReader(f, 0, info.Size()), f})
+	}
+	return s, nil
+}
+
+// lockForReading keeps writers away, if the log is one that can have any: of a copy
+// made elsewhere there is no lock.
+func lockForReading(path string) (unlock func(), err error) {
+	f, err := os.Open(keyFile(path))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}

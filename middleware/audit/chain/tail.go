@@ -1,0 +1,78 @@
+package chain
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// ErrNotALog is returned for a file that holds something else. Name another file.
+var ErrNotALog = errors.New("it holds something else than an audit log")
+
+// maxTorn is how far from the end the last whole line is looked for: a few
+// processes may have died, each within a line.
+const maxTorn = 4 * MaxLine
+
+// An end is what the end of a file says.
+type end struct {
+	tip  tip
+	torn *Torn // nil if the file ends with a whole line
+	open bool  // what is torn does not end with a newline
+}
+
+// readEnd finds the last whole line of the first size bytes of a file, and what
+// stands behind it.
+func readEnd(r io.ReaderAt, size int64) (end, error) {
+	from := max(0, size-maxTorn)
+	b := make([]byte, size-from)
+	if _, err := r.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
+		return end{}, err
+	}
+	for stop := len(b); stop > 0; {
+		stop = bytes.LastIndexByte(b[:stop], '\n') + 1
+		start := bytes.LastIndexByte(b[:max(stop-1, 0)], '\n') + 1
+		if l, ok := parseLine(b[start:stop]); ok {
+			e := end{tip: tip{l.seq, l.digest}}
+			e.tear(b[stop:])
+			return e, nil
+		}
+		stop = start
+	}
+	// There is no whole line. What begins like the first one is a first one torn.
+	if from > 0 || len(b) > 0 && !bytes.HasPrefix(b, []byte(headSeq)) && !bytes.HasPrefix([]byte(headSeq), b) {
+		return end{}, ErrNotALog
+	}
+	var e end
+	e.tear(b)
+	return e, nil
+}
+
+func (e *end) tear(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	b, ended := bytes.CutSuffix(b, []byte{'\n'})
+	e.torn = &Torn{Bytes: int64(len(b)), Digest: Digest(sha256.Sum256(b)).String()}
+	e.open = !ended
+}
+
+// endOf reads the end of the file at path.
+func endOf(path string) (end, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return end{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return end{}, err
+	}
+	e, err := readEnd(f, info.Size())
+	if err != nil {
+		return end{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return e, nil
+}

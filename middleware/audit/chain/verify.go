@@ -1,0 +1,279 @@
+package chain
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// A Fault is the first place where a chain is broken.
+type Fault struct {
+	File string
+	Line int // from 1
+	What string
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What) }
+
+// A Remark is something in a whole chain that a reader should know of: a line that
+// was torn, records that are missing because they could not be written.
+type Remark struct {
+	File string
+	Line int
+	What string
+}
+
+func (r Remark) String() string { return fmt.Sprintf("%s:%d: %s", r.File, r.Line, r.What) }
+
+// A Verifier reads the files of a chain, oldest first, and finds the first line
+// that was changed, dropped, added or moved. The zero Verifier expects a whole
+// chain from its first record on.
+type Verifier struct {
+	// After is the digest of the last line of a file that is known to be gone; the
+	// first line read must carry it.
+	After Digest
+	// Expect is the digest of a line, kept somewhere else, that must be in the
+	// chain; zero for none.
+	Expect Digest
+
+	// Records is how many lines were read; First and Last are the numbers of the
+	// first and the last, Digest is the last one's: what to keep elsewhere.
+	Records     int
+	First, Last uint64
+	Digest      Digest
+	// Remarks are in the order of the lines.
+	Remarks []Remark
+
+	expected bool // Expect was met
+	file     string
+	line     int
+	begun    bool // a line of this file was read
+	torn     torn
+}
+
+// torn is a part of a file that is no lines: it must be followed by a record that
+// tells of it.
+type torn struct {
+	line    int // where it begins; 0 for none
+	bytes   int64
+	sum     hash.Hash
+	newline bool // it ends with one, which is neither in bytes nor in sum yet
+}
+
+// File verifies the next file, named so in what it tells. An error that is no
+// *Fault is one of reading.
+func (v *Verifier) File(name string, r io.Reader) error {
+	if v.torn.line > 0 {
+		return v.unexplained() // the file before ended so, and yet another follows
+	}
+	v.file, v.line, v.begun = name, 0, false
+	b := bufio.NewReaderSize(r, MaxLine)
+	for {
+		text, err := b.ReadSlice('\n')
+		if len(text) > 0 {
+			v.line++
+			if fault := v.next(text); fault != nil {
+				return fault
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, bufio.ErrBufferFull):
+			if err := v.skip(b); err != nil {
+				return err
+			}
+		case errors.Is(err, io.EOF):
+			return nil
+		default:
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+}
+
+// skip reads the rest of what is too long for a line, as a part of what is torn.
+func (v *Verifier) skip(b *bufio.Reader) error {
+	for {
+		text, err := b.ReadSlice('\n')
+		v.tear(text)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// next takes one line. It returns nil, not a nil *Fault, where all is well.
+func (v *Verifier) next(text []byte) error {
+	l, ok := parseLine(text)
+	if !ok {
+		v.tear(text)
+		return nil
+	}
+	n, err := v.note(text)
+	if err != nil {
+		return err
+	}
+	if err := v.follows(&l, n); err != nil {
+		return err
+	}
+	if v.Records == 0 {
+		v.First = l.seq
+	}
+	v.Records++
+	v.Last, v.Digest, v.begun = l.seq, l.digest, true
+	v.expected = v.expected || v.Expect == l.digest
+	return nil
+}
+
+// tear takes a part that is no line.
+func (v *Verifier) tear(text []byte) {
+	t := &v.torn
+	if t.line == 0 {
+		*t = torn{line: v.line, sum: sha256.New()}
+	}
+	if t.newline {
+		t.add([]byte{'\n'})
+	}
+	text, t.newline = bytes.CutSuffix(text, []byte{'\n'})
+	t.add(text)
+}
+
+func (t *torn) add(b []byte) {
+	t.bytes += int64(len(b))
+	t.sum.Write(b)
+}
+
+// note reads a record of the chain's own; its kind is "" for any other.
+func (v *Verifier) note(text []byte) (note, error) {
+	var n note
+	var kind struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(text, &kind) != nil {
+		return note{}, nil
+	}
+	switch kind.Kind {
+	case kindBegin, kindRepaired, kindGap, kindShortened:
+	default:
+		return note{}, nil
+	}
+	if json.Unmarshal(text, &n) != nil {
+		return note{}, v.fault(v.line, "it was changed: a record of this kind reads otherwise")
+	}
+	if n.Kind == kindBegin && n.Version != Version {
+		return note{}, v.fault(v.line, "it is of version %d of the format, and this attache reads version %d: use the one that wrote it", n.Version, Version)
+	}
+	return n, nil
+}
+
+// follows checks that l may stand where it stands.
+func (v *Verifier) follows(l *line, n note) error {
+	if err := v.explained(n); err != nil {
+		return err
+	}
+	if err := v.inOrder(l, n); err != nil {
+		return err
+	}
+	switch n.Kind {
+	case kindGap:
+		v.remark("%d records are missing, as they could not be written", n.Records)
+	case kindShortened:
+		v.remark("the file was cut from %d to %d bytes", n.Was, n.Is)
+	}
+	return nil
+}
+
+// explained checks that what is torn before a record is what the record says.
+func (v *Verifier) explained(n note) error {
+	t := &v.torn
+	if t.line == 0 {
+		if n.Torn != nil {
+			return v.fault(v.line, "torn bytes that were before it are gone: lines were dropped")
+		}
+		return nil
+	}
+	if n.Torn == nil || !t.is(n.Torn) {
+		return v.unexplained()
+	}
+	v.Remarks = append(v.Remarks, Remark{v.file, t.line, fmt.Sprintf("a writer ended within a line and left %d bytes of it; the next writer noted so", n.Torn.Bytes)})
+	v.torn = torn{}
+	return nil
+}
+
+// is reports whether the part is the one told of.
+func (t *torn) is(told *Torn) bool {
+	return told.Bytes == t.bytes && told.Digest == Digest(t.sum.Sum(nil)).String()
+}
+
+// inOrder checks that l goes on where the line before it ended.
+func (v *Verifier) inOrder(l *line, n note) error {
+	switch {
+	case v.begun && n.Kind == kindBegin:
+		return v.fault(v.line, "it was added: a file has one first line")
+	case !v.begun && n.Kind != kindBegin:
+		return v.fault(v.line, "it does not begin the file: the lines before it were dropped")
+	case v.Records == 0:
+		return v.inFront(l, n)
+	case l.seq == v.Last+1 && l.prev == v.Digest:
+		return nil
+	case l.seq == v.Last+1 && v.begun:
+		return v.fault(v.line-1, "it was changed, or line %d was changed or added: that carries another digest of it", v.line)
+	case l.seq == v.Last+1:
+		return v.fault(v.line, "it carries another digest of the last line of the file before: one of the two was changed, or lines were dropped there")
+	case l.seq == v.Last+2:
+		return v.fault(v.line, "record %d is missing before it: it was dropped or moved", v.Last+1)
+	case l.seq > v.Last:
+		return v.fault(v.line, "records %d to %d are missing before it: they were dropped or moved", v.Last+1, l.seq-1)
+	}
+	return v.fault(v.line, "record %d stands behind record %d: it was added or moved", l.seq, v.Last)
+}
+
+// inFront checks the very first line.
+func (v *Verifier) inFront(l *line, n note) error {
+	switch {
+	case l.prev == v.After && (l.seq == 1) == (l.prev == Digest{}):
+		return nil
+	case v.After != Digest{}:
+		return v.fault(v.line, "it does not go on from the digest given: another file belongs before this one")
+	case l.seq == 1:
+		return v.fault(v.line, "it was changed: it is the first of all and carries the digest of another")
+	case n.After != "":
+		return v.fault(v.line, "it goes on from record %d in %q, which is not among the files: give that too, or the digest of its last line with --after", l.seq-1, n.After)
+	}
+	return v.fault(v.line, "it goes on from record %d in a file that is gone: give the digest of that record with --after if you know it", l.seq-1)
+}
+
+// Close says whether all that was expected is there, when the last file has been
+// read. A line that is still being written, or was torn and is the last, is a
+// remark.
+func (v *Verifier) Close() error {
+	if v.torn.line > 0 && v.torn.newline {
+		return v.unexplained()
+	}
+	if v.torn.line > 0 {
+		v.Remarks = append(v.Remarks, Remark{v.file, v.torn.line, fmt.Sprintf("the last line is not whole: a writer ended within it and left %d bytes", v.torn.bytes)})
+	}
+	if v.Expect != (Digest{}) && !v.expected {
+		return v.fault(max(v.line, 1), "no line has the digest that was expected: lines were dropped at the end, or the chain was made anew")
+	}
+	return nil
+}
+
+func (v *Verifier) unexplained() error {
+	return v.fault(v.torn.line, "it was changed or added: it is no line of a log, and no record behind it says that a writer ended there")
+}
+
+func (v *Verifier) fault(line int, format string, args ...any) error {
+	return &Fault{v.file, line, fmt.Sprintf(format, args...)}
+}
+
+func (v *Verifier) remark(format string, args ...any) {
+	v.Remarks = append(v.Remarks, Remark{v.file, v.line, fmt.Sprintf(format, args...)})
+}
