@@ -48,12 +48,11 @@ type Note struct {
 // Listen has listener told of every note about the call from here on. skipped
 // says that it also wants to know which rules did not apply; that costs time, so
 // only what explains asks for it. Handlers and hooks make notes, so a listener is
-// called from both directions and locks what it keeps.
+// called from both directions and locks what it keeps. Of a frame that is no
+// request notes are made until its handlers have returned.
 func (c *Call) Listen(skipped bool, listener func(*Note)) {
-	if c.live {
-		c.listeners = append(c.listeners, listener)
-		c.explained = c.explained || skipped
-	}
+	c.listeners = append(c.listeners, listener)
+	c.explained = c.explained || skipped
 }
 
 // Noted reports whether anybody listens: a layer that would have to work for a

@@ -136,9 +136,11 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 
 func (s *session) fromCrowdedBatch(m *wire.Message) error {
 	if !s.guarded(m) && !s.enforces("the array has too many members") {
+		s.aside(m, whyCrowded, 0)
 		return s.pass(m)
 	}
 	s.log.Warn("an array of messages was refused: it has too many members", "limit", maxBatch)
+	s.aside(m, whyCrowded, wire.CodeInvalidRequest)
 	s.refuse(m, wire.CodeInvalidRequest, "refused: the array has more members than the proxy takes apart")
 	return nil
 }
@@ -147,6 +149,7 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 	switch {
 	case n == 0 && s.enforces(wire.BadEnvelope.String()):
+		s.aside(m, wire.BadEnvelope.String(), wire.BadEnvelope.Code())
 		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
 		return nil
 	case len(b.members) == n && !b.edited:
@@ -170,6 +173,7 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 		s.refuseMember(b, m)
 		return nil
 	}
+	s.aside(m, memberFault(m).String(), 0)
 	b.add(m)
 	if m.Kind() == wire.Request && clean(m.ID()) != nil {
 		c := s.calls.add(s, m.ID())
@@ -191,6 +195,7 @@ func memberFault(m *wire.Message) wire.Ambiguity {
 func (s *session) refuseMember(b *batch, m *wire.Message) {
 	why := memberFault(m)
 	s.warnRefused(why)
+	s.aside(m, why.String(), why.Code())
 	if m.Kind().IsReply() {
 		s.refuse(m, why.Code(), refusal(why))
 		return

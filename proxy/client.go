@@ -270,9 +270,11 @@ func (s *session) cancelled(m *wire.Message) bool {
 func (s *session) unplain(m *wire.Message) error {
 	if s.guarded(m) || s.enforces(m.Ambiguity().String()) {
 		s.warnRefused(m.Ambiguity())
+		s.aside(m, m.Ambiguity().String(), m.Ambiguity().Code())
 		s.refuse(m, m.Ambiguity().Code(), refusal(m.Ambiguity()))
 		return nil
 	}
+	s.aside(m, m.Ambiguity().String(), 0)
 	s.log.Debug("an ambiguous message passes as it is", "why", m.Ambiguity().String())
 	if m.Kind() == wire.Request && clean(m.ID()) != nil {
 		c := s.calls.add(s, m.ID())

@@ -117,6 +117,11 @@ type Options struct {
 	// Control, if not nil, lets others act on the session while it runs.
 	Control *Control
 
+	// Aside, if not nil, is told of every request, notification and unreadable frame
+	// of the client's that layers do not see. It runs in the client's direction and
+	// must not block.
+	Aside func(Aside)
+
 	// Watch, if not nil, is shown every line that passes a point; a line over
 	// the hold limit is shown as nil. It must not keep line and is called from
 	// both directions.

@@ -22,6 +22,7 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	if s.enforces("it is longer than the hold limit") {
 		s.log.Warn("a message over the hold limit was refused, as rules must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
 		if m := rest(wire.Client, r, &env); !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
+			s.aside(m, whyLong, wire.CodeInvalidRequest)
 			s.refuse(m, wire.CodeInvalidRequest, tooLong)
 		}
 		s.flushServer()
@@ -69,7 +70,9 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 		env.Feed(chunk)
 	}
 	var c *call
-	if m := wire.Oversize(wire.Client, env); m.Kind() == wire.Request && clean(m.ID()) != nil && env.Complete() {
+	m := wire.Oversize(wire.Client, env)
+	s.aside(m, whyLong, 0)
+	if m.Kind() == wire.Request && clean(m.ID()) != nil && env.Complete() {
 		c = s.calls.add(s, m.ID())
 		c.sent.Store(true)
 	}

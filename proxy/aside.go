@@ -1,0 +1,29 @@
+package proxy
+
+import "github.com/attache-mcp/attache/proxy/wire"
+
+// An Aside is a frame of the client's that the layers did not get to see, because
+// parsers may read it differently or because it was too large to hold.
+type Aside struct {
+	// Message is the frame as far as it could be read, valid until the function it
+	// is given to returns. Of one that is not plain no member is certain.
+	Message *wire.Message
+	// Why says why the layers did not see it.
+	Why string
+	// Code is that of the error the frame was refused with; 0 if it went on to the
+	// upstream as it came.
+	Code int
+}
+
+const (
+	whyCrowded = "an array of more members than the proxy takes apart"
+	whyLong    = "longer than the hold limit"
+)
+
+// aside tells of a frame that the layers did not see. Runs in the client's
+// direction.
+func (s *session) aside(m *wire.Message, why string, code int) {
+	if s.o.Aside != nil && !m.Kind().IsReply() {
+		s.o.Aside(Aside{m, why, code})
+	}
+}

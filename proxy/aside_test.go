@@ -1,0 +1,50 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+)
+
+// What the layers do not see is told of, whether it is refused or goes on.
+func TestAside(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a"}}`
+	twin := strings.Replace(call, `"name":"a"`, `"name":"a","Name":"b"`, 1)
+	long := strings.Replace(call, `"a"`, `"`+strings.Repeat("x", 70_000)+`"`, 1)
+	tests := []struct{ name, line, why string }{
+		{"plain", call, ""},
+		{"a reply", `{"jsonrpc":"2.0","id":7,"result":{},"error":{}}`, ""},
+		{"ambiguous", twin, "request: a member's name differs from one that matters only in letter case or a NUL"},
+		{"unreadable", `{"jsonrpc"`, "unreadable: not one JSON value"},
+		{"long", long, "request: longer than the hold limit"},
+		{"in a batch", `[` + twin + `]`, "request: a member's name differs from one that matters only in letter case or a NUL"},
+		{"a crowded batch", `[{}` + strings.Repeat(",{}", 1000) + `]`, "batch: an array of more members than the proxy takes apart"},
+	}
+	for _, enforce := range []bool{false, true} {
+		for _, test := range tests {
+			t.Run(fmt.Sprintf("%s, enforce %t", test.name, enforce), func(t *testing.T) {
+				var got []string
+				s := proxytest.Setup{Options: proxy.Options{
+					Enforce: enforce,
+					Hold:    64 << 10,
+					Aside: func(a proxy.Aside) {
+						if (a.Code != 0) != enforce {
+							t.Errorf("code %d", a.Code)
+						}
+						got = append(got, a.Message.Kind().String()+": "+a.Why)
+					},
+				}}.Start(t)
+				s.Client.Send(test.line)
+				s.Client.Close()
+				s.Server.Close()
+				s.Wait()
+				if text := strings.Join(got, "; "); text != test.why {
+					t.Errorf("told %q, want %q", text, test.why)
+				}
+			})
+		}
+	}
+}
