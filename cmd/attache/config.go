@@ -16,6 +16,7 @@ type Settings struct {
 	Policy    PolicySettings
 	Briefing  BriefingSettings
 	Arguments []ArgumentRule // nil: no key, the built-in rule holds; empty: no rules
+	Rewrite   []RewriteRule
 	Limits    LimitSettings
 	Log       LogSettings
 

@@ -100,7 +100,7 @@ func policyOptions(s *Settings) []option {
 func otherOptions(s *Settings) []option {
 	return []option{
 		{key: "arguments", help: "which arguments of which tools are given which values; without this key: workspace, from the session's", value: argumentRuleList(&s.Arguments)},
-		{key: "rewrite", value: unbuilt{}},
+		{key: "rewrite", help: "what the client sees and calls: tools hidden, renamed, described, arguments set", value: rewriteRuleList(&s.Rewrite)},
 		{key: "access", value: unbuilt{}},
 		{key: "audit", value: unbuilt{}},
 		{key: "trace", value: unbuilt{}},

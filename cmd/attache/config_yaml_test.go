@@ -66,6 +66,7 @@ func fullSettings() *Settings {
 			{Tools: []string{"git_*"}, Argument: "path", Value: "session.workspace.path", Mode: "fill", Schema: "hide", Required: &yes},
 			{Tools: []string{"search", "list_?"}, Argument: "options.tenant", Value: "principal.tenant", Mode: "fill"},
 		},
+		Rewrite:     fullRewrite(),
 		Limits:      LimitSettings{Hold: 512 << 10, InFlight: 50},
 		Log:         LogSettings{Level: "debug", Format: "json"},
 		APIKeyFile:  "/conf/session.key",

@@ -23,6 +23,7 @@ import (
 type layers struct {
 	list          []middleware.Layer
 	argumentNames [][]string
+	enforce       bool // a layer refuses calls or pins arguments
 	capture       *capture.Capture
 	// secrets are the values that must not reach a disk or a server.
 	secrets []string
@@ -30,7 +31,7 @@ type layers struct {
 	ours []string
 }
 
-// buildLayers builds the chain: capture, (rewrite,) arguments, (access,)
+// buildLayers builds the chain: capture, rewrite, arguments, (access,)
 // briefing. A layer that has nothing to do is left out.
 func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	who, err := newCaller(p, s)
@@ -55,9 +56,12 @@ func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	l.list = append(l.list, l.capture.Layer())
 	live := log
 	log = rehearsed(s, log) // of the layers from here on, which a dry run does not let act
+	if err := l.addRewrite(s, log); err != nil {
+		return nil, err
+	}
 	if rules := argumentRules(s); len(rules) > 0 {
 		a := arguments.New(arguments.Options{Rules: rules, AskForMissing: s.Arguments != nil, Workspace: l.capture, Log: log})
-		l.argumentNames = a.Names()
+		l.nameArguments(a.Names())
 		l.list = append(l.list, a.Layer())
 	}
 	source, anonymous, err := policySource(p, s, l)
@@ -81,6 +85,7 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 	return proxy.Options{
 		Layers:        l.list,
 		ArgumentNames: l.argumentNames,
+		Enforce:       l.enforce,
 		Guarded:       capture.CredentialKeys(),
 		Hold:          int(s.Limits.Hold),
 		InFlight:      s.Limits.InFlight,

@@ -72,7 +72,7 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 		differ++
 		r.show(file, result.Differences)
 		if r.update {
-			if err := rewrite(file, result.Session); err != nil {
+			if err := rewriteFile(file, result.Session); err != nil {
 				return err
 			}
 			fmt.Fprintf(r.Stdout, "%s: rewritten\n", file)
@@ -138,8 +138,8 @@ func plural(n int, what string) string {
 	return itoa(n) + " " + what + "s"
 }
 
-// rewrite replaces the content of a file at once, and keeps its mode.
-func rewrite(file string, s *record.Session) error {
+// rewriteFile replaces the content of a file at once, and keeps its mode.
+func rewriteFile(file string, s *record.Session) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err

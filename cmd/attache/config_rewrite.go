@@ -1,0 +1,75 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware/rewrite"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A RewriteRule says what becomes of some tools.
+type RewriteRule struct {
+	Tools            []string // globs of the server's names
+	When             *expression.Program
+	Hide             bool
+	Rename, Describe string
+	Set              map[string]*expression.Program // by argument, or its path joined by dots
+}
+
+// rule returns the rule as the layer takes it, its settings in one order.
+func (r *RewriteRule) rule() rewrite.Rule {
+	out := rewrite.Rule{Tools: r.Tools, When: r.When, Hide: r.Hide, Rename: r.Rename, Describe: r.Describe}
+	for _, name := range slices.Sorted(maps.Keys(r.Set)) {
+		out.Set = append(out.Set, rewrite.Setting{Path: strings.Split(name, "."), Value: r.Set[name]})
+	}
+	return out
+}
+
+func rewriteRules(all []RewriteRule) []rewrite.Rule {
+	var rules []rewrite.Rule
+	for i := range all {
+		rules = append(rules, all[i].rule())
+	}
+	return rules
+}
+
+// rewriteRuleList is the list of the rules for rewriting.
+func rewriteRuleList(to *[]RewriteRule) value {
+	return entries[RewriteRule]{
+		to:       to,
+		fresh:    func() RewriteRule { return RewriteRule{} },
+		options:  rewriteOptions,
+		required: []string{"tools"},
+		example:  `{tools: ["delete_*"], hide: true}`,
+		check:    func(r *RewriteRule) error { return checkRewrite(*to, r) },
+	}
+}
+
+// rewriteOptions returns what can be set in one rule for rewriting.
+func rewriteOptions(r *RewriteRule) []option {
+	return []option{
+		{key: "tools", help: "globs of the server's names of tools", value: globs{&r.Tools}},
+		{key: "when", help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
+		{key: "hide", help: "not listed, and unknown when called; prompts and resources too", value: boolean{&r.Hide}},
+		{key: "rename", help: "the name the client knows the one tool by", value: text{&r.Rename, notEmpty}},
+		{key: "describe", help: "the description the client is shown", value: text{&r.Describe, notEmpty}},
+		{key: "set", help: "arguments, or paths such as options.labels, and expressions for their values", value: expressions{&r.Set}},
+	}
+}
+
+// checkRewrite says what is wrong with r, by itself or beside those before it.
+func checkRewrite(all []RewriteRule, r *RewriteRule) error {
+	rule := r.rule()
+	if err := rule.Check(); err != nil {
+		return err
+	}
+	rules := rewriteRules(all)
+	for i := range all {
+		if &all[i] == r {
+			return rewrite.Collision(rules, i)
+		}
+	}
+	return nil
+}

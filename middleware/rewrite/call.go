@@ -1,0 +1,281 @@
+package rewrite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A target is what a call goes to.
+type target struct {
+	name   string // the server's
+	rename int    // the rule that gave it the name called, none if it kept its own
+	rule   int    // the rule that refuses the call, none if there is none
+	why    string // why it is refused, "" if it goes on
+	both   string // the other tool of that name, if there are two
+}
+
+// call takes a call from the client.
+func (r *Rewrite) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
+	call := middleware.CallFrom(ctx)
+	given := m.Name().View()
+	t := r.resolve(view, given)
+	if t.why != "" {
+		return r.refuse(ctx, m, t, given)
+	}
+	r.in = r.inputs(view, t.name)
+	r.in.Arguments = m.Arguments().Raw
+	refusal := r.evaluate()
+	if refusal.text == "" {
+		refusal = r.edit(call, m, t)
+	}
+	if call.Explained() {
+		r.explain(call, t)
+	}
+	r.in, r.values = expression.Inputs{}, r.values[:0] // the frame, and what was decoded of it, are not kept
+	if refusal.text != "" {
+		return r.turnDown(ctx, m, view, refusal)
+	}
+	return next(ctx, m)
+}
+
+// resolve returns what the client means by a name.
+func (r *Rewrite) resolve(view *sessionstate.Context, given string) target {
+	own := r.visible(&r.in, view, given)
+	found := target{rename: none, rule: none}
+	for _, i := range r.byNew[given] {
+		t := r.visible(&r.in, view, r.o.Rules[i].Tools[0])
+		if t.why != "" || t.rename != i {
+			continue
+		}
+		switch {
+		case found.rename == none, r.known.has(t.name) && !r.known.has(found.name):
+			found = t
+		case r.known.has(t.name) == r.known.has(found.name):
+			found.both = t.name
+		}
+	}
+	switch {
+	case found.rename == none && own.rename != none:
+		own.rule, own.why = own.rename, "the tool is known by another name"
+		return own
+	case found.rename == none:
+		return own
+	case own.why == "" && own.rename == none && r.known.has(own.name):
+		found.both = own.name
+	}
+	if found.both != "" {
+		found.rule, found.why = found.rename, "two tools have that name"
+	}
+	return found
+}
+
+// visible returns what the client may see of a tool of the server's: under which
+// name, or why not. It overwrites in.
+func (r *Rewrite) visible(in *expression.Inputs, view *sessionstate.Context, name string) target {
+	t := target{name: name, rename: none, rule: none}
+	*in = r.inputs(view, name)
+	if t.rule = r.hiddenBy(in); t.rule != none {
+		t.why = "the tool is hidden"
+		return t
+	}
+	t.rename = r.renamedBy(in)
+	return t
+}
+
+// refuse answers a call to a name that stands for no tool, or for two. The error
+// is the one the specification has for unknown tools (server/tools, "Error
+// Handling"): clients expect it of a server that has no such tool, and so it
+// tells nothing of rules.
+func (r *Rewrite) refuse(ctx context.Context, m *wire.Message, t target, given string) error {
+	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: r.key(t.rule), Act: middleware.Refused, Why: t.why})
+	code, text := wire.CodeInvalidParams, "Unknown tool: "+cut(given)
+	if t.both != "" {
+		code, text = wire.CodeInternalError, ambiguous(t.name, t.both, given)
+	}
+	r.o.Log.Info("a call was refused", "name", cut(given), "rule", r.key(t.rule), "why", t.why)
+	return r.answer(ctx, m, wire.ErrorReply(m.ID(), code, text))
+}
+
+// answer answers m in place of the server. A notification is dropped.
+func (r *Rewrite) answer(ctx context.Context, m, reply *wire.Message) error {
+	if m.Kind() != wire.Request {
+		return nil
+	}
+	return middleware.CallFrom(ctx).Answer(ctx, reply)
+}
+
+// ambiguous says that two of the server's tools have one name for the client.
+func ambiguous(a, b, name string) string {
+	return fmt.Sprintf("the rewrite rules show two tools as %q: the server's %q and %q. Rename one of them otherwise, or hide it", name, a, b)
+}
+
+// A value is what one argument is set to.
+type value struct {
+	rule    int
+	setting *Setting
+	raw     []byte
+}
+
+// A refusal says that a value could not be set, to the model in text, and to the
+// operator in why.
+type refusal struct {
+	rule int
+	text string
+	why  string
+}
+
+const textFailed = "Permission denied: the rewrite rules could not be applied to this call"
+
+// evaluate finds the values that the rules set, from the call as it came.
+func (r *Rewrite) evaluate() refusal {
+	if !r.sets {
+		return refusal{}
+	}
+	for i := range r.o.Rules {
+		rule := &r.o.Rules[i]
+		if len(rule.Set) == 0 {
+			continue
+		}
+		came, err := rule.judge(&r.in)
+		switch came {
+		case undecided:
+			return refusal{i, textFailed, err.Error()}
+		case applies:
+			if err := r.collect(i, rule); err != nil {
+				return refusal{i, textFailed, err.Error()}
+			}
+		}
+	}
+	return refusal{}
+}
+
+// collect adds the values of rule i to those of the call, but for arguments that
+// an earlier rule has set.
+func (r *Rewrite) collect(i int, rule *Rule) error {
+	earlier := len(r.values)
+	for n := range rule.Set {
+		s := &rule.Set[n]
+		if r.covered(r.values[:earlier], s) {
+			continue
+		}
+		raw, err := r.valueOf(s)
+		if err != nil {
+			return err
+		}
+		r.values = append(r.values, value{i, s, raw})
+	}
+	return nil
+}
+
+func (r *Rewrite) covered(values []value, s *Setting) bool {
+	for _, v := range values {
+		if within(s.Path, v.setting.Path) {
+			return true
+		}
+	}
+	return false
+}
+
+var errUnknown = errors.New("the fact it is set to is not known in this session")
+
+// valueOf evaluates a setting. A fact that is not known is not set as an empty
+// string, which a server may take for "all"; an expression that means it says so.
+func (r *Rewrite) valueOf(s *Setting) ([]byte, error) {
+	if err := identified(s.Value, &r.in); err != nil {
+		return nil, err
+	}
+	if path := s.Value.Path(); sessionstate.KnownPath(path) {
+		if fact, _ := r.in.Context.Lookup(path); fact.Empty() {
+			return nil, errUnknown
+		}
+	}
+	v, err := s.Value.Eval(&r.in)
+	return v.JSON, err
+}
+
+// edit makes of the call what the server is to see. Later values go first: one
+// that is set by an earlier rule may stand inside of theirs.
+func (r *Rewrite) edit(call *middleware.Call, m *wire.Message, t target) refusal {
+	if t.rename != none {
+		to := wire.Quote(t.name)
+		r.note(call, t.rename, "rename", []string{"params", "name"}, m.Name().Raw, to)
+		if err := m.Set(to, "params", "name"); err != nil {
+			return refusal{t.rename, textFailed, err.Error()}
+		}
+		call.OnReply(namesInReply(t.name, r.o.Rules[t.rename].Rename))
+	}
+	for i := len(r.values) - 1; i >= 0; i-- {
+		if refused := r.set(call, m, &r.values[i]); refused.text != "" {
+			return refused
+		}
+	}
+	return refusal{}
+}
+
+// set sets one argument.
+func (r *Rewrite) set(call *middleware.Call, m *wire.Message, v *value) refusal {
+	s := v.setting
+	before := m.Get(s.keys...).Raw
+	if bytes.Equal(before, v.raw) {
+		return refusal{}
+	}
+	switch err := m.Set(v.raw, s.keys...); {
+	case errors.Is(err, wire.ErrShape):
+		outer := strings.Join(s.Path[:len(s.Path)-1], ".")
+		return refusal{v.rule, fmt.Sprintf("invalid arguments: %q must be an object, or be left out", outer), err.Error()}
+	case err != nil:
+		return refusal{v.rule, textFailed, err.Error()}
+	}
+	if call.Noted() {
+		r.note(call, v.rule, r.source(s.Value), s.keys, before, v.raw)
+	}
+	return refusal{}
+}
+
+// source says where a value came from, for people.
+func (r *Rewrite) source(p *expression.Program) string {
+	if path := p.Path(); sessionstate.KnownPath(path) {
+		fact, _ := r.in.Context.Lookup(path)
+		return path + " from " + fact.From
+	}
+	return p.String()
+}
+
+func (r *Rewrite) note(call *middleware.Call, rule int, source string, path []string, before, after []byte) {
+	if call.Noted() {
+		call.Note(middleware.Note{Layer: layerName, Rule: r.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
+	}
+}
+
+// turnDown answers a call whose arguments could not be set.
+func (r *Rewrite) turnDown(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
+	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: r.key(f.rule), Act: middleware.Refused, Why: f.why})
+	r.o.Log.Warn("a call was refused, as its arguments could not be set", "rule", r.key(f.rule), "why", f.why)
+	return r.answer(ctx, m, wire.ToolErrorReply(m.ID(), f.text, view != nil && view.Modern))
+}
+
+// explain makes notes of the rules that did nothing to a call.
+func (r *Rewrite) explain(call *middleware.Call, t target) {
+	for i := range r.o.Rules {
+		rule := &r.o.Rules[i]
+		came, _ := rule.judge(&r.in)
+		why := string(came)
+		switch {
+		case i == t.rename, came == applies && len(rule.Set) > 0:
+			continue
+		case came == applies && rule.Rename != "":
+			why = "an earlier rule has renamed the tool"
+		case came == applies:
+			why = "it changes how the tool is listed, not its calls"
+		}
+		call.Note(middleware.Note{Layer: layerName, Rule: r.key(i), Act: middleware.Skipped, Why: why})
+	}
+}

@@ -1,0 +1,208 @@
+package rewrite
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// watchTools has the reply to a tools/list read, and edited if need be.
+func (r *Rewrite) watchTools(call *middleware.Call, m *wire.Message, view *sessionstate.Context) {
+	if !r.lists && !r.learns {
+		return
+	}
+	if r.binds() {
+		call.MustHold()
+	}
+	first := !m.Get("params", "cursor").Exists()
+	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
+		r.showTools(ctx, reply, view, first)
+		return nil
+	})
+}
+
+// binds reports whether a list of tools must not be shown as it is.
+func (r *Rewrite) binds() bool { return r.hides || r.renames() }
+
+// showTools learns from a page of the server's tools and edits it.
+func (r *Rewrite) showTools(ctx context.Context, reply *wire.Message, view *sessionstate.Context, first bool) {
+	if reply.Kind() == wire.Error || reply.TooLarge() {
+		return
+	}
+	result := reply.Get("result")
+	list := result.Get("tools")
+	switch {
+	case !reply.Plain(), list.Exists() && !list.IsArray():
+		r.withhold(reply, r.binds(), reply.Ambiguity().String())
+		return
+	case !list.Exists():
+		return
+	}
+	r.known.learn(list, first, !result.Get("nextCursor").Exists(), r.learns)
+	if !r.lists {
+		return
+	}
+	if a, b, name := r.collision(view); name != "" {
+		r.collided(reply, ambiguous(a, b, name))
+		return
+	}
+	e := edits{r: r, call: middleware.CallFrom(ctx), view: view, list: "tools"}
+	e.remove(list, e.tool)
+	if r.privateTools {
+		e.splices = append(e.splices, private(result, view)...)
+	}
+	e.apply(reply, r.binds())
+}
+
+// collision returns two of the server's tools that the client would know by one
+// name; the name is empty if there are none.
+func (r *Rewrite) collision(view *sessionstate.Context) (a, b, name string) {
+	var in expression.Inputs
+	for name, rules := range r.byNew {
+		a := ""
+		for _, i := range rules {
+			t := r.visible(&in, view, r.o.Rules[i].Tools[0])
+			switch {
+			case t.why != "" || t.rename != i || !r.known.has(t.name):
+			case a != "":
+				return a, t.name, name
+			default:
+				a = t.name
+			}
+		}
+		if a == "" || !r.known.has(name) {
+			continue
+		}
+		if own := r.visible(&in, view, name); own.why == "" && own.rename == none {
+			return a, name, name
+		}
+	}
+	return "", "", ""
+}
+
+// collided answers a list that would have two tools of one name.
+func (r *Rewrite) collided(reply *wire.Message, text string) {
+	if r.once(text) {
+		r.o.Log.Error("the server's list of tools was answered with an error", "why", text)
+	}
+	replace(reply, text)
+}
+
+// withhold answers with an error in place of a list that cannot be edited, if
+// something in it must not be seen as it is. Other lists pass.
+func (r *Rewrite) withhold(reply *wire.Message, binds bool, why string) {
+	if !binds {
+		r.o.Log.Warn("a list could not be edited and passes as it is", "why", why)
+		return
+	}
+	r.o.Log.Warn("a list could not be edited and was answered with an error", "why", why)
+	replace(reply, "the server's list could not be read, so that the rewrite rules could not be applied to it")
+}
+
+func replace(reply *wire.Message, text string) {
+	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, text)
+}
+
+// private returns the edit that keeps a list from those it was not made for
+// (specification, server/utilities/caching: cacheScope).
+func private(result wire.Value, view *sessionstate.Context) []wire.Splice {
+	scope := result.Get("cacheScope")
+	switch {
+	case scope.Equals("private"), !scope.Exists() && (view == nil || !view.Modern):
+		return nil
+	case scope.Exists():
+		return []wire.Splice{{Off: scope.Off, Len: len(scope.Raw), Text: []byte(`"private"`)}}
+	}
+	return []wire.Splice{wire.AddMember(result, "cacheScope", []byte(`"private"`))}
+}
+
+// edits are those of one list.
+type edits struct {
+	r       *Rewrite
+	call    *middleware.Call
+	view    *sessionstate.Context
+	list    string // the member of the result
+	at      int    // the entry being looked at
+	splices []wire.Splice
+}
+
+// remove takes the entries out of a list that hides returns a rule for.
+func (e *edits) remove(list wire.Value, hides func(wire.Value) int) {
+	gone := wire.RemoveElements(list, func(entry wire.Value) bool {
+		rule := hides(entry)
+		if rule != none {
+			e.note(rule, "hide", "", entry.Raw, nil)
+		}
+		e.at++
+		return rule != none
+	})
+	e.splices = append(e.splices, gone...)
+}
+
+// tool returns the rule that hides an entry of the list of tools, none if it
+// stays, and has its name and description replaced. An entry without a name is
+// nobody's to call; the rules cannot be held against it, so it is hidden where
+// any tool may be.
+func (e *edits) tool(entry wire.Value) int {
+	r, name := e.r, entry.Get("name")
+	if !name.IsString() {
+		return r.nameless()
+	}
+	in := expression.Inputs{Context: e.view, Tool: name.View(), Annotations: annotationsOf(entry), Server: r.o.Server}
+	if rule := r.hiddenBy(&in); rule != none {
+		return rule
+	}
+	if rule := r.renamedBy(&in); rule != none {
+		e.set(rule, "rename", entry, "name", r.o.Rules[rule].Rename)
+	}
+	if rule := r.describedBy(&in); rule != none {
+		e.set(rule, "describe", entry, "description", r.o.Rules[rule].Describe)
+	}
+	return none
+}
+
+// nameless returns the rule that hides an entry without a name: the first that
+// hides anything.
+func (r *Rewrite) nameless() int {
+	for i := range r.o.Rules {
+		if r.o.Rules[i].Hide {
+			return i
+		}
+	}
+	return none
+}
+
+// set gives a member of an entry another text.
+func (e *edits) set(rule int, act string, entry wire.Value, member, text string) {
+	raw := wire.Quote(text)
+	before := entry.Get(member)
+	if before.Exists() {
+		e.splices = append(e.splices, wire.Splice{Off: before.Off, Len: len(before.Raw), Text: raw})
+	} else {
+		e.splices = append(e.splices, wire.AddMember(entry, member, raw))
+	}
+	e.note(rule, act, member, before.Raw, raw)
+}
+
+func (e *edits) note(rule int, act, member string, before, after []byte) {
+	if !e.call.Noted() {
+		return
+	}
+	path := []string{"result", e.list, strconv.Itoa(e.at)}
+	if member != "" {
+		path = append(path, member)
+	}
+	e.r.note(e.call, rule, act, path, before, after)
+}
+
+// apply makes the edits; binds says that the list must not pass without them.
+func (e *edits) apply(reply *wire.Message, binds bool) {
+	if err := reply.Apply(e.splices...); err != nil {
+		e.r.withhold(reply, binds, err.Error())
+	}
+}

@@ -1,0 +1,210 @@
+package rewrite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A Rule says what becomes of some tools. What it leaves out stays as it is.
+type Rule struct {
+	// Tools are patterns of the server's names, with * and ?. A rule that hides
+	// also holds them against the names of prompts and the URIs of resources.
+	Tools []string
+	// When, if not nil, is the condition under which the rule applies.
+	When *expression.Program
+	// Hide takes the tool away: it is not listed and cannot be called.
+	Hide bool
+	// Rename is the name the client knows the tool by. Tools is then one name,
+	// without * and ?.
+	Rename string
+	// Describe is the description the client is shown.
+	Describe string
+	// Set gives arguments of calls their values, whatever the client gave.
+	Set []Setting
+
+	key string // where the configuration has the rule; set by New
+}
+
+// A Setting is one argument and its value.
+type Setting struct {
+	// Path is the argument's name, or the way to it through objects.
+	Path []string
+	// Value yields any JSON value.
+	Value *expression.Program
+
+	keys []string // from the frame's root; set by New
+}
+
+// maxName is how long a tool's name may be (specification, server/tools, "Tool
+// Names").
+const maxName = 128
+
+// Check returns what is wrong with a rule taken by itself.
+func (r *Rule) Check() error {
+	err := glob.Check(r.Tools)
+	for _, problem := range [...]error{r.checkActs(), r.checkWhen(), r.checkRename(), r.checkSet()} {
+		err = cmp.Or(err, problem)
+	}
+	return err
+}
+
+func (r *Rule) checkActs() error {
+	changes := r.Rename != "" || r.Describe != "" || len(r.Set) > 0
+	switch {
+	case !r.Hide && !changes:
+		return errors.New("does nothing: give it hide, rename, describe or set, or remove it")
+	case r.Hide && changes:
+		return errors.New("hide leaves nothing that could be changed: keep hide alone, or write two rules")
+	}
+	return nil
+}
+
+func (r *Rule) checkWhen() error {
+	switch {
+	case r.When == nil:
+		return nil
+	case r.When.Type() != expression.Bool:
+		return errors.New("when is no condition: compile it as one")
+	case r.When.UsesArguments() && (r.Hide || r.shows()):
+		return errors.New("when reads arguments, which a list has none of, so it can decide about set alone: write a rule for set with this condition, and another without")
+	}
+	return nil
+}
+
+func (r *Rule) checkRename() error {
+	switch {
+	case r.Rename == "":
+		return nil
+	case len(r.Tools) != 1 || !glob.Literal(r.Tools[0]):
+		return errors.New("rename gives one tool one name: write one tool without * and ?, and a rule for each")
+	case r.Rename == r.Tools[0]:
+		return errors.New("rename gives the tool the name it has: remove it")
+	case len(r.Rename) > maxName || strings.ContainsFunc(r.Rename, strange):
+		return fmt.Errorf("%q is no name of a tool: write at most %d letters, digits, dots, dashes, underscores and slashes", r.Rename, maxName)
+	}
+	return nil
+}
+
+// strange reports whether c does not belong into the name of a tool.
+func strange(c rune) bool {
+	plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	return !plain && !strings.ContainsRune("._-/", c)
+}
+
+func (r *Rule) checkSet() error {
+	for i, s := range r.Set {
+		if len(s.Path) == 0 || slices.Contains(s.Path, "") {
+			return errors.New("set has an argument without a name: name it")
+		}
+		for _, t := range r.Set[:i] {
+			if within(s.Path, t.Path) || within(t.Path, s.Path) {
+				return fmt.Errorf("set has %s and %s, and one of them contains the other: keep one", strings.Join(t.Path, "."), strings.Join(s.Path, "."))
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether path is outer, or leads into it.
+func within(path, outer []string) bool {
+	return len(path) >= len(outer) && slices.Equal(path[:len(outer)], outer)
+}
+
+// shows reports whether the rule changes how a tool is listed.
+func (r *Rule) shows() bool { return r.Rename != "" || r.Describe != "" }
+
+// lists reports whether the rule has a say in what a list shows.
+func (r *Rule) lists() bool { return r.Hide || r.shows() }
+
+// hidesItems reports whether the rule can hide prompts and resources. They have
+// no annotations, so a condition that reads those is about tools alone.
+func (r *Rule) hidesItems() bool {
+	return r.Hide && (r.When == nil || !r.When.UsesAnnotations())
+}
+
+func (r *Rule) usesSession() bool { return r.When != nil && r.When.UsesSession() }
+
+// Collision returns what is wrong with rule i beside those before it: that two
+// tools would be shown under one name, or one under two. Whether the server has
+// the tools is not known here; the layer finds out when they are listed.
+func Collision(rules []Rule, i int) error {
+	r := &rules[i]
+	if r.Rename == "" {
+		return nil
+	}
+	for j := range rules[:i] {
+		switch s := &rules[j]; {
+		case s.Rename == "" || !together(rules, j, i):
+		case s.Tools[0] == r.Tools[0] && s.When == nil:
+			return fmt.Errorf("%s is renamed by rewrite[%d] already, to %s: keep one", r.Tools[0], j, s.Rename)
+		case s.Tools[0] != r.Tools[0] && s.Rename == r.Rename:
+			return fmt.Errorf("%s and, by rewrite[%d], %s would both be shown as %s: choose another name", r.Tools[0], j, s.Tools[0], r.Rename)
+		}
+	}
+	return nil
+}
+
+// together reports whether the rules j and i, j before i, are certain to apply to
+// their tools at the same time, at least now and then.
+func together(rules []Rule, j, i int) bool {
+	a, b := rules[j].When, rules[i].When
+	return rules[j].always(rules[:j]) || rules[i].always(rules[:i]) || a != nil && b != nil && a.String() == b.String()
+}
+
+// always reports whether the rule renames its tool under any condition, given
+// those before it.
+func (r *Rule) always(before []Rule) bool {
+	return r.When == nil && !slices.ContainsFunc(before, func(s Rule) bool { return s.Rename != "" && s.Tools[0] == r.Tools[0] })
+}
+
+// An outcome is what comes of one rule for one name.
+type outcome string
+
+// The outcomes.
+const (
+	otherNames     outcome = "it is for other tools"
+	conditionFalse outcome = "its condition does not hold"
+	applies        outcome = "it applies"
+	undecided      outcome = "it could not be decided"
+)
+
+// judge says what comes of the rule. The error says why it could not be decided.
+func (r *Rule) judge(in *expression.Inputs) (outcome, error) {
+	named, err := glob.Match(r.Tools, in.Tool)
+	switch {
+	case err != nil:
+		return undecided, err
+	case !named:
+		return otherNames, nil
+	case r.When == nil:
+		return applies, nil
+	}
+	if err := identified(r.When, in); err != nil {
+		return undecided, err
+	}
+	v, err := r.When.Eval(in)
+	switch {
+	case err != nil:
+		return undecided, err
+	case !v.Bool:
+		return conditionFalse, nil
+	}
+	return applies, nil
+}
+
+var errLookup = errors.New("the caller's identity could not be looked up")
+
+// identified returns an error if a program asks for a principal whose look-up has
+// failed: it would be decided as for somebody else.
+func identified(p *expression.Program, in *expression.Inputs) error {
+	if in.Context != nil && in.Context.Unidentified != nil && p.UsesPrincipal() {
+		return errLookup
+	}
+	return nil
+}
