@@ -205,9 +205,21 @@ func (c *Capture) observe(ctx context.Context, m *wire.Message) facts {
 		}
 		if err := m.Delete("params", "_meta", key); err != nil {
 			c.o.Log.Warn("the credential in _meta could not be cut out of the request", "key", key, "err", err)
+			continue
 		}
+		c.noteCut(middleware.CallFrom(ctx), key)
 	}
 	return f
+}
+
+// noteCut tells that a credential was cut out, and not which.
+func (c *Capture) noteCut(call *middleware.Call, key string) {
+	if call.Noted() {
+		call.Note(middleware.Note{
+			Layer: "capture", Act: middleware.Edited, Why: "a credential goes to no server",
+			Path: []string{"params", "_meta", key}, Before: []byte(`"[hidden]"`),
+		})
+	}
 }
 
 // attach attaches what is known to the call of a frame.

@@ -1,0 +1,124 @@
+package capture_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// TestScripts plays testdata/*.txt. In a script
+//
+//	layers capture=ANSWER,ANSWER...
+//
+// gives what one look-up after the other answers; the last answer repeats:
+//
+//	USER[:PERMISSION...]   whom it finds
+//	key                    a user of the credential's own text, nobody without one
+//	refused                the credential is refused
+//	down                   it fails in a way that passes
+//	DURATION/ANSWER        the answer takes so long
+//	accept                 not an answer: credentials in _meta are accepted
+//
+// Each credential that is looked up, and each frame's view, is a note.
+func TestScripts(t *testing.T) {
+	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"capture": scripted}}.Play(t, "testdata/*.txt")
+}
+
+var (
+	errRefused = errors.New("refused")
+	errDown    = errors.New("down")
+)
+
+func scripted(s *proxytest.Session, arg string) middleware.Layer {
+	o := capture.Options{Log: slog.New(logNotes{s}), Passing: func(err error) bool { return errors.Is(err, errDown) }}
+	a := &answers{s: s}
+	for _, word := range strings.Split(arg, ",") {
+		if word == "accept" {
+			o.Accept = capture.CredentialKeys()
+			continue
+		}
+		a.left = append(a.left, word)
+	}
+	o.Identify = a.identify
+	c := capture.New(o)
+	return middleware.Layer{Name: "capture", Wrap: func(next middleware.Handler) middleware.Handler {
+		return c.Layer().Wrap(func(ctx context.Context, m *wire.Message) error {
+			if m.From == wire.Client {
+				s.Note("%s", seen(c, middleware.CallFrom(ctx)))
+			}
+			return next(ctx, m)
+		})
+	}}
+}
+
+// seen says what a layer further in sees.
+func seen(c *capture.Capture, call *middleware.Call) string {
+	view := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	text := "nobody"
+	if p := view.Principal; p != nil {
+		text = strings.Join(append([]string{p.User}, p.Permissions...), ":")
+	}
+	trust, _ := view.Lookup("session.trust")
+	if err := c.LookupFailed(view); err != nil {
+		return text + " " + trust.Value + ": " + err.Error()
+	}
+	return text
+}
+
+// answers are what look-ups answer, in order.
+type answers struct {
+	s    *proxytest.Session
+	mu   sync.Mutex
+	left []string
+}
+
+func (a *answers) identify(ctx context.Context, c capture.Credential) (*sessionstate.Principal, error) {
+	a.mu.Lock()
+	answer := a.left[0]
+	if len(a.left) > 1 {
+		a.left = a.left[1:]
+	}
+	a.mu.Unlock()
+	if c.Text != "" {
+		a.s.Note("asked %s", c.Text)
+	}
+	if after, rest, ok := strings.Cut(answer, "/"); ok {
+		d, _ := time.ParseDuration(after)
+		answer = rest
+		time.Sleep(d) // of the bubble's clock
+	}
+	switch answer {
+	case "refused":
+		return &sessionstate.Principal{User: "operator"}, errRefused
+	case "down":
+		return nil, errDown
+	case "key":
+		if c.Text == "" {
+			return nil, nil
+		}
+		return &sessionstate.Principal{User: c.Text}, nil
+	}
+	words := strings.Split(answer, ":")
+	return &sessionstate.Principal{User: words[0], Permissions: words[1:]}, nil
+}
+
+// logNotes makes a note of every log message.
+type logNotes struct{ s *proxytest.Session }
+
+func (n logNotes) Enabled(context.Context, slog.Level) bool { return true }
+func (n logNotes) Handle(_ context.Context, r slog.Record) error {
+	n.s.Note("%s", r.Message)
+	return nil
+}
+func (n logNotes) WithAttrs([]slog.Attr) slog.Handler { return n }
+func (n logNotes) WithGroup(string) slog.Handler      { return n }
