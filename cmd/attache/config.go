@@ -17,6 +17,7 @@ type Settings struct {
 	Briefing  BriefingSettings
 	Arguments []ArgumentRule // nil: no key, the built-in rule holds; empty: no rules
 	Rewrite   []RewriteRule
+	Access    AccessSettings
 	Limits    LimitSettings
 	Log       LogSettings
 
@@ -143,6 +144,7 @@ func defaultSettings(dir string) *Settings {
 			Wait:       2 * time.Second,
 			MaxBytes:   16384,
 		},
+		Access:      AccessSettings{Default: "allow", Hide: true},
 		Limits:      LimitSettings{Hold: 8 << 20, InFlight: 100_000},
 		Log:         LogSettings{Level: "info", Format: "text"},
 		StdoutNoise: "drop",

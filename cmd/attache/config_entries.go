@@ -15,6 +15,7 @@ type entries[T any] struct {
 	required []string       // keys that every entry has
 	example  string         // an entry as the configuration writes it
 	unset    string         // what is told of a list that nobody set
+	terse    bool           // what an entry leaves as it was is not shown
 	check    func(*T) error // says what is wrong with an entry as a whole; nil for nothing
 }
 
@@ -50,10 +51,12 @@ func (v entries[T]) String() string {
 		return v.unset
 	}
 	var all []string
+	fresh := v.fresh()
+	unsaid := v.options(&fresh)
 	for i := range *v.to {
 		var one []string
-		for _, o := range v.options(&(*v.to)[i]) {
-			if s := o.value.String(); s != "" {
+		for n, o := range v.options(&(*v.to)[i]) {
+			if s := o.value.String(); s != "" && !(v.terse && s == unsaid[n].value.String()) {
 				one = append(one, o.key+": "+s)
 			}
 		}

@@ -83,12 +83,6 @@ type Options struct {
 	// be looked up, nil if it could or if there is none. Rules that depend on the
 	// principal then refuse.
 	LookupFailed func(view *sessionstate.Context) error
-	// DryRun decides and tells, and refuses and hides nothing.
-	DryRun bool
-	// Decided, if not nil, is told of every decision about a call, for audit. It
-	// runs in the client's direction and must not block; tool is valid until it
-	// returns.
-	Decided func(ctx context.Context, view *sessionstate.Context, tool string, d Decision)
 	// Now is the clock, whose monotonic reading counts; nil stands for time.Now.
 	Now func() time.Time
 	// Log takes what is worth telling; nil discards it.
@@ -139,12 +133,12 @@ func (o *Options) check() error {
 		return fmt.Errorf("access.default is %q: write allow or deny", string(o.Default))
 	}
 	for i := range o.Rules {
-		if err := o.Rules[i].check(); err != nil {
+		if err := o.Rules[i].Check(); err != nil {
 			return fmt.Errorf("access.rules[%d]: %w", i, err)
 		}
 	}
 	for i := range o.Rates {
-		if err := o.Rates[i].check(); err != nil {
+		if err := o.Rates[i].Check(); err != nil {
 			return fmt.Errorf("access.rates[%d]: %w", i, err)
 		}
 	}
@@ -153,7 +147,7 @@ func (o *Options) check() error {
 
 // Layer returns the layer. It stands behind the layers that edit calls.
 func (a *Access) Layer() middleware.Layer {
-	return middleware.Layer{Name: "access", Wrap: a.wrap}
+	return middleware.Layer{Name: layerName, Wrap: a.wrap}
 }
 
 func (a *Access) wrap(next middleware.Handler) middleware.Handler {
@@ -185,27 +179,25 @@ func (a *Access) call(ctx context.Context, m *wire.Message, next middleware.Hand
 	call := middleware.CallFrom(ctx)
 	view := viewOf(call)
 	tool := m.Name().View()
-	d := a.decide(m, view, tool)
-	if a.o.Decided != nil {
-		a.o.Decided(ctx, view, tool, d)
+	d, steps := a.decide(m, view, tool, call.Explained())
+	if call.Noted() {
+		noteDecision(call, &d, steps)
 	}
 	if d.Allowed {
 		return next(ctx, m)
 	}
-	a.tell(view, tool, d)
-	switch {
-	case a.o.DryRun:
-		return next(ctx, m)
-	case m.Kind() != wire.Request:
+	a.tell(call, view, tool, &d)
+	if m.Kind() != wire.Request {
 		return nil
 	}
 	return call.Answer(ctx, wire.ToolErrorReply(m.ID(), d.Text, view != nil && view.Modern))
 }
 
-func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string) Decision {
+// decide judges a call. With explain it also tells what came of each rule.
+func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string, explain bool) (d Decision, steps []Step) {
 	if !m.Plain() {
 		// The relay refuses such a frame itself where rules enforce.
-		return undecided(none, wire.ErrNotPlain)
+		return undecided(none, wire.ErrNotPlain), nil
 	}
 	a.in = expression.Inputs{
 		Context:     view,
@@ -214,12 +206,17 @@ func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string
 		Arguments:   m.Arguments().Raw,
 		Server:      a.o.Server,
 	}
-	d := Decide(&a.o, Request{Inputs: &a.in, LookupErr: a.lookupErr(view)})
+	q := Request{Inputs: &a.in, LookupErr: a.lookupErr(view)}
+	if explain {
+		d, steps = Explain(&a.o, q)
+	} else {
+		d = Decide(&a.o, q)
+	}
 	a.in = expression.Inputs{} // the frame, and what was decoded of it, are not kept
 	if d.Allowed {
 		a.rates.take(&d, view, tool, a.o.Now())
 	}
-	return d
+	return d, steps
 }
 
 func (a *Access) lookupErr(view *sessionstate.Context) error {
@@ -230,16 +227,17 @@ func (a *Access) lookupErr(view *sessionstate.Context) error {
 }
 
 // tell logs a refusal. What could not be decided needs somebody to look at it.
-func (a *Access) tell(view *sessionstate.Context, tool string, d Decision) {
-	level, text := slog.LevelInfo, "a call was refused"
+func (a *Access) tell(call *middleware.Call, view *sessionstate.Context, tool string, d *Decision) {
+	level := slog.LevelInfo
 	if d.Reason == Undecided {
 		level = slog.LevelWarn
 	}
-	if a.o.DryRun {
-		text = "a call would be refused"
-	}
 	session, _ := view.Lookup("session.id")
-	a.o.Log.Log(context.Background(), level, text, "tool", cut(tool), "why", d.String(), "session", session.Value)
+	attributes := []slog.Attr{slog.String("tool", cut(tool)), slog.String("why", d.String()), slog.String("session", session.Value)}
+	if trace := call.Trace(); trace.TraceID != "" {
+		attributes = append(attributes, slog.String("trace_id", trace.TraceID))
+	}
+	a.o.Log.LogAttrs(context.Background(), level, "a call was refused", attributes...)
 }
 
 // cut shortens a name that came over the wire for a log line.

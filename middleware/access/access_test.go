@@ -67,7 +67,7 @@ func TestExplain(t *testing.T) {
 			"0 it is for other tools\n1 its condition does not hold\n2 its condition depends on arguments, which a list has none of\n" +
 				"3 the principal holds what it requires\nallowed: access.rules[3]: the principal holds what it requires"},
 		{Request{Inputs: &expression.Inputs{Tool: "put_x"}},
-			"0 it is for other tools\n1 its condition does not hold\n2 it is for other tools\n3 it is for other tools\nrefused: no rule decides"},
+			"0 it is for other tools\n1 its condition does not hold\n2 it is for other tools\n3 it is for other tools\nrefused: access.default: no rule decides"},
 	} {
 		if got := show(test.q); got != test.want {
 			t.Errorf("got:\n%s\nwant:\n%s", got, test.want)

@@ -2,8 +2,8 @@ package access
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +34,8 @@ type Rule struct {
 	Message string
 }
 
-func (r *Rule) check() error {
+// Check says what makes no sense in the rule; nil if nothing does.
+func (r *Rule) Check() error {
 	switch {
 	case r.When != nil && r.When.Type() != expression.Bool:
 		return errors.New("when is no condition: compile it as one")
@@ -113,26 +114,41 @@ type Decision struct {
 
 const none = -1 // no rule, no rate
 
-// String says what was decided and why, for people.
+// By returns where the configuration has what decided: "access.rules[2]",
+// "access.rates[0]" or "access.default".
+func (d Decision) By() string {
+	switch {
+	case d.Rate >= 0:
+		return "access.rates[" + strconv.Itoa(d.Rate) + "]"
+	case d.Rule >= 0:
+		return ruleName(d.Rule)
+	}
+	return "access.default"
+}
+
+func ruleName(i int) string { return "access.rules[" + strconv.Itoa(i) + "]" }
+
+// Why returns the reason with what it is about, for people.
+func (d Decision) Why() string { return why(d.Reason, d.Missing, d.Err) }
+
+func why(reason Reason, missing []string, err error) string {
+	text := string(reason)
+	if len(missing) > 0 {
+		text += " (" + strings.Join(missing, ", ") + ")"
+	}
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	return text
+}
+
+// String says what was decided, by what and why, for people.
 func (d Decision) String() string {
-	verdict, by := "refused", ""
+	verdict := "refused"
 	if d.Allowed {
 		verdict = "allowed"
 	}
-	switch {
-	case d.Rate >= 0:
-		by = fmt.Sprintf("access.rates[%d]: ", d.Rate)
-	case d.Rule >= 0:
-		by = fmt.Sprintf("access.rules[%d]: ", d.Rule)
-	}
-	text := verdict + ": " + by + string(d.Reason)
-	if len(d.Missing) > 0 {
-		text += " (" + strings.Join(d.Missing, ", ") + ")"
-	}
-	if d.Err != nil {
-		text += ": " + d.Err.Error()
-	}
-	return text
+	return verdict + ": " + d.By() + ": " + d.Why()
 }
 
 // A Step is what came of one rule.

@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -49,43 +50,55 @@ func (a *Access) forget() {
 // listed returns the hook that learns from a page of tools/list and takes out of
 // it what the session may not call.
 func (a *Access) listed(view *sessionstate.Context) middleware.ReplyHook {
-	return func(_ context.Context, reply *wire.Message) error {
+	return func(ctx context.Context, reply *wire.Message) error {
 		if reply.Kind() == wire.Error {
 			return nil
 		}
+		call := middleware.CallFrom(ctx)
 		result := reply.Get("result")
 		list := result.Get("tools")
 		switch {
 		case !reply.Plain(), list.Exists() && !list.IsArray():
-			a.withhold(reply)
+			a.withhold(call, reply)
 			return nil
 		case !list.Exists():
 			return nil
 		}
-		hidden := 0
-		edits := wire.RemoveElements(list, func(entry wire.Value) bool {
-			gone := a.hides(view, entry)
-			if gone {
-				hidden++
-			}
-			return gone
-		})
-		if a.private && !a.o.DryRun {
-			edits = append(edits, private(result, view)...)
-		}
-		if hidden > 0 {
-			a.o.Log.Debug("tools were left out of the list", "count", hidden)
+		edits := a.filter(call, view, list)
+		if a.private {
+			edits = append(edits, private(call, result, view)...)
 		}
 		if err := reply.Apply(edits...); err != nil {
-			a.withhold(reply)
+			a.withhold(call, reply)
 		}
 		return nil
 	}
 }
 
-// hides learns from an entry of the list, and reports whether it is left out. An
-// entry without a name cannot be called, nor judged.
-func (a *Access) hides(view *sessionstate.Context, entry wire.Value) bool {
+// filter learns from a list, and returns the edits that take out of it what the
+// session may not call.
+func (a *Access) filter(call *middleware.Call, view *sessionstate.Context, list wire.Value) []wire.Splice {
+	i, hidden := -1, 0
+	edits := wire.RemoveElements(list, func(entry wire.Value) bool {
+		i++
+		d := a.listing(view, entry)
+		if !d.Allowed {
+			noteHidden(call, i, entry, &d)
+			hidden++
+		}
+		return !d.Allowed
+	})
+	if hidden > 0 {
+		a.o.Log.Debug("tools were left out of the list", "count", hidden)
+	}
+	return edits
+}
+
+var errNoName = errors.New("the tool has no name")
+
+// listing learns from an entry of the list, and decides whether it stays there.
+// An entry without a name cannot be called, nor judged.
+func (a *Access) listing(view *sessionstate.Context, entry wire.Value) Decision {
 	name, annotations := entry.Get("name"), entry.Get("annotations")
 	if !annotations.IsObject() {
 		annotations = wire.Value{}
@@ -93,38 +106,44 @@ func (a *Access) hides(view *sessionstate.Context, entry wire.Value) bool {
 	if a.learns && name.IsString() {
 		a.learn(name.View(), annotations.Raw)
 	}
-	if !a.filters || a.o.DryRun {
-		return false
-	}
-	if !name.IsString() {
-		return true
+	switch {
+	case !a.filters:
+		return Decision{Allowed: true}
+	case !name.IsString():
+		return undecided(none, errNoName)
 	}
 	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: annotations.Raw, Server: a.o.Server}
 	if len(in.Annotations) > maxAnnotations {
 		in.Annotations = nil
 	}
-	return !Decide(&a.o, Request{Inputs: &in, LookupErr: a.lookupErr(view), Listing: true}).Allowed
+	return Decide(&a.o, Request{Inputs: &in, LookupErr: a.lookupErr(view), Listing: true})
 }
 
 // private returns the edit that keeps a list from those it was not made for
 // (specification, server/utilities/caching: cacheScope).
-func private(result wire.Value, view *sessionstate.Context) []wire.Splice {
+func private(call *middleware.Call, result wire.Value, view *sessionstate.Context) []wire.Splice {
 	scope := result.Get("cacheScope")
-	switch {
-	case scope.Equals("private"), !scope.Exists() && (view == nil || !view.Modern):
+	if scope.Equals("private") || !scope.Exists() && (view == nil || !view.Modern) {
 		return nil
-	case scope.Exists():
-		return []wire.Splice{{Off: scope.Off, Len: len(scope.Raw), Text: []byte(`"private"`)}}
 	}
-	return []wire.Splice{wire.AddMember(result, "cacheScope", []byte(`"private"`))}
+	after := []byte(`"private"`)
+	call.Note(middleware.Note{
+		Layer: layerName, Act: middleware.Edited, Why: "the list depends on who asks",
+		Path: []string{"result", "cacheScope"}, Before: scope.Raw, After: after,
+	})
+	if scope.Exists() {
+		return []wire.Splice{{Off: scope.Off, Len: len(scope.Raw), Text: after}}
+	}
+	return []wire.Splice{wire.AddMember(result, "cacheScope", after)}
 }
 
 // withhold answers with an error in place of a list that cannot be filtered. One
 // over the hold limit is withheld by the relay; see [middleware.Call.MustHold].
-func (a *Access) withhold(reply *wire.Message) {
+func (a *Access) withhold(call *middleware.Call, reply *wire.Message) {
 	if !a.filters {
 		return
 	}
+	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the list of tools could not be filtered"})
 	a.o.Log.Warn("a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, "the server's list of tools could not be read, so that the access rules could not be applied to it")
 }

@@ -40,7 +40,8 @@ type Rate struct {
 	Burst int
 }
 
-func (r *Rate) check() error {
+// Check says what makes no sense in the rate; nil if nothing does.
+func (r *Rate) Check() error {
 	switch r.Per {
 	case PerSession, PerUser, PerTenant, PerTool:
 	default:

@@ -61,15 +61,41 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 
 // layer makes the layer under test with the options of that name.
 func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
-	o := options(t)[name]
-	o.Decided = func(_ context.Context, _ *sessionstate.Context, tool string, d access.Decision) {
-		s.Note("%s %s", tool, d)
-	}
-	a, err := access.New(o)
+	name, explain := strings.CutSuffix(name, "+explain")
+	a, err := access.New(options(t)[name])
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Layer()
+	l := a.Layer()
+	return middleware.Layer{Name: l.Name, Wrap: func(next middleware.Handler) middleware.Handler {
+		inner := l.Wrap(next)
+		return func(ctx context.Context, m *wire.Message) error {
+			tool := m.Name().Text()
+			middleware.CallFrom(ctx).Listen(explain, func(n *middleware.Note) { s.Note("%s", show(tool, n)) })
+			return inner(ctx, m)
+		}
+	}}
+}
+
+// show writes a note as scripts do.
+func show(tool string, n *middleware.Note) string {
+	words := []string{string(n.Act)}
+	if tool != "" {
+		words = append([]string{tool}, words...)
+	}
+	if len(n.Path) > 0 {
+		words = append(words, strings.Join(n.Path, "."))
+	}
+	for _, raw := range [][]byte{n.Before, n.After} {
+		if raw != nil {
+			words = append(words, string(raw))
+		}
+	}
+	text := strings.Join(words, " ") + ": "
+	if n.Rule != "" {
+		text += n.Rule + ": "
+	}
+	return text + n.Why
 }
 
 func when(t testing.TB, src string) *expression.Program {
@@ -98,7 +124,6 @@ func options(t testing.TB) map[string]access.Options {
 		"allowlist":   {Rules: paths, Default: access.Deny},
 		"hidepaths":   {Rules: paths, Default: access.Deny, Hide: true},
 		"destructive": {Rules: destructive, Hide: true},
-		"dry":         {Rules: records, Hide: true, DryRun: true},
 		"lookup":      {Rules: records, Hide: true, LookupFailed: func(*sessionstate.Context) error { return errors.New("the key file is gone") }},
 		"rates": {Rates: []access.Rate{
 			{Tools: []string{"*"}, Per: access.PerSession, Limit: 60, Window: time.Minute, Burst: 2},

@@ -1,0 +1,41 @@
+package access
+
+import (
+	"strconv"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+const layerName = "access"
+
+// noteDecision makes a note of each rule that was passed over, if steps has them,
+// and one of the decision.
+func noteDecision(call *middleware.Call, d *Decision, steps []Step) {
+	for _, s := range steps {
+		if s.passedOver() {
+			call.Note(middleware.Note{Layer: layerName, Rule: ruleName(s.Rule), Act: middleware.Skipped, Why: why(s.Reason, s.Missing, s.Err)})
+		}
+	}
+	act := middleware.Refused
+	if d.Allowed {
+		act = middleware.Allowed
+	}
+	call.Note(middleware.Note{Layer: layerName, Rule: d.By(), Act: act, Why: d.Why()})
+}
+
+// passedOver reports whether the rule left the decision to the next.
+func (s *Step) passedOver() bool {
+	return s.Reason == OtherTools || s.Reason == ConditionFalse || s.Reason == NeedsArguments
+}
+
+// noteHidden makes a note of the tool at index i of a list, which is left out.
+func noteHidden(call *middleware.Call, i int, entry wire.Value, d *Decision) {
+	if !call.Noted() {
+		return
+	}
+	call.Note(middleware.Note{
+		Layer: layerName, Rule: d.By(), Act: middleware.Edited, Why: "the tool is hidden: " + d.Why(),
+		Path: []string{"result", "tools", strconv.Itoa(i)}, Before: entry.Raw,
+	})
+}
