@@ -42,7 +42,8 @@ func TestSchemaAgreesWithReader(t *testing.T) {
 		"identity: {jwt: {issuer: [a]}}", "identity: {jwt: {secret: x}}", "arguments: [{}]", "arguments: [{tools: [], argument: a, value: session.id}]",
 		"arguments: [{tools: [a], argument: a, value: nothing}]", "arguments: [{tools: [a], argument: a, value: session.id, mode: pin}]",
 		"server: {env: {A-B: x}}", "server: {env: {A: []}}", "policy: {url: 'ftp://x'}", "session: {roots: 'yes'}", "arguments:", "- a",
-		"briefing: {channels: [smoke]}",
+		"briefing: {channels: [smoke]}", "access: {default: maybe}", "access: {rules: [{}]}", "access: {rules: [{tools: [a], when: 'true'}]}",
+		"access: {rates: [{tools: [a], per: user, limit: 1/s}]}", "access: {rates: [{tools: [a], per: user, limit: x}]}", "access: {rates: [{tools: [a], limit: 1/s}]}",
 	} {
 		_, problems := read(text)
 		var value any

@@ -59,7 +59,7 @@ func (r *reader) parse(data []byte) (body ast.Node, ok bool) {
 	if !r.guard(tokens) {
 		return nil, false
 	}
-	tree, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	tree, err := parser.Parse(joinWords(tokens), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		r.syntax(err)
 		return nil, false

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -28,6 +31,10 @@ func TestReadFullExample(t *testing.T) {
 	}
 	want := fullSettings()
 	got.origins = nil
+	when := got.Access.Rules[1].When // made of functions, which are never equal
+	if got.Access.Rules[1].When = nil; when == nil || when.String() != `session.trust != "direct"` {
+		t.Errorf("condition %v", when)
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -66,7 +73,15 @@ func fullSettings() *Settings {
 			{Tools: []string{"git_*"}, Argument: "path", Value: "session.workspace.path", Mode: "fill", Schema: "hide", Required: &yes},
 			{Tools: []string{"search", "list_?"}, Argument: "options.tenant", Value: "principal.tenant", Mode: "fill"},
 		},
-		Rewrite:     fullRewrite(),
+		Rewrite: fullRewrite(),
+		Access: AccessSettings{
+			Default: "deny",
+			Rules: []access.Rule{
+				{Tools: []string{"get_*"}, Require: []string{"records:read", "records:list"}},
+				{Tools: []string{"write_*"}, Deny: true, Message: "Ask a person."},
+			},
+			Rates: []access.Rate{{Tools: []string{"*"}, Per: "tenant", Limit: 60, Window: time.Minute, Burst: 10}},
+		},
 		Limits:      LimitSettings{Hold: 512 << 10, InFlight: 50},
 		Log:         LogSettings{Level: "debug", Format: "json"},
 		APIKeyFile:  "/conf/session.key",
@@ -114,6 +129,30 @@ func TestArgumentsAbsentOrEmpty(t *testing.T) {
 	}
 }
 
+// A colon without a blank behind it is part of a word, however deep the list
+// stands: permissions are spelt so.
+func TestWordsWithColons(t *testing.T) {
+	const rule = "access: {rules: [{tools: [x], require: [%s]}]}"
+	for text, want := range map[string][]string{
+		"records:read":      {"records:read"},
+		"a:b:c, d":          {"a:b:c", "d"},
+		"ä:ö, 'q:r', h://x": {"ä:ö", "q:r", "h://x"},
+		"a: b":              nil,
+		"'a':b":             nil,
+		"{a:b}":             nil,
+		"a:1":               {"a:1"},
+	} {
+		s, problems := read(fmt.Sprintf(rule, text))
+		var got []string
+		if len(s.Access.Rules) == 1 && len(problems) == 0 {
+			got = s.Access.Rules[0].Require
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("[%s]: %q, %v; want %q", text, got, problems, want)
+		}
+	}
+}
+
 func TestReadProblems(t *testing.T) {
 	tests := map[string]struct{ text, at, want string }{
 		"key of another section":   {"scope: x", "1:1", `did you mean "policy.scope"? write it in that section`},
@@ -152,6 +191,16 @@ func TestReadProblems(t *testing.T) {
 		"value with brackets":      {"arguments: [{argument: a, tools: [b], value: 'x ? y : z'}]", "1:46", "expressions are not built yet"},
 		"pattern of words":         {"arguments: [{argument: a, tools: ['{a,b}'], value: session.id}]", "1:35", "has only * for any characters"},
 		"twice":                    {"log: {level: info, level: warn}", "1:20", `"level" is there twice: the first is in line 1`},
+		"rule that contradicts":    {"access: {rules: [{tools: [a], deny: true, require: [b]}]}", "1:18", "access.rules[0]: deny and require contradict each other: write two rules"},
+		"condition that is text":   {"access: {rules: [{tools: [a], when: principal.tenant}]}", "1:37", "access.rules[0].when: column 1: the expression yields a string"},
+		"condition on nothing":     {"access: {rules: [{tools: [a], when: 'sesion.trust == \"x\"'}]}", "1:37", "access.rules[0].when: column 1: "},
+		"unknown default":          {"access: {default: alow}", "1:19", `did you mean "allow"?`},
+		"empty message":            {"access: {rules: [{tools: [a], deny: true, message: ''}]}", "1:52", "access.rules[0].message: is empty"},
+		"rate without a limit":     {"access: {rates: [{tools: [a], per: user}]}", "1:18", `access.rates[0]: has no "limit"`},
+		"rate per nothing":         {"access: {rates: [{tools: [a], per: hour, limit: 1/s}]}", "1:36", `write "session", "user", "tenant" or "tool"`},
+		"limit without a time":     {"access: {rates: [{tools: [a], per: user, limit: '60'}]}", "1:49", "is no limit"},
+		"limit that is a number":   {"access: {rates: [{tools: [a], per: user, limit: 60}]}", "1:49", "wants a text (put it in quotes), not a number"},
+		"burst of none":            {"access: {rates: [{tools: [a], per: user, limit: 1/s, burst: 0}]}", "1:61", "write a number from 1 to 1000000"},
 		"merge key":                {"log: {<<: {level: info}}", "1:7", "anchors, aliases, tags"},
 		"tag":                      {"log: {level: !!str info}", "1:14", "anchors, aliases, tags"},
 		"directive":                {"%YAML 1.2\n---\nlog: {}", "1:1", "anchors, aliases, tags"},

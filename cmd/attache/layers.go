@@ -31,7 +31,7 @@ type layers struct {
 	ours []string
 }
 
-// buildLayers builds the chain: capture, rewrite, arguments, (access,)
+// buildLayers builds the chain: capture, rewrite, arguments, access,
 // briefing. A layer that has nothing to do is left out.
 func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	who, err := newCaller(p, s)
@@ -63,6 +63,9 @@ func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 		a := arguments.New(arguments.Options{Rules: rules, AskForMissing: s.Arguments != nil, Workspace: l.capture, Log: log})
 		l.nameArguments(a.Names())
 		l.list = append(l.list, a.Layer())
+	}
+	if err := l.addAccess(s, log); err != nil {
+		return nil, err
 	}
 	source, anonymous, err := policySource(p, s, l)
 	if err != nil {

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,7 +22,7 @@ import (
 // where CONFIG.yaml stands beside it and the rest is the environment. A new
 // script needs no Go.
 func TestPlay(t *testing.T) {
-	const dir = "testdata/play"
+	dir := private(t, "testdata/play")
 	chain := func(s *proxytest.Session, arg string) middleware.Layer {
 		words := strings.Split(arg, ",")
 		p := process{Env: words[1:], Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
@@ -39,6 +41,26 @@ func TestPlay(t *testing.T) {
 	}
 	player := proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"chain": chain}}
 	player.Play(t, dir+"/*.txt")
+}
+
+// private copies a directory to one where its files are their owner's alone, as
+// files of keys must be.
+func private(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
 
 // notes makes a note of every log message, for "note" in a script.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,9 @@ const exitNotStarted = 127
 // wrap relays one session between the client on stdin and stdout and the server
 // that command starts, and returns the status to exit with: the server's.
 func wrap(ctx context.Context, p process, s *Settings, command []string) int {
+	if s.Server.Name == "" {
+		s.Server.Name = serverName(command)
+	}
 	w := &wrapping{p: p, s: s, command: command, log: slog.Default(), cancel: func() {}}
 	l, err := buildLayers(p, s, w.log)
 	if err != nil {
@@ -33,6 +37,15 @@ func wrap(ctx context.Context, p process, s *Settings, command []string) int {
 	w.layers = l
 	warnOfWorkspace(s, w.log)
 	return w.run(ctx)
+}
+
+// serverName returns what rules and audit call a server that nobody named: the
+// base name of its command.
+func serverName(command []string) string {
+	if len(command) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(filepath.Base(command[0]), ".exe")
 }
 
 // A wrapping is one run of attache in front of a server.
