@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer})
+	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "echoserver": echoProgram, "steps": stepsProgram})
 }
 
 // argServer is a program that scripts wrap: it writes its arguments to args.txt,
@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Geteuid() == 0, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "mint": mint},
 	})
 }
 

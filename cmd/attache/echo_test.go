@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// echoTool is the one tool of the echo server. Its arguments are facts of a session
+// that attache may fill in.
+const echoTool = `{"name":"whoami","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"user":{"type":"string"},"tenant":{"type":"string"},"session":{"type":"string"}}}}`
+
+// echo serves MCP as far as tests need it: a call of its tool is answered with the
+// arguments that arrived, and the rest of what the server was given.
+func echo(in io.Reader, out io.Writer, given string) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		frame := wire.Value{Raw: lines.Bytes()}
+		id := frame.Get("id")
+		if !id.Exists() {
+			continue
+		}
+		result := `{}`
+		switch frame.Get("method").Text() {
+		case "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}`
+		case "tools/list":
+			result = `{"tools":[` + echoTool + `]}`
+		case "tools/call":
+			text := string(frame.Get("params", "arguments").Raw) + given
+			result = `{"content":[{"type":"text","text":` + string(wire.Quote(text)) + `}]}`
+		}
+		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id.Raw, result); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// echoProgram is the echo server as a program that scripts wrap. It also answers
+// with the variables that attache and its hosts use.
+func echoProgram() {
+	var given []string
+	for _, entry := range os.Environ() {
+		if strings.HasPrefix(entry, "ATTACHE_") || strings.HasPrefix(entry, "MCP_") {
+			given = append(given, entry)
+		}
+	}
+	slices.Sort(given)
+	if err := echo(os.Stdin, os.Stdout, " "+strings.Join(given, " ")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// stepsProgram is a client for scripts: "steps FILE COMMAND [ARG...]" starts the
+// command and does what the lines of the file say:
+//
+//	> FRAME     sends the request, and awaits its reply
+//	< TEXT      the last reply has TEXT in it
+//	! TEXT      it has not
+//	until TEXT  sends the last request again until its reply has TEXT in it
+//	copy A B    puts A in the place of B, for its owner alone
+func stepsProgram() {
+	if err := steps(os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "steps:", err)
+		os.Exit(1)
+	}
+}
+
+// stepsLimit is how long "until" tries.
+const stepsLimit = 20 * time.Second
+
+func steps(file string, command []string) error {
+	script, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	c, err := startStepped(command)
+	if err != nil {
+		return err
+	}
+	for n, line := range strings.Split(strings.TrimSpace(string(script)), "\n") {
+		verb, rest, _ := strings.Cut(line, " ")
+		if err := c.step(verb, rest); err != nil {
+			c.stdin.Close()
+			_ = c.cmd.Wait()
+			return fmt.Errorf("line %d: %s: %w; the reply is %s", n+1, line, err, c.reply)
+		}
+	}
+	c.stdin.Close()
+	return c.cmd.Wait()
+}
+
+// stepped is the program that steps are made with.
+type stepped struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	last   string // the last request
+	reply  []byte
+}
+
+func startStepped(command []string) (*stepped, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &stepped{cmd: cmd, stdin: in, stdout: bufio.NewReader(out)}, cmd.Start()
+}
+
+func (c *stepped) step(verb, rest string) error {
+	switch verb {
+	case ">":
+		c.last = rest
+		return c.exchange()
+	case "<", "!":
+		if bytes.Contains(c.reply, []byte(rest)) != (verb == "<") {
+			return fmt.Errorf("it does not hold")
+		}
+		return nil
+	case "until":
+		for end := time.Now().Add(stepsLimit); !bytes.Contains(c.reply, []byte(rest)); {
+			if time.Now().After(end) {
+				return fmt.Errorf("not within %v", stepsLimit)
+			}
+			if err := c.exchange(); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "copy":
+		from, to, _ := strings.Cut(rest, " ")
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(to+".new", data, 0o600); err != nil {
+			return err
+		}
+		return os.Rename(to+".new", to)
+	}
+	return fmt.Errorf("unknown step")
+}
+
+// exchange sends the last request and reads the reply.
+func (c *stepped) exchange() (err error) {
+	if _, err = io.WriteString(c.stdin, c.last+"\n"); err != nil {
+		return err
+	}
+	c.reply, err = c.stdout.ReadBytes('\n')
+	return err
+}
+
+// mint is a command of the scripts: "mint FILE [CLAIM=VALUE...]" writes a token of
+// the test issuer, closed to others, and beside it the key set as jwks.json. exp is
+// a time from now.
+func mint(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: mint FILE [CLAIM=VALUE...]")
+	}
+	changed := map[string]any{}
+	for _, arg := range args[1:] {
+		name, value, _ := strings.Cut(arg, "=")
+		changed[name] = value
+		if name == "exp" {
+			d, err := time.ParseDuration(value)
+			ts.Check(err)
+			changed[name] = time.Now().Add(d).Unix()
+		}
+	}
+	file := ts.MkAbs(args[0])
+	ts.Check(os.WriteFile(file, []byte(testToken(changed)+"\n"), 0o600))
+	ts.Check(os.WriteFile(filepath.Join(filepath.Dir(file), "jwks.json"), testKeySet(), 0o600))
+}
