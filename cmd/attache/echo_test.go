@@ -39,7 +39,7 @@ func echo(in io.Reader, out io.Writer, given string) error {
 		case "tools/list":
 			result = `{"tools":[` + echoTool + `]}`
 		case "tools/call":
-			text := string(frame.Get("params", "arguments").Raw) + given
+			text := string(frame.Get("params", "arguments").Raw) + string(frame.Get("params", "_meta").Raw) + given
 			result = `{"content":[{"type":"text","text":` + string(wire.Quote(text)) + `}]}`
 		}
 		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id.Raw, result); err != nil {
@@ -68,7 +68,8 @@ func echoProgram() {
 // stepsProgram is a client for scripts: "steps FILE COMMAND [ARG...]" starts the
 // command and does what the lines of the file say:
 //
-//	> FRAME     sends the request, and awaits its reply
+//	> FRAME     sends the request, and awaits its reply; @FILE@ stands for what is
+//	            in the file
 //	< TEXT      the last reply has TEXT in it
 //	! TEXT      it has not
 //	until TEXT  sends the last request again until its reply has TEXT in it
@@ -130,6 +131,14 @@ func startStepped(command []string) (*stepped, error) {
 func (c *stepped) step(verb, rest string) error {
 	switch verb {
 	case ">":
+		if before, behind, ok := strings.Cut(rest, "@"); ok {
+			name, after, _ := strings.Cut(behind, "@")
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			rest = before + strings.TrimSpace(string(data)) + after
+		}
 		c.last = rest
 		return c.exchange()
 	case "<", "!":
