@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -114,8 +115,13 @@ func acceptedKeys(s *Settings) identity.Identifier {
 	if s.Identity.KeysFile == "" {
 		return nil
 	}
-	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: s.Identity.Cache})
+	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: readAgain(s)})
 }
+
+// readAgain is how long a key file that was read is relied on: a tenth of
+// identity.cache. The rest is how long a principal is held, so that together they
+// take no longer than was promised.
+func readAgain(s *Settings) time.Duration { return s.Identity.Cache / 10 }
 
 // endpointKeys are the keys that a policy endpoint judges, and nobody here.
 type endpointKeys struct{}
@@ -224,7 +230,7 @@ func (c *caller) configure(o *capture.Options, s *Settings, log *slog.Logger) {
 	if c.identifies() {
 		o.Identify = c.Identify
 	}
-	o.Accept, o.Recheck, o.Passing = c.accept, s.Identity.Cache, passing
+	o.Accept, o.Recheck, o.Passing = c.accept, s.Identity.Cache-readAgain(s), passing
 }
 
 // secretVariables returns the variables with our credentials, which no server gets.
