@@ -12,6 +12,7 @@ func (c *cli) subcommands() []*cobra.Command {
 		c.completionCommand(),
 		c.demoCommand(),
 		c.replayCommand(),
+		c.explainCommand(),
 	)
 }
 
@@ -19,7 +20,7 @@ func (c *cli) subcommands() []*cobra.Command {
 // not have. Refusing them by name is clearer than taking them for a misspelt one.
 func (c *cli) unbuiltCommands() []*cobra.Command {
 	var all []*cobra.Command
-	for _, name := range []string{"explain", "audit", "wrap", "unwrap", "inject", "trust", "untrust", "doctor"} {
+	for _, name := range []string{"audit", "wrap", "unwrap", "inject", "trust", "untrust", "doctor"} {
 		all = append(all, &cobra.Command{
 			Use:                name,
 			Hidden:             true,

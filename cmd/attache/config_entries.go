@@ -51,18 +51,26 @@ func (v entries[T]) String() string {
 		return v.unset
 	}
 	var all []string
-	fresh := v.fresh()
-	unsaid := v.options(&fresh)
 	for i := range *v.to {
-		var one []string
-		for n, o := range v.options(&(*v.to)[i]) {
-			if s := o.value.String(); s != "" && !(v.terse && s == unsaid[n].value.String()) {
-				one = append(one, o.key+": "+s)
-			}
-		}
-		all = append(all, "{"+strings.Join(one, ", ")+"}")
+		all = append(all, v.text(i))
 	}
 	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// text returns entry i as the configuration writes it, "" if there is none.
+func (v entries[T]) text(i int) string {
+	if i >= len(*v.to) {
+		return ""
+	}
+	fresh := v.fresh()
+	unsaid := v.options(&fresh)
+	var one []string
+	for n, o := range v.options(&(*v.to)[i]) {
+		if s := o.value.String(); s != "" && !(v.terse && s == unsaid[n].value.String()) {
+			one = append(one, o.key+": "+s)
+		}
+	}
+	return "{" + strings.Join(one, ", ") + "}"
 }
 
 func (v entries[T]) schema() map[string]any {

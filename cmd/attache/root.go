@@ -143,12 +143,16 @@ func (c *cli) wrapping(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// takesServer marks the commands that a "--" may stand behind.
-const takesServer = "attache-takes-server"
+// takesServer marks the commands that a "--" may stand behind; mayTakeServer those
+// that do without as well, and say so in their own words.
+const (
+	takesServer   = "attache-takes-server"
+	mayTakeServer = "attache-may-take-server"
+)
 
 // noServerHere refuses a server's command where none is wrapped.
 func (c *cli) noServerHere(cmd *cobra.Command, _ []string) error {
-	if c.dashed && cmd.Annotations[takesServer] == "" {
+	if c.dashed && cmd.Annotations[takesServer] == "" && cmd.Annotations[mayTakeServer] == "" {
 		return usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",
 			cmd.CommandPath(), cmd.CommandPath())
 	}

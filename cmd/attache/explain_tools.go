@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// explainTools are the server's tools as an explanation takes them.
+type explainTools struct {
+	list  []byte // a JSON array
+	from  string // for people
+	known bool
+}
+
+// names returns the names of the tools in a JSON array.
+func toolNames(list []byte) []string {
+	var all []string
+	for entry := range (wire.Value{Raw: list}).Elements() {
+		all = append(all, entry.Get("name").Text())
+	}
+	return all
+}
+
+// toolsFromFile reads a saved result of tools/list: the reply, its result, or the
+// array alone.
+func toolsFromFile(path string) (explainTools, error) {
+	data, err := readAtMost(path, maxExplainFile)
+	if err != nil {
+		return explainTools{}, usagef("--tools: %v", reason(err))
+	}
+	compact, err := oneLine(data)
+	if err != nil {
+		return explainTools{}, usagef("--tools: %s:%v", path, err)
+	}
+	v := wire.Value{Raw: compact}
+	for _, at := range [][]string{{}, {"tools"}, {"result", "tools"}} {
+		if list := v.Get(at...); list.IsArray() {
+			return explainTools{list.Raw, "from " + path, true}, nil
+		}
+	}
+	return explainTools{}, usagef("--tools: %s has no list of tools: save the answer to tools/list, {\"tools\":[...]}", path)
+}
+
+// assumedTools returns the tool of a call as it has to be for every rule to find
+// its argument.
+func assumedTools(tool string, arguments wire.Value, rules [][]string) explainTools {
+	root := map[string]any{}
+	for m := range arguments.Members() {
+		root[m.Key.Text()] = map[string]any{}
+	}
+	for _, path := range rules {
+		at := root
+		for i, name := range path {
+			if i == len(path)-1 {
+				if at[name] == nil {
+					at[name] = map[string]any{}
+				}
+				break
+			}
+			at = nested(at, name)
+		}
+	}
+	list, _ := json.Marshal([]any{map[string]any{ // maps of strings never fail
+		"name":        tool,
+		"inputSchema": map[string]any{"type": "object", "properties": root},
+	}})
+	return explainTools{list: list, from: "assumed: the tool takes every argument that the call or a rule names, and requires none; " +
+		`give the server behind "--", or --tools FILE, to use its own schema`}
+}
+
+// nested returns the properties of the object that is the property name.
+func nested(properties map[string]any, name string) map[string]any {
+	if schema, ok := properties[name].(map[string]any); ok {
+		if inner, ok := schema["properties"].(map[string]any); ok {
+			return inner
+		}
+	}
+	inner := map[string]any{}
+	properties[name] = map[string]any{"type": "object", "properties": inner}
+	return inner
+}
+
+// askTime bounds what a server may take to start and to list its tools: npx may
+// have to fetch it first.
+const listTime = 60 * time.Second
+
+// maxListPages bounds the pages of tools/list that are asked for.
+const maxListPages = 100
+
+// toolsOfServer starts a server, asks it for its tools and stops it. No tool is
+// called.
+func toolsOfServer(ctx context.Context, argv, env []string, stderr io.Writer) (explainTools, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	server, err := child.Start(context.Background(), child.Options{Argv: argv, Env: env, Stderr: stderr})
+	if err != nil {
+		return explainTools{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
+	defer func() {
+		stop()
+		server.Stop(context.Background())
+		server.Wait()
+	}()
+	l := &lister{in: server.Stdin(), out: bufio.NewReader(server.Stdout())}
+	list, err := l.list()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it did not list its tools within %s", listTime)
+		}
+		return explainTools{}, fmt.Errorf("the server's tools could not be listed: %w: try it alone, or save its tools and give --tools FILE", err)
+	}
+	return explainTools{list, "of the server, asked for just now", true}, nil
+}
+
+// A lister speaks to a server as a client does that only wants to know its tools.
+type lister struct {
+	in  io.Writer
+	out *bufio.Reader
+	n   int
+}
+
+func (l *lister) list() ([]byte, error) {
+	meta := ""
+	reply, err := l.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}`)
+	switch {
+	case err != nil:
+		return nil, err
+	case reply.Get("result").Exists():
+		_, err = io.WriteString(l.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	default:
+		meta = `"_meta":{` + modernMeta + `}` // a server of the modern era knows no handshake
+	}
+	var all [][]byte
+	cursor := ""
+	for range maxListPages {
+		if err != nil {
+			return nil, err
+		}
+		params := strings.Trim(meta+","+cursor, ",")
+		if reply, err = l.ask("tools/list", `{`+params+`}`); err != nil {
+			return nil, err
+		}
+		page := reply.Get("result", "tools")
+		if !page.IsArray() {
+			return nil, fmt.Errorf("it answered tools/list with %s", shorten(reply.Raw))
+		}
+		for entry := range page.Elements() {
+			all = append(all, entry.Raw)
+		}
+		next := reply.Get("result", "nextCursor")
+		if !next.IsString() {
+			break
+		}
+		cursor = `"cursor":` + string(next.Raw)
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(all, []byte{','}), []byte{']'}), nil
+}
+
+// ask sends a request and returns the reply, past everything else that the server
+// says.
+func (l *lister) ask(method, params string) (wire.Value, error) {
+	l.n++
+	id := fmt.Sprintf(`"attache-explain-%d"`, l.n)
+	if _, err := io.WriteString(l.in, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+"}\n"); err != nil {
+		return wire.Value{}, err
+	}
+	for {
+		line, err := l.out.ReadBytes('\n')
+		if err != nil {
+			return wire.Value{}, fmt.Errorf("it ended before it answered %s", method)
+		}
+		reply := wire.Value{Raw: bytes.TrimSpace(line)}
+		if json.Valid(line) && string(reply.Get("id").Raw) == id {
+			return reply, nil
+		}
+	}
+}
+
+// shorten cuts what is shown of a frame.
+func shorten(frame []byte) string {
+	if len(frame) > maxShown {
+		return strings.ToValidUTF8(string(frame[:maxShown]), "") + "…"
+	}
+	return string(frame)
+}
