@@ -1,0 +1,305 @@
+package rewrite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+func program(t testing.TB, src string, want expression.Type) *expression.Program {
+	t.Helper()
+	p, err := expression.Compile(src, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestNew(t *testing.T) {
+	arguments := program(t, `has(arguments.x)`, expression.Bool)
+	value := program(t, `1`, expression.Any)
+	one := []string{"a"}
+	for name, test := range map[string]struct {
+		rules []Rule
+		want  string
+	}{
+		"no tools":           {[]Rule{{Hide: true}}, "rewrite[0]: no tools are named"},
+		"nothing to do":      {[]Rule{{Tools: one, Hide: true}, {Tools: one}}, "rewrite[1]: does nothing"},
+		"hide and more":      {[]Rule{{Tools: one, Hide: true, Set: []Setting{{Path: one, Value: value}}}}, "hide leaves nothing"},
+		"hide by arguments":  {[]Rule{{Tools: one, Hide: true, When: arguments}}, "when reads arguments"},
+		"show by arguments":  {[]Rule{{Tools: one, Describe: "x", When: arguments}}, "when reads arguments"},
+		"no condition":       {[]Rule{{Tools: one, Hide: true, When: value}}, "when is no condition"},
+		"rename many":        {[]Rule{{Tools: []string{"a*"}, Rename: "b"}}, "one tool without * and ?"},
+		"rename two":         {[]Rule{{Tools: []string{"a", "c"}, Rename: "b"}}, "one tool without * and ?"},
+		"rename to the same": {[]Rule{{Tools: one, Rename: "a"}}, "the name it has"},
+		"strange name":       {[]Rule{{Tools: one, Rename: "a\n"}}, "is no name of a tool"},
+		"long name":          {[]Rule{{Tools: one, Rename: strings.Repeat("x", maxName+1)}}, "is no name of a tool"},
+		"set nothing":        {[]Rule{{Tools: one, Set: []Setting{{Value: value}}}}, "an argument without a name"},
+		"set inside":         {[]Rule{{Tools: one, Set: []Setting{{Path: []string{"x", "y"}, Value: value}, {Path: []string{"x"}, Value: value}}}}, "x.y and x, and one of them contains"},
+		"two of one name":    {[]Rule{{Tools: one, Rename: "c"}, {Tools: []string{"b"}, Rename: "c"}}, "rewrite[1]: b and, by rewrite[0], a would both be shown as c"},
+		"one of two names":   {[]Rule{{Tools: one, Rename: "c"}, {Tools: one, Rename: "d"}}, "rewrite[1]: a is renamed by rewrite[0] already"},
+	} {
+		if _, err := New(Options{Rules: test.rules}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v; want %q", name, err, test.want)
+		}
+	}
+	if r, err := New(Options{}); err != nil || r.Enforces() || r.Names() != nil {
+		t.Errorf("no rules: %v, %v", r, err)
+	}
+}
+
+// What a rule makes of the relay: whether frames must be plain, and in which
+// names of arguments.
+func TestEnforces(t *testing.T) {
+	one, value := []string{"a"}, program(t, `1`, expression.Any)
+	for name, test := range map[string]struct {
+		rule  Rule
+		want  bool
+		names [][]string
+	}{
+		"hide":     {Rule{Tools: one, Hide: true}, true, nil},
+		"rename":   {Rule{Tools: one, Rename: "b"}, true, nil},
+		"describe": {Rule{Tools: one, Describe: "b"}, false, nil},
+		"set": {Rule{Tools: one, Set: []Setting{{[]string{"x", "y"}, value, nil}, {[]string{"x", "z"}, value, nil}, {[]string{"w"}, value, nil}}}, true,
+			[][]string{{"x", "w"}, {"y", "z"}}},
+	} {
+		r, err := New(Options{Rules: []Rule{test.rule}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Enforces(); got != test.want || !reflect.DeepEqual(r.Names(), test.names) {
+			t.Errorf("%s: %v, %v", name, got, r.Names())
+		}
+	}
+}
+
+// The rules given to New are the caller's, and stay as they are.
+func TestRulesAreNotWrittenTo(t *testing.T) {
+	rules := []Rule{{Tools: []string{"a"}, Set: []Setting{{Path: []string{"x"}, Value: program(t, `1`, expression.Any)}}}}
+	if _, err := New(Options{Rules: rules}); err != nil {
+		t.Fatal(err)
+	}
+	if rules[0].key != "" || rules[0].Set[0].keys != nil {
+		t.Errorf("New wrote to the rules: %+v", rules)
+	}
+}
+
+func TestCleaned(t *testing.T) {
+	for uri, want := range map[string]string{
+		"file:///a/../b":      "file:///b",
+		"file:///a//b/./c/":   "file:///a/b/c",
+		"FILE:///%61":         "file:///a",
+		"https://HOST/x?y#z":  "https://host/x",
+		"https://host":        "https://host",
+		"urn:isbn:1":          "",
+		"no uri":              "",
+		"file:///%zz":         "",
+		"db://{table}":        "",
+		"file:///a/%2e%2e/b":  "file:///b",
+		"file:///a%2fb":       "file:///a/b",
+		"file:///a\x00/../b":  "",
+		"file:///é/../secret": "file:///secret",
+	} {
+		if got := cleaned(uri); got != want {
+			t.Errorf("cleaned(%q) = %q, want %q", uri, got, want)
+		}
+	}
+}
+
+// listOf returns the list of n tools, called PREFIX0 and so on.
+func listOf(prefix string, n int, annotations string) wire.Value {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,{"name":"%s%d","annotations":%s}`, prefix, i, annotations)
+	}
+	return wire.Value{Raw: []byte("[" + strings.TrimPrefix(b.String(), ",") + "]")}
+}
+
+// A server with ever new tools does not fill the memory, and does not push out
+// the names that rules need.
+func TestKnownIsBounded(t *testing.T) {
+	k := known{named: []string{"kept0"}, tools: map[string]tool{}}
+	k.learn(listOf("kept", 1, `{}`), true, false, true)
+	for i := range 3 {
+		k.learn(listOf(fmt.Sprintf("t%d_", i), maxKnown, `{}`), false, false, true)
+	}
+	if len(k.tools) > maxKnown || !k.has("kept0") {
+		t.Errorf("%d tools are known, kept0: %v", len(k.tools), k.has("kept0"))
+	}
+	long := `{"title":"` + strings.Repeat("x", maxAnnotations) + `"}`
+	k.learn(listOf("kept", 1, long), false, false, true)
+	if a := k.annotations("kept0"); a != nil {
+		t.Errorf("%d bytes of annotations are kept", len(a))
+	}
+}
+
+// Without a rule that reads annotations only the names in rules are kept.
+func TestKnownNamesAlone(t *testing.T) {
+	k := known{named: []string{"t1"}, tools: map[string]tool{}}
+	k.learn(listOf("t", 100, `{}`), true, true, false)
+	if len(k.tools) != 1 || !k.has("t1") {
+		t.Errorf("known: %v", k.tools)
+	}
+}
+
+func TestOnce(t *testing.T) {
+	r, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * maxTold {
+		if !r.once(fmt.Sprint(i)) || r.once(fmt.Sprint(i)) {
+			t.Fatal("told twice, or not at all")
+		}
+	}
+	if len(r.told) > maxTold {
+		t.Errorf("%d texts are remembered", len(r.told))
+	}
+}
+
+// page returns the reply to a tools/list, looked at as the relay does.
+func page(tools string) *wire.Message {
+	var m wire.Message
+	var s wire.Scanner
+	m.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":`+tools+`}}`+"\n"))
+	m.LookEnvelope()
+	s.Look(&m)
+	return &m
+}
+
+// show takes a page through the layer.
+func show(r *Rewrite, reply *wire.Message) {
+	call := &middleware.Call{}
+	r.showTools(&middleware.Context{Context: context.Background(), Call: call}, reply, nil, true)
+}
+
+// An edit that would make a line too long for clients leaves nothing to be seen
+// that is hidden, and passes what is only described.
+func TestListTooLong(t *testing.T) {
+	tools := `[{"name":"secret"},{"name":"a","x":"` + strings.Repeat("x", wire.MaxEdited-1000) + `"}]`
+	long := Rule{Tools: []string{"a"}, Describe: strings.Repeat("d", 2000)}
+	for name, test := range map[string]struct {
+		rules []Rule
+		kind  wire.Kind
+	}{
+		"hide":     {[]Rule{long, {Tools: []string{"secret"}, Hide: true}}, wire.Error},
+		"describe": {[]Rule{long}, wire.Result},
+	} {
+		r, err := New(Options{Rules: test.rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply := page(tools)
+		if show(r, reply); reply.Kind() != test.kind || reply.Kind() == wire.Error && strings.Contains(string(reply.Frame()), "secret") {
+			t.Errorf("%s: the reply is %v: %.200s", name, reply.Kind(), reply.Frame())
+		}
+	}
+}
+
+// fuzzed are rules of each kind.
+func fuzzed(t testing.TB) *Rewrite {
+	r, err := New(Options{Log: slog.New(slog.DiscardHandler), Rules: []Rule{
+		{Tools: []string{"h*", "*\u00e9"}, Hide: true},
+		{Tools: []string{"n"}, Rename: "new", Describe: `with "quotes" and ` + "\n"},
+		{Tools: []string{"new"}, Rename: "n"},
+		{Tools: []string{"d*", "x"}, Describe: "D"},
+		{Tools: []string{"a"}, Hide: true, When: program(t, `!tool.annotations.readOnlyHint && tool.annotations.title != "shown"`, expression.Bool)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// FuzzList holds the edits of a list against a model that decodes it: the result
+// is valid JSON, what is hidden is gone, what is left is in order, and an entry no
+// rule names is there byte for byte.
+func FuzzList(f *testing.F) {
+	for _, seed := range []string{
+		`[]`, `[ ]`, `{}`, `null`, `[{"name":"h"}]`, `[{"name":"h"},{"name":"hh"} , {"name":"k"}]`,
+		`[{"name":"k"},{"name":"h"}]`, `[{"name":"n","description":"old"},{"name":"new"}]`,
+		`[{"name":"n" , "x" : 1e400 },7,[],"n",{"description":"n"}]`, `[{ },{"name":"dd"},{"name":"x","description":{"a":[1]}}]`,
+		`[{"n\u0061me":"\u0068"},{"name":"\u00e9"}]`, `[{"name":"a","annotations":{"title":"shown"}},{"name":"a"}]`,
+		`[{"name":"h","name":"k"}]`, `[{"name":7},{"name":null},{"name":["h"]}]`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, tools string) {
+		reply := page(tools)
+		if !reply.Plain() || reply.Kind() != wire.Result {
+			t.Skip()
+		}
+		var before []json.RawMessage
+		if json.Unmarshal([]byte(reply.Get("result", "tools").Raw), &before) != nil {
+			before = nil
+		}
+		r := fuzzed(t)
+		show(r, reply)
+		if !json.Valid(reply.Frame()) {
+			t.Fatalf("no JSON: %s", reply.Frame())
+		}
+		if reply.Kind() == wire.Error {
+			return
+		}
+		var after []json.RawMessage
+		if err := json.Unmarshal(reply.Get("result", "tools").Raw, &after); before != nil && err != nil {
+			t.Fatal(err)
+		}
+		compare(t, before, after)
+	})
+}
+
+// compare walks through both lists.
+func compare(t *testing.T, before, after []json.RawMessage) {
+	for _, raw := range before {
+		name := wire.Value{Raw: raw}.Get("name")
+		if hiddenByModel(name, raw) {
+			continue
+		}
+		if len(after) == 0 {
+			t.Fatalf("%s is gone", raw)
+		}
+		now := after[0]
+		after = after[1:]
+		shown := wire.Value{Raw: now}
+		switch text := name.Text(); {
+		case text == "n" || text == "new":
+			if got := shown.Get("name").Text(); got != map[string]string{"n": "new", "new": "n"}[text] {
+				t.Fatalf("%s became %s", raw, now)
+			}
+		case text == "x" || strings.HasPrefix(text, "d"):
+			if !shown.Get("description").Equals("D") || shown.Get("name").Text() != text {
+				t.Fatalf("%s became %s", raw, now)
+			}
+		case string(now) != string(raw):
+			t.Fatalf("%s became %s", raw, now)
+		}
+	}
+	if len(after) > 0 {
+		t.Fatalf("from nowhere: %s", after)
+	}
+}
+
+// hiddenByModel is what the rules of fuzzed hide.
+func hiddenByModel(name wire.Value, raw json.RawMessage) bool {
+	text := name.Text()
+	switch {
+	case !name.IsString(), strings.HasPrefix(text, "h"), strings.HasSuffix(text, "\u00e9"):
+		return true
+	case text != "a":
+		return false
+	}
+	a := wire.Value{Raw: raw}.Get("annotations")
+	if len(a.Raw) > maxAnnotations {
+		return true
+	}
+	return string(a.Get("readOnlyHint").Raw) != "true" && !a.Get("title").Equals("shown")
+}
