@@ -173,7 +173,7 @@ func (l *lister) ask(method, params string) (wire.Value, error) {
 	l.n++
 	id := fmt.Sprintf(`"attache-explain-%d"`, l.n)
 	if _, err := io.WriteString(l.in, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+"}\n"); err != nil {
-		return wire.Value{}, err
+		return wire.Value{}, fmt.Errorf("it ended before it answered %s", method) // it reads no more
 	}
 	for {
 		line, err := l.out.ReadBytes('\n')
