@@ -52,13 +52,14 @@ func (v entries[T]) String() string {
 	}
 	var all []string
 	for i := range *v.to {
-		all = append(all, v.text(i))
+		all = append(all, v.text(i, v.terse))
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// text returns entry i as the configuration writes it, "" if there is none.
-func (v entries[T]) text(i int) string {
+// text returns entry i as the configuration writes it, "" if there is none; terse
+// leaves out what is as if nobody had said it.
+func (v entries[T]) text(i int, terse bool) string {
 	if i >= len(*v.to) {
 		return ""
 	}
@@ -66,7 +67,7 @@ func (v entries[T]) text(i int) string {
 	unsaid := v.options(&fresh)
 	var one []string
 	for n, o := range v.options(&(*v.to)[i]) {
-		if s := o.value.String(); s != "" && !(v.terse && s == unsaid[n].value.String()) {
+		if s := o.value.String(); s != "" && !(terse && s == unsaid[n].value.String()) {
 			one = append(one, o.key+": "+s)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -82,6 +83,9 @@ func (c *cli) explainCommand() *cobra.Command {
 			return err
 		}
 		x := &explainer{cli: c, explainFlags: e, s: inert(s)}
+		if x.s.Server.Name == "" && len(c.server) > 0 {
+			x.s.Server.Name = serverName(c.server)
+		}
 		if s.Origin("log.level").Default() {
 			x.s.Log.Level = "warn" // what is told at info is in the explanation
 		}
@@ -262,7 +266,18 @@ func (e *explainer) toolsFor(ctx context.Context, l *layers, m *wire.Message) (e
 	case e.explainFlags.tools != "":
 		return toolsFromFile(e.explainFlags.tools)
 	}
-	return assumedTools(m.Name().Text(), m.Arguments(), e.argumentPaths()), nil
+	return assumedTools(e.serversName(m.Name().Text()), m.Arguments(), e.argumentPaths()), nil
+}
+
+// serversName returns the name that a tool must have at the server to be shown by
+// the name given.
+func (e *explainer) serversName(shown string) string {
+	for _, r := range e.s.Rewrite {
+		if r.Rename == shown && len(r.Tools) == 1 && !strings.ContainsAny(r.Tools[0], "*?") {
+			return r.Tools[0]
+		}
+	}
+	return shown
 }
 
 // argumentPaths returns the arguments that rules name.
