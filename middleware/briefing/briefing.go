@@ -85,10 +85,12 @@ type Briefing struct {
 }
 
 // session is what is known of one session's briefing. Guarded by Briefing.mu,
-// but for text, which is written before ready is closed.
+// but for what is written before ready is closed.
 type session struct {
 	ready     chan struct{}
-	text      string // "" when there is nothing to give
+	text      string // "" when there is nothing to give; written before ready is closed
+	why       string // why there is nothing to give; likewise
+	scope     string // whose policies they are; likewise
 	principal *sessionstate.Principal
 	done      bool
 	deferred  int
@@ -154,7 +156,9 @@ func (b *Briefing) request(ctx context.Context, m *wire.Message) {
 	}
 	switch {
 	case m.MethodIs("tools/call"):
-		if s := b.open(view); b.o.Response && s != nil {
+		s := b.open(view)
+		b.skipped(call, view, s)
+		if b.o.Response && s != nil {
 			tool := b.tool(m.Name())
 			call.OnReply(func(_ context.Context, reply *wire.Message) error {
 				return b.respond(call, view, s, tool, reply)
@@ -220,11 +224,14 @@ func (b *Briefing) fetch(s *session, view *sessionstate.Context) {
 		q.Scope = view.Principal.Scope
 	}
 	if view.Principal == nil && q.Scope == "" && q.Credential == "" && !b.o.Anonymous {
+		s.why = "nobody is identified and no scope is set"
 		b.warnOnce("no briefing: nobody is identified and no scope is set; set ATTACHE_API_KEY, or policy.scope", nil)
 		return
 	}
 	effective, err := b.o.Source.Effective(context.Background(), q)
+	s.scope = q.Scope
 	if err != nil {
+		s.why = "the policy source gave none: " + err.Error()
 		b.mu.Lock()
 		s.retry = b.o.Now().Add(retryAfter)
 		b.mu.Unlock()

@@ -51,7 +51,8 @@ func (b *Briefing) learn(_ context.Context, reply *wire.Message) error {
 
 // respond takes the reply to a tool call of a session whose turn may be open.
 func (b *Briefing) respond(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) error {
-	if t.appOnly || !carriable(reply) {
+	if why := uncarriable(t, reply); why != "" {
+		skip(call, why)
 		return nil
 	}
 	select {
@@ -65,37 +66,49 @@ func (b *Briefing) respond(call *middleware.Call, view *sessionstate.Context, s 
 			return b.carry(call, view, s, t, reply)
 		default:
 			b.warnOnce("a tool response went without the briefing, as the policy source is slow; the next one carries it (briefing.wait, policy.timeout)", nil)
+			fail(call, "the policy source is slow; the next response carries the briefing")
 			return nil
 		}
 	})
 	return nil
 }
 
-// carriable reports whether a reply is a finished tool result that can take a
-// block: no JSON-RPC error, no input_required, no task handle, nothing unknown,
-// nothing too large to edit.
-func carriable(reply *wire.Message) bool {
-	if reply.Kind() != wire.Result || !reply.Plain() {
-		return false
+// uncarriable says why a reply cannot take a block, "" if it can: then it is a
+// finished tool result for the model.
+func uncarriable(t tool, reply *wire.Message) string {
+	kind := reply.Get("result", "resultType")
+	switch {
+	case t.appOnly:
+		return "the tool is for a user interface, the model does not see its results"
+	case reply.Kind() != wire.Result:
+		return "the reply is an error"
+	case !reply.Plain():
+		return "the reply is too large, or ambiguous, and is not edited"
+	case kind.Exists() && !kind.Equals("complete"), reply.Get("result", "task").Exists(), reply.Get("result", "inputRequests").Exists():
+		return "the result is not the last word on the call"
+	case !reply.Get("result", "content").IsArray():
+		return "the result has no content"
 	}
-	if kind := reply.Get("result", "resultType"); kind.Exists() && !kind.Equals("complete") {
-		return false
-	}
-	return reply.Get("result", "content").IsArray() && !reply.Get("result", "task").Exists() &&
-		!reply.Get("result", "inputRequests").Exists()
+	return ""
 }
 
 // carry puts the block into the reply if it is this reply's turn.
 func (b *Briefing) carry(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) error {
-	if s.text == "" || call.Cancelled() {
+	if s.text == "" {
+		fail(call, s.why)
+		return nil
+	}
+	if call.Cancelled() {
+		skip(call, "the call was cancelled")
 		return nil
 	}
 	key := view.Session.Value
 	mine, err := b.o.Store.Take(context.Background(), key)
 	if err != nil || !mine {
+		skip(call, "it is another response's turn")
 		return err
 	}
-	outcome, err := b.inject(view, s.text, t, reply)
+	outcome, err := b.inject(call, view, s, t, reply)
 	b.settled(s, outcome)
 	if outcome != sessionstate.Open && b.o.Given != nil {
 		b.o.Given(key, s.text)
@@ -107,22 +120,32 @@ func (b *Briefing) carry(call *middleware.Call, view *sessionstate.Context, s *s
 }
 
 // inject edits the reply, and says what became of the turn.
-func (b *Briefing) inject(view *sessionstate.Context, text string, t tool, reply *wire.Message) (sessionstate.Outcome, error) {
+func (b *Briefing) inject(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) (sessionstate.Outcome, error) {
+	text := s.text
 	structured := reply.Get("result", "structuredContent").Exists()
 	if alreadyThere(reply, text) {
+		skip(call, "an attache further in has put the same briefing in front")
 		return outcome(!structured), nil // an attache further in was first
 	}
-	if err := reply.Prepend(block(text, view.Protocol), "result", "content"); err != nil {
+	added := block(text, view.Protocol)
+	if err := reply.Prepend(added, "result", "content"); err != nil {
 		return sessionstate.Open, err
 	}
+	s.edited(call, "the turn of this response", nil, added, "result", "content", "0")
 	seen := !structured
 	switch {
 	case !structured:
 	case b.o.Structured == TextOnly && !t.output:
-		seen = reply.Delete("result", "structuredContent") == nil
+		before := reply.Get("result", "structuredContent").Raw
+		if seen = reply.Delete("result", "structuredContent") == nil; seen {
+			s.edited(call, "clients show the model nothing else of a result that has it", before, nil, "result", "structuredContent")
+		}
 	case b.o.Structured == Member && !t.closed && reply.Get("result", "structuredContent").IsObject() &&
 		!reply.Get("result", "structuredContent", "session_context").Exists():
-		seen = reply.Set(wire.Quote(text), "result", "structuredContent", "session_context") == nil
+		quoted := wire.Quote(text)
+		if seen = reply.Set(quoted, "result", "structuredContent", "session_context") == nil; seen {
+			s.edited(call, "clients show the model nothing else of a result that has it", nil, quoted, "result", "structuredContent", "session_context")
+		}
 	}
 	return outcome(seen), nil
 }
@@ -171,13 +194,20 @@ func (b *Briefing) instruct(call *middleware.Call, s *session, reply *wire.Messa
 			return nil
 		}
 		if s.text == "" {
+			fail(call, s.why)
 			return nil
 		}
 		text := s.text
-		if old := reply.Get("result", "instructions").Text(); old != "" {
-			text = old + "\n\n" + text
+		old := reply.Get("result", "instructions")
+		if old.Text() != "" {
+			text = old.Text() + "\n\n" + text
 		}
-		return reply.Set(wire.Quote(text), "result", "instructions")
+		quoted := wire.Quote(text)
+		if err := reply.Set(quoted, "result", "instructions"); err != nil {
+			return err
+		}
+		s.edited(call, "", old.Raw, quoted, "result", "instructions")
+		return nil
 	}
 	select {
 	case <-s.ready:

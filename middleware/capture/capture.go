@@ -226,7 +226,9 @@ func (c *Capture) noteCut(call *middleware.Call, key string) {
 func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *identity, f facts) {
 	view := c.apply(s, c.withPrincipal(s, id), f)
 	c.current = view
-	middleware.CallFrom(ctx).SetValue(sessionstate.ContextKey{}, view)
+	call := middleware.CallFrom(ctx)
+	call.SetValue(sessionstate.ContextKey{}, view)
+	c.explain(call, view, f)
 }
 
 // initialize begins a legacy connection, or begins it anew: what an earlier
