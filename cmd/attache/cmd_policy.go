@@ -81,7 +81,7 @@ func (c *cli) wantSource(s *Settings) (policy.Source, error) {
 // query is what a session of the given key, or of the operator's scope, asks.
 func (c *cli) query(ctx context.Context, s *Settings) (policy.Query, error) {
 	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID}
-	who, err := newCaller(c.process, s)
+	who, err := newCaller(c.process, s, nil)
 	if err != nil {
 		return q, err
 	}

@@ -24,35 +24,35 @@ type layers struct {
 	list          []middleware.Layer
 	argumentNames [][]string
 	enforce       bool // a layer refuses calls or pins arguments
-	capture       *capture.Capture
 	// secrets are the values that must not reach a disk or a server.
 	secrets []string
 	// ours are the variables that no server gets.
 	ours []string
+
+	*lasting
+	caller *caller
 }
 
 // buildLayers builds the chain: capture, rewrite, arguments, access,
 // briefing. A layer that has nothing to do is left out.
 func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
-	who, err := newCaller(p, s)
+	return new(lasting).build(p, s, log)
+}
+
+// build builds the chain around what lasts.
+func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, error) {
+	who, err := k.newCaller(p, s, log)
 	if err != nil {
 		return nil, err
 	}
-	l := &layers{ours: ownVariables(s)}
+	l := &layers{lasting: k, caller: who, ours: ownVariables(s)}
 	if who.own.secret != "" {
 		l.secrets = append(l.secrets, who.own.secret)
 	}
-	sessions := sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.Session.TTL})
-	captures := capture.Options{
-		Base:             baseContext(p, s),
-		Sessions:         sessions,
-		WorkspaceKeys:    paths(s.Session.Meta.Workspace),
-		ConversationKeys: paths(s.Session.Meta.Conversation),
-		Roots:            s.Session.Roots,
-		Log:              log,
+	if k.announces {
+		l.list = append(l.list, k.announce.Layer())
 	}
-	who.configure(&captures, s, log)
-	l.capture = capture.New(captures)
+	l.capture = k.captureFor(p, s, who, log)
 	l.list = append(l.list, l.capture.Layer())
 	live := log
 	log = rehearsed(s, log) // of the layers from here on, which a dry run does not let act
@@ -71,11 +71,12 @@ func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	if err != nil {
 		return nil, err
 	}
+	source = k.policySource(source, s, live)
 	if source == nil && !s.Origin("policy.scope").Default() {
 		log.Warn("policy.scope has no effect: say where policies come from with --policy, or policy.dir")
 	}
 	if source != nil {
-		l.list = append(l.list, briefingLayer(s, source, anonymous, who.policyKey(l.capture), log))
+		l.list = append(l.list, briefingLayer(s, source, anonymous, k.turns(), who.policyKey(l.capture), log))
 	}
 	if s.DryRun {
 		l.rehearse(live)
@@ -98,12 +99,13 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 	}
 }
 
-func briefingLayer(s *Settings, source policy.Source, anonymous bool, key func(session string) string, log *slog.Logger) middleware.Layer {
+func briefingLayer(s *Settings, source policy.Source, anonymous bool, turns sessionstate.Store, key func(session string) string, log *slog.Logger) middleware.Layer {
 	return briefing.New(briefing.Options{
 		Source:       source,
 		Scope:        s.Policy.Scope,
 		Anonymous:    anonymous,
 		Credential:   key,
+		Store:        turns,
 		Response:     slices.Contains(s.Briefing.Channels, "response"),
 		Instructions: slices.Contains(s.Briefing.Channels, "instructions"),
 		Structured:   briefing.Structured(s.Briefing.Structured),

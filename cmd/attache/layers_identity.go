@@ -37,13 +37,15 @@ type ownCredential struct {
 	unused Origin
 }
 
-// newCaller returns who says it for s. An error is a mistake in the settings.
-func newCaller(p process, s *Settings) (*caller, error) {
+// newCaller returns who says it for s. An error is a mistake in the settings. kept
+// is told when the key file has become invalid and the keys read before hold; see
+// [identity.Options].
+func newCaller(p process, s *Settings, kept func(error)) (*caller, error) {
 	own, err := ownCredentialOf(p, s)
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{operator: s.Operator, own: own, keys: acceptedKeys(s)}
+	c := &caller{operator: s.Operator, own: own, keys: acceptedKeys(s, kept)}
 	if s.Identity.JWT.configured() {
 		if c.tokens, err = identity.NewTokens(s.Identity.JWT.tokens()); err != nil {
 			return nil, err
@@ -106,7 +108,7 @@ func ownToken(p process, s *Settings) ownCredential {
 // acceptedKeys returns what knows API keys, nil if nothing does. A file that is not
 // there identifies nobody, and says so when a key comes, unless the key is one that
 // the policy endpoint alone knows.
-func acceptedKeys(s *Settings) identity.Identifier {
+func acceptedKeys(s *Settings, kept func(error)) identity.Identifier {
 	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
 		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) {
 			return endpointKeys{}
@@ -115,7 +117,7 @@ func acceptedKeys(s *Settings) identity.Identifier {
 	if s.Identity.KeysFile == "" {
 		return nil
 	}
-	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: readAgain(s)})
+	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: readAgain(s), Kept: kept})
 }
 
 // readAgain is how long a key file that was read is relied on: a tenth of
@@ -226,9 +228,6 @@ func (c *caller) configure(o *capture.Options, s *Settings, log *slog.Logger) {
 	}
 	if err := s.Operator.FileErr; err != nil {
 		log.Warn("nothing of the session file holds, nor the workspace, session and trust it may name", "err", err)
-	}
-	if c.identifies() {
-		o.Identify = c.Identify
 	}
 	o.Accept, o.Recheck, o.Passing = c.accept, s.Identity.Cache-readAgain(s), passing
 }

@@ -135,7 +135,8 @@ func (c *cli) wrapping(cmd *cobra.Command) *cobra.Command {
 		sink := newStderrSink(c.Stderr)
 		defer sink.Close()
 		slog.SetDefault(newLogger(c.process, s, sink))
-		if status := wrap(cmd.Context(), c.process, s, c.server); status != 0 {
+		load := func() (*Settings, error) { return loadSettings(c.process, flags) }
+		if status := wrap(cmd.Context(), c.process, s, load, c.server); status != 0 {
 			return exitError(status)
 		}
 		return nil

@@ -23,20 +23,32 @@ import (
 const exitNotStarted = 127
 
 // wrap relays one session between the client on stdin and stdout and the server
-// that command starts, and returns the status to exit with: the server's.
-func wrap(ctx context.Context, p process, s *Settings, command []string) int {
-	if s.Server.Name == "" {
-		s.Server.Name = serverName(command)
-	}
+// that command starts, and returns the status to exit with: the server's. load
+// reads the settings again.
+func wrap(ctx context.Context, p process, s *Settings, load func() (*Settings, error), command []string) int {
+	s.nameServer(command)
 	w := &wrapping{p: p, s: s, command: command, log: slog.Default(), cancel: func() {}}
-	l, err := buildLayers(p, s, w.log)
+	l, err := (&lasting{announces: true}).build(p, s, w.log)
 	if err != nil {
 		w.log.Error(err.Error())
 		return exitUsage
 	}
 	w.layers = l
+	again := func() (*Settings, error) {
+		s, err := load()
+		s.nameServer(command)
+		return s, err
+	}
+	w.reloader = &reloader{p: p, load: again, log: w.log, control: &w.control, s: s, layers: l}
 	warnOfWorkspace(s, w.log)
 	return w.run(ctx)
+}
+
+// nameServer names the server after its command, if nobody did.
+func (s *Settings) nameServer(command []string) {
+	if s.Server.Name == "" {
+		s.Server.Name = serverName(command)
+	}
 }
 
 // serverName returns what rules and audit call a server that nobody named: the
@@ -57,17 +69,24 @@ type wrapping struct {
 	layers  *layers
 	cancel  context.CancelFunc
 
+	control  proxy.Control
+	reloader *reloader
+	watching *watcher // nil before the server is started, and where nothing can be watched
+
 	mu       sync.Mutex
 	server   *child.Process
 	signaled os.Signal // what ended us before the server was started
+	over     bool
 }
 
 func (w *wrapping) run(ctx context.Context) int {
 	ctx, w.cancel = context.WithCancel(ctx)
 	defer w.cancel()
 	defer w.heedSignals()()
+	defer w.unwatch()
 	o := w.layers.relay(w.s, w.log)
 	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
+	o.Control = &w.control
 	if in, ok := w.p.Stdin.(*os.File); ok {
 		w.greet(in)
 		o.ClientGone = hungUp(in) // before pollable: asking a file for its descriptor makes it blocking
@@ -150,7 +169,39 @@ func (w *wrapping) start(context.Context) (proxy.Upstream, error) {
 	}
 	w.log.Debug("server started", "command", server.Path(), "pid", server.Pid())
 	w.server = server
+	go w.watch() // it takes its time, which no message is to wait for
 	return upstream{server}, nil
+}
+
+// watch begins to watch the files that are configured, if there are any. A client
+// may have started attache only to probe it, so it begins with the server.
+func (w *wrapping) watch() {
+	if len(w.reloader.files()) == 0 {
+		return
+	}
+	watching, err := watch(w.reloader.files, w.reloader.reload)
+	if err != nil {
+		w.log.Info("changes of the configuration are not noticed by themselves here; send SIGHUP to have it read again", "why", err)
+		return
+	}
+	w.mu.Lock()
+	over := w.over
+	w.watching = watching
+	w.mu.Unlock()
+	if over {
+		watching.close()
+	}
+}
+
+// unwatch ends the watching.
+func (w *wrapping) unwatch() {
+	w.mu.Lock()
+	w.over = true
+	watching := w.watching
+	w.mu.Unlock()
+	if watching != nil {
+		watching.close()
+	}
 }
 
 // heedSignals passes signals on to the server until the function it returns is
@@ -160,6 +211,10 @@ func (w *wrapping) start(context.Context) (proxy.Upstream, error) {
 func (w *wrapping) heedSignals() (stop func()) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, ending...)
+	again := make(chan os.Signal, 1)
+	if len(rereading) > 0 {
+		signal.Notify(again, rereading...)
+	}
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	done := make(chan struct{})
@@ -168,6 +223,8 @@ func (w *wrapping) heedSignals() (stop func()) {
 			select {
 			case sig := <-signals:
 				w.signal(sig)
+			case <-again:
+				go w.reloader.reload() // which may wait for a server that does not read
 			case <-done:
 				return
 			}
@@ -175,6 +232,7 @@ func (w *wrapping) heedSignals() (stop func()) {
 	}()
 	return func() {
 		signal.Stop(signals)
+		signal.Stop(again)
 		close(done)
 	}
 }

@@ -59,6 +59,7 @@ type identity struct {
 	soon      bool          // the failure is one that passes: ask again soon
 	pending   chan struct{} // closed when the look-up under way is over; nil if none is
 	late      bool          // pending was waited for in vain
+	stale     bool          // pending began before what is asked had changed
 }
 
 // identityOf returns the identity of a session; nil if nobody is to be identified.
@@ -155,6 +156,9 @@ func (c *Capture) identify(id *identity, pending chan struct{}) {
 		id.principal = p
 	}
 	id.known, id.at, id.err, id.late = true, began, err, false
+	if id.stale {
+		id.at, id.stale = time.Time{}, false
+	}
 	id.soon = err != nil && c.o.Passing(err)
 	id.pending = nil
 	close(pending)
@@ -164,6 +168,20 @@ func (c *Capture) identify(id *identity, pending chan struct{}) {
 		c.o.Log.Warn("nobody could be identified; calls go on without a principal", "err", err)
 	case err == nil && before != nil:
 		c.o.Log.Info("the session is identified again")
+	}
+}
+
+// Recheck has every session looked up afresh with its next request: what Identify
+// asks has changed.
+func (c *Capture) Recheck() {
+	c.who.mu.Lock()
+	defer c.who.mu.Unlock()
+	forget := func(id *identity) {
+		id.at, id.stale = time.Time{}, id.pending != nil
+	}
+	forget(c.who.own)
+	for _, id := range c.who.known {
+		forget(id)
 	}
 }
 

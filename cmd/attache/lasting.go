@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// A lasting is what outlives a configuration that is read again: what is known of
+// the sessions, and the files that were read well. The zero value is that of a
+// first reading.
+type lasting struct {
+	// announces says that the client may have to be told of changed lists.
+	announces bool
+	announce  announce.Announce
+
+	capture   *capture.Capture
+	caller    atomic.Pointer[caller] // who says now whom the sessions act for
+	briefings sessionstate.Store
+	policies  *filesource.Source
+	inForce   *Settings // what the above was made of; nil before the first reading
+}
+
+// newCaller returns the caller for s, with the keys that are read already.
+func (k *lasting) newCaller(p process, s *Settings, log *slog.Logger) (*caller, error) {
+	who, err := newCaller(p, s, func(err error) {
+		log.Warn("the key file was changed and is not valid; the keys read before hold", "err", err)
+	})
+	before := k.caller.Load()
+	if err != nil || before == nil {
+		return who, err
+	}
+	if was := k.inForce.Identity; was.KeysFile == s.Identity.KeysFile && was.Cache == s.Identity.Cache {
+		if keys, ok := before.keys.(*identity.Resolver); ok {
+			who.keys = keys
+		}
+	}
+	if before.tokens != nil && sameValues(k.inForce, s, "identity.jwt") {
+		who.tokens = before.tokens
+	}
+	return who, nil
+}
+
+// captureFor returns the capture layer, made for who at the first reading.
+func (k *lasting) captureFor(p process, s *Settings, who *caller, log *slog.Logger) *capture.Capture {
+	if k.capture != nil {
+		return k.capture
+	}
+	o := capture.Options{
+		Base:             baseContext(p, s),
+		Sessions:         sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.Session.TTL}),
+		WorkspaceKeys:    paths(s.Session.Meta.Workspace),
+		ConversationKeys: paths(s.Session.Meta.Conversation),
+		Roots:            s.Session.Roots,
+		Log:              log,
+	}
+	who.configure(&o, s, log)
+	if who.identifies() {
+		o.Identify = func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
+			return k.caller.Load().Identify(ctx, came)
+		}
+	}
+	k.adopt(who, s)
+	k.capture = capture.New(o)
+	return k.capture
+}
+
+// adopt puts who in force, as s has it.
+func (k *lasting) adopt(who *caller, s *Settings) {
+	k.caller.Store(who)
+	k.inForce = s
+}
+
+// policySource returns the source that answers for source: the one before, if it
+// reads the same directory.
+func (k *lasting) policySource(source policy.Source, s *Settings, log *slog.Logger) policy.Source {
+	if _, ok := source.(*filesource.Source); !ok {
+		return source
+	}
+	if k.policies == nil || k.inForce.Policy.Dir != s.Policy.Dir {
+		k.policies = filesource.Keeping(s.Policy.Dir, func(err error) {
+			log.Warn("the policies were changed and are not valid; those read before hold", "err", err)
+		})
+	}
+	return k.policies
+}
+
+// turns returns where it is kept which session has had its briefing.
+func (k *lasting) turns() sessionstate.Store {
+	if k.briefings == nil {
+		k.briefings = sessionstate.NewMemoryStore(nil)
+	}
+	return k.briefings
+}
+
+// refresh reads the files again that are read at times of their own.
+func (k *lasting) refresh() {
+	if keys, ok := k.caller.Load().keys.(*identity.Resolver); ok {
+		_ = keys.Refresh() // what is wrong is told when a key is looked up
+	}
+	if k.policies != nil {
+		_ = k.policies.Refresh(context.Background()) // as above
+	}
+	k.capture.Recheck()
+}

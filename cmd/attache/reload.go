@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/proxy"
+)
+
+// A reloader reads the configuration, the keys and the policies again while a
+// session runs. A version that is not valid is told of and changes nothing.
+type reloader struct {
+	p       process
+	load    func() (*Settings, error)
+	log     *slog.Logger
+	control *proxy.Control
+
+	mu     sync.Mutex // one reading at a time
+	s      *Settings  // in force
+	layers *layers
+	told   string // what was wrong with the last version
+}
+
+// reloadable are the keys, or the beginnings of keys, that take effect in a
+// running session. The others say what the session is, and hold until it is over.
+var reloadable = []string{
+	"arguments", "rewrite", "access", "policy", "briefing",
+	"identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
+}
+
+// reload reads everything again.
+func (r *reloader) reload() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, err := r.load()
+	if err == nil {
+		err = r.replace(s)
+	}
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	r.told = ""
+	r.layers.refresh()
+}
+
+// replace puts s in force. An error leaves everything as it was.
+func (r *reloader) replace(s *Settings) error {
+	changed := changedKeys(r.s, s)
+	now, later := splitKeys(changed)
+	l, err := r.layers.build(r.p, s, r.log)
+	if err != nil {
+		return err
+	}
+	l.adopt(l.caller, s)
+	r.control.Replace(l.rules())
+	r.s, r.layers = s, l
+	if len(later) > 0 {
+		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", strings.Join(later, ", "))
+	}
+	if len(now) > 0 {
+		r.log.Info("the configuration was changed and is in force", "keys", strings.Join(now, ", "))
+	}
+	for _, m := range l.announce.Changed(changedLists(now)...) {
+		r.control.Notify(m)
+	}
+	return nil
+}
+
+// refuse tells once what is wrong with a version that is not put in force.
+func (r *reloader) refuse(err error) {
+	if r.told == err.Error() {
+		return
+	}
+	r.told = err.Error()
+	problems := []string{err.Error()}
+	var mistakes Problems
+	if errors.As(err, &mistakes) {
+		problems = problems[:0]
+		for _, m := range mistakes {
+			problems = append(problems, m.String())
+		}
+	}
+	for _, problem := range problems {
+		r.log.Error("the configuration was changed and is not valid; the one before stays in force", "problem", problem)
+	}
+}
+
+// files are what is read again when it has changed.
+func (r *reloader) files() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.s
+	all := []string{s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile}
+	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
+}
+
+// values returns what every key is set to.
+func (s *Settings) values() map[string]string {
+	all := map[string]string{}
+	for _, o := range options(s) {
+		if o.key != "" {
+			all[o.key] = o.value.String()
+		}
+	}
+	return all
+}
+
+// changedKeys returns the keys whose values differ, in order.
+func changedKeys(before, after *Settings) []string {
+	var changed []string
+	was := before.values()
+	for key, value := range after.values() {
+		if was[key] != value {
+			changed = append(changed, key)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// sameValues reports whether nothing at or below key differs.
+func sameValues(before, after *Settings, key string) bool {
+	return !slices.ContainsFunc(changedKeys(before, after), func(k string) bool { return below(k, key) })
+}
+
+func below(key, above string) bool {
+	return key == above || strings.HasPrefix(key, above+".")
+}
+
+// splitKeys parts the keys that take effect now from those that do later.
+func splitKeys(changed []string) (now, later []string) {
+	for _, key := range changed {
+		if slices.ContainsFunc(reloadable, func(r string) bool { return below(key, r) }) {
+			now = append(now, key)
+		} else {
+			later = append(later, key)
+		}
+	}
+	return now, later
+}
+
+// changedLists returns the lists that keys have a say in.
+func changedLists(keys []string) []announce.List {
+	has := func(above ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool {
+			return slices.ContainsFunc(above, func(a string) bool { return below(k, a) })
+		})
+	}
+	switch {
+	case has("rewrite"):
+		return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
+	case has("arguments", "access"):
+		return []announce.List{announce.Tools}
+	}
+	return nil
+}
+
+// rules are the part of the relay's options that can be replaced.
+func (l *layers) rules() proxy.Rules {
+	return proxy.Rules{
+		Layers:        l.list,
+		Enforce:       l.enforce,
+		ArgumentNames: l.argumentNames,
+		Guarded:       capture.CredentialKeys(),
+	}
+}

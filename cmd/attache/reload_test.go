@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// A reloading is a session whose files are changed under it.
+type reloading struct {
+	*proxytest.Session
+	*reloader
+	t   *testing.T
+	dir string
+	log bytes.Buffer
+}
+
+func newReloading(t *testing.T, config string, env ...string) *reloading {
+	t.Helper()
+	r := &reloading{t: t, dir: t.TempDir()}
+	r.write("config.yaml", config)
+	p := process{Env: append(env, "ATTACHE_CONFIG="+filepath.Join(r.dir, "config.yaml")), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+	load := func() (*Settings, error) { return loadSettings(p, nil) }
+	s, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	l, err := (&lasting{announces: true}).build(p, s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var control proxy.Control
+	o := l.relay(s, log)
+	o.Control = &control
+	r.reloader = &reloader{p: p, load: load, log: log, control: &control, s: s, layers: l}
+	r.Session = proxytest.Setup{Options: o}.Start(t)
+	return r
+}
+
+func (r *reloading) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// change writes a file and has everything read again, which is to be told in
+// words.
+func (r *reloading) change(name, text, words string) {
+	r.t.Helper()
+	r.write(name, text)
+	r.log.Reset()
+	r.reload()
+	r.told(words)
+}
+
+func (r *reloading) told(words string) {
+	r.t.Helper()
+	if got := r.log.String(); words == "" && got != "" || !strings.Contains(got, words) {
+		r.t.Errorf("told\n%s\nwant %q", got, words)
+	}
+}
+
+// passes sends a frame, which the other side is to see as it is.
+func (r *reloading) passes(from, to *proxytest.Peer, frame string) {
+	r.t.Helper()
+	from.Send(frame)
+	to.Expect(frame)
+}
+
+func (r *reloading) begin() {
+	r.t.Helper()
+	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}`)
+	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+const (
+	toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+	callDrop     = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"drop","arguments":{}}}`
+	dropped      = `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`
+	dropRefused  = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: this tool may not be called here"}],"isError":true}}`
+)
+
+// A rule that is added holds from the next call on, and the client is told that
+// its list is another; a version that is not valid changes nothing and is told
+// of once; what cannot change is told of.
+func TestReloadRules(t *testing.T) {
+	r := newReloading(t, "access: {rules: []}\n")
+	r.begin()
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
+
+	const denying = "access: {rules: [{tools: [drop], deny: true}]}\n"
+	r.change("config.yaml", denying, `keys=access.rules`)
+	r.Client.Expect(toolsChanged)
+	r.Client.Send(callDrop)
+	r.Client.Expect(dropRefused)
+
+	r.change("config.yaml", "access: {rulez: []}\n", "is not valid; the one before stays in force")
+	r.told(filepath.Join(r.dir, "config.yaml:1:10"))
+	r.change("config.yaml", "access: {rulez: []}\n", "")
+	r.Client.Send(callDrop)
+	r.Client.Expect(dropRefused)
+
+	r.change("config.yaml", denying, "")
+	r.change("config.yaml", denying+"session: {workspace: /elsewhere}\n", "takes effect when attache is started again")
+	r.change("config.yaml", "", "keys=access.rules")
+	r.Client.Expect(toolsChanged)
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
+}
+
+// A key that is revoked is no key from the next call on; a file that is broken
+// keeps the keys that were in it.
+func TestReloadKeys(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keys.yaml")
+	key, entry, err := identity.Create(file, identity.Attributes{User: "ada", Permissions: []string{"drop"}}, "", 0, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReloading(t, "identity: {keys_file: "+file+"}\naccess: {rules: [{tools: [drop], require: [drop]}]}\n", "ATTACHE_API_KEY="+key)
+	r.begin()
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
+
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("keys: {"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.reload()
+	r.told("the keys read before hold")
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
+
+	if err := os.WriteFile(file, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := identity.Revoke(file, entry.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	r.reload()
+	r.Client.Send(callDrop)
+	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: the access rules could not be applied to this call"}],"isError":true}}`)
+}
+
+// Policies are those of the moment a session is briefed, or the last that were
+// valid, and a session is briefed once however often they change.
+func TestReloadPolicies(t *testing.T) {
+	dir := t.TempDir()
+	write := func(objective string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "acme.yaml"), []byte("scope: acme\nobjectives: ["+objective+"]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	r := newReloading(t, "policy: {dir: "+dir+", scope: acme}\n")
+	r.begin()
+	write("two")
+	r.reload()
+	write("[three")
+	r.reload()
+	r.told("those read before hold")
+	r.passes(r.Client, r.Server, callDrop)
+	r.Server.Send(dropped)
+	if got := string(r.Client.Next()); !strings.Contains(got, `Objectives:\n  - two\n`) {
+		t.Errorf("briefed with %s", got)
+	}
+	write("four")
+	r.reload()
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
+}
