@@ -93,16 +93,6 @@ type BriefingSettings struct {
 	MaxBytes   int
 }
 
-// An ArgumentRule says which argument of which tools is given which value.
-type ArgumentRule struct {
-	Tools    []string // globs
-	Argument string
-	Value    string // a path that sessionstate.KnownPath accepts
-	Mode     string // "fill"; other modes are not built yet
-	Schema   string // "keep", "optional" or "hide"; empty: what the mode does
-	Required *bool  // nil: not said
-}
-
 // LimitSettings bound memory.
 type LimitSettings struct {
 	Hold     int64 // bytes of a frame that are held; larger ones stream

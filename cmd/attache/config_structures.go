@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // words is a list of words: those that are known, or, if known is nil, those that
@@ -83,30 +81,6 @@ func (v variables) schema() map[string]any {
 	}
 }
 
-// argumentRuleList is the list of the rules for arguments.
-func argumentRuleList(to *[]ArgumentRule) value {
-	return entries[ArgumentRule]{
-		to:       to,
-		fresh:    func() ArgumentRule { return ArgumentRule{Mode: "fill"} },
-		options:  ruleOptions,
-		required: []string{"tools", "argument", "value"},
-		example:  `{tools: ["git_*"], argument: path, value: session.workspace.path}`,
-		unset:    "the built-in rule: fill workspace from session.workspace.path",
-	}
-}
-
-// ruleOptions returns what can be set in one rule for arguments.
-func ruleOptions(r *ArgumentRule) []option {
-	return []option{
-		{key: "tools", help: "globs of the tools' names", value: globs{&r.Tools}},
-		{key: "argument", help: "the name of the argument, or its path into objects: options.workspace", value: text{&r.Argument, argumentPath}},
-		{key: "value", help: "where the value comes from", value: contextPath{&r.Value}},
-		{key: "mode", help: "fill: given where the call lacks it", value: mode{&r.Mode}},
-		{key: "schema", help: "what the model is shown of the argument", value: choice{&r.Schema, []string{"keep", "optional", "hide"}}},
-		{key: "required", help: "a call is an error if there is neither an argument nor a value for it", value: maybe{&r.Required}},
-	}
-}
-
 func notEmpty(s string) error {
 	if s == "" {
 		return errors.New("is empty: write a name")
@@ -142,42 +116,6 @@ func globSyntax(s string) error {
 	}
 	return nil
 }
-
-// contextPath names a fact of the session.
-type contextPath struct{ to *string }
-
-func (v contextPath) set(s, _ string) error {
-	if sessionstate.KnownPath(s) {
-		*v.to = s
-		return nil
-	}
-	known := sessionstate.KnownPaths()
-	if strings.ContainsFunc(s, func(c rune) bool { return c != '.' && c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
-		return fmt.Errorf("%q: expressions are not built yet in this version: write one of %s", s, strings.Join(known, ", "))
-	}
-	if near := nearest(s, known); near != "" {
-		return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, near, strings.Join(known, ", "))
-	}
-	return fmt.Errorf("unknown value %q: write one of %s", s, strings.Join(known, ", "))
-}
-
-func (v contextPath) String() string { return *v.to }
-func (v contextPath) schema() map[string]any {
-	return map[string]any{"type": "string", "enum": sessionstate.KnownPaths()}
-}
-
-// mode is what a rule does.
-type mode struct{ to *string }
-
-func (v mode) set(s, base string) error {
-	if s == "pin" || s == "forbid" {
-		return fmt.Errorf("mode %s is not built yet in this version: write fill, or leave the rule out", s)
-	}
-	return choice{v.to, []string{"fill"}}.set(s, base)
-}
-
-func (v mode) String() string         { return *v.to }
-func (v mode) schema() map[string]any { return choice{words: []string{"fill"}}.schema() }
 
 // maybe is true, false or not said.
 type maybe struct{ to **bool }

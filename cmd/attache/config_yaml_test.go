@@ -43,7 +43,6 @@ func TestReadFullExample(t *testing.T) {
 // fullSettings is what full.yaml says. Nothing in it is as in the defaults, so a
 // key that is not read shows.
 func fullSettings() *Settings {
-	yes := true
 	return &Settings{
 		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}},
 		Session: SessionSettings{
@@ -66,14 +65,11 @@ func fullSettings() *Settings {
 					Permissions: "scope", Plan: "plan", Scope: "policy_scope", Trust: "trust",
 				},
 			}},
-		Operator: OperatorSettings{SessionFile: "/conf/host/session.yaml"},
-		Policy:   PolicySettings{Dir: "/conf/policies", Scope: "acme/platform", Timeout: 500 * time.Millisecond, TokenEnv: "POLICY_TOKEN"},
-		Briefing: BriefingSettings{Channels: []string{"response", "instructions"}, Structured: "text-only", Wait: 1500 * time.Millisecond, MaxBytes: 4096},
-		Arguments: []ArgumentRule{
-			{Tools: []string{"git_*"}, Argument: "path", Value: "session.workspace.path", Mode: "fill", Schema: "hide", Required: &yes},
-			{Tools: []string{"search", "list_?"}, Argument: "options.tenant", Value: "principal.tenant", Mode: "fill"},
-		},
-		Rewrite: fullRewrite(),
+		Operator:  OperatorSettings{SessionFile: "/conf/host/session.yaml"},
+		Policy:    PolicySettings{Dir: "/conf/policies", Scope: "acme/platform", Timeout: 500 * time.Millisecond, TokenEnv: "POLICY_TOKEN"},
+		Briefing:  BriefingSettings{Channels: []string{"response", "instructions"}, Structured: "text-only", Wait: 1500 * time.Millisecond, MaxBytes: 4096},
+		Arguments: fullArguments(),
+		Rewrite:   fullRewrite(),
 		Access: AccessSettings{
 			Default: "deny",
 			Rules: []access.Rule{
@@ -187,8 +183,8 @@ func TestReadProblems(t *testing.T) {
 		"tilde":                    {"policy: {dir: ~/policies}", "1:15", "~ is not expanded here"},
 		"a null in a list":         {"briefing: {channels: [~]}", "1:23", "not nothing"},
 		"rule without tools":       {"arguments: [{argument: a, value: session.id}]", "1:13", `has no "tools"`},
-		"rule without value":       {"arguments: [{argument: a, tools: [b]}]", "1:13", `has no "value"`},
-		"value with brackets":      {"arguments: [{argument: a, tools: [b], value: 'x ? y : z'}]", "1:46", "expressions are not built yet"},
+		"rule without value":       {"arguments: [{argument: a, tools: [b]}]", "1:13", `has no "value": write it as`},
+		"value with brackets":      {"arguments: [{argument: a, tools: [b], value: 'x ? y : z'}]", "1:46", "undeclared reference"},
 		"pattern of words":         {"arguments: [{argument: a, tools: ['{a,b}'], value: session.id}]", "1:35", "has only * for any characters"},
 		"twice":                    {"log: {level: info, level: warn}", "1:20", `"level" is there twice: the first is in line 1`},
 		"rule that contradicts":    {"access: {rules: [{tools: [a], deny: true, require: [b]}]}", "1:18", "access.rules[0]: deny and require contradict each other: write two rules"},
@@ -291,7 +287,7 @@ func checkAccepted(t *testing.T, s *Settings) {
 		}
 	}
 	for _, r := range s.Arguments {
-		if len(r.Tools) == 0 || r.Argument == "" || r.Value == "" || r.Mode != "fill" {
+		if len(r.Tools) == 0 || r.Argument == "" || (r.Value == nil) != (r.Mode == "forbid") {
 			t.Errorf("accepted rule %+v", r)
 		}
 	}

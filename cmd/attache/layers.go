@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
@@ -59,11 +58,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if err := l.addRewrite(s, log); err != nil {
 		return nil, err
 	}
-	if rules := argumentRules(s); len(rules) > 0 {
-		a := arguments.New(arguments.Options{Rules: rules, AskForMissing: s.Arguments != nil, Workspace: l.capture, Log: log})
-		l.nameArguments(a.Names())
-		l.list = append(l.list, a.Layer())
-	}
+	l.addArguments(s, log)
 	if err := l.addAccess(s, log); err != nil {
 		return nil, err
 	}
@@ -134,24 +129,6 @@ func policySource(p process, s *Settings, l *layers) (source policy.Source, anon
 	}
 	h, err := httpsource.New(httpsource.Options{URL: s.Policy.URL, Timeout: s.Policy.Timeout, Token: policy.Credential(token)})
 	return h, token != "", err
-}
-
-// argumentRules returns the configured rules, or the built-in one.
-func argumentRules(s *Settings) []arguments.Rule {
-	if s.Arguments == nil {
-		return []arguments.Rule{arguments.Default()}
-	}
-	var rules []arguments.Rule
-	for _, r := range s.Arguments {
-		rules = append(rules, arguments.Rule{
-			Tools:    r.Tools,
-			Argument: strings.Split(r.Argument, "."),
-			Value:    r.Value,
-			Schema:   arguments.Schema(r.Schema),
-			Required: r.Required,
-		})
-	}
-	return rules
 }
 
 func paths(in []MetaPath) [][]string {

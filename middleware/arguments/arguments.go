@@ -1,62 +1,111 @@
-// Package arguments is the layer that puts the session's values into tool calls
-// that lack them, and shows the client a schema that agrees.
+// Package arguments is the layer that decides where the arguments of tool calls
+// come from, and shows the client a schema that agrees.
 //
-// A rule names tools, an argument, and the fact it is filled from. The explicit
-// value of a call wins and a difference is logged. An argument is filled only
-// where the upstream's own schema has it; schemas are learnt from tools/list as
-// it passes, and asked for once when a call comes first.
+// A rule names tools, an argument, and what is done about it:
 //
-// The layer enriches: when it cannot find out what it needs, the call passes as
-// it came. The one exception is a rule whose value is required and missing; its
-// call is answered with a tool result that says what is missing.
+//	mode     the call lacks it             the call has it              shown
+//	fill     filled from the rule's value  kept, a difference is told   not required
+//	pin      set to the rule's value       overwritten, and told        not at all
+//	forbid   passes                        refused                      not at all
+//
+// Fill serves the model: it is spared what the session knows already. An argument
+// is filled only where the upstream's own schema has it; schemas are learnt from
+// tools/list as it passes, and asked for once when a call comes first. Whatever
+// cannot be found out lets the call pass as it came. The one exception is a value
+// that is required and missing; its call is answered with a tool result that says
+// so.
+//
+// Pin and forbid serve the operator, who does not leave a choice to the model:
+// whatever cannot be decided refuses. A pinned argument is set where the schema has
+// it, and where the schema is not known; where the schema does not have it, a value
+// that the call brings is overwritten all the same. A pin that has no value, because
+// nobody is identified or the session does not know it, refuses the call: the
+// client's own value is never sent in its place. The relay has to refuse frames that
+// parsers may read differently; see [Arguments.Enforces].
+//
+// Who calls is never for the call to say. So a fill rule whose value depends on the
+// principal acts as a pin.
+//
+// Of several rules for one argument the first counts that is for the tool and whose
+// condition holds. Rules judge the call as the client sent it; then fills are
+// written, and pins after them, so that no filled value ends up inside a pinned one.
 package arguments
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/tidwall/match"
-
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A Schema says how a filled argument is shown in tools/list.
+// A Mode says what a rule does about its argument.
+type Mode string
+
+// The modes; see the package comment.
+const (
+	Fill   Mode = "fill"
+	Pin    Mode = "pin"
+	Forbid Mode = "forbid"
+)
+
+// A Schema says how the argument of a rule is shown in tools/list.
 type Schema string
 
-// The ways to show a filled argument.
+// The ways to show an argument.
 const (
 	Keep     Schema = "keep"     // as the upstream shows it
-	Optional Schema = "optional" // the property stays and is not required; the default
-	Hide     Schema = "hide"     // the property is not shown
+	Optional Schema = "optional" // the property stays and is not required; the default of Fill
+	Hide     Schema = "hide"     // the property is not shown; the default of Pin and Forbid
 )
 
-// A Rule fills one argument of the tools it names.
+// A Rule is about one argument of the tools it names.
 type Rule struct {
+	// Name is where the configuration has the rule, such as "arguments[1]", for
+	// those who read notes; "" for a rule that nobody configured.
+	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string
 	// Argument is the path of the argument: one key, or the keys of nested
 	// objects.
 	Argument []string
-	// Value is the path of a fact, one of sessionstate.KnownPaths.
-	Value string
-	// Schema says how the argument is shown; "" stands for Optional.
+	// Mode is what the rule does; "" stands for Fill. A Fill rule whose Value
+	// depends on the principal is a Pin.
+	Mode Mode
+	// Value gives the argument's value, of any JSON type; nil for Forbid. An empty
+	// string or list and null count as no value, and so does whatever reads the
+	// principal while there is none.
+	Value *expression.Program
+	// When, if not nil, is the condition under which the rule applies. It reads
+	// the arguments as the client sent them. A condition that fails lets a Fill
+	// rule pass and has a Pin or Forbid rule refuse.
+	When *expression.Program
+	// Schema says how the argument is shown; "" stands for what the mode does. A
+	// rule whose condition reads arguments leaves the schema as it is.
 	Schema Schema
-	// Required says what a call that lacks the argument meets when the fact is
-	// unknown too: true, an error for the model; false, it passes; nil, an error
-	// if the upstream's schema requires the argument.
+	// Required says what a call that lacks an argument to fill meets when there is
+	// no value either: true, an error for the model; false, it passes; nil, an
+	// error if the upstream's schema requires the argument.
 	Required *bool
 }
 
 // Default is the rule there is without configuration.
 func Default() Rule {
-	return Rule{Tools: []string{"*"}, Argument: []string{"workspace"}, Value: "session.workspace.path"}
+	value, err := expression.Compile(workspacePath, expression.Any)
+	if err != nil {
+		panic(err) // a constant that compiles
+	}
+	return Rule{Tools: []string{"*"}, Argument: []string{"workspace"}, Value: value}
 }
+
+const workspacePath = "session.workspace.path"
 
 // A Workspace can find out a workspace that is not known yet. The layer named
 // capture is one.
@@ -72,7 +121,8 @@ type Workspace interface {
 
 // Options configure the layer.
 type Options struct {
-	// Rules in order; of two for one argument of one tool the first counts.
+	// Rules in order; of those for one argument of one tool the first that applies
+	// counts.
 	Rules []Rule
 	// AskForMissing has the upstream asked for its tools also when there is no
 	// value to fill, to find out whether one is required. Without it a call that
@@ -80,6 +130,8 @@ type Options struct {
 	AskForMissing bool
 	// Workspace, if not nil, is asked when a workspace is missing.
 	Workspace Workspace
+	// Server is the server's name, for expressions.
+	Server string
 	// Log takes what is worth telling; nil discards it.
 	Log *slog.Logger
 }
@@ -96,16 +148,24 @@ const (
 type Arguments struct {
 	o Options
 
-	rules []rule
+	rules     []rule
+	annotated bool // a condition or value reads annotations
+	overlap   bool // the argument of a rule is inside that of another
 
-	initialized bool   // client's direction only, as is
+	// Client's direction only:
+	initialized bool
+	in          expression.Inputs // of the call at hand, if reading
+	reading     bool
+	settled     []bool // by path: a rule has had its say about the call at hand
 	quoted      []byte // the value being written
-	rounds      rounds // has its own lock
+
+	rounds rounds // has its own lock
 
 	mu      sync.Mutex
 	tools   map[string]*tool // of a whole list, nil while none is known
 	partial map[string]*tool // of the list whose pages are passing
 	ask     *listing         // the one question under way or done
+	told    map[string]bool  // tools that a warning was about
 }
 
 // New returns the layer.
@@ -113,18 +173,72 @@ func New(o Options) *Arguments {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Arguments{o: o}
-	for _, r := range o.Rules {
-		a.rules = append(a.rules, rule{r, append([]string{"params", "arguments"}, r.Argument...), strings.Join(r.Argument, ".")})
+	a := &Arguments{o: o, told: map[string]bool{}}
+	paths := map[string]int{}
+	for i, given := range o.Rules {
+		r := newRule(i, given)
+		if _, known := paths[r.path]; !known {
+			paths[r.path] = len(paths)
+		}
+		r.slot = paths[r.path]
+		a.annotated = a.annotated || usesAnnotations(r.When) || usesAnnotations(r.Value)
+		a.rules = append(a.rules, r)
+	}
+	a.settled = make([]bool, len(paths))
+	for outer := range paths {
+		for inner := range paths {
+			a.overlap = a.overlap || strings.HasPrefix(inner, outer+".")
+		}
 	}
 	return a
 }
 
+func usesAnnotations(p *expression.Program) bool { return p != nil && p.UsesAnnotations() }
+
 // A rule is a Rule with what is derived from it.
 type rule struct {
 	Rule
-	keys []string // from the frame's root
-	path string   // for people
+	index  int
+	keys   []string // from the frame's root
+	path   string   // for people
+	slot   int      // the same for rules with the same path
+	fact   string   // the path of the fact that is the value, "" if it is computed
+	warned bool     // that its value cannot be computed; client's direction only
+}
+
+func newRule(i int, given Rule) rule {
+	r := rule{Rule: given, index: i, path: strings.Join(given.Argument, ".")}
+	r.keys = append([]string{"params", "arguments"}, given.Argument...)
+	if r.Mode == "" {
+		r.Mode = Fill
+	}
+	if r.Value != nil {
+		if r.Mode == Fill && r.Value.UsesPrincipal() {
+			r.Mode = Pin
+		}
+		if path := r.Value.Path(); sessionstate.KnownPath(path) {
+			r.fact = path
+		}
+	}
+	if r.Schema == "" {
+		r.Schema = Hide
+		if r.Mode == Fill {
+			r.Schema = Optional
+		}
+	}
+	return r
+}
+
+func (r *rule) last() string { return r.Argument[len(r.Argument)-1] }
+
+// enforces reports whether the rule binds the client.
+func (r *rule) enforces() bool { return r.Mode != Fill }
+
+// Enforces reports whether a rule binds the client. Then the relay must let no
+// frame pass that parsers may read differently, and none that is too large to
+// hold; see proxy.Options.Enforce.
+func (a *Arguments) Enforces() bool {
+	return slices.ContainsFunc(a.rules, func(r rule) bool { return r.enforces() })
 }
 
 // Names returns the argument names of the rules by depth: what a frame's scan
@@ -157,10 +271,8 @@ func (a *Arguments) wrap(next middleware.Handler) middleware.Handler {
 		case m.MethodIs("tools/call"):
 			return a.call(ctx, m, next, asked{})
 		case m.MethodIs("tools/list"):
-			first := !m.Get("params", "cursor").Exists()
-			middleware.CallFrom(ctx).OnReply(func(_ context.Context, reply *wire.Message) error {
-				return a.show(reply, first)
-			})
+			call := middleware.CallFrom(ctx)
+			call.OnReply(a.listed(viewOf(call), !m.Get("params", "cursor").Exists()))
 		case m.MethodIs("notifications/initialized"):
 			a.initialized = true
 		}
@@ -168,160 +280,96 @@ func (a *Arguments) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
+func viewOf(call *middleware.Call) *sessionstate.Context {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	return view
+}
+
 // asked says what a call has waited for already; nothing is waited for twice.
 type asked struct{ list, workspace bool }
 
-// gap is an argument that a call lacks.
-type gap struct {
-	rule *rule
-	fact sessionstate.Fact
-}
-
+// call takes a tools/call, request or notification.
 func (a *Arguments) call(ctx context.Context, m *wire.Message, next middleware.Handler, was asked) error {
-	call := middleware.CallFrom(ctx)
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	c := calling{call: middleware.CallFrom(ctx), m: m, again: was != asked{}}
+	c.view = viewOf(c.call)
 	if was.workspace && a.o.Workspace != nil {
-		view = a.o.Workspace.Refresh(call)
+		c.view = a.o.Workspace.Refresh(c.call)
 	}
-	var spare [4]gap
-	gaps := a.gaps(m, view, spare[:0])
-	if len(gaps) == 0 {
+	var t *tool
+	known := false
+	if a.annotated {
+		if t, known = a.tool(m.Name()); !known && !was.list {
+			was.list = true
+			if ready := a.askList(c.call, m, c.view); ready != nil {
+				return a.suspend(&c, ready, next, was)
+			}
+		}
+	}
+	var spare [4]intent
+	intents, no := a.judge(&c, t, spare[:0])
+	if no.rule != nil {
+		return a.refuse(ctx, &c, no)
+	}
+	if len(intents) == 0 {
+		c.tell()
 		return next(ctx, m)
 	}
-	t, known := a.tool(m.Name())
-	if known {
-		gaps = t.admit(gaps)
+	if t == nil {
+		t, known = a.tool(m.Name())
 	}
-	if ready := a.wait(call, m, view, gaps, known, &was); ready != nil {
-		call.Suspend(m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return a.call(ctx, m, next, was) })
-		return nil
+	round := a.recall(&c, intents)
+	if known {
+		intents = t.admit(&c, intents)
+	}
+	if ready := a.wait(&c, intents, known, &was); ready != nil {
+		return a.suspend(&c, ready, next, was)
 	}
 	if !known {
-		gaps = unknown(gaps)
+		intents = unknown(&c, intents)
 	}
-	if missing := t.missing(gaps); missing != nil {
-		return call.Answer(ctx, wire.ToolErrorReply(m.ID(), missingText(m.Name().Text(), missing), view != nil && view.Modern))
+	if no := t.unmet(&c, intents); no.rule != nil {
+		return a.refuse(ctx, &c, no)
 	}
-	a.fill(call, m, view, gaps)
+	c.tell()
+	if no := a.write(&c, intents, round); no.rule != nil {
+		return a.refuse(ctx, &c, no)
+	}
 	return next(ctx, m)
 }
 
-// wait returns what there is to wait for before the gaps can be filled, nil if
-// nothing: first the schema, as nobody is to be asked for the value of an
+// suspend holds the call back until ready is closed, and takes it up anew.
+func (a *Arguments) suspend(c *calling, ready <-chan struct{}, next middleware.Handler, was asked) error {
+	c.call.Suspend(c.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return a.call(ctx, m, next, was) })
+	return nil
+}
+
+// wait returns what there is to wait for before the intents can be carried out,
+// nil if nothing: first the schema, as nobody is to be asked for the value of an
 // argument that no tool has, then the workspace.
-func (a *Arguments) wait(call *middleware.Call, m *wire.Message, view *sessionstate.Context, gaps []gap, known bool, was *asked) <-chan struct{} {
-	askable := a.o.Workspace != nil && !was.workspace && lacksWorkspace(gaps) && a.o.Workspace.CanAskWorkspace(call)
-	if !known && !was.list && (a.o.AskForMissing || askable || worthAsking(gaps)) {
+func (a *Arguments) wait(c *calling, intents []intent, known bool, was *asked) <-chan struct{} {
+	askable := a.o.Workspace != nil && !was.workspace && lacksWorkspace(intents) && a.o.Workspace.CanAskWorkspace(c.call)
+	if !known && !was.list && (a.o.AskForMissing || askable || worthAsking(intents)) {
 		was.list = true
-		return a.askList(call, m, view)
+		return a.askList(c.call, c.m, c.view)
 	}
-	if known && askable {
+	if askable && (known || slices.ContainsFunc(intents, intent.pinsWorkspace)) {
 		was.workspace = true
-		if ready, ok := a.o.Workspace.AskWorkspace(call); ok {
+		if ready, ok := a.o.Workspace.AskWorkspace(c.call); ok {
 			return ready
 		}
 	}
 	return nil
 }
 
-// gaps appends the arguments that rules could fill to out: those the call does
-// not have, or has as null or an empty string.
-func (a *Arguments) gaps(m *wire.Message, view *sessionstate.Context, out []gap) []gap {
-	name := m.Name().View()
-	for i := range a.rules {
-		r := &a.rules[i]
-		if !r.names(name) || covered(out, r) {
-			continue
-		}
-		fact, _ := view.Lookup(r.Value)
-		given := m.Arguments().Get(r.Argument...)
-		if given.Exists() && !given.IsNull() && string(given.Raw) != `""` {
-			if !fact.Empty() && !given.Equals(fact.Value) {
-				a.o.Log.Info("the call's own value was kept", "tool", name, "argument", r.path,
-					"given", shown(given), "given_by", "tools/call", "session", fact.Value, "session_by", fact.From)
-			}
-			continue
-		}
-		out = append(out, gap{r, fact})
-	}
-	return out
+func lacksWorkspace(intents []intent) bool {
+	return slices.ContainsFunc(intents, intent.lacksWorkspace)
 }
 
-// shown returns a value as a log line takes it.
-func shown(v wire.Value) string {
-	text := string(v.Raw)
-	if v.IsString() {
-		text = v.Text()
-	}
-	if len(text) > 200 {
-		return text[:200] + "…"
-	}
-	return text
-}
+func (in intent) lacksWorkspace() bool { return in.rule.fact == workspacePath && in.value.empty() }
 
-// covered reports whether an earlier rule has the same argument.
-func covered(gaps []gap, r *rule) bool {
-	for _, g := range gaps {
-		if g.rule.path == r.path {
-			return true
-		}
-	}
-	return false
-}
+// pinsWorkspace reports whether a pin needs the workspace, whatever the schema.
+func (in intent) pinsWorkspace() bool { return in.rule.enforces() && in.lacksWorkspace() }
 
-func (r *Rule) names(tool string) bool {
-	for _, pattern := range r.Tools {
-		if pattern == "*" || match.Match(tool, pattern) {
-			return true
-		}
-	}
-	return false
-}
-
-func lacksWorkspace(gaps []gap) bool {
-	for _, g := range gaps {
-		if g.fact.Empty() && g.rule.Value == "session.workspace.path" {
-			return true
-		}
-	}
-	return false
-}
-
-// missingText tells the model what to do.
-func missingText(tool string, r *rule) string {
-	how := "set " + r.Value + " for the session"
-	if r.Value == "session.workspace.path" {
-		how = "set the session's workspace (--workspace or ATTACHE_WORKSPACE for attache, or _meta of the client)"
-	}
-	return fmt.Sprintf("missing %s: the tool %s needs the argument %q and the session has no value for it. Give it in the call, or ask the user to %s.",
-		r.path, tool, r.path, how)
-}
-
-// fill writes the values into the call.
-func (a *Arguments) fill(call *middleware.Call, m *wire.Message, view *sessionstate.Context, gaps []gap) {
-	round, before := a.rounds.begin(m, view)
-	var filled map[string]string
-	for _, g := range gaps {
-		value := g.fact.Value
-		if v, ok := before[g.rule.path]; ok {
-			value = v
-		}
-		if value == "" {
-			continue
-		}
-		a.quoted = wire.AppendQuote(a.quoted[:0], value)
-		if err := m.Set(a.quoted, g.rule.keys...); err != nil {
-			a.o.Log.Warn("an argument could not be filled; the call passes as it came", "argument", g.rule.path, "err", err)
-			continue
-		}
-		if round != 0 {
-			if filled == nil {
-				filled = map[string]string{}
-			}
-			filled[g.rule.path] = value
-		}
-	}
-	if filled != nil {
-		call.OnReply(a.rounds.keep(round, filled))
-	}
-}
+// names reports whether the rule is for a tool. The error is of a name that takes
+// too long to match, as no ordinary one does.
+func (r *rule) names(tool string) (bool, error) { return glob.Match(r.Tools, tool) }

@@ -74,17 +74,6 @@ func (a *Arguments) forget() {
 	}
 }
 
-// worthAsking reports whether a list would decide anything: there is a value to
-// fill, or one that must not be missing.
-func worthAsking(gaps []gap) bool {
-	for _, g := range gaps {
-		if !g.fact.Empty() || g.rule.Required != nil && *g.rule.Required {
-			return true
-		}
-	}
-	return false
-}
-
 // askList asks the upstream for its tools, once. It returns a channel to wait
 // for, nil if asking is not possible or has been tried. A legacy upstream may be
 // asked once the client has said that it is initialized; a modern one is asked

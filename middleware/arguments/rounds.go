@@ -10,14 +10,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// rounds remembers what was filled into a call that the server answered with
+// rounds remembers what was given to a call that the server answered with
 // input_required, so that its next round gets the same: a server may bind
 // requestState to the parameters of the first (specification, patterns/mrtr). Only
 // the modern era has rounds.
 type rounds struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
-	kept  map[uint64]map[string]string
+	kept  map[uint64]map[int]string // by round, by the index of the rule: JSON
 	order []uint64
 }
 
@@ -25,25 +25,32 @@ type rounds struct {
 // come back.
 const maxRounds = 1000
 
-// begin returns the key under which this call's next round will be found, 0 if
-// it can have none, and what was filled in the round before, if this is a next
-// one. A round is known by its requestState, or without one by the tool and the
-// arguments the client gave, which a next round repeats.
-func (r *rounds) begin(m *wire.Message, view *sessionstate.Context) (key uint64, before map[string]string) {
-	if view == nil || !view.Modern {
-		return 0, nil
+// recall gives intents the values of the round before, if this call is a next
+// round, and returns the key under which the round after it will be found, 0 if
+// there can be none. A round is known by its requestState, or without one by the
+// tool and the arguments the client gave, which a next round repeats; and by whose
+// it is, so that nobody can repeat the round of another.
+func (a *Arguments) recall(c *calling, intents []intent) (key uint64) {
+	if c.view == nil || !c.view.Modern {
+		return 0
 	}
-	key = r.sum(m.Name().Raw, m.Arguments().Raw)
-	if state := m.Get("params", "requestState"); state.Exists() {
-		return key, r.get(r.sum(state.Raw, nil))
+	key = a.rounds.sum(c.view, c.m.Name().Raw, c.m.Arguments().Raw)
+	var last map[int]string
+	if state := c.m.Get("params", "requestState"); state.Exists() {
+		last = a.rounds.get(a.rounds.sum(c.view, state.Raw, nil))
+	} else if c.m.Get("params", "inputResponses").Exists() {
+		last = a.rounds.get(key)
 	}
-	if m.Get("params", "inputResponses").Exists() {
-		return key, r.get(key)
+	for i := range intents {
+		if raw, ok := last[intents[i].rule.index]; ok {
+			intents[i].value.raw = []byte(raw)
+		}
 	}
-	return key, nil
+	return key
 }
 
-func (r *rounds) sum(a, b []byte) uint64 {
+// sum returns the key of a round of the session and principal of view.
+func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
 	r.mu.Lock()
 	if r.seed == (maphash.Seed{}) {
 		r.seed = maphash.MakeSeed()
@@ -52,38 +59,46 @@ func (r *rounds) sum(a, b []byte) uint64 {
 	r.mu.Unlock()
 	var h maphash.Hash
 	h.SetSeed(seed)
+	part := func(text string) { h.WriteString(text); h.WriteByte(0) }
+	part(view.Session.Value)
+	if p := view.Principal; p != nil {
+		part(p.KeyID)
+		part(p.User)
+		part(p.Tenant)
+	}
+	h.WriteByte(0xff)
 	h.Write(a)
 	h.WriteByte(0)
 	h.Write(b)
 	return h.Sum64() | 1
 }
 
-func (r *rounds) get(key uint64) map[string]string {
+func (r *rounds) get(key uint64) map[int]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.kept[key]
 }
 
-// keep returns the hook that remembers what was filled, if the server asks for
-// another round.
-func (r *rounds) keep(key uint64, filled map[string]string) middleware.ReplyHook {
+// keep returns the hook that remembers the values that were given, by the index of
+// their rule, if the server of view's session asks for another round.
+func (r *rounds) keep(view *sessionstate.Context, key uint64, given map[int]string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if !reply.Get("result", "resultType").Equals("input_required") {
 			return nil
 		}
-		r.put(key, filled)
+		r.put(key, given)
 		if state := reply.Get("result", "requestState"); state.Exists() {
-			r.put(r.sum(state.Raw, nil), filled)
+			r.put(r.sum(view, state.Raw, nil), given)
 		}
 		return nil
 	}
 }
 
-func (r *rounds) put(key uint64, values map[string]string) {
+func (r *rounds) put(key uint64, values map[int]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.kept == nil {
-		r.kept = map[uint64]map[string]string{}
+		r.kept = map[uint64]map[int]string{}
 	}
 	if r.kept[key] == nil {
 		r.order = append(r.order, key)

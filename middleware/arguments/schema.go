@@ -1,217 +1,178 @@
 package arguments
 
 import (
-	"slices"
+	"bytes"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A tool is what the upstream's schema says of the arguments of the rules. The
-// nil tool is one nothing is known of.
+// A tool is what the upstream says of it in tools/list. The nil tool is one nothing
+// is known of.
 type tool struct {
-	has      []*rule // rules whose argument the schema has
-	required []*rule // of those, the ones it requires
+	places      []place
+	annotations []byte // kept only if an expression reads them
 }
 
-// admit returns the gaps the schema has a place for.
-func (t *tool) admit(gaps []gap) []gap {
-	return slices.DeleteFunc(gaps, func(g gap) bool { return t == nil || !slices.Contains(t.has, g.rule) })
+// A place is what a tool's schema says of the argument of a rule.
+type place struct {
+	rule     *rule
+	state    state
+	required bool
+	takes    kinds
 }
 
-// unknown returns what is left of the gaps of a tool whose schema is not known:
-// nothing is filled, and only what the operator said is required is missed.
-func unknown(gaps []gap) []gap {
-	return slices.DeleteFunc(gaps, func(g gap) bool {
-		return !g.fact.Empty() || g.rule.Required == nil || !*g.rule.Required
-	})
-}
+// A state says whether a schema has an argument.
+type state uint8
 
-// missing returns the rule of the first gap that must be filled and cannot be.
-func (t *tool) missing(gaps []gap) *rule {
-	for _, g := range gaps {
-		if !g.fact.Empty() {
-			continue
-		}
-		required := t != nil && slices.Contains(t.required, g.rule)
-		if g.rule.Required != nil {
-			required = *g.rule.Required
-		}
-		if required {
-			return g.rule
+const (
+	unclear state = iota // it could not be found out
+	absent
+	present
+)
+
+// place returns what is known of a rule's argument.
+func (t *tool) place(r *rule) place {
+	if t != nil {
+		for i := range t.places {
+			if t.places[i].rule == r {
+				return t.places[i]
+			}
 		}
 	}
-	return nil
+	return place{rule: r}
 }
+
+// fillable reports whether the argument may be filled by its rule, as far as that
+// does not depend on the value.
+func (p *place) fillable() bool {
+	if p.rule.fact != "" {
+		return p.state == present && p.takes&texts != 0
+	}
+	return p.state == present && p.takes != 0
+}
+
+// maxAnnotations is how long annotations may be; longer ones are none.
+const maxAnnotations = 4 << 10
 
 // read learns what one entry of tools/list says.
 func (a *Arguments) read(entry wire.Value) (name string, t *tool) {
 	name, t = entry.Get("name").Text(), &tool{}
-	schema := entry.Get("inputSchema")
-	for _, r := range a.rulesFor(name) {
-		at := at(schema, r.Argument)
-		if !takesString(property(at, r.last())) {
-			continue
-		}
-		t.has = append(t.has, r)
-		if requires(at, r.last()) {
-			t.required = append(t.required, r)
+	if said := entry.Get("annotations"); a.annotated && said.IsObject() && len(said.Raw) <= maxAnnotations {
+		t.annotations = bytes.Clone(said.Raw)
+	}
+	d := document{root: entry.Get("inputSchema")}
+	for i := range a.rules {
+		r := &a.rules[i]
+		if named, err := r.names(name); named && err == nil {
+			t.places = append(t.places, d.place(r))
 		}
 	}
 	return name, t
 }
 
-// takesString reports whether a property is there and can be any string. What is
-// filled is one: an integer, or a choice among words, is not ours to give.
-func takesString(property wire.Value) bool {
-	if !property.Exists() || property.Get("enum").Exists() || property.Get("const").Exists() {
-		return false
+// place finds out what the schema says of a rule's argument.
+func (d *document) place(r *rule) place {
+	p := place{rule: r, state: absent}
+	levels, whole := d.follow(r.Argument)
+	if !whole {
+		p.state = unclear
 	}
-	kind := property.Get("type")
-	if !kind.IsArray() {
-		return !kind.Exists() || kind.Equals("string")
+	for _, s := range levels[len(levels)-1] {
+		if property := s.schema.Get("properties", r.last()); property.Exists() && p.state != present {
+			p.state, p.takes = present, d.takes(property)
+		}
+		if p.state == absent && s.schema.Get("patternProperties").Exists() {
+			p.state = unclear
+		}
+		p.required = p.required || lists(s.schema.Get("required"), r.last())
 	}
-	for k := range kind.Elements() {
-		if k.Equals("string") {
+	return p
+}
+
+// lists reports whether an array has the string.
+func lists(array wire.Value, text string) bool {
+	for e := range array.Elements() {
+		if e.Equals(text) {
 			return true
 		}
 	}
 	return false
 }
 
-// rulesFor returns the rules for a tool, one for each argument.
-func (a *Arguments) rulesFor(name string) []*rule {
-	var out []*rule
-	for i := range a.rules {
-		r := &a.rules[i]
-		same := func(q *rule) bool { return q.path == r.path }
-		if r.names(name) && !slices.ContainsFunc(out, same) {
-			out = append(out, r)
+// kinds is a set of JSON types.
+type kinds uint8
+
+const (
+	texts kinds = 1 << iota
+	numbers
+	booleans
+	objects
+	arrays
+	nulls
+	anyKind = texts | numbers | booleans | objects | arrays | nulls
+)
+
+// kindOf returns the type that a JSON Schema calls by that name. An integer is a
+// number: whether a number is a whole one is for the server to see.
+func kindOf(name wire.Value) kinds {
+	for text, k := range map[string]kinds{
+		"string": texts, "number": numbers, "integer": numbers, "boolean": booleans,
+		"object": objects, "array": arrays, "null": nulls,
+	} {
+		if name.Equals(text) {
+			return k
 		}
 	}
-	return out
+	return 0
 }
 
-func (r *rule) last() string { return r.Argument[len(r.Argument)-1] }
-
-// at returns the schema of the object that holds the argument.
-func at(schema wire.Value, path []string) wire.Value {
-	for _, key := range path[:len(path)-1] {
-		schema = property(schema, key)
+// typesOf returns the types that a schema's keyword type allows.
+func typesOf(schema wire.Value) kinds {
+	kind := schema.Get("type")
+	if !kind.Exists() {
+		return anyKind
 	}
-	return schema
-}
-
-// property returns the schema of a property, wherever among the subschemas that
-// apply to the same object it stands.
-func property(schema wire.Value, key string) wire.Value {
-	var found wire.Value
-	inPlace(schema, 0, func(s wire.Value) {
-		if p := s.Get("properties", key); p.Exists() && !found.Exists() {
-			found = p
-		}
-	})
-	return found
-}
-
-func requires(schema wire.Value, key string) bool {
-	found := false
-	inPlace(schema, 0, func(s wire.Value) {
-		for e := range s.Get("required").Elements() {
-			found = found || e.Equals(key)
-		}
-	})
-	return found
-}
-
-// inPlace visits a schema and the subschemas that apply to the same object
-// (JSON Schema 2020-12, core, 10.2). Their depth is bounded, as they are the
-// upstream's to nest.
-func inPlace(schema wire.Value, depth int, visit func(wire.Value)) {
-	if !schema.IsObject() || depth > 8 {
-		return
+	set := kindOf(kind)
+	for k := range kind.Elements() {
+		set |= kindOf(k)
 	}
-	visit(schema)
-	for m := range schema.Members() {
-		switch m.Key.Text() {
-		case "allOf", "anyOf", "oneOf":
-			for e := range m.Value.Elements() {
-				inPlace(e, depth+1, visit)
-			}
-		case "if", "then", "else":
-			inPlace(m.Value, depth+1, visit)
+	return set
+}
+
+// has reports whether a value is of one of the types.
+func (k kinds) has(v value) bool {
+	if v.raw == nil {
+		return k&texts != 0
+	}
+	switch v.raw[0] {
+	case '"':
+		return k&texts != 0
+	case 't', 'f':
+		return k&booleans != 0
+	case '{':
+		return k&objects != 0
+	case '[':
+		return k&arrays != 0
+	case 'n':
+		return k&nulls != 0
+	}
+	return k&numbers != 0
+}
+
+// takes returns the types of which a property can be any value. What is filled is
+// no choice among words: that is not ours to make.
+func (d *document) takes(property wire.Value) kinds {
+	w := walk{d: d}
+	w.visit(property, true, 0)
+	set := anyKind
+	for _, s := range w.found {
+		switch {
+		case s.maybe:
+		case s.schema.Get("enum").Exists(), s.schema.Get("const").Exists():
+			return 0
+		default:
+			set &= typesOf(s.schema)
 		}
 	}
-}
-
-// show learns the tools of a page of tools/list and edits their schemas.
-func (a *Arguments) show(reply *wire.Message, first bool) error {
-	list := reply.Get("result", "tools")
-	if !list.IsArray() || !reply.Plain() {
-		return nil
-	}
-	page := map[string]*tool{}
-	var edits []wire.Splice
-	for entry := range list.Elements() {
-		name, t := a.read(entry)
-		page[name] = t
-		edits = append(edits, t.edits(entry.Get("inputSchema"))...)
-	}
-	a.learn(page, first, !reply.Get("result", "nextCursor").Exists())
-	return reply.Apply(edits...)
-}
-
-// edits returns the splices that make the schema agree with the rules.
-func (t *tool) edits(schema wire.Value) []wire.Splice {
-	var edits []wire.Splice
-	done := map[int]bool{} // schemas edited, by offset
-	for _, r := range t.has {
-		if r.Schema == Keep {
-			continue
-		}
-		inPlace(at(schema, r.Argument), 0, func(s wire.Value) {
-			if !done[s.Off] {
-				done[s.Off] = true
-				edits = append(edits, t.editObject(schema, s)...)
-			}
-		})
-	}
-	return edits
-}
-
-// editObject edits one object's schema for every rule that has an argument in
-// it, at once: neighbours that both go share a comma.
-func (t *tool) editObject(root, s wire.Value) []wire.Splice {
-	concerns := func(key string, mode func(Schema) bool) bool {
-		return slices.ContainsFunc(t.has, func(r *rule) bool {
-			return r.last() == key && mode(r.Schema) && within(at(root, r.Argument), s)
-		})
-	}
-	dropRequired := func(v wire.Value) bool {
-		return v.IsString() && concerns(v.Text(), func(m Schema) bool { return m != Keep })
-	}
-	edits := wire.RemoveMembers(s.Get("properties"), func(m wire.Member) bool {
-		return concerns(m.Key.Text(), func(m Schema) bool { return m == Hide })
-	})
-	required := s.Get("required")
-	dropped, left := 0, 0
-	for e := range required.Elements() {
-		if dropRequired(e) {
-			dropped++
-		} else {
-			left++
-		}
-	}
-	switch {
-	case dropped > 0 && left == 0:
-		// An empty "required" is an error in older dialects.
-		edits = append(edits, wire.RemoveMembers(s, func(m wire.Member) bool { return m.Key.Equals("required") })...)
-	case dropped > 0:
-		edits = append(edits, wire.RemoveElements(required, dropRequired)...)
-	}
-	return edits
-}
-
-// within reports whether inner stands inside outer.
-func within(outer, inner wire.Value) bool {
-	return outer.Exists() && inner.Off >= outer.Off && inner.Off+len(inner.Raw) <= outer.Off+len(outer.Raw)
+	return set
 }

@@ -124,6 +124,10 @@ func (p *Program) UsesAnnotations() bool { return p.uses&usesAnnotations != 0 }
 // principal, or on the trust that a principal has a say in.
 func (p *Program) UsesPrincipal() bool { return p.uses&usesPrincipal != 0 }
 
+// ReadsPrincipal reports whether the expression reads a field of the principal:
+// without a principal its result says nothing of anybody.
+func (p *Program) ReadsPrincipal() bool { return p.uses&readsPrincipal != 0 }
+
 // UsesSession reports whether the result can differ between sessions; a program
 // that uses the principal does.
 func (p *Program) UsesSession() bool { return p.uses&(usesSession|usesPrincipal) != 0 }
@@ -138,6 +142,7 @@ const (
 	usesAnnotations
 	usesArguments
 	usesServer
+	readsPrincipal
 )
 
 // usesOf returns what a variable of that name, or a path that begins with it,
@@ -151,7 +156,7 @@ func usesOf(path string) uses {
 		}
 		return usesSession
 	case "principal":
-		return usesPrincipal
+		return usesPrincipal | readsPrincipal
 	case "tool":
 		if field == "name" {
 			return usesTool

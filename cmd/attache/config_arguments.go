@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// An ArgumentRule says where an argument of some tools comes from.
+type ArgumentRule struct {
+	Tools    []string // globs
+	Argument string   // a name, or names joined by dots
+	Value    *expression.Program
+	When     *expression.Program // nil: always
+	Mode     string              // "fill", "pin" or "forbid"
+	Schema   string              // "keep", "optional" or "hide"; empty: what the mode does
+	Required *bool               // nil: not said
+}
+
+// argumentRuleList is the list of the rules for arguments.
+func argumentRuleList(to *[]ArgumentRule) value {
+	return entries[ArgumentRule]{
+		to:       to,
+		fresh:    func() ArgumentRule { return ArgumentRule{Mode: "fill"} },
+		options:  ruleOptions,
+		required: []string{"tools", "argument"},
+		example:  argumentExample,
+		unset:    "the built-in rule: fill workspace from session.workspace.path",
+		check:    func(r *ArgumentRule) error { return checkArgument(*to, r) },
+	}
+}
+
+const argumentExample = `{tools: ["git_*"], argument: path, value: session.workspace.path}`
+
+// ruleOptions returns what can be set in one rule for arguments.
+func ruleOptions(r *ArgumentRule) []option {
+	return []option{
+		{key: "tools", help: "globs of the tools' names", value: globs{&r.Tools}},
+		{key: "argument", help: "the name of the argument, or its path into objects: options.workspace", value: text{&r.Argument, argumentPath}},
+		{key: "value", help: "where the value comes from: a path such as session.workspace.path, or an expression", value: argumentValue{&r.Value}},
+		{key: "when", help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
+		{key: "mode", help: "fill: given where the call lacks it; pin: set whatever the call says; forbid: a call that has it is refused", value: choice{&r.Mode, []string{"fill", "pin", "forbid"}}},
+		{key: "schema", help: "what the model is shown of the argument", value: choice{&r.Schema, []string{"keep", "optional", "hide"}}},
+		{key: "required", help: "a call is an error if there is neither an argument nor a value to fill it with", value: maybe{&r.Required}},
+	}
+}
+
+// checkArgument says what is wrong with r, by itself or beside those before it.
+func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
+	switch {
+	case r.Mode == "forbid" && r.Value != nil:
+		return errors.New("mode forbid takes no value, it refuses the argument whatever it is: remove the value, or write mode: pin to set it")
+	case r.Mode != "forbid" && r.Value == nil:
+		return fmt.Errorf("has no %q: write it as %s", "value", argumentExample)
+	case r.Mode != "fill" && r.Required != nil:
+		return fmt.Errorf("required is for mode fill: remove it; a call that mode %s cannot be applied to is refused in any case", r.Mode)
+	case r.Mode == "fill" && r.Value.UsesPrincipal():
+		return fmt.Errorf("mode fill would let the call say who calls, as the value depends on the principal (%s): write mode: pin", r.Value)
+	case r.Mode == "pin" && r.Value.UsesArguments():
+		return errors.New("a pinned value must not depend on arguments, which are the client's to choose: take it from session or principal")
+	}
+	for i := range all {
+		if &all[i] == r {
+			break
+		}
+		if all[i].covers(r) {
+			return fmt.Errorf("never applies: arguments[%d] is about the same argument of the same tools, and the first that applies counts: remove one of the two", i)
+		}
+	}
+	return nil
+}
+
+// covers reports whether r applies to every call that later is for.
+func (r *ArgumentRule) covers(later *ArgumentRule) bool {
+	if r.Argument != later.Argument || r.When != nil {
+		return false
+	}
+	for _, pattern := range later.Tools {
+		if !slices.Contains(r.Tools, pattern) && !slices.Contains(r.Tools, "*") {
+			return false
+		}
+	}
+	return true
+}
+
+// An argumentValue is an expression for the value of an argument. Most are plain
+// paths, and for what is nearly one the reader says which.
+type argumentValue struct{ to **expression.Program }
+
+func (v argumentValue) set(s, base string) error {
+	err := formula{v.to, expression.Any}.set(s, base)
+	if !isPath(s) || err == nil && (*v.to).Path() != "" {
+		return err
+	}
+	root, _, dotted := strings.Cut(s, ".")
+	known := sessionstate.KnownPaths()
+	switch {
+	case err == nil && dotted && root != "session" && root != "principal":
+		return nil // of arguments or tool
+	case err == nil && !dotted && !slices.Contains([]string{"session", "principal", "tool", "arguments", "server"}, s):
+		return nil // true or false
+	}
+	*v.to = nil
+	for _, path := range known {
+		if strings.HasPrefix(path, s+".") {
+			return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, path, strings.Join(known, ", "))
+		}
+	}
+	if near := nearest(s, known); near != "" {
+		return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, near, strings.Join(known, ", "))
+	}
+	return fmt.Errorf("unknown value %q: write one of %s, or an expression", s, strings.Join(known, ", "))
+}
+
+// isPath reports whether s is nothing but names joined by dots.
+func isPath(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return c != '.' && c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	})
+}
+
+func (v argumentValue) String() string         { return formula{to: v.to}.String() }
+func (v argumentValue) schema() map[string]any { return formula{v.to, expression.Any}.schema() }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware/arguments"
+)
+
+// addArguments adds the layer that gives tool arguments their values, unless the
+// configuration has an empty list of rules for it.
+func (l *layers) addArguments(s *Settings, log *slog.Logger) {
+	rules := argumentRules(s)
+	if len(rules) == 0 {
+		return
+	}
+	a := arguments.New(arguments.Options{
+		Rules:         rules,
+		AskForMissing: s.Arguments != nil,
+		Workspace:     l.capture,
+		Server:        s.Server.Name,
+		Log:           log,
+	})
+	l.list = append(l.list, a.Layer())
+	l.nameArguments(a.Names())
+	l.enforce = l.enforce || a.Enforces()
+}
+
+// argumentRules returns the configured rules, or the built-in one.
+func argumentRules(s *Settings) []arguments.Rule {
+	if s.Arguments == nil {
+		return []arguments.Rule{arguments.Default()}
+	}
+	var rules []arguments.Rule
+	for i, r := range s.Arguments {
+		rules = append(rules, arguments.Rule{
+			Name:     "arguments[" + itoa(i) + "]",
+			Tools:    r.Tools,
+			Argument: strings.Split(r.Argument, "."),
+			Mode:     arguments.Mode(r.Mode),
+			Value:    r.Value,
+			When:     r.When,
+			Schema:   arguments.Schema(r.Schema),
+			Required: r.Required,
+		})
+	}
+	return rules
+}

@@ -1,0 +1,249 @@
+package arguments
+
+import (
+	"context"
+	"slices"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A calling is one call on its way through the layer.
+type calling struct {
+	call  *middleware.Call
+	m     *wire.Message
+	view  *sessionstate.Context
+	again bool              // it has waited, and was judged before
+	notes []middleware.Note // of this judgement; told when it is final
+}
+
+// An intent is a value that a rule is about to give to an argument.
+type intent struct {
+	rule  *rule
+	value value
+	given wire.Value // what the call has
+}
+
+// A refusal is what a rule has against a call; one without a rule is none.
+type refusal struct {
+	rule *rule
+	why  string // for people
+	text string // for the model
+}
+
+// judge has each rule look at the call, and appends what is to be given to out.
+// t is needed where rules read annotations, and otherwise nil.
+func (a *Arguments) judge(c *calling, t *tool, out []intent) ([]intent, refusal) {
+	out, no := a.eachRule(c, t, out)
+	if a.reading {
+		a.in, a.reading = expression.Inputs{}, false // the frame, and what was decoded of it, are not kept
+	}
+	return out, no
+}
+
+func (a *Arguments) eachRule(c *calling, t *tool, out []intent) ([]intent, refusal) {
+	clear(a.settled)
+	name := c.m.Name().View()
+	for i := range a.rules {
+		r := &a.rules[i]
+		applies, no := a.applies(c, r, t, name)
+		if no.rule != nil {
+			return nil, no
+		}
+		if !applies {
+			continue
+		}
+		a.settled[r.slot] = true
+		given := c.m.Arguments().Get(r.Argument...)
+		if r.Mode == Forbid {
+			if given.Exists() {
+				return nil, forbidden(r)
+			}
+			c.skip(r, "the call does not have the argument")
+			continue
+		}
+		in := intent{r, a.evaluate(c, r, t), given}
+		if r.Mode == Fill && !missing(given) {
+			a.keep(c, &in)
+			continue
+		}
+		out = append(out, in)
+	}
+	return out, refusal{}
+}
+
+// missing reports whether an argument counts as not given, for a rule that fills.
+func missing(given wire.Value) bool {
+	return !given.Exists() || given.IsNull() || string(given.Raw) == `""`
+}
+
+// applies reports whether the rule is for this call. A rule that binds the client
+// and cannot tell refuses.
+func (a *Arguments) applies(c *calling, r *rule, t *tool, name string) (bool, refusal) {
+	named, err := r.names(name)
+	switch {
+	case err != nil:
+		return false, c.undecided(r, err)
+	case !named:
+		c.skip(r, "it is for other tools")
+		return false, refusal{}
+	case a.settled[r.slot]:
+		c.skip(r, "an earlier rule has the same argument")
+		return false, refusal{}
+	case r.When == nil:
+		return true, refusal{}
+	}
+	v, err := r.When.Eval(a.inputs(c, t))
+	switch {
+	case err != nil:
+		return false, c.undecided(r, err)
+	case !v.Bool:
+		c.skip(r, "its condition does not hold")
+	}
+	return v.Bool, refusal{}
+}
+
+// undecided is what comes of a rule of which nobody can tell whether it applies.
+func (c *calling) undecided(r *rule, err error) refusal {
+	if r.enforces() {
+		return refusal{r, "it could not be decided: " + err.Error(), textUndecided}
+	}
+	if c.call.Noted() {
+		c.note(middleware.Note{Rule: r.Name, Act: middleware.Failed, Why: "it could not be decided: " + err.Error(), Path: r.keys})
+	}
+	return refusal{}
+}
+
+// keep leaves the call's own value in place, and tells of a difference.
+func (a *Arguments) keep(c *calling, in *intent) {
+	if in.value.empty() || in.value.is(in.given) {
+		c.skip(in.rule, "the call has a value of its own")
+		return
+	}
+	if !c.again {
+		a.o.Log.Info("the call's own value was kept", "tool", c.m.Name().View(), "argument", in.rule.path,
+			"given", shown(in.given), "given_by", "tools/call", "session", in.value.String(), "session_by", in.value.fact.From)
+	}
+	if c.call.Noted() {
+		c.note(middleware.Note{Rule: in.rule.Name, Act: middleware.Kept, Why: "the call's own value was kept",
+			Path: in.rule.keys, Before: in.given.Raw, After: in.value.json(nil), Source: in.source()})
+	}
+}
+
+// shown returns a value as a log line takes it.
+func shown(v wire.Value) string {
+	text := string(v.Raw)
+	if v.IsString() {
+		text = v.Text()
+	}
+	return cut(text)
+}
+
+func cut(text string) string {
+	if len(text) > 200 {
+		return text[:200] + "…"
+	}
+	return text
+}
+
+// admit returns the intents the tool's schema has a place for. A pin stays also
+// where the schema is not known to lack the argument, and where the call brings it.
+func (t *tool) admit(c *calling, intents []intent) []intent {
+	return slices.DeleteFunc(intents, func(in intent) bool {
+		p := t.place(in.rule)
+		switch {
+		case in.rule.Mode == Pin && (p.state != absent || in.given.Exists()):
+			return false
+		case p.state != present:
+			c.skip(in.rule, "the tool's schema does not have the argument")
+			return true
+		case !p.fillable() || !in.value.empty() && !p.takes.has(in.value):
+			c.skip(in.rule, "the argument does not take any value of that type")
+			return true
+		}
+		return false
+	})
+}
+
+// unknown returns what is left of the intents for a tool whose schema is not known:
+// pins, and of what is to be filled only what the operator said is required and is
+// missing.
+func unknown(c *calling, intents []intent) []intent {
+	return slices.DeleteFunc(intents, func(in intent) bool {
+		if in.rule.Mode == Pin || in.value.empty() && in.rule.Required != nil && *in.rule.Required {
+			return false
+		}
+		c.skip(in.rule, "the tool's schema is not known")
+		return true
+	})
+}
+
+// unmet returns what the first rule refuses that has no value, and must have one.
+func (t *tool) unmet(c *calling, intents []intent) refusal {
+	for i := range intents {
+		in := &intents[i]
+		if !in.value.empty() {
+			continue
+		}
+		if in.rule.Mode == Pin {
+			return unknownPin(in)
+		}
+		required := t.place(in.rule).required
+		if in.rule.Required != nil {
+			required = *in.rule.Required
+		}
+		if required {
+			return refusal{in.rule, "there is no value, and the argument is required", missingText(c.m.Name().Text(), in.rule)}
+		}
+		c.skip(in.rule, "the session has no value for it")
+	}
+	return refusal{}
+}
+
+// worthAsking reports whether a list would decide anything: there is a value to
+// give, or one that must not be missing.
+func worthAsking(intents []intent) bool {
+	for i := range intents {
+		in := &intents[i]
+		if !in.value.empty() || in.rule.Mode == Pin || in.rule.Required != nil && *in.rule.Required {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse answers the call in place of the upstream. A notification is dropped.
+func (a *Arguments) refuse(ctx context.Context, c *calling, no refusal) error {
+	session, _ := c.view.Lookup("session.id")
+	a.o.Log.Info("a call was refused", "tool", cut(c.m.Name().View()), "argument", no.rule.path, "why", no.why, "session", session.Value)
+	c.tell()
+	if c.call.Noted() {
+		c.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})
+	}
+	if c.m.Kind() != wire.Request {
+		return nil
+	}
+	return c.call.Answer(ctx, wire.ToolErrorReply(c.m.ID(), no.text, c.view != nil && c.view.Modern))
+}
+
+// skip notes a rule that did nothing, for those who want to know.
+func (c *calling) skip(r *rule, why string) {
+	if c.call.Explained() {
+		c.note(middleware.Note{Rule: r.Name, Act: middleware.Skipped, Why: why, Path: r.keys})
+	}
+}
+
+func (c *calling) note(n middleware.Note) {
+	n.Layer = layerName
+	c.notes = append(c.notes, n)
+}
+
+// tell tells the notes: the judgement is final.
+func (c *calling) tell() {
+	for i := range c.notes {
+		c.call.Note(c.notes[i])
+	}
+	c.notes = nil
+}

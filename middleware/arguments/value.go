@@ -1,0 +1,154 @@
+package arguments
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A value is what a rule's value comes to for one call: a fact, or JSON that was
+// computed.
+type value struct {
+	fact sessionstate.Fact
+	raw  []byte
+}
+
+// empty reports whether there is no value.
+func (v *value) empty() bool {
+	if v.raw == nil {
+		return v.fact.Empty()
+	}
+	switch string(v.raw) {
+	case "null", `""`, "[]":
+		return true
+	}
+	return false
+}
+
+// json returns the value as JSON. It may use buf, which it overwrites.
+func (v *value) json(buf []byte) []byte {
+	if v.raw != nil {
+		return v.raw
+	}
+	return wire.AppendQuote(buf[:0], v.fact.Value)
+}
+
+// is reports whether given is this value.
+func (v *value) is(given wire.Value) bool {
+	if v.raw != nil {
+		return bytes.Equal(v.raw, given.Raw)
+	}
+	return given.Equals(v.fact.Value)
+}
+
+// String returns the value as a log line takes it.
+func (v *value) String() string {
+	if v.raw != nil {
+		return cut(string(v.raw))
+	}
+	return cut(v.fact.Value)
+}
+
+// source says where the value of an intent comes from, for notes.
+func (in *intent) source() string {
+	from := in.value.fact.From
+	if from == "" {
+		from = in.value.fact.Source.String()
+	}
+	if in.rule.fact == "" || in.value.fact.Empty() {
+		return in.rule.Value.String()
+	}
+	return in.rule.fact + " from " + from
+}
+
+// evaluate returns the rule's value for this call. One that cannot be computed is
+// none.
+func (a *Arguments) evaluate(c *calling, r *rule, t *tool) value {
+	if r.fact != "" {
+		fact, _ := c.view.Lookup(r.fact)
+		return value{fact: fact}
+	}
+	if r.Value == nil || r.Value.ReadsPrincipal() && (c.view == nil || c.view.Principal == nil) {
+		return value{}
+	}
+	v, err := r.Value.Eval(a.inputs(c, t))
+	if err != nil {
+		if !r.warned {
+			r.warned = true
+			a.o.Log.Warn("the value of an argument could not be computed", "argument", r.path, "value", r.Value.String(), "err", err)
+		}
+		return value{}
+	}
+	if r.Value.Type() == expression.String {
+		return value{raw: wire.Quote(v.Text)}
+	}
+	return value{raw: v.JSON}
+}
+
+// inputs returns what expressions read of the call. They are made once for each
+// judgement, and only if a rule has an expression.
+func (a *Arguments) inputs(c *calling, t *tool) *expression.Inputs {
+	if !a.reading {
+		a.reading = true
+		a.in = expression.Inputs{
+			Context:   c.view,
+			Tool:      c.m.Name().View(),
+			Arguments: c.m.Arguments().Raw,
+			Server:    a.o.Server,
+		}
+		if t != nil {
+			a.in.Annotations = t.annotations
+		}
+	}
+	return &a.in
+}
+
+const layerName = "arguments"
+
+// The texts of refusals give the model no name of a tool: the layers outside may
+// have shown it another.
+const textUndecided = "Permission denied: the rules for the arguments of this tool could not be applied to this call"
+
+func forbidden(r *rule) refusal {
+	return refusal{r, "the call has the argument, which is forbidden",
+		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here. Leave it out and call again.", r.path)}
+}
+
+// unknownPin is what a pin without a value has against a call.
+func unknownPin(in *intent) refusal {
+	how := "its value could not be determined"
+	if in.rule.fact != "" {
+		how = "it is taken from " + in.rule.fact + ", which is not known for this session"
+	}
+	return refusal{in.rule, "there is no value to pin the argument to",
+		fmt.Sprintf("The argument %q is not the model's to choose: %s, so the call was not sent. Ask the user to %s.",
+			in.rule.path, how, remedy(in.rule))}
+}
+
+// unwritable is what comes of a value that a call has no place for.
+func unwritable(r *rule, err error) refusal {
+	return refusal{r, "the value could not be written: " + err.Error(),
+		fmt.Sprintf("The argument %q is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.", r.path)}
+}
+
+// remedy says what a person does about a value that is missing.
+func remedy(r *rule) string {
+	switch {
+	case r.fact == workspacePath:
+		return "set the session's workspace (--workspace or ATTACHE_WORKSPACE for attache, or _meta of the client)"
+	case r.Value.ReadsPrincipal():
+		return "check the credential that attache was given for this session"
+	case r.fact != "":
+		return "set " + r.fact + " for the session"
+	}
+	return "look at the configuration and the log of attache"
+}
+
+// missingText tells the model what to do about an argument that is required.
+func missingText(tool string, r *rule) string {
+	return fmt.Sprintf("missing %s: the tool %s needs the argument %q and the session has no value for it. Give it in the call, or ask the user to %s.",
+		r.path, tool, r.path, remedy(r))
+}

@@ -1,0 +1,122 @@
+package arguments
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// write gives the values to the call. What cannot be filled is left out; what
+// cannot be pinned refuses.
+func (a *Arguments) write(c *calling, intents []intent, round uint64) refusal {
+	if a.overlap {
+		slices.SortStableFunc(intents, before)
+	}
+	var given map[int]string
+	for i := range intents {
+		in := &intents[i]
+		if in.value.empty() {
+			continue
+		}
+		raw := in.value.json(a.quoted)
+		if in.value.raw == nil {
+			a.quoted = raw
+		}
+		if err := a.set(c, in, raw); err != nil {
+			if in.rule.enforces() {
+				return unwritable(in.rule, err)
+			}
+			a.o.Log.Warn("an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
+			if c.call.Noted() {
+				c.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
+			}
+			continue
+		}
+		if round != 0 {
+			if given == nil {
+				given = map[int]string{}
+			}
+			given[in.rule.index] = string(raw)
+		}
+	}
+	if given != nil {
+		c.call.OnReply(a.rounds.keep(c.view, round, given))
+	}
+	return refusal{}
+}
+
+// before orders intents of which one may write inside of what another has written:
+// pins last, so that nothing is filled into what is pinned, and the outer before
+// the inner, so that both are there.
+func before(x, y intent) int {
+	return cmp.Or(cmp.Compare(rank(x.rule), rank(y.rule)), cmp.Compare(len(x.rule.Argument), len(y.rule.Argument)))
+}
+
+func rank(r *rule) int {
+	if r.enforces() {
+		return 1
+	}
+	return 0
+}
+
+// set writes one value, unless the call has it already.
+func (a *Arguments) set(c *calling, in *intent, raw []byte) error {
+	if !a.overlap && bytes.Equal(raw, in.given.Raw) { // bytes: parsers must not differ about it
+		c.skipNow(in.rule, "the call has this value already")
+		return nil
+	}
+	keys, text, err := in.rule.spot(c.m.Arguments(), raw)
+	if err == nil {
+		err = c.m.Set(text, keys...)
+	}
+	if err != nil {
+		return err
+	}
+	why := "the call lacked it"
+	if in.given.Exists() && in.rule.enforces() {
+		why = "the call's own value was overwritten"
+		a.o.Log.Info(why, "tool", c.m.Name().View(), "argument", in.rule.path,
+			"given", shown(in.given), "given_by", "tools/call", "set", in.value.String(), "set_by", in.source())
+	}
+	if c.call.Noted() {
+		c.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why,
+			Path: in.rule.keys, Before: in.given.Raw, After: raw, Source: in.source()})
+	}
+	return nil
+}
+
+// skipNow is skip for a judgement that is final.
+func (c *calling) skipNow(r *rule, why string) {
+	c.skip(r, why)
+	c.tell()
+}
+
+// spot returns the member to set so that the argument has the value raw, and what
+// to set it to. An object on the way that is null counts as missing; anything else
+// that is no object is wire.ErrShape.
+func (r *rule) spot(args wire.Value, raw []byte) (keys []string, text []byte, err error) {
+	for i, key := range r.Argument[:len(r.Argument)-1] {
+		args = args.Get(key)
+		switch {
+		case !args.Exists():
+			return r.keys, raw, nil
+		case args.IsNull():
+			return r.keys[:len(r.keys)-len(r.Argument)+i+1], nest(raw, r.Argument[i+1:]), nil
+		case !args.IsObject():
+			return nil, nil, wire.ErrShape
+		}
+	}
+	return r.keys, raw, nil
+}
+
+// nest wraps raw in objects with one member each, the outermost first.
+func nest(raw []byte, keys []string) []byte {
+	if len(keys) == 0 {
+		return raw
+	}
+	out := append(wire.AppendQuote([]byte{'{'}, keys[0]), ':')
+	return append(append(out, nest(raw, keys[1:])...), '}')
+}
