@@ -36,6 +36,7 @@ func TestE2E(t *testing.T) {
 	t.Run("TransparentGo", l.testTransparentGo)
 	t.Run("Death", l.testDeath)
 	t.Run("Processes", l.testProcesses)
+	t.Run("Reload", l.testReload)
 	t.Run("Environment", l.testEnvironment)
 	t.Run("Fill", l.testFill)
 	t.Run("Briefing", l.testBriefing)

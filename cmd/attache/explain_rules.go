@@ -20,7 +20,9 @@ func configOf(s *Settings, rule string) string {
 		return ""
 	}
 	for _, o := range options(s) {
-		rules, ok := o.value.(interface{ text(i int, terse bool) string })
+		rules, ok := o.value.(interface {
+			text(i int, terse bool) string
+		})
 		if i, err := strconv.Atoi(m[2]); o.key == m[1] && ok && err == nil {
 			return rules.text(i, true)
 		}

@@ -33,7 +33,9 @@ func TestWatch(t *testing.T) {
 	do(os.Symlink("v1", at("data")))
 
 	changed := make(chan struct{}, 100)
-	files := func() []string { return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("later.yaml")} }
+	files := func() []string {
+		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("later.yaml")}
+	}
 	w, err := watch(files, func() { changed <- struct{}{} })
 	if err != nil {
 		t.Skipf("nothing can be watched here: %v", err)

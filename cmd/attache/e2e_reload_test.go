@@ -1,0 +1,82 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// testReload changes the configuration under a running session, with a real
+// server, and tells attache of it by SIGHUP and not at all.
+func (l *lab) testReload(t *testing.T) {
+	if l.standIn {
+		t.Skip("needs attache")
+	}
+	for _, c := range []struct {
+		name   string
+		signal bool
+	}{{"SIGHUP", true}, {"noticed", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			config := filepath.Join(t.TempDir(), "config.yaml")
+			write := func(text string) {
+				t.Helper()
+				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("access: {rules: []}\n")
+			s := l.start(t, append([]string{l.relay, "--config", config, "--"}, l.everything().command...))
+			s.initialize(t)
+			s.say(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			echo := `{"jsonrpc":"2.0","id":"echo","method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}`
+			s.say(t, echo)
+			if got := s.hear(t, `"id":"echo"`); strings.Contains(got, "isError") {
+				t.Fatalf("refused before there was a rule: %s", got)
+			}
+			write("access: {rules: [{tools: [echo], deny: true}]}\n")
+			if c.signal {
+				if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.hear(t, `"notifications/tools/list_changed"`)
+			s.say(t, echo)
+			if got := s.hear(t, `"id":"echo"`); !strings.Contains(got, "Permission denied") {
+				t.Errorf("not refused by the new rule: %s", got)
+			}
+		})
+	}
+}
+
+func (s *started) say(t *testing.T, frame string) {
+	t.Helper()
+	if err := s.write([]byte(frame + "\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hear reads until a frame with the text in it.
+func (s *started) hear(t *testing.T, text string) string {
+	t.Helper()
+	timer := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	for {
+		line, err := s.stdout.ReadString('\n')
+		if err != nil {
+			t.Fatalf("no frame with %s: %v\n--- stderr\n%s", text, err, s.complaints())
+		}
+		if !json.Valid([]byte(line)) {
+			t.Fatalf("no JSON on stdout: %q", line)
+		}
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+}
