@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+)
+
+const (
+	hostileFrames = "../../testdata/hostile/frames.txt"
+	hostileRules  = "../../testdata/hostile/rules.yaml"
+)
+
+// What stands around a hostile frame: a session that has begun, and a call that
+// is as it should be.
+const (
+	hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
+	listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}
+`
+	goodCall = `{"jsonrpc":"2.0","id":"good","method":"tools/call","params":{"name":"keep","arguments":{"tenant":"acme"}}}
+`
+)
+
+// TestHostileFrames sends each frame of the table through the chain of a real
+// configuration, to a server that keeps what reaches it. Nothing that reaches it
+// is a call of the denied tool, or has another than the pinned value, to any
+// parser; and the session lives.
+func TestHostileFrames(t *testing.T) {
+	s := loadHostileRules(t)
+	for _, f := range proxytest.Frames(t, hostileFrames) {
+		t.Run(f.Name, func(t *testing.T) {
+			frame := string(f.Bytes) + "\n"
+			opening := hello + listTools
+			reached, answered := besiege(t, s, opening+frame+goodCall)
+			rest, ok := strings.CutPrefix(reached, opening)
+			rest, last := strings.CutSuffix(rest, goodCall)
+			if !ok || !last {
+				t.Fatalf("the session did not live: %.2000q reached the server", reached)
+			}
+			if rest = withoutOwn(rest); (rest == "") != (f.Verdict == "stopped") {
+				t.Errorf("the table says it is %s, and this reached the server: %.2000q", f.Verdict, rest)
+			}
+			if n := strings.Count(answered, `"id":"good"`); n != 1 {
+				t.Errorf("the good call has %d answers", n)
+			}
+			if n := strings.Count(answered, `"id":7,`); n > 1 {
+				t.Errorf("the frame has %d answers", n)
+			}
+			noneFooled(t, reached)
+
+			// The same before attache knows the server's tools.
+			reached, _ = besiege(t, s, hello+frame)
+			noneFooled(t, reached)
+		})
+	}
+}
+
+// FuzzHostileFrames sends any bytes the same way.
+func FuzzHostileFrames(f *testing.F) {
+	s := loadHostileRules(f)
+	for _, frame := range proxytest.Frames(f, hostileFrames) {
+		if len(frame.Bytes) < 4<<10 {
+			f.Add(append(frame.Bytes, '\n'), true)
+			f.Add(append([]byte(goodCall), frame.Bytes...), false)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, listed bool) {
+		opening := hello
+		if listed {
+			opening += listTools
+		}
+		reached, _ := besiege(t, s, opening+string(data))
+		noneFooled(t, reached)
+	})
+}
+
+// withoutOwn takes out the lines that are attache's own: what it asks, and what it
+// answers to a reply that it refused.
+func withoutOwn(lines string) string {
+	var rest strings.Builder
+	for line := range strings.Lines(lines) {
+		if !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":"own-`) && !strings.Contains(line, `"data":{"source":"attache"}`) {
+			rest.WriteString(line)
+		}
+	}
+	return rest.String()
+}
+
+func loadHostileRules(t testing.TB) *Settings {
+	t.Helper()
+	path, err := filepath.Abs(hostileRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := loadSettings(process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// besiege relays what the client says to a server, through the layers and under
+// the rules of s, and returns what reached the server and what the client got.
+func besiege(t testing.TB, s *Settings, client string) (reached, answered string) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	l, err := buildLayers(process{}, s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newKeeper()
+	var out bytes.Buffer
+	o := l.relay(s, log)
+	o.ClientIn, o.ClientOut = strings.NewReader(client), &out
+	o.IDPrefix = "own-"
+	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
+	if err := proxy.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return server.kept.String(), out.String()
+}
+
+// A keeper is a server that keeps what reaches it, lists two tools, and answers
+// each request that it can read.
+type keeper struct {
+	in      *io.PipeReader
+	stdin   *io.PipeWriter
+	stdout  *io.PipeReader
+	out     *io.PipeWriter
+	stopped sync.Once
+	gone    chan struct{}
+	kept    bytes.Buffer
+}
+
+func newKeeper() *keeper {
+	k := &keeper{gone: make(chan struct{})}
+	k.in, k.stdin = io.Pipe()
+	k.stdout, k.out = io.Pipe()
+	return k
+}
+
+func (k *keeper) Stdin() io.WriteCloser { return k.stdin }
+func (k *keeper) Stdout() io.Reader     { return k.stdout }
+func (k *keeper) Stop()                 { k.stdin.Close(); <-k.gone }
+func (k *keeper) Wait() error           { <-k.gone; return nil }
+
+func (k *keeper) serve() {
+	defer close(k.gone)
+	defer k.out.Close()
+	lines := bufio.NewReader(k.in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		k.kept.Write(line)
+		if reply := k.reply(line); reply != "" {
+			io.WriteString(k.out, reply)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// reply answers as a careful server would: what it cannot read it leaves alone.
+func (k *keeper) reply(line []byte) string {
+	var frame struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if json.Unmarshal(line, &frame) != nil || frame.ID == nil {
+		return ""
+	}
+	result := `{"content":[]}`
+	switch frame.Method {
+	case "tools/list":
+		result = `{"tools":[{"name":"drop","inputSchema":{"type":"object"}},{"name":"keep","inputSchema":{"type":"object","properties":{"tenant":{"type":"string"}}}}]}`
+	case "initialize":
+		result = `{"protocolVersion":"2025-03-26","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, result)
+}
+
+// noneFooled wants that no parser reads a call of the denied tool, or another
+// tenant than the pinned one, in what reached the server. A bare carriage return
+// ends a line for some.
+func noneFooled(t testing.TB, reached string) {
+	t.Helper()
+	for _, line := range strings.FieldsFunc(reached, func(c rune) bool { return c == '\n' || c == '\r' }) {
+		for _, read := range []func([]byte) []asked{lastWins, merging, firstWins} {
+			for _, a := range read([]byte(line)) {
+				if a.tool == "drop" || a.tool == "keep" && a.tenant != "acme" {
+					t.Fatalf("one parser reads a call of %q for tenant %v in %.2000q", a.tool, a.tenant, line)
+				}
+			}
+		}
+	}
+}
+
+// asked is a call of a tool as a parser reads it.
+type asked struct {
+	tool   string
+	tenant any // nil for none
+}
+
+// lastWins reads as JavaScript, Python and Go's maps do: the last of two equal
+// keys counts.
+func lastWins(line []byte) (all []asked) {
+	for _, one := range members(line) {
+		var frame map[string]any
+		if json.Unmarshal(one, &frame) != nil {
+			continue
+		}
+		params, _ := frame["params"].(map[string]any)
+		arguments, _ := params["arguments"].(map[string]any)
+		if name, ok := params["name"].(string); ok && frame["method"] == "tools/call" {
+			all = append(all, asked{name, arguments["tenant"]})
+		}
+	}
+	return all
+}
+
+// merging reads as Go's structures do: letter case is nothing, and of two equal
+// objects both count.
+func merging(line []byte) (all []asked) {
+	for _, one := range members(line) {
+		var frame struct {
+			Method string
+			Params struct {
+				Name      string
+				Arguments struct{ Tenant any }
+			}
+		}
+		json.Unmarshal(one, &frame) // what it read before an error counts too
+		if frame.Method == "tools/call" {
+			all = append(all, asked{frame.Params.Name, frame.Params.Arguments.Tenant})
+		}
+	}
+	return all
+}
+
+// firstWins reads as gjson does: the first of two equal keys counts, and what
+// stands around the object does not matter.
+func firstWins(line []byte) (all []asked) {
+	read := func(frame gjson.Result) {
+		if frame.Get("method").String() == "tools/call" {
+			all = append(all, asked{frame.Get("params.name").String(), frame.Get("params.arguments.tenant").Value()})
+		}
+	}
+	if frame := gjson.ParseBytes(line); frame.IsArray() {
+		frame.ForEach(func(_, member gjson.Result) bool { read(member); return true })
+	} else {
+		read(frame)
+	}
+	return all
+}
+
+// members returns the messages in a line: itself, or the elements of an array.
+func members(line []byte) [][]byte {
+	var batch []json.RawMessage
+	if json.Unmarshal(line, &batch) != nil {
+		return [][]byte{line}
+	}
+	var out [][]byte
+	for _, m := range batch {
+		out = append(out, m)
+	}
+	return out
+}
