@@ -66,7 +66,7 @@ func (a *Access) listed(view *sessionstate.Context) middleware.ReplyHook {
 		}
 		edits := a.filter(call, view, list)
 		if a.private {
-			edits = append(edits, private(call, result, view)...)
+			edits = append(edits, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
 		if err := reply.Apply(edits...); err != nil {
 			a.withhold(call, reply)
@@ -117,24 +117,6 @@ func (a *Access) listing(view *sessionstate.Context, entry wire.Value) Decision 
 		in.Annotations = nil
 	}
 	return Decide(&a.o, Request{Inputs: &in, LookupErr: a.lookupErr(view), Listing: true})
-}
-
-// private returns the edit that keeps a list from those it was not made for
-// (specification, server/utilities/caching: cacheScope).
-func private(call *middleware.Call, result wire.Value, view *sessionstate.Context) []wire.Splice {
-	scope := result.Get("cacheScope")
-	if scope.Equals("private") || !scope.Exists() && (view == nil || !view.Modern) {
-		return nil
-	}
-	after := []byte(`"private"`)
-	call.Note(middleware.Note{
-		Layer: layerName, Act: middleware.Edited, Why: "the list depends on who asks",
-		Path: []string{"result", "cacheScope"}, Before: scope.Raw, After: after,
-	})
-	if scope.Exists() {
-		return []wire.Splice{{Off: scope.Off, Len: len(scope.Raw), Text: after}}
-	}
-	return []wire.Splice{wire.AddMember(result, "cacheScope", after)}
 }
 
 // withhold answers with an error in place of a list that cannot be filtered. One

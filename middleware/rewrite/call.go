@@ -82,12 +82,21 @@ func (r *Rewrite) resolve(view *sessionstate.Context, given string) target {
 func (r *Rewrite) visible(in *expression.Inputs, view *sessionstate.Context, name string) target {
 	t := target{name: name, rename: none, rule: none}
 	*in = r.inputs(view, name)
-	if t.rule = r.hiddenBy(in); t.rule != none {
-		t.why = "the tool is hidden"
+	var err error
+	if t.rule, err = r.hiddenBy(in); t.rule != none {
+		t.why = hidden("tool", err)
 		return t
 	}
 	t.rename = r.renamedBy(in)
 	return t
+}
+
+// hidden says why something is hidden.
+func hidden(what string, err error) string {
+	if err != nil {
+		return "the " + what + " is hidden, as the rule could not be decided: " + err.Error()
+	}
+	return "the " + what + " is hidden"
 }
 
 // refuse answers a call to a name that stands for no tool, or for two. The error
@@ -266,9 +275,11 @@ func (r *Rewrite) turnDown(ctx context.Context, m *wire.Message, view *sessionst
 func (r *Rewrite) explain(call *middleware.Call, t target) {
 	for i := range r.o.Rules {
 		rule := &r.o.Rules[i]
-		came, _ := rule.judge(&r.in)
-		why := string(came)
+		came, err := rule.judge(&r.in)
+		act, why := middleware.Skipped, string(came)
 		switch {
+		case err != nil:
+			act, why = middleware.Failed, why+": "+err.Error()
 		case i == t.rename, came == applies && len(rule.Set) > 0:
 			continue
 		case came == applies && rule.Rename != "":
@@ -276,6 +287,6 @@ func (r *Rewrite) explain(call *middleware.Call, t target) {
 		case came == applies:
 			why = "it changes how the tool is listed, not its calls"
 		}
-		call.Note(middleware.Note{Layer: layerName, Rule: r.key(i), Act: middleware.Skipped, Why: why})
+		call.Note(middleware.Note{Layer: layerName, Rule: r.key(i), Act: act, Why: why})
 	}
 }

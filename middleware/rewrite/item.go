@@ -48,8 +48,8 @@ func (r *Rewrite) promptRefused(view *sessionstate.Context, in wire.Value) refus
 	if twin(in, "name") || !name.IsString() {
 		return notPlain("name", "a string")
 	}
-	if rule := r.itemHiddenBy(view, name.View()); rule != none {
-		return refusal{rule, "Unknown prompt: " + cut(name.Text()), "the prompt is hidden"}
+	if rule, err := r.itemHiddenBy(view, name.View()); rule != none {
+		return refusal{rule, "Unknown prompt: " + cut(name.Text()), hidden("prompt", err)}
 	}
 	return refusal{}
 }
@@ -61,8 +61,8 @@ func (r *Rewrite) resourceRefused(view *sessionstate.Context, in wire.Value) ref
 	if twin(in, "uri") || !uri.IsString() {
 		return notPlain("uri", "a string")
 	}
-	if rule := r.uriHiddenBy(view, uri.View()); rule != none {
-		return refusal{rule, "Resource not found: " + cut(uri.Text()), "the resource is hidden"}
+	if rule, err := r.uriHiddenBy(view, uri.View()); rule != none {
+		return refusal{rule, "Resource not found: " + cut(uri.Text()), hidden("resource", err)}
 	}
 	return refusal{}
 }
@@ -93,7 +93,7 @@ func (r *Rewrite) unlisten(call *middleware.Call, m *wire.Message, view *session
 	}
 	list, by := m.Get(path...), none
 	gone := wire.RemoveElements(list, func(uri wire.Value) bool {
-		rule := r.uriHiddenBy(view, uri.View())
+		rule, _ := r.uriHiddenBy(view, uri.View())
 		if rule != none {
 			by = rule
 		}
@@ -129,58 +129,54 @@ func twin(in wire.Value, member string) bool {
 
 // watchItems has the reply to a list of prompts or resources edited. Entries are
 // known by member.
-func (r *Rewrite) watchItems(call *middleware.Call, view *sessionstate.Context, list, member string, by func(*sessionstate.Context, string) int) {
+func (r *Rewrite) watchItems(call *middleware.Call, view *sessionstate.Context, list, member string, by func(*sessionstate.Context, string) (int, error)) {
 	call.MustHold()
 	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
 		if reply.Kind() == wire.Error || reply.TooLarge() {
 			return nil
 		}
+		call := middleware.CallFrom(ctx)
 		result := reply.Get("result")
 		entries := result.Get(list)
 		switch {
 		case !reply.Plain(), entries.Exists() && !entries.IsArray():
-			r.withhold(reply, true, reply.Ambiguity().String())
+			r.withhold(call, reply, true, reply.Ambiguity().String())
 			return nil
 		case !entries.Exists():
 			return nil
 		}
-		e := edits{r: r, call: middleware.CallFrom(ctx), view: view, list: list}
+		e := edits{r: r, call: call, view: view, list: list}
 		e.remove(entries, func(entry wire.Value) int {
 			name := entry.Get(member)
 			if !name.IsString() {
 				return r.nameless()
 			}
-			return by(view, name.View())
+			rule, _ := by(view, name.View())
+			return rule
 		})
 		if r.privateItems {
-			e.splices = append(e.splices, private(result, view)...)
+			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
 		e.apply(reply, true)
 		return nil
 	})
 }
 
-// itemHiddenBy returns the rule that hides a prompt or resource by name, none if
-// it is not hidden.
-func (r *Rewrite) itemHiddenBy(view *sessionstate.Context, name string) int {
+// itemHiddenBy is hiddenBy for a prompt, by its name.
+func (r *Rewrite) itemHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
 	in := expression.Inputs{Context: view, Tool: name, Server: r.o.Server}
-	for i := range r.o.Rules {
-		if rule := &r.o.Rules[i]; rule.hidesItems() && r.hiding(i, rule, &in) {
-			return i
-		}
-	}
-	return none
+	return r.hiding(&in, (*Rule).hidesItems)
 }
 
-// uriHiddenBy is itemHiddenBy for a URI, or the template of one.
-func (r *Rewrite) uriHiddenBy(view *sessionstate.Context, uri string) int {
-	if rule := r.itemHiddenBy(view, uri); rule != none {
-		return rule
+// uriHiddenBy is hiddenBy for a resource, by its URI or the template of one.
+func (r *Rewrite) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, err error) {
+	if rule, err := r.itemHiddenBy(view, uri); rule != none {
+		return rule, err
 	}
 	if clean := cleaned(uri); clean != "" && clean != uri {
 		return r.itemHiddenBy(view, clean)
 	}
-	return none
+	return none, nil
 }
 
 // cleaned returns a URI as a server may read it: its scheme and host in lower

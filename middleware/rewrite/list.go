@@ -36,9 +36,10 @@ func (r *Rewrite) showTools(ctx context.Context, reply *wire.Message, view *sess
 	}
 	result := reply.Get("result")
 	list := result.Get("tools")
+	call := middleware.CallFrom(ctx)
 	switch {
 	case !reply.Plain(), list.Exists() && !list.IsArray():
-		r.withhold(reply, r.binds(), reply.Ambiguity().String())
+		r.withhold(call, reply, r.binds(), reply.Ambiguity().String())
 		return
 	case !list.Exists():
 		return
@@ -48,13 +49,13 @@ func (r *Rewrite) showTools(ctx context.Context, reply *wire.Message, view *sess
 		return
 	}
 	if a, b, name := r.collision(view); name != "" {
-		r.collided(reply, ambiguous(a, b, name))
+		r.collided(call, reply, ambiguous(a, b, name))
 		return
 	}
-	e := edits{r: r, call: middleware.CallFrom(ctx), view: view, list: "tools"}
+	e := edits{r: r, call: call, view: view, list: "tools"}
 	e.remove(list, e.tool)
 	if r.privateTools {
-		e.splices = append(e.splices, private(result, view)...)
+		e.splices = append(e.splices, middleware.PrivateList(e.call, layerName, result, view != nil && view.Modern)...)
 	}
 	e.apply(reply, r.binds())
 }
@@ -86,39 +87,29 @@ func (r *Rewrite) collision(view *sessionstate.Context) (a, b, name string) {
 }
 
 // collided answers a list that would have two tools of one name.
-func (r *Rewrite) collided(reply *wire.Message, text string) {
+func (r *Rewrite) collided(call *middleware.Call, reply *wire.Message, text string) {
 	if r.once(text) {
 		r.o.Log.Error("the server's list of tools was answered with an error", "why", text)
 	}
-	replace(reply, text)
+	replace(call, reply, "two tools have one name", text)
 }
 
 // withhold answers with an error in place of a list that cannot be edited, if
 // something in it must not be seen as it is. Other lists pass.
-func (r *Rewrite) withhold(reply *wire.Message, binds bool, why string) {
+func (r *Rewrite) withhold(call *middleware.Call, reply *wire.Message, binds bool, why string) {
 	if !binds {
+		call.Note(middleware.Note{Layer: layerName, Act: middleware.Failed, Why: "the list cannot be edited: " + why})
 		r.o.Log.Warn("a list could not be edited and passes as it is", "why", why)
 		return
 	}
 	r.o.Log.Warn("a list could not be edited and was answered with an error", "why", why)
-	replace(reply, "the server's list could not be read, so that the rewrite rules could not be applied to it")
+	replace(call, reply, "the list cannot be edited: "+why, "the server's list could not be read, so that the rewrite rules could not be applied to it")
 }
 
-func replace(reply *wire.Message, text string) {
+// replace makes an error of a reply.
+func replace(call *middleware.Call, reply *wire.Message, why, text string) {
+	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: why})
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, text)
-}
-
-// private returns the edit that keeps a list from those it was not made for
-// (specification, server/utilities/caching: cacheScope).
-func private(result wire.Value, view *sessionstate.Context) []wire.Splice {
-	scope := result.Get("cacheScope")
-	switch {
-	case scope.Equals("private"), !scope.Exists() && (view == nil || !view.Modern):
-		return nil
-	case scope.Exists():
-		return []wire.Splice{{Off: scope.Off, Len: len(scope.Raw), Text: []byte(`"private"`)}}
-	}
-	return []wire.Splice{wire.AddMember(result, "cacheScope", []byte(`"private"`))}
 }
 
 // edits are those of one list.
@@ -154,7 +145,7 @@ func (e *edits) tool(entry wire.Value) int {
 		return r.nameless()
 	}
 	in := expression.Inputs{Context: e.view, Tool: name.View(), Annotations: annotationsOf(entry), Server: r.o.Server}
-	if rule := r.hiddenBy(&in); rule != none {
+	if rule, _ := r.hiddenBy(&in); rule != none {
 		return rule
 	}
 	if rule := r.renamedBy(&in); rule != none {
@@ -203,6 +194,6 @@ func (e *edits) note(rule int, act, member string, before, after []byte) {
 // apply makes the edits; binds says that the list must not pass without them.
 func (e *edits) apply(reply *wire.Message, binds bool) {
 	if err := reply.Apply(e.splices...); err != nil {
-		e.r.withhold(reply, binds, err.Error())
+		e.r.withhold(e.call, reply, binds, err.Error())
 	}
 }

@@ -217,13 +217,20 @@ func (r *Rewrite) fromServer(ctx context.Context, m *wire.Message, next middlewa
 	case m.MethodIs("notifications/tools/list_changed"):
 		r.known.forget()
 	case m.MethodIs("notifications/resources/updated"):
-		if r.hidesItems && r.uriHiddenBy(r.last.Load(), m.Get("params", "uri").View()) != none {
+		if r.hidesItems && r.hidesURI(m.Get("params", "uri")) {
+			middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the resource is hidden"})
 			return nil // the client cannot have asked for it
 		}
 	case r.renames() && m.Kind() == wire.Notification:
 		r.namesInNotification(m)
 	}
 	return next(ctx, m)
+}
+
+// hidesURI reports whether a resource is hidden from the client's last frame.
+func (r *Rewrite) hidesURI(uri wire.Value) bool {
+	rule, _ := r.uriHiddenBy(r.last.Load(), uri.View())
+	return rule != none
 }
 
 func viewOf(call *middleware.Call) *sessionstate.Context {
@@ -241,23 +248,28 @@ func (r *Rewrite) inputs(view *sessionstate.Context, name string) expression.Inp
 }
 
 // hiddenBy returns the rule that hides the tool, none if it is not hidden. A rule
-// that cannot be decided hides.
-func (r *Rewrite) hiddenBy(in *expression.Inputs) int {
-	for i := range r.o.Rules {
-		if rule := &r.o.Rules[i]; rule.Hide && r.hiding(i, rule, in) {
-			return i
-		}
-	}
-	return none
+// that cannot be decided hides, and err says why it cannot.
+func (r *Rewrite) hiddenBy(in *expression.Inputs) (rule int, err error) {
+	return r.hiding(in, func(rule *Rule) bool { return rule.Hide })
 }
 
-func (r *Rewrite) hiding(i int, rule *Rule, in *expression.Inputs) bool {
-	came, err := rule.judge(in)
-	if came == undecided {
-		r.failed(i, in.Tool, "it is hidden", err)
-		return true
+// hiding is hiddenBy for some of the rules.
+func (r *Rewrite) hiding(in *expression.Inputs, of func(*Rule) bool) (int, error) {
+	for i := range r.o.Rules {
+		rule := &r.o.Rules[i]
+		if !of(rule) {
+			continue
+		}
+		came, err := rule.judge(in)
+		switch came {
+		case applies:
+			return i, nil
+		case undecided:
+			r.failed(i, in.Tool, "it is hidden", err)
+			return i, err
+		}
 	}
-	return came == applies
+	return none, nil
 }
 
 // renamedBy returns the rule that gives the tool the name the client knows, none

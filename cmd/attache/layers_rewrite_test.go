@@ -1,0 +1,43 @@
+package main
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+)
+
+// Which rules have the relay refuse what parsers read differently, and in which
+// names of arguments: those that are set, beside those that are filled.
+func TestRewriteEnforces(t *testing.T) {
+	for _, test := range []struct {
+		rule    string
+		enforce bool
+		names   []string
+	}{
+		{`{tools: [a], hide: true}`, true, []string{"path"}},
+		{`{tools: [a], rename: b}`, true, []string{"path"}},
+		{`{tools: [a], describe: b}`, false, []string{"path"}},
+		{`{tools: [a], set: {labels: "1", path: "2", x.y: "3"}}`, true, []string{"labels", "path", "x"}},
+	} {
+		p, _ := configured(t, "arguments: [{tools: [a], argument: path, value: session.id}]\nrewrite: ["+test.rule+"]")
+		s, err := load(t, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := buildLayers(p, s, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := l.relay(s, slog.New(slog.DiscardHandler))
+		if o.Enforce != test.enforce || !slices.Equal(o.ArgumentNames[0], test.names) {
+			t.Errorf("%s: enforce %v, names %v", test.rule, o.Enforce, o.ArgumentNames)
+		}
+		var names []string
+		for _, layer := range o.Layers {
+			names = append(names, layer.Name)
+		}
+		if at := slices.Index(names, "rewrite"); at < 0 || at != slices.Index(names, "arguments")-1 {
+			t.Errorf("%s: the layers are %v", test.rule, names)
+		}
+	}
+}
