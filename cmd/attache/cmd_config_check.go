@@ -73,6 +73,7 @@ func (c *cli) checkFilesNamed(s *Settings) error {
 		}
 	}
 	all = append(all, identityProblems(s)...)
+	all = append(all, auditProblems(s)...)
 	if dir := directory(s.Record); dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			all.add(s.Origin("record"), "record: there is no directory %s: make it, or name another file", dir)

@@ -13,6 +13,7 @@ func (c *cli) subcommands() []*cobra.Command {
 		c.demoCommand(),
 		c.replayCommand(),
 		c.explainCommand(),
+		c.auditCommand(),
 	)
 }
 
@@ -20,7 +21,7 @@ func (c *cli) subcommands() []*cobra.Command {
 // not have. Refusing them by name is clearer than taking them for a misspelt one.
 func (c *cli) unbuiltCommands() []*cobra.Command {
 	var all []*cobra.Command
-	for _, name := range []string{"audit", "wrap", "unwrap", "inject", "trust", "untrust", "doctor"} {
+	for _, name := range []string{"wrap", "unwrap", "inject", "trust", "untrust", "doctor"} {
 		all = append(all, &cobra.Command{
 			Use:                name,
 			Hidden:             true,

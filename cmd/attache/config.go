@@ -18,6 +18,7 @@ type Settings struct {
 	Arguments []ArgumentRule // nil: no key, the built-in rule holds; empty: no rules
 	Rewrite   []RewriteRule
 	Access    AccessSettings
+	Audit     AuditSettings
 	Limits    LimitSettings
 	Log       LogSettings
 
@@ -135,6 +136,7 @@ func defaultSettings(dir string) *Settings {
 			MaxBytes:   16384,
 		},
 		Access:      AccessSettings{Default: "allow", Hide: true},
+		Audit:       AuditSettings{Arguments: "digest", MaxSize: 64 << 20},
 		Limits:      LimitSettings{Hold: 8 << 20, InFlight: 100_000},
 		Log:         LogSettings{Level: "info", Format: "text"},
 		StdoutNoise: "drop",

@@ -38,7 +38,7 @@ func (o option) variable() string {
 // are told of them. It is the one list behind the reader of the file, the flags,
 // the variables, `config show` and `config schema`.
 func options(s *Settings) []option {
-	return slices.Concat(sessionOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), otherOptions(s))
+	return slices.Concat(sessionOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), otherOptions(s))
 }
 
 // trustLevels are the words for trust.
@@ -101,7 +101,6 @@ func otherOptions(s *Settings) []option {
 	return []option{
 		{key: "arguments", help: "which arguments of which tools are given which values; without this key: workspace, from the session's", value: argumentRuleList(&s.Arguments)},
 		{key: "rewrite", help: "what the client sees and calls: tools hidden, renamed, described, arguments set", value: rewriteRuleList(&s.Rewrite)},
-		{key: "audit", value: unbuilt{}},
 		{key: "trace", value: unbuilt{}},
 		{key: "limits.hold", help: "a frame larger than this is streamed on and not looked into", value: size{&s.Limits.Hold, 4 << 10, 1 << 30}},
 		{key: "limits.in_flight", help: "with this many calls in flight the client waits", value: count{&s.Limits.InFlight, 1, 10_000_000}},

@@ -49,7 +49,7 @@ func importLaw() []law {
 		{"middleware/rewrite", layer, "a layer meets others only in the chain"},
 		{"middleware/briefing", layer, "a layer meets others only in the chain"},
 		{"middleware/access", layer, "a layer meets others only in the chain"},
-		{"middleware/audit", layer, "a layer meets others only in the chain"},
+		{"middleware/audit", append([]string{"middleware/audit/chain"}, layer...), "a layer meets others only in the chain, and keeps its records in a log of its own"},
 		{"middleware/dryrun", []string{"middleware", "proxy/wire"}, "it runs any layer, so it may know none"},
 		{"middleware/announce", []string{"middleware", "proxy/wire"}, "what a client wants to hear depends on no session"},
 		{"middleware/audit/chain", nil, "a log whose lines hang together, whatever they record"},

@@ -26,6 +26,8 @@ type lasting struct {
 	briefings sessionstate.Store
 	policies  *filesource.Source
 	inForce   *Settings // what the above was made of; nil before the first reading
+
+	auditing
 }
 
 // newCaller returns the caller for s, with the keys that are read already.

@@ -76,7 +76,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if s.DryRun {
 		l.rehearse(live)
 	}
-	return l, nil
+	return l, l.addAudit(p, s, live)
 }
 
 // relay returns the options of a relay with these layers.

@@ -28,7 +28,7 @@ const exitNotStarted = 127
 func wrap(ctx context.Context, p process, s *Settings, load func() (*Settings, error), command []string) int {
 	s.nameServer(command)
 	w := &wrapping{p: p, s: s, command: command, log: slog.Default(), cancel: func() {}}
-	l, err := (&lasting{announces: true}).build(p, s, w.log)
+	l, err := (&lasting{announces: true, auditing: auditing{audits: true}}).build(p, s, w.log)
 	if err != nil {
 		w.log.Error(err.Error())
 		return exitUsage
@@ -84,7 +84,9 @@ func (w *wrapping) run(ctx context.Context) int {
 	defer w.cancel()
 	defer w.heedSignals()()
 	defer w.unwatch()
+	defer endAudit(w.layers.audit, w.log)
 	o := w.layers.relay(w.s, w.log)
+	o.Aside = aside(w.layers.audit)
 	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
 	o.Control = &w.control
 	if in, ok := w.p.Stdin.(*os.File); ok {

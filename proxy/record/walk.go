@@ -78,7 +78,7 @@ func (w *walk) string(i int) int {
 	end++
 	if n := len(w.stack); n > 0 && w.stack[n-1].key {
 		w.stack[n-1].key = false
-		w.credential = CredentialName(unquote(w.in[i:end]))
+		w.credential = !w.s.told && CredentialName(unquote(w.in[i:end]))
 		w.replace(i, end, w.plain(w.in[i:end]))
 		return end
 	}

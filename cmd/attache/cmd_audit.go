@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+)
+
+// auditCommand looks at the records of calls.
+func (c *cli) auditCommand() *cobra.Command {
+	return group("audit", "Check the records of calls, or read them as they come", c.auditVerify(), c.auditTail())
+}
+
+const auditVerifyHelp = `Read audit files and say which line was the first to be changed, dropped, added or moved.
+Without FILE it is audit.file of the configuration. One FILE stands for itself and the files
+that were renamed before it; several are read as they are given, the oldest first.
+
+Exit status 1 if there is such a line. Whoever may write the file can cut off its end, or make
+all of it anew, and no chain shows that: keep the digest that is printed somewhere else, and
+give it to --expect the next time.`
+
+// auditVerify checks the chain.
+func (c *cli) auditVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify [FILE...] [flags]",
+		Short: "Find the first record that was changed, dropped or added",
+		Long:  auditVerifyHelp,
+		Example: `  attache audit verify audit.jsonl
+  attache audit verify audit.jsonl --expect sha256:9f86d081...`,
+		Args: cobra.ArbitraryArgs,
+	}
+	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	addFlag(cmd, flags, "expect", "DIGEST", "the digest of a record that must be there, as printed earlier")
+	addFlag(cmd, flags, "after", "DIGEST", "the digest of the last record before these files, where older ones were taken away")
+	cmd.RunE = func(_ *cobra.Command, files []string) error {
+		v, err := newVerifier(flags)
+		if err != nil {
+			return err
+		}
+		s, err := c.auditFiles(files, flags)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return c.verify(v, s)
+	}
+	return cmd
+}
+
+func newVerifier(flags flagValues) (*chain.Verifier, error) {
+	v := &chain.Verifier{}
+	for name, to := range map[string]*chain.Digest{"expect": &v.Expect, "after": &v.After} {
+		text, err := flags.get(name)
+		if err == nil && text != "" {
+			*to, err = chain.ParseDigest(text)
+		}
+		if err != nil {
+			return nil, usagef("--%s: %v", name, err)
+		}
+	}
+	return v, nil
+}
+
+// auditFile returns the path of the file that files or the configuration name.
+func (c *cli) auditFile(files []string, flags flagValues) (string, error) {
+	if len(files) > 0 {
+		return files[0], nil
+	}
+	s, err := loadSettings(c.process, flags)
+	if err != nil {
+		return "", err
+	}
+	if s.Audit.File == "" {
+		return "", usagef("which file? name it, or give the configuration whose audit.file it is with --config")
+	}
+	return s.Audit.File, nil
+}
+
+// auditFiles opens what is to be verified.
+func (c *cli) auditFiles(files []string, flags flagValues) (*chain.Snapshot, error) {
+	if len(files) > 1 {
+		return chain.OpenFiles(files...)
+	}
+	file, err := c.auditFile(files, flags)
+	if err != nil {
+		return nil, err
+	}
+	s, err := chain.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one", file)
+	}
+	return s, err
+}
+
+// verify prints what the verifier finds.
+func (c *cli) verify(v *chain.Verifier, s *chain.Snapshot) error {
+	var err error
+	for _, f := range s.Files {
+		if err = v.File(f.Name, f); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = v.Close()
+	}
+	for _, r := range v.Remarks {
+		fmt.Fprintln(c.Stdout, r)
+	}
+	var fault *chain.Fault
+	switch {
+	case errors.As(err, &fault):
+		fmt.Fprintln(c.Stdout, fault)
+		return exitError(exitFailure)
+	case err != nil:
+		return err
+	case v.Records == 0:
+		return fmt.Errorf("%s holds no records", s.Files[0].Name)
+	}
+	name := filepath.Base(s.Files[len(s.Files)-1].Name)
+	fmt.Fprintf(c.Stdout, "%s: ok: records %d to %d in %s, none changed, dropped or added\n", name, v.First, v.Last, plural(len(s.Files), "file"))
+	fmt.Fprintf(c.Stdout, "last: %s\n", v.Digest)
+	return nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/audit"
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/record"
+)
+
+// auditEnd is how long the end of a session waits for its last records.
+const auditEnd = time.Second
+
+// scrubbers take out of records what must not reach the disk.
+type scrubbers struct {
+	looks, known *record.Scrubber
+}
+
+// auditing is the audit of a run, which outlives a configuration that is read
+// again; the secrets it must not record may change with that.
+type auditing struct {
+	audits bool         // there is to be one, if the configuration has a file for it
+	audit  *audit.Audit // nil without one
+	scrub  atomic.Pointer[scrubbers]
+}
+
+// addAudit puts the audit around the layers: outside all but trace and, where it
+// is required, inside all as well. A dry run refuses nothing. It is made with the
+// first configuration.
+func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
+	if !l.audits && l.audit == nil {
+		return nil
+	}
+	known := recordSecrets(p, s, l.secrets).Values
+	l.scrub.Store(&scrubbers{record.NewScrubber(record.Secrets{Values: known}), record.NewToldScrubber(known)})
+	if err := l.makeAudit(s, log); err != nil || l.audit == nil {
+		return err
+	}
+	at := 1 + slices.IndexFunc(l.list, func(m middleware.Layer) bool { return m.Name == "trace" })
+	l.list = slices.Insert(l.list, at, l.audit.Layer())
+	if l.audit.Required() {
+		l.enforce = true
+		if !s.DryRun {
+			l.list = append(l.list, l.audit.Gate())
+		}
+	}
+	return nil
+}
+
+// makeAudit makes the audit, unless that was settled before.
+func (k *auditing) makeAudit(s *Settings, log *slog.Logger) error {
+	if k.audit != nil {
+		return nil
+	}
+	if problems := auditProblems(s); problems != nil {
+		return problems
+	}
+	k.audits = false
+	if s.Audit.File == "" {
+		return nil
+	}
+	k.audit = audit.New(audit.Options{
+		Log:       chain.New(chain.Options{File: s.Audit.File, MaxSize: s.Audit.MaxSize, Log: log}),
+		Server:    s.Server.Name,
+		Arguments: audit.Arguments(s.Audit.Arguments),
+		Redact:    func(raw []byte) []byte { return k.scrub.Load().looks.Line(raw) },
+		Scrub:     func(record []byte) []byte { return k.scrub.Load().known.Line(record) },
+		Required:  s.Audit.Required,
+	})
+	return nil
+}
+
+// auditProblems says what is wrong with where records are to go.
+func auditProblems(s *Settings) (all Problems) {
+	if s.Audit.File == "" {
+		if s.Audit.Required {
+			all.add(s.Origin("audit.required"), "audit.required: there is no audit.file: name one, or leave this out")
+		}
+		return all
+	}
+	if err := chain.Check(s.Audit.File); err != nil {
+		all.add(s.Origin("audit.file"), "audit.file: %v", err)
+	}
+	return all
+}
+
+// aside tells the audit of frames that no layer sees.
+func aside(a *audit.Audit) func(proxy.Aside) {
+	if a == nil {
+		return nil
+	}
+	return func(f proxy.Aside) { a.Aside(f.Message, f.Why, f.Code) }
+}
+
+// endAudit writes what is left to write.
+func endAudit(a *audit.Audit, log *slog.Logger) {
+	if a == nil {
+		return
+	}
+	if err := a.Close(auditEnd); err != nil {
+		log.Error(err.Error())
+	}
+}

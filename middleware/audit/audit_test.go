@@ -1,0 +1,392 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/audit"
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+var update = flag.Bool("update", false, "write the records in testdata anew")
+
+// newLog returns a log in a directory of the test's, under a key that is known.
+func newLog(t *testing.T, log *slog.Logger) (*chain.Log, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	if err := os.WriteFile(path+".key", []byte(strings.Repeat("0", 64)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return chain.New(chain.Options{File: path, Log: log}), path
+}
+
+// options are those of these tests: everything is recorded.
+func options(log *chain.Log) audit.Options {
+	secrets := []string{"known-secret"}
+	return audit.Options{
+		Log:       log,
+		Server:    "files",
+		Arguments: audit.Full,
+		Redact:    record.NewScrubber(record.Secrets{Values: secrets}).Line,
+		Scrub:     record.NewToldScrubber(secrets).Line,
+	}
+}
+
+// inside stands for the layers inside: it knows the session, and does what the name
+// of the tool says.
+func inside() middleware.Layer {
+	view := &sessionstate.Context{
+		Session:   sessionstate.Fact{Value: "s1", Source: sessionstate.Operator, From: "--session"},
+		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.RequestMeta},
+		Principal: &sessionstate.Principal{KeyID: "k1", User: "ada", Tenant: "acme"},
+	}
+	return middleware.Layer{Name: "inside", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			call := middleware.CallFrom(ctx)
+			if m.From == wire.Client {
+				call.SetValue(sessionstate.ContextKey{}, view)
+			}
+			switch m.Name().View() {
+			case "noted":
+				call.Note(middleware.Note{Layer: "access", Rule: "access.rules[0]", Act: middleware.Allowed, Why: "it allows the call"})
+				call.Note(middleware.Note{Layer: "access", Rule: "access.rules[1]", Act: middleware.Skipped, Why: "not asked for"})
+				call.Note(middleware.Note{Layer: "rewrite", Rule: "rewrite[0]", Act: middleware.Edited, Path: []string{"params", "name"}, Before: []byte(`"noted"`), After: []byte(`"original"`)})
+				call.Note(middleware.Note{Layer: "arguments", Rule: "arguments[0]", Act: middleware.Edited, Path: []string{"params", "arguments", "a/b"}, After: []byte(`"acme"`), Source: "principal.tenant from key k1"})
+				call.OnReply(func(context.Context, *wire.Message) error {
+					call.Note(middleware.Note{Layer: "briefing", Act: middleware.Edited, Path: []string{"result", "content"}, After: []byte(`{}`)})
+					return nil
+				})
+			case "dry":
+				call.Note(middleware.Note{Layer: "access", Rule: "access.rules[0]", Act: middleware.Refused, DryRun: true})
+			case "refused":
+				call.Note(middleware.Note{Layer: "access", Rule: "access.rules[2]", Act: middleware.Refused, Why: "it denies the call"})
+				return call.Answer(ctx, wire.ToolErrorReply(m.ID(), "Permission denied", false))
+			}
+			return next(ctx, m)
+		}
+	}}
+}
+
+// varying are the parts of a line that differ from run to run.
+var varying = regexp.MustCompile(`"seq":\d+,"prev":"[^"]*",|"run":"[^"]*",`)
+
+// records returns the records in a file without what varies, and verifies it.
+func records(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return ""
+	}
+	var v chain.Verifier
+	if err := v.File(path, bytes.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, `"kind":"begin"`) {
+			out.WriteString(varying.ReplaceAllString(line, ""))
+		}
+	}
+	return out.String()
+}
+
+// script is one part of calls.txt.
+type script struct{ name, text, want string }
+
+func readScripts(t *testing.T, file string) (head string, all []script) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := regexp.MustCompile(`(?m)^-- (.*) --\n`).Split(string(data), -1)
+	names := regexp.MustCompile(`(?m)^-- (.*) --\n`).FindAllStringSubmatch(string(data), -1)
+	for i, name := range names {
+		var s script
+		s.name = name[1]
+		for line := range strings.Lines(parts[i+1]) {
+			if strings.HasPrefix(line, "{") {
+				s.want += line
+			} else if line != "\n" {
+				s.text += line
+			}
+		}
+		all = append(all, s)
+	}
+	return parts[0], all
+}
+
+func TestRecords(t *testing.T) {
+	const file = "testdata/calls.txt"
+	head, scripts := readScripts(t, file)
+	out := head
+	for _, s := range scripts {
+		t.Run(s.name, func(t *testing.T) {
+			got := play(t, s.text)
+			out += "-- " + s.name + " --\n" + s.text + got + "\n"
+			if got != s.want && !*update {
+				t.Errorf("got\n%s\nwant\n%s", got, s.want)
+			}
+		})
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(strings.TrimSuffix(out, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// play plays a script with the audit and returns the records.
+func play(t *testing.T, text string) string {
+	t.Helper()
+	var got string
+	synctest.Test(t, func(t *testing.T) {
+		log, path := newLog(t, nil)
+		a := audit.New(options(log))
+		s := proxytest.Setup{Options: proxy.Options{
+			Layers: []middleware.Layer{a.Layer(), inside()},
+			Aside:  func(f proxy.Aside) { a.Aside(f.Message, f.Why, f.Code) },
+		}}.Start(t)
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			switch synctest.Wait(); line[0] {
+			case '>':
+				s.Client.Send(line[2:])
+			case '<':
+				s.Server.Send(line[2:])
+			default:
+				time.Sleep(time.Millisecond)
+			}
+		}
+		synctest.Wait()
+		s.Client.Close()
+		s.Server.Close()
+		s.Exit(nil)
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+		if err := a.Close(time.Second); err != nil {
+			t.Error(err)
+		}
+		got = records(t, path)
+	})
+	return got
+}
+
+const (
+	echo   = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`
+	answer = `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`
+)
+
+// What is recorded of arguments: in the order of the modes less and less is hidden.
+func TestArguments(t *testing.T) {
+	const arguments = `{"text":"hi","password":"hunter22","note":"use known-secret"}`
+	long := `{"text":"` + strings.Repeat("x", 65<<10) + `"}`
+	digest := regexp.MustCompile(`"arguments_digest":"hmac-sha256:[0-9a-f]{64}"`)
+	tests := []struct {
+		mode      audit.Arguments
+		arguments string
+		want      string // "" for a digest
+	}{
+		{audit.Digest, arguments, ""},
+		{"", arguments, ""},
+		{audit.Redacted, arguments, `"arguments":{"text":"hi","password":"scrubbed","note":"use scrubbed-secret-1"}`},
+		{audit.Full, arguments, `"arguments":{"text":"hi","password":"hunter22","note":"use scrubbed-secret-1"}`},
+		{audit.Redacted, long, ""},
+		{audit.Full, long, ""},
+	}
+	for _, test := range tests {
+		log, path := newLog(t, nil)
+		o := options(log)
+		o.Arguments = test.mode
+		a := audit.New(o)
+		s := proxytest.Start(t, a.Layer(), inside())
+		s.Client.Send(strings.Replace(echo, `{"a":1}`, test.arguments, 1))
+		s.Server.Next()
+		s.Server.Send(answer)
+		s.Client.Expect(answer)
+		if err := a.Close(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		got := records(t, path)
+		if test.want == "" && (!digest.MatchString(got) || strings.Contains(got, `"arguments":`)) || !strings.Contains(got, test.want) {
+			t.Errorf("%q: got %.300s, want %q", test.mode, got, test.want)
+		}
+		if strings.Contains(got, "known-secret") {
+			t.Errorf("%q: a secret that is known: %s", test.mode, got)
+		}
+	}
+}
+
+// A reply too large to hold has passed, and is recorded so.
+func TestTooLarge(t *testing.T) {
+	log, path := newLog(t, nil)
+	a := audit.New(options(log))
+	s := proxytest.Setup{Options: proxy.Options{Layers: []middleware.Layer{a.Layer()}, Hold: 64 << 10}}.Start(t)
+	s.Client.Send(echo)
+	s.Server.Next()
+	long := strings.Replace(answer, "[]", `["`+strings.Repeat("x", 100_000)+`"]`, 1)
+	s.Server.Send(long)
+	s.Client.Expect(long)
+	s.Client.Close()
+	s.Server.Close()
+	s.Exit(nil)
+	s.Wait()
+	if err := a.Close(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if got := records(t, path); !strings.Contains(got, `"result":"too_large"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// required returns a session whose calls must be recorded.
+func required(t *testing.T, wait time.Duration) (*proxytest.Session, *audit.Audit, string) {
+	t.Helper()
+	log, path := newLog(t, slog.New(slog.DiscardHandler))
+	o := options(log)
+	o.Required, o.Wait = true, wait
+	a := audit.New(o)
+	return proxytest.Setup{Options: proxy.Options{Layers: []middleware.Layer{a.Layer(), inside(), a.Gate()}}}.Start(t), a, path
+}
+
+// Where an audit is required, what is sent is in the file before the server sees it.
+func TestRequired(t *testing.T) {
+	s, a, path := required(t, 0)
+	s.Client.Send(echo)
+	s.Server.Expect(echo)
+	if got := records(t, path); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"kind":"intent"`) || !strings.Contains(got, `"sent_digest":`) {
+		t.Errorf("when the server has the call the file has\n%s", got)
+	}
+	s.Server.Send(answer)
+	s.Client.Expect(answer)
+	// A notification and the members of a batch cannot be held back, and are
+	// recorded all the same.
+	notification := strings.Replace(echo, `"id":1,`, "", 1)
+	s.Client.Send(notification)
+	s.Server.Expect(notification)
+	s.Client.Send("[" + echo + "]")
+	s.Server.Expect("[" + echo + "]")
+	// What a layer refuses is not sent, so nothing is waited for.
+	s.Client.Send(strings.Replace(echo, "echo", "refused", 1))
+	s.Client.Next()
+	if err := a.Close(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	got := records(t, path)
+	for want, n := range map[string]int{`"kind":"intent"`: 3, `"kind":"call"`: 4, `"decision":"refused"`: 1} {
+		if strings.Count(got, want) != n {
+			t.Errorf("want %s %d times in\n%s", want, n, got)
+		}
+	}
+}
+
+// Where an audit is required, what cannot be recorded never reaches the server.
+func TestRequiredRefuses(t *testing.T) {
+	tests := []struct{ name, line, want string }{
+		{"a call", echo, `"isError":true`},
+		{"in a batch", "[" + echo + "]", `"isError":true`},
+		{"a prompt", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"p"}}`, `"code":-32603`},
+		{"a resource", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///x"}}`, `"code":-32603`},
+		{"a notification", strings.Replace(echo, `"id":1,`, "", 1), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s, a, path := required(t, 0)
+			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+				t.Fatal(err)
+			}
+			s.Client.Send(test.line)
+			if test.want != "" {
+				if got := string(s.Client.Next()); !strings.Contains(got, test.want) || !strings.Contains(got, "has to be recorded") {
+					t.Errorf("the client got %s, want %s", got, test.want)
+				}
+			}
+			const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+			s.Client.Send(ping)
+			s.Server.Expect(ping) // and nothing before it
+			if err := a.Close(time.Second); err == nil {
+				t.Error("nothing is said of records that are lost")
+			}
+		})
+	}
+}
+
+// Without required, calls go on, and once the file can be written again it says
+// what is missing.
+func TestNotRequiredGoesOn(t *testing.T) {
+	log, path := newLog(t, nil)
+	a := audit.New(options(log))
+	s := proxytest.Start(t, a.Layer(), inside())
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	s.Client.Send(echo)
+	s.Server.Expect(echo)
+	s.Server.Send(answer)
+	s.Client.Expect(answer)
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if got := records(t, path); !strings.Contains(got, `"result":"ok"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "audit.jsonl")
+	a := audit.New(audit.Options{Log: chain.New(chain.Options{File: path})})
+	defer a.Close(time.Minute)
+	relay := noRelay{}
+	last := func(ctx context.Context, m *wire.Message) error {
+		call := middleware.CallFrom(ctx)
+		reply := wire.NewMessage(wire.Server, []byte(answer))
+		for _, h := range call.Hooks() {
+			if err := h(ctx, reply); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	chain := middleware.Chain(last, a.Layer(), inside())
+	var call middleware.Call
+	ctx := &middleware.Context{Context: context.Background(), Call: &call}
+	var scanner wire.Scanner
+	var m wire.Message
+	line := []byte(echo + "\n")
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Reset(wire.Client, line)
+		scanner.Look(&m)
+		call.Reset(relay, true)
+		if err := chain(ctx, &m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type noRelay struct{}
+
+func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
+func (noRelay) Ask(wire.Peer, string, []byte, time.Duration, func(*wire.Message)) {
+}
+func (noRelay) Suspend(*wire.Message, <-chan struct{}, time.Duration, middleware.Handler) {}
+func (noRelay) Cancelled() bool                                                           { return false }

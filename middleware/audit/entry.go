@@ -1,0 +1,210 @@
+package audit
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// An entry gathers what is to be recorded of one call.
+type entry struct {
+	a      *Audit
+	id     string // spelt one way
+	next   *entry // a later call in flight with the same id
+	number uint64
+
+	start     time.Time
+	trace     middleware.Trace
+	method    string
+	target    string // the tool, the prompt or the resource, as JSON
+	arguments []byte // the member of the record, with its comma
+	bytes     int
+
+	mu      sync.Mutex // notes come from both directions
+	done    bool
+	view    *sessionstate.Context
+	rules   []rule
+	edits   []edit
+	more    int // rules and edits beyond those kept
+	refused bool
+	dryRun  bool
+	briefed bool
+	sentAs  string // the tool's name for the server, "" if it is the client's
+}
+
+// A rule is one that acted.
+type rule struct {
+	layer, rule, why string
+	act              middleware.Act
+}
+
+// An edit is a change that was made, with digests in place of values.
+type edit struct {
+	layer, rule, path, before, after, source string
+}
+
+// maxNotes is how many rules, and how many edits, of one call are recorded.
+const maxNotes = 64
+
+// begin reads a call as the client sent it.
+func (a *Audit) begin(call *middleware.Call, m *wire.Message) *entry {
+	e := &entry{
+		a: a, number: a.number(), start: a.o.Now(),
+		trace: traceOf(call, m), method: m.Method(), bytes: len(m.Line()),
+	}
+	if m.Kind() == wire.Request {
+		e.id = spell(wire.Value{Raw: m.ID()})
+	}
+	switch {
+	case m.MethodIs("resources/read"):
+		uri := m.Get("params", "uri")
+		if uri.IsString() {
+			e.target = string(wire.Quote(clip((wire.Value{Raw: a.o.Redact(uri.Raw)}).Text())))
+		}
+	default:
+		e.target = string(wire.Quote(clip(m.Name().View())))
+	}
+	e.arguments = a.arguments(nil, m.Arguments())
+	return e
+}
+
+// traceOf returns the trace of a call: that of the layer outside this one, or the
+// one the client named (SEP-414).
+func traceOf(call *middleware.Call, m *wire.Message) middleware.Trace {
+	if t := call.Trace(); t != (middleware.Trace{}) {
+		return t
+	}
+	// version "-" trace id "-" parent id "-" flags (W3C Trace Context, 3.2)
+	parts := strings.Split(m.Meta().Get("traceparent").View(), "-")
+	if len(parts) < 4 || !isHex(parts[1], 32) || !isHex(parts[2], 16) {
+		return middleware.Trace{}
+	}
+	return middleware.Trace{TraceID: strings.Clone(parts[1]), SpanID: strings.Clone(parts[2])}
+}
+
+func isHex(s string, n int) bool {
+	return len(s) == n && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// note keeps what a layer says it did. It is called from both directions.
+func (e *entry) note(n *middleware.Note) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dryRun = e.dryRun || n.DryRun
+	e.refused = e.refused || n.Act == middleware.Refused
+	switch {
+	case n.Act == middleware.Skipped:
+	case n.Act != middleware.Edited:
+		e.keepRule(rule{n.Layer, n.Rule, clip(n.Why), n.Act})
+	default:
+		e.briefed = e.briefed || n.Layer == "briefing" && !n.DryRun
+		if len(n.Path) == 2 && n.Path[0] == "params" && n.Path[1] == "name" && !n.DryRun {
+			e.sentAs = clip((wire.Value{Raw: n.After}).Text())
+		}
+		e.keepEdit(edit{n.Layer, n.Rule, pointer(n.Path), e.a.digest(n.Before), e.a.digest(n.After), clip(n.Source)})
+	}
+}
+
+func (e *entry) keepRule(r rule) {
+	if len(e.rules) == maxNotes {
+		e.more++
+		return
+	}
+	e.rules = append(e.rules, r)
+}
+
+func (e *entry) keepEdit(d edit) {
+	if len(e.edits) == maxNotes {
+		e.more++
+		return
+	}
+	e.edits = append(e.edits, d)
+}
+
+// pointer returns a path as a JSON Pointer (RFC 6901).
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, key := range path {
+		b.WriteByte('/')
+		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"))
+	}
+	return clip(b.String())
+}
+
+// saw keeps who the call is from, for a call that has no reply.
+func (e *entry) saw(view *sessionstate.Context) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.view = view
+}
+
+// maxText is how much of a text that came over the wire is recorded, in bytes.
+const maxText = 512
+
+// clip shortens a text, and says so.
+func clip(s string) string {
+	if len(s) <= maxText {
+		return strings.Clone(s)
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
+}
+
+// An outcome is what came of a call.
+type outcome struct {
+	kind  string
+	code  string // of an error, a number
+	bytes int    // of the reply, 0 if none passed or it was too large to hold
+}
+
+// The kinds of results.
+const (
+	resultOK        = "ok"
+	resultToolError = "tool_error" // a result with isError
+	resultError     = "error"      // a JSON-RPC error
+	resultCancelled = "cancelled"
+	resultInput     = "input_required"
+	resultTask      = "task"
+	resultTooLarge  = "too_large" // it passed, and was not looked at
+	resultUnread    = "unreadable"
+	resultOther     = "other"
+	resultNone      = "none" // there was no reply, or is none to such a frame
+)
+
+// outcomeOf reads a reply as the client gets it.
+func outcomeOf(reply *wire.Message) outcome {
+	o := outcome{bytes: len(reply.Line())}
+	result := reply.Result()
+	kind := result.Get("resultType")
+	switch {
+	case reply.TooLarge():
+		o.kind, o.bytes = resultTooLarge, 0
+	case !reply.Plain():
+		o.kind = resultUnread
+	case reply.Kind() == wire.Error:
+		o.kind, o.code = resultError, number(reply.ErrorObject().Get("code"))
+	case kind.Equals("input_required"), result.Get("inputRequests").Exists():
+		o.kind = resultInput
+	case kind.Equals("task"), result.Get("task").Exists():
+		o.kind = resultTask
+	case kind.Exists() && !kind.Equals("complete"):
+		o.kind = resultOther
+	case string(result.Get("isError").Raw) == "true":
+		o.kind = resultToolError
+	default:
+		o.kind = resultOK
+	}
+	return o
+}
+
+// number returns an integer as it is written, "" for anything else.
+func number(v wire.Value) string {
+	digits := strings.TrimPrefix(string(v.Raw), "-")
+	if len(digits) == 0 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return string(v.Raw)
+}

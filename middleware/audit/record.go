@@ -1,0 +1,230 @@
+package audit
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// timeFormat is RFC 3339 with milliseconds, always as long.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// maxArguments is how long arguments may be to be recorded in clear, in bytes; of
+// longer ones there is a digest.
+const maxArguments = 64 << 10
+
+// A record is a JSON object in the making. Its members are written in the order
+// that people read them, and those that say nothing are left out.
+type record []byte
+
+func (r record) text(name, value string) record {
+	if value == "" {
+		return r
+	}
+	return record(wire.AppendQuote(r.name(name), value))
+}
+
+func (r record) raw(name, value string) record {
+	if value == "" {
+		return r
+	}
+	return append(r.name(name), value...)
+}
+
+func (r record) number(name string, n int) record {
+	if n == 0 {
+		return r
+	}
+	return record(strconv.AppendInt(r.name(name), int64(n), 10))
+}
+
+func (r record) flag(name string, set bool) record {
+	if !set {
+		return r
+	}
+	return append(r.name(name), "true"...)
+}
+
+// name begins a member.
+func (r record) name(name string) record {
+	if len(r) > 0 && r[len(r)-1] != '{' {
+		r = append(r, ',')
+	}
+	return append(append(append(r, '"'), name...), `":`...)
+}
+
+// list writes n objects, if there are any.
+func (r record) list(name string, n int, object func(r record, i int) record) record {
+	if n == 0 {
+		return r
+	}
+	r = append(r.name(name), '[')
+	for i := range n {
+		if i > 0 {
+			r = append(r, ',')
+		}
+		r = append(object(append(r, '{'), i), '}')
+	}
+	return append(r, ']')
+}
+
+// head begins a record.
+func (a *Audit) head(kind string, at time.Time) record {
+	r := make(record, 0, 1024)
+	r = append(append(append(r, `{"time":"`...), at.UTC().Format(timeFormat)...), '"')
+	return r.text("kind", kind).text("run", a.run)
+}
+
+// finish writes the record of a call, once. view may be nil for the one the entry
+// knows.
+func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.done {
+		return
+	}
+	e.done = true
+	if view == nil {
+		view = e.view
+	}
+	took := a.o.Now().Sub(e.start)
+	r := a.about("call", e, view).
+		text("result", o.kind).raw("code", o.code).
+		number("request_bytes", e.bytes).number("reply_bytes", o.bytes)
+	r = record(strconv.AppendFloat(r.name("ms"), float64(took.Microseconds())/1000, 'f', 3, 64))
+	r = r.flag("briefing", e.briefed)
+	a.o.Log.Append(a.o.Scrub(append(r, '}')))
+}
+
+// intent returns the record of a call that is about to be sent as m.
+func (a *Audit) intent(e *entry, view *sessionstate.Context, m *wire.Message) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := a.about("intent", e, view)
+	if sent := m.Arguments(); sent.Exists() {
+		r = record(a.appendDigest(append(r.name("sent_digest"), '"'), sent.Raw))
+		r = append(r, '"')
+	}
+	return a.o.Scrub(append(r.number("request_bytes", e.bytes), '}'))
+}
+
+// about writes what is known of a call before its reply. The caller holds e.mu.
+func (a *Audit) about(kind string, e *entry, view *sessionstate.Context) record {
+	r := a.head(kind, e.start)
+	r = record(strconv.AppendUint(r.name("call"), e.number, 10))
+	r = append(r, a.who(view)...)
+	r = r.text("trace_id", e.trace.TraceID).text("span_id", e.trace.SpanID).
+		text("server", a.o.Server).text("method", e.method).
+		raw(targetName(e.method), e.target).text("sent_as", e.sentAs)
+	decision := "allowed"
+	if e.refused {
+		decision = "refused"
+	}
+	r = r.text("decision", decision).flag("dry_run", e.dryRun)
+	r = r.list("rules", len(e.rules), func(r record, i int) record {
+		n := &e.rules[i]
+		return r.text("layer", n.layer).text("rule", n.rule).text("act", string(n.act)).text("why", n.why)
+	})
+	r = r.list("edits", len(e.edits), func(r record, i int) record {
+		d := &e.edits[i]
+		return r.text("layer", d.layer).text("rule", d.rule).text("path", d.path).
+			text("before", d.before).text("after", d.after).text("source", d.source)
+	})
+	return append(r.number("notes_left_out", e.more), e.arguments...)
+}
+
+func targetName(method string) string {
+	switch method {
+	case "prompts/get":
+		return "prompt"
+	case "resources/read":
+		return "resource"
+	}
+	return "tool"
+}
+
+// arguments appends the member about a call's arguments, with a comma before it.
+func (a *Audit) arguments(dst []byte, v wire.Value) []byte {
+	switch {
+	case !v.Exists():
+		return dst
+	case a.o.Arguments == Digest || len(v.Raw) > maxArguments:
+		dst = append(dst, `,"arguments_digest":"`...)
+		return append(a.appendDigest(dst, v.Raw), '"')
+	case a.o.Arguments == Redacted:
+		return append(append(dst, `,"arguments":`...), a.o.Redact(v.Raw)...)
+	}
+	return append(append(dst, `,"arguments":`...), v.Raw...)
+}
+
+// rendered is who a call is from, as a record has it. It is the same for most
+// calls, so the last one is kept.
+type rendered struct {
+	view *sessionstate.Context
+	text []byte // members, with a comma before each
+}
+
+// who returns the members that say who a call is from, and how each is known.
+func (a *Audit) who(view *sessionstate.Context) []byte {
+	if view == nil {
+		return nil
+	}
+	if last := a.views.Load(); last != nil && last.view == view {
+		return last.text
+	}
+	var r, sources record
+	for _, f := range [...]struct{ name, path string }{
+		{"session", "session.id"},
+		{"conversation", "session.conversation"},
+		{"user", "principal.user"},
+		{"tenant", "principal.tenant"},
+		{"workspace", "session.workspace.path"},
+		{"workspace_id", "session.workspace.id"},
+		{"trust", "session.trust"},
+	} {
+		fact, _ := view.Lookup(f.path)
+		if fact.Empty() {
+			continue
+		}
+		r = append(append(r, ',', '"'), f.name...)
+		r = record(wire.AppendQuote(append(r, `":`...), clip(fact.Value)))
+		sources = sources.text(f.name, source(fact))
+	}
+	if len(sources) > 0 {
+		r = append(append(append(r, `,"sources":{`...), sources...), '}')
+	}
+	a.views.Store(&rendered{view, r})
+	return r
+}
+
+// source says how a fact is known: "operator: --workspace".
+func source(f sessionstate.Fact) string {
+	if f.From == "" {
+		return f.Source.String()
+	}
+	return f.Source.String() + ": " + clip(f.From)
+}
+
+// Aside records a frame of the client's that no layer saw: it was refused with a
+// code, or, with code 0, went on without any rule having been applied to it. What
+// is said of such a frame is not certain: another parser may read it otherwise.
+func (a *Audit) Aside(m *wire.Message, why string, code int) {
+	decision := "refused"
+	if code == 0 {
+		decision = "unjudged"
+	}
+	r := a.head("aside", a.o.Now()).text("server", a.o.Server).text("frame", m.Kind().String())
+	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
+		r = r.text("method", clip(m.Method())).text("tool", clip(m.Name().Text()))
+	}
+	r = r.text("decision", decision).text("why", why)
+	if code != 0 {
+		r = r.number("code", code)
+	}
+	if frame := m.Frame(); frame != nil {
+		r = append(record(a.appendDigest(append(r.name("frame_digest"), '"'), frame)), '"')
+	}
+	a.o.Log.Append(a.o.Scrub(append(r.number("request_bytes", len(m.Line())), '}')))
+}
