@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
@@ -25,6 +26,7 @@ type lasting struct {
 	caller    atomic.Pointer[caller] // who says now whom the sessions act for
 	briefings sessionstate.Store
 	policies  *filesource.Source
+	access    access.Memory
 	inForce   *Settings // what the above was made of; nil before the first reading
 
 	auditing

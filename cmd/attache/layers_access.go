@@ -19,6 +19,7 @@ func (l *layers) addAccess(s *Settings, log *slog.Logger) error {
 		Rates:        s.Access.Rates,
 		Server:       s.Server.Name,
 		LookupFailed: l.capture.LookupFailed,
+		Memory:       &l.lasting.access,
 		Log:          log,
 	})
 	if err != nil {

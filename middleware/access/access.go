@@ -57,7 +57,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -83,6 +82,9 @@ type Options struct {
 	// be looked up, nil if it could or if there is none. Rules that depend on the
 	// principal then refuse.
 	LookupFailed func(view *sessionstate.Context) error
+	// Memory, if not nil, has the layer begin with what another, of an earlier
+	// configuration, has learnt and counted.
+	Memory *Memory
 	// Now is the clock, whose monotonic reading counts; nil stands for time.Now.
 	Now func() time.Time
 	// Log takes what is worth telling; nil discards it.
@@ -91,16 +93,14 @@ type Options struct {
 
 // An Access is the layer and what it has learnt.
 type Access struct {
-	o     Options
-	rates rates
-	in    expression.Inputs // of the call at hand; client's direction only
+	o      Options
+	memory *Memory
+	rates  []*buckets        // in memory
+	in     expression.Inputs // of the call at hand; client's direction only
 
 	learns  bool // a condition reads annotations
 	filters bool // a tool may have to be hidden
 	private bool // what is listed depends on who asks
-
-	mu          sync.Mutex
-	annotations map[string][]byte // by tool
 }
 
 // New returns the layer. The error is for a rule or rate that makes no sense.
@@ -114,8 +114,11 @@ func New(o Options) (*Access, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &Access{o: o, annotations: map[string][]byte{}}
-	a.rates.each = newBuckets(o.Rates)
+	a := &Access{o: o, memory: o.Memory}
+	if a.memory == nil {
+		a.memory = new(Memory)
+	}
+	a.rates = a.memory.buckets(o.Rates)
 	a.filters = o.Hide && o.Default == Deny
 	for _, r := range o.Rules {
 		a.learns = a.learns || r.When != nil && r.When.UsesAnnotations()
@@ -155,7 +158,7 @@ func (a *Access) wrap(next middleware.Handler) middleware.Handler {
 		switch {
 		case m.From == wire.Server:
 			if a.learns && m.MethodIs("notifications/tools/list_changed") {
-				a.forget()
+				a.memory.forget()
 			}
 		case m.MethodIs("tools/call"):
 			return a.call(ctx, m, next)
@@ -214,7 +217,7 @@ func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string
 	}
 	a.in = expression.Inputs{} // the frame, and what was decoded of it, are not kept
 	if d.Allowed {
-		a.rates.take(&d, view, tool, a.o.Now())
+		a.memory.take(a.rates, &d, view, tool, a.o.Now())
 	}
 	return d, steps
 }

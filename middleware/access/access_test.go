@@ -142,11 +142,22 @@ func TestParseLimit(t *testing.T) {
 	}
 }
 
+// counted are rates and where they are counted.
+type counted struct {
+	memory *Memory
+	each   []*buckets
+}
+
+func count(rates ...Rate) *counted {
+	m := new(Memory)
+	return &counted{m, m.buckets(rates)}
+}
+
 // takes makes n calls and returns how many were allowed.
-func takes(r *rates, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
+func takes(r *counted, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
 	for range n {
 		d := Decision{Allowed: true, Rule: none, Rate: none}
-		r.take(&d, view, tool, now)
+		r.memory.take(r.each, &d, view, tool, now)
 		if d.Allowed {
 			allowed++
 		}
@@ -165,11 +176,11 @@ func TestRatesPer(t *testing.T) {
 		PerTool:    {0, 0, 3},
 		PerSession: {0, 0, 0},
 	} {
-		r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: per, Limit: 3, Window: time.Hour}})}
-		if n := takes(&r, 5, ada, "x", start); n != 3 {
+		r := count(Rate{Tools: []string{"*"}, Per: per, Limit: 3, Window: time.Hour})
+		if n := takes(r, 5, ada, "x", start); n != 3 {
 			t.Errorf("per %s: %d calls allowed of a burst of 3", per, n)
 		}
-		got := []int{takes(&r, 5, eve, "x", start), takes(&r, 5, ada2, "x", start), takes(&r, 5, ada, "y", start)}
+		got := []int{takes(r, 5, eve, "x", start), takes(r, 5, ada2, "x", start), takes(r, 5, ada, "y", start)}
 		if !slices.Equal(got, want) {
 			t.Errorf("per %s: others have %v left, want %v", per, got, want)
 		}
@@ -179,42 +190,66 @@ func TestRatesPer(t *testing.T) {
 // Names made up by a client cost bounded memory and win it no fresh bucket.
 func TestRatesAreBounded(t *testing.T) {
 	now := time.Now()
-	r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: PerTool, Limit: 2, Window: time.Minute}})}
-	takes(&r, 3, nil, "x", now)
+	r := count(Rate{Tools: []string{"*"}, Per: PerTool, Limit: 2, Window: time.Minute})
+	takes(r, 3, nil, "x", now)
 	for i := range 3 * maxBuckets {
-		takes(&r, 1, nil, fmt.Sprint("made up ", i), now)
+		takes(r, 1, nil, fmt.Sprint("made up ", i), now)
 	}
 	if n := len(r.each[0].byKey); n != maxBuckets || r.each[0].order.Len() != n {
 		t.Errorf("%d buckets are kept, want %d", n, maxBuckets)
 	}
-	if n := takes(&r, 1, nil, "x", now); n != 0 {
+	if n := takes(r, 1, nil, "x", now); n != 0 {
 		t.Error("a flood of names has refilled a bucket")
 	}
-	if n := takes(&r, 3, nil, "new", now); n != 0 {
+	if n := takes(r, 3, nil, "new", now); n != 0 {
 		t.Errorf("%d calls allowed of the bucket that the rest shares, which is empty", n)
 	}
 	now = now.Add(2 * time.Minute)
-	if n := takes(&r, 3, nil, "new", now); n != 2 {
+	if n := takes(r, 3, nil, "new", now); n != 2 {
 		t.Errorf("%d calls allowed once others are idle, want 2", n)
+	}
+}
+
+// A configuration that is read again refills no bucket, unless the rate is another.
+func TestMemoryOutlivesRates(t *testing.T) {
+	now := time.Now()
+	hourly := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 2, Window: time.Hour}
+	m := new(Memory)
+	take := func(rates ...Rate) int { return takes(&counted{memory: m, each: m.buckets(rates)}, 3, nil, "x", now) }
+	if n := take(hourly); n != 2 {
+		t.Fatalf("%d calls allowed of 2", n)
+	}
+	daily := hourly
+	daily.Window = 24 * time.Hour
+	if n := take(daily); n != 2 {
+		t.Errorf("%d calls allowed of another rate's 2", n)
+	}
+	take() // the rate is taken out for a while
+	if n := take(hourly); n != 0 {
+		t.Errorf("%d calls allowed of a bucket that is empty", n)
+	}
+	// Two rates that are equal are two.
+	if each := m.buckets([]Rate{hourly, hourly}); each[0] == each[1] {
+		t.Error("two equal rates share a bucket")
 	}
 }
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Now()
-	r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: PerUser, Limit: 7, Window: time.Minute, Burst: 1}})}
-	takes(&r, 1, nil, "x", now)
+	r := count(Rate{Tools: []string{"*"}, Per: PerUser, Limit: 7, Window: time.Minute, Burst: 1})
+	takes(r, 1, nil, "x", now)
 	for range 20 {
 		d := Decision{Allowed: true, Rule: none, Rate: none}
-		r.take(&d, nil, "x", now)
+		r.memory.take(r.each, &d, nil, "x", now)
 		if d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 9*time.Second {
 			t.Fatalf("%s, retry after %v", d, d.RetryAfter)
 		}
 		now = now.Add(d.RetryAfter)
-		if takes(&r, 1, nil, "x", now) != 1 {
+		if takes(r, 1, nil, "x", now) != 1 {
 			t.Fatal("refused after the time it was told to wait")
 		}
 		// A clock that is set back takes nothing and gives nothing.
-		if takes(&r, 1, nil, "x", now.Add(-time.Hour)) != 0 {
+		if takes(r, 1, nil, "x", now.Add(-time.Hour)) != 0 {
 			t.Fatal("a clock that goes back gives a call")
 		}
 	}
@@ -259,12 +294,12 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 	b.Run("rates", func(b *testing.B) {
-		r := rates{each: newBuckets([]Rate{{Tools: []string{"*"}, Per: PerTenant, Limit: 1e9, Window: time.Second}})}
+		r := count(Rate{Tools: []string{"*"}, Per: PerTenant, Limit: 1e9, Window: time.Second})
 		view := principal()
 		b.ReportAllocs()
 		for b.Loop() {
 			d := Decision{Allowed: true}
-			r.take(&d, view, "git_status", time.Now())
+			r.memory.take(r.each, &d, view, "git_status", time.Now())
 		}
 	})
 }

@@ -4,48 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
-
-const (
-	// maxLearnt is of how many tools the annotations are kept.
-	maxLearnt = 10_000
-	// maxAnnotations is how long annotations may be; longer ones are none.
-	maxAnnotations = 4 << 10
-)
-
-func (a *Access) learnt(tool string) []byte {
-	if !a.learns {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.annotations[tool]
-}
-
-func (a *Access) learn(tool string, annotations []byte) {
-	if len(annotations) > maxAnnotations {
-		annotations = nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, known := a.annotations[tool]; !known && len(a.annotations) >= maxLearnt {
-		clear(a.annotations)
-	}
-	a.annotations[strings.Clone(tool)] = bytes.Clone(annotations)
-}
-
-// forget drops what is known of tools: the server says that they changed.
-func (a *Access) forget() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	clear(a.annotations)
-}
 
 // listed returns the hook that learns from a page of tools/list and takes out of
 // it what the session may not call.
@@ -104,7 +68,7 @@ func (a *Access) listing(view *sessionstate.Context, entry wire.Value) Decision 
 		annotations = wire.Value{}
 	}
 	if a.learns && name.IsString() {
-		a.learn(name.View(), annotations.Raw)
+		a.memory.learn(name.View(), annotations.Raw)
 	}
 	switch {
 	case !a.filters:

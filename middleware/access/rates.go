@@ -7,7 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -83,13 +82,8 @@ const maxBuckets = 10_000
 // second are floating point numbers.
 const roundingError = 1e-6
 
-// rates are the buckets of all rates.
-type rates struct {
-	mu   sync.Mutex
-	each []*buckets
-}
-
-// buckets are those of one rate, in the order of their last use.
+// buckets are those of one rate, in the order of their last use. A Memory has
+// them, and its lock guards them.
 type buckets struct {
 	Rate
 	limit rate.Limit
@@ -105,29 +99,23 @@ type bucket struct {
 	limiter *rate.Limiter
 }
 
-func newBuckets(rules []Rate) []*buckets {
-	var out []*buckets
-	for _, r := range rules {
-		if r.Burst == 0 {
-			r.Burst = r.Limit
-		}
-		limit := rate.Limit(float64(r.Limit) / r.Window.Seconds())
-		out = append(out, &buckets{Rate: r, limit: limit, byKey: map[bucketKey]*list.Element{}})
-	}
-	return out
+// newBuckets returns the buckets of a rate, of which r has a burst.
+func newBuckets(r Rate) *buckets {
+	limit := rate.Limit(float64(r.Limit) / r.Window.Seconds())
+	return &buckets{Rate: r, limit: limit, byKey: map[bucketKey]*list.Element{}}
 }
 
 // take takes one from every bucket the call falls into, or from none and makes
 // d a refusal.
-func (r *rates) take(d *Decision, view *sessionstate.Context, tool string, now time.Time) {
-	if len(r.each) == 0 {
+func (m *Memory) take(rates []*buckets, d *Decision, view *sessionstate.Context, tool string, now time.Time) {
+	if len(rates) == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var spare [4]*rate.Limiter
 	due := spare[:0]
-	for i, b := range r.each {
+	for i, b := range rates {
 		named, err := glob.Match(b.Tools, tool)
 		if err != nil {
 			*d = undecided(none, err)
