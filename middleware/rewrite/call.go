@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -169,28 +170,35 @@ func (r *Rewrite) evaluate() refusal {
 // collect adds the values of rule i to those of the call, but for arguments that
 // an earlier rule has set.
 func (r *Rewrite) collect(i int, rule *Rule) error {
-	earlier := len(r.values)
 	for n := range rule.Set {
 		s := &rule.Set[n]
-		if r.covered(r.values[:earlier], s) {
+		if r.covered(s) {
 			continue
 		}
 		raw, err := r.valueOf(s)
 		if err != nil {
 			return err
 		}
-		r.values = append(r.values, value{i, s, raw})
+		v := value{i, s, raw}
+		if r.encloses(s) {
+			r.values = slices.Insert(r.values, 0, v) // and what stands inside of it comes after
+			continue
+		}
+		r.values = append(r.values, v)
 	}
 	return nil
 }
 
-func (r *Rewrite) covered(values []value, s *Setting) bool {
-	for _, v := range values {
-		if within(s.Path, v.setting.Path) {
-			return true
-		}
-	}
-	return false
+// encloses reports whether an argument that an earlier rule has set stands inside
+// of this one.
+func (r *Rewrite) encloses(s *Setting) bool {
+	return slices.ContainsFunc(r.values, func(v value) bool { return within(v.setting.Path, s.Path) })
+}
+
+// covered reports whether an earlier rule has set the argument, or one that it
+// stands inside of.
+func (r *Rewrite) covered(s *Setting) bool {
+	return slices.ContainsFunc(r.values, func(v value) bool { return within(s.Path, v.setting.Path) })
 }
 
 var errUnknown = errors.New("the fact it is set to is not known in this session")
@@ -210,18 +218,19 @@ func (r *Rewrite) valueOf(s *Setting) ([]byte, error) {
 	return v.JSON, err
 }
 
-// edit makes of the call what the server is to see. Later values go first: one
-// that is set by an earlier rule may stand inside of theirs.
+// edit makes of the call what the server is to see.
 func (r *Rewrite) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 	if t.rename != none {
-		to := wire.Quote(t.name)
-		r.note(call, t.rename, "rename", []string{"params", "name"}, m.Name().Raw, to)
+		to := r.o.Rules[t.rename].quoted
+		if call.Noted() {
+			r.note(call, t.rename, "rename", []string{"params", "name"}, m.Name().Raw, to)
+		}
 		if err := m.Set(to, "params", "name"); err != nil {
 			return refusal{t.rename, textFailed, err.Error()}
 		}
 		call.OnReply(namesInReply(t.name, r.o.Rules[t.rename].Rename))
 	}
-	for i := len(r.values) - 1; i >= 0; i-- {
+	for i := range r.values {
 		if refused := r.set(call, m, &r.values[i]); refused.text != "" {
 			return refused
 		}
@@ -258,10 +267,9 @@ func (r *Rewrite) source(p *expression.Program) string {
 	return p.String()
 }
 
+// note tells of an edit. Those who call it ask first whether anybody listens.
 func (r *Rewrite) note(call *middleware.Call, rule int, source string, path []string, before, after []byte) {
-	if call.Noted() {
-		call.Note(middleware.Note{Layer: layerName, Rule: r.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
-	}
+	call.Note(middleware.Note{Layer: layerName, Rule: r.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
 }
 
 // turnDown answers a call whose arguments could not be set.

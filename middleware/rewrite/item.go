@@ -106,7 +106,9 @@ func (r *Rewrite) unlisten(call *middleware.Call, m *wire.Message, view *session
 	if err := m.Apply(gone...); err != nil {
 		return refusal{by, "the rewrite rules could not be applied to this request", err.Error()}
 	}
-	r.note(call, by, "hide", path, before, m.Get(path...).Raw)
+	if call.Noted() {
+		r.note(call, by, "hide", path, before, m.Get(path...).Raw)
+	}
 	return refusal{}
 }
 

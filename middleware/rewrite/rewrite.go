@@ -132,6 +132,7 @@ func (r *Rewrite) add(i int, rule *Rule) {
 		rule.Set[n].keys = append([]string{"params", "arguments"}, rule.Set[n].Path...)
 	}
 	if rule.Rename != "" {
+		rule.quoted = wire.Quote(rule.Tools[0])
 		r.byNew[rule.Rename] = append(r.byNew[rule.Rename], i)
 		r.known.named = append(r.known.named, rule.Tools[0], rule.Rename)
 	}

@@ -28,7 +28,8 @@ type Rule struct {
 	// Set gives arguments of calls their values, whatever the client gave.
 	Set []Setting
 
-	key string // where the configuration has the rule; set by New
+	key    string // where the configuration has the rule; set by New
+	quoted []byte // the server's name of a renamed tool; set by New
 }
 
 // A Setting is one argument and its value.

@@ -1,0 +1,49 @@
+package rewrite
+
+import (
+	"context"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// BenchmarkCall takes calls through rules of each kind: one that no rule is for,
+// one that is renamed and has an argument set.
+func BenchmarkCall(b *testing.B) {
+	for name, line := range map[string]string{
+		"other":   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"other","arguments":{"q":"x"}}}`,
+		"changed": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{"q":"x"}}}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			r, err := New(Options{Rules: []Rule{
+				{Tools: []string{"delete_*"}, Hide: true},
+				{Tools: []string{"*"}, Hide: true, When: program(b, `session.trust == "sandboxed"`, expression.Bool)},
+				{Tools: []string{"search"}, Rename: "find"},
+				{Tools: []string{"search"}, Set: []Setting{{Path: []string{"tenant"}, Value: program(b, `principal.tenant`, expression.Any)}}},
+			}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			handle := r.wrap(func(context.Context, *wire.Message) error { return nil })
+			view := &sessionstate.Context{Principal: &sessionstate.Principal{Tenant: "acme"}, Trust: sessionstate.Fact{Value: "direct", Source: sessionstate.Operator}}
+			call := &middleware.Call{}
+			ctx := &middleware.Context{Context: context.Background(), Call: call}
+			var m wire.Message
+			var s wire.Scanner
+			frame := []byte(line + "\n")
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Reset(wire.Client, frame)
+				s.Look(&m)
+				call.Reset(nil, true)
+				call.SetValue(sessionstate.ContextKey{}, view)
+				if err := handle(ctx, &m); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
