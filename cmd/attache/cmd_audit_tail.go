@@ -64,7 +64,7 @@ type auditTailer struct {
 func (t *auditTailer) last(n int) error {
 	f, err := os.Open(t.path)
 	if err != nil {
-		return reason(err)
+		return fmt.Errorf("%s: %w", t.path, reason(err))
 	}
 	t.f = f
 	var kept [][]byte
