@@ -23,24 +23,29 @@ import (
 // script needs no Go.
 func TestPlay(t *testing.T) {
 	dir := private(t, "testdata/play")
-	chain := func(s *proxytest.Session, arg string) middleware.Layer {
-		words := strings.Split(arg, ",")
-		p := process{Env: words[1:], Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-		p.Env = append(p.Env, "ATTACHE_CONFIG="+filepath.Join(dir, words[0]+".yaml"))
-		settings, err := loadSettings(p, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := buildLayers(p, settings, slog.New(notes{s}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return middleware.Layer{Name: "chain", Wrap: func(next middleware.Handler) middleware.Handler {
-			return middleware.Chain(next, l.list...)
-		}}
-	}
+	chain := func(s *proxytest.Session, arg string) middleware.Layer { return chainOf(t, s, dir, arg) }
 	player := proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"chain": chain}}
 	player.Play(t, dir+"/*.txt")
+}
+
+// chainOf returns the whole chain as one layer: arg is the name of a configuration
+// in dir, and variables behind commas.
+func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Layer {
+	t.Helper()
+	words := strings.Split(arg, ",")
+	p := process{Env: words[1:], Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+	p.Env = append(p.Env, "ATTACHE_CONFIG="+filepath.Join(dir, words[0]+".yaml"))
+	settings, err := loadSettings(p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := buildLayers(p, settings, slog.New(notes{s}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return middleware.Layer{Name: "chain", Wrap: func(next middleware.Handler) middleware.Handler {
+		return middleware.Chain(next, l.list...)
+	}}
 }
 
 // private copies a directory to one where its files are their owner's alone, as
