@@ -19,6 +19,7 @@ type Settings struct {
 	Rewrite   []RewriteRule
 	Access    AccessSettings
 	Audit     AuditSettings
+	Trace     TraceSettings
 	Limits    LimitSettings
 	Log       LogSettings
 

@@ -16,13 +16,13 @@ func newLogger(p process, s *Settings, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
 	if s.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+		return slog.New(traced{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})})
 	}
-	return slog.New(tint.NewTextHandler(w, &tint.Options{
+	return slog.New(traced{tint.NewTextHandler(w, &tint.Options{
 		Level:      level,
 		TimeFormat: time.TimeOnly,
 		NoColor:    !p.colours(p.Stderr),
-	}))
+	})})
 }
 
 // colours reports whether w is to be written in colour: a terminal of a person who

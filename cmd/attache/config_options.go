@@ -101,7 +101,7 @@ func otherOptions(s *Settings) []option {
 	return []option{
 		{key: "arguments", help: "which arguments of which tools are given which values; without this key: workspace, from the session's", value: argumentRuleList(&s.Arguments)},
 		{key: "rewrite", help: "what the client sees and calls: tools hidden, renamed, described, arguments set", value: rewriteRuleList(&s.Rewrite)},
-		{key: "trace", value: unbuilt{}},
+		traceOption(s),
 		{key: "limits.hold", help: "a frame larger than this is streamed on and not looked into", value: size{&s.Limits.Hold, 4 << 10, 1 << 30}},
 		{key: "limits.in_flight", help: "with this many calls in flight the client waits", value: count{&s.Limits.InFlight, 1, 10_000_000}},
 		{key: "record", flag: "record", hint: "FILE", help: "record the session, scrubbed of secrets, for \"attache replay\"", value: file{&s.Record}},

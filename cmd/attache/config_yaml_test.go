@@ -79,6 +79,7 @@ func fullSettings() *Settings {
 			Rates: []access.Rate{{Tools: []string{"*"}, Per: "tenant", Limit: 60, Window: time.Minute, Burst: 10}},
 		},
 		Audit:       AuditSettings{File: "/conf/audit.jsonl", Arguments: "redacted", Required: true, MaxSize: 1 << 20},
+		Trace:       TraceSettings{Propagate: true},
 		Limits:      LimitSettings{Hold: 512 << 10, InFlight: 50},
 		Log:         LogSettings{Level: "debug", Format: "json"},
 		APIKeyFile:  "/conf/session.key",

@@ -54,6 +54,7 @@ func importLaw() []law {
 		{"middleware/announce", []string{"middleware", "proxy/wire"}, "what a client wants to hear depends on no session"},
 		{"middleware/audit/chain", nil, "a log whose lines hang together, whatever they record"},
 		{"middleware/trace", layer, "a layer meets others only in the chain"},
+		{"middleware/trace/otlp", nil, "spans and metrics are sent whoever made them"},
 
 		{"policy/filesource", []string{"policy"}, "a source is an implementation of policy.Source"},
 		{"policy/httpsource", []string{"policy"}, "a source is an implementation of policy.Source"},
@@ -104,7 +105,7 @@ func TestForeignImports(t *testing.T) {
 		{"github.com/goccy/go-yaml", []string{"cmd/attache", "policy/filesource", "sessionstate/identity"}, "YAML is for the files people write"},
 		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
 		{"github.com/fsnotify/fsnotify", []string{"cmd/attache"}, "one place notices changes, and says what they mean"},
-		{"net/http", []string{"policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
+		{"net/http", []string{"middleware/trace/otlp", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
 		{"os/exec", []string{"proxy/child", "cmd/attache-bench"}, "one place starts processes, and leaves none behind"},
 		{"log", nil, "logs go through a slog.Logger that was given"},
 		{"C", nil, "builds need no compiler for C"},

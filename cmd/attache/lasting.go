@@ -8,6 +8,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -21,6 +22,9 @@ type lasting struct {
 	// announces says that the client may have to be told of changed lists.
 	announces bool
 	announce  announce.Announce
+
+	// telemetry is where the layer trace records to, nil for nowhere.
+	telemetry *trace.Telemetry
 
 	capture   *capture.Capture
 	caller    atomic.Pointer[caller] // who says now whom the sessions act for

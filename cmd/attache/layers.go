@@ -32,7 +32,7 @@ type layers struct {
 	caller *caller
 }
 
-// buildLayers builds the chain: capture, rewrite, arguments, access,
+// buildLayers builds the chain: trace, capture, rewrite, arguments, access,
 // briefing. A layer that has nothing to do is left out.
 func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	return new(lasting).build(p, s, log)
@@ -48,6 +48,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if who.own.secret != "" {
 		l.secrets = append(l.secrets, who.own.secret)
 	}
+	l.list = append(l.list, k.traceLayer(s, log))
 	if k.announces {
 		l.list = append(l.list, k.announce.Layer())
 	}

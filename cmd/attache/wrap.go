@@ -28,7 +28,9 @@ const exitNotStarted = 127
 func wrap(ctx context.Context, p process, s *Settings, load func() (*Settings, error), command []string) int {
 	s.nameServer(command)
 	w := &wrapping{p: p, s: s, command: command, log: slog.Default(), cancel: func() {}}
-	l, err := (&lasting{announces: true, auditing: auditing{audits: true}}).build(p, s, w.log)
+	t := startTelemetry(p, s, w.log)
+	defer t.end()
+	l, err := (&lasting{announces: true, auditing: auditing{audits: true}, telemetry: t.recorded()}).build(p, s, w.log)
 	if err != nil {
 		w.log.Error(err.Error())
 		return exitUsage

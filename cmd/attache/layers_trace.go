@@ -1,0 +1,19 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/trace"
+)
+
+// traceLayer returns the outermost layer. It is there without configuration too,
+// since a client that traces has its trace id in log and audit.
+func (k *lasting) traceLayer(s *Settings, log *slog.Logger) middleware.Layer {
+	return trace.New(trace.Options{
+		Propagate: s.Trace.Propagate,
+		DryRun:    s.DryRun,
+		Telemetry: k.telemetry,
+		Log:       log,
+	}).Layer()
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/attache-mcp/attache/middleware/trace"
+	"github.com/attache-mcp/attache/middleware/trace/otlp"
+)
+
+// flushTime is how long the end of a session waits for what has not been sent. The
+// server has had up to 1.5 s by then, and clients shoot after 2.
+const flushTime = 250 * time.Millisecond
+
+// telemetry exports what one run records. It uses nothing of OpenTelemetry that is
+// global to the process.
+type telemetry struct {
+	recorder *trace.Telemetry
+	stop     []func(context.Context) error // of the SDK's providers
+	ending   chan struct{}                 // closed when the session is over
+	abort    context.CancelFunc            // ends requests under way
+}
+
+// startTelemetry begins to export as the OTEL_ variables say. It returns nil if
+// they do not ask for it: then nothing is made and nothing runs.
+func startTelemetry(p process, s *Settings, log *slog.Logger) *telemetry {
+	o, problems := readTelemetry(p.getenv)
+	for _, err := range problems {
+		log.Warn(err.Error())
+	}
+	if o.traces.off() && o.metrics.off() {
+		return nil
+	}
+	ctx, abort := context.WithCancel(context.Background())
+	t := &telemetry{ending: make(chan struct{}), abort: abort}
+	e := exporters{p: p, ctx: ctx, ending: t.ending, failed: warnOnce(log), resource: ownResource(ctx, log)}
+	to := trace.TelemetryOptions{Server: s.Server.Name}
+	var err error
+	if !o.traces.off() {
+		if to.Tracer, err = t.tracer(e, o.traces); err != nil {
+			log.Warn("spans are not exported", "err", err)
+		}
+	}
+	if !o.metrics.off() {
+		if to.Meter, err = t.meter(e, o.metrics); err != nil {
+			log.Warn("metrics are not exported", "err", err)
+		}
+	}
+	if t.recorder, err = trace.NewTelemetry(to); err != nil {
+		log.Warn("some metrics are not exported", "err", err)
+	}
+	return t
+}
+
+// recorded returns what the layer trace records to, nil for nothing.
+func (t *telemetry) recorded() *trace.Telemetry {
+	if t == nil {
+		return nil
+	}
+	return t.recorder
+}
+
+// end sends what is left, within flushTime.
+func (t *telemetry) end() {
+	if t == nil {
+		return
+	}
+	t.recorder.Close()
+	close(t.ending)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, stop := range t.stop {
+		wg.Go(func() { stop(ctx) }) // what it could not send has been told of by then
+	}
+	wg.Wait()
+	t.abort()
+}
+
+// exporters are what the exporters of both signals need.
+type exporters struct {
+	p        process
+	ctx      context.Context
+	ending   <-chan struct{}
+	failed   func(error)
+	resource *resource.Resource
+}
+
+// configure completes options with what the variables do not say.
+func (e exporters) configure(o otlp.Options) otlp.Options {
+	o.Context, o.Ending, o.Failed = e.ctx, e.ending, e.failed
+	return o
+}
+
+// warnOnce returns a function that tells of the first failure alone: a collector
+// that is down stays down for a while, and is not the session's concern.
+func warnOnce(log *slog.Logger) func(error) {
+	var once sync.Once
+	return func(err error) {
+		once.Do(func() {
+			log.Warn("the collector did not take spans or metrics, which are dropped while it does not; calls go on", "err", err)
+		})
+	}
+}
+
+// tracer returns the source of spans that go where o says.
+func (t *telemetry) tracer(e exporters, o signalSettings) (oteltrace.Tracer, error) {
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(e.resource)}
+	if o.otlp != nil {
+		exporter, err := otlp.NewSpanExporter(e.configure(*o.otlp))
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, sdktrace.WithBatcher(exporter))
+	}
+	if o.console {
+		exporter, err := stdouttrace.New(stdouttrace.WithWriter(e.p.Stderr)) // stdout is the protocol's
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, sdktrace.WithBatcher(exporter))
+	}
+	provider := sdktrace.NewTracerProvider(options...)
+	t.stop = append(t.stop, provider.Shutdown)
+	return provider.Tracer(trace.Scope, oteltrace.WithInstrumentationVersion(ownVersion()), oteltrace.WithSchemaURL(trace.SchemaURL)), nil
+}
+
+// meter returns the source of instruments whose readings go where o says.
+func (t *telemetry) meter(e exporters, o signalSettings) (metric.Meter, error) {
+	options := []sdkmetric.Option{sdkmetric.WithResource(e.resource), sdkmetric.WithExemplarFilter(exemplar.AlwaysOffFilter)}
+	if o.otlp != nil {
+		exporter, err := otlp.NewMetricExporter(e.configure(*o.otlp))
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter)))
+	}
+	if o.console {
+		exporter, err := stdoutmetric.New(stdoutmetric.WithWriter(e.p.Stderr))
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter)))
+	}
+	provider := sdkmetric.NewMeterProvider(options...)
+	t.stop = append(t.stop, provider.Shutdown)
+	return provider.Meter(trace.Scope, metric.WithInstrumentationVersion(ownVersion()), metric.WithSchemaURL(trace.SchemaURL)), nil
+}
+
+// ownResource says who exports: attache, unless OTEL_SERVICE_NAME or
+// OTEL_RESOURCE_ATTRIBUTES say otherwise. It has no user and no host in it.
+func ownResource(ctx context.Context, log *slog.Logger) *resource.Resource {
+	r, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "attache"), attribute.String("service.version", ownVersion())),
+		resource.WithTelemetrySDK(),
+		resource.WithFromEnv(),
+	)
+	if err != nil {
+		log.Warn("OTEL_RESOURCE_ATTRIBUTES cannot be read in full: write name=value,name=value", "err", err)
+	}
+	return r
+}
+
+// ownVersion returns the version alone of what this is.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return cmp.Or(version, info.Main.Version, "(devel)")
+	}
+	return cmp.Or(version, "(devel)")
+}

@@ -1,0 +1,117 @@
+package trace
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+
+	"github.com/attache-mcp/attache/middleware"
+)
+
+// A traceparent is a valid value of the member traceparent, in the form of
+// version 00 of W3C Trace Context: version, trace id, span id and flags in
+// lower-case hexadecimal, 00-<32>-<16>-<2>. The empty one stands for none.
+//
+// https://www.w3.org/TR/trace-context-2/#traceparent-header
+type traceparent string
+
+const (
+	traceparentLen = 55
+
+	sampled byte = 1 // the caller may have recorded the span
+	random  byte = 2 // the trace id is random, so a sampler may go by it
+	// knownFlags are the flags that are passed on; others must not be.
+	knownFlags = sampled | random
+)
+
+func (t traceparent) traceID() string { return string(t[3:35]) }
+func (t traceparent) spanID() string  { return string(t[36:52]) }
+
+// flags returns those of the flags that are known.
+func (t traceparent) flags() byte { return nibble(t[54]) & knownFlags }
+
+// ids returns the trace as other layers know it; its strings share the bytes of t.
+func (t traceparent) ids() middleware.Trace {
+	if t == "" {
+		return middleware.Trace{}
+	}
+	return middleware.Trace{TraceID: t.traceID(), SpanID: t.spanID()}
+}
+
+// parse returns the traceparent that text is, and reports whether it is one. A
+// higher version is read as far as version 00 goes, which is what the
+// recommendation asks of those who do not know it. text is not kept.
+func parse(text string) (traceparent, bool) {
+	if len(text) < traceparentLen || text[2] != '-' || text[35] != '-' || text[52] != '-' {
+		return "", false
+	}
+	version := text[:2]
+	switch {
+	case !isHex(version) || version == "ff":
+		return "", false
+	case version == "00" && len(text) > traceparentLen:
+		return "", false
+	case len(text) > traceparentLen && text[traceparentLen] != '-':
+		return "", false
+	}
+	trace, span, flags := text[3:35], text[36:52], text[53:55]
+	if !isHex(trace) || !isHex(span) || !isHex(flags) || isZero(trace) || isZero(span) {
+		return "", false
+	}
+	return compose(trace, span, nibble(flags[1])), true
+}
+
+// compose writes a traceparent of version 00.
+func compose(trace, span string, flags byte) traceparent {
+	b := make([]byte, 0, traceparentLen)
+	b = append(append(append(b, "00-"...), trace...), '-')
+	b = append(append(b, span...), '-', '0', '0'+flags&knownFlags)
+	return traceparent(b)
+}
+
+// child returns t continued by a new span. Whether it is sampled stays as the
+// caller decided.
+func (t traceparent) child() traceparent { return compose(t.traceID(), newID(8), t.flags()) }
+
+// begin returns a new trace. It is marked as sampled: nobody else has decided, and
+// unmarked it would silence every server that goes by its caller.
+func begin() traceparent { return compose(newID(16), newID(8), sampled|random) }
+
+// newID returns a random id of n bytes, which is not all zero. Ids need to be
+// distinct, not secret.
+func newID(n int) string {
+	var b [16]byte
+	for {
+		binary.NativeEndian.PutUint64(b[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(b[8:], rand.Uint64())
+		if id := hex.EncodeToString(b[:n]); !isZero(id) {
+			return id
+		}
+	}
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func isZero(s string) bool {
+	for i := range len(s) {
+		if s[i] != '0' {
+			return false
+		}
+	}
+	return true
+}
+
+// nibble returns the value of a hexadecimal digit.
+func nibble(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
+}
