@@ -98,9 +98,9 @@ func joinAnswers(answers []*wire.Message) *wire.Message {
 	return &m
 }
 
-// maxBatch is how many members an array may have to be taken apart. One line of
-// 8 MiB can have millions, each of which would be answered in many more bytes
-// than it has. A longer array passes as it is, or is refused whole.
+// maxBatch is how many members an array of the client's may have to be taken
+// apart. One line of 8 MiB can have millions, each of which would be answered in
+// many more bytes than it has. A longer array passes as it is, or is refused whole.
 const maxBatch = 1000
 
 func crowded(m *wire.Message) bool {
@@ -203,16 +203,27 @@ func (s *session) refuseMember(b *batch, m *wire.Message) {
 	s.calls.answerLater(b, wire.ErrorReply(clean(m.ID()), why.Code(), refusal(why)))
 }
 
-// An array collects what becomes of the members of a line of the server's.
+// An array collects what becomes of the members of a line of the server's, behind
+// one another: a line may have millions of members, and each kept by itself would
+// take many times its bytes.
 type array struct {
-	frames [][]byte
+	frames []byte // as they stand in the array, each with what precedes it
+	n      int
 	edited bool
 }
 
 func (a *array) add(m *wire.Message) {
-	a.frames = append(a.frames, append([]byte(nil), m.Frame()...))
+	separator := byte(',')
+	if a.n == 0 {
+		separator = '['
+	}
+	a.frames = append(append(a.frames, separator), m.Frame()...)
+	a.n++
 	a.edited = a.edited || m.Edited()
 }
+
+// line returns the members as one line with the given end.
+func (a *array) line(eol []byte) []byte { return append(append(a.frames, ']'), eol...) }
 
 // fromServerBatch takes the members of an array through what each would meet
 // alone, and sends on what is left of it as one line. The caller holds v.mu.
@@ -220,21 +231,21 @@ func (s *session) fromServerBatch(m *wire.Message) error {
 	var a array
 	n := 0
 	s.v.array = &a
+	var member wire.Message // what becomes of each is copied
 	for e := range m.Root().Elements() {
 		n++
-		var member wire.Message
 		member.Reset(wire.Server, e.Raw)
 		member.LookEnvelope()
 		s.route(&member) // deliver cannot fail here: it collects
 	}
 	s.v.array = nil
 	switch {
-	case len(a.frames) == n && !a.edited:
+	case a.n == n && !a.edited:
 		return s.deliver(m)
-	case len(a.frames) == 0:
+	case a.n == 0:
 		return nil
 	}
 	var rest wire.Message
-	rest.Reset(wire.Server, join(a.frames, m.LineEnd()))
+	rest.Reset(wire.Server, a.line(m.LineEnd()))
 	return s.deliver(&rest)
 }

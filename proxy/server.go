@@ -96,7 +96,7 @@ func (s *session) flushClient(last bool) error {
 // holds v.mu.
 func (s *session) route(m *wire.Message) error {
 	switch {
-	case m.Kind() == wire.Batch && s.v.array == nil && !crowded(m):
+	case m.Kind() == wire.Batch && s.v.array == nil:
 		return s.fromServerBatch(m)
 	case m.Ambiguity() != 0:
 		return s.conflicting(m)

@@ -61,10 +61,10 @@ func (s *session) withholdBatch() {
 		}
 	}
 	s.v.array = nil
-	if len(a.frames) == 0 {
+	if a.n == 0 {
 		return
 	}
 	var m wire.Message
-	m.Reset(wire.Server, join(a.frames, []byte{'\n'}))
+	m.Reset(wire.Server, a.line([]byte{'\n'}))
 	s.deliver(&m)
 }

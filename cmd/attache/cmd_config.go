@@ -21,7 +21,7 @@ func (c *cli) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print every value in force and where it came from",
-		Args:  noArguments,
+		Args:  noFile,
 	}
 	flags := addFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {

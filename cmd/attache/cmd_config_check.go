@@ -21,7 +21,7 @@ func (c *cli) configCheck() *cobra.Command {
 		Long: `Read the configuration as attache would, with the flags and variables given, look at
 the files it names, and print every mistake as file:line:column and what to do.
 Exit status 2 if there are any. Warnings are told and change nothing.`,
-		Args: noArguments,
+		Args: noFile,
 	}
 	flags := addFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -47,6 +47,16 @@ Exit status 2 if there are any. Warnings are told and change nothing.`,
 		return nil
 	}
 	return cmd
+}
+
+// noFile refuses arguments. One that names a file is most likely the configuration.
+func noFile(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
+			return usagef("unexpected %q: name the configuration with --config, as in \"%s --config %s\"", args[0], cmd.CommandPath(), args[0])
+		}
+	}
+	return noArguments(cmd, args)
 }
 
 // checkFilesNamed looks at the files that the settings name. A session would go

@@ -97,6 +97,8 @@ func parseURL(text string) (*url.URL, error) {
 	}
 	query := u.Query()
 	switch {
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("policy.url is no address of an HTTP endpoint: write it as https://host/path")
 	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
 		return nil, errors.New("policy.url would send the credential in clear: use https, or http to localhost")
 	case u.User != nil:

@@ -1,0 +1,39 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/proxytest"
+)
+
+// A reply is taken to its call however many members the server's array has: what
+// a client sent alone may be answered in an array too. The rest passes as it is.
+func TestReplyInACrowdedArray(t *testing.T) {
+	s := proxytest.Start(t, editLayer(nil, "a"))
+	rest := strings.Repeat(`,{"jsonrpc":"2.0","method":"notifications/x"} ,1`, 3000)
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`
+	s.Client.Send(call)
+	s.Server.Next()
+	s.Server.Send(`[{}` + rest + `,{"jsonrpc":"2.0","id":1,"result":{}}` + rest + `]`)
+	s.Client.Expect(`[{}` + strings.ReplaceAll(rest, " ,", ",") + `,{"jsonrpc":"2.0","id":1,"result":{"a":true}}` + strings.ReplaceAll(rest, " ,", ",") + `]`)
+	s.Client.Send(call)
+	s.Server.Next()
+	s.Server.Send(`[{}` + rest + `]`)
+	s.Client.Expect(`[{}` + rest + `]`)
+}
+
+// What an array of millions of members takes is not much more than its bytes.
+func TestCrowdedArrayIsNotBlownUp(t *testing.T) {
+	const size = 2 << 20
+	s := proxytest.Start(t, editLayer(nil, "a"))
+	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	s.Server.Next()
+	line := `[{}` + strings.Repeat(",{}", size/3) + `]`
+	before := totalAlloc()
+	s.Server.Send(line)
+	s.Client.Expect(line)
+	if grown := totalAlloc() - before; grown > 20*size {
+		t.Errorf("a line of %d MiB made the process allocate %d MiB", size>>20, grown>>20)
+	}
+}
