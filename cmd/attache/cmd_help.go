@@ -20,6 +20,8 @@ const rootExamples = `  attache demo                                     see wha
   attache --workspace /src/app -- my-server        say what the session is about
   attache --policy ./policies --scope acme -- my-server
   attache policy show --policy ./policies --scope acme
+  attache explain --tool git_status -- my-server   what would happen to a call
+  attache --dry-run -- my-server                   decide and log everything, change nothing
   attache config check                             find mistakes in the configuration
   attache config show                              what is in force, and where it came from`
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // layerWork says what each layer does, for `attache explain --chain`.
@@ -129,8 +130,11 @@ func (p *explainPrinter) facts(facts []explainedFact) {
 
 // provenance says where a fact is from.
 func (f explainedFact) provenance() string {
-	if f.From == "" {
+	switch {
+	case f.From == "":
 		return "(" + f.Source + ")"
+	case f.Source == sessionstate.None.String():
+		return "(" + f.From + ")"
 	}
 	return "(" + f.Source + ": " + f.From + ")"
 }
@@ -210,7 +214,7 @@ func brief(raw json.RawMessage) string {
 
 // String says what a rule was given.
 func (f explainedFact) String() string {
-	if f.Source == "none" && f.Value == "" {
+	if f.Value == "" {
 		return f.Name + " is not known"
 	}
 	return f.Name + " is " + f.Value + " " + f.provenance()

@@ -184,9 +184,14 @@ func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
 }
 
 // Current returns the context of the frame being handled: what the upstream's
-// environment is made of when that frame starts it. Call it in the client's
-// direction.
-func (c *Capture) Current() *sessionstate.Context { return c.current }
+// environment is made of when that frame starts it. Before the first frame that is
+// what the options have. Call it in the client's direction.
+func (c *Capture) Current() *sessionstate.Context {
+	if c.current == nil {
+		return c.o.Base
+	}
+	return c.current
+}
 
 // observe reads a frame of the client's, and cuts credentials out of it.
 func (c *Capture) observe(ctx context.Context, m *wire.Message) facts {

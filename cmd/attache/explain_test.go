@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// What docs/explain.md shows is what the script explain_docs makes.
+func TestExplainDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/explain.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := txtar.ParseFile("testdata/script/explain_docs.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, f := range script.Files {
+		if !strings.HasPrefix(f.Name, "doc-") && f.Name != "config.yaml" {
+			continue
+		}
+		shown++
+		if !strings.Contains(string(page), "\n"+string(f.Data)+"```\n") {
+			t.Errorf("docs/explain.md does not show %s of the script as it is", f.Name)
+		}
+	}
+	if shown != 3 {
+		t.Errorf("%d files of the script are to be shown, not 3", shown)
+	}
+}
