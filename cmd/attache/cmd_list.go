@@ -14,6 +14,8 @@ func (c *cli) subcommands() []*cobra.Command {
 		c.replayCommand(),
 		c.explainCommand(),
 		c.auditCommand(),
+		c.wrapCommand(),
+		c.unwrapCommand(),
 	)
 }
 
@@ -21,7 +23,7 @@ func (c *cli) subcommands() []*cobra.Command {
 // not have. Refusing them by name is clearer than taking them for a misspelt one.
 func (c *cli) unbuiltCommands() []*cobra.Command {
 	var all []*cobra.Command
-	for _, name := range []string{"wrap", "unwrap", "inject", "trust", "untrust", "doctor"} {
+	for _, name := range []string{"inject", "trust", "untrust", "doctor"} {
 		all = append(all, &cobra.Command{
 			Use:                name,
 			Hidden:             true,

@@ -64,6 +64,7 @@ func importLaw() []law {
 		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Store, so it may know none"},
 
 		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},
+		{"cmd/attache/internal/clientconfig", nil, "the files of clients have nothing to do with what is relayed"},
 		{"cmd/attache-bench", nil, "it measures the program from outside"},
 	}
 }
@@ -106,6 +107,8 @@ func TestForeignImports(t *testing.T) {
 		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
 		{"github.com/fsnotify/fsnotify", []string{"cmd/attache"}, "one place notices changes, and says what they mean"},
 		{"net/http", []string{"middleware/trace/otlp", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
+		{"github.com/tailscale/hujson", []string{"cmd/attache/internal/clientconfig"}, "JSON with comments is for the files of clients"},
+		{"github.com/pelletier/go-toml/v2", []string{"cmd/attache/internal/clientconfig"}, "TOML is for the files of clients"},
 		{"os/exec", []string{"proxy/child", "cmd/attache-bench"}, "one place starts processes, and leaves none behind"},
 		{"log", nil, "logs go through a slog.Logger that was given"},
 		{"C", nil, "builds need no compiler for C"},

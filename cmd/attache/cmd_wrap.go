@@ -1,0 +1,393 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+)
+
+// A wrapJob is one run of wrap or unwrap.
+type wrapJob struct {
+	*cli
+	unwrap bool
+
+	all     bool
+	clients []string
+	files   []string
+	project string
+	servers []string
+	dryRun  bool
+	command string
+	npx     bool
+
+	failed bool     // a file could not be edited
+	reread []string // what makes the clients notice
+}
+
+// wrapCommand puts attache in front of the servers of a client.
+func (c *cli) wrapCommand() *cobra.Command {
+	job := &wrapJob{cli: c}
+	return job.cobra(&cobra.Command{
+		Use:   "wrap [flags]",
+		Short: "Put attache in front of the servers in clients' configuration files",
+		Long: `Puts attache in front of the servers that a client starts: the server's command
+moves behind "--" in its arguments, and nothing else in the file changes. A backup
+is written next to the file. "attache unwrap" restores the file byte for byte.
+
+Remote servers are passed over, and so are those that attache is in front of
+already. Servers that are switched off stay so.`,
+		Example: `  attache wrap --all --dry-run               see what would change in the files of all clients
+  attache wrap --all                         put attache in front of every server of yours
+  attache wrap --client cursor               of one client: ` + strings.Join(clientNames(), ", ") + `
+  attache wrap --client zed --server git     in front of one server
+  attache wrap --project .                   in the files of a project that clients read
+  attache wrap --file ./mcp.json             in any file`,
+	})
+}
+
+// unwrapCommand takes attache out again.
+func (c *cli) unwrapCommand() *cobra.Command {
+	job := &wrapJob{cli: c, unwrap: true}
+	return job.cobra(&cobra.Command{
+		Use:   "unwrap [flags]",
+		Short: "Take attache out of clients' configuration files again",
+		Long: `Takes attache out from in front of the servers of a client. Where nobody has
+edited an entry since "attache wrap", its bytes are those that were there before;
+the rest of the file stays as it is. The backups that "attache wrap" made are
+removed if the file now equals one of them.`,
+		Example: `  attache unwrap --all                       take attache out of the files of all clients
+  attache unwrap --client cursor --dry-run   see what would change
+  attache unwrap --file ./mcp.json --server git`,
+	})
+}
+
+// cobra gives cmd the flags of the job and has it do the job.
+func (j *wrapJob) cobra(cmd *cobra.Command) *cobra.Command {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&j.all, "all", false, "the files of all clients that are there")
+	f.StringArrayVar(&j.clients, "client", nil, "the files of the client `NAME`: "+strings.Join(clientNames(), ", ")+"; may be repeated")
+	f.StringVar(&j.project, "project", "", "the clients' files of the project in `DIR`, instead of the user's")
+	f.StringArrayVar(&j.files, "file", nil, "this `FILE`: JSON, with comments or without, or TOML; may be repeated")
+	f.StringArrayVar(&j.servers, "server", nil, "only the server `NAME`; may be repeated")
+	f.BoolVar(&j.dryRun, "dry-run", false, "show what would change, and change nothing")
+	f.StringVar(&j.command, "command", "", "the `PATH` or name that clients start attache by; default: where it is, or its name in the files of a project")
+	if !j.unwrap {
+		f.BoolVar(&j.npx, "npx", false, "have clients start attache by npx, which installs it where it is missing")
+	}
+	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(clientNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Args = noArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return j.run(cmd.Flags())
+	}
+	return cmd
+}
+
+// clientNames returns what the clients are called on the command line.
+func clientNames() []string {
+	var names []string
+	for _, c := range clientconfig.Clients() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// run does the job.
+func (j *wrapJob) run(flags *pflag.FlagSet) error {
+	for name, value := range map[string]string{"project": j.project, "command": j.command} {
+		if flags.Changed(name) && value == "" {
+			return usagef("--%s is empty: was it a variable that is not set?", name)
+		}
+	}
+	if j.npx && j.command != "" {
+		return usagef("--npx and --command exclude each other: keep one")
+	}
+	files, err := j.targets()
+	if err != nil {
+		return err
+	}
+	if err := j.serversExist(files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := j.edit(f); err != nil {
+			j.failed = true
+			fmt.Fprintf(j.Stderr, "attache: %s: %v\n", strings.Map(printable, f.Path), err)
+		}
+	}
+	j.tellWhatNext()
+	if j.failed {
+		return exitError(exitFailure)
+	}
+	return nil
+}
+
+// targets returns the files that the flags name.
+func (j *wrapJob) targets() ([]clientconfig.File, error) {
+	clients, err := j.chosenClients()
+	if err != nil {
+		return nil, err
+	}
+	if j.all && len(clients) > 0 {
+		return nil, usagef("--all is every client: leave out --client, or --all")
+	}
+	var files []clientconfig.File
+	if len(j.files) > 0 {
+		if len(clients) > 1 || j.all || j.project != "" {
+			return nil, usagef("--file names the files: leave out --all and --project, and give --client at most once")
+		}
+		for _, path := range j.files {
+			f := clientconfig.File{Path: path}
+			if len(clients) == 1 {
+				f.Client = clients[0]
+			}
+			files = append(files, f)
+		}
+		return files, nil
+	}
+	if len(clients) == 0 && !j.all && j.project == "" {
+		return nil, j.which()
+	}
+	looked := j.clientFiles(clients)
+	for _, f := range looked {
+		if _, err := os.Lstat(f.Path); err == nil {
+			files = append(files, f)
+		}
+	}
+	if files == nil {
+		return nil, fmt.Errorf("no configuration file of a client is there: looked for %s; name another with --file", strings.Join(pathsOf(looked), ", "))
+	}
+	return files, nil
+}
+
+// chosenClients returns the clients that are named.
+func (j *wrapJob) chosenClients() ([]*clientconfig.Client, error) {
+	var chosen []*clientconfig.Client
+	for _, name := range j.clients {
+		var to string
+		if err := (choice{&to, clientNames()}).set(name, ""); err != nil {
+			return nil, usagef("--client: %v; or name its file with --file", err)
+		}
+		for _, c := range clientconfig.Clients() {
+			if c.Name == to {
+				chosen = append(chosen, &c)
+			}
+		}
+	}
+	return chosen, nil
+}
+
+// clientFiles returns the files of the clients, of all if none are named.
+func (j *wrapJob) clientFiles(clients []*clientconfig.Client) []clientconfig.File {
+	if clients == nil {
+		for _, c := range clientconfig.Clients() {
+			clients = append(clients, &c)
+		}
+	}
+	var files []clientconfig.File
+	for _, c := range clients {
+		if j.project != "" {
+			files = append(files, j.system().ProjectFiles(c, j.project)...)
+		} else {
+			files = append(files, j.system().UserFiles(c)...)
+		}
+	}
+	return files
+}
+
+// system is the machine as this process sees it.
+func (p process) system() clientconfig.System {
+	home := p.getenv("HOME")
+	if runtime.GOOS == "windows" {
+		home = p.getenv("USERPROFILE")
+	}
+	return clientconfig.System{OS: runtime.GOOS, Home: home, Getenv: p.getenv}
+}
+
+func pathsOf(files []clientconfig.File) []string {
+	var all []string
+	for _, f := range files {
+		all = append(all, strings.Map(printable, f.Path))
+	}
+	return all
+}
+
+// which asks for the clients that are meant, telling which there are.
+func (j *wrapJob) which() error {
+	word := "wrap"
+	if j.unwrap {
+		word = "unwrap"
+	}
+	var there []string
+	for _, f := range j.clientFiles(nil) {
+		if d, err := readClient(f); err == nil && len(d.Entries) > 0 {
+			there = append(there, fmt.Sprintf("%s (%d servers)", f.Client.Name, len(d.Entries)))
+		}
+	}
+	if there == nil {
+		return usagef("which file? no client's file with servers was found: name one with --file, or a project with --project")
+	}
+	return usagef("which client? found %s: name one as in \"attache %s --client %s\", or all with \"attache %s --all\"; --dry-run shows what would change",
+		strings.Join(there, ", "), word, strings.Fields(there[0])[0], word)
+}
+
+// readClient returns the servers in a file.
+func readClient(f clientconfig.File) (*clientconfig.Document, error) {
+	content, _, err := clientconfig.Load(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	return clientconfig.Read(f, content)
+}
+
+// serversExist refuses names of servers that no file has. Files that cannot be
+// read are told of when they are edited.
+func (j *wrapJob) serversExist(files []clientconfig.File) error {
+	if len(j.servers) == 0 {
+		return nil
+	}
+	var names []string
+	for _, f := range files {
+		d, err := readClient(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", strings.Map(printable, f.Path), err)
+		}
+		for _, e := range d.Entries {
+			names = append(names, e.Name)
+		}
+	}
+	for _, name := range j.servers {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if near := nearest(name, names); near != "" {
+			return usagef("--server: there is no server %q: did you mean %q?", name, near)
+		}
+		slices.Sort(names)
+		return usagef("--server: there is no server %q: there are %s", name, quoted(slices.Compact(names)))
+	}
+	return nil
+}
+
+// edit edits one file, or shows how.
+func (j *wrapJob) edit(f clientconfig.File) error {
+	launch, err := j.launch()
+	if err != nil {
+		return err
+	}
+	var plan *clientconfig.Plan
+	var warnings []string
+	change := func(content []byte) ([]byte, error) {
+		d, err := clientconfig.Read(f, content)
+		if err != nil {
+			return nil, err
+		}
+		plan, warnings = d.Wrap(launch, j.chosen), d.Warnings
+		if j.unwrap {
+			plan = d.Unwrap(launch, j.chosen)
+		}
+		return plan.Content, nil
+	}
+	var done clientconfig.Updated
+	if j.dryRun {
+		var content []byte
+		if content, _, err = clientconfig.Load(f.Path); err == nil {
+			_, err = change(content)
+		}
+	} else {
+		done, err = clientconfig.Update(f.Path, time.Now(), change)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no such file: correct the path")
+	}
+	if err != nil {
+		return err
+	}
+	j.tell(f, plan, warnings)
+	if done.Backup != "" {
+		return j.tellBackup(done)
+	}
+	return nil
+}
+
+// chosen reports whether the server is one of those that are meant.
+func (j *wrapJob) chosen(name string) bool {
+	return len(j.servers) == 0 || slices.Contains(j.servers, name)
+}
+
+// launch returns how clients are to start attache. Programs with windows do not
+// have the search path of a shell, so by default it is a path. A project's files
+// are shared, and there the name is better.
+func (j *wrapJob) launch() (clientconfig.Launch, error) {
+	switch {
+	case j.command != "":
+		return clientconfig.Launch{Command: j.command}, nil
+	case j.npx:
+		return npxLaunch(), nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return clientconfig.Launch{}, fmt.Errorf("where attache is cannot be found out: %w: say it with --command", err)
+	}
+	if strings.Contains(filepath.ToSlash(path), "/_npx/") {
+		return npxLaunch(), nil // npx clears that directory as it likes
+	}
+	onPath, found := j.searchPath(path)
+	switch {
+	case found && j.project != "":
+		return clientconfig.Launch{Command: "attache"}, nil
+	case found:
+		// A package manager's link stays where it is when the version changes.
+		path = onPath
+	}
+	if !utf8.ValidString(path) {
+		return clientconfig.Launch{}, fmt.Errorf("attache is in %q, which no configuration can name: move it, or give --command", path)
+	}
+	return clientconfig.Launch{Command: path}, nil
+}
+
+// npxLaunch starts attache's npm package. On Windows npx is a script, which not
+// every client starts.
+func npxLaunch() clientconfig.Launch {
+	args := []string{"-y", clientconfig.Package}
+	if runtime.GOOS == "windows" {
+		return clientconfig.Launch{Command: "cmd", Args: append([]string{"/c", "npx"}, args...)}
+	}
+	return clientconfig.Launch{Command: "npx", Args: args}
+}
+
+// searchPath returns where in the search path the program at path is found by its
+// name.
+func (j *wrapJob) searchPath(path string) (string, bool) {
+	this, err := os.Stat(path)
+	if err != nil {
+		return "", false
+	}
+	name := "attache"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	for _, dir := range filepath.SplitList(j.getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		there := filepath.Join(dir, name)
+		info, err := os.Stat(there)
+		if err == nil && !info.IsDir() {
+			return there, os.SameFile(this, info) // the first one is what a shell starts
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+)
+
+// tell says what was done to each server of a file, or would be.
+func (j *wrapJob) tell(f clientconfig.File, plan *clientconfig.Plan, warnings []string) {
+	title := "File"
+	if f.Client != nil {
+		title = f.Client.Title
+	}
+	fmt.Fprintf(j.Stdout, "%s: %s\n", title, strings.Map(printable, f.Path))
+	for _, w := range warnings {
+		fmt.Fprintf(j.Stdout, "  note       %s\n", strings.Map(printable, w))
+	}
+	for _, step := range plan.Steps {
+		fmt.Fprintln(j.Stdout, "  "+j.stepText(step))
+	}
+	if len(plan.Steps) == 0 {
+		fmt.Fprintln(j.Stdout, "  no servers are in it")
+	}
+	if j.dryRun {
+		j.showDiff(plan)
+	}
+	if plan.Changed() && f.Client != nil && !slices.Contains(j.reread, f.Client.Reread) {
+		j.reread = append(j.reread, f.Client.Reread)
+	}
+}
+
+// stepText says in one line what was done to a server, and in which line it is.
+func (j *wrapJob) stepText(s clientconfig.Step) string {
+	word := "passed over"
+	switch {
+	case s.Done && j.unwrap:
+		word = "unwrapped"
+	case s.Done:
+		word = "wrapped"
+	}
+	if s.Done && j.dryRun {
+		word = "would be " + word
+	}
+	text := fmt.Sprintf("%s %s, line %d", word, s.Entry.Name, s.Line)
+	if s.Entry.Project != "" {
+		text += ", of project " + s.Entry.Project
+	}
+	if s.Text != "" {
+		text += ": " + s.Text
+	}
+	return strings.Map(printable, text)
+}
+
+// showDiff shows the lines that would change.
+func (j *wrapJob) showDiff(plan *clientconfig.Plan) {
+	colours := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
+	coloured := j.colours(j.Stdout)
+	for _, l := range plan.Diff() {
+		line := string(l.Op) + strings.Map(printableOrTab, l.Text)
+		if l.Op == '@' {
+			line = "@@ " + l.Text + " @@"
+		}
+		if coloured {
+			line = colours[l.Op] + line + "\x1b[0m"
+		}
+		fmt.Fprintln(j.Stdout, line)
+	}
+}
+
+// printableOrTab keeps tabs too, by which files are indented.
+func printableOrTab(c rune) rune {
+	if c == '\t' {
+		return c
+	}
+	return printable(c)
+}
+
+// tellBackup says where the content before is kept. After unwrapping, backups
+// that hold nothing more than the file does are taken away.
+func (j *wrapJob) tellBackup(done clientconfig.Updated) error {
+	left := []string{done.Backup}
+	if j.unwrap {
+		var err error
+		if left, err = clientconfig.DropBackups(done.Path, done.Backup); err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			fmt.Fprintln(j.Stdout, "  restored as it was; the backup is removed")
+		}
+	}
+	for _, path := range left {
+		fmt.Fprintf(j.Stdout, "  backup in %s\n", strings.Map(printable, path))
+	}
+	return nil
+}
+
+// tellWhatNext says what is left to do.
+func (j *wrapJob) tellWhatNext() {
+	if j.dryRun {
+		fmt.Fprintln(j.Stdout, "Nothing was changed: leave out --dry-run to do it.")
+		return
+	}
+	for _, what := range j.reread {
+		fmt.Fprintf(j.Stdout, "To have it noticed: %s.\n", what)
+	}
+}

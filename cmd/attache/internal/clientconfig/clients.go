@@ -1,0 +1,223 @@
+package clientconfig
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// A Client is a program that starts MCP servers as its own configuration says.
+type Client struct {
+	// Name is what people write on a command line, such as "claude-desktop".
+	Name string
+	// Title is what its makers call it.
+	Title string
+	// Reread says what makes it read its configuration again.
+	Reread string
+
+	user     func(System) []string // absolute paths
+	project  []string              // below a project, with slashes
+	sections []section
+}
+
+// A section is the path to an object that holds servers, from the top of a file.
+// The element "*" stands for any name.
+type section []string
+
+// Clients returns the clients whose files are known, by name.
+//
+// Sources: each maker's documentation of its configuration, and for Zed
+// crates/paths/src/paths.rs. The packaged Claude Desktop of Windows reads a file
+// of its own, which its "Edit Config" button does not open
+// (anthropics/claude-code issue 26073).
+func Clients() []Client {
+	servers := []section{{"mcpServers"}}
+	return []Client{
+		{
+			Name: "claude-code", Title: "Claude Code", Reread: "start a new session of Claude Code",
+			user: claudeCode, project: []string{".mcp.json"},
+			sections: []section{{"mcpServers"}, {"projects", "*", "mcpServers"}},
+		},
+		{
+			Name: "claude-desktop", Title: "Claude Desktop", Reread: "quit Claude Desktop and start it again",
+			user: claudeDesktop, sections: servers,
+		},
+		{
+			Name: "codex", Title: "Codex CLI", Reread: "start Codex again",
+			user: codex, project: []string{".codex/config.toml"},
+			sections: []section{{"mcp_servers"}},
+		},
+		{
+			Name: "cursor", Title: "Cursor", Reread: "reload the servers in Cursor's settings, or restart Cursor",
+			user:    func(s System) []string { return []string{s.join(s.Home, ".cursor", "mcp.json")} },
+			project: []string{".cursor/mcp.json"}, sections: servers,
+		},
+		{
+			Name: "gemini", Title: "Gemini CLI", Reread: "start Gemini CLI again",
+			user: gemini, project: []string{".gemini/settings.json"}, sections: servers,
+		},
+		{
+			Name: "vscode", Title: "VS Code", Reread: "restart the servers with \"MCP: List Servers\" in VS Code",
+			user: vscode, project: []string{".vscode/mcp.json"},
+			sections: []section{{"servers"}, {"mcp", "servers"}},
+		},
+		{
+			Name: "windsurf", Title: "Windsurf", Reread: "refresh the servers in Windsurf's Cascade panel",
+			user:     func(s System) []string { return []string{s.join(s.Home, ".codeium", "windsurf", "mcp_config.json")} },
+			sections: servers,
+		},
+		{
+			Name: "zed", Title: "Zed", Reread: "nothing: Zed notices by itself",
+			user: zed, project: []string{".zed/settings.json"},
+			sections: []section{{"context_servers"}},
+		},
+	}
+}
+
+// A System is the machine on which the files are looked for.
+type System struct {
+	OS     string // as runtime.GOOS
+	Home   string // the user's home directory
+	Getenv func(name string) string
+	// ReadDir returns the names in a directory. Nil asks the file system.
+	ReadDir func(path string) []string
+}
+
+// A File is a place where a client keeps servers. The file need not be there.
+type File struct {
+	Client *Client // nil: not known, all sections are looked at
+	Path   string
+}
+
+// UserFiles returns where c keeps the servers of the user.
+func (s System) UserFiles(c *Client) []File {
+	var files []File
+	for _, path := range c.user(s) {
+		files = append(files, File{Client: c, Path: path})
+	}
+	return files
+}
+
+// ProjectFiles returns where c keeps the servers of the project in dir.
+func (s System) ProjectFiles(c *Client, dir string) []File {
+	var files []File
+	for _, path := range c.project {
+		files = append(files, File{Client: c, Path: s.join(dir, strings.Split(path, "/")...)})
+	}
+	return files
+}
+
+func claudeCode(s System) []string {
+	if dir := s.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return []string{s.join(dir, ".claude.json")}
+	}
+	return []string{s.join(s.Home, ".claude.json")}
+}
+
+func claudeDesktop(s System) []string {
+	const file = "claude_desktop_config.json"
+	paths := []string{s.join(s.config(), "Claude", file)}
+	if s.OS == "windows" {
+		packages := s.join(s.local(), "Packages")
+		paths = append(paths, s.each(packages, "Claude_", "LocalCache", "Roaming", "Claude", file)...)
+	}
+	return paths
+}
+
+func codex(s System) []string {
+	if dir := s.Getenv("CODEX_HOME"); dir != "" {
+		return []string{s.join(dir, "config.toml")}
+	}
+	return []string{s.join(s.Home, ".codex", "config.toml")}
+}
+
+// gemini looks below GEMINI_CLI_HOME, which stands for the home directory and not
+// for the directory .gemini in it.
+func gemini(s System) []string {
+	home := s.Home
+	if dir := s.Getenv("GEMINI_CLI_HOME"); dir != "" {
+		home = dir
+	}
+	return []string{s.join(home, ".gemini", "settings.json")}
+}
+
+// vscode has a file a profile, and had the servers among the settings before.
+func vscode(s System) []string {
+	var paths []string
+	for _, edition := range []string{"Code", "Code - Insiders", "VSCodium"} {
+		user := s.join(s.config(), edition, "User")
+		paths = append(paths, s.join(user, "mcp.json"), s.join(user, "settings.json"))
+		paths = append(paths, s.each(s.join(user, "profiles"), "", "mcp.json")...)
+	}
+	return paths
+}
+
+// zed keeps its settings in ~/.config on macOS too.
+func zed(s System) []string {
+	if s.OS == "darwin" {
+		return []string{s.join(s.Home, ".config", "zed", "settings.json")}
+	}
+	name := "zed"
+	if s.OS == "windows" {
+		name = "Zed"
+	}
+	return []string{s.join(s.config(), name, "settings.json")}
+}
+
+// config is the directory for the configuration of the user's applications.
+func (s System) config() string {
+	switch s.OS {
+	case "windows":
+		return s.variable("APPDATA", s.join(s.Home, "AppData", "Roaming"))
+	case "darwin":
+		return s.join(s.Home, "Library", "Application Support")
+	}
+	return s.variable("XDG_CONFIG_HOME", s.join(s.Home, ".config"))
+}
+
+// local is the directory for what stays on one machine, on Windows.
+func (s System) local() string {
+	return s.variable("LOCALAPPDATA", s.join(s.Home, "AppData", "Local"))
+}
+
+func (s System) variable(name, otherwise string) string {
+	if v := s.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// join joins a path as the system does. package filepath knows only the system it
+// was compiled for, and then the other ones could not be tested.
+func (s System) join(dir string, names ...string) string {
+	separator := "/"
+	if s.OS == "windows" {
+		separator = `\`
+	}
+	return strings.Join(append([]string{strings.TrimRight(dir, separator)}, names...), separator)
+}
+
+// each returns the path names below every directory in dir whose name begins with
+// prefix.
+func (s System) each(dir, prefix string, names ...string) []string {
+	var paths []string
+	for _, name := range s.list(dir) {
+		if strings.HasPrefix(name, prefix) {
+			paths = append(paths, s.join(s.join(dir, name), names...))
+		}
+	}
+	return paths
+}
+
+// list returns the names in dir, none if it cannot be read.
+func (s System) list(dir string) []string {
+	if s.ReadDir != nil {
+		return s.ReadDir(dir)
+	}
+	entries, _ := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return slices.Sorted(slices.Values(names))
+}

@@ -1,0 +1,205 @@
+package clientconfig
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxFile is how large a configuration may be, in bytes. Claude Code keeps much
+// else in its file, and some are tens of megabytes long.
+const MaxFile = 256 << 20
+
+// A Document is the content of a client's configuration file, and the servers
+// found in it.
+type Document struct {
+	// Entries are the servers in the order of the file.
+	Entries []*Entry
+	// Warnings are what a person should know of the file, each with its line.
+	Warnings []string
+
+	data []byte
+}
+
+// An Entry is one server in a configuration.
+type Entry struct {
+	// Name is the server's name, and Project, where a file speaks of several,
+	// the project it is for.
+	Name, Project string
+	// Remote says that the client reaches the server by a URL. It has no
+	// command, and attache does not stand in front of it.
+	Remote bool
+	// Command and Args are what the client starts. Elements of Args that are not
+	// text are empty.
+	Command string
+	Args    []string
+	// Odd says why the entry cannot be edited, empty if it can.
+	Odd string
+
+	command literal
+	args    *list // nil: there are none
+	missing missing
+	offset  int
+}
+
+// A span is a place in the document.
+type span struct{ from, to int }
+
+// A literal is a text and where it is written.
+type literal struct {
+	span
+	value string
+}
+
+// A list is a list of arguments and where they are written.
+type list struct {
+	span
+	items []literal // an item that is no text has the value ""
+	// lead is the white space with a line break between the bracket and the first
+	// item, empty if there is none or a comment stands there.
+	lead string
+}
+
+// missing says how the arguments of an entry are written that has none: as
+// before, the list and after, at the offset of the command's value or key.
+type missing struct {
+	before, after string
+	// ahead says that they stand ahead of the command's key, and not behind its
+	// value.
+	ahead bool
+	at    int
+}
+
+// text returns how the list items, as literals, are written there. There is no
+// space behind the commas, which tells them from a list that was there, and
+// empty, when they are taken out again.
+func (m missing) text(items []string) string {
+	return m.before + "[" + strings.Join(items, ",") + "]" + m.after
+}
+
+// Read finds the servers of file in data, its content. The error says what is
+// wrong with the content and where, and nothing of what it holds: there are
+// secrets in these files.
+func Read(file File, data []byte) (*Document, error) {
+	d := &Document{data: data}
+	if err := plain(data); err != nil {
+		return nil, err
+	}
+	var err error
+	if strings.EqualFold(filepath.Ext(file.Path), ".toml") {
+		err = d.readTOML(file.sections())
+	} else {
+		err = d.readJSON(file.sections())
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(d.Entries, func(a, b *Entry) int { return a.offset - b.offset })
+	d.warnOfTwins()
+	return d, nil
+}
+
+// sections returns where servers are in f; everywhere known if nobody said whose
+// file it is.
+func (f File) sections() []section {
+	if f.Client != nil {
+		return f.Client.sections
+	}
+	var all []section
+	for _, c := range Clients() {
+		for _, s := range c.sections {
+			if !slices.ContainsFunc(all, func(o section) bool { return slices.Equal(o, s) }) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// mark is the byte order mark some editors of Windows put in front.
+const mark = "\xef\xbb\xbf"
+
+// plain refuses what is no text in UTF-8.
+func plain(data []byte) error {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return fmt.Errorf("it is in UTF-16: save it as UTF-8")
+	case !utf8.Valid(data):
+		return fmt.Errorf("line %d: a byte that is not UTF-8: correct it, or save the file as UTF-8", lineAt(data, invalid(data)))
+	}
+	return nil
+}
+
+// invalid returns where the first byte is that is not UTF-8.
+func invalid(data []byte) int {
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(data)
+}
+
+// lineAt returns the number of the line in which offset is.
+func lineAt(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:offset], []byte("\n"))
+}
+
+// Line returns the line of the file in which e begins.
+func (d *Document) Line(e *Entry) int { return lineAt(d.data, e.offset) }
+
+// warnOfTwins warns of servers of one name: clients take one of them, most the
+// last, and say nothing.
+func (d *Document) warnOfTwins() {
+	type name struct{ project, name string }
+	seen := map[name]*Entry{}
+	for _, e := range d.Entries {
+		key := name{e.Project, e.Name}
+		if first := seen[key]; first != nil {
+			d.Warnings = append(d.Warnings, fmt.Sprintf("%q is there twice, in lines %d and %d: most clients take the last; both are treated alike, remove one",
+				e.Name, d.Line(first), d.Line(e)))
+		}
+		seen[key] = e
+	}
+}
+
+// classify says of e, which has been read, what it is.
+func (e *Entry) classify(kind, address string) {
+	switch {
+	case e.Odd != "":
+	case e.command.to > 0 && address != "":
+		e.Odd = fmt.Sprintf("it has a command and a %s: remove one", address)
+	case address != "" || remoteKind(kind):
+		e.Remote = true
+	case e.command.to == 0:
+		e.Odd = "it has no command: an extension of the client may start it"
+	case e.command.value == "":
+		e.Odd = "its command is empty: write one"
+	}
+	e.Command = e.command.value
+	if e.args != nil {
+		for _, item := range e.args.items {
+			e.Args = append(e.Args, item.value)
+		}
+	}
+}
+
+// remoteKind reports whether kind, the "type" of an entry, is one without a
+// command.
+func remoteKind(kind string) bool {
+	switch strings.ToLower(kind) {
+	case "http", "sse", "streamable-http", "streamablehttp", "streamable_http", "ws", "websocket":
+		return true
+	}
+	return false
+}
+
+// isAddress reports whether clients keep the URL of a server under key.
+func isAddress(key string) bool {
+	return key == "url" || key == "serverUrl" || key == "httpUrl"
+}

@@ -1,0 +1,230 @@
+package clientconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Attempts is how often [Update] begins anew when a file changes under its hands.
+// Claude Code, for one, writes its file every few seconds.
+const attempts = 5
+
+// backupInfix stands between the name of a file and the time of a backup of it.
+const backupInfix = ".attache-"
+
+// An Updated says what [Update] did.
+type Updated struct {
+	// Path is the file that was written, where links led to.
+	Path string
+	// Backup is where the content before is kept, empty if nothing was written.
+	Backup string
+}
+
+// errChanged is returned by replace when the file is not what was read.
+var errChanged = errors.New("it changed while it was being edited: try again, with the client closed")
+
+// Load returns the content of a client's file, following links. An error that is
+// [fs.ErrNotExist] says that there is none.
+func Load(path string) (content []byte, target string, err error) {
+	content, _, target, err = load(path)
+	return content, target, err
+}
+
+func load(path string) (content []byte, info fs.FileInfo, target string, err error) {
+	if target, err = filepath.EvalSymlinks(path); err != nil {
+		if l, missing := os.Lstat(path); missing == nil && l.Mode()&fs.ModeSymlink != 0 {
+			return nil, nil, "", errors.New("it is a link that leads nowhere: correct or remove it")
+		}
+		return nil, nil, "", reason(err)
+	}
+	if info, err = os.Stat(target); err != nil {
+		return nil, nil, "", reason(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, "", errors.New("it is not a file: name one")
+	}
+	f, err := os.Open(target)
+	if err != nil {
+		return nil, nil, "", reason(err)
+	}
+	defer f.Close()
+	content, err = io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err == nil && len(content) > MaxFile {
+		err = fmt.Errorf("it is larger than %d MiB, as no configuration is", MaxFile>>20)
+	}
+	return content, info, target, reason(err)
+}
+
+// Update replaces the content of the file at path by what edit makes of it, or
+// does nothing if edit returns the content it was given. A backup is written next
+// to the file before. The new file takes the place of the old one in one step,
+// with its mode and owner, so that a reader finds either of them whole.
+//
+// If another program writes the file meanwhile, edit is called again with what is
+// there then. What is written in the very moment between the last look and the
+// replacement is in the backup or lost; no file system offers to look and replace
+// at once.
+func Update(path string, now time.Time, edit func(content []byte) ([]byte, error)) (Updated, error) {
+	for attempt := 1; ; attempt++ {
+		done, err := updateOnce(path, now, edit)
+		if errors.Is(err, errChanged) && attempt < attempts {
+			continue
+		}
+		return done, err
+	}
+}
+
+func updateOnce(path string, now time.Time, edit func([]byte) ([]byte, error)) (Updated, error) {
+	old, info, target, err := load(path)
+	if err != nil {
+		return Updated{}, err
+	}
+	content, err := edit(old)
+	if err != nil || bytes.Equal(content, old) {
+		return Updated{Path: target}, err
+	}
+	if err := replaceable(target, info); err != nil {
+		return Updated{}, err
+	}
+	backup, err := writeBackup(target, old, info, now)
+	if err != nil {
+		return Updated{}, err
+	}
+	if err := replace(target, old, content, info); err != nil {
+		return Updated{}, errors.Join(err, remove(backup))
+	}
+	return Updated{Path: target, Backup: backup}, nil
+}
+
+// replaceable says why the file is not to be replaced, although the directory may
+// allow it.
+func replaceable(target string, info fs.FileInfo) error {
+	if info.Mode().Perm()&0o200 == 0 {
+		return fmt.Errorf("it is read-only: allow writing (chmod u+w %q), or take it out of what manages it", target)
+	}
+	f, err := os.OpenFile(target, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("it may not be written by this user: %w", reason(err))
+	}
+	_ = f.Close()
+	if n := links(info); n > 1 {
+		return fmt.Errorf("it has %d names (hard links), and the others would keep the old content: replace them by symbolic links", n)
+	}
+	return nil
+}
+
+// writeBackup keeps old next to target and returns where.
+func writeBackup(target string, old []byte, info fs.FileInfo, now time.Time) (string, error) {
+	stem := target + backupInfix + now.UTC().Format("20060102T150405Z")
+	for n := 1; ; n++ {
+		path := stem + ".bak"
+		if n > 1 {
+			path = fmt.Sprintf("%s-%d.bak", stem, n)
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("no backup can be written to its directory: %w", reason(err))
+		}
+		if err := fill(f, old, info); err != nil {
+			return "", errors.Join(fmt.Errorf("no backup can be written: %w", reason(err)), remove(path))
+		}
+		return path, nil
+	}
+}
+
+// replace puts a file with content in the place of target, if that still has old
+// in it.
+func replace(target string, old, content []byte, info fs.FileInfo) error {
+	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+backupInfix+"*.tmp")
+	if err != nil {
+		return fmt.Errorf("nothing can be written to its directory: %w", reason(err))
+	}
+	temporary := f.Name()
+	if err := fill(f, content, info); err != nil {
+		return errors.Join(reason(err), remove(temporary))
+	}
+	if there, err := os.ReadFile(target); err != nil || !bytes.Equal(there, old) {
+		return errors.Join(errChanged, remove(temporary))
+	}
+	if err := os.Rename(temporary, target); err != nil {
+		return errors.Join(fmt.Errorf("it cannot be replaced: %w", reason(err)), remove(temporary))
+	}
+	syncDirectory(filepath.Dir(target))
+	return nil
+}
+
+// fill writes content to f, gives it the mode and owner of the file that info is
+// of, and closes it when all of it is on the disk.
+func fill(f *os.File, content []byte, info fs.FileInfo) error {
+	_, err := f.Write(content)
+	return errors.Join(err, keepOwner(f, info), f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
+}
+
+// remove takes away a file that was made here.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("%s is left behind: %w", path, reason(err))
+	}
+	return nil
+}
+
+// DropBackups removes the backups of target that hold just what target holds now,
+// and done, the one made last: then nothing is in them that is not there as well.
+// If there is none that equals it, all are kept. It returns those that are left.
+func DropBackups(target, last string) (left []string, err error) {
+	content, _, _, err := load(target)
+	if err != nil {
+		return nil, err
+	}
+	var same []string
+	for _, path := range backups(target) {
+		if kept, err := os.ReadFile(path); err == nil && bytes.Equal(kept, content) {
+			same = append(same, path)
+		} else if path != last {
+			left = append(left, path)
+		}
+	}
+	if same == nil {
+		return append(left, last), nil
+	}
+	for _, path := range append(same, last) {
+		err = errors.Join(err, remove(path))
+	}
+	return left, err
+}
+
+// backups returns the backups that were made of target.
+func backups(target string) []string {
+	entries, _ := os.ReadDir(filepath.Dir(target))
+	var all []string
+	for _, e := range entries {
+		stamp, ok := strings.CutPrefix(e.Name(), filepath.Base(target)+backupInfix)
+		if ok && strings.HasSuffix(stamp, ".bak") && e.Type().IsRegular() {
+			all = append(all, filepath.Join(filepath.Dir(target), e.Name()))
+		}
+	}
+	return all
+}
+
+// reason returns err without the path, which whoever is told knows.
+func reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+package clientconfig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// maxNesting is how deep the values of a configuration may stand in each other.
+// The parser calls itself for each level, and a file of brackets would end the
+// process.
+const maxNesting = 1000
+
+// parseJSON returns the value in data, whose offsets are those of data.
+func parseJSON(data []byte) (hujson.Value, error) {
+	start := 0
+	if bytes.HasPrefix(data, []byte(mark)) {
+		start = len(mark)
+	}
+	if offset := tooDeep(data[start:]); offset >= 0 {
+		return hujson.Value{}, fmt.Errorf("line %d: nested more than %d deep, as no configuration is", lineAt(data, start+offset), maxNesting)
+	}
+	// The mark becomes spaces so that all offsets stay, and a comment in the last
+	// line ends, as clients have it and the parser does not.
+	text := make([]byte, 0, len(data)+1)
+	text = append(text, strings.Repeat(" ", start)...)
+	text = append(text, data[start:]...)
+	text = append(text, '\n')
+	v, err := hujson.Parse(text)
+	if err != nil {
+		return v, jsonProblem(err)
+	}
+	return v, nil
+}
+
+// jsonProblem says what the parser found wrong, without the text it found it in:
+// that may be a secret.
+func jsonProblem(err error) error {
+	at, what, _ := strings.Cut(strings.TrimPrefix(err.Error(), "hujson: "), ": ")
+	if strings.HasPrefix(what, "invalid literal") {
+		what = "a value that JSON does not have"
+	}
+	return fmt.Errorf("it is not valid JSON: %s: %s: correct it there", at, what)
+}
+
+// tooDeep returns where data is nested too deep, -1 if nowhere.
+func tooDeep(data []byte) int {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '[', '{':
+			if depth++; depth > maxNesting {
+				return i
+			}
+		case ']', '}':
+			depth--
+		case '"':
+			i = skipString(data, i)
+		case '/':
+			i += max(commentLength(data[i:])-1, 0)
+		}
+	}
+	return -1
+}
+
+// skipString returns where the string that begins at i ends.
+func skipString(data []byte, i int) int {
+	for i++; i < len(data) && data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// commentLength returns how long the comment is that b begins with, 0 if it does
+// not.
+func commentLength(b []byte) int {
+	for _, kind := range [][2]string{{"//", "\n"}, {"/*", "*/"}} {
+		if !bytes.HasPrefix(b, []byte(kind[0])) {
+			continue
+		}
+		if end := bytes.Index(b[2:], []byte(kind[1])); end >= 0 {
+			return 2 + end + len(kind[1])
+		}
+		return len(b)
+	}
+	return 0
+}
+
+// readJSON finds the servers in d.
+func (d *Document) readJSON(sections []section) error {
+	if len(bytes.TrimSpace(bytes.TrimPrefix(d.data, []byte(mark)))) == 0 {
+		return nil // an empty file is one without servers
+	}
+	root, err := parseJSON(d.data)
+	if err != nil {
+		return err
+	}
+	if _, ok := root.Value.(*hujson.Object); !ok {
+		return errors.New("it is not an object: a configuration is { ... }")
+	}
+	for _, s := range sections {
+		d.descend(root, s, "")
+	}
+	return nil
+}
+
+// descend goes down path from v and reads the servers in the objects there.
+// project is what a "*" on the way stood for.
+func (d *Document) descend(v hujson.Value, path section, project string) {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return
+	}
+	if len(path) == 0 {
+		for i := range object.Members {
+			d.Entries = append(d.Entries, jsonEntry(&object.Members[i], project))
+		}
+		return
+	}
+	found := 0
+	for _, m := range object.Members {
+		name := nameOf(m)
+		switch path[0] {
+		case "*":
+			d.descend(m.Value, path[1:], name)
+		case name:
+			if found++; found == 2 {
+				d.Warnings = append(d.Warnings, fmt.Sprintf("line %d: %q is there twice: most clients take the last; both are treated alike, join them",
+					lineAt(d.data, m.Name.StartOffset), name))
+			}
+			d.descend(m.Value, path[1:], project)
+		}
+	}
+}
+
+// nameOf returns the name of a member, unescaped.
+func nameOf(m hujson.ObjectMember) string { return textOf(m.Name) }
+
+// textOf returns the text that v is, empty if it is none.
+func textOf(v hujson.Value) string {
+	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' {
+		return l.String()
+	}
+	return ""
+}
+
+// jsonEntry reads the entry of one server.
+func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
+	e := &Entry{Name: nameOf(*m), Project: project, offset: m.Name.StartOffset}
+	object, ok := m.Value.Value.(*hujson.Object)
+	if !ok {
+		e.Odd = "it is not an object"
+		return e
+	}
+	var kind, address string
+	for _, m := range object.Members {
+		name := nameOf(m)
+		switch {
+		case name == "type":
+			kind = textOf(m.Value)
+		case isAddress(name) && !isNull(m.Value):
+			address = name
+		}
+	}
+	if inner := commandObject(object); inner != nil {
+		// Zed's older form: "command": {"path": ..., "args": [...]}
+		e.jsonCommand(inner, "path")
+	} else {
+		e.jsonCommand(object, "command")
+	}
+	e.classify(kind, address)
+	return e
+}
+
+func isNull(v hujson.Value) bool {
+	l, ok := v.Value.(hujson.Literal)
+	return ok && l.Kind() == 'n'
+}
+
+// commandObject returns the object that is the command of an entry, nil if it is
+// none.
+func commandObject(object *hujson.Object) *hujson.Object {
+	for _, m := range object.Members {
+		if nameOf(m) == "command" {
+			inner, _ := m.Value.Value.(*hujson.Object)
+			return inner
+		}
+	}
+	return nil
+}
+
+// jsonCommand reads the command of e, which object has under key, and its
+// arguments.
+func (e *Entry) jsonCommand(object *hujson.Object, key string) {
+	seen := map[string]bool{}
+	for _, m := range object.Members {
+		name := nameOf(m)
+		if name != key && name != "args" {
+			continue
+		}
+		if seen[name] {
+			e.Odd = fmt.Sprintf("%q is there twice, and clients differ in which they take: remove one", name)
+			return
+		}
+		seen[name] = true
+		if name == key {
+			e.jsonCommandValue(m)
+		} else {
+			e.jsonArgs(m.Value)
+		}
+	}
+}
+
+// jsonCommandValue reads the member that names the program.
+func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
+	v := m.Value
+	l, ok := v.Value.(hujson.Literal)
+	if !ok || l.Kind() != '"' {
+		e.Odd = "its command is not a text"
+		return
+	}
+	e.command = literal{span{v.StartOffset, v.EndOffset}, l.String()}
+	e.missing = missing{before: "," + whiteSpace(m.Name.BeforeExtra) + `"args":` + whiteSpace(v.BeforeExtra), at: v.EndOffset}
+}
+
+// jsonArgs reads the list of arguments.
+func (e *Entry) jsonArgs(v hujson.Value) {
+	array, ok := v.Value.(*hujson.Array)
+	if !ok {
+		e.Odd = "its args are not a list"
+		return
+	}
+	e.args = &list{span: span{v.StartOffset, v.EndOffset}}
+	for i, item := range array.Elements {
+		if extra := item.BeforeExtra; i == 0 && extra.IsStandard() && bytes.Contains(extra, []byte("\n")) {
+			e.args.lead = string(extra)
+		}
+		e.args.items = append(e.args.items, literal{span{item.StartOffset, item.EndOffset}, textOf(item)})
+	}
+}
+
+// whiteSpace returns extra if nothing but white space is in it, and one space
+// otherwise.
+func whiteSpace(extra hujson.Extra) string {
+	if extra.IsStandard() {
+		return string(extra)
+	}
+	return " "
+}

@@ -1,0 +1,298 @@
+package clientconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Package is attache's name in the npm registry, as entries started by npx have
+// it.
+const Package = "attache-mcp"
+
+// A Launch is how a client starts attache.
+type Launch struct {
+	// Command is the program, a path or a name.
+	Command string
+	// Args stand in front of the "--".
+	Args []string
+}
+
+// A Plan is what is to be done to a file. Nothing is written.
+type Plan struct {
+	// Content is the file as it is to be. It is the very slice that was read if
+	// nothing changes.
+	Content []byte
+	// Steps say of each entry what is done, or why nothing is.
+	Steps []Step
+
+	old     []byte
+	splices []splice
+}
+
+// A Step is what a plan does to one entry.
+type Step struct {
+	Entry *Entry
+	// Line is where the entry begins in the file.
+	Line int
+	// Done says that the entry is changed.
+	Done bool
+	// Text says why it is not, or what a person should know of the change.
+	Text string
+}
+
+// Changed reports whether p changes anything.
+func (p *Plan) Changed() bool { return len(p.splices) > 0 }
+
+// A splice puts text in the place of what stands in a span.
+type splice struct {
+	span
+	text string
+}
+
+// Wrap plans to put attache, started as l says, in front of the servers that are
+// chosen.
+func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
+	return d.plan(chosen, func(e *Entry) ([]splice, string) {
+		if why := e.unwrappable(l); why != "" {
+			return nil, why
+		}
+		return d.wrap(e, l), ""
+	})
+}
+
+// Unwrap plans to take attache out from in front of the servers that are chosen.
+// l is how Wrap was told to start it, so that a name of its own is known.
+func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
+	return d.plan(chosen, func(e *Entry) ([]splice, string) {
+		end, wrapped := e.Wrapped(l)
+		switch {
+		case !wrapped:
+			return nil, "attache is not in front of it"
+		case e.Odd != "":
+			return nil, e.Odd
+		case end < 0 || end+1 >= len(e.args.items):
+			return nil, "it is attache itself, with no server behind \"--\""
+		case e.args.items[end+1].value == "":
+			return nil, "what stands behind \"--\" is no command"
+		}
+		return d.unwrap(e, end), lost(e.Args[:end], l)
+	})
+}
+
+// plan makes the plan of edit for the entries that are chosen.
+func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
+	p := &Plan{Content: d.data, old: d.data}
+	line, at := 1, 0
+	for _, e := range d.Entries {
+		line += bytes.Count(d.data[at:e.offset], []byte("\n"))
+		at = e.offset
+		if !chosen(e.Name) {
+			continue
+		}
+		splices, text := edit(e)
+		p.splices = append(p.splices, splices...)
+		p.Steps = append(p.Steps, Step{Entry: e, Line: line, Done: splices != nil, Text: text})
+	}
+	if p.Changed() {
+		slices.SortStableFunc(p.splices, func(a, b splice) int { return a.from - b.from })
+		p.Content = apply(d.data, p.splices)
+	}
+	return p
+}
+
+// apply returns data with the splices, which are in order and do not overlap.
+func apply(data []byte, splices []splice) []byte {
+	size := len(data)
+	for _, s := range splices {
+		size += len(s.text) - (s.to - s.from)
+	}
+	out := make([]byte, 0, size)
+	at := 0
+	for _, s := range splices {
+		out = append(out, data[at:s.from]...)
+		out = append(out, s.text...)
+		at = s.to
+	}
+	return append(out, data[at:]...)
+}
+
+// unwrappable says why attache is not put in front of e, empty if it is.
+func (e *Entry) unwrappable(l Launch) string {
+	_, wrapped := e.Wrapped(l)
+	switch {
+	case wrapped:
+		return "attache is in front of it already"
+	case e.Odd != "":
+		return e.Odd
+	case e.Remote:
+		return "it is remote: attache stands in front of servers that the client starts"
+	case strings.HasPrefix(e.Command, "~"):
+		return "its command begins with ~, which clients expand in the command and not in its arguments: write the path out"
+	}
+	return ""
+}
+
+// Wrapped reports whether e starts attache, and which of its arguments is the
+// "--" behind which the server stands, -1 if none is. l is how it might be
+// started, beside the usual ways.
+func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
+	if e.command.to == 0 {
+		return -1, false
+	}
+	dashes = slices.Index(e.Args, "--")
+	own := e.Args
+	if dashes >= 0 {
+		own = e.Args[:dashes]
+	}
+	program := e.Command
+	if baseName(program) == "cmd" && len(own) > 1 && strings.EqualFold(own[0], "/c") {
+		program, own = own[1], own[2:]
+	}
+	switch {
+	case program == l.Command && slices.Equal(own, l.Args), baseName(program) == "attache":
+		return dashes, true
+	case slices.ContainsFunc(own, isPackage):
+		return dashes, dashes >= 0
+	}
+	return -1, false
+}
+
+// isPackage reports whether arg names attache's package, in any version.
+func isPackage(arg string) bool {
+	return arg == Package || strings.HasPrefix(arg, Package+"@")
+}
+
+// baseName returns the name of a program without its directory and what Windows
+// ends it with. Files of Windows are read on other systems too.
+func baseName(program string) string {
+	name := strings.ToLower(program[strings.LastIndexAny(program, `/\`)+1:])
+	for _, end := range []string{".exe", ".cmd", ".bat"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// wrap returns the edits that put attache in front of e.
+func (d *Document) wrap(e *Entry, l Launch) []splice {
+	var items []string
+	for _, arg := range l.Args {
+		items = append(items, quote(arg))
+	}
+	items = append(items, quote("--"), d.raw(e.command.span))
+	return []splice{{e.command.span, quote(l.Command)}, d.prepend(e, items)}
+}
+
+// prepend returns the edit that puts items in front of the arguments of e.
+func (d *Document) prepend(e *Entry, items []string) splice {
+	switch {
+	case e.args == nil:
+		return splice{span{e.missing.at, e.missing.at}, e.missing.text(items)}
+	case len(e.args.items) == 0:
+		at := e.args.from + 1
+		return splice{span{at, at}, strings.Join(items, ", ")}
+	}
+	gap := e.args.lead
+	if gap == "" {
+		gap = " "
+	}
+	at := e.args.items[0].from
+	return splice{span{at, at}, strings.Join(items, ","+gap) + "," + gap}
+}
+
+// unwrap returns the edits that take attache out from in front of e. The argument
+// with the index dashes is the "--".
+func (d *Document) unwrap(e *Entry, dashes int) []splice {
+	command := e.args.items[dashes+1]
+	edits := []splice{{e.command.span, d.raw(command.span)}}
+	if added, ok := d.added(e); ok {
+		return append(edits, splice{added, ""})
+	}
+	gone := e.args.items[:dashes+2]
+	rest := span{gone[0].from, command.to}
+	if dashes+2 < len(e.args.items) {
+		rest.to = e.args.items[dashes+2].from
+	} else if end := e.args.to - 1; withoutComma(string(d.data[command.to:end])) != string(d.data[command.to:end]) {
+		rest.to = end // a comma behind the last item must not be left alone
+	}
+	return append(edits, splice{rest, comments(d.data, rest, gone)})
+}
+
+// added returns where the arguments of e stand if they are written as those of an
+// entry that had none.
+func (d *Document) added(e *Entry) (span, bool) {
+	var items []string
+	for _, item := range e.args.items {
+		items = append(items, d.raw(item.span))
+	}
+	text := e.missing.text(items)
+	at := span{e.missing.at, e.missing.at + len(text)}
+	if e.missing.ahead {
+		at = span{e.missing.at - len(text), e.missing.at}
+	}
+	if at.from < 0 || at.to > len(d.data) || e.args.from < at.from || e.args.to > at.to {
+		return span{}, false
+	}
+	return at, string(d.data[at.from:at.to]) == text
+}
+
+// comments returns the comments in a part of a list that is taken out, with the
+// white space around them, so that none is lost. gone are the items in it.
+func comments(data []byte, part span, gone []literal) string {
+	var kept strings.Builder
+	at := part.from
+	for _, item := range append(slices.Clone(gone), literal{span: span{part.to, part.to}}) {
+		if between := withoutComma(string(data[at:item.from])); strings.TrimSpace(between) != "" {
+			kept.WriteString(between)
+		}
+		at = item.to
+	}
+	return kept.String()
+}
+
+// withoutComma returns what stands between two items without the comma, which a
+// comment may hold too.
+func withoutComma(between string) string {
+	for i := 0; i < len(between); i++ {
+		switch between[i] {
+		case ',':
+			return between[:i] + between[i+1:]
+		case '/':
+			i += max(commentLength([]byte(between[i:]))-1, 0)
+		case '#':
+			end := strings.IndexByte(between[i:], '\n')
+			if end < 0 {
+				return between
+			}
+			i += end
+		}
+	}
+	return between
+}
+
+// lost says which of attache's own arguments an entry loses, beside those that
+// started it.
+func lost(own []string, l Launch) string {
+	flags := slices.DeleteFunc(slices.Clone(own), func(arg string) bool {
+		return arg == "-y" || arg == "--yes" || strings.EqualFold(arg, "/c") || baseName(arg) == "npx" || isPackage(arg) || slices.Contains(l.Args, arg)
+	})
+	if len(flags) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("attache's own %d arguments are taken out with it", len(flags))
+}
+
+// raw returns what is written in at.
+func (d *Document) raw(at span) string { return string(d.data[at.from:at.to]) }
+
+// quote returns s as a text of JSON, which is one of TOML too: both have the
+// same escapes for what must be escaped.
+func quote(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string cannot fail, and a buffer neither
+	return strings.TrimSuffix(b.String(), "\n")
+}

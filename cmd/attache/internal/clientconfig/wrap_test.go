@@ -1,0 +1,211 @@
+package clientconfig
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
+
+	"encoding/json"
+)
+
+func all(string) bool { return true }
+
+// launches are the ways in which clients are told to start attache.
+func launches() []Launch {
+	return []Launch{
+		{Command: "/usr/local/bin/attache"},
+		{Command: "attache"},
+		{Command: `C:\Program Files\attache\attache.exe`},
+		{Command: "/odd \"path\"/with\nall,of it/at#taché"},
+		{Command: "npx", Args: []string{"-y", "attache-mcp"}},
+		{Command: "cmd", Args: []string{"/c", "npx", "-y", "attache-mcp@1.2.3"}},
+	}
+}
+
+// corpus returns the files of the corpus, each with whose it is.
+func corpus(t testing.TB) map[File][]byte {
+	t.Helper()
+	files := map[File][]byte{}
+	for _, c := range Clients() {
+		paths, err := filepath.Glob("testdata/corpus/" + c.Name + "/*")
+		if err != nil || paths == nil {
+			t.Fatalf("no corpus for %s: %v", c.Name, err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[File{Client: &c, Path: path}] = data
+		}
+	}
+	return files
+}
+
+// Whatever a client's file looks like, taking attache out again restores its
+// bytes.
+func TestUnwrapAfterWrapIsTheIdentity(t *testing.T) {
+	for file, data := range corpus(t) {
+		for name, variant := range variants(file.Path, data) {
+			for i, launch := range launches() {
+				t.Run(fmt.Sprintf("%s/%s/%d", strings.TrimPrefix(file.Path, "testdata/corpus/"), name, i), func(t *testing.T) {
+					checkRoundTrip(t, file, variant, launch)
+				})
+			}
+		}
+	}
+}
+
+// variants returns data as other editors and systems would write it.
+func variants(path string, data []byte) map[string][]byte {
+	v := map[string][]byte{"as it is": data}
+	bare := bytes.TrimPrefix(data, []byte(mark))
+	unix := bytes.ReplaceAll(bare, []byte("\r\n"), []byte("\n"))
+	v["lf"] = unix
+	v["crlf"] = bytes.ReplaceAll(unix, []byte("\n"), []byte("\r\n"))
+	v["bom"] = append([]byte(mark), unix...)
+	v["tabs"] = bytes.ReplaceAll(unix, []byte("  "), []byte("\t"))
+	if strings.HasSuffix(path, ".json") {
+		if min, err := hujson.Minimize(bytes.Clone(bare)); err == nil {
+			v["minimal"] = min
+		}
+		if pretty, err := hujson.Format(bytes.Clone(bare)); err == nil {
+			v["formatted"] = pretty
+		}
+	}
+	return v
+}
+
+// checkRoundTrip checks what must be true of wrapping data and unwrapping it.
+func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
+	t.Helper()
+	before, err := Read(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := bytes.Clone(data)
+	plan := before.Wrap(launch, all)
+	if !bytes.Equal(data, kept) {
+		t.Fatal("the content that was read was written to")
+	}
+	if wrapped := wrappedEntries(before, launch); wrapped > 0 {
+		t.Skipf("%d are wrapped already", wrapped)
+	}
+	after, err := Read(file, plan.Content)
+	if err != nil {
+		t.Fatalf("the wrapped file cannot be read: %v\n%s", err, plan.Content)
+	}
+	for i, e := range after.Entries {
+		checkWrapped(t, before.Entries[i], e, plan.Steps[i], launch)
+	}
+	checkRest(t, file, data, plan.Content)
+	if again := after.Wrap(launch, all); again.Changed() {
+		t.Errorf("wrapped twice:\n%s", again.Content)
+	}
+	if got := after.Unwrap(launch, all).Content; !bytes.Equal(got, data) {
+		t.Errorf("not restored: %s\nwrapped:\n%s", cmp.Diff(string(data), string(got)), plan.Content)
+	}
+}
+
+func wrappedEntries(d *Document, l Launch) int {
+	n := 0
+	for _, e := range d.Entries {
+		if _, wrapped := e.Wrapped(l); wrapped {
+			n++
+		}
+	}
+	return n
+}
+
+// checkWrapped checks that attache starts in after what was started in before.
+func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
+	t.Helper()
+	if !step.Done {
+		if step.Text == "" {
+			t.Errorf("%s: passed over, and nobody is told why", before.Name)
+		}
+		if before.Command != after.Command || !slices.Equal(before.Args, after.Args) {
+			t.Errorf("%s: changed, although %s", before.Name, step.Text)
+		}
+		return
+	}
+	want := slices.Concat(l.Args, []string{"--", before.Command}, before.Args)
+	if after.Command != l.Command || !slices.Equal(after.Args, want) {
+		t.Errorf("%s: starts %q %q, want %q %q", before.Name, after.Command, after.Args, l.Command, want)
+	}
+}
+
+// checkRest checks, with a parser of its own, that nothing but commands and
+// arguments differs.
+func checkRest(t *testing.T, file File, before, after []byte) {
+	t.Helper()
+	if diff := cmp.Diff(decode(t, file, before), decode(t, file, after)); diff != "" {
+		t.Errorf("more than commands and arguments changed: %s", diff)
+	}
+}
+
+// decode returns what a client understands of data, less commands and arguments.
+func decode(t *testing.T, file File, data []byte) any {
+	t.Helper()
+	data = bytes.TrimPrefix(bytes.Clone(data), []byte(mark))
+	var v any
+	var err error
+	if strings.HasSuffix(file.Path, ".toml") {
+		err = toml.Unmarshal(data, &v)
+	} else if len(bytes.TrimSpace(data)) == 0 {
+		return nil
+	} else if data, err = hujson.Standardize(append(data, '\n')); err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatalf("a client cannot read it: %v\n%s", err, data)
+	}
+	return withoutCommands(v)
+}
+
+func withoutCommands(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, ok := v["command"].(string); ok {
+			delete(v, "command")
+			delete(v, "args")
+		}
+		if _, ok := v["path"].(string); ok {
+			delete(v, "path")
+			delete(v, "args")
+		}
+		for k := range v {
+			v[k] = withoutCommands(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutCommands(v[i])
+		}
+	}
+	return v
+}
+
+// Any text is edited so that taking the edit back restores it.
+func FuzzUnwrapAfterWrap(f *testing.F) {
+	for file, data := range corpus(f) {
+		f.Add(strings.HasSuffix(file.Path, ".toml"), data)
+	}
+	f.Fuzz(func(t *testing.T, isTOML bool, data []byte) {
+		file := File{Path: "x.json"}
+		if isTOML {
+			file.Path = "x.toml"
+		}
+		if _, err := Read(file, data); err != nil {
+			t.Skip(err)
+		}
+		checkRoundTrip(t, file, data, launches()[len(data)%len(launches())])
+	})
+}
