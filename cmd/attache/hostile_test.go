@@ -73,10 +73,9 @@ func TestHostileFrames(t *testing.T) {
 // FuzzHostileFrames sends any bytes the same way.
 func FuzzHostileFrames(f *testing.F) {
 	s := loadHostileRules(f)
-	for _, frame := range proxytest.Frames(f, hostileFrames) {
+	for i, frame := range proxytest.Frames(f, hostileFrames) {
 		if len(frame.Bytes) < 4<<10 {
-			f.Add(append(frame.Bytes, '\n'), true)
-			f.Add(append([]byte(goodCall), frame.Bytes...), false)
+			f.Add(append(frame.Bytes, '\n'), i%2 == 0)
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, listed bool) {

@@ -111,6 +111,7 @@ func TestNewErrors(t *testing.T) {
 		{Options{Rules: []Rule{{}}}, "access.rules[0]: no tools are named"},
 		{Options{Rules: []Rule{{Tools: []string{"*"}}, {Tools: []string{""}}}}, "access.rules[1]: an empty pattern"},
 		{Options{Rules: []Rule{{Tools: []string{"*"}, Deny: true, Require: []string{"a"}}}}, "contradict"},
+		{Options{Rules: []Rule{{Tools: []string{"*"}, Message: "No."}}}, "has a message for refusals and allows"},
 		{Options{Rules: []Rule{{Tools: []string{"*"}, Require: []string{""}}}}, "an empty permission"},
 		{Options{Rules: []Rule{{Tools: []string{"*"}, When: text}}}, "when is no condition"},
 		{Options{Rates: []Rate{{Tools: []string{"*"}, Per: "day", Limit: 1, Window: 1}}}, `access.rates[0]: per is "day"`},

@@ -41,6 +41,8 @@ func (r *Rule) Check() error {
 		return errors.New("when is no condition: compile it as one")
 	case r.Deny && len(r.Require) > 0:
 		return errors.New("deny and require contradict each other: write two rules")
+	case r.Message != "" && !r.Deny && len(r.Require) == 0:
+		return errors.New("the rule has a message for refusals and allows: add deny or require, or take the message out")
 	case slices.Contains(r.Require, ""):
 		return errors.New("an empty permission is required: name one")
 	}

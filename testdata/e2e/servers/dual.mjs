@@ -5,6 +5,8 @@ import { McpServer, ResourceTemplate, completable, createRequestStateCodec, inpu
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 
+import { ran, witnesses } from './witness.mjs';
+
 const text = value => ({ content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }] });
 const state = createRequestStateCodec({ key: 'a key of thirty-two bytes or more, for tests', ttlSeconds: 600 });
 const heard = [];
@@ -123,6 +125,10 @@ function tools(server) {
         server.registerTool('grown', { description: 'Was not there before' }, async () => text('grown'));
         return text('grew');
     });
+
+    for (const name of witnesses) {
+        server.registerTool(name, { inputSchema: z.looseObject({ tenant: z.any().optional() }) }, async args => ran(name, args));
+    }
 
     server.server.fallbackNotificationHandler = async ({ method, params }) => void heard.push({ method, params });
     server.server.setRequestHandler('resources/subscribe', async ({ params }) => (subscribed.add(params.uri), {}));

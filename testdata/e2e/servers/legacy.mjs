@@ -5,6 +5,8 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
 
+import { ran, witnesses } from './witness.mjs';
+
 const PAGE = 4;
 const text = value => ({ content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value) }] });
 const object = (properties = {}, required = Object.keys(properties)) => ({ type: 'object', properties, required });
@@ -126,6 +128,7 @@ const tools = {
     ],
     release: [{ inputSchema: object({ taskId: string }) }, async ({ taskId }) => (await jobs.get(taskId)?.(), text('released'))]
 };
+for (const name of witnesses) tools[name] = [{ inputSchema: object({ tenant: string }, []) }, args => ran(name, args)];
 
 server.setRequestHandler(types.ListToolsRequestSchema, ({ params }) => {
     const at = Number(params?.cursor ?? 0);

@@ -1,0 +1,251 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/proxytest"
+)
+
+// TestE2EHostile sends the frames of testdata/hostile to three real servers, first
+// through attache with a rule that denies one tool and one that pins an argument,
+// then directly. Through attache the denied tool never runs, the pinned value is
+// the one the server sees, and a good call works after each frame. Directly many
+// of them fool the server, or end it: otherwise they would prove nothing.
+func TestE2EHostile(t *testing.T) {
+	l := newLab(t)
+	frames := proxytest.Frames(t, "../../testdata/hostile/frames.txt")
+	for _, row := range []struct {
+		server server
+		era    era
+	}{
+		{l.gosdk(), legacyEra}, {l.legacy(), legacyEra}, {l.dual(), legacyEra},
+		{l.gosdk(), modernEra}, {l.dual(), modernEra},
+	} {
+		t.Run(row.server.name+"/"+row.era.name, func(t *testing.T) {
+			t.Run("through attache", func(t *testing.T) { l.besiege(t, row.server, row.era, frames) })
+			t.Run("directly", func(t *testing.T) { l.fool(t, row.server, row.era, frames) })
+		})
+	}
+}
+
+// An era is how a session begins, and what every request says.
+type era struct {
+	name  string
+	hello []string // requests have the id "hello"
+	meta  string   // of every request, "" for none
+}
+
+const listTools = `{"jsonrpc":"2.0","id":"hello","method":"tools/list","params":{}}`
+
+var (
+	legacyEra = era{"legacy", []string{
+		// The one revision that has batches.
+		`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		listTools,
+	}, ""}
+	modernEra = era{"modern", []string{listTools},
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`}
+)
+
+// dress gives each object of params in a frame what a request of the era has.
+func (e era) dress(frame string) string {
+	if e.meta == "" {
+		return frame
+	}
+	frame = strings.ReplaceAll(frame, `"params":{`, `"params":{`+e.meta+`,`)
+	return strings.ReplaceAll(frame, e.meta+`,}`, e.meta+`}`)
+}
+
+// besiege sends all frames in one session.
+func (l *lab) besiege(t *testing.T, s server, e era, frames []proxytest.Frame) {
+	rules, err := filepath.Abs("../../testdata/hostile/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.connect(t, e, l.through(s.command, "--config", rules))
+	for _, f := range frames {
+		if err := c.try(f, 20*time.Second); err != nil {
+			t.Fatalf("%s: the session did not live: %v", f.Name, err)
+		}
+		if fooled := c.fooled(t); fooled != "" {
+			t.Errorf("%s: the server ran %s", f.Name, fooled)
+		}
+	}
+	c.close(t)
+	if fooled := c.fooled(t); fooled != "" {
+		t.Errorf("the server ran %s", fooled)
+	}
+	if c.seen < len(frames) {
+		t.Errorf("the server ran %d calls for %d frames, each with a good call behind it", c.seen, len(frames))
+	}
+}
+
+// fool counts what becomes of the frames without attache.
+func (l *lab) fool(t *testing.T, s server, e era, frames []proxytest.Frame) {
+	const least = 50 // of the frames fool any server
+	c := l.connect(t, e, s.command)
+	fooled, dead := 0, 0
+	for _, f := range frames {
+		err := c.try(f, 3*time.Second)
+		if c.fooled(t) != "" {
+			fooled++
+		}
+		if err != nil {
+			dead++
+			c.kill()
+			c = l.connect(t, e, s.command)
+		}
+	}
+	c.close(t)
+	t.Logf("%d of %d frames fooled %s, and %d ended it or made it wait", fooled, len(frames), s.name, dead)
+	if fooled < least {
+		t.Errorf("%d frames fooled the server: the others prove little", fooled)
+	}
+}
+
+// A rawClient sends lines and reads lines.
+type rawClient struct {
+	era   era
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines chan string
+	ran   string // the file in which the server writes what it ran
+	seen  int    // how many lines of it were looked at
+	calls int
+}
+
+// connect starts a server and begins a session.
+func (l *lab) connect(t *testing.T, e era, command []string) *rawClient {
+	t.Helper()
+	c := &rawClient{era: e, cmd: exec.Command(command[0], command[1:]...), lines: make(chan string, 100), ran: filepath.Join(t.TempDir(), "ran")}
+	c.cmd.Dir = l.scripts
+	c.cmd.Env = l.env(t, "E2E_RAN="+c.ran)
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.kill)
+	go c.read(out)
+	for _, line := range e.hello {
+		io.WriteString(c.in, e.dress(line)+"\n")
+		if !strings.Contains(line, `"hello"`) {
+			continue
+		}
+		if _, err := c.await(`"hello"`, 30*time.Second); err != nil {
+			t.Fatalf("the session did not begin: %v", err)
+		}
+	}
+	return c
+}
+
+func (c *rawClient) read(out io.Reader) {
+	defer close(c.lines)
+	r := bufio.NewReader(out)
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		c.lines <- line
+	}
+}
+
+// await reads up to the line that has text in it.
+func (c *rawClient) await(text string, limit time.Duration) (string, error) {
+	late := time.After(limit)
+	for {
+		select {
+		case line, open := <-c.lines:
+			switch {
+			case !open:
+				return "", errors.New("the server has ended")
+			case strings.Contains(line, text):
+				return line, nil
+			}
+		case <-late:
+			return "", fmt.Errorf("no answer to %s in %s", text, limit)
+		}
+	}
+}
+
+// try sends a frame, and then a call that is as it should be and works.
+func (c *rawClient) try(f proxytest.Frame, limit time.Duration) error {
+	c.calls++
+	id := fmt.Sprintf(`"good-%d"`, c.calls)
+	good := `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"keep","arguments":{"tenant":"acme"}}}`
+	go io.WriteString(c.in, c.era.dress(string(f.Bytes)+"\n"+good+"\n")) // a server that is stuck does not read
+	reply, err := c.await(id, limit)
+	if err == nil && !strings.Contains(reply, `"ran"`) {
+		err = fmt.Errorf("the good call was answered with %.300s", reply)
+	}
+	return err
+}
+
+// fooled returns what the server ran since the last time that it must not have
+// run, "" for nothing.
+func (c *rawClient) fooled(t *testing.T) (what string) {
+	t.Helper()
+	data, err := os.ReadFile(c.ran)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for _, line := range lines[min(c.seen, len(lines)):] {
+		var ran struct {
+			Tool   string
+			Tenant any
+		}
+		if line == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(line), &ran); err != nil {
+			t.Fatalf("the server wrote %q", line)
+		}
+		if c.seen++; ran.Tool != "keep" || ran.Tenant != "acme" {
+			what = line
+		}
+	}
+	return what
+}
+
+// close ends the session in good order.
+func (c *rawClient) close(t *testing.T) {
+	t.Helper()
+	c.in.Close()
+	late := time.After(10 * time.Second)
+	for {
+		select {
+		case _, open := <-c.lines:
+			if !open {
+				return
+			}
+		case <-late:
+			t.Error("the session did not end")
+			return
+		}
+	}
+}
+
+func (c *rawClient) kill() {
+	c.cmd.Process.Kill()
+	c.cmd.Wait()
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// addWitnesses adds the two tools of the test of hostile frames, which write to a
+// file what they were asked to run: a line of JSON a call.
+func (f *fixture) addWitnesses(file string) {
+	for _, name := range []string{"drop", "keep"} {
+		tool := &mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object","properties":{"tenant":{"type":"string"}}}`)}
+		f.server.AddTool(tool, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			var in map[string]any
+			if err := json.Unmarshal(req.Params.Arguments, &in); err != nil && len(req.Params.Arguments) > 0 {
+				return nil, err
+			}
+			return text("ran"), write(file, inJSON(map[string]any{"tool": name, "tenant": in["tenant"]})+"\n")
+		})
+	}
+}
+
+func write(file, line string) error {
+	w, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = w.WriteString(line)
+	return err
+}
