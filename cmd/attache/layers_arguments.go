@@ -19,6 +19,7 @@ func (l *layers) addArguments(s *Settings, log *slog.Logger) {
 		AskForMissing: s.Arguments != nil,
 		Workspace:     l.capture,
 		Server:        s.Server.Name,
+		Initialized:   l.announce.Initialized,
 		Log:           log,
 	})
 	l.list = append(l.list, a.Layer())

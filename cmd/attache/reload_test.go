@@ -186,3 +186,20 @@ func TestReloadPolicies(t *testing.T) {
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
 }
+
+// A rule that is added asks the server for its tools, as the handshake is over.
+func TestReloadArguments(t *testing.T) {
+	r := newReloading(t, "session: {workspace: /src/shop}\narguments: []\n")
+	r.begin()
+	r.change("config.yaml", "session: {workspace: /src/shop}\narguments: [{tools: [drop], argument: path, value: session.workspace.path}]\n", "keys=arguments")
+	r.Client.Expect(toolsChanged)
+	r.Client.Send(callDrop)
+	asked := string(r.Server.Next())
+	id, ok := strings.CutPrefix(asked, `{"jsonrpc":"2.0","id":`)
+	id, _, _ = strings.Cut(id, ",")
+	if !ok || !strings.Contains(asked, `"tools/list"`) {
+		t.Fatalf("the server was not asked for its tools: %s", asked)
+	}
+	r.Server.Send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[{"name":"drop","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}}`)
+	r.Server.Expect(strings.Replace(callDrop, `"arguments":{}`, `"arguments":{"path":"/src/shop"}`, 1))
+}

@@ -132,6 +132,9 @@ type Options struct {
 	Workspace Workspace
 	// Server is the server's name, for expressions.
 	Server string
+	// Initialized, if not nil, reports whether a legacy client had said already
+	// that it is initialized when the layer came into the chain.
+	Initialized func() bool
 	// Log takes what is worth telling; nil discards it.
 	Log *slog.Logger
 }
@@ -172,6 +175,9 @@ type Arguments struct {
 func New(o Options) *Arguments {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Initialized == nil {
+		o.Initialized = func() bool { return false }
 	}
 	a := &Arguments{o: o, told: map[string]bool{}}
 	paths := map[string]int{}
