@@ -23,6 +23,7 @@ type clientSide struct {
 	ctx     middleware.Context
 	chain   middleware.Handler
 	enforce bool         // see Options
+	dryRun  bool         // likewise
 	guards  []string     // Options.Guarded
 	none    call         // stands in for the call of a frame that is none
 	over    bool         // nothing is handled any more
@@ -44,7 +45,7 @@ func (d *clientSide) init(s *session) {
 func (d *clientSide) follow(s *session, r Rules) {
 	d.scanner.ArgumentNames = r.ArgumentNames
 	d.chain = middleware.Chain(s.forward, r.Layers...)
-	d.enforce, d.guards = r.Enforce, r.Guarded
+	d.enforce, d.dryRun, d.guards = r.Enforce, r.DryRun, r.Guarded
 }
 
 // close lets no further frame be handled. Those that wait still are.
@@ -286,7 +287,7 @@ func (s *session) unplain(m *wire.Message) error {
 // enforces reports whether a frame is refused that rules cannot be applied to. In
 // a dry run it only says that the frame would be, and why.
 func (s *session) enforces(why string) bool {
-	if s.c.enforce && s.o.DryRun {
+	if s.c.enforce && s.c.dryRun {
 		s.log.Info("dry run: would refuse a message that rules cannot be applied to", "why", why)
 		return false
 	}

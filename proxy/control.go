@@ -11,6 +11,7 @@ import (
 type Rules struct {
 	Layers        []middleware.Layer
 	Enforce       bool
+	DryRun        bool
 	ArgumentNames [][]string
 	Guarded       []string
 }

@@ -236,7 +236,7 @@ func newSession(ctx context.Context, o Options) *session {
 	s.noise.log = o.Log
 	s.c.init(s)
 	s.v.init(s)
-	rules := Rules{o.Layers, o.Enforce, o.ArgumentNames, o.Guarded}
+	rules := Rules{o.Layers, o.Enforce, o.DryRun, o.ArgumentNames, o.Guarded}
 	s.c.follow(s, rules)
 	s.v.follow(s, rules)
 	if o.Control != nil {

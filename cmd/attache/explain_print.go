@@ -35,6 +35,9 @@ func (e *explainer) printChain() error {
 	chain := []link{}
 	for _, layer := range l.list {
 		chain = append(chain, link{layer.Name, layerWork[layer.Name]})
+		if layer.Name == "trace" && e.s.Audit.File != "" { // which explain leaves out
+			chain = append(chain, link{"audit", layerWork["audit"]})
+		}
 	}
 	if e.json {
 		return e.printJSON(chain)

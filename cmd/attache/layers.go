@@ -23,6 +23,7 @@ type layers struct {
 	list          []middleware.Layer
 	argumentNames [][]string
 	enforce       bool // a layer refuses calls or pins arguments
+	dryRun        bool // and does not, nor anything else
 	// secrets are the values that must not reach a disk or a server.
 	secrets []string
 	// ours are the variables that no server gets.
@@ -74,7 +75,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if source != nil {
 		l.list = append(l.list, briefingLayer(s, source, anonymous, k.turns(), who.policyKey(l.capture), log))
 	}
-	if s.DryRun {
+	if l.dryRun = s.DryRun; l.dryRun {
 		l.rehearse(live)
 	}
 	return l, l.addAudit(p, s, live)
@@ -90,7 +91,7 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 		Hold:          int(s.Limits.Hold),
 		InFlight:      s.Limits.InFlight,
 		ForwardNoise:  s.StdoutNoise == "forward",
-		DryRun:        s.DryRun,
+		DryRun:        l.dryRun,
 		Log:           log,
 	}
 }

@@ -30,7 +30,7 @@ type reloader struct {
 // running session. The others say what the session is, and hold until it is over.
 var reloadable = []string{
 	"arguments", "rewrite", "access", "policy", "briefing",
-	"identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
+	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
 }
 
 // reload reads everything again.
@@ -51,7 +51,8 @@ func (r *reloader) reload() {
 
 // replace puts s in force. An error leaves everything as it was.
 func (r *reloader) replace(s *Settings) error {
-	changed := changedKeys(r.s, s)
+	was := r.s
+	changed := changedKeys(was, s)
 	now, later := splitKeys(changed)
 	l, err := r.layers.build(r.p, s, r.log)
 	if err != nil {
@@ -65,6 +66,9 @@ func (r *reloader) replace(s *Settings) error {
 	}
 	if len(now) > 0 {
 		r.log.Info("the configuration was changed and is in force", "keys", strings.Join(now, ", "))
+	}
+	if s.DryRun && was.DryRun {
+		return nil // what is listed has not changed
 	}
 	for _, m := range l.announce.Changed(changedLists(now)...) {
 		r.control.Notify(m)
@@ -153,7 +157,7 @@ func changedLists(keys []string) []announce.List {
 		})
 	}
 	switch {
-	case has("rewrite"):
+	case has("rewrite", "dry_run"):
 		return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
 	case has("arguments", "access"):
 		return []announce.List{announce.Tools}
@@ -166,6 +170,7 @@ func (l *layers) rules() proxy.Rules {
 	return proxy.Rules{
 		Layers:        l.list,
 		Enforce:       l.enforce,
+		DryRun:        l.dryRun,
 		ArgumentNames: l.argumentNames,
 		Guarded:       capture.CredentialKeys(),
 	}

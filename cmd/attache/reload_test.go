@@ -158,6 +158,31 @@ func TestReloadKeys(t *testing.T) {
 	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: the access rules could not be applied to this call"}],"isError":true}}`)
 }
 
+// A dry run ends in earnest when its key goes: also for what no layer sees.
+func TestReloadDryRun(t *testing.T) {
+	const denying = "access: {rules: [{tools: [drop], deny: true}]}\n"
+	const ambiguous = `{"jsonrpc":"2.0","method":"x","Method":"y"}`
+	r := newReloading(t, "dry_run: true\n")
+	r.begin()
+	r.change("config.yaml", "dry_run: true\n"+denying, "keys=access.rules") // and nobody is told of a list that is as it was
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
+	r.passes(r.Client, r.Server, ambiguous)
+
+	r.change("config.yaml", denying, "keys=dry_run")
+	r.Client.Expect(toolsChanged)
+	r.Client.Send(callDrop)
+	r.Client.Expect(dropRefused)
+	r.Client.Send(ambiguous)
+	r.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}`)
+
+	r.change("config.yaml", "dry_run: true\n"+denying, "keys=dry_run")
+	r.Client.Expect(toolsChanged)
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
+	r.passes(r.Client, r.Server, ambiguous)
+}
+
 // Policies are those of the moment a session is briefed, or the last that were
 // valid, and a session is briefed once however often they change.
 func TestReloadPolicies(t *testing.T) {

@@ -40,6 +40,9 @@ func outer(s *proxytest.Session) middleware.Layer {
 		return func(ctx context.Context, m *wire.Message) error {
 			call := middleware.CallFrom(ctx)
 			call.SetValue(key{}, "from outside")
+			if m.Name().Equals("refuse") {
+				call.SetValue(middleware.TraceKey{}, middleware.Trace{TraceID: "0af7"})
+			}
 			call.Listen(false, func(n *middleware.Note) { s.Note("outer hears %s, dry run %v", n.Act, n.DryRun) })
 			err := next(ctx, m)
 			if v := call.Value(key{}); v != "from outside" {
