@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -20,11 +21,13 @@ var layerWork = map[string]string{
 	"arguments": "fills, pins and forbids arguments from the session; keeps the schema in step",
 	"access":    "refuses calls that are not allowed; rates",
 	"briefing":  "puts policies and objectives in front of the first response",
+
+	audit.GateName: "lets a call go on when its record is written",
 }
 
 // printChain prints the layers of a session in order.
 func (e *explainer) printChain() error {
-	l, err := buildLayers(e.process, e.s, e.log)
+	l, err := (&lasting{auditing: auditing{audits: true}}).build(e.process, e.s, e.log)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type auditing struct {
 // is required, inside all as well. A dry run refuses nothing. It is made with the
 // first configuration.
 func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
+	l.enforce = l.enforce || s.Audit.Required && s.Audit.File != ""
 	if !l.audits && l.audit == nil {
 		return nil
 	}
@@ -43,11 +44,8 @@ func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
 	}
 	at := 1 + slices.IndexFunc(l.list, func(m middleware.Layer) bool { return m.Name == "trace" })
 	l.list = slices.Insert(l.list, at, l.audit.Layer())
-	if l.audit.Required() {
-		l.enforce = true
-		if !s.DryRun {
-			l.list = append(l.list, l.audit.Gate())
-		}
+	if l.audit.Required() && !s.DryRun {
+		l.list = append(l.list, l.audit.Gate())
 	}
 	return nil
 }
