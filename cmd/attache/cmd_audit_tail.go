@@ -40,7 +40,7 @@ of the configuration. It does not check anything: see "attache audit verify".`,
 		if err != nil {
 			return err
 		}
-		t := &auditTailer{path: file, show: recordPrinter{out: c.Stdout, colours: c.colours(c.Stdout)}}
+		t := &auditTailer{path: file, show: recordPrinter{c.Stdout, c.colours(c.Stdout), time.Local}}
 		if err := t.last(max(*n, 0)); err != nil {
 			return err
 		}
@@ -184,6 +184,7 @@ type auditRecord struct {
 type recordPrinter struct {
 	out     io.Writer
 	colours bool
+	zone    *time.Location
 }
 
 // record prints one line of the file.
@@ -200,12 +201,12 @@ func (p recordPrinter) record(line []byte) error {
 	if r.Records > 0 {
 		text = plural(r.Records, "record") + " missing: " + text
 	}
-	return p.print(demoQuiet, strings.TrimRight(moment(r.Time)+"  "+r.Kind+"  "+text, " "))
+	return p.print(demoQuiet, strings.TrimRight(p.moment(r.Time)+"  "+r.Kind+"  "+text, " "))
 }
 
 // call prints a record of a call.
 func (p recordPrinter) call(r *auditRecord) error {
-	words := []string{moment(r.Time), who(r), target(r), r.Decision}
+	words := []string{p.moment(r.Time), who(r), target(r), r.Decision}
 	switch {
 	case r.Kind == "intent":
 		words = append(words, "about to be sent")
@@ -271,7 +272,9 @@ func style(r *auditRecord) demoStyle {
 	return demoLogged
 }
 
-func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000") }
+func (p recordPrinter) moment(t time.Time) string {
+	return t.In(p.zone).Format("2006-01-02 15:04:05.000")
+}
 
 // who says who called: the person, and whom for.
 func who(r *auditRecord) string {

@@ -108,8 +108,8 @@ type Torn struct {
 
 // A note is a record of the chain's own.
 type note struct {
-	Kind string `json:"kind"`
 	Time string `json:"time"`
+	Kind string `json:"kind"`
 	// Version is that of the format, in the first line of a file.
 	Version int `json:"version,omitempty"`
 	// After names the file before this one.
