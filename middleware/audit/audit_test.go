@@ -175,6 +175,7 @@ func play(t *testing.T, text string) string {
 		}
 		synctest.Wait()
 		s.Client.Close()
+		synctest.Wait() // it has left in good order before the server does
 		s.Server.Close()
 		s.Exit(nil)
 		if err := s.Wait(); err != nil {
