@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,10 +76,8 @@ func play(t *testing.T, section, diff string) string {
 		Method string
 	}
 	before, after := lines[0][1:], lines[1][1:]
-	for text, to := range map[string]any{before: &in, after: &out} {
-		if err := json.Unmarshal([]byte(text), to); err != nil {
-			t.Fatalf("%s: %v: %s", section, err, text)
-		}
+	if err := errors.Join(json.Unmarshal([]byte(before), &in), json.Unmarshal([]byte(after), &out)); err != nil {
+		t.Fatalf("%s: %v: %s", section, err, diff)
 	}
 	switch {
 	case in.Method == "":
