@@ -3,6 +3,7 @@ package arguments
 import (
 	"bytes"
 	"cmp"
+	"regexp"
 	"slices"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -232,18 +233,30 @@ func (s *step) removable(f sub) bool {
 		return true
 	}
 	property := f.schema.Get("properties", name)
-	for _, keyword := range []string{"minProperties", "maxProperties", "const", "enum"} {
+	for _, keyword := range []string{"minProperties", "maxProperties", "const", "enum", "propertyNames"} {
 		if f.schema.Get(keyword).Exists() {
 			return false
 		}
 	}
-	if !property.Exists() && (closed(f.schema, "additionalProperties") || closed(f.schema, "unevaluatedProperties") && !s.declared()) {
+	if patterned(f.schema, name) {
+		return false
+	}
+	if !property.Exists() && (closed(f.schema, "additionalProperties") || closed(f.schema, "unevaluatedProperties") && !s.declared(f.schema)) {
 		return false // it never admits the argument
 	}
-	if !f.maybe {
-		return true
+	return !f.maybe || s.certain(property)
+}
+
+// patterned reports whether a name may match a pattern of the schema's
+// patternProperties. A pattern is the upstream's; package regexp takes time linear
+// in its input, and what it does not know may match.
+func patterned(schema wire.Value, name string) bool {
+	for m := range schema.Get("patternProperties").Members() {
+		if r, err := regexp.Compile(m.Key.Text()); err != nil || r.MatchString(name) {
+			return true
+		}
 	}
-	return s.certain(property) && !f.schema.Get("patternProperties").Exists() && !f.schema.Get("propertyNames").Exists()
+	return false
 }
 
 // closed reports whether a schema restricts the properties it does not name.
@@ -252,9 +265,12 @@ func closed(schema wire.Value, keyword string) bool {
 	return v.Exists() && string(v.Raw) != "true"
 }
 
-// declared reports whether a subschema that has to hold names the argument.
-func (s *step) declared() bool {
-	return slices.ContainsFunc(s.innermost(), func(f sub) bool {
+// declared reports whether a schema names the argument itself, or by a subschema
+// that has to hold with it: unevaluatedProperties sees no further.
+func (s *step) declared(schema wire.Value) bool {
+	w := walk{d: &s.d}
+	w.visit(schema, true, 0)
+	return slices.ContainsFunc(w.found, func(f sub) bool {
 		return !f.maybe && f.schema.Get("properties", s.r.last()).Exists()
 	})
 }

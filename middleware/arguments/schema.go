@@ -81,7 +81,7 @@ func (d *document) place(r *rule) place {
 		if property := s.schema.Get("properties", r.last()); property.Exists() && p.state != present {
 			p.state, p.takes = present, d.takes(property)
 		}
-		if p.state == absent && s.schema.Get("patternProperties").Exists() {
+		if p.state == absent && patterned(s.schema, r.last()) {
 			p.state = unclear
 		}
 		p.required = p.required || lists(s.schema.Get("required"), r.last())
