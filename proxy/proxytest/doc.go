@@ -44,7 +44,7 @@
 //	option dry_run
 //	option forward_noise
 //	option id_prefix TEXT
-//	option arguments NAME...
+//	option arguments NAME... [/ NAME...]...   a slash goes one object deeper
 //	option guarded TEXT...
 //	option start_error TEXT     the server cannot be started
 //

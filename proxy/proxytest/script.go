@@ -141,7 +141,10 @@ func (s *script) parseOption(text string) (err error) {
 	case "id_prefix":
 		o.IDPrefix = value
 	case "arguments":
-		o.ArgumentNames = [][]string{strings.Fields(value)}
+		o.ArgumentNames = nil
+		for names := range strings.SplitSeq(value, "/") {
+			o.ArgumentNames = append(o.ArgumentNames, strings.Fields(names))
+		}
 	case "guarded":
 		o.Guarded = strings.Fields(value)
 	case "start_error":
