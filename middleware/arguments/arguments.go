@@ -325,7 +325,10 @@ func (a *Arguments) call(ctx context.Context, m *wire.Message, next middleware.H
 	}
 	round := a.recall(&c, intents)
 	if known {
-		intents = t.admit(&c, intents)
+		if intents = t.admit(&c, intents); len(intents) == 0 {
+			c.tell()
+			return next(ctx, m)
+		}
 	}
 	if ready := a.wait(&c, intents, known, &was); ready != nil {
 		return a.suspend(&c, ready, next, was)

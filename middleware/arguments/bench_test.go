@@ -17,6 +17,9 @@ type bench struct {
 	ctx     middleware.Context
 	view    *sessionstate.Context
 	m       wire.Message
+
+	next     func(*wire.Message)    // called with what goes on
+	listener func(*middleware.Note) // told everything
 }
 
 // relay does nothing: the layer alone is measured.
@@ -24,7 +27,7 @@ type relay struct{ middleware.Relay }
 
 func (relay) Answer(context.Context, *wire.Message) error { return nil }
 
-const benchList = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"list_repos","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"page":{"type":"integer"}},"required":["workspace"]}}]}}` + "\n"
+const benchList = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"list_repos","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"page":{"type":"integer"},"tenant":{"type":"string"},"sort":{},"options":{"type":"object","properties":{"tenant":{"type":"string"}}},"o":{"type":"object","properties":{"a":{},"b":{},"c":{"type":"string"}}}},"required":["workspace"]}}]}}` + "\n"
 
 func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
 	tb.Helper()
@@ -34,7 +37,12 @@ func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
 		Principal: &sessionstate.Principal{KeyID: "k1", Tenant: "acme"},
 	}}
 	b.scanner.ArgumentNames = a.Names()
-	b.handler = a.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
+	b.handler = a.Layer().Wrap(func(_ context.Context, m *wire.Message) error {
+		if b.next != nil {
+			b.next(m)
+		}
+		return nil
+	})
 	b.ctx = middleware.Context{Context: tb.Context(), Call: new(middleware.Call)}
 	b.handle([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"))
 	var reply wire.Message
@@ -49,10 +57,18 @@ func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
 }
 
 func (b *bench) handle(line []byte) {
-	b.ctx.Call.Reset(relay{}, true)
-	b.ctx.Call.SetValue(sessionstate.ContextKey{}, b.view)
 	b.m.Reset(wire.Client, line)
 	b.scanner.Look(&b.m)
+	b.run()
+}
+
+// run has the layer handle the message that was looked at.
+func (b *bench) run() {
+	b.ctx.Call.Reset(relay{}, true)
+	b.ctx.Call.SetValue(sessionstate.ContextKey{}, b.view)
+	if b.listener != nil {
+		b.ctx.Call.Listen(true, b.listener)
+	}
 	if err := b.handler(&b.ctx, &b.m); err != nil {
 		panic(err)
 	}
@@ -64,10 +80,24 @@ var benchCalls = []struct{ name, line string }{
 	{"other tool", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"other","arguments":{"page":1}}}` + "\n"},
 }
 
-func BenchmarkFill(b *testing.B) {
+func BenchmarkFill(b *testing.B) { benchmark(b, arguments.Default()) }
+
+func BenchmarkPin(b *testing.B) { benchmark(b, pin("workspace", "principal.tenant")) }
+
+// BenchmarkTwenty has the rule that counts stand last.
+func BenchmarkTwenty(b *testing.B) {
+	rules := make([]arguments.Rule, 19, 20)
+	for i := range rules {
+		rules[i] = pin("x", "principal.tenant")
+		rules[i].Tools = []string{"write_*", "delete_?_*"}
+	}
+	benchmark(b, append(rules, pin("workspace", "principal.tenant"))...)
+}
+
+func benchmark(b *testing.B, rules ...arguments.Rule) {
 	for _, c := range benchCalls {
 		b.Run(c.name, func(b *testing.B) {
-			x := newBench(b, arguments.Default())
+			x := newBench(b, rules...)
 			line := []byte(c.line)
 			b.ReportAllocs()
 			for b.Loop() {

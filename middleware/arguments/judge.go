@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -48,9 +49,11 @@ func (a *Arguments) eachRule(c *calling, t *tool, out []intent) ([]intent, refus
 	name := c.m.Name().View()
 	for i := range a.rules {
 		r := &a.rules[i]
-		applies, no := a.applies(c, r, t, name)
-		if no.rule != nil {
-			return nil, no
+		applies, err := a.applies(c, r, t, name)
+		if err != nil {
+			if no := c.undecided(r, err); no.rule != nil {
+				return nil, no
+			}
 		}
 		if !applies {
 			continue
@@ -79,30 +82,27 @@ func missing(given wire.Value) bool {
 	return !given.Exists() || given.IsNull() || string(given.Raw) == `""`
 }
 
-// applies reports whether the rule is for this call. A rule that binds the client
-// and cannot tell refuses.
-func (a *Arguments) applies(c *calling, r *rule, t *tool, name string) (bool, refusal) {
+// applies reports whether the rule is for this call; an error says that nobody can
+// tell.
+func (a *Arguments) applies(c *calling, r *rule, t *tool, name string) (bool, error) {
 	named, err := r.names(name)
 	switch {
 	case err != nil:
-		return false, c.undecided(r, err)
+		return false, err
 	case !named:
 		c.skip(r, "it is for other tools")
-		return false, refusal{}
+		return false, nil
 	case a.settled[r.slot]:
 		c.skip(r, "an earlier rule has the same argument")
-		return false, refusal{}
+		return false, nil
 	case r.When == nil:
-		return true, refusal{}
+		return true, nil
 	}
 	v, err := r.When.Eval(a.inputs(c, t))
-	switch {
-	case err != nil:
-		return false, c.undecided(r, err)
-	case !v.Bool:
+	if err == nil && !v.Bool {
 		c.skip(r, "its condition does not hold")
 	}
-	return v.Bool, refusal{}
+	return v.Bool, err
 }
 
 // undecided is what comes of a rule of which nobody can tell whether it applies.
@@ -123,12 +123,19 @@ func (a *Arguments) keep(c *calling, in *intent) {
 		return
 	}
 	if !c.again {
-		a.o.Log.Info("the call's own value was kept", "tool", c.m.Name().View(), "argument", in.rule.path,
-			"given", shown(in.given), "given_by", "tools/call", "session", in.value.String(), "session_by", in.value.fact.From)
+		a.differ(c, in, "the call's own value was kept")
 	}
 	if c.call.Noted() {
 		c.note(middleware.Note{Rule: in.rule.Name, Act: middleware.Kept, Why: "the call's own value was kept",
 			Path: in.rule.keys, Before: in.given.Raw, After: in.value.json(nil), Source: in.source()})
+	}
+}
+
+// differ logs that the call's value is not the rule's, and where each is from.
+func (a *Arguments) differ(c *calling, in *intent, what string) {
+	if a.o.Log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
+		a.o.Log.Info(what, "tool", cut(c.m.Name().View()), "argument", in.rule.path,
+			"given", shown(in.given), "given_by", "tools/call", "session", in.value.String(), "session_by", in.origin())
 	}
 }
 

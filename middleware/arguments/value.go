@@ -54,14 +54,22 @@ func (v *value) String() string {
 
 // source says where the value of an intent comes from, for notes.
 func (in *intent) source() string {
-	from := in.value.fact.From
-	if from == "" {
-		from = in.value.fact.Source.String()
-	}
-	if in.rule.fact == "" || in.value.fact.Empty() {
+	if in.value.fact.Empty() {
 		return in.rule.Value.String()
 	}
-	return in.rule.fact + " from " + from
+	return in.rule.fact + " from " + in.origin()
+}
+
+// origin says who the value of an intent is from.
+func (in *intent) origin() string {
+	switch fact := in.value.fact; {
+	case fact.Empty():
+		return in.rule.Value.String()
+	case fact.From == "":
+		return fact.Source.String()
+	default:
+		return fact.From
+	}
 }
 
 // evaluate returns the rule's value for this call. One that cannot be computed is

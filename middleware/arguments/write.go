@@ -78,8 +78,7 @@ func (a *Arguments) set(c *calling, in *intent, raw []byte) error {
 	why := "the call lacked it"
 	if in.given.Exists() && in.rule.enforces() {
 		why = "the call's own value was overwritten"
-		a.o.Log.Info(why, "tool", c.m.Name().View(), "argument", in.rule.path,
-			"given", shown(in.given), "given_by", "tools/call", "set", in.value.String(), "set_by", in.source())
+		a.differ(c, in, why)
 	}
 	if c.call.Noted() {
 		c.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why,

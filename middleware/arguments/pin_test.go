@@ -1,0 +1,220 @@
+package arguments_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// compile compiles what a test has written well.
+func compile(src string, want expression.Type) *expression.Program {
+	p, err := expression.Compile(src, want)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func pin(argument, value string) arguments.Rule {
+	return arguments.Rule{
+		Name: "arguments[0]", Tools: []string{"list_*"}, Argument: strings.Split(argument, "."),
+		Mode: arguments.Pin, Value: compile(value, expression.Any),
+	}
+}
+
+// FuzzPin has what a pin sets read by three readers, whatever the client wrote: one
+// takes the first of two equal keys, one the last, and one does not mind case.
+func FuzzPin(f *testing.F) {
+	for _, a := range []string{
+		`{}`, `{"tenant":"globex"}`, `{"tenant":null}`, `{"Tenant":"globex"}`, `{"tenant":"acme","tenant":"globex"}`,
+		`{"\u0074enant":"globex"}`, `{"tenant\u0000":"globex"}`, `{"ten\u0061nt":1,"tenant":2}`, `{"tenant" : {"tenant":"globex"}}`,
+		`{"options":{"tenant":"globex"}}`, `{"options":{"tenant":"a","Tenant":"b"}}`, `{"options":[]}`, `{"options":null}`, `{"options":{}}`,
+		`{"tenant":"acme"}`, `{"tenant":"\u0061cme"}`, `{"tEnant":"x","tenant":"acme"}`, `[]`, `""`, `{"a":"\ud800"}`, `{"ſ":1,"tenant":"y"}`,
+	} {
+		f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_repos","arguments":` + a + `}}`)
+		f.Add(`{"jsonrpc":"2.0","method":"tools/call","params":{"arguments":` + a + `,"task":{"ttl":1},"name":"list_repos"}}`)
+	}
+	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_repos"}}`)
+	f.Fuzz(func(t *testing.T, frame string) {
+		for _, path := range []string{"tenant", "options.tenant"} {
+			b := newBench(t, pin(path, "principal.tenant"))
+			sent := ""
+			b.next = func(m *wire.Message) { sent = string(m.Frame()) }
+			b.m.Reset(wire.Client, []byte(frame))
+			b.scanner.Look(&b.m)
+			if !b.m.Plain() || !b.m.MethodIs("tools/call") || !b.m.Name().Equals("list_repos") {
+				continue // refused by the relay, or nothing to do with the pin
+			}
+			b.run()
+			if sent != "" {
+				checkPinned(t, sent, path)
+			}
+		}
+	})
+}
+
+func checkPinned(t *testing.T, sent, path string) {
+	t.Helper()
+	if first := gjson.Get(sent, "params.arguments."+path); first.Raw != `"acme"` {
+		t.Errorf("the first %s is %s in %s", path, first.Raw, sent)
+	}
+	var last struct{ Params struct{ Arguments any } }
+	if err := json.Unmarshal([]byte(sent), &last); err != nil {
+		t.Fatalf("%s: %v", sent, err)
+	}
+	at := last.Params.Arguments
+	for _, key := range strings.Split(path, ".") {
+		o, _ := at.(map[string]any)
+		at = o[key]
+	}
+	if at != "acme" {
+		t.Errorf("the last %s is %v in %s", path, at, sent)
+	}
+	var folded struct {
+		Params struct {
+			Arguments struct {
+				Tenant  any
+				Options struct{ Tenant any }
+			}
+		}
+	}
+	_ = json.Unmarshal([]byte(sent), &folded) // a type that does not fit is not taken either
+	if got := folded.Params.Arguments; path == "tenant" && got.Tenant != "acme" || path != "tenant" && got.Options.Tenant != "acme" {
+		t.Errorf("without regard to case %s is %v in %s", path, got, sent)
+	}
+}
+
+// Every rule that acts tells what it did, and on request what it did not.
+func TestNotes(t *testing.T) {
+	when := compile(`arguments.kind == "x"`, expression.Bool)
+	rule := func(i int, mode arguments.Mode, argument, value string) arguments.Rule {
+		r := arguments.Rule{Name: fmt.Sprintf("arguments[%d]", i), Tools: []string{"list_*"}, Argument: []string{argument}, Mode: mode}
+		if value != "" {
+			r.Value = compile(value, expression.Any)
+		}
+		return r
+	}
+	rules := []arguments.Rule{
+		rule(0, arguments.Fill, "workspace", "session.workspace.path"),
+		rule(1, arguments.Pin, "tenant", "principal.tenant"),
+		rule(2, arguments.Forbid, "force", ""),
+		rule(3, arguments.Pin, "tenant", `"never"`),
+		{Name: "arguments[4]", Tools: []string{"other"}, Argument: []string{"x"}, Mode: arguments.Forbid},
+		{Name: "arguments[5]", Tools: []string{"list_*"}, Argument: []string{"page"}, Value: compile("arguments.size", expression.Any)},
+		{Name: "arguments[6]", Tools: []string{"list_*"}, Argument: []string{"sort"}, Value: compile(`"x"`, expression.Any), When: when},
+	}
+	const skipped = `
+skipped arguments[3]: an earlier rule has the same argument
+skipped arguments[4]: it is for other tools`
+	for _, test := range []struct{ name, arguments, want string }{
+		{"lacks all", `{"kind":"y"}`, `
+skipped arguments[2]: the call does not have the argument` + skipped + `
+skipped arguments[6]: its condition does not hold
+skipped arguments[5]: the session has no value for it
+edited arguments[0]: the call lacked it, params.arguments.workspace: "" -> "/src/shop" (session.workspace.path from --workspace)
+edited arguments[1]: the call lacked it, params.arguments.tenant: "" -> "acme" (principal.tenant from k1)`},
+		{"has its own", `{"tenant":"globex","workspace":"/w","size":7}`, `
+kept arguments[0]: the call's own value was kept, params.arguments.workspace: "/w" -> "/src/shop" (session.workspace.path from --workspace)
+skipped arguments[2]: the call does not have the argument` + skipped + `
+failed arguments[6]: it could not be decided: a member is read that is not there; test for it with has()
+edited arguments[1]: the call's own value was overwritten, params.arguments.tenant: "globex" -> "acme" (principal.tenant from k1)
+edited arguments[5]: the call lacked it, params.arguments.page: "" -> 7 (arguments.size)`},
+		{"has what is forbidden", `{"force":null}`, `
+refused arguments[2]: the call has the argument, which is forbidden`},
+		{"has all of it", `{"kind":"y","tenant":"acme","workspace":"/src/shop","page":1}`, `
+skipped arguments[0]: the call has a value of its own
+skipped arguments[2]: the call does not have the argument` + skipped + `
+skipped arguments[5]: the call has a value of its own
+skipped arguments[6]: its condition does not hold
+skipped arguments[1]: the call has this value already`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, rules...)
+			var got strings.Builder
+			b.listener = func(n *middleware.Note) {
+				fmt.Fprintf(&got, "\n%s %s: %s", n.Act, n.Rule, n.Why)
+				if n.After != nil {
+					before := string(n.Before)
+					if before == "" {
+						before = `""`
+					}
+					fmt.Fprintf(&got, ", %s: %s -> %s (%s)", strings.Join(n.Path, "."), before, n.After, n.Source)
+				}
+				if n.Layer != "arguments" {
+					t.Errorf("a note of layer %q", n.Layer)
+				}
+			}
+			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":` + test.arguments + `}}` + "\n"))
+			if got.String() != test.want {
+				t.Errorf("got %s\nwant %s", got.String(), test.want)
+			}
+		})
+	}
+}
+
+// Rules whose arguments are inside one another hold all the same: what is pinned is
+// written last.
+func TestRulesInsideOneAnother(t *testing.T) {
+	for _, test := range []struct{ name, given, want string }{
+		{"fill inside a pin", `{}`, `{"o":{"b":1,"a":"pinned"}}`},
+		{"given all", `{"o":{"a":"x","c":"y"}}`, `{"o":{"b":1,"a":"pinned"}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pinInner := pin("o.a", `"pinned"`)
+			pinOuter := pin("o", `{"b": 1}`)
+			fill := pin("o.c", `"filled"`)
+			fill.Mode = arguments.Fill
+			b := newBench(t, pinInner, fill, pinOuter)
+			b.next = func(m *wire.Message) {
+				if got := string(m.Arguments().Raw); got != test.want {
+					t.Errorf("got %s, want %s", got, test.want)
+				}
+			}
+			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":` + test.given + `}}`))
+		})
+	}
+}
+
+// Whoever builds the layer without a configuration is held to it too: a value that
+// says who calls is never the call's own.
+func TestFillFromPrincipalPins(t *testing.T) {
+	r := pin("workspace", "principal.tenant")
+	r.Mode = arguments.Fill
+	a := arguments.New(arguments.Options{Rules: []arguments.Rule{r}})
+	if !a.Enforces() {
+		t.Error("the layer does not enforce")
+	}
+	b := newBench(t, r)
+	b.next = func(m *wire.Message) {
+		if got := string(m.Arguments().Raw); got != `{"workspace":"acme"}` {
+			t.Errorf("got %s", got)
+		}
+	}
+	b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"workspace":"globex"}}}`))
+}
+
+// Pinning over a value allocates nothing once the buffers have grown.
+func TestPinAllocations(t *testing.T) {
+	for _, test := range []struct {
+		name, line string
+		most       float64
+	}{
+		{"the same value", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"page":1,"workspace":"acme"}}}`, 0},
+		{"another value", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"page":1,"workspace":"globex"}}}`, 0},
+	} {
+		b := newBench(t, pin("workspace", "principal.tenant"))
+		line := []byte(test.line + "\n")
+		b.handle(line)
+		if n := testing.AllocsPerRun(200, func() { b.handle(line) }); n > test.most {
+			t.Errorf("%s: %v allocations, at most %v", test.name, n, test.most)
+		}
+	}
+}
