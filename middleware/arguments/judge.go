@@ -67,12 +67,13 @@ func (a *Arguments) eachRule(c *calling, t *tool, out []intent) ([]intent, refus
 			c.skip(r, "the call does not have the argument")
 			continue
 		}
-		in := intent{r, a.evaluate(c, r, t), given}
+		out = append(out, intent{rule: r, given: given})
+		in := &out[len(out)-1]
+		a.evaluate(c, in, t)
 		if r.Mode == Fill && !missing(given) {
-			a.keep(c, &in)
-			continue
+			a.keep(c, in)
+			out = out[:len(out)-1]
 		}
-		out = append(out, in)
 	}
 	return out, refusal{}
 }

@@ -72,28 +72,28 @@ func (in *intent) origin() string {
 	}
 }
 
-// evaluate returns the rule's value for this call. One that cannot be computed is
-// none.
-func (a *Arguments) evaluate(c *calling, r *rule, t *tool) value {
+// evaluate finds out the value of an intent for this call. One that cannot be
+// computed is none.
+func (a *Arguments) evaluate(c *calling, in *intent, t *tool) {
+	r := in.rule
 	if r.fact != "" {
-		fact, _ := c.view.Lookup(r.fact)
-		return value{fact: fact}
+		in.value.fact, _ = c.view.Lookup(r.fact)
+		return
 	}
 	if r.Value == nil || r.Value.ReadsPrincipal() && (c.view == nil || c.view.Principal == nil) {
-		return value{}
+		return
 	}
 	v, err := r.Value.Eval(a.inputs(c, t))
-	if err != nil {
-		if !r.warned {
-			r.warned = true
-			a.o.Log.Warn("the value of an argument could not be computed", "argument", r.path, "value", r.Value.String(), "err", err)
-		}
-		return value{}
+	switch {
+	case err != nil && !r.warned:
+		r.warned = true
+		a.o.Log.Warn("the value of an argument could not be computed", "argument", r.path, "value", r.Value.String(), "err", err)
+	case err != nil:
+	case r.Value.Type() == expression.String:
+		in.value.raw = wire.Quote(v.Text)
+	default:
+		in.value.raw = v.JSON
 	}
-	if r.Value.Type() == expression.String {
-		return value{raw: wire.Quote(v.Text)}
-	}
-	return value{raw: v.JSON}
 }
 
 // inputs returns what expressions read of the call. They are made once for each
