@@ -63,27 +63,31 @@ func (r *Rewrite) showTools(ctx context.Context, reply *wire.Message, view *sess
 // collision returns two of the server's tools that the client would know by one
 // name; the name is empty if there are none.
 func (r *Rewrite) collision(view *sessionstate.Context) (a, b, name string) {
-	var in expression.Inputs
-	for name, rules := range r.byNew {
-		a := ""
-		for _, i := range rules {
-			t := r.visible(&in, view, r.o.Rules[i].Tools[0])
-			switch {
-			case t.why != "" || t.rename != i || !r.known.has(t.name):
-			case a != "":
-				return a, t.name, name
-			default:
-				a = t.name
-			}
-		}
-		if a == "" || !r.known.has(name) {
+	for i := range r.o.Rules {
+		name := r.o.Rules[i].Rename
+		if name == "" || r.byNew[name][0] != i {
 			continue
 		}
-		if own := r.visible(&in, view, name); own.why == "" && own.rename == none {
-			return a, name, name
+		if tools := r.knownAs(view, name); len(tools) > 1 {
+			return tools[0], tools[1], name
 		}
 	}
 	return "", "", ""
+}
+
+// knownAs returns the tools the server is known to have that the client would know
+// by a name which rules give.
+func (r *Rewrite) knownAs(view *sessionstate.Context, name string) (tools []string) {
+	var in expression.Inputs
+	for _, i := range r.byNew[name] {
+		if t := r.visible(&in, view, r.o.Rules[i].Tools[0]); t.why == "" && t.rename == i && r.known.has(t.name) {
+			tools = append(tools, t.name)
+		}
+	}
+	if own := r.visible(&in, view, name); own.why == "" && own.rename == none && r.known.has(name) {
+		tools = append(tools, name)
+	}
+	return tools
 }
 
 // collided answers a list that would have two tools of one name.
