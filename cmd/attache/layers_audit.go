@@ -30,8 +30,9 @@ type auditing struct {
 }
 
 // addAudit puts the audit around the layers: outside all but trace and, where it
-// is required, inside all as well. A dry run refuses nothing. It is made with the
-// first configuration.
+// is required, inside all but briefing as well, so that a refusal of its own does
+// not carry one. A dry run refuses nothing. It is made with the first
+// configuration.
 func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
 	l.enforce = l.enforce || s.Audit.Required && s.Audit.File != ""
 	if !l.audits && l.audit == nil {
@@ -44,9 +45,14 @@ func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
 	}
 	at := 1 + slices.IndexFunc(l.list, func(m middleware.Layer) bool { return m.Name == "trace" })
 	l.list = slices.Insert(l.list, at, l.audit.Layer())
-	if l.audit.Required() && !s.DryRun {
-		l.list = append(l.list, l.audit.Gate())
+	if !l.audit.Required() || s.DryRun {
+		return nil
 	}
+	at = slices.IndexFunc(l.list, func(m middleware.Layer) bool { return m.Name == "briefing" })
+	if at < 0 {
+		at = len(l.list)
+	}
+	l.list = slices.Insert(l.list, at, l.audit.Gate())
 	return nil
 }
 

@@ -27,8 +27,8 @@
 //
 // A record that cannot be written is counted, and calls go on. With
 // Options.Required the layer enforces: [Audit.Gate], a second layer that stands
-// innermost, writes down what is about to be sent and lets it go on only when that
-// is in the file; otherwise the call is refused.
+// inside those that decide and edit, writes down what is about to be sent and lets
+// it go on only when that is in the file; otherwise the call is refused.
 package audit
 
 import (
@@ -89,7 +89,8 @@ type Options struct {
 type Audit struct {
 	o     Options
 	run   string
-	macs  sync.Pool
+	macs  sync.Pool // hash.Hash
+	room  sync.Pool // *record
 	views atomic.Pointer[rendered]
 
 	mu     sync.Mutex

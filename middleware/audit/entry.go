@@ -44,7 +44,7 @@ type rule struct {
 
 // An edit is a change that was made, with digests in place of values.
 type edit struct {
-	layer, rule, path, before, after, source string
+	layer, rule, why, path, before, after, source string
 }
 
 // maxNotes is how many rules, and how many edits, of one call are recorded.
@@ -105,7 +105,7 @@ func (e *entry) note(n *middleware.Note) {
 		if len(n.Path) == 2 && n.Path[0] == "params" && n.Path[1] == "name" && !n.DryRun {
 			e.sentAs = clip((wire.Value{Raw: n.After}).Text())
 		}
-		e.keepEdit(edit{n.Layer, n.Rule, pointer(n.Path), e.a.digest(n.Before), e.a.digest(n.After), clip(n.Source)})
+		e.keepEdit(edit{n.Layer, n.Rule, clip(n.Why), pointer(n.Path), e.a.digest(n.Before), e.a.digest(n.After), clip(n.Source)})
 	}
 }
 

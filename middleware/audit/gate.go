@@ -15,8 +15,8 @@ type entryKey struct{}
 // GateName is the name of the layer that Gate returns.
 const GateName = "audit-gate"
 
-// Gate returns the second layer of an audit that is required. It stands innermost,
-// where all has been decided: it records what is about to be sent, and lets it go
+// Gate returns the second layer of an audit that is required. It stands inside all
+// layers that decide about calls or edit them: it records what is about to be sent, and lets it go
 // on when that is in the file. A call that cannot be recorded is refused.
 //
 // While a call waits for its record, which takes as long as a write does, those

@@ -70,9 +70,21 @@ func (r record) list(name string, n int, object func(r record, i int) record) re
 	return append(r, ']')
 }
 
+// append has a record written, and takes its room for the next one.
+func (a *Audit) append(r record) {
+	a.o.Log.Append(a.o.Scrub(r))
+	const keep = 16 << 10
+	if cap(r) <= keep {
+		a.room.Put(&r)
+	}
+}
+
 // head begins a record.
 func (a *Audit) head(kind string, at time.Time) record {
-	r := make(record, 0, 1024)
+	r := record{}
+	if room, ok := a.room.Get().(*record); ok {
+		r = (*room)[:0]
+	}
 	r = append(append(append(r, `{"time":"`...), at.UTC().Format(timeFormat)...), '"')
 	return r.text("kind", kind).text("run", a.run)
 }
@@ -95,7 +107,7 @@ func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
 		number("request_bytes", e.bytes).number("reply_bytes", o.bytes)
 	r = record(strconv.AppendFloat(r.name("ms"), float64(took.Microseconds())/1000, 'f', 3, 64))
 	r = r.flag("briefing", e.briefed)
-	a.o.Log.Append(a.o.Scrub(append(r, '}')))
+	a.append(append(r, '}'))
 }
 
 // intent returns the record of a call that is about to be sent as m.
@@ -129,7 +141,7 @@ func (a *Audit) about(kind string, e *entry, view *sessionstate.Context) record 
 	})
 	r = r.list("edits", len(e.edits), func(r record, i int) record {
 		d := &e.edits[i]
-		return r.text("layer", d.layer).text("rule", d.rule).text("path", d.path).
+		return r.text("layer", d.layer).text("rule", d.rule).text("why", d.why).text("path", d.path).
 			text("before", d.before).text("after", d.after).text("source", d.source)
 	})
 	return append(r.number("notes_left_out", e.more), e.arguments...)
@@ -226,5 +238,5 @@ func (a *Audit) Aside(m *wire.Message, why string, code int) {
 	if frame := m.Frame(); frame != nil {
 		r = append(record(a.appendDigest(append(r.name("frame_digest"), '"'), frame)), '"')
 	}
-	a.o.Log.Append(a.o.Scrub(append(r.number("request_bytes", len(m.Line())), '}')))
+	a.append(append(r.number("request_bytes", len(m.Line())), '}'))
 }

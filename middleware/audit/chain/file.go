@@ -23,6 +23,7 @@ type file struct {
 	size    int64       // how much of it is known
 	tip     tip         // of its last line
 	retryAt int64       // the size at which to try again to rename it
+	room    []byte      // what lines are made in
 
 	// What is to be written before anything else, as the last look at the file
 	// found it so.
@@ -235,7 +236,7 @@ func (w *file) closeKeeping() {
 // put writes lines behind the known end of the file.
 func (w *file) put(bodies [][]byte) error {
 	end := w.tip
-	var b []byte
+	b := w.room[:0]
 	if w.newline {
 		b = append(b, '\n')
 	}
@@ -244,6 +245,9 @@ func (w *file) put(bodies [][]byte) error {
 	}
 	for _, body := range bodies {
 		b = end.next(b, body)
+	}
+	if cap(b) <= keepRoom {
+		w.room = b
 	}
 	n, err := w.write(w.f, b)
 	if err != nil {
