@@ -40,7 +40,7 @@ arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path, mode: pin}
   - {tools: ["*"], argument: tenant, value: principal.tenant, mode: pin}
   - {tools: ["git_*"], argument: repository, value: session.workspace.id, mode: fill}
-  - {tools: ["e*", "s*"], argument: token, value: principal.user, mode: forbid}
+  - {tools: ["e*", "s*"], argument: token, mode: forbid}
   - {tools: ["issue_?"], argument: assignee, value: principal.user, mode: pin}
 rewrite:
   - {tools: ["delete_*"], hide: true}
