@@ -256,9 +256,10 @@ func (t *calls) hasReply(c *call) bool {
 }
 
 // cancel forgets the call the client no longer wants an answer to. A late reply
-// passes like any reply nobody waits for. known says whether there was one that
-// the upstream has; b is the batch it came in, if it did.
-func (t *calls) cancel(raw []byte) (b *batch, known bool) {
+// passes like any reply nobody waits for, unless it must be held. known says whether there was one that
+// the upstream has, and held whether its reply must be held; b is the batch it came
+// in, if it did.
+func (t *calls) cancel(raw []byte) (b *batch, known, held bool) {
 	k, long := makeKey(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -266,10 +267,10 @@ func (t *calls) cancel(raw []byte) (b *batch, known bool) {
 		c.cancelled.Store(true)
 		if !c.replied {
 			t.remove(c)
-			return c.batch, c.sent.Load()
+			return c.batch, c.sent.Load(), c.mw.HoldsReply()
 		}
 	}
-	return nil, false
+	return nil, false, false
 }
 
 // end takes a call whose reply has left out of the table.

@@ -262,8 +262,13 @@ func (s *session) cancelled(m *wire.Message) bool {
 	if !id.Exists() {
 		return true
 	}
-	b, known := s.calls.cancel(id.Raw)
+	b, known, held := s.calls.cancel(id.Raw)
+	if known && held {
+		s.unread.add(id.Raw)
+	}
 	s.answerBatch(b)
+	// A cancellation names a request that was sent (specification,
+	// basic/patterns/cancellation).
 	return known || !s.unseen.take(id.Raw)
 }
 

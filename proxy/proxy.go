@@ -190,7 +190,8 @@ type session struct {
 	noise    noise
 	backlog  backlog
 	lost     lost
-	unseen   unseen
+	unseen   recentIDs // of calls that attache answered without the upstream
+	unread   recentIDs // of calls that were cancelled, whose reply must be held
 	work     work
 
 	c clientSide

@@ -122,8 +122,11 @@ func (s *session) reply(m *wire.Message) error {
 	if s.asks.swallow(wire.Server, m) {
 		return nil
 	}
-	c, _ := s.calls.reply(id)
+	c, known := s.calls.reply(id)
 	if c == nil {
+		if !known && s.unread.take(id) {
+			return nil // nobody waits for it, and no layer has read it
+		}
 		return s.deliver(m)
 	}
 	// A hook may read and edit the result, so now the whole frame counts.

@@ -16,7 +16,10 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
 		return false
 	}
-	return env.CanBeMessage() && s.calls.holdsReply(m.ID())
+	if !env.CanBeMessage() {
+		return false
+	}
+	return s.calls.holdsReply(m.ID()) || m.ID() != nil && s.unread.take(m.ID())
 }
 
 // withhold drops a long line and answers the call it was for with an error. The
