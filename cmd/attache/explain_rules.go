@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -63,7 +64,9 @@ func withConfig(x *explained, s *Settings) {
 		for j := range x.Layers[i].Notes {
 			n := &x.Layers[i].Notes[j]
 			n.Config = configOf(s, n.Rule)
-			n.Inputs = inputsOf(n.Config, x.Facts)
+			if n.Why != string(access.OtherTools) { // such a rule was given nothing
+				n.Inputs = inputsOf(n.Config, x.Facts)
+			}
 		}
 	}
 }

@@ -186,6 +186,9 @@ func (a *Access) call(ctx context.Context, m *wire.Message, next middleware.Hand
 	if call.Noted() {
 		noteDecision(call, &d, steps)
 	}
+	if call.Explained() {
+		a.noteRates(call, &d, tool)
+	}
 	if d.Allowed {
 		return next(ctx, m)
 	}

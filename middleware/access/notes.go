@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -22,6 +23,25 @@ func noteDecision(call *middleware.Call, d *Decision, steps []Step) {
 		act = middleware.Allowed
 	}
 	call.Note(middleware.Note{Layer: layerName, Rule: d.By(), Act: act, Why: d.Why()})
+}
+
+// noteRates makes a note of each rate that did not refuse the call, and why not.
+func (a *Access) noteRates(call *middleware.Call, d *Decision, tool string) {
+	for i := range a.o.Rates {
+		note := middleware.Note{Layer: layerName, Rule: "access.rates[" + strconv.Itoa(i) + "]", Act: middleware.Skipped}
+		named, _ := glob.Match(a.o.Rates[i].Tools, tool) // an error has made the decision
+		switch {
+		case i == d.Rate:
+			continue
+		case !named:
+			note.Why = string(OtherTools)
+		case d.Allowed:
+			note.Act, note.Why = middleware.Allowed, "the rate is not reached"
+		default:
+			note.Why = "a call that is refused is not counted"
+		}
+		call.Note(note)
+	}
 }
 
 // passedOver reports whether the rule left the decision to the next.
