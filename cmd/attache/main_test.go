@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/.config")
 			e.Setenv("HOME", e.WorkDir)
+			e.Values[collectorKey{}] = &collectors{}
 			return nil
 		},
 		RequireExplicitExec: true,
@@ -47,7 +48,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Geteuid() == 0, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "mint": mint},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "mint": mint, "collector": collector},
 	})
 }
 

@@ -193,6 +193,9 @@ func remote(g given) context.Context {
 
 // note hears what layers do with the call.
 func (s *span) note(n *middleware.Note) {
+	if n.Layer == layerName {
+		return // each call would be an edited one
+	}
 	var to metric.Int64Counter
 	var act decision
 	switch n.Act {

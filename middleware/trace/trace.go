@@ -47,6 +47,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
+const layerName = "trace"
+
 // The members of _meta, bare as SEP-414 has them.
 const (
 	parentKey = "traceparent"
@@ -84,7 +86,7 @@ func New(o Options) *Trace {
 
 // Layer returns the layer.
 func (t *Trace) Layer() middleware.Layer {
-	return middleware.Layer{Name: "trace", Wrap: t.wrap}
+	return middleware.Layer{Name: layerName, Wrap: t.wrap}
 }
 
 func (t *Trace) wrap(next middleware.Handler) middleware.Handler {
@@ -176,7 +178,7 @@ func (t *Trace) note(call *middleware.Call, m *wire.Message, g given, own tracep
 		return
 	}
 	call.Note(middleware.Note{
-		Layer: "trace", Rule: "trace.propagate", Act: middleware.Edited, Why: g.why(), DryRun: t.o.DryRun,
+		Layer: layerName, Rule: "trace.propagate", Act: middleware.Edited, Why: g.why(), DryRun: t.o.DryRun,
 		Path: []string{"params", "_meta", parentKey}, Before: m.Meta().Get(parentKey).Raw, After: wire.Quote(string(own)),
 		Source: "trace.propagate",
 	})

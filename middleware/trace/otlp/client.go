@@ -48,9 +48,10 @@ const (
 
 // A client sends the messages of one signal.
 type client struct {
-	o    Options
-	http http.Client
-	host string
+	o     Options
+	http  http.Client
+	host  string
+	pause time.Duration // before the first retry
 }
 
 func newClient(o Options) (*client, error) {
@@ -69,7 +70,7 @@ func newClient(o Options) (*client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = o.TLS
-	return &client{o: o, host: u.Host, http: http.Client{
+	return &client{o: o, host: u.Host, pause: patience, http: http.Client{
 		Transport: transport,
 		Timeout:   o.Timeout,
 		// A redirect would take the headers somewhere else.
@@ -84,7 +85,7 @@ func (c *client) send(ctx context.Context, message []byte) {
 	defer cancel(nil)
 	defer context.AfterFunc(c.o.Context, func() { cancel(errors.New("the session is over")) })()
 	body, err := c.encode(message)
-	for n, pause := 0, patience; err == nil; n, pause = n+1, 2*pause {
+	for n, pause := 0, c.pause; err == nil; n, pause = n+1, 2*pause {
 		var again bool
 		if again, err = c.post(ctx, body); err == nil {
 			return
@@ -118,7 +119,8 @@ func (c *client) encode(message []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, err := z.Write(message)
-	return b.Bytes(), errors.Join(err, z.Close())
+	err = errors.Join(err, z.Close())
+	return b.Bytes(), err
 }
 
 // post makes one attempt. again says that another may succeed.

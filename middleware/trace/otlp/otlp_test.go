@@ -1,0 +1,223 @@
+package otlp_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/attache-mcp/attache/middleware/trace/otlp"
+	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
+)
+
+func own() *resource.Resource {
+	return resource.NewSchemaless(attribute.String("service.name", "test"))
+}
+
+func collector(t *testing.T) *otlptest.Collector {
+	c := otlptest.Start()
+	t.Cleanup(c.Close)
+	return c
+}
+
+func want(t *testing.T, c *otlptest.Collector, lines ...string) {
+	t.Helper()
+	if got, want := strings.Join(c.Lines(), "\n"), strings.Join(lines, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What is written by hand is read with the generated messages.
+func TestSpans(t *testing.T) {
+	for _, compressed := range []bool{false, true} {
+		c := collector(t)
+		e, err := otlp.NewSpanExporter(otlp.Options{Endpoint: c.URL + "/v1/traces", Gzip: compressed, Failed: func(err error) { t.Error(err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(e), sdktrace.WithResource(own()), sdktrace.WithIDGenerator(&ids{}))
+		state, _ := trace.ParseTraceState("rojo=00f067aa0ba902b7")
+		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: [16]byte{15: 9}, SpanID: [8]byte{7: 8}, TraceFlags: 1, TraceState: state})
+		_, s := p.Tracer("scope", trace.WithSchemaURL("https://schema")).Start(trace.ContextWithRemoteSpanContext(t.Context(), parent), "child",
+			trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("s", "é"), attribute.String("empty", ""), attribute.Int("n", -1),
+				attribute.Bool("yes", true), attribute.Bool("no", false), attribute.Float64("f", 1.5), attribute.StringSlice("l", []string{"a", ""})))
+		s.SetStatus(codes.Error, "")
+		s.End()
+		_, s = p.Tracer("other").Start(t.Context(), "root", trace.WithSpanKind(trace.SpanKindClient))
+		s.SetStatus(codes.Ok, "")
+		s.End()
+		if err := p.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want(t, c,
+			`span "child" SPAN_KIND_SERVER STATUS_CODE_ERROR trace 00000000000000000000000000000009 span 0000000000000001 parent 0000000000000008 flags 301 state rojo=00f067aa0ba902b7 {empty= f=1.5 l=[a ] n=-1 no=false s=é yes=true} of test scope https://schema`,
+			`span "root" SPAN_KIND_CLIENT STATUS_CODE_OK trace 00000000000000000000000000000002 span 0000000000000002 parent none flags 101 {} of test other `)
+	}
+}
+
+// ids are numbered.
+type ids struct{ n byte }
+
+func (g *ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	span := g.NewSpanID(ctx, trace.TraceID{})
+	return trace.TraceID{15: g.n}, span
+}
+
+func (g *ids) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+	g.n++
+	return trace.SpanID{7: g.n}
+}
+
+func TestMetrics(t *testing.T) {
+	c := collector(t)
+	e, err := otlp.NewMetricExporter(otlp.Options{Endpoint: c.URL + "/v1/metrics", Failed: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)), sdkmetric.WithResource(own()))
+	m := p.Meter("scope", metric.WithSchemaURL("https://schema"))
+	count, _ := m.Int64Counter("count", metric.WithUnit("{x}"))
+	count.Add(t.Context(), 2, metric.WithAttributes(attribute.String("a", "1")))
+	count.Add(t.Context(), 3, metric.WithAttributes(attribute.String("a", "2")))
+	level, _ := m.Int64UpDownCounter("level")
+	level.Add(t.Context(), -4)
+	duration, _ := m.Float64Histogram("duration", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(0.5, 1))
+	for _, d := range []float64{0.25, 0.75, 3} {
+		duration.Record(t.Context(), d)
+	}
+	if err := p.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	const cumulative = "AGGREGATION_TEMPORALITY_CUMULATIVE"
+	want(t, c,
+		"metric count {x} 2 monotonic true "+cumulative+" {a=1} of test scope https://schema",
+		"metric count {x} 3 monotonic true "+cumulative+" {a=2} of test scope https://schema",
+		"metric level  -4 monotonic false "+cumulative+" {} of test scope https://schema",
+		"metric duration s count 3 plausible true bounds [0.5 1] "+cumulative+" {} of test scope https://schema")
+}
+
+// What a collector answers, how often it is asked, and what is said of it.
+func TestAnswers(t *testing.T) {
+	const secret = "k3y"
+	for _, test := range []struct {
+		name    string
+		answers []int
+		asked   int
+		failure string // "" for none
+	}{
+		{"taken", []int{200}, 1, ""},
+		{"busy, then taken", []int{503, 429, 202}, 3, ""},
+		{"busy for too long", []int{503, 503, 503, 200}, 3, "the collector answered 503 Service Unavailable"},
+		{"refused", []int{401, 200}, 1, "the collector answered 401 Unauthorized"},
+		{"moved: the headers do not go there", []int{307, 200}, 1, "the collector answered 307 Temporary Redirect"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			asked := 0
+			c := collector(t)
+			c.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Header.Get("Api-Key") != secret {
+					t.Errorf("headers %v", r.Header)
+				}
+				w.Header().Set("Location", "/elsewhere?"+secret)
+				w.WriteHeader(test.answers[asked])
+				asked++
+				return true
+			}
+			failure := ""
+			e := exporter(t, otlp.Options{Endpoint: c.URL + "/v1/traces?" + secret, Headers: map[string]string{"api-key": secret},
+				Failed: func(err error) { failure += err.Error() }})
+			otlp.Hasten(e)
+			export(t, e)
+			if asked != test.asked || !strings.HasSuffix(failure, test.failure) || (failure == "") != (test.failure == "") || strings.Contains(failure, secret) {
+				t.Errorf("asked %d times, want %d; failed with %q, want %q", asked, test.asked, failure, test.failure)
+			}
+		})
+	}
+}
+
+// A collector that is down, or does not answer, is told of without secrets, and
+// holds nobody up when the program ends.
+func TestUnreachable(t *testing.T) {
+	never := make(chan struct{})
+	silent := collector(t)
+	silent.Answer = func(_ http.ResponseWriter, r *http.Request) bool { <-never; return true }
+	t.Cleanup(func() { close(never) })
+	down := collector(t)
+	down.Close()
+	ended := make(chan struct{})
+	close(ended)
+	over, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for name, o := range map[string]otlp.Options{
+		"down":                       {Endpoint: down.URL + "/?secret", Ending: ended},
+		"silent":                     {Endpoint: silent.URL + "/?secret", Timeout: time.Millisecond, Ending: ended},
+		"silent, and the end of all": {Endpoint: silent.URL + "/?secret", Context: over},
+	} {
+		var failures atomic.Int32
+		o.Failed = func(err error) {
+			failures.Add(1)
+			if strings.Contains(err.Error(), "secret") {
+				t.Error(err)
+			}
+		}
+		e := exporter(t, o)
+		time.AfterFunc(20*time.Millisecond, cancel)
+		begun := time.Now()
+		export(t, e)
+		if failures.Load() != 1 || time.Since(begun) > 5*time.Second {
+			t.Errorf("%s: %d failures, after %v", name, failures.Load(), time.Since(begun))
+		}
+	}
+}
+
+// The pauses between attempts are 1 s and 2 s.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := exporter(t, otlp.Options{Endpoint: "http://127.0.0.1:0/"}) // never dials: no such port
+		begun := time.Now()
+		export(t, e)
+		if d := time.Since(begun); d != 3*time.Second {
+			t.Errorf("gave up after %v", d)
+		}
+	})
+}
+
+func TestEndpoint(t *testing.T) {
+	for _, bad := range []string{"", "localhost:4318", "/v1/traces", "ftp://x/", "http://", "http://a b/"} {
+		if _, err := otlp.NewSpanExporter(otlp.Options{Endpoint: bad}); err == nil {
+			t.Errorf("%q is taken for an endpoint of spans", bad)
+		}
+		if _, err := otlp.NewMetricExporter(otlp.Options{Endpoint: bad}); err == nil {
+			t.Errorf("%q is taken for an endpoint of metrics", bad)
+		}
+	}
+}
+
+func exporter(t *testing.T, o otlp.Options) sdktrace.SpanExporter {
+	e, err := otlp.NewSpanExporter(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Shutdown(context.Background()) })
+	return e
+}
+
+// export exports one span. No failure is an error to the SDK.
+func export(t *testing.T, e sdktrace.SpanExporter) {
+	p := sdktrace.NewTracerProvider(sdktrace.WithSyncer(e))
+	_, s := p.Tracer("scope").Start(t.Context(), "span")
+	if err := e.ExportSpans(t.Context(), []sdktrace.ReadOnlySpan{s.(sdktrace.ReadOnlySpan)}); err != nil {
+		t.Error(err)
+	}
+}
