@@ -1,5 +1,7 @@
 package middleware
 
+import "context"
+
 // A Trace names the span that a call is, or is part of, in the form in which
 // W3C Trace Context writes it: lower-case hexadecimal. The zero Trace is that of
 // a call of which no trace is known.
@@ -18,4 +20,10 @@ type TraceKey struct{}
 func (c *Call) Trace() Trace {
 	t, _ := c.Value(TraceKey{}).(Trace)
 	return t
+}
+
+// LogContext returns the context to log with where only the call is at hand, not
+// the ctx of its handler or hook: from both a slog.Handler learns of the trace.
+func (c *Call) LogContext() context.Context {
+	return &Context{Context: context.Background(), Call: c}
 }

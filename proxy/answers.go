@@ -101,7 +101,7 @@ func (s *session) answer(c *call, reply *wire.Message) {
 func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int, hold bool) *wire.Message {
 	for ; i >= 0; i-- {
 		ctx.Call = &c.mw
-		s.warnHook(c.mw.Hooks()[i](ctx, m))
+		s.warnHook(ctx, c.mw.Hooks()[i](ctx, m))
 		for range maxInline {
 			sp := c.suspended
 			if c.suspended = nil; sp == nil {
@@ -112,7 +112,7 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 				return nil
 			}
 			m = sp.m
-			s.warnHook(sp.resume(ctx, m))
+			s.warnHook(ctx, sp.resume(ctx, m))
 		}
 	}
 	return m
@@ -122,9 +122,9 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 // once each time, and one that asks until it is content would never end.
 const maxInline = 8
 
-func (s *session) warnHook(err error) {
+func (s *session) warnHook(ctx context.Context, err error) {
 	if err != nil {
-		s.log.Warn("a layer could not handle a reply, which passes as it is", "err", err)
+		s.log.WarnContext(ctx, "a layer could not handle a reply, which passes as it is", "err", err)
 	}
 }
 
@@ -135,7 +135,7 @@ func (s *session) settled(c *call, err error) {
 		return
 	}
 	if err == nil {
-		s.log.Warn("a layer dropped a request and did not answer it; it was answered with an error", "id", clip(c.id()))
+		s.log.WarnContext(c.mw.LogContext(), "a layer dropped a request and did not answer it; it was answered with an error", "id", clip(c.id()))
 	}
 	s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err)))
 }

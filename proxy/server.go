@@ -201,7 +201,11 @@ func (s *session) conflicting(m *wire.Message) error {
 // ambiguousReply answers a call in place of the server. c is nil if the call has
 // no hooks.
 func (s *session) ambiguousReply(c *call, id []byte, why wire.Ambiguity) error {
-	s.log.Warn("the server sent a reply that parsers read differently; the call was answered with an error", "id", clip(id), "why", why.String())
+	ctx := context.Background()
+	if c != nil {
+		ctx = c.mw.LogContext()
+	}
+	s.log.WarnContext(ctx, "the server sent a reply that parsers read differently; the call was answered with an error", "id", clip(id), "why", why.String())
 	reply := wire.ErrorReply(id, wire.CodeInternalError, "the server's reply was ambiguous: "+why.String())
 	if c == nil {
 		return s.deliver(reply)

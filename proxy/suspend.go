@@ -108,7 +108,7 @@ func (s *session) resumeReply(sp *suspension, c *call, i int) {
 func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i int) *suspension {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
-	s.warnHook(sp.resume(ctx, sp.m))
+	s.warnHook(ctx, sp.resume(ctx, sp.m))
 	next := c.suspended
 	c.suspended = nil
 	if next != nil && !s.isEnding() {

@@ -53,7 +53,7 @@ func (a *Access) filter(call *middleware.Call, view *sessionstate.Context, list 
 		return !d.Allowed
 	})
 	if hidden > 0 {
-		a.o.Log.Debug("tools were left out of the list", "count", hidden)
+		a.o.Log.DebugContext(call.LogContext(), "tools were left out of the list", "count", hidden)
 	}
 	return edits
 }
@@ -90,6 +90,6 @@ func (a *Access) withhold(call *middleware.Call, reply *wire.Message) {
 		return
 	}
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the list of tools could not be filtered"})
-	a.o.Log.Warn("a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())
+	a.o.Log.WarnContext(call.LogContext(), "a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, "the server's list of tools could not be read, so that the access rules could not be applied to it")
 }

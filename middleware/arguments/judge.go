@@ -135,7 +135,7 @@ func (a *Arguments) keep(c *calling, in *intent) {
 // differ logs that the call's value is not the rule's, and where each is from.
 func (a *Arguments) differ(c *calling, in *intent, what string) {
 	if a.o.Log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
-		a.o.Log.Info(what, "tool", cut(c.m.Name().View()), "argument", in.rule.path,
+		a.o.Log.InfoContext(c.call.LogContext(), what, "tool", cut(c.m.Name().View()), "argument", in.rule.path,
 			"given", shown(in.given), "given_by", "tools/call", "session", in.value.String(), "session_by", in.origin())
 	}
 }
@@ -225,7 +225,7 @@ func worthAsking(intents []intent) bool {
 // refuse answers the call in place of the upstream. A notification is dropped.
 func (a *Arguments) refuse(ctx context.Context, c *calling, no refusal) error {
 	session, _ := c.view.Lookup("session.id")
-	a.o.Log.Info("a call was refused", "tool", cut(c.m.Name().View()), "argument", no.rule.path, "why", no.why, "session", session.Value)
+	a.o.Log.InfoContext(ctx, "a call was refused", "tool", cut(c.m.Name().View()), "argument", no.rule.path, "why", no.why, "session", session.Value)
 	c.tell()
 	if c.call.Noted() {
 		c.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})

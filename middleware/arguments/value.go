@@ -87,7 +87,7 @@ func (a *Arguments) evaluate(c *calling, in *intent, t *tool) {
 	switch {
 	case err != nil && !r.warned:
 		r.warned = true
-		a.o.Log.Warn("the value of an argument could not be computed", "argument", r.path, "value", r.Value.String(), "err", err)
+		a.o.Log.WarnContext(c.call.LogContext(), "the value of an argument could not be computed", "argument", r.path, "value", r.Value.String(), "err", err)
 	case err != nil:
 	case r.Value.Type() == expression.String:
 		in.value.raw = wire.Quote(v.Text)

@@ -29,7 +29,7 @@ func (a *Arguments) write(c *calling, intents []intent, round uint64) refusal {
 			if in.rule.enforces() {
 				return unwritable(in.rule, err)
 			}
-			a.o.Log.Warn("an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
+			a.o.Log.WarnContext(c.call.LogContext(), "an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
 			if c.call.Noted() {
 				c.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
 			}

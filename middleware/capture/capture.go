@@ -168,7 +168,7 @@ func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
 		}
 		f := c.observe(ctx, m)
 		s := c.session(f)
-		id := c.identityOf(s.Key(), f)
+		id := c.identityOf(ctx, s.Key(), f)
 		if pending := c.lookUp(id); pending != nil && m.Kind() == wire.Request {
 			f := f.kept()
 			middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
@@ -195,7 +195,7 @@ func (c *Capture) Current() *sessionstate.Context {
 
 // observe reads a frame of the client's, and cuts credentials out of it.
 func (c *Capture) observe(ctx context.Context, m *wire.Message) facts {
-	f := c.readMeta(m.Meta())
+	f := c.readMeta(ctx, m.Meta())
 	if m.MethodIs("initialize") {
 		c.initialize(middleware.CallFrom(ctx), m, f)
 	} else if m.MethodIs("notifications/roots/list_changed") {
@@ -209,7 +209,7 @@ func (c *Capture) observe(ctx context.Context, m *wire.Message) facts {
 			continue
 		}
 		if err := m.Delete("params", "_meta", key); err != nil {
-			c.o.Log.Warn("the credential in _meta could not be cut out of the request", "key", key, "err", err)
+			c.o.Log.WarnContext(ctx, "the credential in _meta could not be cut out of the request", "key", key, "err", err)
 			continue
 		}
 		c.noteCut(middleware.CallFrom(ctx), key)

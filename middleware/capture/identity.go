@@ -64,8 +64,8 @@ type identity struct {
 
 // identityOf returns the identity of a session; nil if nobody is to be identified.
 // A credential in _meta is the session's until another one comes.
-func (c *Capture) identityOf(session string, f facts) *identity {
-	credential := c.accepted(f)
+func (c *Capture) identityOf(ctx context.Context, session string, f facts) *identity {
+	credential := c.accepted(ctx, f)
 	if c.o.Identify == nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (c *Capture) identityOf(session string, f facts) *identity {
 
 // accepted returns the credential of a frame if the operator allows it, and tells
 // once of one that was sent in vain, also if it is no string.
-func (c *Capture) accepted(f facts) Credential {
+func (c *Capture) accepted(ctx context.Context, f facts) Credential {
 	for i, key := range CredentialKeys() {
 		if !f.carries[i] || slices.Contains(c.o.Accept, key) {
 			continue
@@ -102,7 +102,7 @@ func (c *Capture) accepted(f facts) Credential {
 		c.who.told = true
 		c.who.mu.Unlock()
 		if first {
-			c.o.Log.Warn("a credential in _meta was cut out and not used: identity.meta_api_key and identity.meta_token accept one, if the operator gives none", "key", key)
+			c.o.Log.WarnContext(ctx, "a credential in _meta was cut out and not used: identity.meta_api_key and identity.meta_token accept one, if the operator gives none", "key", key)
 		}
 		if f.credential.Key == key {
 			f.credential = Credential{}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
@@ -85,7 +86,7 @@ func describe(path []string) string {
 }
 
 // readMeta reads the facts in one pass over the object.
-func (c *Capture) readMeta(meta wire.Value) (f facts) {
+func (c *Capture) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 	best := [...]int{workspaceFact: -1, conversationFact: -1, credentialFact: -1, protocolFact: -1}
 	for m := range meta.Members() {
 		for _, cand := range c.candidates(m.Key) {
@@ -97,11 +98,11 @@ func (c *Capture) readMeta(meta wire.Value) (f facts) {
 			}
 			value := m.Value.Get(cand.rest...)
 			if len(value.Raw) > cand.longest() {
-				c.o.Log.Warn("a fact in _meta was ignored, as it is too long", "from", cand.from, "bytes", len(value.Raw))
+				c.o.Log.WarnContext(ctx, "a fact in _meta was ignored, as it is too long", "from", cand.from, "bytes", len(value.Raw))
 				continue
 			}
 			text := value.Text()
-			if text == "" || cand.kind == workspaceFact && !c.usable(text, cand.from) {
+			if text == "" || cand.kind == workspaceFact && !c.usable(ctx, text, cand.from) {
 				continue
 			}
 			best[cand.kind] = cand.rank
@@ -155,9 +156,9 @@ func (f *facts) set(cand candidate, text string) {
 // usable reports whether a workspace a peer named can be put into arguments and
 // environments. One that begins with a dash would be read as an option by a
 // server that runs a command (CVE-2025-68144).
-func (c *Capture) usable(workspace, from string) bool {
+func (c *Capture) usable(ctx context.Context, workspace, from string) bool {
 	if strings.HasPrefix(workspace, "-") || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		c.o.Log.Warn("a workspace was ignored, as it begins with a dash or has control characters", "from", from)
+		c.o.Log.WarnContext(ctx, "a workspace was ignored, as it begins with a dash or has control characters", "from", from)
 		return false
 	}
 	return true

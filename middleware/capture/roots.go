@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"context"
 	"net/url"
 	"path/filepath"
 	"runtime"
@@ -65,7 +66,7 @@ func (c *Capture) takeRoots(key string, reply *wire.Message) {
 	var first string
 	n := 0
 	for root := range reply.Get("result", "roots").Elements() {
-		if path := filePath(root.Get("uri").Text()); path != "" && c.usable(path, "roots/list") {
+		if path := filePath(root.Get("uri").Text()); path != "" && c.usable(context.Background(), path, "roots/list") {
 			if n++; n == 1 {
 				first = path
 			}

@@ -153,7 +153,7 @@ func (r *run) replyDone(reply, shadow *wire.Message) {
 // failed logs the error of a layer inside. In earnest one of a handler ends the
 // session.
 func (r *run) failed(err error) {
-	r.d.o.Log.Warn("dry run: a layer could not do its work", "method", r.what, "err", err)
+	r.d.o.Log.WarnContext(r.real.LogContext(), "dry run: a layer could not do its work", "method", r.what, "err", err)
 }
 
 // log logs a line about the frame, without what is not known.

@@ -110,7 +110,7 @@ func (r *Rewrite) refuse(ctx context.Context, m *wire.Message, t target, given s
 	if t.both != "" {
 		code, text = wire.CodeInternalError, ambiguous(t.name, t.both, given)
 	}
-	r.o.Log.Info("a call was refused", "name", cut(given), "rule", r.key(t.rule), "why", t.why)
+	r.o.Log.InfoContext(ctx, "a call was refused", "name", cut(given), "rule", r.key(t.rule), "why", t.why)
 	return r.answer(ctx, m, wire.ErrorReply(m.ID(), code, text))
 }
 
@@ -275,7 +275,7 @@ func (r *Rewrite) note(call *middleware.Call, rule int, source string, path []st
 // turnDown answers a call whose arguments could not be set.
 func (r *Rewrite) turnDown(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: r.key(f.rule), Act: middleware.Refused, Why: f.why})
-	r.o.Log.Warn("a call was refused, as its arguments could not be set", "rule", r.key(f.rule), "why", f.why)
+	r.o.Log.WarnContext(ctx, "a call was refused, as its arguments could not be set", "rule", r.key(f.rule), "why", f.why)
 	return r.answer(ctx, m, wire.ToolErrorReply(m.ID(), f.text, view != nil && view.Modern))
 }
 

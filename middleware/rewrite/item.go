@@ -36,7 +36,7 @@ func (r *Rewrite) item(ctx context.Context, m *wire.Message, method string, view
 		return next(ctx, m)
 	}
 	call.Note(middleware.Note{Layer: layerName, Rule: r.key(f.rule), Act: middleware.Refused, Why: f.why})
-	r.o.Log.Info("a request was refused", "method", method, "rule", r.key(f.rule), "why", f.why)
+	r.o.Log.InfoContext(ctx, "a request was refused", "method", method, "rule", r.key(f.rule), "why", f.why)
 	return r.answer(ctx, m, wire.ErrorReply(m.ID(), wire.CodeInvalidParams, f.text))
 }
 

@@ -93,7 +93,7 @@ func (r *Rewrite) knownAs(view *sessionstate.Context, name string) (tools []stri
 // collided answers a list that would have two tools of one name.
 func (r *Rewrite) collided(call *middleware.Call, reply *wire.Message, text string) {
 	if r.once(text) {
-		r.o.Log.Error("the server's list of tools was answered with an error", "why", text)
+		r.o.Log.ErrorContext(call.LogContext(), "the server's list of tools was answered with an error", "why", text)
 	}
 	replace(call, reply, "two tools have one name", text)
 }
@@ -103,10 +103,10 @@ func (r *Rewrite) collided(call *middleware.Call, reply *wire.Message, text stri
 func (r *Rewrite) withhold(call *middleware.Call, reply *wire.Message, binds bool, why string) {
 	if !binds {
 		call.Note(middleware.Note{Layer: layerName, Act: middleware.Failed, Why: "the list cannot be edited: " + why})
-		r.o.Log.Warn("a list could not be edited and passes as it is", "why", why)
+		r.o.Log.WarnContext(call.LogContext(), "a list could not be edited and passes as it is", "why", why)
 		return
 	}
-	r.o.Log.Warn("a list could not be edited and was answered with an error", "why", why)
+	r.o.Log.WarnContext(call.LogContext(), "a list could not be edited and was answered with an error", "why", why)
 	replace(call, reply, "the list cannot be edited: "+why, "the server's list could not be read, so that the rewrite rules could not be applied to it")
 }
 
