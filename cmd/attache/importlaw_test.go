@@ -55,6 +55,7 @@ func importLaw() []law {
 		{"middleware/audit/chain", nil, "a log whose lines hang together, whatever they record"},
 		{"middleware/trace", layer, "a layer meets others only in the chain"},
 		{"middleware/trace/otlp", nil, "spans and metrics are sent whoever made them"},
+		{"middleware/trace/otlp/otlptest", nil, "a collector takes them from whoever sends"},
 
 		{"policy/filesource", []string{"policy"}, "a source is an implementation of policy.Source"},
 		{"policy/httpsource", []string{"policy"}, "a source is an implementation of policy.Source"},
@@ -106,7 +107,7 @@ func TestForeignImports(t *testing.T) {
 		{"github.com/goccy/go-yaml", []string{"cmd/attache", "policy/filesource", "sessionstate/identity"}, "YAML is for the files people write"},
 		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
 		{"github.com/fsnotify/fsnotify", []string{"cmd/attache"}, "one place notices changes, and says what they mean"},
-		{"net/http", []string{"middleware/trace/otlp", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
+		{"net/http", []string{"middleware/trace/otlp", "middleware/trace/otlp/otlptest", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
 		{"github.com/tailscale/hujson", []string{"cmd/attache/internal/clientconfig"}, "JSON with comments is for the files of clients"},
 		{"github.com/pelletier/go-toml/v2", []string{"cmd/attache/internal/clientconfig"}, "TOML is for the files of clients"},
 		{"os/exec", []string{"proxy/child", "cmd/attache-bench"}, "one place starts processes, and leaves none behind"},
