@@ -47,35 +47,43 @@ func (r *Rewrite) call(ctx context.Context, m *wire.Message, view *sessionstate.
 	return next(ctx, m)
 }
 
-// resolve returns what the client means by a name.
+// resolve returns what the client means by a name: a tool that is given it, or
+// the one whose own it is. Of several the server is known to have one counts; if
+// it has more, or none is known, nobody can tell.
 func (r *Rewrite) resolve(view *sessionstate.Context, given string) target {
 	own := r.visible(&r.in, view, given)
-	found := target{rename: none, rule: none}
+	found, known := target{rename: none}, false
 	for _, i := range r.byNew[given] {
 		t := r.visible(&r.in, view, r.o.Rules[i].Tools[0])
-		if t.why != "" || t.rename != i {
-			continue
-		}
-		switch {
-		case found.rename == none, r.known.has(t.name) && !r.known.has(found.name):
-			found = t
-		case r.known.has(t.name) == r.known.has(found.name):
-			found.both = t.name
+		if t.why == "" && t.rename == i {
+			found, known = r.better(found, known, t)
 		}
 	}
 	switch {
-	case found.rename == none && own.rename != none:
+	case own.why == "" && own.rename == none && (found.name == "" || r.known.has(given)):
+		found, _ = r.better(found, known, own)
+	case found.name == "" && own.rename != none:
 		own.rule, own.why = own.rename, "the tool is known by another name"
 		return own
-	case found.rename == none:
+	case found.name == "":
 		return own
-	case own.why == "" && own.rename == none && r.known.has(own.name):
-		found.both = own.name
 	}
 	if found.both != "" {
 		found.rule, found.why = found.rename, "two tools have that name"
 	}
 	return found
+}
+
+// better returns the one of two tools that the server is known to have, and
+// whether it is. If that does not tell them apart, t is the other of found.
+func (r *Rewrite) better(found target, known bool, t target) (target, bool) {
+	switch has := r.known.has(t.name); {
+	case found.name == "" || has && !known:
+		return t, has
+	case has == known:
+		found.both = t.name
+	}
+	return found, known
 }
 
 // visible returns what the client may see of a tool of the server's: under which
