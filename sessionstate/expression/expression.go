@@ -68,6 +68,7 @@ type Program struct {
 	simple *simple // not nil for what needs no engine
 	fixed  *Value  // not nil for what depends on no input
 	engine *engine // otherwise
+	last   memo
 }
 
 // Compile checks an expression that has to yield want. The error is an *[Error].
@@ -93,8 +94,22 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 	case p.fixed != nil:
 		return *p.fixed, nil
 	}
-	return p.engine.eval(in, p.want)
+	if !p.lasts() {
+		return p.engine.eval(in, p.want)
+	}
+	if v, ok := p.last.get(in); ok {
+		return v, nil
+	}
+	v, err := p.engine.eval(in, p.want)
+	if err == nil {
+		p.last.put(in, v)
+	}
+	return v, err
 }
+
+// lasts reports whether the result is the same for all calls of one snapshot of a
+// session: the program reads nothing of the call.
+func (p *Program) lasts() bool { return p.uses&(usesTool|usesAnnotations|usesArguments) == 0 }
 
 // String returns the source.
 func (p *Program) String() string { return p.source }

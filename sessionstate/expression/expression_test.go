@@ -328,3 +328,31 @@ func TestCopiedInputs(t *testing.T) {
 		t.Errorf("a copy reads %q, %v", got.Text, err)
 	}
 }
+
+// A result that is remembered is that of the same session and server.
+func TestRemembered(t *testing.T) {
+	p, err := Compile(`principal.roles.exists(r, r == "admin") && server.name.startsWith("g")`, Bool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(role string) *sessionstate.Context {
+		return &sessionstate.Context{Principal: &sessionstate.Principal{Roles: []string{role}}}
+	}
+	admin, guest := of("admin"), of("guest")
+	for i, c := range []struct {
+		context *sessionstate.Context
+		server  string
+		want    bool
+	}{
+		{admin, "git", true}, {admin, "git", true}, {guest, "git", false}, {admin, "git", true},
+		{admin, "files", false}, {of("admin"), "git", true}, {nil, "git", false},
+	} {
+		if v, err := p.Eval(&Inputs{Context: c.context, Server: c.server}); err != nil || v.Bool != c.want {
+			t.Errorf("%d: %v, %v; want %v", i, v.Bool, err, c.want)
+		}
+	}
+	tool, err := Compile(`tool.name.startsWith("g")`, Bool)
+	if err != nil || tool.lasts() || !p.lasts() {
+		t.Errorf("%v: what reads a call is remembered: %v; what does not: %v", err, tool.lasts(), p.lasts())
+	}
+}
