@@ -19,6 +19,7 @@ func (l *layers) addArguments(s *Settings, log *slog.Logger) {
 		AskForMissing: s.Arguments != nil,
 		Workspace:     l.capture,
 		Server:        s.Server.Name,
+		Memory:        &l.lasting.arguments,
 		Initialized:   l.announce.Initialized,
 		Log:           log,
 	})
