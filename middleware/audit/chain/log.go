@@ -52,6 +52,7 @@ type Log struct {
 
 	mu      sync.Mutex
 	queue   queue
+	spare   queue // empty: the room of one that was written
 	bytes   int // of what waits, that which the goroutine has taken included
 	waiting int // how many records that is
 	lost    int // records there was no room for, and the file does not say so yet
@@ -179,12 +180,15 @@ func (l *Log) add(body []byte, r *Receipt) {
 	l.queue.add(body, r)
 	l.bytes += len(body)
 	l.waiting++
-	if r != nil {
+	if r != nil || len(l.queue.buf) > enough {
 		signal(l.urgent)
 	} else if len(l.queue.ends) == 1 {
 		signal(l.wake)
 	}
 }
+
+// enough is how many bytes of records are worth a write without waiting for more.
+const enough = 256 << 10
 
 func signal(c chan struct{}) {
 	select {
@@ -313,7 +317,7 @@ func (l *Log) take() (work queue, closed bool) {
 		l.lost = 0
 	}
 	if len(work.ends) == 0 {
-		work, l.queue = l.queue, queue{}
+		work, l.queue, l.spare = l.queue, l.spare, queue{}
 		return work, l.closed
 	}
 	l.queue.each(work.add)
@@ -340,9 +344,9 @@ func (l *Log) settle(work queue, n int, err error) {
 		l.bytes -= len(body)
 		l.waiting--
 	})
-	if len(l.queue.ends) == 0 && cap(work.buf) <= keepRoom {
+	if cap(work.buf) <= keepRoom {
 		work.empty()
-		l.queue = work // its room is used again
+		l.spare = work
 	}
 }
 
