@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+)
+
+// auditedSettings are settings whose audit is in a directory of the test's.
+func auditedSettings(t *testing.T, config string) (*Settings, string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	p, _ := configured(t, fmt.Sprintf(config, file))
+	s, err := load(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, file
+}
+
+// No frame in which any parser reads a tools/call gets past the audit: neither
+// where rules enforce, nor where it goes on to the server as it came.
+func TestHostileFramesAreAudited(t *testing.T) {
+	for name, config := range map[string]string{
+		"enforced":     `{audit: {file: %q}, access: {rules: [{tools: [drop], deny: true}]}}`,
+		"not enforced": `{audit: {file: %q}}`,
+		"required":     `{audit: {file: %q, required: true}}`,
+	} {
+		for _, f := range proxytest.Frames(t, hostileFrames) {
+			if !readAsCall(f.Bytes) {
+				continue
+			}
+			t.Run(name+"/"+f.Name, func(t *testing.T) {
+				s, file := auditedSettings(t, config)
+				relayAudited(t, s, hello+string(f.Bytes)+"\n")
+				records, err := os.ReadFile(file)
+				if err != nil || !bytes.Contains(records, []byte(`"kind":"call"`)) && !bytes.Contains(records, []byte(`"kind":"aside"`)) {
+					t.Errorf("there is no record of %.300q: %s, %v", f.Bytes, records, err)
+				}
+			})
+		}
+	}
+}
+
+func readAsCall(frame []byte) bool {
+	for _, line := range bytes.FieldsFunc(frame, func(c rune) bool { return c == '\n' || c == '\r' }) {
+		if len(lastWins(line))+len(merging(line))+len(firstWins(line)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// relayAudited relays what the client says to a server that answers.
+func relayAudited(t *testing.T, s *Settings, client string) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	l, err := (&lasting{auditing: auditing{audits: true}}).build(process{}, s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newKeeper()
+	o := l.relay(s, log)
+	o.Aside = aside(l.audit)
+	o.ClientIn, o.ClientOut = strings.NewReader(client), &bytes.Buffer{}
+	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
+	if err := proxy.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	endAudit(l.audit, log)
+}
+
+// The audit stands where it must, and outlives a configuration that is read again.
+func TestAuditInTheChain(t *testing.T) {
+	const rules = ", access: {default: deny}, policy: {dir: ., scope: a}"
+	tests := []struct {
+		config string
+		want   []string // without the layers that are always there
+	}{
+		{`{audit: {file: %q}}`, []string{"audit", "capture", "arguments"}},
+		{`{audit: {file: %q, required: true}}`, []string{"audit", "capture", "arguments", "audit-gate"}},
+		{`{audit: {file: %q, required: true}` + rules + `}`, []string{"audit", "capture", "arguments", "access", "audit-gate", "briefing"}},
+		{`{audit: {file: %q, required: true}, dry_run: true}`, []string{"audit", "capture", "dry-run"}},
+	}
+	for _, test := range tests {
+		s, _ := auditedSettings(t, test.config)
+		k := &lasting{announces: true, auditing: auditing{audits: true}}
+		first, err := k.build(process{}, s, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		audit := first.audit
+		first.adopt(first.caller, s)
+		second, err := k.build(process{}, s, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second.audit != audit || audit == nil {
+			t.Error("another audit after the configuration was read again")
+		}
+		for _, l := range []*layers{first, second} {
+			var got []string
+			for _, layer := range l.list {
+				got = append(got, layer.Name)
+			}
+			if i := slices.Index(got, "trace"); i >= 0 && i > slices.Index(got, "audit") {
+				t.Errorf("audit is outside trace: %v", got)
+			}
+			got = slices.DeleteFunc(got, func(name string) bool { return name == "trace" || name == "announce" })
+			if !slices.Equal(got, test.want) {
+				t.Errorf("%s: got %v, want %v", test.config, got, test.want)
+			}
+		}
+	}
+}
