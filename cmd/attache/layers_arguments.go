@@ -21,6 +21,7 @@ func (l *layers) addArguments(s *Settings, log *slog.Logger) {
 		Server:        s.Server.Name,
 		Memory:        &l.lasting.arguments,
 		Initialized:   l.announce.Initialized,
+		Scrub:         l.scrubbed(),
 		Log:           log,
 	})
 	l.list = append(l.list, a.Layer())

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -37,9 +38,9 @@ const maxShown = 200
 // shown returns a function that tells of a member's value what a person may see:
 // the beginning, without secrets.
 func (l *layers) shown() func(path []string, raw []byte) string {
-	scrub := record.NewScrubber(record.Secrets{Values: l.secrets})
+	scrub := l.scrubbed()
 	return func(path []string, raw []byte) string {
-		text := string(scrubMember(scrub, path, raw))
+		text := string(scrub(path, raw))
 		if len(text) <= maxShown {
 			return text
 		}
@@ -49,6 +50,13 @@ func (l *layers) shown() func(path []string, raw []byte) string {
 		}
 		return text[:end] + "…"
 	}
+}
+
+// scrubbed returns a function that takes the secrets in use, and what looks like
+// one, out of a member's value. It may be had before all secrets are known.
+func (l *layers) scrubbed() func(path []string, raw []byte) []byte {
+	scrub := sync.OnceValue(func() *record.Scrubber { return record.NewScrubber(record.Secrets{Values: l.secrets}) })
+	return func(path []string, raw []byte) []byte { return scrubMember(scrub(), path, raw) }
 }
 
 // scrubMember returns the raw JSON of the member at path without secrets, of which

@@ -138,6 +138,9 @@ type Options struct {
 	// Memory, if not nil, has the layer begin with what another, of an earlier
 	// configuration, knew of the connection.
 	Memory *Memory
+	// Scrub takes secrets out of the raw JSON of a call's own argument before it is
+	// logged; path is the argument's. Nil leaves it as it is.
+	Scrub func(path []string, raw []byte) []byte
 	// Log takes what is worth telling; nil discards it.
 	Log *slog.Logger
 }

@@ -136,12 +136,16 @@ func (a *Arguments) keep(c *calling, in *intent) {
 func (a *Arguments) differ(c *calling, in *intent, what string) {
 	if a.o.Log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
 		a.o.Log.InfoContext(c.call.LogContext(), what, "tool", cut(c.m.Name().View()), "argument", in.rule.path,
-			"given", shown(in.given), "given_by", "tools/call", "session", in.value.String(), "session_by", in.origin())
+			"given", a.shown(in), "given_by", "tools/call", "session", in.value.String(), "session_by", in.origin())
 	}
 }
 
-// shown returns a value as a log line takes it.
-func shown(v wire.Value) string {
+// shown returns the call's own value as a log line takes it.
+func (a *Arguments) shown(in *intent) string {
+	v := in.given
+	if a.o.Scrub != nil {
+		v = wire.Value{Raw: a.o.Scrub(in.rule.Argument, v.Raw)}
+	}
 	text := string(v.Raw)
 	if v.IsString() {
 		text = v.Text()
