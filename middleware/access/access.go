@@ -96,6 +96,7 @@ type Access struct {
 	o      Options
 	memory *Memory
 	rates  []*buckets        // in memory
+	names  []string          // of the rules, so that a note allocates none
 	in     expression.Inputs // of the call at hand; client's direction only
 
 	learns  bool // a condition reads annotations
@@ -119,6 +120,9 @@ func New(o Options) (*Access, error) {
 		a.memory = new(Memory)
 	}
 	a.rates = a.memory.buckets(o.Rates)
+	for i := range o.Rules {
+		a.names = append(a.names, ruleName(i))
+	}
 	a.filters = o.Hide && o.Default == Deny
 	for _, r := range o.Rules {
 		a.learns = a.learns || r.When != nil && r.When.UsesAnnotations()
@@ -184,7 +188,7 @@ func (a *Access) call(ctx context.Context, m *wire.Message, next middleware.Hand
 	tool := m.Name().View()
 	d, steps := a.decide(m, view, tool, call.Explained())
 	if call.Noted() {
-		noteDecision(call, &d, steps)
+		a.noteDecision(call, &d, steps)
 	}
 	if call.Explained() {
 		a.noteRates(call, &d, tool)

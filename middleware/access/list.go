@@ -47,7 +47,7 @@ func (a *Access) filter(call *middleware.Call, view *sessionstate.Context, list 
 		i++
 		d := a.listing(view, entry)
 		if !d.Allowed {
-			noteHidden(call, i, entry, &d)
+			a.noteHidden(call, i, entry, &d)
 			hidden++
 		}
 		return !d.Allowed

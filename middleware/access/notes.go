@@ -12,17 +12,25 @@ const layerName = "access"
 
 // noteDecision makes a note of each rule that was passed over, if steps has them,
 // and one of the decision.
-func noteDecision(call *middleware.Call, d *Decision, steps []Step) {
+func (a *Access) noteDecision(call *middleware.Call, d *Decision, steps []Step) {
 	for _, s := range steps {
 		if s.passedOver() {
-			call.Note(middleware.Note{Layer: layerName, Rule: ruleName(s.Rule), Act: middleware.Skipped, Why: why(s.Reason, s.Missing, s.Err)})
+			call.Note(middleware.Note{Layer: layerName, Rule: a.names[s.Rule], Act: middleware.Skipped, Why: why(s.Reason, s.Missing, s.Err)})
 		}
 	}
 	act := middleware.Refused
 	if d.Allowed {
 		act = middleware.Allowed
 	}
-	call.Note(middleware.Note{Layer: layerName, Rule: d.By(), Act: act, Why: d.Why()})
+	call.Note(middleware.Note{Layer: layerName, Rule: a.by(d), Act: act, Why: d.Why()})
+}
+
+// by is [Decision.By].
+func (a *Access) by(d *Decision) string {
+	if d.Rate < 0 && d.Rule >= 0 {
+		return a.names[d.Rule]
+	}
+	return d.By()
 }
 
 // noteRates makes a note of each rate that did not refuse the call, and why not.
@@ -50,12 +58,12 @@ func (s *Step) passedOver() bool {
 }
 
 // noteHidden makes a note of the tool at index i of a list, which is left out.
-func noteHidden(call *middleware.Call, i int, entry wire.Value, d *Decision) {
+func (a *Access) noteHidden(call *middleware.Call, i int, entry wire.Value, d *Decision) {
 	if !call.Noted() {
 		return
 	}
 	call.Note(middleware.Note{
-		Layer: layerName, Rule: d.By(), Act: middleware.Edited, Why: "the tool is hidden: " + d.Why(),
+		Layer: layerName, Rule: a.by(d), Act: middleware.Edited, Why: "the tool is hidden: " + d.Why(),
 		Path: []string{"result", "tools", strconv.Itoa(i)}, Before: entry.Raw,
 	})
 }
