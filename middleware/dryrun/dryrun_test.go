@@ -40,9 +40,6 @@ func outer(s *proxytest.Session) middleware.Layer {
 		return func(ctx context.Context, m *wire.Message) error {
 			call := middleware.CallFrom(ctx)
 			call.SetValue(key{}, "from outside")
-			if m.Name().Equals("refuse") {
-				call.SetValue(middleware.TraceKey{}, middleware.Trace{TraceID: "0af7"})
-			}
 			call.Listen(false, func(n *middleware.Note) { s.Note("outer hears %s, dry run %v", n.Act, n.DryRun) })
 			err := next(ctx, m)
 			if v := call.Value(key{}); v != "from outside" {
@@ -153,7 +150,10 @@ type notes struct {
 
 func (n notes) Enabled(context.Context, slog.Level) bool { return true }
 
-func (n notes) Handle(_ context.Context, r slog.Record) error {
+func (n notes) Handle(ctx context.Context, r slog.Record) error {
+	if middleware.CallFrom(ctx) == nil {
+		n.s.Note("a line that is of no call")
+	}
 	text := r.Level.String() + " " + r.Message
 	add := func(a slog.Attr) bool { text += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true }
 	for _, a := range n.attrs {

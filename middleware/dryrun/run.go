@@ -170,8 +170,5 @@ func (r *run) log(text string, args ...any) {
 			attrs = append(attrs, slog.Any(args[i].(string), args[i+1]))
 		}
 	}
-	if id := r.call.Trace().TraceID; id != "" {
-		attrs = append(attrs, slog.String("trace_id", id))
-	}
-	r.d.o.Log.LogAttrs(context.Background(), slog.LevelInfo, text, attrs...)
+	r.d.o.Log.LogAttrs(r.real.LogContext(), slog.LevelInfo, text, attrs...)
 }
