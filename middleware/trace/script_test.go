@@ -2,12 +2,18 @@ package trace_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // TestScripts plays testdata/*.txt. New traces have the id 1111…, new spans
@@ -21,7 +27,9 @@ func TestScripts(t *testing.T) {
 			l.FixIDs()
 			return l.Layer()
 		},
-		"seen": seen,
+		"seen":  seen,
+		"spans": func(s *proxytest.Session, arg string) middleware.Layer { return spans(t, s, arg) },
+		"rules": rules,
 	}}.Play(t, "testdata/*.txt")
 }
 
@@ -44,6 +52,81 @@ func listen(s *proxytest.Session, _ string) middleware.Layer {
 			middleware.CallFrom(ctx).Listen(false, func(n *middleware.Note) {
 				s.Note("%s %s %s: %s; %v %s to %s", n.Layer, n.Rule, n.Act, n.Why, n.Path, n.Before, n.After)
 			})
+			return next(ctx, m)
+		}
+	}}
+}
+
+// spans is the layer under test with a tracer, of which each span that ends is
+// noted. Its ids are numbers. "spans=propagate" sets them on requests.
+func spans(t *testing.T, s *proxytest.Session, arg string) middleware.Layer {
+	p := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(noter{s: s}), sdktrace.WithIDGenerator(&numbers{}))
+	telemetry, err := trace.NewTelemetry(trace.TelemetryOptions{Tracer: p.Tracer(trace.Scope)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace.New(trace.Options{Telemetry: telemetry, Propagate: arg == "propagate", DryRun: arg == "dry"}).Layer()
+}
+
+// A noter notes spans that end.
+type noter struct {
+	sdktrace.SpanProcessor // what is not below is not called
+	s                      *proxytest.Session
+}
+
+func (noter) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+func (n noter) OnEnd(s sdktrace.ReadOnlySpan) {
+	if n.s == nil {
+		return
+	}
+	var all []string
+	for _, kv := range s.Attributes() {
+		if kv.Key != "network.transport" && kv.Key != "mcp.method.name" {
+			all = append(all, string(kv.Key)+"="+kv.Value.String())
+		}
+	}
+	slices.Sort(all)
+	n.s.Note("span %q %s parent %s: %s", s.Name(), s.Status().Code, s.Parent().SpanID(), strings.Join(all, " "))
+}
+
+// numbers are ids.
+type numbers struct{ n byte }
+
+func (g *numbers) NewIDs(ctx context.Context) (oteltrace.TraceID, oteltrace.SpanID) {
+	return oteltrace.TraceID{15: 1}, g.NewSpanID(ctx, oteltrace.TraceID{})
+}
+
+func (g *numbers) NewSpanID(context.Context, oteltrace.TraceID) oteltrace.SpanID {
+	g.n++
+	return oteltrace.SpanID{7: g.n}
+}
+
+// rules stands for the layers further in: it edits, refuses or rehearses the calls
+// of tools of that name, and knows the session.
+func rules(*proxytest.Session, string) middleware.Layer {
+	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "s1"}, Protocol: "2026-07-28",
+		Principal: &sessionstate.Principal{User: "alice", Tenant: "acme", Email: "alice@example.com"}}
+	return middleware.Layer{Name: "rules", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			call := middleware.CallFrom(ctx)
+			call.SetValue(sessionstate.ContextKey{}, view)
+			n := middleware.Note{Layer: "rules", Rule: "rules[1]", Act: middleware.Edited}
+			switch m.Name().Text() {
+			case "edit":
+				call.Note(n)
+				call.OnReply(func(context.Context, *wire.Message) error { call.Note(n); return nil })
+			case "keep":
+				n.Act = middleware.Kept
+				call.Note(n)
+			case "rehearse":
+				n.Act, n.DryRun = middleware.Refused, true
+				call.Note(n)
+			case "refuse":
+				n.Act = middleware.Refused
+				call.Note(n)
+				return call.Answer(ctx, wire.ToolErrorReply(m.ID(), "no", false))
+			}
 			return next(ctx, m)
 		}
 	}}

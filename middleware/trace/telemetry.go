@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -221,7 +222,7 @@ func (s *span) note(n *middleware.Note) {
 	if act == edited {
 		s.edits++
 	}
-	if n.Rule != "" && len(s.rules) < maxRulesOfCall {
+	if n.Rule != "" && len(s.rules) < maxRulesOfCall && !slices.Contains(s.rules, n.Rule) {
 		s.rules = append(s.rules, n.Rule)
 	}
 }

@@ -1,0 +1,205 @@
+package trace_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/trace"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// observed returns telemetry, and what reads it.
+func observed(t testing.TB) (*trace.Telemetry, *tracetest.InMemoryExporter, *sdkmetric.ManualReader) {
+	spans, reader := tracetest.NewInMemoryExporter(), sdkmetric.NewManualReader()
+	telemetry, err := trace.NewTelemetry(trace.TelemetryOptions{
+		Tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer(trace.Scope),
+		Meter:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter(trace.Scope),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return telemetry, spans, reader
+}
+
+// A request makes a call and takes it through the layer.
+func request(t testing.TB, h middleware.Handler, call *middleware.Call, frame string) *wire.Message {
+	var m wire.Message
+	m.Reset(wire.Client, []byte(frame))
+	var s wire.Scanner
+	if s.Look(&m); !m.Plain() {
+		t.Fatalf("not plain: %s", frame)
+	}
+	if err := h(&middleware.Context{Context: context.Background(), Call: call}, &m); err != nil {
+		t.Fatal(err)
+	}
+	return &m
+}
+
+type attr = attribute.KeyValue
+
+func last(context.Context, *wire.Message) error { return nil }
+
+// What was never answered is exported when the session ends, once.
+func TestClose(t *testing.T) {
+	telemetry, spans, reader := observed(t)
+	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
+	var calls [3]middleware.Call
+	for i := range calls {
+		calls[i].Reset(nil, true)
+		request(t, h, &calls[i], fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
+	}
+	if got := sum(t, reader, "attache.calls.in_flight"); got != 3 {
+		t.Errorf("%d calls in flight, want 3", got)
+	}
+	telemetry.Close()
+	telemetry.Close()
+	for i := range calls { // too late
+		ctx := &middleware.Context{Context: context.Background(), Call: &calls[i]}
+		if err := calls[i].Hooks()[0](ctx, wire.ResultReply([]byte("1"), []byte("{}"))); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, s := range spans.GetSpans() {
+		if !slices.ContainsFunc(s.Attributes, func(kv attr) bool { return kv.Key == "error.type" && kv.Value.AsString() == "no_reply" }) {
+			t.Errorf("span %+v", s)
+		}
+	}
+	if n := len(spans.GetSpans()); n != 3 {
+		t.Errorf("%d spans, want 3", n)
+	}
+	if flight, over := sum(t, reader, "attache.calls.in_flight"), sum(t, reader, "attache.calls"); flight != 0 || over != 3 {
+		t.Errorf("%d calls in flight and %d over, want 0 and 3", flight, over)
+	}
+}
+
+// Both directions, and cancellations between them. For the race detector.
+func TestBothDirections(t *testing.T) {
+	telemetry, spans, reader := observed(t)
+	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry, Propagate: true}).Layer())
+	const n = 200
+	calls := make([]middleware.Call, n)
+	sent := make(chan int, n)
+	var replies sync.WaitGroup
+	replies.Go(func() {
+		for i := range sent {
+			calls[i].Note(middleware.Note{Layer: "x", Act: middleware.Edited})
+			ctx := &middleware.Context{Context: context.Background(), Call: &calls[i]}
+			if err := calls[i].Hooks()[0](ctx, wire.ResultReply([]byte("1"), []byte("{}"))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var none middleware.Call
+	for i := range calls {
+		calls[i].Reset(nil, true)
+		request(t, h, &calls[i], fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"a"}}`, i%3))
+		sent <- i
+		none.Reset(nil, false)
+		request(t, h, &none, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	}
+	close(sent)
+	replies.Wait()
+	telemetry.Close()
+	if got := len(spans.GetSpans()); got != n {
+		t.Errorf("%d spans, want %d", got, n)
+	}
+	if flight := sum(t, reader, "attache.calls.in_flight"); flight != 0 {
+		t.Errorf("%d calls in flight", flight)
+	}
+}
+
+// sum returns the total of a counter.
+func sum(t *testing.T, reader *sdkmetric.ManualReader, name string) (n int64) {
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if m.Name != name {
+				continue
+			}
+			for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+				n += p.Value
+			}
+		}
+	}
+	return n
+}
+
+// A request without trace context costs no allocation, so the layer may stand in
+// every chain.
+func TestCostOfNothing(t *testing.T) {
+	h := middleware.Chain(last, trace.New(trace.Options{}).Layer())
+	for _, frame := range plainFrames() {
+		var m wire.Message
+		var s wire.Scanner
+		m.Reset(wire.Client, []byte(frame))
+		s.Look(&m)
+		var call middleware.Call
+		ctx := &middleware.Context{Context: context.Background(), Call: &call}
+		if n := testing.AllocsPerRun(100, func() { call.Reset(nil, true); _ = h(ctx, &m) }); n != 0 {
+			t.Errorf("%v allocations for %s", n, frame)
+		}
+	}
+}
+
+func plainFrames() []string {
+	return []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+	}
+}
+
+func BenchmarkTrace(b *testing.B) {
+	telemetry, err := trace.NewTelemetry(trace.TelemetryOptions{
+		Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(noter{})).Tracer(trace.Scope),
+		Meter:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())).Meter(trace.Scope),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	frames := plainFrames()
+	traced := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"traceparent":"` + valid + `"}}}`
+	for _, bench := range []struct {
+		name  string
+		o     trace.Options
+		frame string
+	}{
+		{"legacy", trace.Options{}, frames[0]},
+		{"modern", trace.Options{}, frames[1]},
+		{"traced", trace.Options{}, traced},
+		{"propagated", trace.Options{Propagate: true}, traced},
+		{"begun", trace.Options{Propagate: true}, frames[0]},
+		{"exported", trace.Options{Propagate: true, Telemetry: telemetry}, traced},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			h := middleware.Chain(last, trace.New(bench.o).Layer())
+			var call middleware.Call
+			ctx := &middleware.Context{Context: context.Background(), Call: &call}
+			reply := wire.ResultReply([]byte("1"), []byte("{}"))
+			var m wire.Message
+			var s wire.Scanner
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Reset(wire.Client, []byte(bench.frame))
+				s.Look(&m)
+				call.Reset(nil, true)
+				_ = h(ctx, &m)
+				for _, hook := range call.Hooks() {
+					_ = hook(ctx, reply)
+				}
+			}
+		})
+	}
+}
