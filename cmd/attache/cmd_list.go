@@ -16,6 +16,7 @@ func (c *cli) subcommands() []*cobra.Command {
 		c.auditCommand(),
 		c.wrapCommand(),
 		c.unwrapCommand(),
+		c.injectCommand(),
 	)
 }
 
@@ -23,7 +24,7 @@ func (c *cli) subcommands() []*cobra.Command {
 // not have. Refusing them by name is clearer than taking them for a misspelt one.
 func (c *cli) unbuiltCommands() []*cobra.Command {
 	var all []*cobra.Command
-	for _, name := range []string{"inject", "trust", "untrust", "doctor"} {
+	for _, name := range []string{"trust", "untrust", "doctor"} {
 		all = append(all, &cobra.Command{
 			Use:                name,
 			Hidden:             true,

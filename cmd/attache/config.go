@@ -22,6 +22,7 @@ type Settings struct {
 	Trace     TraceSettings
 	Limits    LimitSettings
 	Log       LogSettings
+	Inject    InjectSettings
 
 	// APIKeyFile holds the session's API key; empty for none. See [apiKey].
 	APIKeyFile string

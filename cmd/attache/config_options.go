@@ -38,7 +38,7 @@ func (o option) variable() string {
 // are told of them. It is the one list behind the reader of the file, the flags,
 // the variables, `config show` and `config schema`.
 func options(s *Settings) []option {
-	return slices.Concat(sessionOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), otherOptions(s))
+	return slices.Concat(sessionOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), otherOptions(s))
 }
 
 // trustLevels are the words for trust.

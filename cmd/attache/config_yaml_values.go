@@ -36,6 +36,10 @@ func (r *reader) value(key string, v value, f field) {
 		r.expressions(key, v.to, f.value)
 	case list:
 		r.entries(key, v, f.value)
+	case table:
+		r.table(key, v, f.value)
+	case environments:
+		r.environments(key, v.to, f.value)
 	}
 }
 

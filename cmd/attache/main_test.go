@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "echoserver": echoProgram, "steps": stepsProgram})
+	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram})
 }
 
 // argServer is a program that scripts wrap: it writes its arguments to args.txt,
@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Geteuid() == 0, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "mint": mint, "collector": collector},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "startentry": startEntry, "mint": mint, "collector": collector},
 	})
 }
 

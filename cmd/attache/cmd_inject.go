@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// injectCommand writes a session's context into a configuration.
+func (c *cli) injectCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "inject [flags] [FILE]",
+		Short: "Write a session's context into the servers of a configuration",
+		Long: `Reads a configuration with "mcpServers" from FILE, or from stdin, and prints it
+with the session's context in the environment of every server: <PREFIX>_SESSION_ID,
+_WORKSPACE_ID, _WORKSPACE_PATH, _TRUST_LEVEL, _USER_ID and _TENANT_ID under each
+prefix. What stands there already is not overwritten, and all else stays as it is.
+
+Left out are servers that the session's trust does not reach ("inject.servers" in
+attache's configuration) and servers that the workspace does not have
+("inject.workspaces"). Variables that the configuration sets for a server in a workspace
+are written in the end, over everything.`,
+		Example: `  attache inject --session sess_abc123 --workspace-id my-project --trust sandboxed .mcp.json
+  attache inject --session "$ID" --user ada --prefix PARACHUTE < vault/.mcp.json > session.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("%d files: give one, or none to read stdin", len(args))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().SortFlags = false
+	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	wanted := []string{"session", "workspace-id", "workspace", "trust", "session-file", "api-key-file", "token-file", "log-level", "log-format"}
+	for _, o := range options(&Settings{}) {
+		if slices.Contains(wanted, o.flag) {
+			addFlag(cmd, flags, o.flag, o.hint, o.help)
+		}
+	}
+	var user string
+	var prefixes []string
+	cmd.Flags().StringVar(&user, "user", "", "who the session acts for; the same as "+userVariable+"=`NAME`")
+	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "a `PREFIX` of the variables, instead of session.env_prefixes; may be repeated")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.inject(cmd.Context(), flags, user, prefixes, args)
+	}
+	return cmd
+}
+
+// inject reads a configuration and prints it with the session's context in it.
+func (c *cli) inject(ctx context.Context, flags flagValues, user string, prefixes, args []string) error {
+	p := c.process
+	if user != "" {
+		p.Env = append([]string{userVariable + "=" + user}, p.Env...) // the first holds
+	}
+	s, err := loadSettings(p, flags)
+	if err != nil {
+		return err
+	}
+	for _, prefix := range prefixes {
+		if err := (words{check: variableName}).accept(prefix); err != nil {
+			return usagef("--prefix: %v", err)
+		}
+		s.Session.EnvPrefixes = prefixes
+	}
+	session, err := sessionContext(ctx, p, s)
+	if err != nil {
+		return err
+	}
+	data, name, err := c.configuration(args)
+	if err != nil {
+		return err
+	}
+	sink := newStderrSink(c.Stderr)
+	defer sink.Close()
+	log := newLogger(p, s, sink)
+	done, err := clientconfig.Inject(data, injection(session, s))
+	if err != nil {
+		return usagef("%s: %v", name, err)
+	}
+	tellInjected(log, done, session, s)
+	_, err = c.Stdout.Write(done.Content)
+	return err
+}
+
+// configuration returns what is in the file that is named, or in stdin, and what
+// to call it.
+func (c *cli) configuration(args []string) (data []byte, name string, err error) {
+	if len(args) == 1 && args[0] != "-" {
+		name = strings.Map(printable, args[0])
+		data, _, err = clientconfig.Load(args[0])
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("there is no such file: correct the path")
+		}
+	} else {
+		name = "stdin"
+		data, err = io.ReadAll(io.LimitReader(c.Stdin, clientconfig.MaxFile+1))
+		if err == nil && len(data) > clientconfig.MaxFile {
+			err = fmt.Errorf("it is larger than %d MiB, as no configuration is", clientconfig.MaxFile>>20)
+		}
+	}
+	if err != nil {
+		return nil, name, usagef("%s: %v", name, err)
+	}
+	return data, name, nil
+}
+
+// sessionContext returns what is known of the session, by the same rules as for a
+// server that attache wraps. What cannot be known for sure is refused: servers are
+// left out because of it.
+func sessionContext(ctx context.Context, p process, s *Settings) (*sessionstate.Context, error) {
+	who, err := newCaller(p, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	principal, err := who.Identify(ctx, capture.Credential{})
+	if err != nil {
+		return nil, usagef("who the session acts for cannot be said: %v", err)
+	}
+	c := baseContext(p, s).WithPrincipal(principal)
+	checks := []struct {
+		path  string
+		check func(string) error
+	}{
+		{"session.id", sessionKey},
+		{"session.workspace.id", func(id string) error {
+			if id == "" {
+				return nil // no workspace is an empty text
+			}
+			return slug(id)
+		}},
+		{"principal.user", userName},
+	}
+	for _, one := range checks {
+		fact, _ := c.Lookup(one.path)
+		if err := one.check(fact.Value); err != nil {
+			if fact.Value == "" {
+				return nil, usagef("there is no session id: give one with --session")
+			}
+			return nil, usagef("%s: %v", fact.From, err)
+		}
+	}
+	return c, nil
+}
+
+// userName accepts who a session acts for: addresses and the ids of accounts, in
+// any script, and no text that breaks a line.
+func userName(s string) error {
+	if len(s) > 256 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return fmt.Errorf("%q is no user: write at most 256 printable characters", elided(s))
+	}
+	return nil
+}
+
+// injection returns what is done to a configuration for the session.
+func injection(session *sessionstate.Context, s *Settings) clientconfig.Injection {
+	in := clientconfig.Injection{}
+	for _, entry := range sessionstate.Environment(session, s.Session.EnvPrefixes, nil) {
+		name, value, _ := strings.Cut(entry, "=")
+		in.Variables = append(in.Variables, clientconfig.Variable{Name: name, Value: value})
+	}
+	trust, _ := session.Lookup("session.trust")
+	id, _ := session.Lookup("session.workspace.id")
+	workspace := s.Inject.Workspaces[id.Value]
+	in.Overrides = workspace.Env
+	allowed := map[string]bool{}
+	for _, name := range workspace.Servers {
+		allowed[name] = true
+	}
+	in.LeaveOut = func(name string) string {
+		switch {
+		case s.Inject.Servers[name].Trust == sessionstate.Direct && trust.Value != sessionstate.Direct:
+			return "it is for direct sessions, and this one is " + trust.Value
+		case workspace.Servers != nil && !allowed[name]:
+			return "the workspace " + id.Value + " does not have it"
+		}
+		return ""
+	}
+	return in
+}
+
+// mostTold is of how many servers a line each is logged.
+const mostTold = 20
+
+// tellInjected logs what was done, and what looks like a mistake.
+func tellInjected(log *slog.Logger, done clientconfig.Injected, session *sessionstate.Context, s *Settings) {
+	id, _ := session.Lookup("session.id")
+	trust, _ := session.Lookup("session.trust")
+	log.Info("session context injected", "session", id.Value, "trust", trust.Value, "servers", len(done.Servers)-len(done.LeftOut), "left_out", len(done.LeftOut))
+	for i, l := range done.LeftOut {
+		if i == mostTold {
+			log.Info("more servers left out", "count", len(done.LeftOut)-i)
+			break
+		}
+		log.Info("server left out", "server", l.Server, "why", l.Why)
+	}
+	for i, k := range done.Kept {
+		if i == mostTold {
+			log.Warn("more variables not overwritten", "count", len(done.Kept)-i)
+			break
+		}
+		log.Warn("variable not overwritten: the server's entry sets it", "server", k.Server, "variable", k.Variable)
+	}
+	for name := range s.Inject.Servers {
+		if near := nearest(name, done.Servers); near != "" && !slices.Contains(done.Servers, name) {
+			log.Warn("inject.servers: there is none of this name here: is one of them meant?", "name", name, "near", near)
+		}
+	}
+}

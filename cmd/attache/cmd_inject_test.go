@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// envServer is a server that scripts start: it says on stderr what it was told of
+// its session, and by which arguments it was started.
+func envServer() {
+	env := os.Environ()
+	slices.Sort(env)
+	for _, entry := range env {
+		if strings.HasPrefix(entry, "PARACHUTE_") || strings.HasPrefix(entry, "SERVER_") {
+			fmt.Fprintln(os.Stderr, entry)
+		}
+	}
+	fmt.Fprintln(os.Stderr, strings.Join(os.Args[1:], "|"))
+}
+
+// startEntry is a command of the scripts: "startentry FILE NAME" starts a server
+// as clients do, by its entry in a configuration, says one line to it, and wants
+// that it ends well.
+func startEntry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: startentry file name")
+	}
+	var config struct {
+		MCPServers map[string]struct {
+			Command string
+			Args    []string
+			Env     map[string]string
+		} `json:"mcpServers"`
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &config))
+	server, ok := config.MCPServers[args[1]]
+	if !ok {
+		ts.Fatalf("no server %q", args[1])
+	}
+	path, err := exec.LookPath(server.Command)
+	ts.Check(err)
+	cmd := exec.Command(path, server.Args...)
+	cmd.Env = []string{"PATH=" + ts.Getenv("PATH")}
+	for name, value := range server.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
+	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
+	ts.Check(cmd.Run())
+}
