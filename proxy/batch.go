@@ -9,19 +9,12 @@ import (
 // one line; what attache answered itself is added to the server's one array of
 // replies.
 type batch struct {
-	members [][]byte // the frames that go on
-	edited  bool     // one of them is not as it came in
+	array // the members that go on
 
 	// Guarded by calls.mu:
 	open    int             // members that were sent and wait for a reply
 	left    bool            // the line has left
 	answers []*wire.Message // replies of attache's own that wait for the server's
-}
-
-// add takes a member that came through the chain.
-func (b *batch) add(m *wire.Message) {
-	b.members = append(b.members, append([]byte(nil), m.Frame()...))
-	b.edited = b.edited || m.Edited()
 }
 
 // send counts in a member's call: it is on its way.
@@ -118,9 +111,10 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 	if crowded(m) {
 		return s.fromCrowdedBatch(m)
 	}
-	b, n := &batch{}, 0
+	b, n := &batch{array: array{frame: m.Frame()}}, 0
 	for e := range m.Root().Elements() {
 		n++
+		b.begin(e)
 		var member wire.Message
 		member.Reset(wire.Client, e.Raw)
 		s.c.scanner.Look(&member)
@@ -129,6 +123,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 		}
 	}
 	err := s.sendBatch(b, n, m)
+	b.array = array{} // the batch lasts until its members are answered, the line does not
 	s.calls.batchLeft(b)
 	s.answerBatch(b)
 	return err
@@ -152,11 +147,11 @@ func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 		s.aside(m, wire.BadEnvelope.String(), wire.BadEnvelope.Code())
 		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
 		return nil
-	case len(b.members) == n && !b.edited:
+	case b.n == n && !b.edited:
 		return s.pass(m)
-	case len(b.members) > 0:
+	case b.n > 0:
 		var rest wire.Message
-		rest.Reset(wire.Client, join(b.members, m.LineEnd()))
+		rest.Reset(wire.Client, b.line(m.LineEnd()))
 		return s.pass(&rest)
 	}
 	return nil
@@ -203,37 +198,66 @@ func (s *session) refuseMember(b *batch, m *wire.Message) {
 	s.calls.answerLater(b, wire.ErrorReply(clean(m.ID()), why.Code(), refusal(why)))
 }
 
-// An array collects what becomes of the members of a line of the server's, behind
-// one another: a line may have millions of members, and each kept by itself would
-// take many times its bytes.
+// An array collects what becomes of the members of a line that was taken apart,
+// behind one another: a line may have millions of members, and each kept by itself
+// would take many times its bytes. What stood around and between the members that
+// go on stays. The zero array is that of no line, for members of attache's own.
 type array struct {
-	frames []byte // as they stand in the array, each with what precedes it
-	n      int
+	frame  []byte // that is taken apart
+	head   int    // of it: what stands before the first member
+	end    int    // where the member at hand ends
+	before []byte // what stands before it, if it is not used yet
+
+	out    []byte
+	n      int // members in out
 	edited bool
 }
 
-func (a *array) add(m *wire.Message) {
-	separator := byte(',')
-	if a.n == 0 {
-		separator = '['
+// begin says which member of the frame comes next.
+func (a *array) begin(e wire.Value) {
+	if a.end == 0 {
+		a.head = e.Off
 	}
-	a.frames = append(append(a.frames, separator), m.Frame()...)
+	a.before = a.frame[a.end:e.Off]
+	a.end = e.Off + len(e.Raw)
+}
+
+// add takes what goes on: what became of the member at hand, or in addition to it.
+func (a *array) add(m *wire.Message) {
+	before := a.before
+	switch {
+	case a.n == 0 && a.end > 0:
+		before = a.frame[:a.head]
+	case a.n == 0:
+		before = []byte{'['}
+	case before == nil || a.end == 0:
+		before = []byte{','}
+	}
+	a.out = append(append(a.out, before...), m.Frame()...)
 	a.n++
 	a.edited = a.edited || m.Edited()
+	a.before = nil
 }
 
 // line returns the members as one line with the given end.
-func (a *array) line(eol []byte) []byte { return append(append(a.frames, ']'), eol...) }
+func (a *array) line(eol []byte) []byte {
+	tail := []byte{']'}
+	if a.end > 0 {
+		tail = a.frame[a.end:]
+	}
+	return append(append(a.out, tail...), eol...)
+}
 
 // fromServerBatch takes the members of an array through what each would meet
 // alone, and sends on what is left of it as one line. The caller holds v.mu.
 func (s *session) fromServerBatch(m *wire.Message) error {
-	var a array
+	a := array{frame: m.Frame()}
 	n := 0
 	s.v.array = &a
 	var member wire.Message // what becomes of each is copied
 	for e := range m.Root().Elements() {
 		n++
+		a.begin(e)
 		member.Reset(wire.Server, e.Raw)
 		member.LookEnvelope()
 		s.route(&member) // deliver cannot fail here: it collects
