@@ -289,10 +289,10 @@ func (a *Audit) appendDigest(dst, raw []byte) []byte {
 	return hex.AppendEncode(append(dst, digestPrefix...), mac.Sum(sum[:0]))
 }
 
-// digest returns the digest of a value, "" for one that is not there.
-func (a *Audit) digest(raw []byte) string {
+// digested writes a member with the digest of a value, if there is one.
+func (a *Audit) digested(r record, name string, raw []byte) record {
 	if raw == nil {
-		return ""
+		return r
 	}
-	return string(a.appendDigest(nil, raw))
+	return append(record(a.appendDigest(append(r.name(name), '"'), raw)), '"')
 }

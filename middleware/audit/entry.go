@@ -27,25 +27,36 @@ type entry struct {
 	mu      sync.Mutex // notes come from both directions
 	done    bool
 	view    *sessionstate.Context
-	rules   []rule
-	edits   []edit
-	more    int // rules and edits beyond those kept
+	rules   notes // what acted
+	edits   notes // what was changed, with digests in place of values
+	more    int   // rules and edits beyond those kept
 	refused bool
 	dryRun  bool
 	briefed bool
 	sentAs  string // the tool's name for the server, "" if it is the client's
 }
 
-// A rule is one that acted.
-type rule struct {
-	layer, rule, why string
-	act              middleware.Act
+// notes are objects of a record, with commas between them. They are written when a
+// layer tells of them, so that nothing of what it tells has to be kept.
+type notes struct {
+	text record
+	n    int
+	room [320]byte // for the text of most calls
 }
 
-// An edit is a change that was made, with digests in place of values.
-type edit struct {
-	layer, rule, why, path, before, after, source string
+// next begins another object, unless there are enough.
+func (n *notes) next() (r record, ok bool) {
+	if n.n == maxNotes {
+		return nil, false
+	}
+	if n.n++; n.n == 1 {
+		return append(n.room[:0], '{'), true
+	}
+	return append(n.text, ",{"...), true
 }
+
+// end takes the object that next began.
+func (n *notes) end(r record) { n.text = append(r, '}') }
 
 // maxNotes is how many rules, and how many edits, of one call are recorded.
 const maxNotes = 64
@@ -99,30 +110,35 @@ func (e *entry) note(n *middleware.Note) {
 	switch {
 	case n.Act == middleware.Skipped:
 	case n.Act != middleware.Edited:
-		e.keepRule(rule{n.Layer, n.Rule, clip(n.Why), n.Act})
+		e.keepRule(n)
 	default:
 		e.briefed = e.briefed || n.Layer == "briefing" && !n.DryRun
 		if len(n.Path) == 2 && n.Path[0] == "params" && n.Path[1] == "name" && !n.DryRun {
 			e.sentAs = clip((wire.Value{Raw: n.After}).Text())
 		}
-		e.keepEdit(edit{n.Layer, n.Rule, clip(n.Why), pointer(n.Path), e.a.digest(n.Before), e.a.digest(n.After), clip(n.Source)})
+		e.keepEdit(n)
 	}
 }
 
-func (e *entry) keepRule(r rule) {
-	if len(e.rules) == maxNotes {
+func (e *entry) keepRule(n *middleware.Note) {
+	r, ok := e.rules.next()
+	if !ok {
 		e.more++
 		return
 	}
-	e.rules = append(e.rules, r)
+	e.rules.end(r.text("layer", n.Layer).text("rule", n.Rule).text("act", string(n.Act)).text("why", short(n.Why)))
 }
 
-func (e *entry) keepEdit(d edit) {
-	if len(e.edits) == maxNotes {
+func (e *entry) keepEdit(n *middleware.Note) {
+	r, ok := e.edits.next()
+	if !ok {
 		e.more++
 		return
 	}
-	e.edits = append(e.edits, d)
+	r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).text("path", pointer(n.Path))
+	r = e.a.digested(r, "before", n.Before)
+	r = e.a.digested(r, "after", n.After)
+	e.edits.end(r.text("source", short(n.Source)))
 }
 
 // pointer returns a path as a JSON Pointer (RFC 6901).
@@ -132,7 +148,7 @@ func pointer(path []string) string {
 		b.WriteByte('/')
 		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"))
 	}
-	return clip(b.String())
+	return short(b.String())
 }
 
 // saw keeps who the call is from, for a call that has no reply.
@@ -145,10 +161,13 @@ func (e *entry) saw(view *sessionstate.Context) {
 // maxText is how much of a text that came over the wire is recorded, in bytes.
 const maxText = 512
 
-// clip shortens a text, and says so.
-func clip(s string) string {
+// clip shortens a text, and says so. What it returns may be kept.
+func clip(s string) string { return strings.Clone(short(s)) }
+
+// short is clip for a text that is written at once.
+func short(s string) string {
 	if len(s) <= maxText {
-		return strings.Clone(s)
+		return s
 	}
 	return strings.ToValidUTF8(s[:maxText], "") + "…"
 }

@@ -55,19 +55,12 @@ func (r record) name(name string) record {
 	return append(append(append(r, '"'), name...), `":`...)
 }
 
-// list writes n objects, if there are any.
-func (r record) list(name string, n int, object func(r record, i int) record) record {
-	if n == 0 {
+// list writes notes, if there are any.
+func (r record) list(name string, of *notes) record {
+	if of.n == 0 {
 		return r
 	}
-	r = append(r.name(name), '[')
-	for i := range n {
-		if i > 0 {
-			r = append(r, ',')
-		}
-		r = append(object(append(r, '{'), i), '}')
-	}
-	return append(r, ']')
+	return append(append(append(r.name(name), '['), of.text...), ']')
 }
 
 // append has a record written, and takes its room for the next one.
@@ -135,15 +128,7 @@ func (a *Audit) about(kind string, e *entry, view *sessionstate.Context) record 
 		decision = "refused"
 	}
 	r = r.text("decision", decision).flag("dry_run", e.dryRun)
-	r = r.list("rules", len(e.rules), func(r record, i int) record {
-		n := &e.rules[i]
-		return r.text("layer", n.layer).text("rule", n.rule).text("act", string(n.act)).text("why", n.why)
-	})
-	r = r.list("edits", len(e.edits), func(r record, i int) record {
-		d := &e.edits[i]
-		return r.text("layer", d.layer).text("rule", d.rule).text("why", d.why).text("path", d.path).
-			text("before", d.before).text("after", d.after).text("source", d.source)
-	})
+	r = r.list("rules", &e.rules).list("edits", &e.edits)
 	return append(r.number("notes_left_out", e.more), e.arguments...)
 }
 
