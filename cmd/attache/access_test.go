@@ -1,6 +1,43 @@
 package main
 
-import "testing"
+import (
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// A configuration that can refuse has the layer, in its place, and a relay that
+// refuses what parsers read differently; any other has neither.
+func TestAccessEnforces(t *testing.T) {
+	const all = "trace capture arguments access"
+	for text, want := range map[string]string{
+		"":                                     "trace capture arguments",
+		"access: {default: allow, hide: true}": "trace capture arguments",
+		"access: {rules: [], rates: []}":       "trace capture arguments",
+		"access: {default: deny}":              all,
+		"access: {rules: [{tools: [x]}]}":      all,
+		"access: {rates: [{tools: [x], per: user, limit: 1/s}]}":                          all,
+		"access: {default: deny}\npolicy: {dir: /p}\nrewrite: [{tools: [x], hide: true}]": "trace capture rewrite arguments access briefing",
+	} {
+		s, problems := read(text)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		log := slog.New(slog.DiscardHandler)
+		l, err := buildLayers(process{}, s, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, layer := range l.list {
+			names = append(names, layer.Name)
+		}
+		got := strings.Join(names, " ")
+		if got != want || l.relay(s, log).Enforce != strings.Contains(want, "access") {
+			t.Errorf("%q: layers %s, enforce %v; want %s", text, got, l.relay(s, log).Enforce, want)
+		}
+	}
+}
 
 // A configuration that is read again gives nobody a fresh bucket.
 func TestReloadKeepsRates(t *testing.T) {

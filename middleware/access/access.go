@@ -31,6 +31,8 @@
 // isError whose text is for the model; it says what is missing, and never why
 // else. A refused notification is dropped.
 //
+// Every decision about a call is a note, and so is every tool left out of a list.
+//
 // Whatever cannot be decided is refused: a condition that fails, a permission
 // required of nobody, an identity that could not be looked up.
 //
@@ -243,11 +245,7 @@ func (a *Access) tell(call *middleware.Call, view *sessionstate.Context, tool st
 		level = slog.LevelWarn
 	}
 	session, _ := view.Lookup("session.id")
-	attributes := []slog.Attr{slog.String("tool", cut(tool)), slog.String("why", d.String()), slog.String("session", session.Value)}
-	if trace := call.Trace(); trace.TraceID != "" {
-		attributes = append(attributes, slog.String("trace_id", trace.TraceID))
-	}
-	a.o.Log.LogAttrs(context.Background(), level, "a call was refused", attributes...)
+	a.o.Log.Log(call.LogContext(), level, "a call was refused", "tool", cut(tool), "why", d.String(), "session", session.Value)
 }
 
 // cut shortens a name that came over the wire for a log line.
