@@ -40,6 +40,7 @@ func TestHostileFramesAreAudited(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+f.Name, func(t *testing.T) {
+				t.Parallel()
 				s, file := auditedSettings(t, config)
 				relayAudited(t, s, hello+string(f.Bytes)+"\n")
 				records, err := os.ReadFile(file)

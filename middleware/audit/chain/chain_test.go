@@ -252,6 +252,28 @@ func TestRotation(t *testing.T) {
 	})
 }
 
+// What was torn is told of in the file it is in, also when that is full.
+func TestTornLineInAFullFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	o := Options{File: path, MaxSize: 600}
+	write(t, o, 0, 3)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"seq":5,"prev":"sha256:`); err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	write(t, o, 3, 5)
+	var v Verifier
+	if err := verify(t, path, &v); err != nil || len(v.Remarks) != 1 {
+		t.Errorf("%v, remarks %v", err, v.Remarks)
+	}
+	if names, _ := rotatedFiles(path); len(names) == 0 {
+		t.Error("the file was not full")
+	}
+}
+
 // hide takes a file away until the test is over.
 func hide(t *testing.T, name string) {
 	t.Helper()

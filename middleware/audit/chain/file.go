@@ -47,10 +47,13 @@ func (w *file) append(bodies [][]byte) (written int, err error) {
 	}
 	for written < len(bodies) {
 		n := w.fitting(bodies[written:])
-		if n == 0 {
-			err = w.rotate()
-		} else {
+		switch {
+		case n > 0:
 			err = w.put(bodies[written : written+n])
+		case w.first != nil: // what there is to say of this file stands in this file
+			err = w.put(nil)
+		default:
+			err = w.rotate()
 		}
 		if err != nil {
 			return written, err
