@@ -92,6 +92,7 @@ type Audit struct {
 	macs  sync.Pool // hash.Hash
 	room  sync.Pool // *record
 	views atomic.Pointer[rendered]
+	kept  atomic.Int64 // bytes of arguments of the calls in flight
 
 	mu     sync.Mutex
 	calls  uint64

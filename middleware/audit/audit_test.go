@@ -234,6 +234,36 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// However many calls are in flight, not all of their arguments are kept.
+func TestArgumentsInFlightAreBounded(t *testing.T) {
+	const calls, size = 400, 60_000 // 24 MB, of which there is room for 16 MiB
+	log, path := newLog(t, nil)
+	a := audit.New(options(log))
+	s := proxytest.Start(t, a.Layer())
+	line := strings.Replace(echo, `{"a":1}`, `{"a":"`+strings.Repeat("x", size)+`"}`, 1)
+	for range 2 { // what was given back can be used again
+		for range calls {
+			s.Client.Send(line)
+			s.Server.Next()
+		}
+		for range calls {
+			s.Server.Send(answer)
+			s.Client.Expect(answer)
+		}
+	}
+	if err := a.Close(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear, digests := bytes.Count(data, []byte(`"arguments":`)), bytes.Count(data, []byte(`"arguments_digest":`))
+	if clear+digests != 2*calls || clear != 2*(16<<20/(size+8)) {
+		t.Errorf("%d in clear and %d digests of twice %d", clear, digests, calls)
+	}
+}
+
 // A reply too large to hold has passed, and is recorded so.
 func TestTooLarge(t *testing.T) {
 	log, path := newLog(t, nil)

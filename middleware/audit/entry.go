@@ -22,6 +22,7 @@ type entry struct {
 	method    string
 	target    string // the tool, the prompt or the resource, as JSON
 	arguments []byte // the member of the record, with its comma
+	kept      int    // how many bytes of arguments that counts as
 	bytes     int
 
 	mu      sync.Mutex // notes come from both directions
@@ -79,7 +80,10 @@ func (a *Audit) begin(call *middleware.Call, m *wire.Message) *entry {
 	default:
 		e.target = string(wire.Quote(clip(m.Name().View())))
 	}
-	e.arguments = a.arguments(nil, m.Arguments())
+	var clear bool
+	if e.arguments, clear = a.arguments(m.Arguments()); clear {
+		e.kept = len(m.Arguments().Raw)
+	}
 	return e
 }
 

@@ -91,6 +91,7 @@ func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
 		return
 	}
 	e.done = true
+	a.kept.Add(int64(-e.kept))
 	if view == nil {
 		view = e.view
 	}
@@ -142,18 +143,32 @@ func targetName(method string) string {
 	return "tool"
 }
 
-// arguments appends the member about a call's arguments, with a comma before it.
-func (a *Audit) arguments(dst []byte, v wire.Value) []byte {
+// maxKept is how many bytes of arguments are kept of all calls in flight together;
+// of a call beyond that there is a digest.
+const maxKept = 16 << 20
+
+// arguments returns the member about a call's arguments, with a comma before it.
+// clear says that they are in it, and count in what is kept.
+func (a *Audit) arguments(v wire.Value) (member []byte, clear bool) {
 	switch {
 	case !v.Exists():
-		return dst
-	case a.o.Arguments == Digest || len(v.Raw) > maxArguments:
-		dst = append(dst, `,"arguments_digest":"`...)
-		return append(a.appendDigest(dst, v.Raw), '"')
+		return nil, false
+	case a.o.Arguments == Digest || len(v.Raw) > maxArguments || !a.keep(len(v.Raw)):
+		member = a.appendDigest([]byte(`,"arguments_digest":"`), v.Raw)
+		return append(member, '"'), false
 	case a.o.Arguments == Redacted:
-		return append(append(dst, `,"arguments":`...), a.o.Redact(v.Raw)...)
+		return append([]byte(`,"arguments":`), a.o.Redact(v.Raw)...), true
 	}
-	return append(append(dst, `,"arguments":`...), v.Raw...)
+	return append([]byte(`,"arguments":`), v.Raw...), true
+}
+
+// keep counts n bytes of arguments in, if there is room for them.
+func (a *Audit) keep(n int) bool {
+	if a.kept.Add(int64(n)) <= maxKept {
+		return true
+	}
+	a.kept.Add(int64(-n))
+	return false
 }
 
 // rendered is who a call is from, as a record has it. It is the same for most

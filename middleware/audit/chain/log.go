@@ -53,10 +53,10 @@ type Log struct {
 	mu      sync.Mutex
 	queue   queue
 	spare   queue // empty: the room of one that was written
-	bytes   int // of what waits, that which the goroutine has taken included
-	waiting int // how many records that is
-	lost    int // records there was no room for, and the file does not say so yet
-	told    int // and those of which it does, or will
+	bytes   int   // of what waits, that which the goroutine has taken included
+	waiting int   // how many records that is
+	lost    int   // records there was no room for, and the file does not say so yet
+	told    int   // and those of which it does, or will
 	started bool
 	closed  bool
 	key     []byte
