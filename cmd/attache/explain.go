@@ -33,7 +33,7 @@ start and ask for its tools; --tools is a file with a saved answer to tools/list
 Without either the tool is assumed to take every argument that a rule names.
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
-(of a recording: if any call would), 2 for a mistake in flags, files or
+or dropped (of a recording: if any call would), 2 for a mistake in flags, files or
 configuration, and 127 when the server cannot be started.`
 
 const explainExamples = `  attache explain --workspace /src/app --tool git_status -- npx -y @cyanheads/git-mcp-server
@@ -155,8 +155,8 @@ func (e *explainer) run(ctx context.Context) error {
 	} else {
 		err = e.print(calls)
 	}
-	refused := slices.ContainsFunc(calls, func(x explained) bool { return x.Outcome == outcomeRefused })
-	if err == nil && refused {
+	stopped := slices.ContainsFunc(calls, func(x explained) bool { return x.Outcome != outcomeGoesOn })
+	if err == nil && stopped {
 		return exitError(exitFailure)
 	}
 	return err
@@ -379,6 +379,7 @@ func scrubCall(scrub *record.Scrubber, x *explained) {
 	for _, raw := range []*json.RawMessage{&x.Frame, &x.Sent, &x.Answer} {
 		clean(raw)
 	}
+	x.Text = string(scrub.Line([]byte(x.Text)))
 	for i := range x.Layers {
 		part := &x.Layers[i]
 		for _, edit := range []*explainedEdit{part.Request, part.Reply} {
