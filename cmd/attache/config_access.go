@@ -50,6 +50,7 @@ func accessRuleList(to *[]access.Rule) value {
 		example:  `{tools: ["get_*"], require: [records:read]}`,
 		terse:    true,
 		check:    (*access.Rule).Check,
+		beside:   access.CheckOrder,
 	}
 }
 

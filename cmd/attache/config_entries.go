@@ -17,6 +17,9 @@ type entries[T any] struct {
 	unset    string         // what is told of a list that nobody set
 	terse    bool           // what an entry leaves as it was is not shown
 	check    func(*T) error // says what is wrong with an entry as a whole; nil for nothing
+	// beside says what is wrong with entry i beside the others, which are well by
+	// themselves; nil for nothing
+	beside func(all []T, i int) error
 }
 
 // A list is what the reader of the file sees of [entries].
@@ -25,6 +28,7 @@ type list interface {
 	begin(n int)          // makes the list one of n entries
 	entry(i int) []option // what can be set in entry i
 	problem(i int) error  // what is wrong with entry i as a whole
+	misfit(i int) error   // what is wrong with it beside the others
 	wants() (required []string, example string)
 }
 
@@ -42,6 +46,13 @@ func (v entries[T]) problem(i int) error {
 		return nil
 	}
 	return v.check(&(*v.to)[i])
+}
+
+func (v entries[T]) misfit(i int) error {
+	if v.beside == nil {
+		return nil
+	}
+	return v.beside(*v.to, i)
 }
 
 func (v entries[T]) wants() (required []string, example string) { return v.required, v.example }

@@ -222,8 +222,17 @@ func (r *reader) entries(key string, v list, n ast.Node) {
 		return
 	}
 	v.begin(len(items))
+	before := len(r.problems)
 	for i, item := range items {
 		r.entry(key+"["+itoa(i)+"]", v, i, item)
+	}
+	if len(r.problems) > before {
+		return
+	}
+	for i, item := range items {
+		if err := v.misfit(i); err != nil {
+			r.problem(item, "%s[%d]: %v", key, i, err)
+		}
 	}
 }
 

@@ -145,6 +145,9 @@ func (o *Options) check() error {
 		if err := o.Rules[i].Check(); err != nil {
 			return fmt.Errorf("access.rules[%d]: %w", i, err)
 		}
+		if err := CheckOrder(o.Rules, i); err != nil {
+			return fmt.Errorf("access.rules[%d] %w", i, err)
+		}
 	}
 	for i := range o.Rates {
 		if err := o.Rates[i].Check(); err != nil {

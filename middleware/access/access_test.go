@@ -127,6 +127,32 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
+func TestCheckOrder(t *testing.T) {
+	rule := func(tools ...string) Rule { return Rule{Tools: tools} }
+	conditional := Rule{Tools: []string{"*"}, When: when(t, `session.trust == "direct"`)}
+	for _, test := range []struct {
+		name    string
+		rules   []Rule
+		reached bool
+	}{
+		{"all, then one", []Rule{rule("*"), rule("drop")}, false},
+		{"all, then all", []Rule{rule("*"), conditional}, false},
+		{"one of several covers", []Rule{rule("a"), rule("x", "get_*"), rule("get_y", "x")}, false},
+		{"the same", []Rule{rule("a*b"), rule("a*b")}, false},
+		{"a narrower pattern", []Rule{rule("get_*"), rule("get_?_*")}, false},
+		{"one, then all", []Rule{rule("drop"), rule("*")}, true},
+		{"a condition decides not always", []Rule{conditional, rule("drop")}, true},
+		{"half of its tools", []Rule{rule("get_*"), rule("get_x", "put_x")}, true},
+		{"a wider pattern", []Rule{rule("get_x*"), rule("get_*")}, true},
+		{"patterns that may overlap", []Rule{rule("*_x"), rule("get_x")}, true},
+		{"an escaped star", []Rule{rule(`a\*`), rule("ab")}, true},
+	} {
+		if err := CheckOrder(test.rules, len(test.rules)-1); (err == nil) != test.reached {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
 func TestParseLimit(t *testing.T) {
 	for s, want := range map[string]string{
 		"60/minute": "60 1m0s", "5/s": "5 1s", " 100 / 15m ": "100 15m0s", "1/day": "1 24h0m0s", "2/90s": "2 1m30s",

@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,35 @@ func (r *Rule) Check() error {
 		return errors.New("an empty permission is required: name one")
 	}
 	return glob.Check(r.Tools)
+}
+
+// CheckOrder says that rule i is never reached because one before it decides every
+// call of its tools; nil if it may be. A deny that stands too late refuses
+// nothing, and nobody notices.
+func CheckOrder(rules []Rule, i int) error {
+	if by := decidedBy(rules[:i], rules[i].Tools); by >= 0 {
+		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or take it out", ruleName(by))
+	}
+	return nil
+}
+
+// decidedBy returns the index of the rule that decides every call of the tools, -1
+// if none does by itself.
+func decidedBy(rules []Rule, tools []string) int {
+	return slices.IndexFunc(rules, func(r Rule) bool {
+		return r.When == nil && !slices.ContainsFunc(tools, func(tool string) bool {
+			return !slices.ContainsFunc(r.Tools, func(pattern string) bool { return covers(pattern, tool) })
+		})
+	})
+}
+
+// covers reports whether one pattern surely matches all that another does.
+func covers(pattern, other string) bool {
+	if pattern == other {
+		return true
+	}
+	head, open := strings.CutSuffix(pattern, "*")
+	return open && !strings.ContainsAny(head, `*?\`) && strings.HasPrefix(other, head)
 }
 
 // judgesCalls reports whether the rule can be applied to nothing but a call.
