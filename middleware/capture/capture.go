@@ -169,17 +169,17 @@ func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
 		f := c.observe(ctx, m)
 		s := c.session(f)
 		id := c.identityOf(ctx, s.Key(), f)
-		if pending := c.lookUp(id); pending != nil && m.Kind() == wire.Request {
-			f := f.kept()
-			middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
-				c.await(id, pending)
-				c.attach(ctx, s, id, f)
-				return next(ctx, m)
-			})
-			return nil
+		pending, good := c.lookUp(id)
+		if pending == nil || m.Kind() != wire.Request {
+			c.attach(ctx, s, id, good, f)
+			return next(ctx, m)
 		}
-		c.attach(ctx, s, id, f)
-		return next(ctx, m)
+		kept := f.kept()
+		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
+			c.attach(ctx, s, id, c.await(id, pending), kept)
+			return next(ctx, m)
+		})
+		return nil
 	}
 }
 
@@ -227,9 +227,10 @@ func (c *Capture) noteCut(call *middleware.Call, key string) {
 	}
 }
 
-// attach attaches what is known to the call of a frame.
-func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *identity, f facts) {
-	view := c.apply(s, c.withPrincipal(s, id), f)
+// attach attaches what is known to the call of a frame; good says whether who id
+// is holds for it.
+func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *identity, good bool, f facts) {
+	view := c.apply(s, c.withPrincipal(s, id, good), f)
 	c.current = view
 	call := middleware.CallFrom(ctx)
 	call.SetValue(sessionstate.ContextKey{}, view)

@@ -112,14 +112,17 @@ func (c *Capture) accepted(ctx context.Context, f facts) Credential {
 }
 
 // lookUp sees to it that who id is gets known, and known afresh when it has been
-// held long enough. It returns what a request has to wait for, nil if nothing.
+// held long enough. good says that what is known holds for the frame at hand;
+// otherwise pending is what a request has to wait for, nil if it was waited for in
+// vain already. The answer is for this frame: asked a moment later, it may be
+// another.
 //
 // The look-up begins when a quarter of the time is left, so that a busy session
 // goes on with what it knows until the answer is there. What failed in a way that
 // passes is asked again sooner, and nobody waits for it.
-func (c *Capture) lookUp(id *identity) <-chan struct{} {
+func (c *Capture) lookUp(id *identity) (pending <-chan struct{}, good bool) {
 	if id == nil {
-		return nil
+		return nil, true
 	}
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
@@ -135,10 +138,13 @@ func (c *Capture) lookUp(id *identity) <-chan struct{} {
 		id.pending = make(chan struct{})
 		go c.identify(id, id.pending)
 	}
-	if id.pending == nil || id.late || id.known && (id.soon || age < c.o.Recheck) {
-		return nil
+	switch {
+	case id.known && (id.soon || age < c.o.Recheck):
+		return nil, true
+	case id.late:
+		return nil, false
 	}
-	return id.pending
+	return id.pending, false
 }
 
 // identify looks id up, once, in a goroutine of its own.
@@ -185,29 +191,32 @@ func (c *Capture) Recheck() {
 	}
 }
 
-// whoIs returns who id is as far as is known now.
-func (c *Capture) whoIs(id *identity) (*sessionstate.Principal, error) {
-	c.who.mu.Lock()
-	defer c.who.mu.Unlock()
-	if !id.known || id.pending != nil && !id.soon && c.o.Now().Sub(id.at) >= c.o.Recheck {
+// whoIs returns who id is, if what is known holds.
+func (c *Capture) whoIs(id *identity, good bool) (*sessionstate.Principal, error) {
+	if !good {
 		return nil, ErrLate
 	}
+	c.who.mu.Lock()
+	defer c.who.mu.Unlock()
 	return id.principal, id.err
 }
 
-// await returns at once if the request was held back until the look-up was over.
-func (c *Capture) await(id *identity, pending <-chan struct{}) {
+// await reports whether the look-up is over. A request that was held back for it
+// gets the answer at once; what could not be held back waits here.
+func (c *Capture) await(id *identity, pending <-chan struct{}) bool {
 	select {
 	case <-pending:
-		return
+		return true
 	default:
 	}
 	t := time.NewTimer(batchPatience)
 	defer t.Stop()
 	select {
 	case <-pending:
+		return true
 	case <-t.C:
 		c.inVain(id, pending)
+		return false
 	}
 }
 
@@ -222,13 +231,13 @@ func (c *Capture) inVain(id *identity, pending <-chan struct{}) {
 	}
 }
 
-// withPrincipal returns the context of s with who id is.
-func (c *Capture) withPrincipal(s *sessionstate.Session, id *identity) *sessionstate.Context {
+// withPrincipal returns the context of s with who id is, if what is known holds.
+func (c *Capture) withPrincipal(s *sessionstate.Session, id *identity, good bool) *sessionstate.Context {
 	now := s.Context()
 	if id == nil {
 		return now
 	}
-	p, err := c.whoIs(id)
+	p, err := c.whoIs(id, good)
 	if now.Principal == p && now.Unidentified == err {
 		return now
 	}
