@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// isolationConfig is that of every attache of the crowd. The rates let through what
+// rateBurst says and then nothing more for as long as the test runs.
+const isolationConfig = `
+identity:
+  jwt: {issuer: "https://issuer.test", audience: attache, jwks: jwks.json}
+  meta_token: true
+  cache: 50ms
+arguments:
+  - {tools: ["*"], argument: user, value: principal.user, mode: pin}
+  - {tools: ["*"], argument: tenant, value: principal.tenant, mode: pin}
+  - {tools: ["*"], argument: workspace, value: session.workspace.path}
+  - {tools: ["*"], argument: session, value: session.id}
+access:
+  hide: false # the list is asked for before a client has said who it is
+  rules:
+    - {tools: ["whoami"], require: [records:read], when: 'principal.user != "nobody"'}
+  rates:
+    - {tools: [per_session], per: session, limit: 1/hour, burst: 5}
+    - {tools: [per_user], per: user, limit: 1/hour, burst: 5}
+    - {tools: [per_tenant], per: tenant, limit: 1/hour, burst: 5}
+`
+
+const (
+	isolationRelays = 50
+	rateBurst       = 5
+	rateTries       = 10 // of each conversation, with each of the tools that are limited
+)
+
+// Fifty sessions at once, each through an attache of its own in this process: no
+// call carries the principal or workspace of another session, and no rate takes
+// from another's bucket. A fifth of the attaches carry several conversations, each
+// with a token of its own. ATTACHE_ISOLATION_CALLS is how many calls are made
+// altogether.
+func TestSessionsAreIsolated(t *testing.T) {
+	calls := 5000
+	if given := os.Getenv("ATTACHE_ISOLATION_CALLS"); given != "" {
+		var err error
+		if calls, err = strconv.Atoi(given); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	var all []*isolated
+	for i := range isolationRelays {
+		all = append(all, newIsolated(t, dir, i))
+	}
+	var crowd sync.WaitGroup
+	made := make([]int, len(all))
+	for i, session := range all {
+		crowd.Go(func() { made[i] = session.run(t, calls/isolationRelays) })
+	}
+	crowd.Wait()
+	total := 0
+	for _, n := range made {
+		total += n
+	}
+	if total < calls {
+		t.Errorf("%d calls were made; want %d", total, calls)
+	}
+	t.Logf("%d calls through %d attaches", total, len(all))
+}
+
+// isolated is one client, attache and server.
+type isolated struct {
+	name          string
+	process       process
+	conversations []conversation
+}
+
+// A conversation is who and where its calls have to be.
+type conversation struct {
+	meta, metaOnce                   string // members of _meta, and those of the first call alone
+	User, Tenant, Workspace, Session string
+}
+
+// newIsolated makes the i-th: identified by an API key, by a token, by a session
+// file, by the operator's variables and a token, or by tokens in _meta. Two
+// neighbours have the same tenant, so a bucket that they share shows.
+func newIsolated(t *testing.T, dir string, i int) *isolated {
+	t.Helper()
+	own := filepath.Join(dir, strconv.Itoa(i))
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) string {
+		path := filepath.Join(own, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("jwks.json", string(testKeySet()))
+	s := &isolated{name: strconv.Itoa(i), process: process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
+	c := conversation{User: "user-" + s.name, Tenant: "tenant-" + strconv.Itoa(i/2), Workspace: "/ws/" + s.name, Session: "session-" + s.name}
+	env := []string{"ATTACHE_CONFIG=" + write("config.yaml", isolationConfig)}
+	token := func(c conversation) string { return testToken(map[string]any{"sub": c.User, "org_id": c.Tenant}) }
+	operator := []string{"ATTACHE_SESSION_ID=" + c.Session, "ATTACHE_WORKSPACE_PATH=" + c.Workspace}
+	s.conversations = []conversation{c}
+	switch i % 5 {
+	case 0:
+		key, _, err := identity.Create(filepath.Join(own, "keys.yaml"),
+			identity.Attributes{User: c.User, Tenant: c.Tenant, Permissions: []string{"records:read"}}, "", 0, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(append(env, operator...), "ATTACHE_API_KEY="+key)
+	case 1:
+		env = append(append(env, operator...), "ATTACHE_TOKEN_FILE="+write("token", token(c)))
+	case 2:
+		env = append(env, "ATTACHE_SESSION_FILE="+write("session.yaml", fmt.Sprintf(
+			"user: %s\ntenant: %s\npermissions: [records:read]\nworkspace: %s\nsession: %s\n", c.User, c.Tenant, c.Workspace, c.Session)))
+	case 3:
+		env = append(append(env, operator...), "MCP_USER_ID="+c.User, "MCP_TENANT_ID="+c.Tenant, "ATTACHE_TOKEN="+token(c))
+	case 4:
+		s.conversations = nil
+		for n := range 3 {
+			suffix := fmt.Sprintf("-%d", n)
+			c := conversation{User: c.User + suffix, Tenant: c.Tenant, Workspace: c.Workspace + suffix, Session: c.Session + suffix}
+			c.meta = fmt.Sprintf(`"threadId":"%s","io.github.attache-mcp/workspace":"%s"`, c.Session, c.Workspace)
+			c.metaOnce = fmt.Sprintf(`,"io.github.attache-mcp/token":"%s"`, token(c))
+			s.conversations = append(s.conversations, c)
+		}
+	}
+	s.process.Env = env
+	return s
+}
+
+// run makes at least n calls through an attache, checks each answer, and returns
+// how many calls there were.
+func (s *isolated) run(t *testing.T, n int) (made int) {
+	settings, err := loadSettings(s.process, nil)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	l, err := buildLayers(s.process, settings, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	toRelay, client := io.Pipe()
+	replies, fromRelay := io.Pipe()
+	o := l.relay(settings, slog.New(slog.DiscardHandler))
+	o.ClientIn, o.ClientOut = toRelay, fromRelay
+	o.Start = func(context.Context) (proxy.Upstream, error) {
+		return startEcho(strings.Join(l.environment(nil, settings), " ")), nil
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := proxy.Run(context.Background(), o)
+		fromRelay.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	requests, greeted := s.requests(n), make(chan struct{})
+	go func() {
+		defer client.Close()
+		for _, r := range requests {
+			if r.of != nil {
+				<-greeted
+			}
+			if _, err := io.WriteString(client, r.frame+"\n"); err != nil {
+				return
+			}
+		}
+	}()
+	made = s.check(t, replies, requests, sync.OnceFunc(func() { close(greeted) }))
+	if err := <-ended; err != nil {
+		t.Errorf("session %s: %v", s.name, err)
+	}
+	return made
+}
+
+// A request is a frame, and for a call whose it is.
+type request struct {
+	frame string
+	tool  string
+	of    *conversation // nil for what is no call
+}
+
+// lastGreeting marks the request whose reply the calls wait for: it says which
+// arguments there are to fill.
+const lastGreeting = "tools/list"
+
+// requests are what the client says: the handshake, and then the calls of its
+// conversations in turn, those of limited tools first.
+func (s *isolated) requests(n int) []request {
+	all := []request{
+		{frame: `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`},
+		{frame: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, tool: lastGreeting},
+	}
+	tools := []string{}
+	for range rateTries {
+		tools = append(tools, "whoami", "per_session", "per_user", "per_tenant")
+	}
+	for turn := 0; turn < len(tools) || len(all) < n+2; turn++ {
+		tool := "whoami"
+		if turn < len(tools) {
+			tool = tools[turn]
+		}
+		for i := range s.conversations {
+			c := &s.conversations[i]
+			meta := c.meta
+			if turn == 0 {
+				meta += c.metaOnce
+			}
+			frame := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":{"user":"nobody"},"_meta":{%s}}}`, len(all), tool, meta)
+			all = append(all, request{frame, tool, c})
+		}
+	}
+	return all
+}
+
+// check reads the replies to all requests, and returns how many calls there were.
+// It calls greeted when the handshake is over, or when it gives up.
+func (s *isolated) check(t *testing.T, replies io.ReadCloser, requests []request, greeted func()) (made int) {
+	defer replies.Close()
+	defer greeted()
+	allowed := map[string]int{} // by tool
+	lines := bufio.NewScanner(replies)
+	for n := 0; n < len(requests) && lines.Scan(); n++ {
+		reply := wire.Value{Raw: lines.Bytes()}
+		id, err := strconv.Atoi(string(reply.Get("id").Raw))
+		if err != nil || id < 0 || id >= len(requests) {
+			t.Errorf("session %s: reply to nothing: %.200s", s.name, lines.Bytes())
+			return made
+		}
+		r := requests[id]
+		if r.of == nil {
+			if r.tool == lastGreeting {
+				greeted()
+			}
+			continue
+		}
+		made++
+		var text string
+		for block := range reply.Get("result", "content").Elements() {
+			text = block.Get("text").Text()
+		}
+		refused := reply.Get("result", "isError").Exists()
+		switch {
+		case r.tool == "whoami":
+			if problem := r.of.differs(text); refused || problem != "" {
+				t.Errorf("session %s: call %d: %s: %s", s.name, id, text, problem)
+				return made
+			}
+		case !refused:
+			allowed[r.tool]++
+		}
+	}
+	want := map[string]int{
+		"per_session": rateBurst * len(s.conversations),
+		"per_user":    rateBurst * len(s.conversations),
+		"per_tenant":  rateBurst,
+	}
+	for tool, n := range want {
+		if allowed[tool] != n {
+			t.Errorf("session %s: %s was allowed %d times; want %d", s.name, tool, allowed[tool], n)
+		}
+	}
+	return made
+}
+
+// differs says what of an answer of the echo server is another session's: its
+// arguments, or, of who starts the server, its environment.
+func (c *conversation) differs(text string) string {
+	got := conversation{}
+	rest, decoder := text, json.NewDecoder(strings.NewReader(text))
+	if err := decoder.Decode(&got); err != nil {
+		return err.Error()
+	}
+	rest = rest[decoder.InputOffset():]
+	got.meta, got.metaOnce = c.meta, c.metaOnce
+	if got != *c {
+		return fmt.Sprintf("want %+v", *c)
+	}
+	if c.meta == "" && !slices.Contains(strings.Fields(rest), "ATTACHE_USER_ID="+c.User) {
+		return "the server's environment is not of " + c.User
+	}
+	return ""
+}
+
+// startEcho starts an echo server in memory.
+func startEcho(given string) *echoUpstream {
+	toServer, in := io.Pipe()
+	out, fromServer := io.Pipe()
+	u := &echoUpstream{in: in, out: out, exited: make(chan struct{})}
+	go func() {
+		defer close(u.exited)
+		fromServer.CloseWithError(echo(toServer, fromServer, " "+given))
+	}()
+	return u
+}
+
+// echoUpstream is an echo server in memory.
+type echoUpstream struct {
+	in     *io.PipeWriter
+	out    *io.PipeReader
+	exited chan struct{}
+}
+
+func (u *echoUpstream) Stdin() io.WriteCloser { return u.in }
+func (u *echoUpstream) Stdout() io.Reader     { return u.out }
+func (u *echoUpstream) Wait() error           { <-u.exited; return nil }
+
+// Stop lets the server answer what it was asked, and ends it if nobody reads that.
+func (u *echoUpstream) Stop() {
+	u.in.Close()
+	select {
+	case <-u.exited:
+	case <-time.After(5 * time.Second):
+		u.out.Close()
+		<-u.exited
+	}
+}
