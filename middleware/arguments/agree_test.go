@@ -325,7 +325,7 @@ func resolve(t *testing.T, text []byte) *jsonschema.Resolved {
 // What the shown schema admits, the upstream's admits as it is sent.
 func TestAgreement(t *testing.T) {
 	changed := 0
-	for seed := range uint64(5_000) {
+	for seed := range uint64(2_000) {
 		if checkAgreement(t, seed) {
 			changed++
 		}
@@ -333,8 +333,8 @@ func TestAgreement(t *testing.T) {
 			return
 		}
 	}
-	if changed < 500 {
-		t.Errorf("only %d of 5000 schemas were changed: the test tests little", changed)
+	if changed < 200 {
+		t.Errorf("only %d of 2000 schemas were changed: the test tests little", changed)
 	}
 }
 

@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -98,6 +99,8 @@ func (a *Arguments) applies(c *calling, r *rule, t *tool, name string) (bool, er
 		return false, nil
 	case r.When == nil:
 		return true, nil
+	case r.enforces() && c.view != nil && c.view.Unidentified != nil && r.When.UsesPrincipal():
+		return false, errLookup
 	}
 	v, err := r.When.Eval(a.inputs(c, t))
 	if err == nil && !v.Bool {
@@ -105,6 +108,10 @@ func (a *Arguments) applies(c *calling, r *rule, t *tool, name string) (bool, er
 	}
 	return v.Bool, err
 }
+
+// errLookup: a condition that depends on the principal says nothing while a
+// credential could not be turned into one.
+var errLookup = errors.New("the caller's identity could not be looked up")
 
 // undecided is what comes of a rule of which nobody can tell whether it applies.
 func (c *calling) undecided(r *rule, err error) refusal {

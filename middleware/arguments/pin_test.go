@@ -2,6 +2,7 @@ package arguments_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
@@ -199,6 +201,47 @@ func TestFillFromPrincipalPins(t *testing.T) {
 		}
 	}
 	b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"workspace":"globex"}}}`))
+}
+
+// What cannot be decided is refused by a rule that binds, and passes one that fills.
+func TestUndecided(t *testing.T) {
+	failed := errors.New("key file is gone")
+	condition := compile(`principal.user != ""`, expression.Bool)
+	for _, test := range []struct {
+		name string
+		rule arguments.Rule
+		view *sessionstate.Context
+		tool string
+		want string // what goes on, "" if nothing does
+	}{
+		{"the condition fails", arguments.Rule{Mode: arguments.Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
+		{"the condition fails, filling", arguments.Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
+		{"nobody could be looked up", arguments.Rule{Mode: arguments.Pin, Value: compile(`"v"`, expression.Any), When: condition},
+			&sessionstate.Context{Unidentified: failed}, "list_a", ""},
+		{"nobody is there", arguments.Rule{Mode: arguments.Pin, Value: compile(`"v"`, expression.Any), When: condition},
+			&sessionstate.Context{}, "list_a", `{"a":1}`},
+		{"nobody for a mixed value", arguments.Rule{Mode: arguments.Pin, Value: compile(`"t-" + principal.tenant`, expression.Any)},
+			&sessionstate.Context{}, "list_a", ""},
+		{"an empty value", arguments.Rule{Mode: arguments.Pin, Value: compile(`[session.id].filter(s, s != "")`, expression.Any)},
+			&sessionstate.Context{}, "list_a", ""},
+		{"a value that fails", arguments.Rule{Mode: arguments.Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},
+			&sessionstate.Context{}, "list_a", ""},
+		{"a name that takes too long", arguments.Rule{Tools: []string{"*a*b"}, Mode: arguments.Forbid}, nil, strings.Repeat("a", 5000), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.rule.Argument = []string{"tenant"}; test.rule.Tools == nil {
+				test.rule.Tools = []string{"*"}
+			}
+			b := newBench(t, test.rule)
+			b.view = test.view
+			sent := ""
+			b.next = func(m *wire.Message) { sent = string(m.Arguments().Raw) }
+			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + test.tool + `","arguments":{"a":1}}}`))
+			if sent != test.want {
+				t.Errorf("%q goes on, want %q", sent, test.want)
+			}
+		})
+	}
 }
 
 // Pinning over a value allocates nothing once the buffers have grown.
