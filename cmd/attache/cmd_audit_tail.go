@@ -92,14 +92,19 @@ func (t *auditTailer) follow(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		err := t.read(t.show.record)
-		if err == nil && t.renamed() {
-			err = t.reopen()
-		}
-		if err != nil {
+		if err := t.more(); err != nil {
 			return err
 		}
 	}
+}
+
+// more prints what has come since.
+func (t *auditTailer) more() error {
+	renamed := t.renamed() // before reading: what is renamed is written no more
+	if err := t.read(t.show.record); err != nil || !renamed {
+		return err
+	}
+	return t.reopen()
 }
 
 // renamed reports whether another file stands where this one did.
@@ -112,19 +117,15 @@ func (t *auditTailer) renamed() bool {
 	return err == nil && !os.SameFile(here, open)
 }
 
-// reopen prints what is left of the file and goes on with the one in its place.
+// reopen goes on with the file that stands where this one did.
 func (t *auditTailer) reopen() error {
-	err := t.read(t.show.record)
-	if err != nil {
-		return err
-	}
 	f, err := os.Open(t.path)
 	if err != nil {
-		return reason(err)
+		return fmt.Errorf("%s: %w", t.path, reason(err))
 	}
 	_ = t.f.Close()
 	t.f, t.line = f, nil
-	return nil
+	return t.read(t.show.record)
 }
 
 // read calls each for every whole line from where it stands to the end.

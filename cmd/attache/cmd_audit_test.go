@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+)
+
+// What is followed goes on over a file that is renamed, and shows a line when it
+// is whole.
+func TestAuditTailFollows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	log := chain.New(chain.Options{File: path, MaxSize: 700})
+	n := 0
+	write := func(count int) {
+		for range count {
+			<-log.Commit(fmt.Appendf(nil, `{"kind":"call","tool":"tool-%d"}`, n)).Done()
+			n++
+		}
+	}
+	var out bytes.Buffer
+	tail := &auditTailer{path: path, show: recordPrinter{out: &out, zone: time.UTC}}
+	shown := func(step func() error, want ...string) {
+		t.Helper()
+		out.Reset()
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, word := range strings.Fields(out.String()) {
+			if strings.HasPrefix(word, "tool-") {
+				got = append(got, word)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("shown: %v, want %v", got, want)
+		}
+	}
+	write(3)
+	shown(func() error { return tail.last(2) }, "tool-1", "tool-2")
+	shown(tail.more)
+	write(1)
+	shown(tail.more, "tool-3")
+	write(1) // for which there was no room in the first file
+	if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "audit-*.jsonl")); len(names) != 1 {
+		t.Fatalf("files: %v", names)
+	}
+	shown(tail.more, "tool-4")
+	if err := log.Close(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, part := range []struct{ text, want string }{{`{"kind":"call","tool":"to`, ""}, {"ol-5\"}\n", "tool-5"}} {
+		if _, err := f.WriteString(part.text); err != nil {
+			t.Fatal(err)
+		}
+		shown(tail.more, strings.Fields(part.want)...)
+	}
+}
+
+// What came over the wire cannot move the cursor of whoever reads records.
+func TestAuditTailIsPrintable(t *testing.T) {
+	var out bytes.Buffer
+	p := recordPrinter{out: &out, colours: true, zone: time.UTC}
+	for _, line := range []string{
+		`{"kind":"call","tool":"\u001b[2J\r\n\u202eevil","decision":"refused","rules":[{"why":"\u0007"}]}`,
+		"\x1b[2J",
+	} {
+		if err := p.record([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := strings.NewReplacer("\x1b[31m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(out.String())
+	if strings.ContainsAny(plain, "\x1b\r\a\u202e") || strings.Count(plain, "\n") != 3 {
+		t.Errorf("printed %q", out.String())
+	}
+}
