@@ -161,13 +161,21 @@ func (j *wrapJob) targets() ([]clientconfig.File, error) {
 		return nil, j.which()
 	}
 	looked := j.clientFiles(clients)
+	there := false
 	for _, f := range looked {
-		if _, err := os.Lstat(f.Path); err == nil {
+		if _, err := os.Lstat(f.Path); err != nil {
+			continue
+		}
+		there = true
+		if d, err := readClient(f); err != nil || len(d.Entries) > 0 {
 			files = append(files, f)
 		}
 	}
-	if files == nil {
+	switch {
+	case !there:
 		return nil, fmt.Errorf("no configuration file of a client is there: looked for %s; name another with --file", strings.Join(pathsOf(looked), ", "))
+	case files == nil:
+		return nil, errors.New("no servers are in the clients' configuration files: add one in the client first")
 	}
 	return files, nil
 }

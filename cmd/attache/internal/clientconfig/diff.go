@@ -27,7 +27,7 @@ func (p *Plan) Diff() []DiffLine {
 		from := lineStart(p.old, p.splices[i].from)
 		to := lineEnd(p.old, p.splices[i].to)
 		j := i + 1
-		for ; j < len(p.splices) && p.splices[j].from <= to; j++ {
+		for ; j < len(p.splices) && lineStart(p.old, p.splices[j].from) <= to+1; j++ {
 			to = lineEnd(p.old, max(p.splices[j].to, to))
 		}
 		lines = append(lines, p.hunk(from, to, p.splices[i:j])...)

@@ -29,6 +29,8 @@ type Entry struct {
 	// Name is the server's name, and Project, where a file speaks of several,
 	// the project it is for.
 	Name, Project string
+	// Line is where it begins in the file.
+	Line int
 	// Remote says that the client reaches the server by a URL. It has no
 	// command, and attache does not stand in front of it.
 	Remote bool
@@ -98,6 +100,11 @@ func Read(file File, data []byte) (*Document, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(d.Entries, func(a, b *Entry) int { return a.offset - b.offset })
+	line, at := 1, 0
+	for _, e := range d.Entries {
+		line += bytes.Count(data[at:e.offset], []byte("\n"))
+		e.Line, at = line, e.offset
+	}
 	d.warnOfTwins()
 	return d, nil
 }
@@ -150,9 +157,6 @@ func lineAt(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// Line returns the line of the file in which e begins.
-func (d *Document) Line(e *Entry) int { return lineAt(d.data, e.offset) }
-
 // warnOfTwins warns of servers of one name: clients take one of them, most the
 // last, and say nothing.
 func (d *Document) warnOfTwins() {
@@ -162,7 +166,7 @@ func (d *Document) warnOfTwins() {
 		key := name{e.Project, e.Name}
 		if first := seen[key]; first != nil {
 			d.Warnings = append(d.Warnings, fmt.Sprintf("%q is there twice, in lines %d and %d: most clients take the last; both are treated alike, remove one",
-				e.Name, d.Line(first), d.Line(e)))
+				e.Name, first.Line, e.Line))
 		}
 		seen[key] = e
 	}

@@ -1,7 +1,6 @@
 package clientconfig
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -266,10 +265,7 @@ func (j *injector) add(v hujson.Value, object *hujson.Object, members ...string)
 		return
 	}
 	last := object.Members[len(object.Members)-1]
-	gap := whiteSpace(last.Name.BeforeExtra)
-	if gap == "" && bytes.Contains(last.Value.BeforeExtra, []byte(" ")) {
-		gap = " "
-	}
 	at := last.Value.EndOffset
-	j.splices = append(j.splices, splice{span{at, at}, "," + gap + strings.Join(members, ","+gap)})
+	comma := "," + gap(last)
+	j.splices = append(j.splices, splice{span{at, at}, comma + strings.Join(members, comma)})
 }

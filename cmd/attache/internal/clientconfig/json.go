@@ -233,7 +233,7 @@ func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 		return
 	}
 	e.command = literal{span{v.StartOffset, v.EndOffset}, l.String()}
-	e.missing = missing{before: "," + whiteSpace(m.Name.BeforeExtra) + `"args":` + whiteSpace(v.BeforeExtra), at: v.EndOffset}
+	e.missing = missing{before: "," + gap(m) + `"args":` + whiteSpace(v.BeforeExtra), at: v.EndOffset}
 }
 
 // jsonArgs reads the list of arguments.
@@ -250,6 +250,18 @@ func (e *Entry) jsonArgs(v hujson.Value) {
 		}
 		e.args.items = append(e.args.items, literal{span{item.StartOffset, item.EndOffset}, textOf(item)})
 	}
+}
+
+// gap returns the white space that another member spaced as m has in front of it:
+// the first one of an object in one line often has none, but one behind its colon.
+func gap(m hujson.ObjectMember) string {
+	if space := whiteSpace(m.Name.BeforeExtra); space != "" {
+		return space
+	}
+	if bytes.Contains(m.Value.BeforeExtra, []byte(" ")) {
+		return " "
+	}
+	return ""
 }
 
 // whiteSpace returns extra if nothing but white space is in it, and one space

@@ -95,20 +95,21 @@ func (r *tomlReader) key(it unstable.Iterator) (names []string, at span) {
 	return names, at
 }
 
-// entry returns the entry that path is or lies in, made if it is new; nil if
-// there is none.
-func (r *tomlReader) entry(path []string, offset int) *tomlEntry {
+// entry returns the entry that path is or lies in, made if it is new, and how far
+// below the section path goes; nil if there is none.
+func (r *tomlReader) entry(path []string, offset int) (e *tomlEntry, depth int) {
 	for _, s := range r.sections {
-		if len(path) <= len(s) || !slices.Equal(path[:len(s)], []string(s)) {
+		depth = len(path) - len(s)
+		if depth < 1 || !slices.Equal(path[:len(s)], []string(s)) {
 			continue
 		}
 		name := path[len(s)]
 		if r.found[name] == nil {
 			r.found[name] = &tomlEntry{Entry: Entry{Name: name, offset: r.base + offset}}
 		}
-		return r.found[name]
+		return r.found[name], depth
 	}
-	return nil
+	return nil, 0
 }
 
 // keyValue reads one key and its value, which belong to the table path. inline
@@ -124,17 +125,11 @@ func (r *tomlReader) keyValue(n *unstable.Node, path []string, inline bool) {
 		}
 		return
 	}
-	e := r.entry(path, at.from)
-	if e == nil {
-		return
-	}
-	for _, s := range r.sections {
-		switch len(path) - len(s) {
-		case 1:
-			e.Odd = "it is not a table"
-		case 2:
-			r.field(e, n, at, inline)
-		}
+	switch e, depth := r.entry(path, at.from); depth {
+	case 1:
+		e.Odd = "it is not a table"
+	case 2:
+		r.field(e, n, at, inline)
 	}
 }
 

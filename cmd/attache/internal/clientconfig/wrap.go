@@ -35,8 +35,6 @@ type Plan struct {
 // A Step is what a plan does to one entry.
 type Step struct {
 	Entry *Entry
-	// Line is where the entry begins in the file.
-	Line int
 	// Done says that the entry is changed.
 	Done bool
 	// Text says why it is not, or what a person should know of the change.
@@ -85,16 +83,13 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 // plan makes the plan of edit for the entries that are chosen.
 func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
 	p := &Plan{Content: d.data, old: d.data}
-	line, at := 1, 0
 	for _, e := range d.Entries {
-		line += bytes.Count(d.data[at:e.offset], []byte("\n"))
-		at = e.offset
 		if !chosen(e.Name) {
 			continue
 		}
 		splices, text := edit(e)
 		p.splices = append(p.splices, splices...)
-		p.Steps = append(p.Steps, Step{Entry: e, Line: line, Done: splices != nil, Text: text})
+		p.Steps = append(p.Steps, Step{Entry: e, Done: splices != nil, Text: text})
 	}
 	if p.Changed() {
 		slices.SortStableFunc(p.splices, func(a, b splice) int { return a.from - b.from })
@@ -211,13 +206,24 @@ func (d *Document) unwrap(e *Entry, dashes int) []splice {
 		return append(edits, splice{added, ""})
 	}
 	gone := e.args.items[:dashes+2]
-	rest := span{gone[0].from, command.to}
+	rest := d.emptied(e, gone)
 	if dashes+2 < len(e.args.items) {
-		rest.to = e.args.items[dashes+2].from
-	} else if end := e.args.to - 1; withoutComma(string(d.data[command.to:end])) != string(d.data[command.to:end]) {
-		rest.to = end // a comma behind the last item must not be left alone
+		rest = span{gone[0].from, e.args.items[dashes+2].from}
 	}
 	return append(edits, splice{rest, comments(d.data, rest, gone)})
+}
+
+// emptied returns what goes when all arguments of e do.
+func (d *Document) emptied(e *Entry, gone []literal) span {
+	inside := span{e.args.from + 1, e.args.to - 1}
+	behind := d.raw(span{gone[len(gone)-1].to, inside.to})
+	switch {
+	case gone[0].from > inside.from:
+		return inside // as Wrap does not leave it: somebody has spaced the list anew
+	case withoutComma(behind) != behind:
+		return inside // a comma behind the last item must not be left alone
+	}
+	return span{inside.from, gone[len(gone)-1].to}
 }
 
 // added returns where the arguments of e stand if they are written as those of an

@@ -1,0 +1,109 @@
+package clientconfig
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Entries that a person or a client wrote or rewrote, with attache in front.
+func TestUnwrapOfWhatWasEdited(t *testing.T) {
+	tests := []struct{ name, from, to, text string }{
+		{"printed again by a client", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\",\n  \"-y\",\n  \"server\"\n]}", "{\"command\": \"npx\", \"args\": [\n  \"-y\",\n  \"server\"\n]}", ""},
+		{"printed again, no arguments", "{\"command\": \"/opt/attache\", \"args\": [\n  \"--\",\n  \"npx\"\n]}", "{\"command\": \"npx\", \"args\": []}", ""},
+		{"comma behind the last", `{"command": "attache", "args": ["--", "npx",]}`, `{"command": "npx", "args": []}`, ""},
+		{"comment and comma behind the last", `{"command": "attache", "args": ["--", "npx" /* , */ , ]}`, `{"command": "npx", "args": [ /* , */  ]}`, ""},
+		{"comments between", "{\"command\": \"attache\", \"args\": [\"--\", // a, b\n\"npx\", /* c */ \"-y\"]}", "{\"command\": \"npx\", \"args\": [ // a, b\n /* c */ \"-y\"]}", ""},
+		{"args before command", `{"args": ["--", "npx"], "command": "attache"}`, `{"args": [], "command": "npx"}`, ""},
+		{"flags of attache", `{"command": "attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, `{"command": "npx", "args": ["-y"]}`, "attache's own 2 arguments are taken out with it"},
+		{"npx", `{"command": "npx", "args": ["-y", "attache-mcp@1.0.0", "--", "uvx", "server"]}`, `{"command": "uvx", "args": ["server"]}`, ""},
+		{"npx on Windows", `{"command": "cmd", "args": ["/c", "npx", "-y", "attache-mcp", "--", "cmd", "/c", "npx", "x"]}`, `{"command": "cmd", "args": ["/c", "npx", "x"]}`, ""},
+		{"on Windows", `{"command": "C:\\Tools\\Attache.EXE", "args": ["--", "srv"]}`, `{"command": "srv", "args": []}`, ""},
+		{"a dash of the server's own", `{"command": "attache", "args": ["--", "srv", "--", "x"]}`, `{"command": "srv", "args": ["--", "x"]}`, ""},
+		{"the name it was given", `{"command": "other-name", "args": ["--", "srv", "x"]}`, `{"command": "srv", "args": ["x"]}`, ""},
+
+		{"not attache", `{"command": "npx", "args": ["--", "srv"]}`, "", "attache is not in front of it"},
+		{"a server of npx", `{"command": "npx", "args": ["attache-mcp"]}`, "", "attache is not in front of it"},
+		{"nothing behind", `{"command": "attache", "args": ["--"]}`, "", `it is attache itself, with no server behind "--"`},
+		{"no text behind", `{"command": "attache", "args": ["--", 1]}`, "", `what stands behind "--" is no command`},
+		{"a command of attache", `{"command": "attache", "args": ["demo"]}`, "", `it is attache itself, with no server behind "--"`},
+		{"no arguments", `{"command": "attache"}`, "", `it is attache itself, with no server behind "--"`},
+	}
+	const before, after = "{\"mcpServers\": {\n\"s\": ", "}}"
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := Read(File{Path: "x.json"}, []byte(before+test.from+after))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := d.Unwrap(Launch{Command: "other-name"}, all)
+			want := test.to
+			if want == "" {
+				want = test.from
+			}
+			if diff := cmp.Diff(before+want+after, string(plan.Content)); diff != "" {
+				t.Error(diff)
+			}
+			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") || step.Entry.Line != 2 {
+				t.Errorf("%+v", step)
+			}
+		})
+	}
+}
+
+// What a difference shows is what changes, and no more: around it are secrets.
+func TestDiff(t *testing.T) {
+	long := `{"a": "` + strings.Repeat("SECRET", 100) + `", "mcpServers": {"s": {"command": "npx", "args": ["x"], "env": {"T": "` + strings.Repeat("SECRET", 100) + `"}}}}`
+	tests := []struct{ name, path, from, want string }{
+		{"lines", "x.json", "{\"mcpServers\": {\r\n\"s\": {\r\n\"env\": {\"T\": \"SECRET\"},\r\n\"command\": \"npx\",\r\n\"args\": [\"x\"]}}}",
+			"@line 4\n-\"command\": \"npx\",\n-\"args\": [\"x\"]}}}\n+\"command\": \"attache\",\n+\"args\": [\"--\", \"npx\", \"x\"]}}}\n"},
+		{"lines apart", "x.toml", "[mcp_servers.s]\nargs = [\n  \"x\"\n]\nenv = {T = \"SECRET\"}\n\ncommand = \"npx\"",
+			"@line 3\n-  \"x\"\n+  \"--\",\n+  \"npx\",\n+  \"x\"\n@line 7\n-command = \"npx\"\n+command = \"attache\"\n"},
+		{"nothing", "x.json", "{}", ""},
+	}
+	for _, test := range tests {
+		if got := diffOf(t, test.path, test.from); got != test.want {
+			t.Errorf("%s: %s", test.name, cmp.Diff(test.want, got))
+		}
+	}
+	got := diffOf(t, "x.json", long)
+	if len(got) > 700 || !strings.Contains(got, `"command": "attache", "args": ["--", "npx", "x"]`) || !strings.Contains(got, "...") {
+		t.Errorf("a long line is shown as %s", got)
+	}
+}
+
+func diffOf(t *testing.T, path, content string) string {
+	t.Helper()
+	d, err := Read(File{Path: path}, []byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, l := range d.Wrap(Launch{Command: "attache"}, all).Diff() {
+		b.WriteString(string(l.Op) + l.Text + "\n")
+	}
+	return b.String()
+}
+
+// Only the servers that are chosen are changed, and only the client's sections
+// are looked at.
+func TestWrapChoosesServersAndSections(t *testing.T) {
+	const config = `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}, "servers": {"c": {"command": "x"}}}`
+	cursor := Clients()[3]
+	if cursor.Name != "cursor" {
+		t.Fatal(cursor.Name)
+	}
+	d, err := Read(File{Client: &cursor, Path: "mcp.json"}, []byte(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := d.Wrap(Launch{Command: "attache"}, func(name string) bool { return name == "b" })
+	if want := strings.Replace(config, `"b": {"command": "x"}`, `"b": {"command": "attache", "args": ["--","x"]}`, 1); len(d.Entries) != 2 || string(plan.Content) != want {
+		t.Errorf("%s", plan.Content)
+	}
+	d, err = Read(File{Path: "mcp.json"}, []byte(config))
+	if err != nil || len(d.Entries) != 3 {
+		t.Errorf("without a client %d entries are found, %v", len(d.Entries), err)
+	}
+}

@@ -1,0 +1,264 @@
+package clientconfig
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// write writes a file of its own directory and returns its path.
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "client \"config\" ü.json")
+	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// holds checks what is in a file.
+func holds(t *testing.T, path, want string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s holds %.80q, want %.80q", filepath.Base(path), got, want)
+	}
+}
+
+// names returns what is in the directory of path.
+func names(t *testing.T, path string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func become(content string) func([]byte) ([]byte, error) {
+	return func([]byte) ([]byte, error) { return []byte(content), nil }
+}
+
+func TestUpdate(t *testing.T) {
+	path := write(t, "before")
+	done, err := Update(path, noon, become("after"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "after")
+	holds(t, done.Backup, "before")
+	if want := path + ".attache-20261121T120000Z.bak"; done.Backup != want {
+		t.Errorf("the backup is %s, want %s", done.Backup, want)
+	}
+	for _, file := range []string{path, done.Backup} {
+		if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o640 {
+			t.Errorf("%s: mode %v, %v", file, info.Mode(), err)
+		}
+	}
+
+	// In the same second the first backup is not written over.
+	again, err := Update(path, noon, become("later"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, done.Backup, "before")
+	holds(t, again.Backup, "after")
+	if n := len(names(t, path)); n != 3 {
+		t.Errorf("%d files are there: %q", n, names(t, path))
+	}
+
+	// What changes nothing writes nothing.
+	if same, err := Update(path, noon, become("later")); err != nil || same.Backup != "" || len(names(t, path)) != 3 {
+		t.Errorf("%+v, %v, %q", same, err, names(t, path))
+	}
+}
+
+// Another program that writes the file meanwhile loses nothing.
+func TestUpdateOfWhatChanges(t *testing.T) {
+	path := write(t, "0")
+	calls := 0
+	done, err := Update(path, noon, func(content []byte) ([]byte, error) {
+		if calls++; calls < 3 {
+			if err := os.WriteFile(path, append(content, '+'), 0o640); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return append(bytes.Clone(content), '!'), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "0++!")
+	holds(t, done.Backup, "0++")
+	if len(names(t, path)) != 2 {
+		t.Errorf("left behind: %q", names(t, path))
+	}
+}
+
+// A program that never stops writing has its way, and the file stays its.
+func TestUpdateGivesUp(t *testing.T) {
+	path := write(t, "0")
+	_, err := Update(path, noon, func(content []byte) ([]byte, error) {
+		if err := os.WriteFile(path, append(content, '+'), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		return []byte("never"), nil
+	})
+	if !errors.Is(err, errChanged) {
+		t.Errorf("error %v", err)
+	}
+	holds(t, path, "0+++++")
+	if len(names(t, path)) != 1 {
+		t.Errorf("left behind: %q", names(t, path))
+	}
+}
+
+func TestUpdateRefuses(t *testing.T) {
+	broken := errors.New("broken")
+	path := write(t, "before")
+	if _, err := Update(path, noon, func([]byte) ([]byte, error) { return []byte("after"), broken }); err != broken {
+		t.Errorf("error %v", err)
+	}
+	holds(t, path, "before")
+	if _, err := Update(path+"x", noon, become("")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if _, err := Update(filepath.Dir(path), noon, become("")); err == nil || !strings.Contains(err.Error(), "it is not a file") {
+		t.Errorf("a directory: %v", err)
+	}
+	if len(names(t, path)) != 1 {
+		t.Errorf("left behind: %q", names(t, path))
+	}
+}
+
+// Where nothing may be written next to the file, it is left alone.
+func TestUpdateInReadOnlyDirectory(t *testing.T) {
+	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
+		t.Skip("here a directory that is read-only can be written to")
+	}
+	path := write(t, "before")
+	if err := os.Chmod(filepath.Dir(path), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(filepath.Dir(path), 0o700)
+	if _, err := Update(path, noon, become("after")); err == nil || !strings.Contains(err.Error(), "no backup can be written to its directory") {
+		t.Errorf("error %v", err)
+	}
+	holds(t, path, "before")
+}
+
+// A reader finds the old file or the new one, whole.
+func TestUpdateIsOneStep(t *testing.T) {
+	a, b := strings.Repeat("a", 1<<20), strings.Repeat("b", 1<<20)
+	path := write(t, a)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != a && string(got) != b {
+				t.Errorf("a reader found %d bytes, %v", len(got), err)
+				return
+			}
+		}
+	}()
+	for i := range 10 {
+		if _, err := Update(path, noon, become([]string{b, a}[i%2])); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
+func TestDropBackups(t *testing.T) {
+	path := write(t, "original")
+	wrapped, err := Update(path, noon, become("wrapped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := wrapped.Backup + ".mine"
+	if err := os.WriteFile(stranger, []byte("original"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	// Not what it was: everything is kept.
+	other, err := Update(path, noon.Add(time.Hour), become("edited"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := DropBackups(path, other.Backup)
+	if err != nil || len(left) != 2 || len(names(t, path)) != 4 {
+		t.Errorf("left %q, %v; there are %q", left, err, names(t, path))
+	}
+
+	// As it was: what holds nothing more than the file does goes.
+	unwrapped, err := Update(path, noon.Add(2*time.Hour), become("original"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err = DropBackups(path, unwrapped.Backup)
+	if err != nil || len(left) != 1 || left[0] != other.Backup {
+		t.Errorf("left %q, %v", left, err)
+	}
+	holds(t, stranger, "original")
+	holds(t, path, "original")
+}
+
+// Files over 10 MB work, and take no time that grows faster than they do.
+func TestLargeFile(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(`{"history": ["` + strings.Repeat("x", 11<<20) + `"], "mcpServers": {`)
+	for i := range 2000 {
+		if i > 0 {
+			b.WriteString(",\n")
+		}
+		b.WriteString(`"s` + strings.Repeat("i", i%50) + `": {"command": "npx", "args": ["-y", "server"]}`)
+	}
+	b.WriteString("}}")
+	path := write(t, b.String())
+	file := File{Path: path}
+	wrap := func(content []byte) ([]byte, error) {
+		d, err := Read(file, content)
+		if err != nil {
+			return nil, err
+		}
+		return d.Wrap(Launch{Command: "attache"}, all).Content, nil
+	}
+	if _, err := Update(path, noon, wrap); err != nil {
+		t.Fatal(err)
+	}
+	content, _, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Read(file, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(content, []byte(`"--"`)); n != 2000 {
+		t.Errorf("%d servers are wrapped", n)
+	}
+	if got := d.Unwrap(Launch{Command: "attache"}, all).Content; !bytes.Equal(got, b.Bytes()) {
+		t.Error("not restored")
+	}
+}
