@@ -176,6 +176,7 @@ func BenchmarkTrace(b *testing.B) {
 		o     trace.Options
 		frame string
 	}{
+		{"no layer", trace.Options{}, frames[1]},
 		{"legacy", trace.Options{}, frames[0]},
 		{"modern", trace.Options{}, frames[1]},
 		{"traced", trace.Options{}, traced},
@@ -185,6 +186,9 @@ func BenchmarkTrace(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			h := middleware.Chain(last, trace.New(bench.o).Layer())
+			if bench.name == "no layer" {
+				h = last
+			}
 			var call middleware.Call
 			ctx := &middleware.Context{Context: context.Background(), Call: &call}
 			reply := wire.ResultReply([]byte("1"), []byte("{}"))

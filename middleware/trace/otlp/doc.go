@@ -2,7 +2,7 @@
 // OTLP/HTTP with binary protobuf (opentelemetry.io/docs/specs/otlp).
 //
 // It is there because of what the exporters of OpenTelemetry cost a program that
-// exports nothing: linked, they add 1 ms to every start and 2.7 MB to the memory
+// exports nothing: linked, they add 0.8 ms to every start and 2.3 MB to the memory
 // of every process, as they bring gRPC and the generated messages with them. Here
 // the few messages are written with [protowire], and nothing runs at package
 // init. The SDK, which makes spans and metrics, and queues and aggregates them,
