@@ -315,49 +315,58 @@ func (a *Arguments) call(ctx context.Context, m *wire.Message, next middleware.H
 	if was.workspace && a.o.Workspace != nil {
 		c.view = a.o.Workspace.Refresh(c.call)
 	}
-	var t *tool
-	known := false
+	ready, no := a.handle(&c, &was)
+	switch {
+	case ready != nil:
+		return a.suspend(&c, ready, next, was)
+	case no.rule != nil:
+		return a.refuse(ctx, &c, no)
+	}
+	c.tell()
+	return next(ctx, m)
+}
+
+// handle applies the rules. It returns what there is to wait for before that can be
+// done, or what a rule has against the call.
+func (a *Arguments) handle(c *calling, was *asked) (ready <-chan struct{}, no refusal) {
 	if a.annotated {
-		if t, known = a.tool(m.Name()); !known && !was.list {
+		if a.lookUp(c); !c.known && !was.list {
 			was.list = true
-			if ready := a.askList(c.call, m, c.view); ready != nil {
-				return a.suspend(&c, ready, next, was)
+			if ready := a.askList(c.call, c.m, c.view); ready != nil {
+				return ready, refusal{}
 			}
 		}
 	}
 	var spare [4]intent
-	intents, no := a.judge(&c, t, spare[:0])
-	if no.rule != nil {
-		return a.refuse(ctx, &c, no)
+	intents, no := a.judge(c, spare[:0])
+	if no.rule != nil || len(intents) == 0 {
+		return nil, no
 	}
-	if len(intents) == 0 {
-		c.tell()
-		return next(ctx, m)
-	}
-	if t == nil {
-		t, known = a.tool(m.Name())
-	}
-	round := a.recall(&c, intents)
-	if known {
-		if intents = t.admit(&c, intents); len(intents) == 0 {
-			c.tell()
-			return next(ctx, m)
+	a.lookUp(c)
+	round := a.recall(c, intents)
+	if c.known {
+		if intents = c.admit(intents); len(intents) == 0 {
+			return nil, refusal{}
 		}
 	}
-	if ready := a.wait(&c, intents, known, &was); ready != nil {
-		return a.suspend(&c, ready, next, was)
+	if ready := a.wait(c, intents, was); ready != nil {
+		return ready, refusal{}
 	}
-	if !known {
-		intents = unknown(&c, intents)
+	if !c.known {
+		intents = c.unknown(intents)
 	}
-	if no := t.unmet(&c, intents); no.rule != nil {
-		return a.refuse(ctx, &c, no)
+	if no := c.unmet(intents); no.rule != nil {
+		return nil, no
 	}
 	c.tell()
-	if no := a.write(&c, intents, round); no.rule != nil {
-		return a.refuse(ctx, &c, no)
+	return nil, a.write(c, intents, round)
+}
+
+// lookUp finds out what is known of the tool.
+func (a *Arguments) lookUp(c *calling) {
+	if !c.known {
+		c.tool, c.known = a.tool(c.m.Name())
 	}
-	return next(ctx, m)
 }
 
 // suspend holds the call back until ready is closed, and takes it up anew.
@@ -369,13 +378,13 @@ func (a *Arguments) suspend(c *calling, ready <-chan struct{}, next middleware.H
 // wait returns what there is to wait for before the intents can be carried out,
 // nil if nothing: first the schema, as nobody is to be asked for the value of an
 // argument that no tool has, then the workspace.
-func (a *Arguments) wait(c *calling, intents []intent, known bool, was *asked) <-chan struct{} {
+func (a *Arguments) wait(c *calling, intents []intent, was *asked) <-chan struct{} {
 	askable := a.o.Workspace != nil && !was.workspace && lacksWorkspace(intents) && a.o.Workspace.CanAskWorkspace(c.call)
-	if !known && !was.list && (a.o.AskForMissing || askable || worthAsking(intents)) {
+	if !c.known && !was.list && (a.o.AskForMissing || askable || worthAsking(intents)) {
 		was.list = true
 		return a.askList(c.call, c.m, c.view)
 	}
-	if askable && (known || slices.ContainsFunc(intents, intent.pinsWorkspace)) {
+	if askable && (c.known || slices.ContainsFunc(intents, intent.pinsWorkspace)) {
 		was.workspace = true
 		if ready, ok := a.o.Workspace.AskWorkspace(c.call); ok {
 			return ready

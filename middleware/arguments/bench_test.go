@@ -45,15 +45,21 @@ func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
 	})
 	b.ctx = middleware.Context{Context: tb.Context(), Call: new(middleware.Call)}
 	b.handle([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"))
+	b.reply(tb, benchList)
+	return b
+}
+
+// reply takes the reply to the last call through its hooks.
+func (b *bench) reply(tb testing.TB, line string) {
+	tb.Helper()
 	var reply wire.Message
-	reply.Reset(wire.Server, []byte(benchList))
+	reply.Reset(wire.Server, []byte(line))
 	reply.LookEnvelope()
 	for _, hook := range b.ctx.Call.Hooks() {
 		if err := hook(&b.ctx, &reply); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return b
 }
 
 func (b *bench) handle(line []byte) {

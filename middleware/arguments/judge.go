@@ -17,6 +17,8 @@ type calling struct {
 	call  *middleware.Call
 	m     *wire.Message
 	view  *sessionstate.Context
+	tool  *tool             // as far as it was looked up; nil for one nothing is known of
+	known bool              // of the tool, as far as anything can be
 	again bool              // it has waited, and was judged before
 	notes []middleware.Note // of this judgement; told when it is final
 }
@@ -36,21 +38,20 @@ type refusal struct {
 }
 
 // judge has each rule look at the call, and appends what is to be given to out.
-// t is needed where rules read annotations, and otherwise nil.
-func (a *Arguments) judge(c *calling, t *tool, out []intent) ([]intent, refusal) {
-	out, no := a.eachRule(c, t, out)
+func (a *Arguments) judge(c *calling, out []intent) ([]intent, refusal) {
+	out, no := a.eachRule(c, out)
 	if a.reading {
 		a.in, a.reading = expression.Inputs{}, false // the frame, and what was decoded of it, are not kept
 	}
 	return out, no
 }
 
-func (a *Arguments) eachRule(c *calling, t *tool, out []intent) ([]intent, refusal) {
+func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, refusal) {
 	clear(a.settled)
 	name := c.m.Name().View()
 	for i := range a.rules {
 		r := &a.rules[i]
-		applies, err := a.applies(c, r, t, name)
+		applies, err := a.applies(c, r, name)
 		if err != nil {
 			if no := c.undecided(r, err); no.rule != nil {
 				return nil, no
@@ -70,7 +71,7 @@ func (a *Arguments) eachRule(c *calling, t *tool, out []intent) ([]intent, refus
 		}
 		out = append(out, intent{rule: r, given: given})
 		in := &out[len(out)-1]
-		a.evaluate(c, in, t)
+		a.evaluate(c, in)
 		if r.Mode == Fill && !missing(given) {
 			a.keep(c, in)
 			out = out[:len(out)-1]
@@ -86,7 +87,7 @@ func missing(given wire.Value) bool {
 
 // applies reports whether the rule is for this call; an error says that nobody can
 // tell.
-func (a *Arguments) applies(c *calling, r *rule, t *tool, name string) (bool, error) {
+func (a *Arguments) applies(c *calling, r *rule, name string) (bool, error) {
 	named, err := r.names(name)
 	switch {
 	case err != nil:
@@ -102,7 +103,7 @@ func (a *Arguments) applies(c *calling, r *rule, t *tool, name string) (bool, er
 	case r.enforces() && c.view != nil && c.view.Unidentified != nil && r.When.UsesPrincipal():
 		return false, errLookup
 	}
-	v, err := r.When.Eval(a.inputs(c, t))
+	v, err := r.When.Eval(a.inputs(c))
 	if err == nil && !v.Bool {
 		c.skip(r, "its condition does not hold")
 	}
@@ -169,9 +170,9 @@ func cut(text string) string {
 
 // admit returns the intents the tool's schema has a place for. A pin stays also
 // where the schema is not known to lack the argument, and where the call brings it.
-func (t *tool) admit(c *calling, intents []intent) []intent {
+func (c *calling) admit(intents []intent) []intent {
 	return slices.DeleteFunc(intents, func(in intent) bool {
-		p := t.place(in.rule)
+		p := c.tool.place(in.rule)
 		switch {
 		case in.rule.Mode == Pin && (p.state != absent || in.given.Exists()):
 			return false
@@ -189,7 +190,7 @@ func (t *tool) admit(c *calling, intents []intent) []intent {
 // unknown returns what is left of the intents for a tool whose schema is not known:
 // pins, and of what is to be filled only what the operator said is required and is
 // missing.
-func unknown(c *calling, intents []intent) []intent {
+func (c *calling) unknown(intents []intent) []intent {
 	return slices.DeleteFunc(intents, func(in intent) bool {
 		if in.rule.Mode == Pin || in.value.empty() && in.rule.Required != nil && *in.rule.Required {
 			return false
@@ -200,7 +201,7 @@ func unknown(c *calling, intents []intent) []intent {
 }
 
 // unmet returns what the first rule refuses that has no value, and must have one.
-func (t *tool) unmet(c *calling, intents []intent) refusal {
+func (c *calling) unmet(intents []intent) refusal {
 	for i := range intents {
 		in := &intents[i]
 		if !in.value.empty() {
@@ -209,7 +210,7 @@ func (t *tool) unmet(c *calling, intents []intent) refusal {
 		if in.rule.Mode == Pin {
 			return unknownPin(in)
 		}
-		required := t.place(in.rule).required
+		required := c.tool.place(in.rule).required
 		if in.rule.Required != nil {
 			required = *in.rule.Required
 		}

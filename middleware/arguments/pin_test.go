@@ -261,3 +261,44 @@ func TestPinAllocations(t *testing.T) {
 		}
 	}
 }
+
+// A second round is pinned to what the first was, and to nothing of anybody else's.
+func TestRounds(t *testing.T) {
+	ada := sessionstate.Principal{KeyID: "k1", User: "ada", Tenant: "acme", Email: "first"}
+	renamed := ada
+	renamed.Email = "second"
+	moved, bob := renamed, renamed
+	moved.Tenant, bob.User = "globex", "bob"
+	for _, test := range []struct {
+		name, session string
+		principal     sessionstate.Principal
+		want          string
+	}{
+		{"the same", "s", ada, `"first"`},
+		{"the same, known by another address now", "s", renamed, `"first"`},
+		{"another tenant", "s", moved, `"second"`},
+		{"another user", "s", bob, `"second"`},
+		{"another session", "other", renamed, `"second"`},
+	} {
+		for _, more := range []string{`,"inputResponses":{}`, `,"inputResponses":{},"requestState":"r"`} {
+			t.Run(test.name+more, func(t *testing.T) {
+				const frame = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"tenant":"x"}MORE}}`
+				b := newBench(t, pin("tenant", "principal.email"))
+				b.view = modern("s", &ada)
+				b.handle([]byte(strings.Replace(frame, "MORE", "", 1)))
+				b.reply(t, `{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required","requestState":"r"}}`)
+				b.view = modern(test.session, &test.principal)
+				b.next = func(m *wire.Message) {
+					if got := string(m.Arguments().Get("tenant").Raw); got != test.want {
+						t.Errorf("the second round has %s, want %s", got, test.want)
+					}
+				}
+				b.handle([]byte(strings.Replace(frame, "MORE", more, 1)))
+			})
+		}
+	}
+}
+
+func modern(session string, p *sessionstate.Principal) *sessionstate.Context {
+	return &sessionstate.Context{Modern: true, Session: sessionstate.Fact{Value: session}, Principal: p}
+}

@@ -74,7 +74,7 @@ func (in *intent) origin() string {
 
 // evaluate finds out the value of an intent for this call. One that cannot be
 // computed is none.
-func (a *Arguments) evaluate(c *calling, in *intent, t *tool) {
+func (a *Arguments) evaluate(c *calling, in *intent) {
 	r := in.rule
 	if r.fact != "" {
 		in.value.fact, _ = c.view.Lookup(r.fact)
@@ -83,7 +83,7 @@ func (a *Arguments) evaluate(c *calling, in *intent, t *tool) {
 	if r.Value == nil || r.Value.ReadsPrincipal() && (c.view == nil || c.view.Principal == nil) {
 		return
 	}
-	v, err := r.Value.Eval(a.inputs(c, t))
+	v, err := r.Value.Eval(a.inputs(c))
 	switch {
 	case err != nil && !r.warned:
 		r.warned = true
@@ -98,7 +98,7 @@ func (a *Arguments) evaluate(c *calling, in *intent, t *tool) {
 
 // inputs returns what expressions read of the call. They are made once for each
 // judgement, and only if a rule has an expression.
-func (a *Arguments) inputs(c *calling, t *tool) *expression.Inputs {
+func (a *Arguments) inputs(c *calling) *expression.Inputs {
 	if !a.reading {
 		a.reading = true
 		a.in = expression.Inputs{
@@ -107,8 +107,8 @@ func (a *Arguments) inputs(c *calling, t *tool) *expression.Inputs {
 			Arguments: c.m.Arguments().Raw,
 			Server:    a.o.Server,
 		}
-		if t != nil {
-			a.in.Annotations = t.annotations
+		if c.tool != nil {
+			a.in.Annotations = c.tool.annotations
 		}
 	}
 	return &a.in
