@@ -200,7 +200,8 @@ func (e *explainer) frameCall(ctx context.Context, frame []byte) ([]explained, e
 	}
 	p := &probe{layers: o.Layers, wanted: func(seen *wire.Message) bool { return bytes.Equal(seen.Frame(), m.Frame()) }}
 	o.Layers = p.chain()
-	if err := e.session(ctx, o, m, tools); err != nil {
+	shown, err := e.session(ctx, o, m, tools)
+	if err != nil {
 		return nil, err
 	}
 	if len(p.seen) == 0 {
@@ -208,12 +209,14 @@ func (e *explainer) frameCall(ctx context.Context, frame []byte) ([]explained, e
 	}
 	x := p.explain(p.seen[0])
 	x.Schema = tools.from
+	x.Hidden = m.MethodIs("tools/call") && !slices.Contains(shown, x.Tool)
 	withConfig(&x, e.s)
 	return []explained{x}, nil
 }
 
-// session says m in a session with a server that has the tools.
-func (e *explainer) session(ctx context.Context, o proxy.Options, m *wire.Message, tools explainTools) error {
+// session says m in a session with a server that has the tools, and returns the
+// names of those that the client is shown.
+func (e *explainer) session(ctx context.Context, o proxy.Options, m *wire.Message, tools explainTools) (shown []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
 	s := &explainSession{tools: tools.list, name: e.s.Server.Name, modern: m.Meta().Get("io.modelcontextprotocol/protocolVersion").Exists()}
@@ -222,23 +225,23 @@ func (e *explainer) session(ctx context.Context, o proxy.Options, m *wire.Messag
 	if !m.MethodIs("initialize") {
 		listed, err := s.handshake(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := e.unknownTool(m, tools, listed); err != nil {
-			return err
+		shown = toolNames(wire.Value{Raw: listed}.Get("result", "tools").Raw)
+		if err := unknownTool(m, tools, shown); err != nil {
+			return nil, err
 		}
 	}
-	return s.frame(ctx, m)
+	return shown, s.frame(ctx, m)
 }
 
 // unknownTool says that a call is of a tool that neither the server has nor the
 // client is shown.
-func (e *explainer) unknownTool(m *wire.Message, tools explainTools, listed []byte) error {
+func unknownTool(m *wire.Message, tools explainTools, shown []string) error {
 	name := m.Name().Text()
 	if !tools.known || !m.MethodIs("tools/call") {
 		return nil
 	}
-	shown := toolNames(wire.Value{Raw: listed}.Get("result", "tools").Raw)
 	if slices.Contains(toolNames(tools.list), name) || slices.Contains(shown, name) {
 		return nil
 	}

@@ -27,7 +27,10 @@ type explained struct {
 	Tool   string          `json:"tool,omitempty"`
 	Frame  json.RawMessage `json:"frame"`
 	// Schema says where the tools' schemas are from.
-	Schema  string          `json:"schema"`
+	Schema string `json:"schema"`
+	// Hidden says that the list of tools the model is shown lacks the tool. Of a
+	// recording that is not known.
+	Hidden  bool            `json:"hidden,omitempty"`
 	Facts   []explainedFact `json:"facts"`
 	Layers  []explainedPart `json:"layers"`
 	Outcome string          `json:"outcome"`

@@ -84,6 +84,9 @@ func (p *explainPrinter) call(x *explained, n, of int) {
 	gap := max(2, demoWidth-utf8.RuneCountInString(what+v.text))
 	p.line(demoPlain, p.in(demoHeading, what)+strings.Repeat(" ", gap)+p.in(v.style, v.text))
 	p.wrapped("schema: ", x.Schema, demoQuiet)
+	if x.Hidden {
+		p.wrapped("hidden: ", "the model is not shown this tool; a client may call it all the same", demoLogged)
+	}
 	p.facts(x.Facts)
 	if x.Ambiguity != "" {
 		p.line(demoPlain, "")
