@@ -6,6 +6,9 @@ import (
 	"sync"
 )
 
+// ownPatterns is how many of the patterns find keys and tokens of attache's own.
+const ownPatterns = 2
+
 // A pattern finds secrets by their looks. Regular expressions are slow over
 // megabytes, so one is tried only where an anchor stands.
 type pattern struct {
@@ -17,12 +20,16 @@ type pattern struct {
 }
 
 // The patterns are compiled when the first one is needed, not at every start.
+// The first ownPatterns of them are of what identifies somebody to attache.
 var patterns = sync.OnceValue(func() []pattern {
 	return []pattern{
 		{nameKey, []string{"atk_"}, false, attacheKey(), // a key glued to a word is one still
 			func(s *Scrubber, m [][]byte) string { return s.key(string(m[0])) }},
-		{nameToken, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "xox", "akia", "eyj"}, true,
-			regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`),
+		{nameToken, []string{"eyj"}, true, // a JWT
+			regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`),
+			func(*Scrubber, [][]byte) string { return placeholder }},
+		{nameToken, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "xox", "akia"}, true,
+			regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})`),
 			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameToken, []string{"bearer", "basic"}, true, bearer(), keepAround},
 		{nameCredential, []string{"://"}, false, regexp.MustCompile(`^://[^/\s:@"\\]+:([^/\s@"\\]+)@`), keepAround},

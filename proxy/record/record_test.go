@@ -122,6 +122,30 @@ func TestScrub(t *testing.T) {
 	}
 }
 
+// A scrubber that is told its secrets leaves what only looks like one.
+func TestToldScrubber(t *testing.T) {
+	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
+	s := NewToldScrubber([]string{"my-secret", "short"})
+	tests := []struct{ in, want string }{
+		{`{"password":"hunter22","a":"ghp_0123456789abcdefghij0123456789abcdef"}`, ""},
+		{`{"a":"home is short"}`, ""},
+		{`{"a":"my-secret","b":1}`, `{"a":"scrubbed-secret-1","b":1}`},
+		{`{"my-secret":[]}`, `{"scrubbed-secret-1":[]}`},
+		{`{"a":"my\u002dsecret"}`, `{"a":"scrubbed-secret-1"}`},
+		{`{"a":"Bearer ` + jwt + `"}`, `{"a":"Bearer scrubbed"}`},
+		{`{"a":"atk_x7k2m4qa_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}`, `{"a":"atk_scrubbed1_00000000000000000000000000000000"}`},
+		{`no JSON with my-secret`, `no JSON with scrubbed-secret-1`},
+	}
+	for _, test := range tests {
+		if test.want == "" {
+			test.want = test.in
+		}
+		if got := string(s.Line([]byte(test.in))); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.in, got, test.want)
+		}
+	}
+}
+
 func TestScrubWindows(t *testing.T) {
 	s := NewScrubber(Secrets{Home: `C:\Users\Bob\`})
 	in := `{"x":"C:\\Users\\Bob\\src","y":"{\"p\":\"C:\\\\Users\\\\Bob\"}"}`

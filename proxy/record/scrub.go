@@ -34,7 +34,7 @@ var allNames = []string{nameKey, nameCredential, nameHome, nameHost, nameSecret,
 // used from several goroutines.
 type Scrubber struct {
 	literals []literal
-	told     bool // only what it was told of, and attache's own keys
+	told     bool // only what it was told of, and attache's own keys and tokens
 
 	mu    sync.Mutex
 	found map[string]bool   // names
@@ -76,8 +76,9 @@ func NewScrubber(s Secrets) *Scrubber {
 	return out
 }
 
-// NewToldScrubber returns a Scrubber that replaces these secrets and attache's own
-// keys, and leaves what only has the looks or the name of a secret.
+// NewToldScrubber returns a Scrubber that replaces these secrets, and what can
+// identify somebody to attache: its keys, and any JWT, as those in use are renewed
+// while it is. It leaves what else has the looks or the name of a secret.
 func NewToldScrubber(values []string) *Scrubber {
 	s := NewScrubber(Secrets{Values: values})
 	s.told = true
@@ -87,7 +88,7 @@ func NewToldScrubber(values []string) *Scrubber {
 // idle reports whether a line has none of the secrets that s was told of, where
 // they are all that counts. Most lines have none, so it is worth a quick look.
 func (s *Scrubber) idle(line []byte) bool {
-	if !s.told || bytes.Contains(line, []byte("atk_")) || bytes.IndexByte(line, '\\') >= 0 {
+	if !s.told || bytes.Contains(line, []byte("atk_")) || bytes.Contains(line, []byte("eyJ")) || bytes.IndexByte(line, '\\') >= 0 {
 		return false
 	}
 	return !slices.ContainsFunc(s.literals, func(l literal) bool { return bytes.Contains(line, l.text) })
@@ -154,10 +155,12 @@ func (s *Scrubber) text(b []byte) []byte {
 	for _, l := range s.literals {
 		b = s.literal(b, l)
 	}
-	for _, p := range patterns() {
-		if !s.told || p.name == nameKey {
-			b = s.pattern(b, &p)
-		}
+	all := patterns()
+	if s.told {
+		all = all[:ownPatterns]
+	}
+	for _, p := range all {
+		b = s.pattern(b, &p)
 	}
 	return b
 }
