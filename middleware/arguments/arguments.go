@@ -163,8 +163,9 @@ type Arguments struct {
 	o Options
 
 	rules     []rule
-	annotated bool // a condition or value reads annotations
-	overlap   bool // the argument of a rule is inside that of another
+	all       []*rule // the same
+	annotated bool    // a condition or value reads annotations
+	overlap   bool    // the argument of a rule is inside that of another
 
 	// Client's direction only:
 	memory  *Memory
@@ -203,6 +204,9 @@ func New(o Options) *Arguments {
 		r.slot = paths[r.path]
 		a.annotated = a.annotated || usesAnnotations(r.When) || usesAnnotations(r.Value)
 		a.rules = append(a.rules, r)
+	}
+	for i := range a.rules {
+		a.all = append(a.all, &a.rules[i])
 	}
 	a.settled = make([]bool, len(paths))
 	for outer := range paths {

@@ -49,8 +49,7 @@ func (a *Arguments) judge(c *calling, out []intent) ([]intent, refusal) {
 func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, refusal) {
 	clear(a.settled)
 	name := c.m.Name().View()
-	for i := range a.rules {
-		r := &a.rules[i]
+	for _, r := range a.rulesFor(c) {
 		applies, err := a.applies(c, r, name)
 		if err != nil {
 			if no := c.undecided(r, err); no.rule != nil {
@@ -78,6 +77,22 @@ func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, refusal) {
 		}
 	}
 	return out, refusal{}
+}
+
+// manyRules is how many it takes for looking a tool up to cost less than matching
+// its name with the patterns of each.
+const manyRules = 4
+
+// rulesFor returns the rules that may be for the call: of a tool that was listed,
+// those that were found to be for it then.
+func (a *Arguments) rulesFor(c *calling) []*rule {
+	if len(a.all) < manyRules || c.call.Explained() {
+		return a.all
+	}
+	if a.lookUp(c); c.tool == nil {
+		return a.all
+	}
+	return c.tool.rules
 }
 
 // missing reports whether an argument counts as not given, for a rule that fills.

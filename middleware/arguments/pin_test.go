@@ -154,9 +154,18 @@ skipped arguments[1]: the call has this value already`},
 					t.Errorf("a note of layer %q", n.Layer)
 				}
 			}
-			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":` + test.arguments + `}}` + "\n"))
+			var sent []string
+			b.next = func(m *wire.Message) { sent = append(sent, string(m.Frame())) }
+			frame := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":` + test.arguments + `}}` + "\n")
+			b.handle(frame)
 			if got.String() != test.want {
 				t.Errorf("got %s\nwant %s", got.String(), test.want)
+			}
+			// Nobody listening changes nothing.
+			b.listener = nil
+			b.handle(frame)
+			if len(sent) == 1 || len(sent) == 2 && sent[0] != sent[1] {
+				t.Errorf("with a listener and without: %q", sent)
 			}
 		})
 	}

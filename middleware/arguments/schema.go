@@ -9,6 +9,7 @@ import (
 // A tool is what the upstream says of it in tools/list. The nil tool is one nothing
 // is known of.
 type tool struct {
+	rules       []*rule // that are for it, or may be
 	places      []place
 	annotations []byte // kept only if an expression reads them
 }
@@ -63,7 +64,11 @@ func (a *Arguments) read(entry wire.Value) (name string, t *tool) {
 	d := document{root: entry.Get("inputSchema")}
 	for i := range a.rules {
 		r := &a.rules[i]
-		if named, err := r.names(name); named && err == nil {
+		named, err := r.names(name)
+		if named || err != nil {
+			t.rules = append(t.rules, r)
+		}
+		if named {
 			t.places = append(t.places, d.place(r))
 		}
 	}
