@@ -146,18 +146,12 @@ func (t *Trace) request(ctx context.Context, m *wire.Message) {
 	default:
 		own = g.parent
 	}
-	if set {
-		t.note(call, m, g, own)
-		if t.o.DryRun && t.o.Telemetry == nil {
-			own = g.parent // nobody knows of the span that was not made
-		}
-	}
 	if own == "" {
 		return
 	}
 	call.SetValue(middleware.TraceKey{}, own.ids())
-	if set && !t.o.DryRun {
-		t.set(ctx, m, g, own)
+	if set && !t.set(ctx, call, m, g, own) && t.o.Telemetry == nil {
+		call.SetValue(middleware.TraceKey{}, g.parent.ids()) // of the span that was not made nobody knows
 	}
 }
 
@@ -172,27 +166,26 @@ func begins(m *wire.Message) bool {
 	return m.Meta().IsObject()
 }
 
-// note tells of what set does.
-func (t *Trace) note(call *middleware.Call, m *wire.Message, g given, own traceparent) {
-	if !call.Noted() {
-		return
+// set writes own into the request, and reports whether the server will see it.
+func (t *Trace) set(ctx context.Context, call *middleware.Call, m *wire.Message, g given, own traceparent) bool {
+	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(string(own))
+	if !t.o.DryRun {
+		err := m.Set(after, "params", "_meta", parentKey)
+		if err == nil && g.parent == "" {
+			err = m.Delete("params", "_meta", stateKey)
+		}
+		if err != nil {
+			t.o.Log.DebugContext(ctx, "the trace could not be set on the request, which passes as it came", "err", err)
+			return false
+		}
 	}
-	call.Note(middleware.Note{
-		Layer: layerName, Rule: "trace.propagate", Act: middleware.Edited, Why: g.why(), DryRun: t.o.DryRun,
-		Path: []string{"params", "_meta", parentKey}, Before: m.Meta().Get(parentKey).Raw, After: wire.Quote(string(own)),
-		Source: "trace.propagate",
-	})
-}
-
-// set writes own into the request.
-func (t *Trace) set(ctx context.Context, m *wire.Message, g given, own traceparent) {
-	err := m.Set(wire.Quote(string(own)), "params", "_meta", parentKey)
-	if err == nil && g.parent == "" {
-		err = m.Delete("params", "_meta", stateKey)
+	if call.Noted() {
+		call.Note(middleware.Note{
+			Layer: layerName, Rule: "trace.propagate", Act: middleware.Edited, Why: g.why(), DryRun: t.o.DryRun,
+			Path: []string{"params", "_meta", parentKey}, Before: before, After: after, Source: "trace.propagate",
+		})
 	}
-	if err != nil {
-		t.o.Log.DebugContext(ctx, "the trace could not be set on the request, which passes as it came", "err", err)
-	}
+	return !t.o.DryRun
 }
 
 // why says where the span that goes on comes from.

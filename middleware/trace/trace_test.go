@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -135,6 +136,25 @@ func sum(t *testing.T, reader *sdkmetric.ManualReader, name string) (n int64) {
 		}
 	}
 	return n
+}
+
+// A request that would grow too long passes as it came, and its trace is then the
+// one that the server sees.
+func TestTooLongToEdit(t *testing.T) {
+	h := middleware.Chain(last, trace.New(trace.Options{Propagate: true}).Layer())
+	head, tail := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":"`, `"}}}`
+	var call middleware.Call
+	call.Reset(nil, true)
+	frame := head + strings.Repeat("x", wire.MaxEdited-len(head)-len(tail)) + tail
+	if m := request(t, h, &call, frame); m.Edited() || call.Trace() != (middleware.Trace{}) {
+		t.Errorf("edited %t, trace %+v", m.Edited(), call.Trace())
+	}
+	call.Reset(nil, true)
+	tail = `"},"_meta":{"tracestate":"a=1","traceparent":"no"}}}` // replacing it makes it longer
+	frame = head + strings.Repeat("x", wire.MaxEdited-len(head)-len(tail)) + tail
+	if m := request(t, h, &call, frame); m.Edited() || call.Trace() != (middleware.Trace{}) {
+		t.Errorf("edited %t, trace %+v", m.Edited(), call.Trace())
+	}
 }
 
 // A request without trace context costs no allocation, so the layer may stand in
