@@ -269,9 +269,10 @@ func TestUses(t *testing.T) {
 		`tool.annotations.readOnlyHint`:                      "annotations",
 		`tool.name.startsWith("x")`:                          "",
 		`has(arguments.x)`:                                   "arguments",
-		`"a" in principal.roles`:                             "principal session",
-		`principal.roles.exists(arguments, arguments == "")`: "arguments principal session",
-		`true`: "",
+		`"a" in principal.roles`:                             "principal reads session",
+		`principal.roles.exists(arguments, arguments == "")`: "arguments principal reads session",
+		`[principal][0].tenant == "x"`:                       "principal reads session",
+		`true`:                                               "",
 	} {
 		p, err := Compile(src, Bool)
 		if err != nil {
@@ -281,7 +282,7 @@ func TestUses(t *testing.T) {
 		for _, u := range []struct {
 			name string
 			does bool
-		}{{"annotations", p.UsesAnnotations()}, {"arguments", p.UsesArguments()}, {"principal", p.UsesPrincipal()}, {"session", p.UsesSession()}} {
+		}{{"annotations", p.UsesAnnotations()}, {"arguments", p.UsesArguments()}, {"principal", p.UsesPrincipal()}, {"reads", p.ReadsPrincipal()}, {"session", p.UsesSession()}} {
 			if u.does {
 				got = append(got, u.name)
 			}
