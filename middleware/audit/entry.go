@@ -93,8 +93,12 @@ func traceOf(call *middleware.Call, m *wire.Message) middleware.Trace {
 	if t := call.Trace(); t != (middleware.Trace{}) {
 		return t
 	}
+	parent := m.Meta().Get("traceparent")
+	if !parent.Exists() {
+		return middleware.Trace{}
+	}
 	// version "-" trace id "-" parent id "-" flags (W3C Trace Context, 3.2)
-	parts := strings.Split(m.Meta().Get("traceparent").View(), "-")
+	parts := strings.Split(parent.View(), "-")
 	if len(parts) < 4 || !isHex(parts[1], 32) || !isHex(parts[2], 16) {
 		return middleware.Trace{}
 	}

@@ -78,7 +78,7 @@ func (a *Audit) head(kind string, at time.Time) record {
 	if room, ok := a.room.Get().(*record); ok {
 		r = (*room)[:0]
 	}
-	r = append(append(append(r, `{"time":"`...), at.UTC().Format(timeFormat)...), '"')
+	r = append(at.UTC().AppendFormat(append(r, `{"time":"`...), timeFormat), '"')
 	return r.text("kind", kind).text("run", a.run)
 }
 
