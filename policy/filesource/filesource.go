@@ -81,12 +81,12 @@ func (s *Source) Refresh(ctx context.Context) error {
 }
 
 func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
-	scopes, err := load(ctx, s.dir)
 	if s.kept == nil {
-		return scopes, err
+		return load(ctx, s.dir)
 	}
-	s.mu.Lock()
+	s.mu.Lock() // while it is read, too: the last that was read is to be the latest
 	defer s.mu.Unlock()
+	scopes, err := load(ctx, s.dir)
 	var invalid *InvalidError
 	switch {
 	case err == nil:
