@@ -598,6 +598,36 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// The end of a file is found however long its last line is, with little read where
+// that is short.
+func TestReadEnd(t *testing.T) {
+	for _, n := range []int{10, firstLook - 200, firstLook, 3 * firstLook, 900_000} {
+		for _, torn := range []string{"", `{"seq":3`, strings.Repeat("x", 2*firstLook)} {
+			var want tip
+			file := want.next(nil, []byte(`{"kind":"begin","version":1}`))
+			file = want.next(file, fmt.Appendf(nil, `{"x":"%s"}`, strings.Repeat("x", n)))
+			r := &countingReader{bytes.NewReader(append(file, torn...)), 0}
+			e, err := readEnd(r, int64(r.Len()))
+			if err != nil || e.tip != want || (e.torn != nil) != (torn != "") {
+				t.Errorf("a line of %d bytes, %d torn: %v, %+v", n, len(torn), err, e)
+			}
+			if n == 10 && torn == "" && r.read > firstLook {
+				t.Errorf("%d bytes were read", r.read)
+			}
+		}
+	}
+}
+
+type countingReader struct {
+	*bytes.Reader
+	read int
+}
+
+func (r *countingReader) ReadAt(b []byte, at int64) (int, error) {
+	r.read += len(b)
+	return r.Reader.ReadAt(b, at)
+}
+
 func FuzzVerify(f *testing.F) {
 	var t tip
 	whole := t.next(nil, []byte(`{"kind":"begin","version":1}`))

@@ -23,11 +23,27 @@ type end struct {
 	open bool  // what is torn does not end with a newline
 }
 
+// firstLook is how much of the end of a file is read at first: it nearly always
+// holds a whole line, and files are read at every start, and by each writer after
+// another has written.
+const firstLook = 8 << 10
+
 // readEnd finds the last whole line of the first size bytes of a file, and what
 // stands behind it.
-func readEnd(r io.ReaderAt, size int64) (end, error) {
-	from := max(0, size-maxTorn)
-	b := make([]byte, size-from)
+func readEnd(r io.ReaderAt, size int64) (e end, err error) {
+	for look := int64(firstLook); ; look *= 16 {
+		look = min(look, maxTorn, size)
+		e, err = readLast(r, size, look)
+		if !errors.Is(err, ErrNotALog) || look == size || look == maxTorn {
+			return e, err
+		}
+	}
+}
+
+// readLast is readEnd for what stands in the last n of these bytes.
+func readLast(r io.ReaderAt, size, n int64) (end, error) {
+	from := size - n
+	b := make([]byte, n)
 	if _, err := r.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
 		return end{}, err
 	}
