@@ -65,8 +65,8 @@ func (c *cli) unwrapCommand() *cobra.Command {
 		Short: "Take attache out of clients' configuration files again",
 		Long: `Takes attache out from in front of the servers of a client. Where nobody has
 edited an entry since "attache wrap", its bytes are those that were there before;
-the rest of the file stays as it is. The backups that "attache wrap" made are
-removed if the file now equals one of them.`,
+the rest of the file stays as it is. Backups that hold nothing more than the file
+then does are removed.`,
 		Example: `  attache unwrap --all                       take attache out of the files of all clients
   attache unwrap --client cursor --dry-run   see what would change
   attache unwrap --file ./mcp.json --server git`,
@@ -157,6 +157,9 @@ func (j *wrapJob) targets() ([]clientconfig.File, error) {
 		}
 		return files, nil
 	}
+	if j.project == "" && j.system().Home == "" {
+		return nil, usagef("the home directory is not known: set %s, or name a file with --file", homeVariable())
+	}
 	if len(clients) == 0 && !j.all && j.project == "" {
 		return nil, j.which()
 	}
@@ -217,11 +220,15 @@ func (j *wrapJob) clientFiles(clients []*clientconfig.Client) []clientconfig.Fil
 
 // system is the machine as this process sees it.
 func (p process) system() clientconfig.System {
-	home := p.getenv("HOME")
+	return clientconfig.System{OS: runtime.GOOS, Home: p.getenv(homeVariable()), Getenv: p.getenv}
+}
+
+// homeVariable holds the user's home directory, as in package os.
+func homeVariable() string {
 	if runtime.GOOS == "windows" {
-		home = p.getenv("USERPROFILE")
+		return "USERPROFILE"
 	}
-	return clientconfig.System{OS: runtime.GOOS, Home: home, Getenv: p.getenv}
+	return "HOME"
 }
 
 func pathsOf(files []clientconfig.File) []string {
@@ -325,7 +332,7 @@ func (j *wrapJob) edit(f clientconfig.File) error {
 	}
 	j.tell(f, plan, warnings)
 	if done.Backup != "" {
-		return j.tellBackup(done)
+		return j.tellBackup(f, launch, done)
 	}
 	return nil
 }

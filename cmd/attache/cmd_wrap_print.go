@@ -78,17 +78,20 @@ func printableOrTab(c rune) rune {
 	return printable(c)
 }
 
-// tellBackup says where the content before is kept. After unwrapping, backups
-// that hold nothing more than the file does are taken away.
-func (j *wrapJob) tellBackup(done clientconfig.Updated) error {
+// tellBackup says where the content before is kept. After unwrapping, backups that
+// hold nothing more than the file does are taken away.
+func (j *wrapJob) tellBackup(f clientconfig.File, launch clientconfig.Launch, done clientconfig.Updated) error {
 	left := []string{done.Backup}
 	if j.unwrap {
 		var err error
-		if left, err = clientconfig.DropBackups(done.Path, done.Backup); err != nil {
+		left, err = clientconfig.DropBackups(done.Path, func(content []byte) []byte {
+			return clientconfig.Bare(f, content, launch)
+		})
+		if err != nil {
 			return err
 		}
 		if len(left) == 0 {
-			fmt.Fprintln(j.Stdout, "  restored as it was; the backup is removed")
+			fmt.Fprintln(j.Stdout, "  no backup is left: none held more than the file does")
 		}
 	}
 	for _, path := range left {
@@ -104,6 +107,6 @@ func (j *wrapJob) tellWhatNext() {
 		return
 	}
 	for _, what := range j.reread {
-		fmt.Fprintf(j.Stdout, "To have it noticed: %s.\n", what)
+		fmt.Fprintln(j.Stdout, what)
 	}
 }

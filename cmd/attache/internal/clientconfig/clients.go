@@ -12,7 +12,7 @@ type Client struct {
 	Name string
 	// Title is what its makers call it.
 	Title string
-	// Reread says what makes it read its configuration again.
+	// Reread says, as a sentence, what makes it read its configuration again.
 	Reread string
 
 	user     func(System) []string // absolute paths
@@ -34,40 +34,40 @@ func Clients() []Client {
 	servers := []section{{"mcpServers"}}
 	return []Client{
 		{
-			Name: "claude-code", Title: "Claude Code", Reread: "start a new session of Claude Code",
+			Name: "claude-code", Title: "Claude Code", Reread: "Start a new session of Claude Code.",
 			user: claudeCode, project: []string{".mcp.json"},
 			sections: []section{{"mcpServers"}, {"projects", "*", "mcpServers"}},
 		},
 		{
-			Name: "claude-desktop", Title: "Claude Desktop", Reread: "quit Claude Desktop and start it again",
+			Name: "claude-desktop", Title: "Claude Desktop", Reread: "Quit Claude Desktop and start it again.",
 			user: claudeDesktop, sections: servers,
 		},
 		{
-			Name: "codex", Title: "Codex CLI", Reread: "start Codex again",
+			Name: "codex", Title: "Codex CLI", Reread: "Start Codex again.",
 			user: codex, project: []string{".codex/config.toml"},
 			sections: []section{{"mcp_servers"}},
 		},
 		{
-			Name: "cursor", Title: "Cursor", Reread: "reload the servers in Cursor's settings, or restart Cursor",
+			Name: "cursor", Title: "Cursor", Reread: "Reload the servers in Cursor's settings, or restart Cursor.",
 			user:    func(s System) []string { return []string{s.join(s.Home, ".cursor", "mcp.json")} },
 			project: []string{".cursor/mcp.json"}, sections: servers,
 		},
 		{
-			Name: "gemini", Title: "Gemini CLI", Reread: "start Gemini CLI again",
+			Name: "gemini", Title: "Gemini CLI", Reread: "Start Gemini CLI again.",
 			user: gemini, project: []string{".gemini/settings.json"}, sections: servers,
 		},
 		{
-			Name: "vscode", Title: "VS Code", Reread: "restart the servers with \"MCP: List Servers\" in VS Code",
+			Name: "vscode", Title: "VS Code", Reread: "Restart the servers in VS Code by \"MCP: List Servers\".",
 			user: vscode, project: []string{".vscode/mcp.json"},
 			sections: []section{{"servers"}, {"mcp", "servers"}},
 		},
 		{
-			Name: "windsurf", Title: "Windsurf", Reread: "refresh the servers in Windsurf's Cascade panel",
+			Name: "windsurf", Title: "Windsurf", Reread: "Refresh the servers in Windsurf's Cascade panel.",
 			user:     func(s System) []string { return []string{s.join(s.Home, ".codeium", "windsurf", "mcp_config.json")} },
 			sections: servers,
 		},
 		{
-			Name: "zed", Title: "Zed", Reread: "nothing: Zed notices by itself",
+			Name: "zed", Title: "Zed", Reread: "Zed starts the servers anew by itself.",
 			user: zed, project: []string{".zed/settings.json"},
 			sections: []section{{"context_servers"}},
 		},

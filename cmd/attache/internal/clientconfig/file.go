@@ -178,27 +178,21 @@ func remove(path string) error {
 	return nil
 }
 
-// DropBackups removes the backups of target that hold just what target holds now,
-// and done, the one made last: then nothing is in them that is not there as well.
-// If there is none that equals it, all are kept. It returns those that are left.
-func DropBackups(target, last string) (left []string, err error) {
-	content, _, _, err := load(target)
+// DropBackups removes the backups of target in which there is nothing more than in
+// target itself: those that hold the same, and those that bare makes the same. It
+// returns the others.
+func DropBackups(target string, bare func(content []byte) []byte) (left []string, err error) {
+	content, _, err := Load(target)
 	if err != nil {
 		return nil, err
 	}
-	var same []string
 	for _, path := range backups(target) {
-		if kept, err := os.ReadFile(path); err == nil && bytes.Equal(kept, content) {
-			same = append(same, path)
-		} else if path != last {
+		kept, _, failed := Load(path)
+		if failed == nil && (bytes.Equal(kept, content) || bytes.Equal(bare(kept), content)) {
+			err = errors.Join(err, remove(path))
+		} else {
 			left = append(left, path)
 		}
-	}
-	if same == nil {
-		return append(left, last), nil
-	}
-	for _, path := range append(same, last) {
-		err = errors.Join(err, remove(path))
 	}
 	return left, err
 }

@@ -191,36 +191,36 @@ func TestUpdateIsOneStep(t *testing.T) {
 }
 
 func TestDropBackups(t *testing.T) {
+	bare := func(content []byte) []byte { return bytes.TrimPrefix(content, []byte("wrapped ")) }
 	path := write(t, "original")
-	wrapped, err := Update(path, noon, become("wrapped"))
-	if err != nil {
-		t.Fatal(err)
+	for i, content := range []string{"wrapped original", "wrapped edited", "edited"} {
+		if _, err := Update(path, noon.Add(time.Duration(i)*time.Hour), become(content)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	stranger := wrapped.Backup + ".mine"
-	if err := os.WriteFile(stranger, []byte("original"), 0o600); err != nil {
+	stranger := path + ".attache-mine"
+	if err := os.WriteFile(stranger, []byte("edited"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
-	// Not what it was: everything is kept.
-	other, err := Update(path, noon.Add(time.Hour), become("edited"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	left, err := DropBackups(path, other.Backup)
+	// What differs from the file in more than attache is kept.
+	left, err := DropBackups(path, bare)
 	if err != nil || len(left) != 2 || len(names(t, path)) != 4 {
 		t.Errorf("left %q, %v; there are %q", left, err, names(t, path))
 	}
+	holds(t, left[0], "original")
+	holds(t, left[1], "wrapped original")
 
-	// As it was: what holds nothing more than the file does goes.
-	unwrapped, err := Update(path, noon.Add(2*time.Hour), become("original"))
-	if err != nil {
+	// What holds nothing more than the file does goes.
+	if _, err := Update(path, noon.Add(3*time.Hour), become("original")); err != nil {
 		t.Fatal(err)
 	}
-	left, err = DropBackups(path, unwrapped.Backup)
-	if err != nil || len(left) != 1 || left[0] != other.Backup {
+	left, err = DropBackups(path, bare)
+	if err != nil || len(left) != 1 {
 		t.Errorf("left %q, %v", left, err)
 	}
-	holds(t, stranger, "original")
+	holds(t, left[0], "edited")
+	holds(t, stranger, "edited")
 	holds(t, path, "original")
 }
 

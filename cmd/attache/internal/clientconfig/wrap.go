@@ -80,6 +80,22 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 	})
 }
 
+// Bare returns data, the content of file, with attache taken out from in front of
+// all servers, as Unwrap does it; nil if something would be lost by that.
+func Bare(file File, data []byte, l Launch) []byte {
+	d, err := Read(file, data)
+	if err != nil {
+		return nil
+	}
+	plan := d.Unwrap(l, func(string) bool { return true })
+	for _, step := range plan.Steps {
+		if step.Done && step.Text != "" {
+			return nil
+		}
+	}
+	return plan.Content
+}
+
 // plan makes the plan of edit for the entries that are chosen.
 func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
 	p := &Plan{Content: d.data, old: d.data}
