@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Attempts is how often [Update] begins anew when a file changes under its hands.
+// attempts is how often [Update] begins anew when a file changes under its hands.
 // Claude Code, for one, writes its file every few seconds.
 const attempts = 5
 

@@ -17,7 +17,11 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // write writes a file of its own directory and returns its path.
 func write(t *testing.T, content string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "client \"config\" ü.json")
+	name := "the \"client's\"\nfile ü*.json"
+	if runtime.GOOS == "windows" {
+		name = "the client's file ü.json" // which has no other characters in names
+	}
+	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
 		t.Fatal(err)
 	}

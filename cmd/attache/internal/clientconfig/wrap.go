@@ -163,12 +163,13 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 		program, own = own[1], own[2:]
 	}
 	switch {
-	case program == l.Command && slices.Equal(own, l.Args), baseName(program) == "attache":
+	case baseName(program) == "attache":
 		return dashes, true
-	case slices.ContainsFunc(own, isPackage):
-		return dashes, dashes >= 0
+	case dashes < 0:
+		return -1, false
 	}
-	return -1, false
+	asTold := program == l.Command && slices.Equal(own, l.Args)
+	return dashes, asTold || slices.ContainsFunc(own, isPackage)
 }
 
 // isPackage reports whether arg names attache's package, in any version.
@@ -309,12 +310,13 @@ func lost(own []string, l Launch) string {
 // raw returns what is written in at.
 func (d *Document) raw(at span) string { return string(d.data[at.from:at.to]) }
 
-// quote returns s as a text of JSON, which is one of TOML too: both have the
-// same escapes for what must be escaped.
+// quote returns s as a text of JSON, which is one of TOML too: both have the same
+// escapes.
 func quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s) // a string cannot fail, and a buffer neither
-	return strings.TrimSuffix(b.String(), "\n")
+	text := strings.TrimSuffix(b.String(), "\n")
+	return strings.ReplaceAll(text, "\x7f", `\u007f`) // TOML alone wants it escaped
 }

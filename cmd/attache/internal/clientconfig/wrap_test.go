@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
-
-	"encoding/json"
 )
 
 func all(string) bool { return true }
@@ -23,8 +22,9 @@ func launches() []Launch {
 	return []Launch{
 		{Command: "/usr/local/bin/attache"},
 		{Command: "attache"},
+		{Command: "uvx"}, // the very command of a server
 		{Command: `C:\Program Files\attache\attache.exe`},
-		{Command: "/odd \"path\"/with\nall,of it/at#taché"},
+		{Command: "/odd \"path\"/with\nall,of it/at#tach\u2028\x7fé"},
 		{Command: "npx", Args: []string{"-y", "attache-mcp"}},
 		{Command: "cmd", Args: []string{"/c", "npx", "-y", "attache-mcp@1.2.3"}},
 	}
@@ -58,6 +58,9 @@ func TestUnwrapAfterWrapIsTheIdentity(t *testing.T) {
 			for i, launch := range launches() {
 				t.Run(fmt.Sprintf("%s/%s/%d", strings.TrimPrefix(file.Path, "testdata/corpus/"), name, i), func(t *testing.T) {
 					checkRoundTrip(t, file, variant, launch)
+					if t.Skipped() {
+						t.Error("a file of the corpus has attache in it")
+					}
 				})
 			}
 		}
@@ -96,8 +99,10 @@ func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
 	if !bytes.Equal(data, kept) {
 		t.Fatal("the content that was read was written to")
 	}
-	if wrapped := wrappedEntries(before, launch); wrapped > 0 {
-		t.Skipf("%d are wrapped already", wrapped)
+	for _, e := range before.Entries {
+		if _, wrapped := e.Wrapped(launch); wrapped {
+			t.Skipf("%s is wrapped already, and would be unwrapped", e.Name)
+		}
 	}
 	after, err := Read(file, plan.Content)
 	if err != nil {
@@ -113,16 +118,6 @@ func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
 	if got := after.Unwrap(launch, all).Content; !bytes.Equal(got, data) {
 		t.Errorf("not restored: %s\nwrapped:\n%s", cmp.Diff(string(data), string(got)), plan.Content)
 	}
-}
-
-func wrappedEntries(d *Document, l Launch) int {
-	n := 0
-	for _, e := range d.Entries {
-		if _, wrapped := e.Wrapped(l); wrapped {
-			n++
-		}
-	}
-	return n
 }
 
 // checkWrapped checks that attache starts in after what was started in before.
@@ -191,6 +186,43 @@ func withoutCommands(v any) any {
 		}
 	}
 	return v
+}
+
+// A client may print its file anew while it is wrapped: then taking attache out
+// leaves what starts the same servers.
+func TestUnwrapOfWhatAClientPrintedAnew(t *testing.T) {
+	for file, data := range corpus(t) {
+		if !strings.HasSuffix(file.Path, ".json") {
+			continue
+		}
+		for _, launch := range launches() {
+			before, err := Read(file, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			printed, err := hujson.Format(append(bytes.TrimPrefix(before.Wrap(launch, all).Content, []byte(mark)), '\n'))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrapped, err := Read(file, printed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := Read(file, wrapped.Unwrap(launch, all).Content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(after.Entries) != len(before.Entries) {
+				t.Fatalf("%s: %d servers, were %d", file.Path, len(after.Entries), len(before.Entries))
+			}
+			for i, e := range after.Entries {
+				if was := before.Entries[i]; e.Command != was.Command || !slices.Equal(e.Args, was.Args) {
+					t.Errorf("%s: %s starts %q %q, was %q %q", file.Path, e.Name, e.Command, e.Args, was.Command, was.Args)
+				}
+			}
+			checkRest(t, file, data, wrapped.Unwrap(launch, all).Content)
+		}
+	}
 }
 
 // Any text is edited so that taking the edit back restores it.
