@@ -14,13 +14,14 @@ import (
 
 // layerWork says what each layer does, for `attache explain --chain`.
 var layerWork = map[string]string{
-	"trace":     "follows the call: trace context in _meta, spans and metrics",
-	"audit":     "writes down what was decided",
-	"capture":   "reads who and where out of the traffic; cuts credentials out",
-	"rewrite":   "hides, renames, describes tools; sets arguments by rule",
-	"arguments": "fills, pins and forbids arguments from the session; keeps the schema in step",
-	"access":    "refuses calls that are not allowed; rates",
-	"briefing":  "puts policies and objectives in front of the first response",
+	"trace":       "follows the call: trace context in _meta, spans and metrics",
+	"audit":       "writes down what was decided",
+	"capture":     "reads who and where out of the traffic; cuts credentials out",
+	"rewrite":     "hides, renames, describes tools; sets arguments by rule",
+	"access-list": "leaves out of tools/list what may not be called",
+	"arguments":   "fills, pins and forbids arguments from the session; keeps the schema in step",
+	"access":      "refuses calls that are not allowed; rates",
+	"briefing":    "puts policies and objectives in front of the first response",
 
 	audit.GateName: "lets a call go on when its record is written",
 }

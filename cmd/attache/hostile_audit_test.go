@@ -89,7 +89,7 @@ func TestAuditInTheChain(t *testing.T) {
 	}{
 		{`{audit: {file: %q}}`, []string{"audit", "capture", "arguments"}},
 		{`{audit: {file: %q, required: true}}`, []string{"audit", "capture", "arguments", "audit-gate"}},
-		{`{audit: {file: %q, required: true}` + rules + `}`, []string{"audit", "capture", "arguments", "access", "audit-gate", "briefing"}},
+		{`{audit: {file: %q, required: true}` + rules + `}`, []string{"audit", "capture", "access-list", "arguments", "access", "audit-gate", "briefing"}},
 		{`{audit: {file: %q, required: true}, dry_run: true}`, []string{"audit", "capture", "dry-run"}},
 	}
 	for _, test := range tests {

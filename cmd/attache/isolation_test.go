@@ -34,7 +34,7 @@ arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path}
   - {tools: ["*"], argument: session, value: session.id}
 access:
-  hide: false # the list is asked for before a client has said who it is
+  hide: true # from who asks for the list before anybody is identified
   rules:
     - {tools: ["whoami"], require: [records:read], when: 'principal.user != "nobody"'}
   rates:

@@ -60,9 +60,16 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if err := l.addRewrite(s, log); err != nil {
 		return nil, err
 	}
-	l.addArguments(s, log)
-	if err := l.addAccess(s, log); err != nil {
+	a, err := l.newAccess(s, log)
+	if err != nil {
 		return nil, err
+	}
+	if a != nil && a.Lists() {
+		l.list = append(l.list, a.ListLayer())
+	}
+	l.addArguments(s, log)
+	if a != nil {
+		l.list = append(l.list, a.Layer())
 	}
 	source, anonymous, err := policySource(p, s, l)
 	if err != nil {

@@ -6,13 +6,14 @@ import (
 	"github.com/attache-mcp/attache/middleware/access"
 )
 
-// addAccess adds the layer that refuses calls, if anything may be refused. From
-// then on the relay refuses what parsers read differently.
-func (l *layers) addAccess(s *Settings, log *slog.Logger) error {
+// newAccess returns what refuses calls, nil if nothing may be refused. With it the
+// relay refuses what parsers read differently.
+func (l *layers) newAccess(s *Settings, log *slog.Logger) (*access.Access, error) {
 	if !s.Access.enforces() {
-		return nil
+		return nil, nil
 	}
-	a, err := access.New(access.Options{
+	l.enforce = true
+	return access.New(access.Options{
 		Rules:        s.Access.Rules,
 		Default:      access.Default(s.Access.Default),
 		Hide:         s.Access.Hide,
@@ -22,10 +23,4 @@ func (l *layers) addAccess(s *Settings, log *slog.Logger) error {
 		Memory:       &l.lasting.access,
 		Log:          log,
 	})
-	if err != nil {
-		return err
-	}
-	l.list = append(l.list, a.Layer())
-	l.enforce = true
-	return nil
 }

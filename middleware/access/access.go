@@ -164,14 +164,31 @@ func (a *Access) Layer() middleware.Layer {
 
 func (a *Access) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
+		if m.From == wire.Client && m.MethodIs("tools/call") {
+			return a.call(ctx, m, next)
+		}
+		return next(ctx, m)
+	}
+}
+
+// ListLayer returns the layer that learns from tools/list, and takes out of it what
+// may not be called. It stands in front of the layers that edit calls: those have
+// to see every tool, whoever asked for the list.
+func (a *Access) ListLayer() middleware.Layer {
+	return middleware.Layer{Name: listLayerName, Wrap: a.wrapLists}
+}
+
+// Lists reports whether there is anything for ListLayer to do.
+func (a *Access) Lists() bool { return a.learns || a.filters }
+
+func (a *Access) wrapLists(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
 		switch {
 		case m.From == wire.Server:
 			if a.learns && m.MethodIs("notifications/tools/list_changed") {
 				a.memory.forget()
 			}
-		case m.MethodIs("tools/call"):
-			return a.call(ctx, m, next)
-		case m.MethodIs("tools/list") && (a.learns || a.filters):
+		case m.MethodIs("tools/list") && a.Lists():
 			call := middleware.CallFrom(ctx)
 			if a.filters {
 				call.MustHold()

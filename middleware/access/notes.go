@@ -8,7 +8,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-const layerName = "access"
+const (
+	layerName     = "access"
+	listLayerName = "access-list"
+)
 
 // noteDecision makes a note of each rule that was passed over, if steps has them,
 // and one of the decision.

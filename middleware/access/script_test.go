@@ -68,7 +68,7 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	}
 	l := a.Layer()
 	return middleware.Layer{Name: l.Name, Wrap: func(next middleware.Handler) middleware.Handler {
-		inner := l.Wrap(next)
+		inner := a.ListLayer().Wrap(l.Wrap(next))
 		return func(ctx context.Context, m *wire.Message) error {
 			tool := m.Name().Text()
 			middleware.CallFrom(ctx).Listen(explain, func(n *middleware.Note) { s.Note("%s", show(tool, n)) })
