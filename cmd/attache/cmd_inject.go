@@ -7,11 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/middleware/capture"
@@ -98,21 +100,24 @@ func (c *cli) inject(ctx context.Context, flags flagValues, user string, prefixe
 // configuration returns what is in the file that is named, or in stdin, and what
 // to call it.
 func (c *cli) configuration(args []string) (data []byte, name string, err error) {
-	if len(args) == 1 && args[0] != "-" {
-		name = strings.Map(printable, args[0])
-		data, _, err = clientconfig.Load(args[0])
-		if errors.Is(err, fs.ErrNotExist) {
-			err = errors.New("there is no such file: correct the path")
-		}
-	} else {
+	if len(args) == 0 || args[0] == "-" {
 		name = "stdin"
+		if f, ok := c.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			fmt.Fprintln(c.Stderr, "attache: reading the configuration from the terminal: give a FILE instead, or end it with an end of file")
+		}
 		data, err = io.ReadAll(io.LimitReader(c.Stdin, clientconfig.MaxFile+1))
 		if err == nil && len(data) > clientconfig.MaxFile {
-			err = fmt.Errorf("it is larger than %d MiB, as no configuration is", clientconfig.MaxFile>>20)
+			err = errTooLarge
 		}
+	} else {
+		name = strings.Map(printable, args[0])
+		data, err = readAtMost(args[0], clientconfig.MaxFile)
 	}
-	if err != nil {
-		return nil, name, usagef("%s: %v", name, err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, name, usagef("%s: there is no such file: correct the path", name)
+	case err != nil:
+		return nil, name, usagef("%s: %v", name, reason(err))
 	}
 	return data, name, nil
 }

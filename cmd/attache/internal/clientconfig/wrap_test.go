@@ -57,10 +57,12 @@ func TestUnwrapAfterWrapIsTheIdentity(t *testing.T) {
 		for name, variant := range variants(file.Path, data) {
 			for i, launch := range launches() {
 				t.Run(fmt.Sprintf("%s/%s/%d", strings.TrimPrefix(file.Path, "testdata/corpus/"), name, i), func(t *testing.T) {
+					t.Cleanup(func() {
+						if t.Skipped() {
+							t.Error("a file of the corpus has attache in it")
+						}
+					})
 					checkRoundTrip(t, file, variant, launch)
-					if t.Skipped() {
-						t.Error("a file of the corpus has attache in it")
-					}
 				})
 			}
 		}
