@@ -17,6 +17,7 @@ have one, where the workspace is known. "attache demo" shows it at work.`
 
 const rootExamples = `  attache demo                                     see what it does, no other program needed
   attache -- npx -y @cyanheads/git-mcp-server      wrap a server
+  attache wrap --all                               put attache in front of your clients' servers
   attache --workspace /src/app -- my-server        say what the session is about
   attache --policy ./policies --scope acme -- my-server
   attache policy show --policy ./policies --scope acme
