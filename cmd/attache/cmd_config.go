@@ -40,7 +40,7 @@ func (c *cli) show(s *Settings) error {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	var dim []bool
 	for _, o := range options(s) {
-		if _, not := o.value.(unbuilt); not || o.key == "" {
+		if o.key == "" {
 			continue
 		}
 		text := o.value.String()

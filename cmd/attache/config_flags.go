@@ -21,10 +21,7 @@ func addFlags(cmd *cobra.Command) flagValues {
 			continue
 		}
 		addFlag(cmd, values, o.flag, o.hint, o.help)
-		switch v := o.value.(type) {
-		case unbuilt:
-			_ = cmd.Flags().MarkHidden(o.flag)
-		case choice:
+		if v, ok := o.value.(choice); ok {
 			_ = cmd.RegisterFlagCompletionFunc(o.flag, cobra.FixedCompletions(v.words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}

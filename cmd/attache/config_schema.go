@@ -8,7 +8,7 @@ func configSchema() map[string]any {
 	root := section("attache configuration")
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	for _, o := range options(defaultSettings("")) {
-		if _, not := o.value.(unbuilt); not || o.key == "" {
+		if o.key == "" {
 			continue
 		}
 		at := root

@@ -310,20 +310,6 @@ func (v source) key() string {
 func (v source) String() string         { return v.policy.Dir + v.policy.URL }
 func (v source) schema() map[string]any { return nil }
 
-// unbuilt is a value that is spelt in the design and not built yet. Only saying
-// that it is not wanted is accepted.
-type unbuilt struct{}
-
-func (v unbuilt) set(s, _ string) error {
-	if s == "false" || s == "0" {
-		return nil
-	}
-	return errors.New("is not built yet in this version: leave it out")
-}
-
-func (v unbuilt) String() string         { return "false" }
-func (v unbuilt) schema() map[string]any { return nil }
-
 // variableName accepts the name of an environment variable.
 func variableName(s string) error {
 	for i, c := range []byte(s) {

@@ -102,8 +102,7 @@ func TestFullExampleIsFull(t *testing.T) {
 		t.Fatal(problems)
 	}
 	for _, o := range options(s) {
-		_, not := o.value.(unbuilt)
-		if o.key == "" || not || o.key == "policy.url" { // not beside policy.dir
+		if o.key == "" || o.key == "policy.url" { // not beside policy.dir
 			continue
 		}
 		if s.Origin(o.key).Line == 0 {
@@ -285,9 +284,8 @@ func checkAccepted(t *testing.T, s *Settings) {
 	t.Helper()
 	for _, o := range options(s) {
 		v, ok := o.value.(scalar)
-		_, not := o.value.(unbuilt)
 		_, pseudo := o.value.(source)
-		if !ok || not || pseudo || s.Origin(o.key).Default() {
+		if !ok || pseudo || s.Origin(o.key).Default() {
 			continue
 		}
 		before := o.value.String()

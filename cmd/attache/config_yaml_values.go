@@ -8,12 +8,6 @@ import (
 
 // value reads the value of the field f, which people know as key, into v.
 func (r *reader) value(key string, v value, f field) {
-	if u, ok := v.(unbuilt); ok {
-		if err := u.set(textOf(f.value), ""); err != nil {
-			r.problems.add(f.at, "%s: %v", key, err)
-		}
-		return
-	}
 	if f.value == nil || f.value.Type() == ast.NullType {
 		r.problems.add(f.at, "%s: has no value: give it one, or remove the key%s", key, emptyHint(v))
 		return

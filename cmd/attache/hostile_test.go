@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -137,13 +136,12 @@ func besiege(t testing.TB, s *Settings, client string) (reached, answered string
 // A keeper is a server that keeps what reaches it, lists two tools, and answers
 // each request that it can read.
 type keeper struct {
-	in      *io.PipeReader
-	stdin   *io.PipeWriter
-	stdout  *io.PipeReader
-	out     *io.PipeWriter
-	stopped sync.Once
-	gone    chan struct{}
-	kept    bytes.Buffer
+	in     *io.PipeReader
+	stdin  *io.PipeWriter
+	stdout *io.PipeReader
+	out    *io.PipeWriter
+	gone   chan struct{}
+	kept   bytes.Buffer
 }
 
 func newKeeper() *keeper {

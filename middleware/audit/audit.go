@@ -94,10 +94,9 @@ type Audit struct {
 	views atomic.Pointer[rendered]
 	kept  atomic.Int64 // bytes of arguments of the calls in flight
 
-	mu     sync.Mutex
-	calls  uint64
-	open   map[string]*entry // the oldest call in flight of each id
-	closed bool
+	mu    sync.Mutex
+	calls uint64
+	open  map[string]*entry // the oldest call in flight of each id
 }
 
 // New returns the layer.
