@@ -9,14 +9,14 @@ import (
 // A configuration that can refuse has the layer, in its place, and a relay that
 // refuses what parsers read differently; any other has neither.
 func TestAccessEnforces(t *testing.T) {
-	const all = "trace capture access-list arguments access"
+
 	for text, want := range map[string]string{
 		"":                                     "trace capture arguments",
 		"access: {default: allow, hide: true}": "trace capture arguments",
 		"access: {rules: [], rates: []}":       "trace capture arguments",
-		"access: {default: deny}":              all,
-		"access: {rules: [{tools: [x]}]}":      all,
-		"access: {rates: [{tools: [x], per: user, limit: 1/s}]}":                          all,
+		"access: {default: deny}":              "trace capture access-list arguments access",
+		"access: {rules: [{tools: [x]}]}":      "trace capture arguments access",
+		"access: {rates: [{tools: [x], per: user, limit: 1/s}]}":                          "trace capture arguments access",
 		"access: {default: deny}\npolicy: {dir: /p}\nrewrite: [{tools: [x], hide: true}]": "trace capture rewrite access-list arguments access briefing",
 	} {
 		s, problems := read(text)
