@@ -37,6 +37,7 @@ type call struct {
 	replied   bool        // its reply has come and is being handled; guarded by calls.mu
 	sent      atomic.Bool // it is on its way to the upstream: hooks are complete, a reply may come
 	cancelled atomic.Bool
+	contested bool        // another with its id was in flight, and one of the two has a reply that must be held; guarded by calls.mu
 	holding   bool        // a layer holds it back; touched in the client's direction
 	suspended *suspension // what a hook asked for; touched by the goroutine that runs the hooks
 	batch     *batch      // the batch it arrived in
@@ -129,7 +130,7 @@ func (c *call) reset(s *session, k idKey, long string) {
 		c.s = s
 	}
 	c.key, c.long, c.raw, c.next = k, long, nil, nil
-	c.replied, c.holding, c.suspended, c.batch = false, false, nil, nil
+	c.replied, c.contested, c.holding, c.suspended, c.batch = false, false, false, nil, nil
 	c.sent.Store(false)
 	c.cancelled.Store(false)
 	c.mw.Reset(c, true)
@@ -168,8 +169,10 @@ func (t *calls) setHead(k idKey, long string, c *call) {
 // reply returns the call that a reply with the raw id answers, the oldest in
 // flight, if it has hooks or came in a batch; it stays in the table until end.
 // Any other call is over with its reply and leaves the table here. known says
-// whether there was one.
-func (t *calls) reply(raw []byte) (c *call, known bool) {
+// whether there was one, and contested that the reply may be another's, or that
+// of another this one's, and one of them must be held: a server may answer in any
+// order.
+func (t *calls) reply(raw []byte) (c *call, known, contested bool) {
 	k, long := makeKey(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,16 +181,35 @@ func (t *calls) reply(raw []byte) (c *call, known bool) {
 		c = c.next
 	}
 	if c == nil {
-		return nil, false
+		return nil, false, false
 	}
+	c.contest()
+	contested = c.contested
 	c.replied = true
 	if len(c.mw.Hooks()) == 0 && c.batch == nil {
 		t.remove(c)
 		t.recycle(c)
-		return nil, true
+		return nil, true, contested
 	}
-	return c, true
+	return c, true, contested
 }
+
+// contest notes of c and the younger calls with its id that nobody can tell their
+// replies apart, if it matters. The caller holds calls.mu.
+func (c *call) contest() {
+	n, holds := 0, false
+	for o := c; o != nil; o = o.next {
+		if o.awaitsReply() {
+			n, holds = n+1, holds || o.mw.HoldsReply()
+		}
+	}
+	for o := c; o != nil && n > 1 && holds; o = o.next {
+		o.contested = true
+	}
+}
+
+// awaits reports whether a call with the raw id waits for a reply.
+func (t *calls) awaits(raw []byte) bool { return t.youngest(raw) != nil }
 
 // awaitsReply reports whether the upstream has the call and it has no reply.
 // The caller holds calls.mu.

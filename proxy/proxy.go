@@ -190,8 +190,9 @@ type session struct {
 	noise    noise
 	backlog  backlog
 	lost     lost
-	unseen   recentIDs // of calls that attache answered without the upstream
-	unread   recentIDs // of calls that were cancelled, whose reply must be held
+	unseen   recentIDs    // of calls that attache answered without the upstream
+	unread   recentIDs    // of calls that were cancelled, whose reply must be held
+	unheld   atomic.Int64 // how many such replies have not come
 	work     work
 
 	c clientSide

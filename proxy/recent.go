@@ -1,6 +1,10 @@
 package proxy
 
-import "sync"
+import (
+	"crypto/sha256"
+	"slices"
+	"sync"
+)
 
 // recentIDs remembers the last request ids of some kind.
 type recentIDs struct {
@@ -9,29 +13,49 @@ type recentIDs struct {
 	next int
 }
 
-// maxRecentID is how long an id may be that is remembered, in bytes.
+// maxRecentID is how long an id may be that is remembered as it is, in bytes. Of a
+// longer one it is the digest.
 const maxRecentID = 256
 
-func (r *recentIDs) add(id []byte) {
-	if len(id) > maxRecentID {
-		return // it is not worth the memory
+// recentID returns an id in the one spelling in which it is remembered.
+func recentID(raw []byte) string {
+	k, long := makeKey(raw)
+	switch {
+	case long == "":
+		return string(k.b[:k.n])
+	case len(long) > maxRecentID:
+		sum := sha256.Sum256([]byte(long))
+		return string(sum[:])
 	}
+	return long
+}
+
+func (r *recentIDs) add(raw []byte) {
+	id := recentID(raw)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ids[r.next%len(r.ids)] = string(id)
+	r.ids[r.next%len(r.ids)] = id
 	r.next++
 }
 
 // take reports whether the id is among them, and forgets it: a client may use an
 // id again.
-func (r *recentIDs) take(id []byte) bool {
+func (r *recentIDs) take(raw []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.ids {
-		if r.ids[i] != "" && r.ids[i] == string(id) {
-			r.ids[i] = ""
-			return true
-		}
+	at := r.find(raw)
+	if at >= 0 {
+		r.ids[at] = ""
 	}
-	return false
+	return at >= 0
 }
+
+// has reports whether the id is among them.
+func (r *recentIDs) has(raw []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.find(raw) >= 0
+}
+
+// find returns where the id is, -1 if it is not among them. The caller holds mu.
+func (r *recentIDs) find(raw []byte) int { return slices.Index(r.ids[:], recentID(raw)) }

@@ -122,11 +122,13 @@ func (s *session) reply(m *wire.Message) error {
 	if s.asks.swallow(wire.Server, m) {
 		return nil
 	}
-	c, known := s.calls.reply(id)
-	if c == nil {
-		if !known && s.unread.take(id) {
-			return nil // nobody waits for it, and no layer has read it
-		}
+	c, known, contested := s.calls.reply(id)
+	switch {
+	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.unheld.Load() > 0 && s.unread.has(id):
+		return s.ambiguousReply(c, id, whyContested)
+	case c == nil && !known && s.astray(id):
+		return nil
+	case c == nil:
 		return s.deliver(m)
 	}
 	// A hook may read and edit the result, so now the whole frame counts.
@@ -183,12 +185,12 @@ func (s *session) conflicting(m *wire.Message) error {
 			hit = true // attache's own business, settled or given up in time
 			continue
 		}
-		c, known := s.calls.reply(id)
+		c, known, _ := s.calls.reply(id)
 		if !known {
 			continue
 		}
 		hit = true
-		if err := s.ambiguousReply(c, id, m.Ambiguity()); err != nil {
+		if err := s.ambiguousReply(c, id, m.Ambiguity().String()); err != nil {
 			return err
 		}
 	}
@@ -198,15 +200,18 @@ func (s *session) conflicting(m *wire.Message) error {
 	return s.deliver(m)
 }
 
+// whyContested is what is said of a reply that may be another call's.
+const whyContested = "more than one request was made under this id before it was answered"
+
 // ambiguousReply answers a call in place of the server. c is nil if the call has
 // no hooks.
-func (s *session) ambiguousReply(c *call, id []byte, why wire.Ambiguity) error {
+func (s *session) ambiguousReply(c *call, id []byte, why string) error {
 	ctx := context.Background()
 	if c != nil {
 		ctx = c.mw.LogContext()
 	}
-	s.log.WarnContext(ctx, "the server sent a reply that parsers read differently; the call was answered with an error", "id", clip(id), "why", why.String())
-	reply := wire.ErrorReply(id, wire.CodeInternalError, "the server's reply was ambiguous: "+why.String())
+	s.log.WarnContext(ctx, "the server sent a reply that parsers read differently; the call was answered with an error", "id", clip(id), "why", why)
+	reply := wire.ErrorReply(id, wire.CodeInternalError, "the server's reply was ambiguous: "+why)
 	if c == nil {
 		return s.deliver(reply)
 	}

@@ -149,7 +149,7 @@ func (s *session) longReply(env *wire.Envelope) {
 	if !m.Kind().IsReply() || m.ID() == nil || s.asks.swallow(wire.Server, m) {
 		return
 	}
-	c, _ := s.calls.reply(m.ID())
+	c, _, _ := s.calls.reply(m.ID())
 	if c == nil {
 		return
 	}

@@ -19,7 +19,29 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	if !env.CanBeMessage() {
 		return false
 	}
-	return s.calls.holdsReply(m.ID()) || m.ID() != nil && s.unread.take(m.ID())
+	if s.calls.holdsReply(m.ID()) {
+		return true
+	}
+	id := m.ID()
+	switch {
+	case id == nil:
+		return false
+	case s.calls.awaits(id):
+		return s.unread.has(id)
+	}
+	return s.astray(id)
+}
+
+// astray reports whether a reply that no call waits for is to reach nobody: it may
+// be that of a call whose reply must be held, and which was cancelled, or whose id
+// the server gives another spelling (-0 for 0, or what is left of 2^53+1 in a
+// floating-point number).
+func (s *session) astray(id []byte) bool {
+	if s.unread.take(id) {
+		s.unheld.Add(-1)
+		return true
+	}
+	return s.unheld.Load() > 0 || s.calls.holdsReply(nil)
 }
 
 // withhold drops a long line and answers the call it was for with an error. The
@@ -43,7 +65,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 // withholdReply answers the call with the raw id. What was meant for nobody is
 // gone, and nobody misses it.
 func (s *session) withholdReply(id []byte) {
-	c, known := s.calls.reply(id)
+	c, known, _ := s.calls.reply(id)
 	reply := wire.ErrorReply(id, wire.CodeInternalError, tooLongToRead)
 	switch {
 	case c != nil:
