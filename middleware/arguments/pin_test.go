@@ -276,8 +276,10 @@ func TestRounds(t *testing.T) {
 	ada := sessionstate.Principal{KeyID: "k1", User: "ada", Tenant: "acme", Email: "first"}
 	renamed := ada
 	renamed.Email = "second"
-	moved, bob := renamed, renamed
+	moved, bob, fewer, sandboxed := renamed, renamed, renamed, renamed
 	moved.Tenant, bob.User = "globex", "bob"
+	ada.Roles, renamed.Roles, sandboxed.Roles = []string{"admin"}, []string{"admin"}, []string{"admin"}
+	sandboxed.Trust = "sandboxed"
 	for _, test := range []struct {
 		name, session string
 		principal     sessionstate.Principal
@@ -287,6 +289,8 @@ func TestRounds(t *testing.T) {
 		{"the same, known by another address now", "s", renamed, `"first"`},
 		{"another tenant", "s", moved, `"second"`},
 		{"another user", "s", bob, `"second"`},
+		{"a role was taken away", "s", fewer, `"second"`},
+		{"trust was taken away", "s", sandboxed, `"second"`},
 		{"another session", "other", renamed, `"second"`},
 	} {
 		for _, more := range []string{`,"inputResponses":{}`, `,"inputResponses":{},"requestState":"r"`} {

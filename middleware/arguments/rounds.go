@@ -29,7 +29,8 @@ const maxRounds = 1000
 // round, and returns the key under which the round after it will be found, 0 if
 // there can be none. A round is known by its requestState, or without one by the
 // tool and the arguments the client gave, which a next round repeats; and by whose
-// it is, so that nobody can repeat the round of another.
+// it is, so that nobody can repeat the round of another, or one of his own from when
+// he had a role that was taken away.
 func (a *Arguments) recall(c *calling, intents []intent) (key uint64) {
 	if c.view == nil || !c.view.Modern {
 		return 0
@@ -62,10 +63,18 @@ func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
 	part := func(text string) { h.WriteString(text); h.WriteByte(0) }
 	part(view.Session.Value)
 	if p := view.Principal; p != nil {
-		part(p.KeyID)
-		part(p.User)
-		part(p.Tenant)
+		for _, text := range [...]string{p.KeyID, p.User, p.Tenant, p.Plan} {
+			part(text)
+		}
+		for _, list := range [...][]string{p.Roles, p.Permissions} {
+			for _, text := range list {
+				part(text)
+			}
+			h.WriteByte(0xfe)
+		}
 	}
+	trust, _ := view.Lookup("session.trust")
+	part(trust.Value)
 	h.WriteByte(0xff)
 	h.Write(a)
 	h.WriteByte(0)
