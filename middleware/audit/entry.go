@@ -42,7 +42,7 @@ type entry struct {
 type notes struct {
 	text record
 	n    int
-	room [320]byte // for the text of most calls
+	room [352]byte // for the text of most calls
 }
 
 // next begins another object, unless there are enough.
@@ -143,20 +143,30 @@ func (e *entry) keepEdit(n *middleware.Note) {
 		e.more++
 		return
 	}
-	r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).text("path", pointer(n.Path))
+	r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).pointer("path", n.Path)
 	r = e.a.digested(r, "before", n.Before)
 	r = e.a.digested(r, "after", n.After)
 	e.edits.end(r.text("source", short(n.Source)))
 }
 
-// pointer returns a path as a JSON Pointer (RFC 6901).
-func pointer(path []string) string {
-	var b strings.Builder
+// pointer writes a path as a JSON Pointer (RFC 6901).
+func (r record) pointer(name string, path []string) record {
+	var room [128]byte
+	p := room[:0]
 	for _, key := range path {
-		b.WriteByte('/')
-		b.WriteString(strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"))
+		p = append(p, '/')
+		for i := range len(key) {
+			switch c := key[i]; c {
+			case '~':
+				p = append(p, "~0"...)
+			case '/':
+				p = append(p, "~1"...)
+			default:
+				p = append(p, c)
+			}
+		}
 	}
-	return short(b.String())
+	return r.text(name, short(string(p)))
 }
 
 // saw keeps who the call is from, for a call that has no reply.

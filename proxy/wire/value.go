@@ -299,7 +299,9 @@ func Quote(s string) []byte { return AppendQuote(nil, s) }
 func AppendQuote(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	for _, r := range s {
+	clear := plainText(s)
+	dst = append(dst, s[:clear]...)
+	for _, r := range s[clear:] {
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))
@@ -316,4 +318,23 @@ func AppendQuote(dst []byte, s string) []byte {
 		}
 	}
 	return append(dst, '"')
+}
+
+// plainText returns how many bytes at the beginning of s are ASCII that stands in a
+// JSON string as it is. It may return fewer than there are.
+func plainText(s string) int {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		if w&laneHigh|textEnd(w) != 0 {
+			return i
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < 0x20 || c >= 0x80 || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return i
 }
