@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,10 +25,12 @@ type reloader struct {
 	s      *Settings  // in force
 	layers *layers
 	told   string // what was wrong with the last version
+	later  string // the keys of the last version that do not take effect
 }
 
 // reloadable are the keys, or the beginnings of keys, that take effect in a
 // running session. The others say what the session is, and hold until it is over.
+// [Settings.taking] is in step with it.
 var reloadable = []string{
 	"arguments", "rewrite", "access", "policy", "briefing",
 	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
@@ -54,6 +57,7 @@ func (r *reloader) replace(s *Settings) error {
 	was := r.s
 	changed := changedKeys(was, s)
 	now, later := splitKeys(changed)
+	s = was.taking(s)
 	l, err := r.layers.build(r.p, s, r.log)
 	if err != nil {
 		return err
@@ -61,9 +65,7 @@ func (r *reloader) replace(s *Settings) error {
 	l.adopt(l.caller, s)
 	r.control.Replace(l.rules())
 	r.s, r.layers = s, l
-	if len(later) > 0 {
-		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", strings.Join(later, ", "))
-	}
+	r.tellLater(strings.Join(later, ", "))
 	if len(now) > 0 {
 		r.log.Info("the configuration was changed and is in force", "keys", strings.Join(now, ", "))
 	}
@@ -74,6 +76,37 @@ func (r *reloader) replace(s *Settings) error {
 		r.control.Notify(m)
 	}
 	return nil
+}
+
+// tellLater tells once which keys will take effect later.
+func (r *reloader) tellLater(keys string) {
+	if keys != "" && keys != r.later {
+		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", keys)
+	}
+	r.later = keys
+}
+
+// taking returns the settings of a session that began with was and goes on with
+// what of s is [reloadable]. All else stays as it was, for the layers that are made
+// anew as well: otherwise half of an audit that is no longer required would be
+// gone, and half of it there.
+func (was *Settings) taking(s *Settings) *Settings {
+	out := *was
+	out.Arguments, out.Rewrite, out.Access = s.Arguments, s.Rewrite, s.Access
+	out.Policy, out.Briefing, out.DryRun = s.Policy, s.Briefing, s.DryRun
+	out.Identity.KeysFile, out.Identity.JWT, out.Identity.TokenFile = s.Identity.KeysFile, s.Identity.JWT, s.Identity.TokenFile
+	out.APIKeyFile, out.File = s.APIKeyFile, s.File
+	out.origins = maps.Clone(was.origins)
+	for _, o := range options(s) {
+		if now, _ := splitKeys([]string{o.key}); len(now) == 0 {
+			continue
+		}
+		delete(out.origins, o.key)
+		if from, set := s.origins[o.key]; set {
+			out.origins[o.key] = from
+		}
+	}
+	return &out
 }
 
 // refuse tells once what is wrong with a version that is not put in force.

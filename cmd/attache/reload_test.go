@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,58 @@ func TestReloadRules(t *testing.T) {
 	r.Client.Expect(toolsChanged)
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
+}
+
+// What takes effect later does not take effect by half: a required audit refuses
+// what cannot be judged until it is over, and rules see the server's old name.
+func TestReloadIsWhole(t *testing.T) {
+	const (
+		ambiguous = `{"jsonrpc":"2.0","method":"x","Method":"y"}`
+		refused   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}`
+		audited   = "arguments: []\naudit: {file: audit.jsonl, required: "
+	)
+	r := newReloading(t, audited+"true}\n")
+	r.begin()
+	r.Client.Send(ambiguous)
+	r.Client.Expect(refused)
+	r.change("config.yaml", audited+"false}\n", "keys=audit.required")
+	r.Client.Send(ambiguous)
+	r.Client.Expect(refused)
+	r.change("config.yaml", audited+"false}\n", "")
+
+	r = newReloading(t, "server: {name: one}\n")
+	r.begin()
+	r.change("config.yaml", "server: {name: two}\naccess: {rules: [{tools: [drop], deny: true, when: server.name == 'one'}]}\n", "keys=server.name")
+	r.Client.Expect(toolsChanged)
+	r.Client.Send(callDrop)
+	r.Client.Expect(dropRefused)
+}
+
+// Every key takes effect at once or later, whole: what is carried over is what is
+// told of.
+func TestTaking(t *testing.T) {
+	was, s := defaultSettings("/was"), defaultSettings("/is")
+	was.origins, s.origins = map[string]Origin{}, map[string]Origin{}
+	for _, o := range options(s) {
+		if v, ok := o.value.(scalar); ok && o.key != "" {
+			for _, text := range []string{"true", "7", "7h", "7MiB", "sandboxed", "text-only", "forward", "error", "json", "full", "deny", "/seven", "https://seven.example"} {
+				if v.set(text, "") == nil {
+					break
+				}
+			}
+		}
+	}
+	now, later := splitKeys(changedKeys(was, s))
+	out := was.taking(s)
+	if got := changedKeys(was, out); !slices.Equal(got, now) {
+		t.Errorf("takes effect %v, told of %v", got, now)
+	}
+	if got := changedKeys(out, s); !slices.Equal(got, later) {
+		t.Errorf("does not take effect %v, told of %v", got, later)
+	}
+	if len(now) < 10 || len(later) < 10 {
+		t.Errorf("few keys were changed: %v and %v", now, later)
+	}
 }
 
 // A key that is revoked is no key from the next call on; a file that is broken
