@@ -68,9 +68,9 @@ func load(path string) (content []byte, info fs.FileInfo, target string, err err
 // with its mode and owner, so that a reader finds either of them whole.
 //
 // If another program writes the file meanwhile, edit is called again with what is
-// there then. What is written in the very moment between the last look and the
-// replacement is in the backup or lost; no file system offers to look and replace
-// at once.
+// there then. Where the system can exchange two files in one step (Linux, macOS),
+// that holds to the last moment; elsewhere what is written between the last look and
+// the replacement is lost.
 func Update(path string, now time.Time, edit func(content []byte) ([]byte, error)) (Updated, error) {
 	for attempt := 1; ; attempt++ {
 		done, err := updateOnce(path, now, edit)
@@ -154,13 +154,64 @@ func replace(target string, old, content []byte, info fs.FileInfo) error {
 		return errors.Join(reason(err), remove(temporary))
 	}
 	if there, err := os.ReadFile(target); err != nil || !bytes.Equal(there, old) {
-		return errors.Join(errChanged, remove(temporary))
+		return errors.Join(errChanged, remove(temporary)) // no need to show readers ours
 	}
-	if err := os.Rename(temporary, target); err != nil {
-		return errors.Join(fmt.Errorf("it cannot be replaced: %w", reason(err)), remove(temporary))
+	err = exchangeFor(temporary, target, old, content)
+	switch {
+	case err == nil:
+		err = remove(temporary)
+	case errors.Is(err, errChanged):
+		return errors.Join(err, remove(temporary))
+	case errors.Is(err, errors.ErrUnsupported):
+		err = os.Rename(temporary, target)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("it cannot be replaced: %w", reason(err)), removeOwn(temporary, content))
 	}
 	syncDirectory(filepath.Dir(target))
 	return nil
+}
+
+// removeOwn takes temporary away if content, our own, is in it. After an exchange
+// that went wrong it may be another program's.
+func removeOwn(temporary string, content []byte) error {
+	there, err := os.ReadFile(temporary)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil || !bytes.Equal(there, content):
+		return fmt.Errorf("what was in it is in %s", temporary)
+	}
+	return remove(temporary)
+}
+
+// exchangeFor puts temporary, which has content in it, in the place of target, if
+// that has old in it, and otherwise leaves there what another program has written
+// last. It looks at what it got out: that shows what was written up to the moment
+// of the exchange. The error is [errors.ErrUnsupported] if nothing could be
+// exchanged; where that is for another reason, renaming will tell it.
+func exchangeFor(temporary, target string, old, content []byte) error {
+	in, out := content, old
+	for first := true; ; first = false {
+		err := exchange(temporary, target)
+		switch {
+		case err != nil && first:
+			return errors.ErrUnsupported
+		case err != nil:
+			return err
+		}
+		got, err := os.ReadFile(temporary)
+		switch {
+		case err != nil:
+			return err
+		case bytes.Equal(got, out) && first:
+			return nil
+		case bytes.Equal(got, out):
+			return errChanged
+		}
+		// Another program was faster: back with its content, for our own.
+		in, out = got, in
+	}
 }
 
 // fill writes content to f, gives it the mode and owner of the file that info is

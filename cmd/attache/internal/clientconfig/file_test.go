@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,79 @@ func TestUpdateOfWhatChanges(t *testing.T) {
 	if len(names(t, path)) != 2 {
 		t.Errorf("left behind: %q", names(t, path))
 	}
+}
+
+// What another program writes up to the very moment of the exchange is noticed, and
+// put back.
+func TestExchangeOfWhatChanged(t *testing.T) {
+	path := write(t, "theirs")
+	ours := path + ".ours"
+	if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := exchangeFor(ours, path, []byte("old"), []byte("ours")); errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("here two files cannot be exchanged in one step")
+	} else if !errors.Is(err, errChanged) {
+		t.Errorf("error %v", err)
+	}
+	holds(t, path, "theirs")
+	holds(t, ours, "ours")
+	if err := exchangeFor(ours, path, []byte("theirs"), []byte("ours")); err != nil {
+		t.Error(err)
+	}
+	holds(t, path, "ours")
+	holds(t, ours, "theirs")
+}
+
+// Nothing another program writes is lost, whenever it does: here one that never
+// rests, and replaces the file by renaming as well.
+func TestExchangeLosesNothing(t *testing.T) {
+	path := write(t, "0")
+	ours := path + ".ours"
+	if exchange(path, path) != nil {
+		t.Skip("here two files cannot be exchanged in one step")
+	}
+	stop, written := make(chan struct{}), make(chan int)
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				written <- n
+				return
+			default:
+			}
+			own := path + ".own"
+			if err := errors.Join(os.WriteFile(own, []byte(strconv.Itoa(n+1)), 0o600), os.Rename(own, path)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	through, noticed := 0, 0
+	for range 500 {
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := append(bytes.Clone(old), '!')
+		if err := os.WriteFile(ours, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		switch err := exchangeFor(ours, path, old, content); {
+		case err == nil:
+			through++
+		case errors.Is(err, errChanged):
+			noticed++
+		default:
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	last := <-written
+	got, err := os.ReadFile(path)
+	if err != nil || strings.TrimRight(string(got), "!") != strconv.Itoa(last) {
+		t.Errorf("the file holds %q, written last was %d: %v", got, last, err)
+	}
+	t.Logf("%d edits went through, %d were undone, between %d writes", through, noticed, last)
 }
 
 // A program that never stops writing has its way, and the file stays its.
