@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestRulesGuide plays docs/rules.md. A section with a line
+// TestRulesGuide plays docs/rules.md and docs/recipes.md. A section with a line
 //
 //	<!-- play: NAME=VALUE ... -->
 //
@@ -23,18 +23,21 @@ import (
 // request of the client's goes on to the server, or is answered; a result is that
 // of a tools/list. A guide that says what attache does not do fails here.
 func TestRulesGuide(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/rules.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"rules.md", "recipes.md"} {
+		t.Run(name, func(t *testing.T) { playGuide(t, page(t, "docs/"+name)) })
 	}
+}
+
+func playGuide(t *testing.T, guide string) {
 	dir, played := t.TempDir(), 0
-	for _, section := range strings.Split(string(guide), "\n## ")[1:] {
+	for _, section := range strings.Split(guide, "\n## ")[1:] {
 		name, _, _ := strings.Cut(section, "\n")
 		env := regexp.MustCompile(`(?m)^<!-- play:(.*)-->$`).FindStringSubmatch(section)
 		if env == nil {
 			continue
 		}
 		played++
+		name = strings.Map(fileLetter, name)
 		writeGuide(t, filepath.Join(dir, name+".yaml"), strings.Join(blocks(section, "yaml"), "\n"))
 		script := "layers chain=" + strings.Join(append([]string{name}, strings.Fields(env[1])...), ",") + "\n"
 		for _, diff := range blocks(section, "diff") {
@@ -47,6 +50,14 @@ func TestRulesGuide(t *testing.T) {
 	}
 	chain := func(s *proxytest.Session, arg string) middleware.Layer { return chainOf(t, s, dir, arg) }
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{"chain": chain}}.Play(t, dir+"/*.txt")
+}
+
+// fileLetter keeps what is safe in the name of a file and in a script's words.
+func fileLetter(r rune) rune {
+	if strings.ContainsRune(" :,/", r) {
+		return '_'
+	}
+	return r
 }
 
 func writeGuide(t *testing.T, file, text string) {

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/policy/filesource"
+)
+
+// What people read is held to the program here, so that no page can come to say
+// what is not so: configurations, policy files, command lines, links, messages.
+// The guides with sessions in them are played by tests of their own
+// (TestRulesGuide, TestReadmeSession, TestClientsGuide, TestInjectGuide,
+// TestAuditGuide).
+
+// page returns a page, given by its path from the repository's root.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// pages returns the paths of all pages, from the repository's root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			all = append(all, strings.TrimPrefix(filepath.ToSlash(file), "../../"))
+		}
+	}
+	return all
+}
+
+// Every yaml block is a configuration that is accepted. One that begins with a
+// comment naming a file under policies/ is a policy file.
+func TestDocsConfigurations(t *testing.T) {
+	for _, name := range pages(t) {
+		for _, block := range append(blocks(page(t, name), "yaml"), indentedYAML(page(t, name))...) {
+			if strings.HasPrefix(block, "# policies/") {
+				checkPolicyBlock(t, name, block)
+				continue
+			}
+			p, _ := configured(t, block)
+			if _, err := load(t, p); err != nil {
+				t.Errorf("%s: %v in\n%s", name, err, block)
+			}
+		}
+	}
+}
+
+func checkPolicyBlock(t *testing.T, name, block string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range filesource.Check(dir) {
+		t.Errorf("%s: %v in\n%s", name, problem, block)
+	}
+}
+
+// indentedYAML returns the indented blocks whose first line is a section of the
+// configuration.
+func indentedYAML(text string) (all []string) {
+	var keys []string
+	for _, o := range options(defaultSettings("")) {
+		key, _, _ := strings.Cut(o.key, ".")
+		keys = append(keys, key+":")
+	}
+	for _, block := range indented(text) {
+		if first, _, _ := strings.Cut(block, "\n"); slices.Contains(keys, first) {
+			all = append(all, block)
+		}
+	}
+	return all
+}
+
+// indented returns the blocks of a page that are set off by spaces, without the
+// spaces of their first line.
+func indented(text string) (all []string) {
+	text = regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(text, "")
+	for _, m := range regexp.MustCompile(`(?m)(?:\A|^\n)((?:^ {4,}\S.*\n(?:\n*))+)`).FindAllStringSubmatch(text, -1) {
+		margin := m[1][:len(m[1])-len(strings.TrimLeft(m[1], " "))]
+		all = append(all, strings.ReplaceAll("\n"+m[1], "\n"+margin, "\n")[1:])
+	}
+	return all
+}
+
+// Every command line of attache's in a block has a command and flags that there
+// are, and no more arguments than the command takes. None is run.
+func TestDocsCommands(t *testing.T) {
+	parsed := 0
+	for _, name := range pages(t) {
+		text := page(t, name)
+		all := indented(text)
+		for _, m := range regexp.MustCompile("(?ms)^```(?:sh|text|console|)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+			all = append(all, m[1])
+		}
+		for line := range strings.Lines(strings.Join(all, "\n")) {
+			args, ok := commandLine(line)
+			if !ok {
+				continue
+			}
+			parsed++
+			if err := parseCommand(args); err != nil {
+				t.Errorf("%s: %v: %s", name, err, line)
+			}
+		}
+	}
+	if parsed < 20 {
+		t.Errorf("only %d command lines were found: are they looked for as they are written?", parsed)
+	}
+}
+
+// commandLine returns the arguments of attache in a line of a page, without what
+// the shell does with it and without a comment.
+func commandLine(line string) (args []string, ok bool) {
+	line = regexp.MustCompile(`^(\$ )?([A-Z_]+=\S+ )*(go run \./cmd/)?`).ReplaceAllString(strings.TrimSpace(line), "")
+	if !strings.HasPrefix(line, "attache ") {
+		return nil, false
+	}
+	for _, m := range regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line, -1)[1:] {
+		if strings.HasPrefix(m, "#") || m == "|" || m == ">" || m == "<" || strings.HasPrefix(m, "2>") {
+			break
+		}
+		args = append(args, strings.Trim(m, `'"`))
+	}
+	return args, true
+}
+
+// parseCommand has the command tree read a line, without running anything.
+func parseCommand(args []string) error {
+	c := &cli{process: process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
+	args = c.split(args)
+	root := c.rootCommand(append([]string{"help"}, args...)) // the whole tree, whatever the line is
+	root.PersistentPreRunE = nil
+	var silence func(cmd *cobra.Command)
+	silence = func(cmd *cobra.Command) {
+		cmd.RunE = func(*cobra.Command, []string) error { return nil }
+		for _, sub := range cmd.Commands() {
+			silence(sub)
+		}
+	}
+	silence(root)
+	root.SetArgs(args)
+	root.SetOut(io.Discard)
+	root.SetErr(io.Discard)
+	return root.Execute()
+}
+
+// Every link within the repository leads to a file, and to a heading of it.
+func TestDocsLinks(t *testing.T) {
+	for _, name := range pages(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(page(t, name), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := filepath.ToSlash(filepath.Join(filepath.Dir(name), file))
+			if file == "" {
+				target = name
+			}
+			if _, err := os.Stat(filepath.Join("..", "..", target)); err != nil {
+				t.Errorf("%s: there is no %s", name, m[1])
+			} else if anchor != "" && !slices.Contains(anchors(page(t, target)), anchor) {
+				t.Errorf("%s: %s has no heading for %s", name, target, m[1])
+			}
+		}
+	}
+}
+
+// anchors returns the names by which the headings of a page are linked to.
+func anchors(text string) (all []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(plain, " ", "-"))
+	}
+	return all
+}
+
+// Every page under docs is in the index.
+func TestDocsIndex(t *testing.T) {
+	index := page(t, "docs/README.md")
+	for _, name := range pages(t) {
+		if file, ok := strings.CutPrefix(name, "docs/"); ok && file != "README.md" && !strings.Contains(index, "]("+file+")") {
+			t.Errorf("docs/README.md does not name %s", file)
+		}
+	}
+}
+
+// What docs/troubleshooting.md says is printed stands in the program. A table's
+// first column in full, or its beginning, is code where it quotes.
+func TestDocsMessages(t *testing.T) {
+	sources, quoted := programText(t), regexp.MustCompile("(?m)^\\| `([^`]*)`")
+	found := quoted.FindAllStringSubmatch(page(t, "docs/troubleshooting.md"), -1)
+	if len(found) < 20 {
+		t.Errorf("only %d messages were found", len(found))
+	}
+	for _, m := range found {
+		if !strings.Contains(sources, m[1]) {
+			t.Errorf("docs/troubleshooting.md: attache never says %q", m[1])
+		}
+	}
+}
+
+// programText returns the program's sources, tests left out, with quotes as they
+// are printed.
+func programText(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == ".git"):
+			return fs.SkipDir
+		case !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		all.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(all.String(), `\"`, `"`)
+}
+
+// The recipes name tools and arguments that the servers have: testdata/recipes is
+// what they listed.
+func TestRecipesNameWhatServersHave(t *testing.T) {
+	seen := 0
+	for _, section := range strings.Split(page(t, "docs/recipes.md"), "\n## ")[1:] {
+		server := regexp.MustCompile(`(?m)^<!-- server: (\w+) -->$`).FindStringSubmatch(section)
+		if server == nil {
+			continue
+		}
+		seen++
+		data, err := os.ReadFile(filepath.Join("testdata", "recipes", server[1]+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := configured(t, strings.Join(blocks(section, "yaml"), "\n"))
+		s, err := load(t, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range s.Arguments {
+			checkListed(t, server[1], string(data), r.Tools, r.Argument)
+		}
+		for _, r := range s.Access.Rules {
+			checkListed(t, server[1], string(data), r.Tools, "")
+		}
+	}
+	if seen == 0 {
+		t.Error("no recipe names its server")
+	}
+}
+
+// checkListed checks that each pattern is for a tool that a server listed, and
+// that this tool has the argument, if one is given.
+func checkListed(t *testing.T, server, listed string, patterns []string, argument string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found := false
+		for line := range strings.Lines(listed) {
+			words := strings.Fields(line)
+			match, err := path.Match(pattern, words[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if words[0] != "#" && match && (argument == "" || slices.Contains(words[1:], argument)) {
+				found = true
+			}
+		}
+		if !found {
+			t.Errorf("%s listed no tool %s with the argument %q", server, pattern, argument)
+		}
+	}
+}
