@@ -52,6 +52,73 @@ func TestUnwrapOfWhatWasEdited(t *testing.T) {
 	}
 }
 
+// The same in TOML.
+func TestUnwrapOfEditedTOML(t *testing.T) {
+	tests := []struct{ name, from, to, text string }{
+		{"printed again", "command = \"attache\"\nargs = [\n  '--',\n  'npx',\n  '-y',\n]\n", "command = 'npx'\nargs = [\n  '-y',\n]\n", ""},
+		{"comments between", "args = [\"--\" # a, b\n, # c\n\"npx\", # d\n\"-y\"]\ncommand = \"attache\"", "args = [ # a, b\n # c\n # d\n\"-y\"]\ncommand = \"npx\"", ""},
+		{"inline", "x = 1\n[mcp_servers]\nt = {args = [\"--\", \"npx\"], command = \"attache\"}", "x = 1\n[mcp_servers]\nt = {args = [], command = \"npx\"}", ""},
+		{"flags", "command = \"attache\"\nargs = [\"--trust\", \"direct\", \"--\", \"npx\"]", "command = \"npx\"\nargs = []", "attache's own 2 arguments are taken out with it"},
+		{"number behind", "command = \"attache\"\nargs = [\"--\", 1]", "", "its args are not all texts"},
+		{"not a list", "command = \"attache\"\nargs = \"--\"", "", "its args are not a list"},
+		{"not a text", "command = [\"attache\"]", "", "attache is not in front of it"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			from, to := test.from, test.to
+			if !strings.Contains(from, "[mcp_servers]") {
+				from, to = "[mcp_servers.s]\n"+from, "[mcp_servers.s]\n"+to
+			}
+			if test.to == "" {
+				to = from
+			}
+			d, err := Read(File{Path: "x.toml"}, []byte(from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := d.Unwrap(Launch{}, all)
+			if diff := cmp.Diff(to, string(plan.Content)); diff != "" {
+				t.Error(diff)
+			}
+			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") {
+				t.Errorf("%+v", step)
+			}
+		})
+	}
+}
+
+// Entries that attache does not stand in front of, each with the reason.
+func TestWrapPassesOver(t *testing.T) {
+	for from, want := range map[string]string{
+		`{"url": "https://x"}`:                     "it is remote",
+		`{"serverUrl": "https://x"}`:               "it is remote",
+		`{"httpUrl": "https://x", "command": ""}`:  "it has a command and a httpUrl",
+		`{"type": "http"}`:                         "it is remote",
+		`{"type": "streamableHttp", "url": null}`:  "it is remote",
+		`{"type": "stdio"}`:                        "it has no command",
+		`{}`:                                       "it has no command",
+		`{"command": ""}`:                          "its command is empty",
+		`{"command": 1}`:                           "its command is not a text",
+		`{"command": {"path": ["x"]}}`:             "its command is not a text",
+		`{"command": {"args": []}}`:                "it has no command",
+		`{"command": "x", "args": {}}`:             "its args are not a list",
+		`{"command": "x", "args": [], "args": []}`: `"args" is there twice`,
+		`{"command": "~/x"}`:                       "its command begins with ~",
+		`{"command": "ATTACHE.exe"}`:               "attache is in front of it already",
+		`null`:                                     "it is not an object",
+	} {
+		config := `{"mcpServers": {"s": ` + from + `}}`
+		d, err := Read(File{Path: "x.json"}, []byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := d.Wrap(Launch{Command: "attache"}, all)
+		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
+			t.Errorf("%s: %+v", from, step)
+		}
+	}
+}
+
 // What a difference shows is what changes, and no more: around it are secrets.
 func TestDiff(t *testing.T) {
 	long := `{"a": "` + strings.Repeat("SECRET", 100) + `", "mcpServers": {"s": {"command": "npx", "args": ["x"], "env": {"T": "` + strings.Repeat("SECRET", 100) + `"}}}}`

@@ -156,20 +156,30 @@ func replace(target string, old, content []byte, info fs.FileInfo) error {
 	if there, err := os.ReadFile(target); err != nil || !bytes.Equal(there, old) {
 		return errors.Join(errChanged, remove(temporary)) // no need to show readers ours
 	}
-	err = exchangeFor(temporary, target, old, content)
+	if err := install(temporary, target, old, content, exchange); err != nil {
+		return err
+	}
+	syncDirectory(filepath.Dir(target))
+	return nil
+}
+
+// install gives temporary, which has content in it, the name target, if that has
+// old in it. Nothing is left under the name temporary but what another program may
+// have written. swap is [exchange].
+func install(temporary, target string, old, content []byte, swap func(a, b string) error) error {
+	err := exchangeFor(temporary, target, old, content, swap)
 	switch {
 	case err == nil:
-		err = remove(temporary)
+		return remove(temporary)
 	case errors.Is(err, errChanged):
 		return errors.Join(err, remove(temporary))
 	case errors.Is(err, errors.ErrUnsupported):
 		err = os.Rename(temporary, target)
 	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("it cannot be replaced: %w", reason(err)), removeOwn(temporary, content))
+	if err == nil {
+		return nil
 	}
-	syncDirectory(filepath.Dir(target))
-	return nil
+	return errors.Join(fmt.Errorf("it cannot be replaced: %w", reason(err)), removeOwn(temporary, content))
 }
 
 // removeOwn takes temporary away if content, our own, is in it. After an exchange
@@ -190,10 +200,10 @@ func removeOwn(temporary string, content []byte) error {
 // last. It looks at what it got out: that shows what was written up to the moment
 // of the exchange. The error is [errors.ErrUnsupported] if nothing could be
 // exchanged; where that is for another reason, renaming will tell it.
-func exchangeFor(temporary, target string, old, content []byte) error {
+func exchangeFor(temporary, target string, old, content []byte, swap func(a, b string) error) error {
 	in, out := content, old
 	for first := true; ; first = false {
-		err := exchange(temporary, target)
+		err := swap(temporary, target)
 		switch {
 		case err != nil && first:
 			return errors.ErrUnsupported

@@ -123,18 +123,70 @@ func TestExchangeOfWhatChanged(t *testing.T) {
 	if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := exchangeFor(ours, path, []byte("old"), []byte("ours")); errors.Is(err, errors.ErrUnsupported) {
+	if err := exchangeFor(ours, path, []byte("old"), []byte("ours"), exchange); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("here two files cannot be exchanged in one step")
 	} else if !errors.Is(err, errChanged) {
 		t.Errorf("error %v", err)
 	}
 	holds(t, path, "theirs")
 	holds(t, ours, "ours")
-	if err := exchangeFor(ours, path, []byte("theirs"), []byte("ours")); err != nil {
+	if err := exchangeFor(ours, path, []byte("theirs"), []byte("ours"), exchange); err != nil {
 		t.Error(err)
 	}
 	holds(t, path, "ours")
 	holds(t, ours, "theirs")
+}
+
+// Where files cannot be exchanged, ours is renamed; where that goes wrong, nothing
+// that is not ours is taken away.
+func TestInstallWithoutExchange(t *testing.T) {
+	broken := errors.New("broken")
+	never := func(string, string) error { return broken }
+	calls := 0
+	once := func(a, b string) error {
+		if calls++; calls > 1 {
+			return broken
+		}
+		return errors.Join(os.Rename(a, a+"x"), os.Rename(b, a), os.Rename(a+"x", b))
+	}
+	tests := []struct {
+		name, there  string
+		swap         func(a, b string) error
+		target, left string // what the two files hold afterwards
+		want         string
+	}{
+		{"renamed", "old", never, "ours", "", ""},
+		{"exchanged", "old", once, "ours", "", ""},
+		{"cannot be put back", "theirs", once, "ours", "theirs", "it cannot be replaced: broken\nwhat was in it is in "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			calls = 0
+			path := write(t, test.there)
+			ours := path + ".ours"
+			if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := install(ours, path, []byte("old"), []byte("ours"), test.swap)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("error %v, want %s", err, test.want)
+			}
+			holds(t, path, test.target)
+			if test.left != "" {
+				holds(t, ours, test.left)
+			} else if _, err := os.Stat(ours); err == nil {
+				t.Error("ours is left behind")
+			}
+		})
+	}
+	path := write(t, "old")
+	ours := filepath.Join(filepath.Dir(path), "ours")
+	if err := os.WriteFile(ours, []byte("ours"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := install(ours, filepath.Join(path, "no directory"), []byte("old"), []byte("ours"), never); err == nil || len(names(t, path)) != 1 {
+		t.Errorf("error %v, left %q", err, names(t, path))
+	}
 }
 
 // Nothing another program writes is lost, whenever it does: here one that never
@@ -170,7 +222,7 @@ func TestExchangeLosesNothing(t *testing.T) {
 		if err := os.WriteFile(ours, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		switch err := exchangeFor(ours, path, old, content); {
+		switch err := exchangeFor(ours, path, old, content, exchange); {
 		case err == nil:
 			through++
 		case errors.Is(err, errChanged):
