@@ -91,6 +91,7 @@ type Audit struct {
 	run   string
 	macs  sync.Pool // hash.Hash
 	room  sync.Pool // *record
+	pages sync.Pool // *page
 	views atomic.Pointer[rendered]
 	kept  atomic.Int64 // bytes of arguments of the calls in flight
 

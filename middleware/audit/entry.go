@@ -28,8 +28,7 @@ type entry struct {
 	mu      sync.Mutex // notes come from both directions
 	done    bool
 	view    *sessionstate.Context
-	rules   notes // what acted
-	edits   notes // what was changed, with digests in place of values
+	notes   *page // nil where there are none
 	more    int   // rules and edits beyond those kept
 	refused bool
 	dryRun  bool
@@ -42,7 +41,6 @@ type entry struct {
 type notes struct {
 	text record
 	n    int
-	room [352]byte // for the text of most calls
 }
 
 // next begins another object, unless there are enough.
@@ -50,14 +48,46 @@ func (n *notes) next() (r record, ok bool) {
 	if n.n == maxNotes {
 		return nil, false
 	}
-	if n.n++; n.n == 1 {
-		return append(n.room[:0], '{'), true
+	if n.n++; n.n > 1 {
+		n.text = append(n.text, ',')
 	}
-	return append(n.text, ",{"...), true
+	return append(n.text, '{'), true
 }
 
 // end takes the object that next began.
 func (n *notes) end(r record) { n.text = append(r, '}') }
+
+// A page holds the notes of one call. Pages are used again: a call has one from its
+// first note until its record is written.
+type page struct {
+	rules notes // what acted
+	edits notes // what was changed, with digests in place of values
+}
+
+// page returns the call's page. The caller holds e.mu.
+func (e *entry) page() *page {
+	if e.notes == nil {
+		p, ok := e.a.pages.Get().(*page)
+		if !ok {
+			p = &page{}
+		}
+		e.notes = p
+	}
+	return e.notes
+}
+
+// free gives the page back. The caller holds e.mu, and notes nothing more.
+func (e *entry) free() {
+	p := e.notes
+	if e.notes = nil; p == nil || cap(p.rules.text)+cap(p.edits.text) > maxRoom {
+		return
+	}
+	p.rules, p.edits = notes{text: p.rules.text[:0]}, notes{text: p.edits.text[:0]}
+	e.a.pages.Put(p)
+}
+
+// maxRoom is how large a buffer is kept for the next call.
+const maxRoom = 16 << 10
 
 // maxNotes is how many rules, and how many edits, of one call are recorded.
 const maxNotes = 64
@@ -113,6 +143,9 @@ func isHex(s string, n int) bool {
 func (e *entry) note(n *middleware.Note) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.done {
+		return
+	}
 	e.dryRun = e.dryRun || n.DryRun
 	e.refused = e.refused || n.Act == middleware.Refused
 	switch {
@@ -129,16 +162,18 @@ func (e *entry) note(n *middleware.Note) {
 }
 
 func (e *entry) keepRule(n *middleware.Note) {
-	r, ok := e.rules.next()
+	rules := &e.page().rules
+	r, ok := rules.next()
 	if !ok {
 		e.more++
 		return
 	}
-	e.rules.end(r.text("layer", n.Layer).text("rule", n.Rule).text("act", string(n.Act)).text("why", short(n.Why)))
+	rules.end(r.text("layer", n.Layer).text("rule", n.Rule).text("act", string(n.Act)).text("why", short(n.Why)))
 }
 
 func (e *entry) keepEdit(n *middleware.Note) {
-	r, ok := e.edits.next()
+	edits := &e.page().edits
+	r, ok := edits.next()
 	if !ok {
 		e.more++
 		return
@@ -146,7 +181,7 @@ func (e *entry) keepEdit(n *middleware.Note) {
 	r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).pointer("path", n.Path)
 	r = e.a.digested(r, "before", n.Before)
 	r = e.a.digested(r, "after", n.After)
-	e.edits.end(r.text("source", short(n.Source)))
+	edits.end(r.text("source", short(n.Source)))
 }
 
 // pointer writes a path as a JSON Pointer (RFC 6901).

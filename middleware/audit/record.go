@@ -66,8 +66,7 @@ func (r record) list(name string, of *notes) record {
 // append has a record written, and takes its room for the next one.
 func (a *Audit) append(r record) {
 	a.o.Log.Append(a.o.Scrub(r))
-	const keep = 16 << 10
-	if cap(r) <= keep {
+	if cap(r) <= maxRoom {
 		a.room.Put(&r)
 	}
 }
@@ -102,6 +101,7 @@ func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
 	r = record(strconv.AppendFloat(r.name("ms"), float64(took.Microseconds())/1000, 'f', 3, 64))
 	r = r.flag("briefing", e.briefed)
 	a.append(append(r, '}'))
+	e.free()
 }
 
 // intent returns the record of a call that is about to be sent as m.
@@ -129,7 +129,9 @@ func (a *Audit) about(kind string, e *entry, view *sessionstate.Context) record 
 		decision = "refused"
 	}
 	r = r.text("decision", decision).flag("dry_run", e.dryRun)
-	r = r.list("rules", &e.rules).list("edits", &e.edits)
+	if e.notes != nil {
+		r = r.list("rules", &e.notes.rules).list("edits", &e.notes.edits)
+	}
 	return append(r.number("notes_left_out", e.more), e.arguments...)
 }
 
