@@ -2,8 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -40,9 +42,9 @@ var reloadable = []string{
 func (r *reloader) reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s, err := r.load()
+	err := stillThere(r.s.File)
 	if err == nil {
-		err = r.replace(s)
+		err = r.readAgain()
 	}
 	if err != nil {
 		r.refuse(err)
@@ -50,6 +52,34 @@ func (r *reloader) reload() {
 	}
 	r.told = ""
 	r.layers.refresh()
+}
+
+// stillThere returns an error if the configuration file is gone or empty: so it is
+// for a moment while an editor saves it, and so it stays where the disk is full.
+// That is not how rules are taken back. To open what is no file may take for ever.
+func stillThere(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s cannot be read: %w: write {} into it to go on without rules", path, reason(err))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no file any more: put a file in its place", path)
+	case info.Size() == 0:
+		return fmt.Errorf("%s is empty: write {} into it to go on without rules", path)
+	}
+	return nil
+}
+
+// readAgain reads the configuration and puts it in force.
+func (r *reloader) readAgain() error {
+	s, err := r.load()
+	if err != nil {
+		return err
+	}
+	return r.replace(s)
 }
 
 // replace puts s in force. An error leaves everything as it was.

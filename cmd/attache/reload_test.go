@@ -116,10 +116,37 @@ func TestReloadRules(t *testing.T) {
 
 	r.change("config.yaml", denying, "")
 	r.change("config.yaml", denying+"session: {workspace: /elsewhere}\n", "takes effect when attache is started again")
-	r.change("config.yaml", "", "keys=access.rules")
+	r.change("config.yaml", "{}\n", "keys=access.rules")
 	r.Client.Expect(toolsChanged)
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
+}
+
+// A file that is empty, as in the middle of being saved, or gone, takes no rules
+// back, and nor does what stands in its place.
+func TestReloadNothing(t *testing.T) {
+	r := newReloading(t, "access: {rules: [{tools: [drop], deny: true}]}\n")
+	r.begin()
+	file := filepath.Join(r.dir, "config.yaml")
+	refused := func() {
+		t.Helper()
+		r.Client.Send(callDrop)
+		r.Client.Expect(dropRefused)
+	}
+	r.change("config.yaml", "", "is empty: write {} into it")
+	refused()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	r.reload()
+	r.told("cannot be read")
+	refused()
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.reload()
+	r.told("is no file any more")
+	refused()
 }
 
 // What takes effect later does not take effect by half: a required audit refuses
