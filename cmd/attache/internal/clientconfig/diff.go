@@ -3,6 +3,7 @@ package clientconfig
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,8 @@ type DiffLine struct {
 }
 
 // Diff returns what p changes, line by line. Lines that stay are not shown, as
-// those around a server's command are most often its secrets.
+// those around a server's command are most often its secrets, and the values of
+// variables and headers are hidden where they stand in a line that changes.
 func (p *Plan) Diff() []DiffLine {
 	var lines []DiffLine
 	for i := 0; i < len(p.splices); {
@@ -38,17 +40,15 @@ func (p *Plan) Diff() []DiffLine {
 
 // hunk returns the difference that the splices make to the lines from from to to.
 func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
-	moved := make([]splice, len(splices))
-	for i, s := range splices {
-		moved[i] = splice{span{s.from - from, s.to - from}, s.text}
-	}
-	old := p.old[from:to]
-	changed := apply(old, moved)
+	masks := p.masks(from, to)
+	old := apply(p.old[from:to], moved(masks, from))
+	both := append(masks, splices...)
+	slices.SortStableFunc(both, func(a, b splice) int { return a.from - b.from })
+	changed := apply(p.old[from:to], moved(both, from))
 	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
 	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*longestLine {
-		first, last := moved[0].from, moved[len(moved)-1].to
-		tail := len(old) - last
-		old = clip(old, first, last)
+		first, tail := common(old, changed)
+		old = clip(old, first, len(old)-tail)
 		changed = clip(changed, first, len(changed)-tail)
 	}
 	lines := []DiffLine{head}
@@ -59,6 +59,39 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 		lines = append(lines, DiffLine{'+', strings.TrimSuffix(l, "\r")})
 	}
 	return lines
+}
+
+// masks returns what hides the secrets between from and to.
+func (p *Plan) masks(from, to int) []splice {
+	var masks []splice
+	for _, s := range p.secrets {
+		if s.from < to && s.to > from {
+			masks = append(masks, splice{span{max(s.from, from), min(s.to, to)}, `"[hidden]"`})
+		}
+	}
+	return masks
+}
+
+// moved returns the splices for what begins at from.
+func moved(splices []splice, from int) []splice {
+	out := make([]splice, len(splices))
+	for i, s := range splices {
+		out[i] = splice{span{s.from - from, s.to - from}, s.text}
+	}
+	return out
+}
+
+// common returns how many bytes a and b begin with alike, and how many they end
+// with alike behind those.
+func common(a, b []byte) (head, tail int) {
+	shorter := min(len(a), len(b))
+	for head < shorter && a[head] == b[head] {
+		head++
+	}
+	for tail < shorter-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	return head, tail
 }
 
 // clip returns what is in line from first to last and a little on each side.

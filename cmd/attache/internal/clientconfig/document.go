@@ -21,7 +21,8 @@ type Document struct {
 	// Warnings are what a person should know of the file, each with its line.
 	Warnings []string
 
-	data []byte
+	data    []byte
+	secrets []span // the values of variables and headers, which are not to be shown
 }
 
 // An Entry is one server in a configuration.
@@ -100,6 +101,7 @@ func Read(file File, data []byte) (*Document, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(d.Entries, func(a, b *Entry) int { return a.offset - b.offset })
+	slices.SortFunc(d.secrets, func(a, b span) int { return a.from - b.from })
 	line, at := 1, 0
 	for _, e := range d.Entries {
 		line += bytes.Count(data[at:e.offset], []byte("\n"))
@@ -201,6 +203,11 @@ func remoteKind(kind string) bool {
 		return true
 	}
 	return false
+}
+
+// isSecret reports whether clients keep secrets under key, as values of an object.
+func isSecret(key string) bool {
+	return key == "env" || key == "headers" || key == "http_headers"
 }
 
 // isAddress reports whether clients keep the URL of a server under key.

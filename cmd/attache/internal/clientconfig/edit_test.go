@@ -128,6 +128,16 @@ func TestDiff(t *testing.T) {
 		{"lines apart", "x.toml", "[mcp_servers.s]\nargs = [\n  \"x\"\n]\nenv = {T = \"SECRET\"}\n\ncommand = \"npx\"",
 			"@line 3\n-  \"x\"\n+  \"--\",\n+  \"npx\",\n+  \"x\"\n@line 7\n-command = \"npx\"\n+command = \"attache\"\n"},
 		{"nothing", "x.json", "{}", ""},
+		{"in one line", "x.json", `{"mcpServers": {"s": {"env": {"A": "SECRET", "B": 7}, "command": "npx", "args": [], "headers": {"C": "SECRET"}}}}`,
+			`@line 1
+-{"mcpServers": {"s": {"env": {"A": "[hidden]", "B": "[hidden]"}, "command": "npx", "args": [], "headers": {"C": "[hidden]"}}}}
++{"mcpServers": {"s": {"env": {"A": "[hidden]", "B": "[hidden]"}, "command": "attache", "args": ["--", "npx"], "headers": {"C": "[hidden]"}}}}
+`},
+		{"in one line of TOML", "x.toml", `mcp_servers.s = {env = {A = "SECRET", B = 7}, command = "npx", args = []}`,
+			`@line 1
+-mcp_servers.s = {env = {A = "[hidden]", B = "[hidden]"}, command = "npx", args = []}
++mcp_servers.s = {env = {A = "[hidden]", B = "[hidden]"}, command = "attache", args = ["--", "npx"]}
+`},
 	}
 	for _, test := range tests {
 		if got := diffOf(t, test.path, test.from); got != test.want {

@@ -123,6 +123,7 @@ func (d *Document) descend(v hujson.Value, path section, project string) {
 	if len(path) == 0 {
 		for i := range object.Members {
 			d.Entries = append(d.Entries, jsonEntry(&object.Members[i], project))
+			d.hide(object.Members[i].Value)
 		}
 		return
 	}
@@ -138,6 +139,26 @@ func (d *Document) descend(v hujson.Value, path section, project string) {
 					lineAt(d.data, m.Name.StartOffset), name))
 			}
 			d.descend(m.Value, path[1:], project)
+		}
+	}
+}
+
+// hide remembers where the secrets of an entry are.
+func (d *Document) hide(v hujson.Value) {
+	object, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return
+	}
+	for _, m := range object.Members {
+		inner, ok := m.Value.Value.(*hujson.Object)
+		switch {
+		case !ok:
+		case isSecret(nameOf(m)):
+			for _, secret := range inner.Members {
+				d.secrets = append(d.secrets, span{secret.Value.StartOffset, secret.Value.EndOffset})
+			}
+		case nameOf(m) == "command":
+			d.hide(m.Value) // Zed's older form
 		}
 	}
 }

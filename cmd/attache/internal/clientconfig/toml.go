@@ -28,6 +28,7 @@ func (d *Document) readTOML(sections []section) error {
 	if err := r.parser.Error(); err != nil {
 		return tomlProblem(err)
 	}
+	d.secrets = r.secrets
 	for _, e := range r.found {
 		e.classify("", e.address)
 		d.Entries = append(d.Entries, &e.Entry)
@@ -63,6 +64,7 @@ type tomlReader struct {
 	table    []string // the table the lines belong to; nil: one of an array of tables
 	skip     bool     // the lines belong to an array of tables
 	found    map[string]*tomlEntry
+	secrets  []span
 }
 
 // expression reads one line of the file, or one value over several lines.
@@ -130,6 +132,10 @@ func (r *tomlReader) keyValue(n *unstable.Node, path []string, inline bool) {
 		e.Odd = "it is not a table"
 	case 2:
 		r.field(e, n, at, inline)
+	case 3:
+		if isSecret(path[len(path)-2]) && v.Raw.Length > 0 {
+			r.secrets = append(r.secrets, r.literal(v).span)
+		}
 	}
 }
 

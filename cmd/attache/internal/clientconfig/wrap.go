@@ -30,6 +30,7 @@ type Plan struct {
 
 	old     []byte
 	splices []splice
+	secrets []span
 }
 
 // A Step is what a plan does to one entry.
@@ -98,7 +99,7 @@ func Bare(file File, data []byte, l Launch) []byte {
 
 // plan makes the plan of edit for the entries that are chosen.
 func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
-	p := &Plan{Content: d.data, old: d.data}
+	p := &Plan{Content: d.data, old: d.data, secrets: d.secrets}
 	for _, e := range d.Entries {
 		if !chosen(e.Name) {
 			continue
