@@ -106,9 +106,9 @@ func clientNames() []string {
 
 // run does the job.
 func (j *wrapJob) run(flags *pflag.FlagSet) error {
-	for name, value := range map[string]string{"project": j.project, "command": j.command} {
-		if flags.Changed(name) && value == "" {
-			return usagef("--%s is empty: was it a variable that is not set?", name)
+	for _, f := range []struct{ name, value string }{{"project", j.project}, {"command", j.command}} {
+		if flags.Changed(f.name) && f.value == "" {
+			return usagef("--%s is empty: was it a variable that is not set?", f.name)
 		}
 	}
 	if j.npx && j.command != "" {
@@ -302,39 +302,44 @@ func (j *wrapJob) edit(f clientconfig.File) error {
 	if err != nil {
 		return err
 	}
+	var doc *clientconfig.Document
 	var plan *clientconfig.Plan
-	var warnings []string
-	change := func(content []byte) ([]byte, error) {
-		d, err := clientconfig.Read(f, content)
-		if err != nil {
+	change := func(content []byte) (_ []byte, err error) {
+		if doc, err = clientconfig.Read(f, content); err != nil {
 			return nil, err
 		}
-		plan, warnings = d.Wrap(launch, j.chosen), d.Warnings
 		if j.unwrap {
-			plan = d.Unwrap(launch, j.chosen)
+			plan = doc.Unwrap(launch, j.chosen)
+		} else {
+			plan = doc.Wrap(launch, j.chosen)
 		}
 		return plan.Content, nil
 	}
-	var done clientconfig.Updated
-	if j.dryRun {
-		var content []byte
-		if content, _, err = clientconfig.Load(f.Path); err == nil {
-			_, err = change(content)
-		}
-	} else {
-		done, err = clientconfig.Update(f.Path, time.Now(), change)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	done, err := j.apply(f.Path, change)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return errors.New("there is no such file: correct the path")
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	j.tell(f, plan, warnings)
+	j.tell(f, plan, doc.Warnings)
 	if done.Backup != "" {
 		return j.tellBackup(f, launch, done)
 	}
 	return nil
+}
+
+// apply makes the change to the file at path, or in a dry run only finds out what
+// it would be.
+func (j *wrapJob) apply(path string, change func([]byte) ([]byte, error)) (clientconfig.Updated, error) {
+	if !j.dryRun {
+		return clientconfig.Update(path, time.Now(), change)
+	}
+	content, _, err := clientconfig.Load(path)
+	if err == nil {
+		_, err = change(content)
+	}
+	return clientconfig.Updated{}, err
 }
 
 // chosen reports whether the server is one of those that are meant.
