@@ -94,6 +94,14 @@ func (c *cli) checkFilesNamed(s *Settings) error {
 
 // warnOfVariables tells of variables with attache's prefix that nothing reads.
 func (c *cli) warnOfVariables(s *Settings) {
+	for _, text := range c.unreadVariables(s) {
+		fmt.Fprintln(c.Stdout, "warning:", text)
+	}
+}
+
+// unreadVariables returns a text for each variable with attache's prefix that
+// nothing reads.
+func (c *cli) unreadVariables(s *Settings) []string {
 	known := []string{keyVariable, tokenVariable, "ATTACHE_CONFIG", "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
 	for _, o := range options(s) {
 		if o.flag != "" {
@@ -103,15 +111,17 @@ func (c *cli) warnOfVariables(s *Settings) {
 			known = append(known, ownPrefix+"_"+o.injected)
 		}
 	}
+	var texts []string
 	for _, entry := range c.Env {
 		name, _, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, ownPrefix+"_") || slices.Contains(known, name) {
 			continue
 		}
+		what := "see \"attache --help\""
 		if near := nearest(name, known); near != "" {
-			fmt.Fprintf(c.Stdout, "warning: %s: no such variable is read: did you mean %s?\n", name, near)
-			continue
+			what = "did you mean " + near + "?"
 		}
-		fmt.Fprintf(c.Stdout, "warning: %s: no such variable is read: see \"attache --help\"\n", name)
+		texts = append(texts, name+": no such variable is read: "+what)
 	}
+	return texts
 }

@@ -17,6 +17,7 @@ func (c *cli) subcommands() []*cobra.Command {
 		c.wrapCommand(),
 		c.unwrapCommand(),
 		c.injectCommand(),
+		c.doctorCommand(),
 	)
 }
 
@@ -24,7 +25,7 @@ func (c *cli) subcommands() []*cobra.Command {
 // not have. Refusing them by name is clearer than taking them for a misspelt one.
 func (c *cli) unbuiltCommands() []*cobra.Command {
 	var all []*cobra.Command
-	for _, name := range []string{"trust", "untrust", "doctor"} {
+	for _, name := range []string{"trust", "untrust"} {
 		all = append(all, &cobra.Command{
 			Use:                name,
 			Hidden:             true,

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -90,7 +91,7 @@ func nested(properties map[string]any, name string) map[string]any {
 	return inner
 }
 
-// askTime bounds what a server may take to start and to list its tools: npx may
+// listTime bounds what a server may take to start and to list its tools: npx may
 // have to fetch it first.
 const listTime = 60 * time.Second
 
@@ -100,55 +101,104 @@ const maxListPages = 100
 // toolsOfServer starts a server, asks it for its tools and stops it. No tool is
 // called.
 func toolsOfServer(ctx context.Context, argv, env []string, stderr io.Writer) (explainTools, error) {
-	ctx, cancel := context.WithTimeout(ctx, listTime)
-	defer cancel()
-	server, err := child.Start(context.Background(), child.Options{Argv: argv, Env: env, Stderr: stderr})
-	if err != nil {
+	var list []byte
+	v := visit{argv: argv, env: env, stderr: stderr, within: listTime}
+	_, err := v.ask(ctx, func(l *lister) (err error) {
+		list, err = l.list()
+		return err
+	})
+	var started *child.StartError
+	switch {
+	case errors.As(err, &started):
 		return explainTools{}, err
-	}
-	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
-	defer func() {
-		stop()
-		server.Stop(context.Background())
-		server.Wait()
-	}()
-	l := &lister{in: server.Stdin(), out: bufio.NewReader(server.Stdout())}
-	list, err := l.list()
-	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("it did not list its tools within %s", listTime)
-		}
+	case err != nil:
 		return explainTools{}, fmt.Errorf("the server's tools could not be listed: %w: try it alone, or save its tools and give --tools FILE", err)
 	}
 	return explainTools{list, "of the server, asked for just now", true}, nil
 }
 
-// A lister speaks to a server as a client does that only wants to know its tools.
+// A visit starts a server in order to ask it something, and leaves nothing of it
+// behind.
+type visit struct {
+	argv, env []string
+	stderr    io.Writer // nil drops it
+	within    time.Duration
+}
+
+// A visited is what is known of a server when the visit is over.
+type visited struct {
+	exit child.Exit
+	tail []string // of its stderr; the server's own words
+	took time.Duration
+}
+
+// ask has question ask a server that was started for it, and stops the server.
+// The error is a *[child.StartError] where it could not be started.
+func (v visit) ask(ctx context.Context, question func(*lister) error) (visited, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.within)
+	defer cancel()
+	began := time.Now()
+	server, err := child.Start(context.Background(), child.Options{Argv: v.argv, Env: v.env, Stderr: v.stderr})
+	if err != nil {
+		return visited{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
+	err = question(&lister{in: server.Stdin(), out: bufio.NewReader(server.Stdout())})
+	took := time.Since(began)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it did not answer within %s", v.within)
+	}
+	stop()
+	server.Stdout().Close()
+	server.Stop(context.Background())
+	return visited{exit: server.Wait(), tail: server.Tail(), took: took}, err
+}
+
+// A lister speaks to a server as a client does that only wants to know what it is.
 type lister struct {
 	in  io.Writer
 	out *bufio.Reader
 	n   int
+
+	noise int    // lines that are no JSON
+	first []byte // the first of them
 }
 
 func (l *lister) list() ([]byte, error) {
-	meta := ""
-	reply, err := l.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}`)
-	switch {
-	case err != nil:
+	reply, err := l.initialize()
+	if err != nil {
 		return nil, err
-	case reply.Get("result").Exists():
-		_, err = io.WriteString(l.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-	default:
-		meta = `"_meta":{` + modernMeta + `}` // a server of the modern era knows no handshake
 	}
+	meta := ""
+	if !reply.Get("result").Exists() {
+		meta = modernMember // a server of the modern era knows no handshake
+	}
+	return l.pages(meta)
+}
+
+// modernMember is the member of params by which a request is one of the modern
+// era.
+const modernMember = `"_meta":{` + modernMeta + `}`
+
+// initialize makes the handshake of the legacy era, and returns the reply to it,
+// which may be an error.
+func (l *lister) initialize() (wire.Value, error) {
+	reply, err := l.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}`)
+	if err == nil && reply.Get("result").Exists() {
+		_, err = io.WriteString(l.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	}
+	return reply, err
+}
+
+// pages returns the tools of all pages of tools/list. meta is a member of params,
+// or empty.
+func (l *lister) pages(meta string) ([]byte, error) {
 	var all [][]byte
 	cursor := ""
 	for range maxListPages {
-		if err != nil {
-			return nil, err
-		}
 		params := strings.Trim(meta+","+cursor, ",")
-		if reply, err = l.ask("tools/list", `{`+params+`}`); err != nil {
+		reply, err := l.ask("tools/list", `{`+params+`}`)
+		if err != nil {
 			return nil, err
 		}
 		page := reply.Get("result", "tools")
@@ -181,9 +231,22 @@ func (l *lister) ask(method, params string) (wire.Value, error) {
 			return wire.Value{}, fmt.Errorf("it ended before it answered %s", method)
 		}
 		reply := wire.Value{Raw: bytes.TrimSpace(line)}
-		if json.Valid(line) && string(reply.Get("id").Raw) == id {
+		switch {
+		case !json.Valid(line):
+			l.heardNoise(reply.Raw)
+		case string(reply.Get("id").Raw) == id:
 			return reply, nil
 		}
+	}
+}
+
+// heardNoise notes a line that is no JSON. An empty one disturbs nobody.
+func (l *lister) heardNoise(line []byte) {
+	if len(line) == 0 {
+		return
+	}
+	if l.noise++; l.noise == 1 {
+		l.first = line
 	}
 }
 

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// slowStart is how long a server may take before clients begin to give it up:
+// several wait 10 s for the first answer.
+const slowStart = 10 * time.Second
+
+// An era is what a server answered in one era of the protocol.
+type era struct {
+	visited
+	reply wire.Value // to the first request
+	tools []byte     // a JSON array, nil if there was none
+	noise int
+	first []byte // of the noise
+	err   error
+}
+
+// examineServer starts the server once for each era and says what came of it.
+func (d *doctor) examineServer(ctx context.Context) {
+	d.check = "server"
+	if !d.valid {
+		d.note("correct the configuration, then run doctor again", "the server was not started")
+		return
+	}
+	l, err := buildLayers(d.process, d.s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		d.problem("correct the setting it names", "sessions do not begin: %v", err)
+		return
+	}
+	env := l.environment(d.Env, d.s)
+	path, err := child.Find(child.Options{Argv: d.server, Env: env})
+	if err != nil {
+		d.problem("correct the command behind \"--\", or install it", "%v", err)
+		return
+	}
+	d.ok("%s is there", path)
+	legacy := d.visit(ctx, env, func(l *lister) (wire.Value, error) { return l.initialize() }, "")
+	var started *child.StartError
+	if errors.As(legacy.err, &started) {
+		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
+		return
+	}
+	modern := d.visit(ctx, env, func(l *lister) (wire.Value, error) { return l.ask("server/discover", `{`+modernMember+`}`) }, modernMember)
+	d.eras(legacy, modern)
+	d.noise(legacy, modern)
+	d.ending(legacy, modern)
+	tools := legacy.tools
+	if tools == nil {
+		tools = modern.tools
+	}
+	if tools != nil {
+		d.examineTools(tools, l)
+	}
+}
+
+// visit starts the server and asks it the first question of an era, and then for
+// its tools. meta is the member of params that the era wants.
+func (d *doctor) visit(ctx context.Context, env []string, first func(*lister) (wire.Value, error), meta string) era {
+	var e era
+	v := visit{argv: d.server, env: env, stderr: io.Discard, within: listTime}
+	e.visited, e.err = v.ask(ctx, func(l *lister) (err error) {
+		defer func() { e.noise, e.first = l.noise, l.first }()
+		if e.reply, err = first(l); err != nil {
+			return err
+		}
+		if result := e.reply.Get("result"); !result.Exists() || !result.Get("capabilities", "tools").Exists() {
+			return nil
+		}
+		e.tools, err = l.pages(meta)
+		return err
+	})
+	return e
+}
+
+// answered reports whether the server speaks the era.
+func (e *era) answered() bool { return e.err == nil && e.reply.Get("result").Exists() }
+
+// eras says in which eras the server answers.
+func (d *doctor) eras(legacy, modern era) {
+	if !legacy.answered() && !modern.answered() {
+		d.problem("start it by hand to see what it wants: it may need arguments, variables or a network", "it answers in neither era: %s", why(&legacy))
+		return
+	}
+	if legacy.answered() {
+		result := legacy.reply.Get("result")
+		d.ok("in the legacy era it answers as %s with revision %s and %s, in %s", serverText(result.Get("serverInfo")),
+			shorten([]byte(result.Get("protocolVersion").Text())), toolCount(&legacy), legacy.took.Round(time.Millisecond))
+	} else {
+		d.note("nothing, if your clients speak 2026-07-28", "it does not answer in the legacy era: %s", why(&legacy))
+	}
+	if modern.answered() {
+		var versions []string
+		for v := range modern.reply.Get("result", "supportedVersions").Elements() {
+			versions = append(versions, v.Text())
+		}
+		d.ok("in the modern era it answers with %s and %s", strings.Join(versions, ", "), toolCount(&modern))
+	} else {
+		d.note("nothing: clients of that era fall back to the handshake, and attache lets them", "it does not speak the modern era (2026-07-28)")
+	}
+	if took := max(legacy.took, modern.took); took > slowStart {
+		d.warn("install it instead of having npx or uvx fetch it, as clients give up after a while", "it took %s to answer", took.Round(time.Second))
+	}
+}
+
+// why says why an era has no answer: what went wrong, and the server's last word.
+func why(e *era) string {
+	text := "it answered " + shorten(e.reply.Raw)
+	if e.err != nil {
+		text = e.err.Error()
+	}
+	if e.exit.Status() != 0 {
+		text += "; " + e.exit.String()
+	}
+	if n := len(e.tail); n > 0 {
+		text += "; on stderr: " + strings.Join(e.tail[max(0, n-3):], " / ")
+	}
+	return text
+}
+
+// serverText names a server by what it says of itself.
+func serverText(info wire.Value) string {
+	return strings.TrimSpace(shorten([]byte(info.Get("name").Text() + " " + info.Get("version").Text())))
+}
+
+func toolCount(e *era) string {
+	if e.tools == nil {
+		return "no tools"
+	}
+	return plural(len(toolNames(e.tools)), "tool")
+}
+
+// noise tells of what is no JSON on stdout.
+func (d *doctor) noise(eras ...era) {
+	for _, e := range eras {
+		if e.noise == 0 {
+			continue
+		}
+		do := "have the server log to stderr; attache drops such lines, clients without it may break on them"
+		if d.s.StdoutNoise == "forward" {
+			do = "have the server log to stderr, or set stdout_noise: drop"
+		}
+		d.warn(do, "it writes to stdout what is not JSON: %s, the first %q", plural(e.noise, "line"), shorten(e.first))
+		return
+	}
+	d.ok("it writes nothing but JSON to stdout")
+}
+
+// ending tells how the server ends when its client goes away.
+func (d *doctor) ending(eras ...era) {
+	forced := func(e era) bool { return e.exit.Signal != 0 && e.answered() }
+	leftover := func(e era) bool { return e.exit.Leftover }
+	switch {
+	case slices.ContainsFunc(eras, leftover):
+		d.warn("nothing: attache ends them; without it they would be left behind", "it leaves processes behind when it ends")
+	case slices.ContainsFunc(eras, forced):
+		d.note("nothing: attache ends it; a server should end when its stdin is closed", "it does not end by itself when its client goes away")
+	}
+}

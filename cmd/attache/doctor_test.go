@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// doctorTools are the tools of the server that doctor looks at in scripts.
+const doctorTools = `[
+	{"name":"git_status","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"repo_path":{"type":"string"}}}},
+	{"name":"create_issue","inputSchema":{"type":"object","properties":{"owner":{"type":"string"},"tenantId":{"type":["string","null"]},
+		"projectId":{"type":"integer"},"title":{"type":"string"},"options":{"type":"object","properties":{"cwd":{"type":"string"}}}}}}]`
+
+// doctorServer is a server for scripts. It adds the methods it is asked to the file
+// said, and does what its arguments say:
+//
+//	legacy, modern   it answers in that era
+//	noisy            it writes to stdout what is not JSON
+//	dead             it says a secret on stderr and ends
+//	stay             it goes on when its stdin is closed, and writes its pid to pid
+func doctorServer() {
+	is := func(word string) bool { return slices.Contains(os.Args[1:], word) }
+	if is("dead") {
+		fmt.Fprintln(os.Stderr, "no access with", os.Getenv("MY_TOKEN"))
+		os.Exit(4)
+	}
+	if is("noisy") {
+		fmt.Println("listening \x1b[31mnow")
+	}
+	if is("stay") {
+		check(os.WriteFile("pid", fmt.Append(nil, os.Getpid()), 0o600))
+	}
+	said, err := os.OpenFile("said", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	check(err)
+	tools := strings.NewReplacer("\n", "", "\t", "").Replace(doctorTools)
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		frame := wire.Value{Raw: slices.Clone(lines.Bytes())}
+		method, id := frame.Get("method").Text(), frame.Get("id")
+		fmt.Fprintln(said, method)
+		modern := frame.Get("params", "_meta", "io.modelcontextprotocol/protocolVersion").Exists()
+		result := ""
+		switch {
+		case method == "initialize" && is("legacy"):
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"for doctor","version":"1.2"}}`
+		case method == "server/discover" && is("modern"):
+			result = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+		case method == "tools/list" && (modern && is("modern") || !modern && is("legacy")):
+			result = `{"tools":` + tools + `}`
+		}
+		switch {
+		case !id.Exists():
+		case result == "":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not here"}}`+"\n", id.Raw)
+		default:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id.Raw, result)
+		}
+	}
+	if is("stay") {
+		select {}
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func TestLooksLike(t *testing.T) {
+	for name, want := range map[string]string{
+		"workspace": "workspace", "workspacePath": "workspace", "workspace_id": "workspace", "repo_path": "workspace",
+		"cwd": "workspace", "working-directory": "workspace", "projectPath": "workspace",
+		"project": "project", "project_id": "project", "projectKey": "project",
+		"org": "organisation", "organizationSlug": "organisation", "owner": "organisation",
+		"repo": "repository", "repositoryName": "repository",
+		"tenant": "tenant", "tenant_id": "tenant",
+		"path": "", "id": "", "query": "", "projection": "", "orgs": "", "": "",
+	} {
+		if like, _ := looksLike(name); like.kind != want {
+			t.Errorf("%q looks like %q, want %q", name, like.kind, want)
+		}
+	}
+}
+
+// What a server names its tools and arguments never means more in a suggestion
+// than the name it is.
+func TestSuggestedRule(t *testing.T) {
+	for _, test := range []struct {
+		group argumentGroup
+		want  string
+	}{
+		{argumentGroup{Argument: "cwd", Tools: []string{"a"}}, `  - {tools: ["a"], argument: cwd, value: session.workspace.path}`},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a", "b"}}, `  - {tools: ["*"], argument: cwd, value: session.workspace.path}`},
+		{argumentGroup{Argument: "o.workspaceId", Tools: []string{"a"}}, `  - {tools: ["a"], argument: o.workspaceId, value: session.workspace.id}`},
+		{argumentGroup{Argument: "tenant", Tools: []string{"a"}}, `  - {tools: ["a"], argument: tenant, value: principal.tenant, mode: pin} # refuses the calls of those without one`},
+		{argumentGroup{Argument: "repo", Tools: []string{"a"}}, `  - {tools: ["a"], argument: repo, value: '"YOUR-REPOSITORY"'} # write your own`},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a"}, Rule: "arguments[0]"}, ""},
+		{argumentGroup{Argument: "cwd", Tools: []string{"*"}}, ""},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a\"], x: [\""}}, ""},
+		{argumentGroup{Argument: "a: b.cwd", Tools: []string{"a"}}, ""},
+	} {
+		if got := suggestedRule(test.group, 2); got != test.want {
+			t.Errorf("%v: %s, want %s", test.group, got, test.want)
+		}
+	}
+}
+
+func TestGroupArguments(t *testing.T) {
+	groups := groupArguments(toolArguments([]byte(doctorTools)), []arguments.Rule{
+		{Name: "arguments[0]", Tools: []string{"git_*"}, Argument: []string{"repo_path"}, Mode: arguments.Pin},
+		{Name: "arguments[1]", Tools: []string{"*"}, Argument: []string{"title"}, Mode: arguments.Forbid},
+		{Name: "arguments[2]", Tools: []string{"none"}, Argument: []string{"owner"}},
+	})
+	var got []string
+	for _, g := range groups {
+		got = append(got, strings.Join([]string{g.Argument, g.Kind, g.Rule, g.Mode, strings.Join(g.Tools, "+")}, " "))
+	}
+	want := []string{
+		"options.cwd workspace   create_issue",
+		"owner organisation   create_issue",
+		"repo_path workspace arguments[0] pin git_status",
+		"tenantId tenant   create_issue",
+		"title  arguments[1] forbid create_issue",
+		"workspace workspace   git_status",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
