@@ -104,7 +104,7 @@ func indented(text string) (all []string) {
 }
 
 // Every command line of attache's in a block has a command and flags that there
-// are, and no more arguments than the command takes. None is run.
+// are, and the arguments that the command takes. None is run.
 func TestDocsCommands(t *testing.T) {
 	parsed := 0
 	for _, name := range pages(t) {
@@ -205,8 +205,8 @@ func TestDocsIndex(t *testing.T) {
 	}
 }
 
-// What docs/troubleshooting.md says is printed stands in the program. A table's
-// first column in full, or its beginning, is code where it quotes.
+// What docs/troubleshooting.md says attache prints stands in the program: what is
+// set in code at the beginning of a table's row.
 func TestDocsMessages(t *testing.T) {
 	sources, quoted := programText(t), regexp.MustCompile("(?m)^\\| `([^`]*)`")
 	found := quoted.FindAllStringSubmatch(page(t, "docs/troubleshooting.md"), -1)
