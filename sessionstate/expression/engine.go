@@ -96,6 +96,9 @@ func compileCEL(src string, want Type) (*Program, error) {
 		return nil, &Error{Line: 1, Column: 1, Problem: "the expression cannot be planned", Remedy: err.Error()}
 	}
 	p.engine = &engine{types: &l.types, program: program, loops: loops}
+	if want == Bool {
+		p.guards, p.guarded = guardsOf(checked.NativeRep())
+	}
 	if p.uses == 0 {
 		v, err := p.engine.eval(&Inputs{}, want)
 		if err != nil {

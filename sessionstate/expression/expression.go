@@ -69,6 +69,9 @@ type Program struct {
 	fixed  *Value  // not nil for what depends on no input
 	engine *engine // otherwise
 	last   memo
+
+	guards  []guard // sides of a condition that may decide it without the engine
+	guarded bool    // it has no other sides
 }
 
 // Compile checks an expression that has to yield want. The error is an *[Error].
@@ -93,6 +96,11 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 		return p.simple.eval(in, p.want), nil
 	case p.fixed != nil:
 		return *p.fixed, nil
+	}
+	if len(p.guards) > 0 {
+		if value, sure := p.judge(in); sure {
+			return Value{Bool: value}, nil
+		}
 	}
 	if !p.lasts() {
 		return p.engine.eval(in, p.want)

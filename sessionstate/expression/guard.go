@@ -1,0 +1,168 @@
+package expression
+
+import (
+	"bytes"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+)
+
+// A guard is one side of an && at the top of a condition that is known without
+// evaluating the whole: what only the session decides, or whether an argument is
+// there. Where a guard is false the condition is, whatever the other sides would
+// give, an error included (CEL, logical operators).
+type guard struct {
+	program *Program // of what reads nothing of a call; nil for member
+	member  string   // an argument that has() asks for
+}
+
+// guardsOf returns the guards of a condition. all says that it has no other sides.
+func guardsOf(checked *ast.AST) (guards []guard, all bool) {
+	sides := conjuncts(nil, checked.Expr())
+	if len(sides) < 2 {
+		return nil, false
+	}
+	for _, side := range sides {
+		if g, ok := guardOf(checked, side); ok {
+			guards = append(guards, g)
+		}
+	}
+	return guards, len(guards) == len(sides)
+}
+
+// conjuncts appends the sides of nested && to out.
+func conjuncts(out []ast.Expr, e ast.Expr) []ast.Expr {
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.LogicalAnd {
+		return append(out, e)
+	}
+	for _, arg := range e.AsCall().Args() {
+		out = conjuncts(out, arg)
+	}
+	return out
+}
+
+func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
+	if side.Kind() == ast.SelectKind {
+		s := side.AsSelect()
+		if s.IsTestOnly() && s.Operand().Kind() == ast.IdentKind && s.Operand().AsIdent() == "arguments" {
+			return guard{member: s.FieldName()}, true
+		}
+	}
+	// What cannot be written out, such as a loop, is left to the whole.
+	src, err := cel.ExprToString(side, checked.SourceInfo())
+	if err != nil {
+		return guard{}, false
+	}
+	p, err := Compile(src, Bool)
+	if err != nil || !p.lasts() {
+		return guard{}, false
+	}
+	return guard{program: p}, true
+}
+
+// holds reports what the guard gives; sure is false if only the whole can tell.
+func (g *guard) holds(in *Inputs) (value, sure bool) {
+	if g.program == nil {
+		return hasMember(in.Arguments, g.member)
+	}
+	v, err := g.program.Eval(in)
+	return v.Bool, err == nil
+}
+
+// judge asks the guards of a condition. sure is false if the whole has to be
+// evaluated.
+func (p *Program) judge(in *Inputs) (value, sure bool) {
+	known := 0
+	for i := range p.guards {
+		switch value, sure := p.guards[i].holds(in); {
+		case sure && !value:
+			return false, true
+		case sure:
+			known++
+		}
+	}
+	return true, p.guarded && known == len(p.guards)
+}
+
+// hasMember reports whether the object raw has a member of that name, without
+// making anything of the values. sure is false where a name is escaped, or raw is
+// not what it should be.
+func hasMember(raw []byte, name string) (has, sure bool) {
+	if len(raw) == 0 {
+		return false, true
+	}
+	d := decoder{in: raw}
+	if !d.take('{') {
+		return false, false
+	}
+	for first := true; !d.take('}'); first = false {
+		if !first && !d.take(',') {
+			return false, false
+		}
+		d.space()
+		key, ok := d.skipText()
+		if !ok || bytes.IndexByte(key, '\\') >= 0 || !d.take(':') {
+			return false, false
+		}
+		if string(key) == name {
+			return true, true
+		}
+		if !d.skipValue() {
+			return false, false
+		}
+	}
+	return false, true
+}
+
+// skipText passes over a string and returns what is between its quotes.
+func (d *decoder) skipText() ([]byte, bool) {
+	if d.peek() != '"' {
+		return nil, false
+	}
+	for end := d.at + 1; end < len(d.in); end++ {
+		switch d.in[end] {
+		case '\\':
+			end++
+		case '"':
+			inside := d.in[d.at+1 : end]
+			d.at = end + 1
+			return inside, true
+		}
+	}
+	return nil, false
+}
+
+// skipValue passes over a value.
+func (d *decoder) skipValue() bool {
+	d.space()
+	start, depth := d.at, 0
+	for d.at < len(d.in) {
+		switch d.in[d.at] {
+		case '"':
+			if _, ok := d.skipText(); !ok {
+				return false
+			}
+			if depth == 0 {
+				return true
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return d.at > start // a number or word ends here
+			}
+			if depth--; depth == 0 {
+				d.at++
+				return true
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return d.at > start
+			}
+		}
+		d.at++
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package expression
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// TestGuards holds a condition's guards against the engine, for inputs that make
+// each side true, false or an error.
+func TestGuards(t *testing.T) {
+	ada := &sessionstate.Context{
+		Workspace: sessionstate.Fact{Value: "/src"},
+		Principal: &sessionstate.Principal{Tenant: "acme", Roles: []string{"admin", "dev"}},
+	}
+	contexts := []*sessionstate.Context{nil, ada}
+	arguments := []string{
+		``, `{}`, `{"path":"/src/a"}`, `{"path":null}`, `{"path":7}`, `{"p\u0061th":"/src/a"}`, `{"x":{"path":1}}`,
+		`{ "x" : [ {"path":1}, "}" , "\"" ] , "path" : "/etc" }`, `{"x":"\\","path":{}}`, `{"x":1,"n":-2.5e3}`, `{"a b":true}`,
+	}
+	for _, c := range []struct {
+		src     string
+		guards  int
+		guarded bool
+	}{
+		{`has(arguments.path) && session.trust == "direct"`, 2, true},
+		{`session.trust == "sandboxed" && has(arguments.x)`, 2, true},
+		{`has(arguments.path) && !arguments.path.startsWith(session.workspace.path)`, 1, false},
+		{`arguments.path == "/src/a" && principal.tenant.startsWith("a")`, 1, false},
+		{`principal.tenant.startsWith("a") && has(arguments.path) && has(arguments.x)`, 3, true},
+		{`principal.roles.exists(r, r == "admin") && has(arguments.path)`, 1, false},
+		{`(has(arguments.path) && tool.name == "t") && server.name != ""`, 2, false},
+		{`has(arguments.path) || has(arguments.x)`, 0, false},
+		{`has(arguments.path.x) && has(arguments.x)`, 1, false},
+		{`!has(arguments.path) && has(arguments.x)`, 1, false},
+		{`has(arguments.path)`, 0, false},
+	} {
+		p, err := Compile(c.src, Bool)
+		if err != nil {
+			t.Fatalf("%s: %v", c.src, err)
+		}
+		if len(p.guards) != c.guards || p.guarded != c.guarded {
+			t.Errorf("%s: %d guards, whole %v; want %d, %v", c.src, len(p.guards), p.guarded, c.guards, c.guarded)
+		}
+		for _, view := range contexts {
+			for _, raw := range arguments {
+				in := func() *Inputs { return &Inputs{Context: view, Tool: "t", Server: "s", Arguments: []byte(raw)} }
+				want, wantErr := p.engine.eval(in(), Bool)
+				got, err := p.Eval(in())
+				if got.Bool != want.Bool || !errors.Is(err, wantErr) {
+					t.Errorf("%s of %s: %v, %v; the engine says %v, %v", c.src, raw, got.Bool, err, want.Bool, wantErr)
+				}
+			}
+		}
+	}
+}
+
+// What is not an object decides nothing.
+func TestHasMemberIsUnsure(t *testing.T) {
+	for _, raw := range []string{`[]`, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1 "path":2}`, `{a:1}`, `{"a":"}`, `null`} {
+		if has, sure := hasMember([]byte(raw), "path"); has || sure {
+			t.Errorf("%s: %v, %v", raw, has, sure)
+		}
+	}
+}
