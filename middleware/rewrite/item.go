@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"path"
 	"strings"
@@ -182,16 +183,56 @@ func (r *Rewrite) uriHiddenBy(view *sessionstate.Context, uri string) (rule int,
 }
 
 // cleaned returns a URI as a server may read it: its scheme and host in lower
-// case, escapes and dots in its path resolved, its query and fragment cut off. It
-// returns "" for what is none, or has no path.
+// case, escapes and dots in its path resolved, its query and fragment cut off, and
+// what the URL parsers of browsers and Node do to it (URL Standard, "URL parsing"):
+// blanks around it and line breaks and tabs in it are gone, a backslash is a slash,
+// and this machine needs no name in a file's. It returns "" for what is none, or
+// has no path.
 func cleaned(uri string) string {
-	u, err := url.Parse(uri)
-	if err != nil || u.Scheme == "" || u.Opaque != "" {
+	uri = strings.TrimFunc(uri, func(c rune) bool { return c <= ' ' })
+	uri = urlBytes.Replace(uri)
+	if end := strings.IndexAny(uri, "?#"); end >= 0 {
+		uri = uri[:end]
+	}
+	u, err := url.Parse(escaped(uri))
+	if err != nil || u.Scheme == "" {
 		return ""
 	}
-	at := u.Scheme + "://" + strings.ToLower(u.Host)
-	if u.Path == "" {
+	host, file := strings.ToLower(u.Host), u.Scheme == "file"
+	switch {
+	case u.Opaque != "" && !file:
+		return ""
+	case u.Opaque != "":
+		u.Path, err = url.PathUnescape("/" + u.Opaque)
+	}
+	if file && host == "localhost" {
+		host = ""
+	}
+	at := u.Scheme + "://" + host
+	if u.Path == "" || err != nil {
 		return at
 	}
 	return at + path.Clean(u.Path)
 }
+
+// escaped returns a URI with escapes for what stands for itself and could be none
+// of it: a percent sign that begins no escape, and control characters.
+func escaped(uri string) string {
+	var b strings.Builder
+	for i := range len(uri) {
+		c := uri[i]
+		begins := c != '%' || len(uri) > i+2 && hexadecimal(uri[i+1]) && hexadecimal(uri[i+2])
+		if c < ' ' || c == 0x7f || !begins {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+func hexadecimal(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+var urlBytes = strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/")
