@@ -44,6 +44,8 @@ func (r *Rule) Check() error {
 		return errors.New("deny and require contradict each other: write two rules")
 	case r.Message != "" && !r.Deny && len(r.Require) == 0:
 		return errors.New("the rule has a message for refusals and allows: add deny or require, or take the message out")
+	case !r.Deny && len(r.Require) == 0 && r.When != nil && r.When.UsesAnnotations():
+		return errors.New("would allow on the word of the server, whose annotations say what it likes: name the tools that are allowed, or write the contrary with deny")
 	case slices.Contains(r.Require, ""):
 		return errors.New("an empty permission is required: name one")
 	}
