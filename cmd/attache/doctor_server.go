@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -69,7 +68,7 @@ func (d *doctor) examineServer(ctx context.Context) {
 // its tools. meta is the member of params that the era wants.
 func (d *doctor) visit(ctx context.Context, env []string, first func(*lister) (wire.Value, error), meta string) era {
 	var e era
-	v := visit{argv: d.server, env: env, stderr: io.Discard, within: listTime}
+	v := visit{argv: d.server, env: env, within: listTime}
 	e.visited, e.err = v.ask(ctx, func(l *lister) (err error) {
 		defer func() { e.noise, e.first = l.noise, l.first }()
 		if e.reply, err = first(l); err != nil {

@@ -260,7 +260,7 @@ func (e *explainer) toolsFor(ctx context.Context, l *layers, m *wire.Message) (e
 	case e.dashed && len(e.server) == 0:
 		return explainTools{}, usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
 	case e.dashed:
-		tools, err := toolsOfServer(ctx, e.server, l.environment(e.Env, e.s), e.Stderr)
+		tools, err := toolsOfServer(ctx, e.server, l.environment(e.Env, e.s))
 		if err != nil {
 			fmt.Fprintln(e.Stderr, "attache:", err)
 			return tools, exitError(exitNotStarted)

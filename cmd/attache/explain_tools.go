@@ -99,11 +99,12 @@ const listTime = 60 * time.Second
 const maxListPages = 100
 
 // toolsOfServer starts a server, asks it for its tools and stops it. No tool is
-// called.
-func toolsOfServer(ctx context.Context, argv, env []string, stderr io.Writer) (explainTools, error) {
+// called. What the server says on stderr is told only if it fails: many write
+// pages at each start.
+func toolsOfServer(ctx context.Context, argv, env []string) (explainTools, error) {
 	var list []byte
-	v := visit{argv: argv, env: env, stderr: stderr, within: listTime}
-	_, err := v.ask(ctx, func(l *lister) (err error) {
+	v := visit{argv: argv, env: env, within: listTime}
+	seen, err := v.ask(ctx, func(l *lister) (err error) {
 		list, err = l.list()
 		return err
 	})
@@ -112,16 +113,24 @@ func toolsOfServer(ctx context.Context, argv, env []string, stderr io.Writer) (e
 	case errors.As(err, &started):
 		return explainTools{}, err
 	case err != nil:
-		return explainTools{}, fmt.Errorf("the server's tools could not be listed: %w: try it alone, or save its tools and give --tools FILE", err)
+		return explainTools{}, fmt.Errorf("the server's tools could not be listed: %w: try it alone, or save its tools and give --tools FILE%s", err, lastWords(seen.tail))
 	}
 	return explainTools{list, "of the server, asked for just now", true}, nil
+}
+
+// lastWords returns what a server that has ended said last on stderr, to be put
+// behind what is said of its end.
+func lastWords(tail []string) string {
+	if len(tail) == 0 {
+		return ""
+	}
+	return "; its last words on stderr:\n" + strings.Join(tail, "\n")
 }
 
 // A visit starts a server in order to ask it something, and leaves nothing of it
 // behind.
 type visit struct {
 	argv, env []string
-	stderr    io.Writer // nil drops it
 	within    time.Duration
 }
 
@@ -138,7 +147,7 @@ func (v visit) ask(ctx context.Context, question func(*lister) error) (visited, 
 	ctx, cancel := context.WithTimeout(ctx, v.within)
 	defer cancel()
 	began := time.Now()
-	server, err := child.Start(context.Background(), child.Options{Argv: v.argv, Env: v.env, Stderr: v.stderr})
+	server, err := child.Start(context.Background(), child.Options{Argv: v.argv, Env: v.env})
 	if err != nil {
 		return visited{}, err
 	}

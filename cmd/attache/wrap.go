@@ -263,13 +263,9 @@ func (u upstream) Stop()                 { u.Process.Stop(context.Background()) 
 // is the reason.
 func (u upstream) Wait() error {
 	exit := u.Process.Wait()
-	tail := u.Tail()
-	if exit.Status() == 0 && len(tail) == 0 {
+	last := lastWords(u.Tail())
+	if exit.Status() == 0 && last == "" {
 		return nil
 	}
-	text := exit.String()
-	if len(tail) > 0 {
-		text += "; its last words on stderr:\n" + strings.Join(tail, "\n")
-	}
-	return errors.New(text)
+	return errors.New(exit.String() + last)
 }
