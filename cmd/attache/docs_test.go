@@ -36,7 +36,7 @@ func page(t *testing.T, name string) string {
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"*.md", "docs/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "testdata/*.md"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -103,17 +103,12 @@ func indented(text string) (all []string) {
 	return all
 }
 
-// Every command line of attache's in a block has a command and flags that there
-// are, and the arguments that the command takes. None is run.
+// Every command line of attache's in a block or in a help text has a command and
+// flags that there are, and the arguments that the command takes. None is run.
 func TestDocsCommands(t *testing.T) {
 	parsed := 0
-	for _, name := range pages(t) {
-		text := page(t, name)
-		all := indented(text)
-		for _, m := range regexp.MustCompile("(?ms)^```(?:sh|text|console|)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
-			all = append(all, m[1])
-		}
-		for line := range strings.Lines(strings.Join(all, "\n")) {
+	check := func(name, text string) {
+		for line := range strings.Lines(text) {
 			args, ok := commandLine(line)
 			if !ok {
 				continue
@@ -124,15 +119,35 @@ func TestDocsCommands(t *testing.T) {
 			}
 		}
 	}
-	if parsed < 20 {
+	for _, name := range pages(t) {
+		text := page(t, name)
+		all := indented(text)
+		for _, m := range regexp.MustCompile("(?ms)^```(?:sh|text|console|)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+			all = append(all, m[1])
+		}
+		check(name, strings.Join(all, "\n"))
+	}
+	eachCommand(new(cli).rootCommand([]string{"help"}), func(cmd *cobra.Command) {
+		check(cmd.CommandPath()+" --help", cmd.Example)
+	})
+	if parsed < 80 {
 		t.Errorf("only %d command lines were found: are they looked for as they are written?", parsed)
 	}
 }
 
+// eachCommand visits a command and those below it.
+func eachCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, sub := range cmd.Commands() {
+		eachCommand(sub, visit)
+	}
+}
+
 // commandLine returns the arguments of attache in a line of a page, without what
-// the shell does with it and without a comment.
+// the shell does with it and without what stands behind it in a column of its own.
 func commandLine(line string) (args []string, ok bool) {
-	line = regexp.MustCompile(`^(\$ )?([A-Z_]+=\S+ )*(go run \./cmd/)?`).ReplaceAllString(strings.TrimSpace(line), "")
+	line, _, _ = strings.Cut(strings.TrimSpace(line), "   ")
+	line = regexp.MustCompile(`^(\$ )?([A-Z_]+=\S+ )*(go run \./cmd/)?`).ReplaceAllString(line, "")
 	if !strings.HasPrefix(line, "attache ") {
 		return nil, false
 	}
@@ -151,14 +166,9 @@ func parseCommand(args []string) error {
 	args = c.split(args)
 	root := c.rootCommand(append([]string{"help"}, args...)) // the whole tree, whatever the line is
 	root.PersistentPreRunE = nil
-	var silence func(cmd *cobra.Command)
-	silence = func(cmd *cobra.Command) {
+	eachCommand(root, func(cmd *cobra.Command) {
 		cmd.RunE = func(*cobra.Command, []string) error { return nil }
-		for _, sub := range cmd.Commands() {
-			silence(sub)
-		}
-	}
-	silence(root)
+	})
 	root.SetArgs(args)
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
