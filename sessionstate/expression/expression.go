@@ -85,6 +85,11 @@ func Compile(src string, want Type) (*Program, error) {
 		}
 		return &Program{source: src, want: want, uses: s.uses(), simple: s}, nil
 	}
+	if want == Any {
+		if v, ok := parseLiteral(src); ok {
+			return &Program{source: src, want: want, fixed: &Value{JSON: v}}, nil
+		}
+	}
 	return compileCEL(src, want)
 }
 

@@ -64,3 +64,26 @@ func TestHasMemberIsUnsure(t *testing.T) {
 		}
 	}
 }
+
+// A literal that is taken for what it is means what the engine says it means, and
+// what may differ is left to the engine.
+func TestLiterals(t *testing.T) {
+	for src, taken := range map[string]bool{
+		`["agent"]`: true, ` [ "a" , [ 1 , -20, 0 ], true, null, "ä, [}" ] `: true, `[]`: true, `7`: true, `false`: true, `null`: true,
+		`["a\\n"]`: false, `{"a":1}`: false, `[1.5]`: false, `[1e3]`: false, `[-0]`: false, `[1234567890123456]`: false,
+		`[principal.user]`: false, `[1] + [2]`: false, `[1,]`: false, `["a" "b"]`: false, `['a']`: false,
+	} {
+		v, ok := parseLiteral(src)
+		if ok != taken {
+			t.Errorf("%s: taken %v", src, ok)
+		}
+		p, err := compileCEL(src, Any)
+		switch {
+		case !ok:
+		case err != nil:
+			t.Errorf("%s: the engine does not take it: %v", src, err)
+		case string(p.fixed.JSON) != string(v):
+			t.Errorf("%s: %s; the engine says %s", src, v, p.fixed.JSON)
+		}
+	}
+}
