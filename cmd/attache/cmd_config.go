@@ -21,7 +21,9 @@ func (c *cli) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print every value in force and where it came from",
-		Args:  noFile,
+		Example: `  attache config show
+  attache config show --config ./sentry.yaml --trust sandboxed`,
+		Args: noFile,
 	}
 	flags := addFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -80,9 +82,10 @@ func (c *cli) show(s *Settings) error {
 // configSchema prints the JSON Schema of the configuration file.
 func (c *cli) configSchema() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of the configuration file, for editors",
-		Args:  noArguments,
+		Use:     "schema",
+		Short:   "Print the JSON Schema of the configuration file, for editors",
+		Example: `  attache config schema > attache.schema.json`,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			out := json.NewEncoder(c.Stdout)
 			out.SetEscapeHTML(false)

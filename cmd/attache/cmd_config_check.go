@@ -18,6 +18,8 @@ func (c *cli) configCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags]",
 		Short: "Find the mistakes: file:line:column and what to do, exit status 2 if there are any",
+		Example: `  attache config check
+  attache config check --config ./sentry.yaml`,
 		Long: `Read the configuration as attache would, with the flags and variables given, look at
 the files it names, and print every mistake as file:line:column and what to do.
 Exit status 2 if there are any. Warnings are told and change nothing.`,

@@ -137,9 +137,10 @@ func (c *cli) keySettings(flags flagValues) (*Settings, error) {
 // keyList prints what is known of each key.
 func (c *cli) keyList() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list [flags]",
-		Short: "Print whose each key is and whether it is valid; the keys themselves are not kept",
-		Args:  noArguments,
+		Use:     "list [flags]",
+		Short:   "Print whose each key is and whether it is valid; the keys themselves are not kept",
+		Example: `  attache key list`,
+		Args:    noArguments,
 	}
 	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
 	cmd.RunE = func(*cobra.Command, []string) error {

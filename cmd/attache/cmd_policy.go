@@ -140,9 +140,10 @@ func (c *cli) unknownScope(s *Settings, q policy.Query, err error) error {
 // policyCheck finds the mistakes in policies.
 func (c *cli) policyCheck() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "check [flags]",
-		Short: "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
-		Args:  noArguments,
+		Use:     "check [flags]",
+		Short:   "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
+		Example: `  attache policy check --policy ./policies`,
+		Args:    noArguments,
 	}
 	flags := addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -15,9 +15,10 @@ var version, commit, date string
 // versionCommand prints what this is.
 func (c *cli) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, the commit it was built from, and the Go version",
-		Args:  noArguments,
+		Use:     "version",
+		Short:   "Print the version, the commit it was built from, and the Go version",
+		Example: `  attache version`,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(c.Stdout, versionText(debug.ReadBuildInfo()))
 			return err

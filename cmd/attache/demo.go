@@ -17,9 +17,10 @@ import (
 // server, policies and key are in it, and what it prints is what really passed.
 func (c *cli) demoCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "demo",
-		Short: "Show attache at work, every message before and after; no other program needed",
-		Args:  noArguments,
+		Use:     "demo",
+		Short:   "Show attache at work, every message before and after; no other program needed",
+		Example: `  attache demo`,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), c.Stdout, c.colours(c.Stdout))
 		},

@@ -110,8 +110,9 @@ func (c *cli) rootCommand(args []string) *cobra.Command {
 		return root
 	}
 	wrapRun := c.wrapping(&cobra.Command{
-		Use:   "run",
-		Short: "Wrap a stdio server; the same as attache without a subcommand",
+		Use:     "run",
+		Short:   "Wrap a stdio server; the same as attache without a subcommand",
+		Example: `  attache run --workspace /src/app -- npx -y @cyanheads/git-mcp-server`,
 	})
 	root.AddCommand(wrapRun)
 	root.AddCommand(c.subcommands()...)
