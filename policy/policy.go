@@ -51,6 +51,9 @@ type Query struct {
 	// Workspace is the id of the workspace, empty if there is none. A source
 	// may ignore it.
 	Workspace string
+	// WorkspacePath is where the workspace is, as it was named by whoever said so,
+	// perhaps a client; empty if that is not known. It goes to no other machine.
+	WorkspacePath string
 	// Credential is the session's own, for sources that ask on its behalf.
 	Credential Credential
 }

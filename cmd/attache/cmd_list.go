@@ -4,7 +4,7 @@ import "github.com/spf13/cobra"
 
 // subcommands returns attache's own commands, in no order: help sorts them.
 func (c *cli) subcommands() []*cobra.Command {
-	return append(c.unbuiltCommands(),
+	return []*cobra.Command{
 		c.configCommand(),
 		c.keyCommand(),
 		c.policyCommand(),
@@ -18,25 +18,9 @@ func (c *cli) subcommands() []*cobra.Command {
 		c.unwrapCommand(),
 		c.injectCommand(),
 		c.doctorCommand(),
-	)
-}
-
-// unbuiltCommands returns the commands that the design names and this version does
-// not have. Refusing them by name is clearer than taking them for a misspelt one.
-func (c *cli) unbuiltCommands() []*cobra.Command {
-	var all []*cobra.Command
-	for _, name := range []string{"trust", "untrust"} {
-		all = append(all, &cobra.Command{
-			Use:                name,
-			Hidden:             true,
-			DisableFlagParsing: true,
-			Annotations:        map[string]string{takesServer: "yes"},
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				return usagef("%q is not built yet in this version: see \"attache --help\" for what is", cmd.CommandPath())
-			},
-		})
+		c.trustCommand(),
+		c.untrustCommand(),
 	}
-	return all
 }
 
 // group returns a command that only holds others.

@@ -48,7 +48,7 @@ func (c *cli) policyShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		source, err := c.wantSource(s)
+		source, err := c.sessionSource(s)
 		if err != nil {
 			return err
 		}
@@ -78,9 +78,27 @@ func (c *cli) wantSource(s *Settings) (policy.Source, error) {
 	return source, err
 }
 
+// sessionSource returns what a session asks: the configured source with the
+// policies of trusted workspaces, or those alone.
+func (c *cli) sessionSource(s *Settings) (policy.Source, error) {
+	var next policy.Source
+	own := s.Policy.Dir == "" && s.Policy.URL == "" && c.trusted().Any()
+	if !own {
+		var err error
+		if next, err = c.wantSource(s); err != nil {
+			return nil, err
+		}
+	}
+	if t := trustedSource(c.process, s, next, newLogger(c.process, s, c.Stderr)); t != nil {
+		return t, nil
+	}
+	return next, nil
+}
+
 // query is what a session of the given key, or of the operator's scope, asks.
 func (c *cli) query(ctx context.Context, s *Settings) (policy.Query, error) {
-	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID}
+	base := baseContext(c.process, s)
+	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID, WorkspacePath: base.Workspace.Value}
 	who, err := newCaller(c.process, s, nil)
 	if err != nil {
 		return q, err

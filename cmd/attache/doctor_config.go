@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
@@ -128,8 +129,9 @@ func principalText(p *sessionstate.Principal) string {
 // policies asks the policy source what it has for the principal.
 func (d *doctor) policies(ctx context.Context) {
 	d.check = "policies"
+	d.workspacePolicies()
 	if d.s.Policy.Dir == "" && d.s.Policy.URL == "" {
-		d.ok("no policies are configured: nothing is put in front of responses")
+		d.ok("no policy source is configured")
 		return
 	}
 	if d.s.Policy.Dir != "" {
@@ -158,6 +160,34 @@ func (d *doctor) policies(ctx context.Context) {
 		return
 	}
 	d.ok("%s has %s for the scope %q; \"attache policy show\" prints the text", d.sourceName(), contents(e), q.Scope)
+}
+
+// workspacePolicies says whether the workspace has policies of its own, and whether
+// they are trusted.
+func (d *doctor) workspacePolicies() {
+	path := baseContext(d.process, d.s).Workspace.Value
+	if path == "" || strings.Contains(path, "://") {
+		return
+	}
+	workspace, real, err := trust.Resolve(path)
+	if err != nil {
+		return // told with the session
+	}
+	text, err := trust.Read(real)
+	store := d.trusted()
+	r, known := store.Find(workspace)
+	do := `look at them with "attache trust --show PATH"; "attache trust PATH" uses them`
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		d.warn("correct the file, or take it out", "the workspace's own policies (%s) cannot be read: %v", trust.File, reason(err))
+	case !known:
+		d.note(do, "the workspace has policies of its own (%s), which are not trusted and not used", trust.File)
+	case r.Digest != policy.Digest(string(text)):
+		d.warn(do, "the workspace's own policies (%s) have changed since they were trusted, and are not used", trust.File)
+	default:
+		d.ok("the workspace's own policies (%s) are trusted", trust.File)
+	}
 }
 
 // contents counts what holds.

@@ -66,6 +66,7 @@ func importLaw() []law {
 
 		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},
 		{"cmd/attache/internal/clientconfig", nil, "the files of clients have nothing to do with what is relayed"},
+		{"cmd/attache/internal/trust", []string{"policy", "policy/filesource"}, "which workspaces are trusted has nothing to do with what is relayed"},
 		{"cmd/attache-bench", nil, "it measures the program from outside"},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/capture"
@@ -79,8 +80,9 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if source == nil && !s.Origin("policy.scope").Default() {
 		log.Warn("policy.scope has no effect: say where policies come from with --policy, or policy.dir")
 	}
-	if source != nil {
-		l.list = append(l.list, briefingLayer(s, source, anonymous, k.turns(), who.policyKey(l.capture), log))
+	trusted := trustedSource(p, s, source, live)
+	if source != nil || trusted != nil {
+		l.list = append(l.list, briefingLayer(s, source, trusted, anonymous, k.turns(), who.policyKey(l.capture), log))
 	}
 	if l.dryRun = s.DryRun; l.dryRun {
 		l.rehearse(live)
@@ -103,8 +105,10 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 	}
 }
 
-func briefingLayer(s *Settings, source policy.Source, anonymous bool, turns sessionstate.Store, key func(session string) string, log *slog.Logger) middleware.Layer {
-	return briefing.New(briefing.Options{
+// briefingLayer returns the layer that briefs from source, or from trusted if there
+// is one, which has source in it.
+func briefingLayer(s *Settings, source policy.Source, trusted *trust.Source, anonymous bool, turns sessionstate.Store, key func(session string) string, log *slog.Logger) middleware.Layer {
+	o := briefing.Options{
 		Source:       source,
 		Scope:        s.Policy.Scope,
 		Anonymous:    anonymous,
@@ -117,7 +121,9 @@ func briefingLayer(s *Settings, source policy.Source, anonymous bool, turns sess
 		MaxBytes:     s.Briefing.MaxBytes,
 		TTL:          s.Session.TTL,
 		Log:          log,
-	}).Layer()
+	}
+	useTrusted(&o, trusted)
+	return briefing.New(o).Layer()
 }
 
 // policySource returns where policies come from, nil for nowhere. anonymous

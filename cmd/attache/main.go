@@ -24,6 +24,9 @@ type process struct {
 	// ConfigDir is where this user's configuration lives; empty where there is
 	// no such place, and then none is looked for.
 	ConfigDir string
+	// StateDir is where programs keep what lasts between their runs for this user;
+	// empty where there is no such place, and then nothing is kept.
+	StateDir string
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -40,6 +43,7 @@ func main() {
 	if dir, err := os.UserConfigDir(); err == nil {
 		p.ConfigDir = dir
 	}
+	p.StateDir = userStateDir(p.getenv)
 	os.Exit(run(context.Background(), p))
 }
 

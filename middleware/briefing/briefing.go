@@ -53,6 +53,11 @@ type Options struct {
 	// Anonymous says that the source answers without a principal's credential:
 	// it knows the operator's, or needs none.
 	Anonymous bool
+	// ByWorkspace says that the answer hangs on where the workspace is: the source is
+	// asked again when that becomes known before the briefing was given.
+	ByWorkspace bool
+	// OmitEmpty gives no block where the source has nothing to say.
+	OmitEmpty bool
 	// Credential returns a session's own credential, "" if it has none.
 	Credential func(session string) string
 	// Store keeps the turns; nil stands for one in memory.
@@ -92,6 +97,7 @@ type session struct {
 	why       string // why there is nothing to give; likewise
 	scope     string // whose policies they are; likewise
 	principal *sessionstate.Principal
+	workspace string
 	done      bool
 	deferred  int
 	retry     time.Time // when to ask a source again that failed; zero if it did not
@@ -197,11 +203,12 @@ func (b *Briefing) open(view *sessionstate.Context) *session {
 		s.used = now
 		return nil
 	}
-	if s == nil || s.principal != view.Principal || !s.retry.IsZero() && now.After(s.retry) {
+	moved := s != nil && b.o.ByWorkspace && s.workspace != view.Workspace.Value
+	if s == nil || s.principal != view.Principal || moved || !s.retry.IsZero() && now.After(s.retry) {
 		if len(b.sessions) >= maxSessions {
 			clear(b.sessions)
 		}
-		s = &session{ready: make(chan struct{}), principal: view.Principal}
+		s = &session{ready: make(chan struct{}), principal: view.Principal, workspace: view.Workspace.Value}
 		b.sessions[key] = s
 		go b.fetch(s, view)
 	}
@@ -219,7 +226,12 @@ func (b *Briefing) open(view *sessionstate.Context) *session {
 // fetch asks the source, and makes the text.
 func (b *Briefing) fetch(s *session, view *sessionstate.Context) {
 	defer close(s.ready)
-	q := policy.Query{Scope: b.o.Scope, Workspace: view.WorkspaceID.Value, Credential: policy.Credential(b.o.Credential(view.Session.Value))}
+	q := policy.Query{
+		Scope:         b.o.Scope,
+		Workspace:     view.WorkspaceID.Value,
+		WorkspacePath: view.Workspace.Value,
+		Credential:    policy.Credential(b.o.Credential(view.Session.Value)),
+	}
 	if view.Principal != nil && view.Principal.Scope != "" {
 		q.Scope = view.Principal.Scope
 	}
@@ -243,6 +255,8 @@ func (b *Briefing) fetch(s *session, view *sessionstate.Context) {
 		b.warnOnce("no briefing: the policy source does not know the scope; see `attache policy show --scope`", err)
 	case err != nil:
 		b.warnOnce("no briefing: the policy source could not be read; see `attache policy check`", err)
+	case b.o.OmitEmpty && effective.Empty():
+		s.why = "there are no policies for this session"
 	default:
 		s.text = policy.Render(effective, b.o.MaxBytes)
 	}

@@ -133,17 +133,37 @@ func (r *reader) file(body ast.Node, f *file) {
 				}
 			}
 		}},
-		{"objectives", func(n ast.Node) {
-			for _, item := range r.items(n, "objectives") {
-				if text := r.text(item, "an objective"); text != "" {
-					f.scope.Objectives = append(f.scope.Objectives, text)
-				}
-			}
-		}},
+		{"objectives", func(n ast.Node) { f.scope.Objectives = r.objectives(n) }},
 	})
 	if !scopeSeen && isMapping(body) {
 		r.add(nil, "has no scope: add a line such as scope: acme/platform")
 	}
+}
+
+// ParseLoose reads the text of a policy file that belongs to no scope, such as a
+// workspace's own. It has policies and objectives and nothing else: it has no
+// parent, and there is nothing that it could drop. path is what problems call it.
+func ParseLoose(path string, data []byte) (policy.Effective, []Problem) {
+	var e policy.Effective
+	r := &reader{path: path}
+	if body := r.body(data); body != nil {
+		r.fields(body, "a workspace's policy file", fields{
+			{"policies", func(n ast.Node) { e.Policies = r.policies(n) }},
+			{"objectives", func(n ast.Node) { e.Objectives = r.objectives(n) }},
+		})
+	}
+	return e, r.problems
+}
+
+// objectives reads the list of objectives.
+func (r *reader) objectives(list ast.Node) []string {
+	var all []string
+	for _, item := range r.items(list, "objectives") {
+		if text := r.text(item, "an objective"); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // policies reads the list of policies.

@@ -1,0 +1,123 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+)
+
+// A Source adds the policies of trusted workspaces to those of another source.
+type Source struct {
+	// Next is the other source, nil for none. Where it fails, so does this one:
+	// nobody gets the workspace's policies in the place of the operator's.
+	Next  policy.Source
+	Store Store
+	// MaxBytes bounds the block the policies go into; 0 stands for no bound.
+	MaxBytes int
+	// Warn is told once why what is trusted is not used; nil hears nothing. path is
+	// the workspace.
+	Warn func(text, path string)
+
+	mu     sync.Mutex
+	warned map[string]bool
+}
+
+var _ policy.Source = (*Source)(nil)
+
+// Effective implements [policy.Source].
+func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effective, error) {
+	var e policy.Effective
+	if s.Next != nil {
+		var err error
+		if e, err = s.Next.Effective(ctx, q); err != nil {
+			return policy.Effective{}, err
+		}
+	}
+	r, trusted := s.Store.Find(q.WorkspacePath)
+	if !trusted {
+		return e, nil
+	}
+	own, why := s.own(r)
+	if why != "" {
+		s.warnOnce(why, r)
+		return e, nil
+	}
+	joined := join(e, own)
+	if s.MaxBytes > 0 && len(policy.Render(joined, 0)) > s.MaxBytes {
+		s.warnOnce("the workspace's own policies are not used: with them the briefing would be longer than briefing.max_bytes; shorten them", r)
+		return e, nil
+	}
+	return joined, nil
+}
+
+// own returns the policies that r trusts, or why they are not used.
+func (s *Source) own(r Record) (own policy.Effective, why string) {
+	text, err := Read(r.Real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return own, "" // there are none any more, which is nothing to warn of
+	case err != nil:
+		return own, "the workspace's own policies are trusted and cannot be read: " + err.Error()
+	case policy.Digest(string(text)) != r.Digest:
+		return own, `the workspace's own policies have changed since they were trusted, and are not used; look at them with "attache trust --show WORKSPACE", then trust them again with "attache trust WORKSPACE", or forget them with "attache untrust WORKSPACE"`
+	}
+	own, problems := filesource.ParseLoose(r.Path(), text)
+	for _, p := range problems {
+		if !p.Warning {
+			return policy.Effective{}, "the workspace's own policies are not used: " + p.String()
+		}
+	}
+	return own, ""
+}
+
+func (s *Source) warnOnce(text string, r Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Warn == nil || s.warned[r.Real+text] {
+		return
+	}
+	if s.warned == nil {
+		s.warned = map[string]bool{}
+	}
+	s.warned[r.Real+text] = true
+	s.Warn(text, r.Workspace)
+}
+
+// join returns e with the policies of a workspace, which is further in than any
+// scope: its prepends come last, and its appends first. A name that is there
+// already keeps its policy.
+func join(e, own policy.Effective) policy.Effective {
+	out := policy.Effective{Objectives: slices.Clone(e.Objectives)}
+	known := map[string]bool{}
+	for _, p := range e.Policies {
+		known[p.Name] = true
+	}
+	added := func(at policy.Position) {
+		for _, p := range own.Policies {
+			if p.Position == at && !known[p.Name] {
+				out.Policies = append(out.Policies, p)
+			}
+		}
+	}
+	middle := slices.IndexFunc(e.Policies, func(p policy.Policy) bool { return p.Position != policy.Prepend })
+	if middle < 0 {
+		middle = len(e.Policies)
+	}
+	out.Policies = append(out.Policies, e.Policies[:middle]...)
+	added(policy.Prepend)
+	added(policy.Append)
+	out.Policies = append(out.Policies, e.Policies[middle:]...)
+	for _, o := range own.Objectives {
+		same := func(other string) bool { return strings.TrimSpace(other) == strings.TrimSpace(o) }
+		if !slices.ContainsFunc(out.Objectives, same) {
+			out.Objectives = append(out.Objectives, o)
+		}
+	}
+	return out
+}

@@ -1,0 +1,245 @@
+// Package trust keeps which workspaces the user trusts with policies of their own,
+// and adds those policies to what a policy source says.
+//
+// A workspace's policy file, [File], is text from a repository, and anybody may
+// have written it. It is used only after the user has trusted it, by the path of
+// the workspace and the digest of the text, as direnv does with .envrc: a file that
+// has changed is untrusted again, and one that is copied elsewhere is not trusted
+// there.
+//
+// The path of a session's workspace may be a client's word. It is only compared
+// with the paths that the user has trusted; what is opened is a path of the user's.
+//
+// What the user has trusted can only add: it has no parent, can drop nothing, does
+// not take the place of a policy of the same name, and is left out whole where it
+// would crowd others out of the block.
+//
+// What the package does when it cannot: a state that cannot be read trusts nobody.
+package trust
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/policy"
+)
+
+// File is where a workspace keeps policies of its own, with slashes.
+const File = ".attache/policy.yaml"
+
+// maxFile is how long a workspace's policies may be, in bytes: the block they go
+// into is far shorter.
+const maxFile = 64 << 10
+
+// maxRecord is how long a file of the state may be, in bytes.
+const maxRecord = 64 << 10
+
+// A Record says that the user trusts one text in one workspace.
+type Record struct {
+	// Workspace is the workspace as the user named it, Real where links led then.
+	// Both are absolute.
+	Workspace string `json:"workspace"`
+	Real      string `json:"real"`
+	// Digest is that of the text; see [policy.Digest].
+	Digest  string    `json:"digest"`
+	Trusted time.Time `json:"trusted"`
+}
+
+// Path is where the text is.
+func (r Record) Path() string { return filepath.Join(r.Real, filepath.FromSlash(File)) }
+
+// A Store is the directory in which it is kept what the user trusts: one file for
+// each workspace, replaced in one step, so that any number of programs may change
+// it at once. The directory need not exist.
+type Store struct{ Dir string }
+
+// Resolve returns the workspace that path names, its root or its policy file: the
+// absolute path, and where links lead.
+func Resolve(path string) (workspace, real string, err error) {
+	if workspace, err = filepath.Abs(path); err != nil {
+		return "", "", err
+	}
+	if strings.HasSuffix(filepath.ToSlash(workspace), "/"+File) {
+		workspace = filepath.Dir(filepath.Dir(workspace))
+	}
+	real, err = filepath.EvalSymlinks(workspace)
+	return workspace, real, err
+}
+
+// Read returns the text of the policy file of the workspace at root. An error that
+// is [fs.ErrNotExist] says that it has none. A link that leads out of the workspace
+// is not followed.
+func Read(root string) ([]byte, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	// Opening a named pipe would wait for a writer, so look first.
+	info, err := dir.Stat(filepath.FromSlash(File))
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file: take it out")
+	}
+	f, err := dir.Open(filepath.FromSlash(File))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, maxFile)
+}
+
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is longer than %d KiB: shorten it", limit>>10)
+	}
+	return data, err
+}
+
+// Trust remembers that the user trusts text in a workspace. What was trusted there
+// before is not any more.
+func (s Store) Trust(workspace, real string, text []byte, now time.Time) error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	data, err := json.Marshal(Record{Workspace: workspace, Real: real, Digest: policy.Digest(string(text)), Trusted: now.UTC().Truncate(time.Second)})
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.Dir, "new-*") // for its owner alone
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.file(real))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// file is where the record of the workspace at real is kept. A path may be longer
+// than a name, and hold what a name cannot.
+func (s Store) file(real string) string {
+	sum := sha256.Sum256([]byte(real))
+	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+".json")
+}
+
+// Untrust forgets what is trusted in the workspace that path names, which need not
+// exist any more. It reports whether there was anything.
+func (s Store) Untrust(path string) (bool, error) {
+	workspace, real, _ := Resolve(path) // a workspace that is gone is known by its name
+	all, err := s.All()
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for _, r := range all {
+		if r.Real != real && r.Real != workspace && r.Workspace != workspace {
+			continue
+		}
+		switch gone := os.Remove(s.file(r.Real)); {
+		case gone == nil:
+			found = true
+		case !errors.Is(gone, fs.ErrNotExist): // another program was faster
+			err = errors.Join(err, gone)
+		}
+	}
+	return found, err
+}
+
+// All returns what is trusted, in no order that means anything. Files that are not
+// records, that others could have written, or that stand under the name of another
+// workspace are passed over: they trust nobody.
+func (s Store) All() ([]Record, error) {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Record
+	for _, e := range entries {
+		if path := filepath.Join(s.Dir, e.Name()); e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".json") {
+			if r, err := readRecord(path); err == nil && s.file(r.Real) == path {
+				all = append(all, r)
+			}
+		}
+	}
+	return all, nil
+}
+
+func readRecord(path string) (r Record, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return r, err
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return r, fs.ErrPermission
+	}
+	data, err := readAll(f, maxRecord)
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal(data, &r)
+}
+
+// Any reports whether anything may be trusted at all. It costs one look.
+func (s Store) Any() bool {
+	if s.Dir == "" {
+		return false
+	}
+	d, err := os.Open(s.Dir)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(1)
+	return len(names) > 0
+}
+
+// Find returns what is trusted in the workspace that a session names by path. Of
+// the file system only what the user has trusted is looked at.
+func (s Store) Find(path string) (Record, bool) {
+	if path == "" {
+		return Record{}, false
+	}
+	path = filepath.Clean(path)
+	all, err := s.All()
+	if err != nil {
+		return Record{}, false
+	}
+	for _, r := range all {
+		if r.Real == path || r.Workspace == path && leadsTo(r.Workspace, r.Real) {
+			return r, true
+		}
+	}
+	return Record{}, false
+}
+
+// leadsTo reports whether a link of the user's still leads where it did.
+func leadsTo(workspace, real string) bool {
+	now, err := filepath.EvalSymlinks(workspace)
+	return err == nil && now == real
+}

@@ -1,0 +1,300 @@
+package trust_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
+	"github.com/attache-mcp/attache/policy"
+)
+
+// workspace returns a workspace with a policy file, with no link in its path.
+func workspace(t *testing.T, text string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, text)
+	return dir
+}
+
+func write(t *testing.T, dir, text string) {
+	t.Helper()
+	file := filepath.Join(dir, trust.File)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// trusted trusts the file of a workspace as attache trust does.
+func trusted(t *testing.T, s trust.Store, path string) {
+	t.Helper()
+	w, real, err := trust.Resolve(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := trust.Read(real)
+	if err == nil {
+		err = s.Trust(w, real, text, time.Unix(1, 0))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said returns the names of the policies in a session in a workspace.
+func said(t *testing.T, s *trust.Source, path string) string {
+	t.Helper()
+	e, err := s.Effective(t.Context(), policy.Query{WorkspacePath: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range e.Policies {
+		names = append(names, p.Name)
+	}
+	return strings.Join(append(names, e.Objectives...), " ")
+}
+
+const ours = `policies: [{name: ours, position: append, text: "Run make check."}]`
+
+// A step is one thing that happens to a workspace, and what a session has then.
+func TestTrust(t *testing.T) {
+	dir := workspace(t, ours)
+	store := trust.Store{Dir: filepath.Join(t.TempDir(), "state", "trusted")}
+	warnings := 0
+	s := &trust.Source{Store: store, Warn: func(string, string) { warnings++ }}
+	for _, step := range []struct {
+		name     string
+		do       func()
+		want     string
+		warnings int
+	}{
+		{"nothing is trusted by itself", func() {}, "", 0},
+		{"trusted", func() { trusted(t, store, dir) }, "ours", 0},
+		{"another text is not", func() { write(t, dir, strings.Replace(ours, "make check", "rm -rf", 1)) }, "", 1},
+		{"which is told once", func() {}, "", 1},
+		{"the text that was trusted is again", func() { write(t, dir, ours) }, "ours", 1},
+		{"the file by its own name", func() { write(t, dir, ours+"\n"); trusted(t, store, filepath.Join(dir, trust.File)) }, "ours", 1},
+		{"it is gone", func() { os.Remove(filepath.Join(dir, trust.File)) }, "", 1},
+		{"and comes back", func() { write(t, dir, ours+"\n") }, "ours", 1},
+		{"untrusted", func() { untrust(t, store, dir, true) }, "", 1},
+		{"twice", func() { untrust(t, store, dir, false) }, "", 1},
+	} {
+		step.do()
+		if got := said(t, s, dir); got != step.want || warnings != step.warnings {
+			t.Errorf("%s: %q and %d warnings, want %q and %d", step.name, got, warnings, step.want, step.warnings)
+		}
+	}
+}
+
+func untrust(t *testing.T, s trust.Store, path string, want bool) {
+	t.Helper()
+	if got, err := s.Untrust(path); got != want || err != nil {
+		t.Errorf("untrust: %v, %v, want %v", got, err, want)
+	}
+}
+
+// Trust is for a path: neither a copy nor another place below or above has it.
+func TestTrustIsForAPath(t *testing.T) {
+	dir := workspace(t, ours)
+	store := trust.Store{Dir: t.TempDir()}
+	trusted(t, store, dir)
+	s := &trust.Source{Store: store}
+	for path, want := range map[string]string{
+		dir: "ours", dir + "/": "ours", dir + "/./": "ours",
+		workspace(t, ours): "", filepath.Dir(dir): "", dir + "/.attache": "", dir + "x": "",
+		"": "", ".": "", "file://" + dir: "", dir + "\x00": "",
+	} {
+		if got := said(t, s, path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// A link that was trusted is trusted as long as it leads where it did.
+func TestLinks(t *testing.T) {
+	one, two, outside := workspace(t, ours), workspace(t, ours), workspace(t, ours)
+	link := filepath.Join(t.TempDir(), "link")
+	relink := func(to, at string) {
+		_ = os.Remove(at)
+		if err := os.Symlink(to, at); err != nil {
+			t.Skip("no links here:", err)
+		}
+	}
+	relink(one, link)
+	store := trust.Store{Dir: t.TempDir()}
+	trusted(t, store, link)
+	s := &trust.Source{Store: store}
+	if said(t, s, link) != "ours" || said(t, s, one) != "ours" {
+		t.Error("a link and what it leads to are not both trusted")
+	}
+	relink(two, link)
+	if got := said(t, s, link); got != "" {
+		t.Errorf("a link that leads elsewhere: %q", got)
+	}
+	relink(filepath.Join(outside, trust.File), filepath.Join(one, trust.File))
+	if got := said(t, s, one); got != "" {
+		t.Errorf("a file outside of the workspace: %q", got)
+	}
+}
+
+// The state is for its owner alone, and one that is not trusts nobody.
+func TestState(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes mean nothing here")
+	}
+	dir := workspace(t, ours)
+	store := trust.Store{Dir: filepath.Join(t.TempDir(), "trusted")}
+	if store.Any() {
+		t.Error("something is trusted in a directory that is not there")
+	}
+	trusted(t, store, dir)
+	files, _ := filepath.Glob(filepath.Join(store.Dir, "*"))
+	if len(files) != 1 || !store.Any() {
+		t.Fatalf("%v", files)
+	}
+	info, err := os.Stat(files[0])
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	s := &trust.Source{Store: store}
+	for name, spoil := range map[string]func() error{
+		"open to others":         func() error { return os.Chmod(files[0], 0o644) },
+		"not a record":           func() error { return os.WriteFile(files[0], []byte("{"), 0o600) },
+		"of another workspace":   func() error { return os.Rename(files[0], filepath.Join(store.Dir, strings.Repeat("0", 64)+".json")) },
+		"under no record's name": func() error { return os.Rename(files[0], filepath.Join(store.Dir, "new-1")) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if got := said(t, s, dir); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+		if err := os.RemoveAll(store.Dir); err != nil {
+			t.Fatal(err)
+		}
+		trusted(t, store, dir)
+	}
+}
+
+// Many at once lose nothing and leave nothing half written.
+func TestAtOnce(t *testing.T) {
+	store := trust.Store{Dir: t.TempDir()}
+	shared := workspace(t, ours)
+	var all sync.WaitGroup
+	for range 8 {
+		own := workspace(t, ours)
+		all.Go(func() {
+			for range 20 {
+				trusted(t, store, own)
+				trusted(t, store, shared)
+				if _, err := store.Untrust(shared); err != nil {
+					t.Error(err)
+				}
+				if _, ok := store.Find(own); !ok {
+					t.Error("what was trusted is not any more")
+				}
+			}
+		})
+	}
+	all.Wait()
+	trusted(t, store, shared)
+	files, _ := filepath.Glob(filepath.Join(store.Dir, "*"))
+	if records, err := store.All(); len(records) != 9 || len(files) != 9 || err != nil {
+		t.Errorf("%d records in %d files, %v, want 9 in 9", len(records), len(files), err)
+	}
+}
+
+// What is no file of a workspace's own is not read.
+func TestRead(t *testing.T) {
+	if _, err := trust.Read(workspace(t, "#"+strings.Repeat("x", 64<<10))); err == nil {
+		t.Error("a file that is too long was read")
+	}
+	if _, err := trust.Read(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, trust.File), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := trust.Read(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+// fixed is a source that says one thing.
+type fixed struct {
+	e   policy.Effective
+	err error
+}
+
+func (f fixed) Effective(context.Context, policy.Query) (policy.Effective, error) { return f.e, f.err }
+
+// What a workspace says joins what the operator says, and takes nothing from it.
+func TestJoin(t *testing.T) {
+	operators := policy.Effective{
+		Policies: []policy.Policy{
+			{Name: "first", Position: policy.Prepend, Text: "a"},
+			{Name: "last", Position: policy.Append, Text: "b"},
+		},
+		Objectives: []string{"goal"},
+	}
+	const text = `policies:
+  - {name: after, position: append, text: x}
+  - {name: before, position: prepend, text: y}
+  - {name: last, position: prepend, text: "not this one"}
+objectives: [" goal ", more]`
+	down := errors.New("down")
+	for _, test := range []struct {
+		name     string
+		text     string
+		next     policy.Source
+		max      int
+		want     string
+		err      error
+		warnings int
+	}{
+		{"between the operator's", text, fixed{e: operators}, 0, "first before after last goal more", nil, 0},
+		{"alone", text, nil, 0, "before last after  goal  more", nil, 0},
+		{"not in the place of a source that failed", text, fixed{err: down}, 0, "", down, 0},
+		{"not where it would crowd others out", text, fixed{e: operators}, 300, "first last goal", nil, 1},
+		{"with a scope", "scope: acme\n" + text, fixed{e: operators}, 0, "first last goal", nil, 1},
+		{"with a drop", "drop: [first]\n" + text, fixed{e: operators}, 0, "first last goal", nil, 1},
+		{"not YAML", "{", fixed{e: operators}, 0, "first last goal", nil, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := workspace(t, test.text)
+			store := trust.Store{Dir: t.TempDir()}
+			trusted(t, store, dir)
+			warnings := 0
+			s := &trust.Source{Next: test.next, Store: store, MaxBytes: test.max, Warn: func(string, string) { warnings++ }}
+			e, err := s.Effective(t.Context(), policy.Query{WorkspacePath: dir})
+			if err != test.err {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, p := range e.Policies {
+				names = append(names, p.Name)
+				if p.Name == "last" && test.next != nil && p.Text != "b" {
+					t.Errorf("the operator's policy was replaced: %v", p)
+				}
+			}
+			if got := strings.Join(append(names, e.Objectives...), " "); got != test.want || warnings != test.warnings {
+				t.Errorf("%q and %d warnings, want %q and %d", got, warnings, test.want, test.warnings)
+			}
+		})
+	}
+	if len(operators.Policies) != 2 || len(operators.Objectives) != 1 {
+		t.Error("what the operator said was changed")
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"log/slog"
+	"path/filepath"
+	"runtime"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
+	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/policy"
+)
+
+// trusted is where it is kept which workspaces the user trusts with policies of
+// their own. Without a state directory nothing is.
+func (p process) trusted() trust.Store {
+	if p.StateDir == "" {
+		return trust.Store{}
+	}
+	return trust.Store{Dir: filepath.Join(p.StateDir, "attache", "trusted")}
+}
+
+// userStateDir returns the directory for what programs keep of a user between
+// their runs, empty where there is none: XDG_STATE_HOME, or what the system has in
+// its place.
+func userStateDir(getenv func(string) string) string {
+	under := func(variable string, names ...string) string {
+		dir := getenv(variable)
+		if !filepath.IsAbs(dir) {
+			return ""
+		}
+		return filepath.Join(append([]string{dir}, names...)...)
+	}
+	switch runtime.GOOS {
+	case "windows":
+		return under("LOCALAPPDATA")
+	case "darwin":
+		return under("HOME", "Library", "Application Support")
+	}
+	if dir := under("XDG_STATE_HOME"); dir != "" {
+		return dir
+	}
+	return under("HOME", ".local", "state")
+}
+
+// trustedSource returns next with the policies of the workspaces that the user
+// trusts, nil if there is none. It costs one look at a directory that is mostly not
+// there.
+func trustedSource(p process, s *Settings, next policy.Source, log *slog.Logger) *trust.Source {
+	store := p.trusted()
+	if !store.Any() {
+		return nil
+	}
+	return &trust.Source{
+		Next:     next,
+		Store:    store,
+		MaxBytes: s.Briefing.MaxBytes,
+		Warn:     func(text, path string) { log.Warn(text, "workspace", path) },
+	}
+}
+
+// useTrusted has a briefing come from t, if it is not nil. Where nothing else is
+// configured, nobody need be identified to read what is in his own workspace, and a
+// workspace that is not trusted has no briefing rather than an empty one.
+func useTrusted(o *briefing.Options, t *trust.Source) {
+	if t == nil {
+		return
+	}
+	o.Source, o.ByWorkspace = t, true
+	if t.Next == nil {
+		o.Anonymous, o.OmitEmpty = true, true
+	}
+}
