@@ -211,6 +211,16 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
+func TestSelectSubjects(t *testing.T) {
+	all := []subject{{Name: line}, {Name: plain}, {Name: filling}}
+	for who, want := range map[string]int{"": 3, "line": 1, "line,attache*": 3, "attache": 1, "attache+*": 1, "nobody": -1} {
+		got, err := selectSubjects(all, who)
+		if (err != nil) != (want < 0) || err == nil && len(got) != want {
+			t.Errorf("%q: %v, %v", who, got, err)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	b := newBench(plan{Rounds: 2}, []subject{{Name: line}, {Name: plain}, {Name: filling}}, parts()[:2], nil)
 	for round, v := range []float64{20, 40} {

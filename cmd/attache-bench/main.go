@@ -80,6 +80,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer remove()
+	if subjects, err = selectSubjects(subjects, o.who); err != nil {
+		return err
+	}
 	b := newBench(o.plan(), subjects, parts, stderr)
 	began := time.Now()
 	interrupted := b.run(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,6 +19,7 @@ type options struct {
 	rounds  int
 	quick   bool
 	only    string
+	who     string
 	attache string
 	json    string
 	list    bool
@@ -30,6 +32,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.rounds, "rounds", 0, "interleaved rounds; ratios are medians over them (default 5, with -quick 1)")
 	f.BoolVar(&o.quick, "quick", false, "few samples, no waiting for a quiet machine: shows that it works, not how fast")
 	f.StringVar(&o.only, "only", "", "measure these `ROWS` alone: names as -list prints them or patterns, between commas")
+	f.StringVar(&o.who, "subjects", "", "measure these `SUBJECTS` alone: names as -list prints them or patterns, between commas")
 	f.StringVar(&o.attache, "attache", "", "measure the attache at `PATH` (default: build ./cmd/attache)")
 	f.StringVar(&o.json, "json", "", "write all figures to `FILE` too")
 	f.BoolVar(&o.list, "list", false, "print the rows and the subjects, measure nothing")
@@ -118,6 +121,22 @@ func selectParts(all []part, only string) ([]part, error) {
 	for i, u := range used {
 		if !u {
 			return nil, fmt.Errorf("-only %q names no row: run with -list for their names; %w", patterns[i], errUsage)
+		}
+	}
+	return out, nil
+}
+
+// selectSubjects leaves the subjects that who names, all of them if it names none.
+func selectSubjects(all []subject, who string) ([]subject, error) {
+	if who == "" {
+		return all, nil
+	}
+	patterns := strings.Split(who, ",")
+	used := make([]bool, len(patterns))
+	out := slices.DeleteFunc(slices.Clone(all), func(s subject) bool { return !named(s.Name, patterns, used) })
+	for i, u := range used {
+		if !u {
+			return nil, fmt.Errorf("-subjects %q names none: run with -list for their names; %w", patterns[i], errUsage)
 		}
 	}
 	return out, nil
