@@ -297,17 +297,20 @@ func TestFileIsTamperedWithWhileWritten(t *testing.T) {
 		name string
 		do   func(path string) error
 		want string // in the fault; "" for none
+		told string // in the log; "" for nothing
 	}{
-		{"nothing", func(string) error { return nil }, ""},
-		{"removed", os.Remove, "in a file that is gone"},
-		{"emptied", func(path string) error { return os.Truncate(path, 0) }, "in a file that is gone"},
-		{"cut within a line", func(path string) error { return os.Truncate(path, 300) }, "records 3 to 4 are missing"},
-		{"renamed", func(path string) error { return os.Rename(path, rotatedName(path, 4)) }, ""},
+		{"nothing", func(string) error { return nil }, "", ""},
+		{"removed", os.Remove, "in a file that is gone", "the file that was written before is gone"},
+		{"emptied", func(path string) error { return os.Truncate(path, 0) }, "in a file that is gone", "the file that was written before is gone"},
+		{"cut within a line", func(path string) error { return os.Truncate(path, 300) }, "records 3 to 4 are missing", "the file was cut"},
+		{"replaced by its beginning", replaceByBeginning, "record 4 is missing", "the file was replaced by one that ends earlier"},
+		{"renamed", func(path string) error { return os.Rename(path, rotatedName(path, 4)) }, "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.jsonl")
-			l := New(Options{File: path})
+			var log bytes.Buffer
+			l := New(Options{File: path, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			for i := range 3 {
 				<-l.Commit(body(i)).Done()
 			}
@@ -326,8 +329,25 @@ func TestFileIsTamperedWithWhileWritten(t *testing.T) {
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
+			if got := log.String(); (got == "") != (test.told == "") || !strings.Contains(got, test.told) {
+				t.Errorf("told %q, want %q", got, test.told)
+			}
 		})
 	}
+}
+
+// replaceByBeginning puts a file in the place of the log that has all but its last
+// line, as editors and "head -n -1" do.
+func replaceByBeginning(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	end := bytes.LastIndexByte(text[:len(text)-1], '\n')
+	if err := os.WriteFile(path+".new", text[:end+1], 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // Real processes write one file, one of which is killed while it does.

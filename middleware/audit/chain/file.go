@@ -30,6 +30,10 @@ type file struct {
 	first   []byte // the body of a record; nil for none
 	newline bool   // and before that an end to what is torn
 	torn    *Torn  // what is torn, which first tells
+
+	// lost says that records which were written are no longer where they were; ""
+	// once that was told.
+	lost string
 }
 
 // errFile says what could not be done with the file itself.
@@ -102,8 +106,10 @@ func (w *file) look() error {
 	return nil
 }
 
-// open opens the file that is there.
+// open opens the file that is there. If it ends before what this process has seen
+// or written, it was put in the place of the one that did not.
 func (w *file) open() error {
+	was := w.size
 	w.close()
 	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -118,7 +124,7 @@ func (w *file) open() error {
 		return errFile("could not be opened", err)
 	}
 	w.f, w.info = f, info
-	return w.read(info.Size())
+	return w.goOn(was, info.Size(), "the file was replaced by one that ends earlier")
 }
 
 func (w *file) close() {
@@ -147,18 +153,23 @@ func (w *file) read(size int64) error {
 	return nil
 }
 
-// shortened takes note that what was written is no longer there. The count goes
-// on, so that the records that are missing show.
-func (w *file) shortened(size int64) error {
-	was, known := w.size, w.tip
+// shortened takes note that what was written is no longer there.
+func (w *file) shortened(size int64) error { return w.goOn(w.size, size, "the file was cut") }
+
+// goOn reads where the open file of size bytes ends. If that is before what is
+// known, which was of was bytes, it takes note of why; the count goes on, so that
+// the records that are missing show.
+func (w *file) goOn(was, size int64, why string) error {
+	known := w.tip
 	if err := w.read(size); err != nil {
 		return err
 	}
-	if w.tip.seq == known.seq {
-		return nil // what is gone was torn
+	if w.tip.seq >= known.seq {
+		return nil // nothing is gone but what was torn
 	}
 	if size > 0 {
-		w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Torn: w.torn, Why: "the file was cut"})
+		w.lost = why
+		w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Torn: w.torn, Why: why})
 	}
 	w.tip.seq = max(w.tip.seq, known.seq)
 	return nil
@@ -195,6 +206,7 @@ func (w *file) begin(after string) {
 	n := note{Kind: kindBegin, Version: Version, After: after, Torn: w.torn}
 	if w.tip.seq > 0 && after == "" {
 		n.Why = "the file that was written before is gone"
+		w.lost = n.Why
 	}
 	w.first = w.note(n)
 }

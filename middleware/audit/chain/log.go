@@ -291,6 +291,10 @@ func (l *Log) flush() (closed bool) {
 	}
 	n, err := l.file.append(work.bodies())
 	l.settle(work, n, err)
+	if l.file.lost != "" {
+		l.o.Log.Warn("audit records that were written are missing", "file", l.o.File, "why", l.file.lost)
+		l.file.lost = ""
+	}
 	switch {
 	case err != nil && !l.failed:
 		l.failed = true
