@@ -249,8 +249,6 @@ const (
 // outcomeOf reads a reply as the client gets it.
 func outcomeOf(reply *wire.Message) outcome {
 	o := outcome{bytes: len(reply.Line())}
-	result := reply.Result()
-	kind := result.Get("resultType")
 	switch {
 	case reply.TooLarge():
 		o.kind, o.bytes = resultTooLarge, 0
@@ -258,18 +256,38 @@ func outcomeOf(reply *wire.Message) outcome {
 		o.kind = resultUnread
 	case reply.Kind() == wire.Error:
 		o.kind, o.code = resultError, number(reply.ErrorObject().Get("code"))
-	case kind.Equals("input_required"), result.Get("inputRequests").Exists():
-		o.kind = resultInput
-	case kind.Equals("task"), result.Get("task").Exists():
-		o.kind = resultTask
-	case kind.Exists() && !kind.Equals("complete"):
-		o.kind = resultOther
-	case string(result.Get("isError").Raw) == "true":
-		o.kind = resultToolError
 	default:
-		o.kind = resultOK
+		o.kind = kindOf(reply.Result())
 	}
 	return o
+}
+
+// kindOf says what a result is, in one look at its members.
+func kindOf(result wire.Value) string {
+	kind, input, task, failed := wire.Value{}, false, false, false
+	for m := range result.Members() {
+		switch m.Key.View() {
+		case "resultType":
+			kind = m.Value
+		case "inputRequests":
+			input = true
+		case "task":
+			task = true
+		case "isError":
+			failed = string(m.Value.Raw) == "true"
+		}
+	}
+	switch {
+	case input, kind.Equals("input_required"):
+		return resultInput
+	case task, kind.Equals("task"):
+		return resultTask
+	case kind.Exists() && !kind.Equals("complete"):
+		return resultOther
+	case failed:
+		return resultToolError
+	}
+	return resultOK
 }
 
 // number returns an integer as it is written, "" for anything else.
