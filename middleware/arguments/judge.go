@@ -62,8 +62,8 @@ func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, refusal) {
 		a.settled[r.slot] = true
 		given := c.m.Arguments().Get(r.Argument...)
 		if r.Mode == Forbid {
-			if given.Exists() {
-				return nil, forbidden(r)
+			if no := a.forbid(c, r, given); no.rule != nil {
+				return nil, no
 			}
 			c.skip(r, "the call does not have the argument")
 			continue
@@ -77,6 +77,22 @@ func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, refusal) {
 		}
 	}
 	return out, refusal{}
+}
+
+// forbid returns what a rule that forbids has against the call. Where the way to the
+// argument leads through a text or a list, some servers look into it all the same,
+// unless the tool has no such argument.
+func (a *Arguments) forbid(c *calling, r *rule, given wire.Value) refusal {
+	if given.Exists() {
+		return forbidden(r)
+	}
+	if _, _, err := r.spot(c.m.Arguments(), nil); err == nil {
+		return refusal{}
+	}
+	if a.lookUp(c); c.known && c.tool.place(r).state == absent {
+		return refusal{}
+	}
+	return hiddenWay(r)
 }
 
 // manyRules is how many it takes for looking a tool up to cost less than matching

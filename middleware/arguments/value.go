@@ -125,6 +125,13 @@ func forbidden(r *rule) refusal {
 		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here. Leave it out and call again.", r.path)}
 }
 
+// hiddenWay is what comes of a call that may have the argument where nobody can see
+// it.
+func hiddenWay(r *rule) refusal {
+	return refusal{r, "what stands around the argument, which is forbidden, is no object",
+		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here, and what is around it has to be an object. Give an object where one belongs, or leave it out, and call again.", r.path)}
+}
+
 // unknownPin is what a pin without a value has against a call.
 func unknownPin(in *intent) refusal {
 	how := "its value could not be determined"
