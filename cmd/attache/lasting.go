@@ -28,6 +28,7 @@ type lasting struct {
 	telemetry *trace.Telemetry
 
 	capture   *capture.Capture
+	nobody    bool                   // when capture was made there was nothing to identify anybody by
 	caller    atomic.Pointer[caller] // who says now whom the sessions act for
 	briefings sessionstate.Store
 	policies  *filesource.Source
@@ -72,7 +73,7 @@ func (k *lasting) captureFor(p process, s *Settings, who *caller, log *slog.Logg
 		Log:              log,
 	}
 	who.configure(&o, s, log)
-	if who.identifies() {
+	if k.nobody = !who.identifies(); !k.nobody {
 		o.Identify = func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
 			return k.caller.Load().Identify(ctx, came)
 		}

@@ -92,6 +92,9 @@ func (r *reloader) replace(s *Settings) error {
 	if err != nil {
 		return err
 	}
+	if l.nobody && l.caller.identifies() {
+		now, later = identityLater(now, later)
+	}
 	l.adopt(l.caller, s)
 	r.control.Replace(l.rules())
 	r.s, r.layers = s, l
@@ -210,6 +213,19 @@ func splitKeys(changed []string) (now, later []string) {
 		}
 	}
 	return now, later
+}
+
+// identityLater has the keys of identity take effect later: a session that began
+// with nothing to identify anybody by identifies nobody.
+func identityLater(now, later []string) (rest, all []string) {
+	for _, key := range now {
+		if below(key, "identity") {
+			later = append(later, key)
+		} else {
+			rest = append(rest, key)
+		}
+	}
+	return rest, later
 }
 
 // changedLists returns the lists that keys have a say in.

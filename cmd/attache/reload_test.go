@@ -174,6 +174,18 @@ func TestReloadIsWhole(t *testing.T) {
 	r.Client.Expect(dropRefused)
 }
 
+// A credential that is given to a session which began with none is told of as one
+// for the next.
+func TestReloadFirstCredential(t *testing.T) {
+	r := newReloading(t, "{}\n")
+	r.begin()
+	r.write("key", "atk_abcdefgh_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+	r.change("config.yaml", "identity: {api_key_file: key}\n", `takes effect when attache is started again" keys=identity.api_key_file`)
+	if strings.Contains(r.log.String(), "in force") {
+		t.Errorf("told\n%s", r.log.String())
+	}
+}
+
 // Every key takes effect at once or later, whole: what is carried over is what is
 // told of.
 func TestTaking(t *testing.T) {
