@@ -22,8 +22,8 @@ those of the policy source. PATH is the workspace, or the file.
 
 The file is text from a repository. Without trust nothing of it is used. Trust is
 for this path and this text: when the file changes it is untrusted again, and a
-session there says so. What the file says is shown before it is trusted; --show
-shows it and trusts nothing.
+session there says so. What is trusted is shown; --show shows the file and trusts
+nothing.
 
 The exit status is 1 if there is no such file or it cannot be read, and 2 for a
 mistake in the file or in the flags.`

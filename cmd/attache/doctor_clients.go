@@ -15,6 +15,7 @@ import (
 func (d *doctor) clients() {
 	d.check = "clients"
 	here, _ := os.Getwd()
+	seen := map[string]bool{} // a project's file is the user's in the home directory
 	found := false
 	for _, c := range clientconfig.Clients() {
 		files := d.system().UserFiles(&c)
@@ -25,7 +26,10 @@ func (d *doctor) clients() {
 			files = append(files, d.system().ProjectFiles(&c, here)...)
 		}
 		for _, f := range files {
-			found = d.clientFile(f) || found
+			if path := filepath.Clean(f.Path); !seen[path] {
+				seen[path] = true
+				found = d.clientFile(f) || found
+			}
 		}
 	}
 	if !found {

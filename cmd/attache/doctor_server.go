@@ -16,6 +16,10 @@ import (
 // several wait 10 s for the first answer.
 const slowStart = 10 * time.Second
 
+// modernTime is how long a server that has answered in the legacy era may take for
+// the modern one.
+const modernTime = 10 * time.Second
+
 // An era is what a server answered in one era of the protocol.
 type era struct {
 	visited
@@ -45,13 +49,17 @@ func (d *doctor) examineServer(ctx context.Context) {
 		return
 	}
 	d.ok("%s is there", path)
-	legacy := d.visit(ctx, env, func(l *lister) (wire.Value, error) { return l.initialize() }, "")
+	legacy := d.visit(ctx, visit{argv: d.server, env: env, within: listTime}, (*lister).initialize, "")
 	var started *child.StartError
 	if errors.As(legacy.err, &started) {
 		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
 		return
 	}
-	modern := d.visit(ctx, env, func(l *lister) (wire.Value, error) { return l.ask("server/discover", `{`+modernMember+`}`) }, modernMember)
+	within := listTime
+	if legacy.answered() {
+		within = max(modernTime, 3*legacy.took) // a server of the legacy era may keep silent
+	}
+	modern := d.visit(ctx, visit{argv: d.server, env: env, within: within}, (*lister).discover, modernMember)
 	d.eras(legacy, modern)
 	d.noise(legacy, modern)
 	d.ending(legacy, modern)
@@ -64,11 +72,10 @@ func (d *doctor) examineServer(ctx context.Context) {
 	}
 }
 
-// visit starts the server and asks it the first question of an era, and then for
-// its tools. meta is the member of params that the era wants.
-func (d *doctor) visit(ctx context.Context, env []string, first func(*lister) (wire.Value, error), meta string) era {
+// visit starts the server, as v says, and asks it the first question of an era, and
+// then for its tools. meta is the member of params that the era wants.
+func (d *doctor) visit(ctx context.Context, v visit, first func(*lister) (wire.Value, error), meta string) era {
 	var e era
-	v := visit{argv: d.server, env: env, within: listTime}
 	e.visited, e.err = v.ask(ctx, func(l *lister) (err error) {
 		defer func() { e.noise, e.first = l.noise, l.first }()
 		if e.reply, err = first(l); err != nil {

@@ -199,6 +199,11 @@ func (l *lister) initialize() (wire.Value, error) {
 	return reply, err
 }
 
+// discover asks a server of the modern era what it is.
+func (l *lister) discover() (wire.Value, error) {
+	return l.ask("server/discover", `{`+modernMember+`}`)
+}
+
 // pages returns the tools of all pages of tools/list. meta is a member of params,
 // or empty.
 func (l *lister) pages(meta string) ([]byte, error) {
