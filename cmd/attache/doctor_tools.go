@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/attache-mcp/attache/middleware/arguments"
 	toolglob "github.com/attache-mcp/attache/middleware/glob"
@@ -22,10 +23,16 @@ type argumentGroup struct {
 	// tenant; empty if only a rule speaks of it.
 	Kind  string   `json:"kind,omitempty"`
 	Tools []string `json:"tools"`
+	// Optional says that the tools do without it.
+	Optional bool `json:"optional,omitempty"`
+	// ID says that its description speaks of an id, and of no path.
+	ID bool `json:"id,omitempty"`
 	// Rule is the rule that acts, Mode what it does, and Value what it gives.
 	Rule  string `json:"rule,omitempty"`
 	Mode  string `json:"mode,omitempty"`
 	Value string `json:"value,omitempty"`
+
+	suggest likeness
 }
 
 // A likeness says what arguments of some names look like, and what could fill
@@ -38,6 +45,9 @@ type likeness struct {
 	value string
 	pin   bool // who calls is not a call's to say
 }
+
+// constant reports whether the value is one that the operator has to choose.
+func (l likeness) constant() bool { return strings.HasPrefix(l.value, `"`) }
 
 // likenesses are the arguments that servers ask for again and again. Names are
 // those of the servers for git, GitHub, GitLab, Sentry, Linear, Asana, Jira and
@@ -64,10 +74,21 @@ func likenesses() []likeness {
 	}
 }
 
-// looksLike returns what an argument looks like by its name.
-func looksLike(name string) (likeness, bool) {
+// pathOfWorkspace finds what says of an argument called path that it is that of the
+// repository or project worked in, and not that of any file.
+var pathOfWorkspace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(path|directory|root) (to|of) (the|a|your) (local )?(git )?(repository|repo|workspace|project)\b`)
+})
+
+// looksLike returns what an argument looks like by its name, or by its description
+// if its name says too little.
+func looksLike(name, description string) (likeness, bool) {
 	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(name))
-	for _, l := range likenesses() {
+	all := likenesses()
+	if (plain == "path" || plain == "directory") && pathOfWorkspace().MatchString(description) {
+		return all[0], true
+	}
+	for _, l := range all {
 		if slices.Contains(l.names, plain) {
 			return l, true
 		}
@@ -80,6 +101,16 @@ type toolArgument struct {
 	tool string
 	path []string
 	text bool // it may be text, which is all that is suggested
+
+	description string
+	optional    bool
+}
+
+// wantsID reports whether the description speaks of an id, and of no path.
+func (a toolArgument) wantsID() bool {
+	words := strings.FieldsFunc(strings.ToLower(a.description), func(c rune) bool { return c < 'a' || c > 'z' })
+	has := func(word string) bool { return slices.Contains(words, word) }
+	return (has("id") || has("gid") || has("uuid")) && !has("path") && !has("directory") && !has("folder")
 }
 
 // maxArgumentDepth is how deep into objects arguments are looked for.
@@ -95,13 +126,27 @@ func toolArguments(list []byte) []toolArgument {
 			if len(path) == maxArgumentDepth {
 				return
 			}
+			required := textsOf(schema.Get("required"))
 			for m := range schema.Get("properties").Members() {
 				at := append(slices.Clone(path), m.Key.Text())
-				all = append(all, toolArgument{tool, at, admitsText(m.Value)})
+				all = append(all, toolArgument{
+					tool: tool, path: at, text: admitsText(m.Value),
+					description: m.Value.Get("description").Text(),
+					optional:    !slices.Contains(required, m.Key.Text()),
+				})
 				walk(m.Value, at)
 			}
 		}
 		walk(entry.Get("inputSchema"), nil)
+	}
+	return all
+}
+
+// textsOf returns the texts in a list.
+func textsOf(list wire.Value) []string {
+	var all []string
+	for one := range list.Elements() {
+		all = append(all, one.Text())
 	}
 	return all
 }
@@ -114,12 +159,7 @@ func admitsText(schema wire.Value) bool {
 	case kind.IsString():
 		return kind.Text() == "string"
 	case kind.IsArray():
-		for one := range kind.Elements() {
-			if one.Text() == "string" {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(textsOf(kind), "string")
 	}
 	return true // not said, or by anyOf
 }
@@ -168,19 +208,22 @@ func repeated(names []string) string {
 func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup {
 	byKey := map[string]*argumentGroup{}
 	for _, a := range all {
-		like, looks := looksLike(a.path[len(a.path)-1])
+		like, looks := looksLike(a.path[len(a.path)-1], a.description)
 		r := ruleFor(a, rules)
 		if r == nil && (!looks || !a.text) {
 			continue
 		}
-		g := argumentGroup{Argument: strings.Join(a.path, "."), Kind: like.kind}
-		if r != nil {
+		g := argumentGroup{Argument: strings.Join(a.path, "."), Kind: like.kind, suggest: like}
+		if r == nil {
+			g.Optional = a.optional
+		} else {
+			g.ID = a.wantsID()
 			g.Rule, g.Mode = cmp.Or(r.Name, builtInRule), cmp.Or(string(r.Mode), "fill")
 			if r.Value != nil {
 				g.Value = r.Value.String()
 			}
 		}
-		key := g.Argument + "\x00" + g.Rule
+		key := fmt.Sprint(g.Argument, "\x00", g.Kind, g.Rule, g.Optional, g.ID)
 		if byKey[key] == nil {
 			byKey[key] = &g
 		}
@@ -193,7 +236,7 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 		groups = append(groups, *g)
 	}
 	slices.SortFunc(groups, func(a, b argumentGroup) int {
-		return cmp.Or(cmp.Compare(a.Argument, b.Argument), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(a.Argument, b.Argument), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tools[0], b.Tools[0]))
 	})
 	return groups
 }
@@ -216,10 +259,15 @@ func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
 func (d *doctor) tellArgument(g argumentGroup, l *layers, all int) {
 	what := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all))
 	switch {
+	case g.Rule == "" && g.Optional && g.suggest.constant():
+		d.note("nothing: without it the call means something of its own", "%s is optional, looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Rule == "":
 		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Mode == string(arguments.Forbid):
 		d.ok("%s is forbidden by %s", what, g.Rule)
+	case g.ID && g.Value == "session.workspace.path":
+		d.warn("write a rule of your own for it, as docs/recipes.md has them; its value may be session.workspace.id",
+			"%s is set by %s from %s, but its description asks for an id", what, g.Rule, g.Value)
 	case d.unknownValue(g.Value, l):
 		d.note("nothing, if the client says it; or say it by the flags or a key, as in --workspace",
 			"%s is set by %s (%s) from %s, which is not known here", what, g.Rule, g.Mode, g.Value)
@@ -278,15 +326,16 @@ func suggestedRules(groups []argumentGroup, tools int, builtIn bool) string {
 func plainName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_/-]{0,99}$`) }
 
 // suggestedRule returns a rule for an argument that none is for. Names are the
-// server's: one that is not plain is left out.
+// server's: one that is not plain is left out. A constant is not suggested where the
+// argument is optional: to set a project might move an issue there.
 func suggestedRule(g argumentGroup, all int) string {
 	plain := plainName()
 	path := strings.Split(g.Argument, ".")
 	bad := func(name string) bool { return !plain.MatchString(name) }
-	if g.Rule != "" || slices.ContainsFunc(path, bad) {
+	like := g.suggest
+	if g.Rule != "" || g.Optional && like.constant() || slices.ContainsFunc(path, bad) {
 		return ""
 	}
-	like, _ := looksLike(path[len(path)-1])
 	tools := slices.DeleteFunc(slices.Clone(g.Tools), bad)
 	if len(g.Tools) == all {
 		tools = []string{"*"}
@@ -299,7 +348,7 @@ func suggestedRule(g argumentGroup, all int) string {
 	switch {
 	case like.pin:
 		line += like.value + ", mode: pin} # refuses the calls of those without one"
-	case strings.HasPrefix(like.value, `"`):
+	case like.constant():
 		line += "'" + like.value + "'} # write your own"
 	default:
 		line += like.value + "}"
