@@ -16,8 +16,8 @@ import (
 // several wait 10 s for the first answer.
 const slowStart = 10 * time.Second
 
-// modernTime is how long a server that has answered in the legacy era may take for
-// the modern one.
+// modernTime is how long a server may take in the modern era that has answered, or
+// had its time, in the legacy one.
 const modernTime = 10 * time.Second
 
 // An era is what a server answered in one era of the protocol.
@@ -56,8 +56,11 @@ func (d *doctor) examineServer(ctx context.Context) {
 		return
 	}
 	within := listTime
-	if legacy.answered() {
-		within = max(modernTime, 3*legacy.took) // a server of the legacy era may keep silent
+	switch {
+	case legacy.answered(): // and may keep silent in the other era
+		within = max(modernTime, 3*legacy.took)
+	case legacy.took >= listTime:
+		within = modernTime
 	}
 	modern := d.visit(ctx, visit{argv: d.server, env: env, within: within}, (*lister).discover, modernMember)
 	d.eras(legacy, modern)
