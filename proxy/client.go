@@ -22,11 +22,12 @@ type clientSide struct {
 	msg     wire.Message
 	ctx     middleware.Context
 	chain   middleware.Handler
-	enforce bool         // see Options
-	dryRun  bool         // likewise
-	guards  []string     // Options.Guarded
-	none    call         // stands in for the call of a frame that is none
-	over    bool         // nothing is handled any more
+	enforce bool     // see Options
+	dryRun  bool     // likewise
+	guards  []string // Options.Guarded
+	none    call     // stands in for the call of a frame that is none
+	over    bool     // nothing is handled any more
+	pace    pace
 	moved   atomic.Int64 // lines and chunks written to the upstream
 
 	held    bool            // a frame is held back, those behind it wait
@@ -168,8 +169,9 @@ func (s *session) fromClient(line []byte, last bool) error {
 	} else if err := s.handle(m); err != nil {
 		return err
 	}
-	if last {
+	if d.pace.due() || last {
 		s.flushServer()
+		d.pace.sent()
 	}
 	return nil
 }

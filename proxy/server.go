@@ -20,6 +20,7 @@ type serverSide struct {
 	chain   middleware.Handler
 	plain   bool // there are no layers
 	none    call
+	pace    pace
 	array   *array // not nil while the members of one are handled
 }
 
@@ -86,7 +87,8 @@ func (s *session) fromServer(line []byte, last bool) error {
 }
 
 func (s *session) flushClient(last bool) error {
-	if last {
+	if s.v.pace.due() || last {
+		defer s.v.pace.sent()
 		return s.toClient.Flush()
 	}
 	return nil

@@ -1,0 +1,47 @@
+package proxy
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPace handles batches of frames that each cost some time, and looks at how
+// many leave together once that is known.
+func TestPace(t *testing.T) {
+	for _, c := range []struct {
+		cost     time.Duration
+		together int
+	}{
+		{time.Microsecond, 100},
+		{5 * time.Microsecond, 20},
+		{50 * time.Microsecond, fewFrames},
+		{time.Second, fewFrames},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var p pace
+			batch := func(frames int) (flushes []int) {
+				since := 0
+				for i := range frames {
+					time.Sleep(c.cost)
+					since++
+					if p.due() || i == frames-1 {
+						p.sent()
+						flushes = append(flushes, since)
+						since = 0
+					}
+				}
+				return flushes
+			}
+			if got := batch(60); len(got) != 1 {
+				t.Errorf("%v: %v before anything was known", c.cost, got)
+			}
+			batch(1)
+			batch(2)
+			got := batch(200)
+			if got[0] < c.together/2 || got[0] > c.together {
+				t.Errorf("%v: %v frames together, want about %d", c.cost, got[0], c.together)
+			}
+		})
+	}
+}
