@@ -130,8 +130,13 @@ func (r *Reader) fill() {
 func (r *Reader) makeRoom() {
 	if len(r.buf) < r.hold && r.end-r.start > len(r.buf)/2 {
 		// Two steps to the limit: a large allocation costs only the pages that
-		// are written, and a long line is hardly copied.
-		r.move(make([]byte, min(16*len(r.buf), r.hold)))
+		// are written, and a long line is hardly copied. What the first step took
+		// stays garbage for a while, so that one is small.
+		size := r.hold
+		if len(r.buf) == len(r.small) {
+			size = min(8*len(r.buf), r.hold)
+		}
+		r.move(make([]byte, size))
 		if r.grown != nil {
 			r.grown()
 		}
