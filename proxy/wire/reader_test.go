@@ -137,7 +137,7 @@ func (p *parting) Read(b []byte) (int, error) {
 }
 
 func TestOnLongLine(t *testing.T) {
-	r := newReader(strings.NewReader("12345678\n1234567\n"+strings.Repeat("x", 50)+"\n1\n"), 1000, 8)
+	r := newReader(strings.NewReader("12345678\n1234567\n"+strings.Repeat("x", 30)+"\n1\n"), 1000, 8)
 	calls := 0
 	r.OnLongLine(func() { calls++ })
 	for i, want := range []int{1, 1, 1, 1} { // one step is enough for the third
