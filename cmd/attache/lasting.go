@@ -7,7 +7,6 @@ import (
 
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/announce"
-	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/policy"
@@ -32,7 +31,6 @@ type lasting struct {
 	caller    atomic.Pointer[caller] // who says now whom the sessions act for
 	briefings sessionstate.Store
 	policies  *filesource.Source
-	arguments arguments.Memory
 	access    access.Memory
 	inForce   *Settings // what the above was made of; nil before the first reading
 

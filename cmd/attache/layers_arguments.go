@@ -19,7 +19,6 @@ func (l *layers) addArguments(s *Settings, log *slog.Logger) {
 		AskForMissing: s.Arguments != nil,
 		Workspace:     l.capture,
 		Server:        s.Server.Name,
-		Memory:        &l.lasting.arguments,
 		Initialized:   l.announce.Initialized,
 		Scrub:         l.scrubbed(),
 		Log:           log,

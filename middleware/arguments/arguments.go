@@ -135,20 +135,12 @@ type Options struct {
 	// Initialized, if not nil, reports whether a legacy client had said already
 	// that it is initialized when the layer came into the chain.
 	Initialized func() bool
-	// Memory, if not nil, has the layer begin with what another, of an earlier
-	// configuration, knew of the connection.
-	Memory *Memory
 	// Scrub takes secrets out of the raw JSON of a call's own argument before it is
 	// logged; path is the argument's. Nil leaves it as it is.
 	Scrub func(path []string, raw []byte) []byte
 	// Log takes what is worth telling; nil discards it.
 	Log *slog.Logger
 }
-
-// A Memory is what a layer knows of the connection whatever its rules are: that the
-// upstream may be asked. The zero Memory is that of a connection that begins. It is
-// used by one layer at a time.
-type Memory struct{ initialized bool }
 
 const (
 	// askTime bounds attache's own walk through the upstream's tools/list.
@@ -168,11 +160,11 @@ type Arguments struct {
 	overlap   bool    // the argument of a rule is inside that of another
 
 	// Client's direction only:
-	memory  *Memory
-	in      expression.Inputs // of the call at hand, if reading
-	reading bool
-	settled []bool // by path: a rule has had its say about the call at hand
-	quoted  []byte // the value being written
+	initialized bool
+	in          expression.Inputs // of the call at hand, if reading
+	reading     bool
+	settled     []bool // by path: a rule has had its say about the call at hand
+	quoted      []byte // the value being written
 
 	rounds rounds // has its own lock
 
@@ -191,10 +183,7 @@ func New(o Options) *Arguments {
 	if o.Initialized == nil {
 		o.Initialized = func() bool { return false }
 	}
-	a := &Arguments{o: o, memory: o.Memory, told: map[string]bool{}}
-	if a.memory == nil {
-		a.memory = new(Memory)
-	}
+	a := &Arguments{o: o, told: map[string]bool{}}
 	paths := map[string]int{}
 	for i, given := range o.Rules {
 		r := newRule(i, given)
@@ -298,7 +287,7 @@ func (a *Arguments) wrap(next middleware.Handler) middleware.Handler {
 			call := middleware.CallFrom(ctx)
 			call.OnReply(a.listed(viewOf(call), !m.Get("params", "cursor").Exists()))
 		case m.MethodIs("notifications/initialized"):
-			a.memory.initialized = true
+			a.initialized = true
 		}
 		return next(ctx, m)
 	}

@@ -80,7 +80,7 @@ func (a *Arguments) forget() {
 // with the client's own _meta.
 func (a *Arguments) askList(call *middleware.Call, m *wire.Message, view *sessionstate.Context) <-chan struct{} {
 	modern := view != nil && view.Modern
-	if !modern && !a.memory.initialized && !a.o.Initialized() {
+	if !modern && !a.initialized && !a.o.Initialized() {
 		return nil
 	}
 	a.mu.Lock()
