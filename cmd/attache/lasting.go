@@ -90,10 +90,10 @@ func (k *lasting) adopt(who *caller, s *Settings) {
 // policySource returns the source that answers for source: the one before, if it
 // reads the same directory.
 func (k *lasting) policySource(source policy.Source, s *Settings, log *slog.Logger) policy.Source {
-	if _, ok := source.(*filesource.Source); !ok {
+	if s.Policy.Dir == "" {
 		return source
 	}
-	if k.policies == nil || k.inForce.Policy.Dir != s.Policy.Dir {
+	if k.policies == nil || k.policies.Dir() != s.Policy.Dir {
 		k.policies = filesource.Keeping(s.Policy.Dir, func(err error) {
 			log.Warn("the policies were changed and are not valid; those read before hold", "err", err)
 		})

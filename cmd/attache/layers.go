@@ -34,8 +34,8 @@ type layers struct {
 	caller *caller
 }
 
-// buildLayers builds the chain: trace, capture, rewrite, arguments, access,
-// briefing. A layer that has nothing to do is left out.
+// buildLayers builds the chain: trace, audit, announce, capture, rewrite, access-list,
+// arguments, access, briefing. A layer that has nothing to do is left out.
 func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	return new(lasting).build(p, s, log)
 }

@@ -73,6 +73,9 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 	return effective, nil
 }
 
+// Dir returns the directory that is read.
+func (s *Source) Dir() string { return s.dir }
+
 // Refresh reads the directory now, for who knows that it has changed and wants to
 // hear of problems before a session does. The error is that of Effective.
 func (s *Source) Refresh(ctx context.Context) error {
