@@ -2,6 +2,7 @@ package expression
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -78,6 +79,9 @@ type Program struct {
 func Compile(src string, want Type) (*Program, error) {
 	if strings.TrimSpace(src) == "" {
 		return nil, &Error{Line: 1, Column: 1, Problem: "the expression is empty", Remedy: "write " + want.String() + " or leave the key out"}
+	}
+	if len(src) > maxSource || !utf8.ValidString(src) {
+		return nil, &Error{Line: 1, Column: 1, Problem: "the expression is longer than 16 KiB or not UTF-8", Remedy: "write a shorter one"}
 	}
 	if s := parseSimple(src); s != nil {
 		if err := s.check(src, want); err != nil {

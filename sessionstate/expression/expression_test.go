@@ -179,6 +179,9 @@ func TestCompileErrors(t *testing.T) {
 		{`int("x") == 1`, Bool, "column 1: the expression cannot be planned: type conversion error"},
 		{`[1][5] == 1`, Bool, "it reads nothing of a session or call"},
 		{"session.id == \"\xff\"+\"\"", Bool, "not UTF-8"},
+		{"'\xd9'", String, "not UTF-8"},
+		{`"` + strings.Repeat("x", maxSource) + `"`, String, "longer than 16 KiB"},
+		{strings.Repeat("!(", 100) + `session.id == ""` + strings.Repeat(")", 100), Bool, "column 1"},
 		{`"` + strings.Repeat("x", maxSource) + `" + ""`, String, "longer than 16 KiB"},
 		{strings.Repeat("(", 5000) + "true" + strings.Repeat(")", 5000), Bool, "column"},
 	} {

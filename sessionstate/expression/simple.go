@@ -74,18 +74,25 @@ func (r *reader) oneOf(tokens ...string) string {
 	return ""
 }
 
+// term takes one side of a joint. A negation within a negation is the engine's,
+// which bounds how deep they go.
 func (r *reader) term() (term, bool) {
-	if r.oneOf("!") != "" {
-		if r.oneOf("(") == "" {
-			return term{}, false
-		}
-		t, ok := r.term()
-		if !ok || t.op != opMember && t.op != opEqual || r.oneOf(")") == "" {
-			return term{}, false
-		}
-		t.is = !t.is
-		return t, true
+	if r.oneOf("!") == "" {
+		return r.plain()
 	}
+	if r.oneOf("(") == "" {
+		return term{}, false
+	}
+	t, ok := r.plain()
+	if !ok || t.op != opMember && t.op != opEqual || r.oneOf(")") == "" {
+		return term{}, false
+	}
+	t.is = !t.is
+	return t, true
+}
+
+// plain takes a term without negation.
+func (r *reader) plain() (term, bool) {
 	if text, ok := r.literal(); ok {
 		if r.oneOf("in ", "in\t", "in\n") == "" {
 			return term{op: opLiteral, text: text}, true
