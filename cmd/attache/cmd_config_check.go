@@ -31,6 +31,9 @@ Exit status 2 if there are any. Warnings are told and change nothing.`,
 		if err == nil {
 			err = c.checkFilesNamed(s)
 		}
+		for _, w := range s.Warnings {
+			fmt.Fprintln(c.Stdout, "warning:", w)
+		}
 		c.warnOfVariables(s)
 		var mistakes Problems
 		switch {

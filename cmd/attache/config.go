@@ -36,6 +36,9 @@ type Settings struct {
 	// File is the configuration file that was read, empty if there is none.
 	File string
 
+	// Warnings are what is no mistake, and may not be what was meant.
+	Warnings Problems
+
 	origins map[string]Origin
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
@@ -31,6 +32,7 @@ func argumentRuleList(to *[]ArgumentRule) value {
 		example:  argumentExample,
 		unset:    "the built-in rule: fill workspace from session.workspace.path",
 		check:    func(r *ArgumentRule) error { return checkArgument(*to, r) },
+		surprise: bindsOverFill,
 	}
 }
 
@@ -67,11 +69,36 @@ func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
 		if &all[i] == r {
 			break
 		}
-		if all[i].covers(r) {
+		if all[i].covers(r) && (!r.bindsOver(&all[i]) || r.covers(&all[i])) {
 			return fmt.Errorf("never applies: arguments[%d] is about the same argument of the same tools, and the first that applies counts: remove one of the two", i)
 		}
 	}
 	return nil
+}
+
+// bindsOver reports whether r, which stands behind earlier, holds in its place where
+// both apply: what binds the client stands above what only fills.
+func (r *ArgumentRule) bindsOver(earlier *ArgumentRule) bool {
+	return r.Mode != "fill" && earlier.Mode == "fill"
+}
+
+// bindsOverFill tells of the first rule before rule i that rule i takes calls from,
+// though the order suggests the contrary.
+func bindsOverFill(all []ArgumentRule, i int) string {
+	r := &all[i]
+	for n := range all[:i] {
+		if earlier := &all[n]; earlier.Argument == r.Argument && r.bindsOver(earlier) && overlap(earlier.Tools, r.Tools) {
+			return fmt.Sprintf("mode %s holds for the argument %s also where arguments[%d] (mode fill), which stands before it, names the tool: put arguments[%d] first, or name other tools in arguments[%d]", r.Mode, r.Argument, n, i, n)
+		}
+	}
+	return ""
+}
+
+// overlap reports whether a tool may be named by patterns of both lists.
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(one string) bool {
+		return slices.ContainsFunc(b, func(other string) bool { return glob.Overlap(one, other) })
+	})
 }
 
 // covers reports whether r applies to every call that later is for.

@@ -20,6 +20,9 @@ type entries[T any] struct {
 	// beside says what is wrong with entry i beside the others, which are well by
 	// themselves; nil for nothing
 	beside func(all []T, i int) error
+	// surprise says what entry i does beside the others that its place does not
+	// show, "" for nothing; nil for never
+	surprise func(all []T, i int) string
 }
 
 // A list is what the reader of the file sees of [entries].
@@ -29,6 +32,7 @@ type list interface {
 	entry(i int) []option // what can be set in entry i
 	problem(i int) error  // what is wrong with entry i as a whole
 	misfit(i int) error   // what is wrong with it beside the others
+	warning(i int) string // what it does beside the others that may surprise
 	wants() (required []string, example string)
 }
 
@@ -53,6 +57,13 @@ func (v entries[T]) misfit(i int) error {
 		return nil
 	}
 	return v.beside(*v.to, i)
+}
+
+func (v entries[T]) warning(i int) string {
+	if v.surprise == nil {
+		return ""
+	}
+	return v.surprise(*v.to, i)
 }
 
 func (v entries[T]) wants() (required []string, example string) { return v.required, v.example }

@@ -227,6 +227,9 @@ func (r *reader) entries(key string, v list, n ast.Node) {
 		if err := v.misfit(i); err != nil {
 			r.problem(item, "%s[%d]: %v", key, i, err)
 		}
+		if text := v.warning(i); text != "" {
+			r.settings.Warnings.add(r.place(item), "%s[%d]: %s", key, i, text)
+		}
 	}
 }
 

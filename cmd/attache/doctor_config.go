@@ -28,6 +28,9 @@ func (d *doctor) configuration(mistakes error) {
 	for _, p := range all {
 		d.problem(`correct it there; "attache config check" tells when all is well`, "%v", p)
 	}
+	for _, w := range d.s.Warnings {
+		d.warn(`correct it there; "attache config check" tells when all is well`, "%v", w)
+	}
 	for _, text := range d.unreadVariables(d.s) {
 		d.warn("correct its name, or do not set it", "%s", text)
 	}

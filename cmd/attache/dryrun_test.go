@@ -98,7 +98,7 @@ func next(session *proxytest.Session, p *proxytest.Peer) []byte {
 func saidInScripts(t *testing.T) []said {
 	sent := regexp.MustCompile(`^(client|server)-?>(?: (.*))$`)
 	var all []said
-	for _, file := range glob(t, "testdata/play/*.txt") {
+	for _, file := range filesLike(t, "testdata/play/*.txt") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func saidInScripts(t *testing.T) []said {
 // saidInSessions reads the recorded sessions.
 func saidInSessions(t *testing.T) []said {
 	var all []said
-	for _, file := range glob(t, "../../testdata/sessions/*.jsonl") {
+	for _, file := range filesLike(t, "../../testdata/sessions/*.jsonl") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func saidInSessions(t *testing.T) []said {
 	return all
 }
 
-func glob(t *testing.T, pattern string) []string {
+func filesLike(t *testing.T, pattern string) []string {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no file matches %s (%v)", pattern, err)

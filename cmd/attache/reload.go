@@ -99,6 +99,9 @@ func (r *reloader) replace(s *Settings) error {
 	r.control.Replace(l.rules())
 	r.s, r.layers = s, l
 	r.tellLater(strings.Join(later, ", "))
+	if !slices.Equal(s.Warnings, was.Warnings) {
+		warnOfSettings(s, r.log)
+	}
 	if len(now) > 0 {
 		r.log.Info("the configuration was changed and is in force", "keys", strings.Join(now, ", "))
 	}
@@ -128,7 +131,7 @@ func (was *Settings) taking(s *Settings) *Settings {
 	out.Arguments, out.Rewrite, out.Access = s.Arguments, s.Rewrite, s.Access
 	out.Policy, out.Briefing, out.DryRun = s.Policy, s.Briefing, s.DryRun
 	out.Identity.KeysFile, out.Identity.JWT, out.Identity.TokenFile = s.Identity.KeysFile, s.Identity.JWT, s.Identity.TokenFile
-	out.APIKeyFile, out.File = s.APIKeyFile, s.File
+	out.APIKeyFile, out.File, out.Warnings = s.APIKeyFile, s.File, s.Warnings
 	out.origins = maps.Clone(was.origins)
 	for _, o := range options(s) {
 		if now, _ := splitKeys([]string{o.key}); len(now) == 0 {

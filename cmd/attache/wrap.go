@@ -42,8 +42,16 @@ func wrap(ctx context.Context, p process, s *Settings, load func() (*Settings, e
 		return s, err
 	}
 	w.reloader = &reloader{p: p, load: again, log: w.log, control: &w.control, s: s, layers: l}
+	warnOfSettings(s, w.log)
 	warnOfWorkspace(s, w.log)
 	return w.run(ctx)
+}
+
+// warnOfSettings tells of what in the configuration may not be what was meant.
+func warnOfSettings(s *Settings, log *slog.Logger) {
+	for _, w := range s.Warnings {
+		log.Warn(w.String())
+	}
 }
 
 // nameServer names the server after its command, if nobody did.

@@ -27,7 +27,7 @@
 // principal acts as a pin.
 //
 // Of several rules for one argument the first counts that is for the tool and whose
-// condition holds. Rules judge the call as the client sent it; then fills are
+// condition holds; pins and forbids stand before all fills, wherever they are listed. Rules judge the call as the client sent it; then fills are
 // written, and pins after them, so that no filled value ends up inside a pinned one.
 package arguments
 
@@ -122,7 +122,7 @@ type Workspace interface {
 // Options configure the layer.
 type Options struct {
 	// Rules in order; of those for one argument of one tool the first that applies
-	// counts.
+	// counts, and one that binds the client counts before any that fills.
 	Rules []Rule
 	// AskForMissing has the upstream asked for its tools also when there is no
 	// value to fill, to find out whether one is required. Without it a call that
@@ -194,6 +194,9 @@ func New(o Options) *Arguments {
 		a.annotated = a.annotated || usesAnnotations(r.When) || usesAnnotations(r.Value)
 		a.rules = append(a.rules, r)
 	}
+	for slot := range len(paths) {
+		bindingFirst(a.rules, slot)
+	}
 	for i := range a.rules {
 		a.all = append(a.all, &a.rules[i])
 	}
@@ -243,6 +246,28 @@ func newRule(i int, given Rule) rule {
 }
 
 func (r *rule) last() string { return r.Argument[len(r.Argument)-1] }
+
+// bindingFirst puts those of the rules for one argument that bind the client in the
+// places before those that only fill, so that they count: a fill that somebody wrote
+// first must not open what a pin closes.
+func bindingFirst(rules []rule, slot int) {
+	var places []int
+	var binding, filling []rule
+	for i, r := range rules {
+		switch {
+		case r.slot != slot:
+			continue
+		case r.enforces():
+			binding = append(binding, r)
+		default:
+			filling = append(filling, r)
+		}
+		places = append(places, i)
+	}
+	for n, r := range append(binding, filling...) {
+		rules[places[n]] = r
+	}
+}
 
 // enforces reports whether the rule binds the client.
 func (r *rule) enforces() bool { return r.Mode != Fill }

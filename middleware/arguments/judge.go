@@ -127,7 +127,7 @@ func (a *Arguments) applies(c *calling, r *rule, name string) (bool, error) {
 		c.skip(r, "it is for other tools")
 		return false, nil
 	case a.settled[r.slot]:
-		c.skip(r, "an earlier rule has the same argument")
+		c.skip(r, "another rule for the same argument counts")
 		return false, nil
 	case r.When == nil:
 		return true, nil

@@ -47,7 +47,9 @@ func FuzzPin(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_repos"}}`)
 	f.Fuzz(func(t *testing.T, frame string) {
 		for _, path := range []string{"tenant", "options.tenant"} {
-			b := newBench(t, pin(path, "principal.tenant"))
+			fill := pin(path, `"globex"`) // which the pin stands above, listed first or not
+			fill.Mode = arguments.Fill
+			b := newBench(t, fill, pin(path, "principal.tenant"))
 			sent := ""
 			b.next = func(m *wire.Message) { sent = string(m.Frame()) }
 			b.m.Reset(wire.Client, []byte(frame))
@@ -114,7 +116,7 @@ func TestNotes(t *testing.T) {
 		{Name: "arguments[6]", Tools: []string{"list_*"}, Argument: []string{"sort"}, Value: compile(`"x"`, expression.Any), When: when},
 	}
 	const skipped = `
-skipped arguments[3]: an earlier rule has the same argument
+skipped arguments[3]: another rule for the same argument counts
 skipped arguments[4]: it is for other tools`
 	for _, test := range []struct{ name, arguments, want string }{
 		{"lacks all", `{"kind":"y"}`, `

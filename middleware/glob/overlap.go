@@ -1,0 +1,49 @@
+package glob
+
+// Overlap reports whether there is a name that both patterns match. It takes a
+// number of steps that grows with the product of their lengths.
+func Overlap(a, b string) bool {
+	p, q := parse(a), parse(b)
+	// after[j] says whether what is left of p and q[j:] overlap; p is gone through
+	// from its end.
+	after := make([]bool, len(q)+1)
+	for i := len(p); i >= 0; i-- {
+		row := make([]bool, len(q)+1)
+		for j := len(q); j >= 0; j-- {
+			switch {
+			case i == len(p) && j == len(q):
+				row[j] = true
+			case i < len(p) && p[i].star:
+				row[j] = after[j] || j < len(q) && row[j+1]
+			case j < len(q) && q[j].star:
+				row[j] = row[j+1] || i < len(p) && after[j]
+			case i < len(p) && j < len(q):
+				row[j] = after[j+1] && (p[i].any || q[j].any || p[i].char == q[j].char)
+			}
+		}
+		after = row
+	}
+	return after[0]
+}
+
+// A part is what a pattern says of one character, or, as a star, of any number.
+type part struct {
+	char      rune
+	any, star bool
+}
+
+func parse(pattern string) []part {
+	var parts []part
+	escaped := false
+	for _, c := range pattern {
+		switch {
+		case escaped:
+			parts, escaped = append(parts, part{char: c}), false
+		case c == '\\':
+			escaped = true
+		default:
+			parts = append(parts, part{char: c, any: c == '?', star: c == '*'})
+		}
+	}
+	return parts
+}

@@ -1,0 +1,50 @@
+package glob
+
+import "testing"
+
+func TestOverlap(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"", "", true},
+		{"", "*", true},
+		{"", "?", false},
+		{"get", "get", true},
+		{"get", "set", false},
+		{"get", "get_", false},
+		{"get_*", "get_x", true},
+		{"get_*", "get", false},
+		{"get_*", "*_x", true},
+		{"get_*", "set_*", false},
+		{"*a", "*b", false},
+		{"*a*", "*b*", true},
+		{"a?c", "?bc", true},
+		{"a?c", "?bd", false},
+		{"?", "é", true},
+		{"??", "é", false},
+		{`a\*`, "ab", false},
+		{`a\*`, "a?", true},
+		{"a**", "*?*b", true},
+	} {
+		if Overlap(test.a, test.b) != test.want || Overlap(test.b, test.a) != test.want {
+			t.Errorf("%q and %q overlap: want %v", test.a, test.b, test.want)
+		}
+	}
+}
+
+// Two patterns that match one name overlap.
+func FuzzOverlap(f *testing.F) {
+	f.Add("get_*", "*_x", "get_x")
+	f.Add("a?c", "*", "abc")
+	f.Fuzz(func(t *testing.T, a, b, name string) {
+		if len(a)+len(b) > 200 {
+			return
+		}
+		one, err1 := Match([]string{a}, name)
+		other, err2 := Match([]string{b}, name)
+		if err1 == nil && err2 == nil && one && other && !Overlap(a, b) {
+			t.Errorf("%q matches %q and %q, which do not overlap", name, a, b)
+		}
+	})
+}
