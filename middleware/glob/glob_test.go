@@ -11,6 +11,9 @@ func TestMatch(t *testing.T) {
 		want          bool
 	}{
 		{"*", "", true},
+		{"**", "", true},
+		{"*_x", "", false},
+		{"?", "", false},
 		{"get_*", "get_x", true},
 		{"get_*", "get_", true},
 		{"get_*", "Get_x", false},

@@ -228,7 +228,7 @@ func FuzzList(f *testing.F) {
 		`[{"name":"k"},{"name":"h"}]`, `[{"name":"n","description":"old"},{"name":"new"}]`,
 		`[{"name":"n" , "x" : 1e400 },7,[],"n",{"description":"n"}]`, `[{ },{"name":"dd"},{"name":"x","description":{"a":[1]}}]`,
 		`[{"n\u0061me":"\u0068"},{"name":"\u00e9"}]`, `[{"name":"a","annotations":{"title":"shown"}},{"name":"a"}]`,
-		`[{"name":"h","name":"k"}]`, `[{"name":7},{"name":null},{"name":["h"]}]`,
+		`[{"name":""},{"name":"h"}]`, `[{"name":"h","name":"k"}]`, `[{"name":7},{"name":null},{"name":["h"]}]`,
 	} {
 		f.Add(seed)
 	}

@@ -110,13 +110,16 @@ func (j *injector) root(root hujson.Value) error {
 }
 
 // only returns the member of object with a name, nil if there is none. Two are an
-// error.
+// error, and so is one whose name differs in case alone: some readers take it.
 func (j *injector) only(object *hujson.Object, name string) (*hujson.ObjectMember, error) {
 	var found *hujson.ObjectMember
 	for i := range object.Members {
 		m := &object.Members[i]
-		if nameOf(*m) != name {
+		switch own := nameOf(*m); {
+		case !strings.EqualFold(own, name):
 			continue
+		case own != name:
+			return nil, j.fault(m.Name.StartOffset, "%q is %q to readers that do not mind case, and to others it is not: rename or remove it", own, name)
 		}
 		if found != nil {
 			return nil, j.fault(m.Name.StartOffset, "%q is there twice, and readers differ in which they take: remove one", name)
