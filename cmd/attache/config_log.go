@@ -15,14 +15,16 @@ import (
 func newLogger(p process, s *Settings, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
+	k := newSecrets(p, s)
 	if s.Log.Format == "json" {
-		return slog.New(traced{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})})
+		return slog.New(&discreet{traced{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})}, k, roughJSON})
 	}
-	return slog.New(traced{tint.NewTextHandler(w, &tint.Options{
-		Level:      level,
-		TimeFormat: time.TimeOnly,
-		NoColor:    !p.colours(p.Stderr),
-	})})
+	return slog.New(&discreet{traced{textHandler(w, level, p.colours(p.Stderr))}, k, roughText})
+}
+
+// textHandler returns the handler of lines for people.
+func textHandler(w io.Writer, level slog.Level, colours bool) slog.Handler {
+	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !colours})
 }
 
 // colours reports whether w is to be written in colour: a terminal of a person who

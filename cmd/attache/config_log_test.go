@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -19,3 +23,43 @@ func TestLoggerWritesWhereItIsTold(t *testing.T) {
 		}
 	}
 }
+
+// What a peer chose is in attributes, in errors, and in the texts of both. A
+// terminal is the one place where control characters do harm at once.
+func TestLogIsDiscreet(t *testing.T) {
+	const key, odd = "shop_k1_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "a\x1b[2Jb\nc\u009bd\\x1b[2J"
+	s := defaultSettings("")
+	s.Identity.KeyPrefix = "shop"
+	for _, test := range []struct {
+		name    string
+		handler func(io.Writer) slog.Handler
+		rough   rough
+	}{
+		{"text", func(w io.Writer) slog.Handler { return textHandler(w, slog.LevelInfo, false) }, roughText},
+		{"colour", func(w io.Writer) slog.Handler { return textHandler(w, slog.LevelInfo, true) }, roughText},
+		{"json", func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }, roughJSON},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			log := slog.New(&discreet{test.handler(&out), newSecrets(process{}, s), test.rough})
+			log.With("with", key+odd).WithGroup("g").Warn("message "+key+odd, "value", odd+key, "err", errors.New(key+odd),
+				"any", []string{key}, slog.Group("in", "group", key), "n", 7, "lazy", lazy(key+odd))
+			got := colours.ReplaceAllString(out.String(), "")
+			if strings.Contains(got, key) || strings.ContainsAny(strings.TrimSuffix(got, "\n"), "\x1b\n\u009b") {
+				t.Errorf("the log has %q", got)
+			}
+			for _, want := range []string{"message ", "with", "value", "err", "any", "group", "lazy", "7", "atk_scrubbed"} {
+				if !strings.Contains(got, want) {
+					t.Errorf("%q is not in %q", want, got)
+				}
+			}
+		})
+	}
+}
+
+// colours are the escapes that the log itself writes.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+type lazy string
+
+func (l lazy) LogValue() slog.Value { return slog.StringValue(string(l)) }

@@ -50,6 +50,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if who.own.secret != "" {
 		l.secrets = append(l.secrets, who.own.secret)
 	}
+	keepFromLog(log, s, l.secrets)
 	l.list = append(l.list, k.traceLayer(s, log))
 	if k.announces {
 		l.list = append(l.list, k.announce.Layer())
@@ -76,6 +77,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if err != nil {
 		return nil, err
 	}
+	keepFromLog(log, s, l.secrets) // the token of the policies may be among them
 	source = k.policySource(source, s, live)
 	if source == nil && !s.Origin("policy.scope").Default() {
 		log.Warn("policy.scope has no effect: say where policies come from with --policy, or policy.dir")

@@ -38,8 +38,9 @@ func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
 	if !l.audits && l.audit == nil {
 		return nil
 	}
-	known := recordSecrets(p, s, l.secrets).Values
-	l.scrub.Store(&scrubbers{record.NewScrubber(record.Secrets{Values: known}), record.NewToldScrubber(known)})
+	known := recordSecrets(p, s, l.secrets)
+	known.Home, known.Host = "", "" // records are to name places as they are
+	l.scrub.Store(&scrubbers{record.NewScrubber(known), record.NewToldScrubber(known)})
 	if err := l.makeAudit(s, log); err != nil || l.audit == nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func randomPrefix() string {
 // recordSecrets returns what must not reach a recording: the keys in use, and the
 // values of variables whose names say that they are secret.
 func recordSecrets(p process, s *Settings, secrets []string) record.Secrets {
-	out := record.Secrets{Values: append([]string(nil), secrets...), Home: p.getenv("HOME")}
+	out := record.Secrets{Values: append([]string(nil), secrets...), KeyPrefix: s.Identity.KeyPrefix, Home: p.getenv("HOME")}
 	if out.Home == "" {
 		out.Home = p.getenv("USERPROFILE")
 	}

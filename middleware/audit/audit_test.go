@@ -43,7 +43,7 @@ func options(log *chain.Log) audit.Options {
 		Server:    "files",
 		Arguments: audit.Full,
 		Redact:    record.NewScrubber(record.Secrets{Values: secrets}).Line,
-		Scrub:     record.NewToldScrubber(secrets).Line,
+		Scrub:     record.NewToldScrubber(record.Secrets{Values: secrets}).Line,
 	}
 }
 

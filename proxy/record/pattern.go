@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"sync"
 )
 
@@ -48,6 +49,14 @@ var (
 		return regexp.MustCompile(`^(?i:bearer|basic) +([A-Za-z0-9._~+/=-]{8,})`)
 	})
 )
+
+// keyPattern finds attache's keys of another prefix, also where their end was cut
+// off. The prefix may be a common word: the capitals tell a key from a tool's name.
+func keyPattern(prefix string) pattern {
+	return pattern{nameKey, []string{strings.ToLower(prefix) + "_"}, false,
+		regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `_[A-Za-z0-9-]+_[A-Z2-7]{8,}`),
+		func(s *Scrubber, m [][]byte) string { return s.key(string(m[0])) }}
+}
 
 // keepAround replaces the one group, which is the secret, and keeps the rest.
 func keepAround(_ *Scrubber, m [][]byte) string {

@@ -125,7 +125,7 @@ func TestScrub(t *testing.T) {
 // A scrubber that is told its secrets leaves what only looks like one.
 func TestToldScrubber(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
-	s := NewToldScrubber([]string{"my-secret", "short"})
+	s := NewToldScrubber(Secrets{Values: []string{"my-secret", "short"}, KeyPrefix: "shop"})
 	tests := []struct{ in, want string }{
 		{`{"password":"hunter22","a":"ghp_0123456789abcdefghij0123456789abcdef"}`, ""},
 		{`{"a":"home is short"}`, ""},
@@ -134,6 +134,8 @@ func TestToldScrubber(t *testing.T) {
 		{`{"a":"my\u002dsecret"}`, `{"a":"scrubbed-secret-1"}`},
 		{`{"a":"Bearer ` + jwt + `"}`, `{"a":"Bearer scrubbed"}`},
 		{`{"a":"atk_x7k2m4qa_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}`, `{"a":"atk_scrubbed1_00000000000000000000000000000000"}`},
+		{`{"a":"see shop_x7k2m4qa_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}`, `{"a":"see atk_scrubbed2_00000000000000000000000000000000"}`},
+		{`{"a":"shop_create_order_of_many_things_with_a_long_name"}`, ""},
 		{`no JSON with my-secret`, `no JSON with scrubbed-secret-1`},
 	}
 	for _, test := range tests {

@@ -13,6 +13,8 @@ import (
 type Secrets struct {
 	// Values are secrets by their text, such as the API key in use.
 	Values []string
+	// KeyPrefix is what attache's keys begin with beside atk; "" for nothing else.
+	KeyPrefix string
 	// Home is the user's home directory, Host the name of this machine.
 	Home, Host string
 }
@@ -34,7 +36,9 @@ var allNames = []string{nameKey, nameCredential, nameHome, nameHost, nameSecret,
 // used from several goroutines.
 type Scrubber struct {
 	literals []literal
-	told     bool // only what it was told of, and attache's own keys and tokens
+	prefix   string    // of keys, if it is another than atk
+	keyForm  []pattern // the one of keys with that prefix, or none
+	told     bool      // only what it was told of, and attache's own keys and tokens
 
 	mu    sync.Mutex
 	found map[string]bool   // names
@@ -56,6 +60,9 @@ const minSecret = 6
 // NewScrubber returns a Scrubber for the secrets.
 func NewScrubber(s Secrets) *Scrubber {
 	out := &Scrubber{found: map[string]bool{}, keys: map[string]string{}}
+	if s.KeyPrefix != "" && s.KeyPrefix != "atk" {
+		out.prefix, out.keyForm = s.KeyPrefix, []pattern{keyPattern(s.KeyPrefix)}
+	}
 	for i, v := range s.Values {
 		if len(v) >= minSecret && !attacheKey().MatchString(v) {
 			out.add(nameSecret, v, fmt.Sprintf("scrubbed-secret-%d", i+1), false)
@@ -76,19 +83,22 @@ func NewScrubber(s Secrets) *Scrubber {
 	return out
 }
 
-// NewToldScrubber returns a Scrubber that replaces these secrets, and what can
+// NewToldScrubber returns a Scrubber that replaces these values, and what can
 // identify somebody to attache: its keys, and any JWT, as those in use are renewed
 // while it is. It leaves what else has the looks or the name of a secret.
-func NewToldScrubber(values []string) *Scrubber {
-	s := NewScrubber(Secrets{Values: values})
-	s.told = true
-	return s
+func NewToldScrubber(s Secrets) *Scrubber {
+	out := NewScrubber(Secrets{Values: s.Values, KeyPrefix: s.KeyPrefix})
+	out.told = true
+	return out
 }
 
 // idle reports whether a line has none of the secrets that s was told of, where
 // they are all that counts. Most lines have none, so it is worth a quick look.
 func (s *Scrubber) idle(line []byte) bool {
 	if !s.told || ends(line, "atk", '_') || ends(line, "ey", 'J') || bytes.IndexByte(line, '\\') >= 0 {
+		return false
+	}
+	if s.prefix != "" && ends(line, s.prefix, '_') {
 		return false
 	}
 	return !slices.ContainsFunc(s.literals, func(l literal) bool { return bytes.Contains(line, l.text) })
@@ -173,6 +183,9 @@ func (s *Scrubber) text(b []byte) []byte {
 	all := patterns()
 	if s.told {
 		all = all[:ownPatterns]
+	}
+	for _, p := range s.keyForm {
+		b = s.pattern(b, &p)
 	}
 	for _, p := range all {
 		b = s.pattern(b, &p)

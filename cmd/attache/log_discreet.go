@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unicode"
+
+	"github.com/attache-mcp/attache/proxy/record"
+)
+
+// A discreet handler takes secrets out of all that is logged, and has control
+// characters escaped. Names, ids and paths are chosen by peers: a client may take an
+// API key for a thread's id, and a terminal obeys what it is shown.
+type discreet struct {
+	slog.Handler
+	secrets *secrets
+	rough   rough
+}
+
+// rough are the characters that must not be shown and that a handler writes as they
+// are, in a message and in a value.
+type rough struct{ message, value func(rune) bool }
+
+// The handlers that there are: that of text quotes values, but makes an escape, which
+// begins a colour, of what it has quoted as one; that of JSON escapes what JSON has to.
+var (
+	roughText = rough{unprintable, func(c rune) bool { return c == '\x1b' }}
+	roughJSON = rough{unprintableWide, unprintableWide}
+)
+
+func unprintable(c rune) bool { return !unicode.IsPrint(c) }
+
+func unprintableWide(c rune) bool { return c >= 0x7f && !unicode.IsPrint(c) }
+
+// escaped returns text with the characters that are rough as Go writes them. The
+// escape is written in the form that the handler of text does not turn into one, also
+// where somebody wrote its other form out.
+func escaped(text string, rough func(rune) bool) string {
+	if strings.ContainsFunc(text, rough) {
+		var b strings.Builder
+		for _, c := range text {
+			if !rough(c) {
+				b.WriteRune(c)
+				continue
+			}
+			q := strconv.QuoteRune(c)
+			b.WriteString(q[1 : len(q)-1])
+		}
+		text = b.String()
+	}
+	return strings.ReplaceAll(text, `\x1b`, `\u001b`)
+}
+
+// secrets are what a log keeps to itself: what has the looks of a secret, and the
+// values it is told of.
+type secrets struct {
+	p     process
+	s     *Settings
+	scrub atomic.Pointer[record.Scrubber] // nil before the first line
+}
+
+func newSecrets(p process, s *Settings) *secrets { return &secrets{p: p, s: s} }
+
+// hold has the values of s and these kept secret from now on.
+func (k *secrets) hold(s *Settings, values []string) *record.Scrubber {
+	all := recordSecrets(k.p, s, values)
+	all.Home, all.Host = "", "" // a log is to name files as they are
+	scrub := record.NewScrubber(all)
+	k.scrub.Store(scrub)
+	return scrub
+}
+
+// without returns text without secrets.
+func (k *secrets) without(text string) string {
+	scrub := k.scrub.Load()
+	if scrub == nil {
+		scrub = k.hold(k.s, nil)
+	}
+	return string(scrub.Line([]byte(text)))
+}
+
+// keepFromLog has log keep what is secret under s, these values among it.
+func keepFromLog(log *slog.Logger, s *Settings, values []string) {
+	if h, ok := log.Handler().(*discreet); ok {
+		h.secrets.hold(s, values)
+	}
+}
+
+// Handle implements slog.Handler.
+func (h *discreet) Handle(ctx context.Context, r slog.Record) error {
+	out := slog.NewRecord(r.Time, r.Level, escaped(h.secrets.without(r.Message), h.rough.message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		out.AddAttrs(h.attr(a))
+		return true
+	})
+	return h.Handler.Handle(ctx, out)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *discreet) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &discreet{h.Handler.WithAttrs(h.attrs(attrs)), h.secrets, h.rough}
+}
+
+// WithGroup implements slog.Handler.
+func (h *discreet) WithGroup(name string) slog.Handler {
+	return &discreet{h.Handler.WithGroup(name), h.secrets, h.rough}
+}
+
+func (h *discreet) attrs(attrs []slog.Attr) []slog.Attr {
+	out := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		out[i] = h.attr(a)
+	}
+	return out
+}
+
+// attr returns a as it may be shown. Its name is ours, and stays.
+func (h *discreet) attr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		v = slog.StringValue(h.shown(v.String()))
+	case slog.KindAny: // such as an error
+		if text := fmt.Sprint(v.Any()); h.shown(text) != text {
+			v = slog.StringValue(h.shown(text))
+		}
+	case slog.KindGroup:
+		v = slog.GroupValue(h.attrs(v.Group())...)
+	}
+	return slog.Attr{Key: a.Key, Value: v}
+}
+
+func (h *discreet) shown(value string) string {
+	return escaped(h.secrets.without(value), h.rough.value)
+}
