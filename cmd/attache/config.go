@@ -44,7 +44,7 @@ type Settings struct {
 
 // ServerSettings say what the wrapped server is called and given.
 type ServerSettings struct {
-	Name string // empty: the base name of the command
+	Name string // empty: see [serverName]
 	Env  map[string]string
 }
 

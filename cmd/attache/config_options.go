@@ -48,7 +48,7 @@ func sessionOptions(s *Settings) []option {
 	o := &s.Session
 	trust := choice{&o.Trust, trustLevels()}
 	return []option{
-		{key: "server.name", help: "what rules and audit call the server; default: the base name of its command", value: text{to: &s.Server.Name}},
+		{key: "server.name", help: "what rules and audit call the server; default: the package or image that its command runs, else the command's base name", value: text{to: &s.Server.Name}},
 		{key: "server.env", help: "more environment for the server, never overwritten by what attache injects", value: variables{&s.Server.Env}},
 		{key: "session.workspace", flag: "workspace", hint: "PATH", injected: "WORKSPACE_PATH",
 			help: "the workspace this session is about", value: place{&o.Workspace}},

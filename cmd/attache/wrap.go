@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,15 +58,6 @@ func (s *Settings) nameServer(command []string) {
 	if s.Server.Name == "" {
 		s.Server.Name = serverName(command)
 	}
-}
-
-// serverName returns what rules and audit call a server that nobody named: the
-// base name of its command.
-func serverName(command []string) string {
-	if len(command) == 0 {
-		return ""
-	}
-	return strings.TrimSuffix(filepath.Base(command[0]), ".exe")
 }
 
 // A wrapping is one run of attache in front of a server.
