@@ -167,7 +167,7 @@ func (w *wrapping) start(context.Context) (proxy.Upstream, error) {
 		return nil, err
 	}
 	if err := server.GuardErr(); err != nil {
-		w.log.Debug("if attache is killed, only the server itself ends with it, not what it started", "why", err)
+		w.log.Debug("if attache is killed, the server or what it started may live on", "why", err)
 	}
 	w.log.Debug("server started", "command", server.Path(), "pid", server.Pid())
 	w.server = server

@@ -40,24 +40,26 @@
 // What they do not cover: a process that left the group (setsid, a daemon); one
 // that changed its user, which we may not signal; and, in the few microseconds
 // between the child's exec and the arming of the pipe, grandchildren that
-// already exist. [Process.GuardErr] tells when the pipe could not be armed, as
-// in a sandbox without F_SETSIG; then grandchildren are left to what they do
-// when their stdin ends.
+// already exist.
 //
-// On macOS and the BSDs there is only the process group, and nobody to signal
-// it after our SIGKILL: the child sees the end of its stdin, which a server of
-// this protocol must take as its end, and nothing makes it. A stop in good
-// order leaves nothing behind there either.
+// Where the kernel does not take the pipe, as in a sandbox without F_SETSIG, and on macOS and the BSDs, which have no
+// such thing, a shell of ours watches a pipe in a session of its own and sends
+// SIGKILL to the group when we are gone; see watcher.go. On FreeBSD the kernel ends
+// the direct child besides. What that does not cover, apart from the above:
+// somebody who kills the watcher too, and the millisecond between the child's start
+// and the watcher's. Without /bin/sh there is none, which [Process.GuardErr] tells;
+// then the group is left to what it does when its stdin ends.
 //
-// On Windows the child is in a job object that ends with our last handle to it,
-// so all of it dies with us; a process it starts before it is put into the job,
-// microseconds after its start, escapes. There is no SIGTERM there: the ladder
-// goes from the end of stdin to the end of the job. This file compiles there
-// and is not tested there.
+// On Windows the child is started in a job object that ends with our last handle to
+// it, so all of it dies with us, from the first instruction on, and nothing in it
+// can leave the job. GuardErr tells where there is none, as within a job of
+// somebody else's that admits no other. There is no SIGTERM there: the ladder goes
+// from the end of stdin to the end of the job. A batch file such as npx.cmd is run
+// with a line that is quoted for the command interpreter; see batch.go.
 //
 // # What it does not do
 //
-// It uses no shell, does not restart, does not look at a byte of stdin and
+// It puts no shell before the command, does not restart, does not look at a byte of stdin and
 // stdout, and logs nothing: a log that blocks must not hold up a ladder. What is
 // worth a log line is in [Exit], [Process.GuardErr] and [Process.Dropped].
 package child

@@ -35,13 +35,16 @@ func (e Exit) Status() int {
 	return e.Code
 }
 
-// String says it for an error message: "exit status 3", "signal SIGKILL".
+// String says it for an error message: "exit status 3", "signal SIGKILL", and
+// "exit status 0xc0000005" for what Windows says of a crash.
 func (e Exit) String() string {
 	switch {
 	case e.Signal != 0:
 		return "signal " + signalName(e.Signal)
 	case e.Code < 0:
 		return "unknown exit status"
+	case e.Code > 0xffff:
+		return fmt.Sprintf("exit status %#x", e.Code)
 	}
 	return fmt.Sprintf("exit status %d", e.Code)
 }

@@ -2,7 +2,6 @@ package child
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,20 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// roleEnv makes the test binary play a part in a test of its own.
-const roleEnv = "ATTACHE_CHILD_TEST_ROLE"
-
-func TestMain(m *testing.M) {
-	switch os.Getenv(roleEnv) {
-	case "wrapper":
-		wrapper()
-	case "bystander":
-		bystander()
-	default:
-		os.Exit(m.Run())
-	}
-}
 
 // A watch waits for the end of a process that need not be our child. It takes
 // hold of the process while that is alive, so another one with the same id
@@ -149,19 +134,6 @@ func TestTheDeadAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// bystander starts a process in its group, leaves the group, and never reaps.
-func bystander() {
-	cmd := exec.Command("sleep", "1000")
-	if err := cmd.Start(); err != nil {
-		fmt.Println(err)
-	}
-	if err := syscall.Setpgid(0, 0); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Printf("%d\n%d\nready\n", cmd.Process.Pid, os.Getpid())
-	unix.Pause() // until it is killed
-}
-
 // A process that left the group is not ours to end, and not to wait for.
 func TestStdoutHeldByADaemon(t *testing.T) {
 	o := sh("setsid sh -c 'echo $$; echo ready; exec sleep 1000' & read x")
@@ -189,31 +161,6 @@ func TestStdoutFloodedByADaemon(t *testing.T) {
 	p.CloseStdin()
 	readAll(t, r)
 	p.Wait()
-}
-
-// wrapper stands for attache: it runs the script of its first argument, shows
-// its stdout, and ends as its second argument says when a line comes in.
-func wrapper() {
-	o := sh(os.Args[1])
-	o.Stderr = os.Stderr
-	p, err := Start(context.Background(), o)
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	if err := p.GuardErr(); err != nil {
-		fmt.Println(err)
-	}
-	go bufio.NewReader(p.Stdout()).WriteTo(os.Stdout)
-	bufio.NewReader(os.Stdin).ReadString('\n')
-	switch os.Args[2] {
-	case "exits":
-		os.Exit(0)
-	case "panics":
-		panic("on purpose")
-	default:
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	}
 }
 
 // The promise of the package: whatever ends this process ends them all.
@@ -292,15 +239,15 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A guard that cannot be armed is reported, and the rest goes on.
+// Pipes that cannot be armed are noticed.
 func TestGuardOfNobody(t *testing.T) {
 	g, err := newGuard()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.close()
-	if err := g.arm(1 << 30); err == nil || !strings.Contains(err.Error(), "F_SETOWN") {
-		t.Errorf("arm: %v", err)
+	if err := g.armPipes(1 << 30); err == nil || !strings.Contains(err.Error(), "F_SETOWN") {
+		t.Errorf("pipes: %v", err)
 	}
 }
 

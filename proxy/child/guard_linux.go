@@ -27,8 +27,9 @@ import (
 // The kernel keeps a reference to the group and not its number, so a guard can
 // never hit another group that got the same id.
 type guard struct {
-	pipes [2]guardPipe
-	open  bool
+	pipes   [2]guardPipe
+	open    bool
+	watcher *watcher // in place of the pipes, where the kernel does not know F_SETSIG
 }
 
 type guardPipe struct{ r, w int }
@@ -69,8 +70,22 @@ func raise(fd *int, above int) error {
 	return nil
 }
 
-// arm makes the guard one of the group pgid, which must exist.
+// arm makes the guard one of the group pgid, which must exist. Where the kernel
+// does not do what is asked of it, as in some sandboxes, a watcher takes its place.
 func (g *guard) arm(pgid int) error {
+	err := g.armPipes(pgid)
+	if err == nil {
+		return nil
+	}
+	w, failed := watchGroup(pgid)
+	if failed != nil {
+		return err
+	}
+	g.watcher = w
+	return nil
+}
+
+func (g *guard) armPipes(pgid int) error {
 	for _, p := range g.pipes {
 		for _, c := range []struct {
 			name     string
@@ -90,6 +105,8 @@ func (g *guard) arm(pgid int) error {
 
 // close sets an armed guard off.
 func (g *guard) close() {
+	g.watcher.dismiss()
+	g.watcher = nil
 	if g.open {
 		g.open = false
 		_ = closing(g.pipes[:], nil)

@@ -2,26 +2,24 @@
 
 package child
 
-import (
-	"errors"
-	"syscall"
-)
+// A guard ends a process group when this process ends. The kernel here does not do
+// it, so a watcher does; see guard_linux.go for one that does.
+type guard struct{ watcher *watcher }
 
-// errNoGuard is what GuardErr returns where the kernel ends nobody for us.
-var errNoGuard = errors.New("this system cannot end a process group with the process that made it: the server is relied on to end when its stdin does")
+func newGuard() (guard, error) { return guard{}, nil }
 
-// A guard does nothing on this system; see guard_linux.go.
-type guard struct{}
+// arm makes the guard one of the group pgid, which must exist.
+func (g *guard) arm(pgid int) (err error) {
+	g.watcher, err = watchGroup(pgid)
+	return err
+}
 
-func newGuard() (guard, error)   { return guard{}, errNoGuard }
-func (guard) arm(pgid int) error { return errNoGuard }
-func (guard) close()             {}
+// close gives up the guard. Whoever is still in the group was sent SIGKILL before.
+func (g *guard) close() {
+	g.watcher.dismiss()
+	g.watcher = nil
+}
 
 // anyRuns is asked when kill(2) found somebody, which is taken for the answer
 // here: at worst the dead are waited for until the grace is over.
 func anyRuns(pgid int) bool { return true }
-
-// attributes: the direct child leads a group of its own.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
-}

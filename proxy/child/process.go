@@ -171,8 +171,8 @@ func (p *Process) Tail() []string { return p.stderr.lines() }
 // blocked or failed.
 func (p *Process) Dropped() int64 { return p.stderr.droppedBytes() }
 
-// GuardErr returns nil if the kernel will end the whole process group when this
-// process ends in any way, and otherwise why it will not. It is worth a debug
+// GuardErr returns nil if the whole process group will end when this process ends
+// in any way, and otherwise why it will not. It is worth a debug
 // line and no more: the package comment says what still holds then.
 func (p *Process) GuardErr() error { return p.group.guardErr }
 

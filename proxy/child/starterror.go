@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
 )
 
@@ -52,11 +53,12 @@ func notFound(command string, err error, format string, args ...any) error {
 }
 
 // getenv returns the value of a variable in a list as of os.Environ, the last
-// one if there are several, as os/exec has it.
+// one if there are several, as os/exec has it. On Windows PATH may be called Path.
 func getenv(env []string, name string) string {
 	value := ""
 	for _, entry := range env {
-		if n, v, ok := strings.Cut(entry, "="); ok && n == name {
+		n, v, ok := strings.Cut(entry, "=")
+		if ok && (n == name || runtime.GOOS == "windows" && strings.EqualFold(n, name)) {
 			value = v
 		}
 	}

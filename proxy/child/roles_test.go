@@ -1,0 +1,86 @@
+//go:build unix
+
+package child
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// roleEnv makes the test binary play a part in a test of its own.
+const roleEnv = "ATTACHE_CHILD_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleEnv) {
+	case "wrapper":
+		wrapper()
+	case "watched":
+		watched()
+	case "bystander":
+		bystander()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// wrapper stands for attache: it runs the script of its first argument, shows
+// its stdout, and ends as its second argument says when a line comes in.
+func wrapper() {
+	o := sh(os.Args[1])
+	o.Stderr = os.Stderr
+	p, err := Start(context.Background(), o)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	if err := p.GuardErr(); err != nil {
+		fmt.Println(err)
+	}
+	go bufio.NewReader(p.Stdout()).WriteTo(os.Stdout)
+	endAs(os.Args[2])
+}
+
+// endAs waits for a line and ends the process.
+func endAs(end string) {
+	bufio.NewReader(os.Stdin).ReadString('\n')
+	switch end {
+	case "exits":
+		os.Exit(0)
+	case "panics":
+		panic("on purpose")
+	default:
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	}
+}
+
+// watched is a wrapper whose group the kernel does not guard.
+func watched() {
+	cmd := exec.Command("/bin/sh", "-c", os.Args[1])
+	cmd.Stdout = os.Stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+	}
+	if _, err := watchGroup(cmd.Process.Pid); err != nil {
+		fmt.Println(err)
+	}
+	endAs(os.Args[2])
+}
+
+// bystander starts a process in its group, leaves the group, and never reaps.
+func bystander() {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+	}
+	if err := syscall.Setpgid(0, 0); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%d\n%d\nready\n", cmd.Process.Pid, os.Getpid())
+	select {} // until it is killed
+}

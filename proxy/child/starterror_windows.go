@@ -1,0 +1,99 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// findCommand returns the file to start. It looks in the PATH of the process's own
+// environment, for the endings that PATHEXT of ours names (npx is npx.cmd). Entries
+// of PATH that are not absolute are passed over, and so is the working directory,
+// which Windows puts in front: with them the repository one stands in decides what
+// is run.
+func findCommand(o Options) (string, error) {
+	if len(o.Argv) == 0 || o.Argv[0] == "" {
+		return "", notFound("", fs.ErrInvalid, "no command was given: name the program to run")
+	}
+	name := o.Argv[0]
+	if strings.ContainsAny(name, `:\/`) {
+		return findFile(o, name)
+	}
+	path := getenv(o.Env, "PATH")
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if file, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return file, nil
+		}
+	}
+	if strings.Contains(name, " ") {
+		return "", notFound(name, fs.ErrNotExist, "no such program in PATH: if these are a program and its arguments, give each as a word of its own")
+	}
+	if path == "" {
+		return "", notFound(name, fs.ErrNotExist, "PATH is empty or not set: set it, or give the full path of the program")
+	}
+	return "", notFound(name, fs.ErrNotExist,
+		"no such program in PATH (looked in %s): install it, correct its name or give its full path", path)
+}
+
+// findFile returns the file that a path names, which may leave out its ending.
+func findFile(o Options, name string) (string, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(o.Dir, name)
+	}
+	file, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		err = nil // it was asked for by its path
+	}
+	if err == nil {
+		file, err = filepath.Abs(file) // CreateProcess does not take it relative to Dir
+	}
+	if err != nil {
+		return "", notFound(o.Argv[0], fs.ErrNotExist, "%s: no such program: install it or correct the path", name)
+	}
+	return file, nil
+}
+
+// diagnose says why path was not started, and what to do.
+func diagnose(o Options, path string, err error) string {
+	if o.Dir != "" {
+		if info, e := os.Stat(o.Dir); e != nil {
+			return fmt.Sprintf("working directory: %v: correct it or create it", e)
+		} else if !info.IsDir() {
+			return fmt.Sprintf("working directory %s: it is no directory: correct it", o.Dir)
+		}
+	}
+	for _, c := range causes {
+		if errors.Is(err, c.err) {
+			return fmt.Sprintf("%s: %v: %s", path, err, c.hint)
+		}
+	}
+	if errors.Is(err, errBatchLineEnd) || errors.Is(err, errBatchTooLong) {
+		return fmt.Sprintf("%s: %v", path, err)
+	}
+	return fmt.Sprintf("%s: %v: see that it runs from a command prompt", path, err)
+}
+
+var causes = []struct {
+	err  syscall.Errno
+	hint string
+}{
+	{windows.ERROR_FILE_NOT_FOUND, "install it or correct the path"},
+	{windows.ERROR_PATH_NOT_FOUND, "install it or correct the path"},
+	{windows.ERROR_ACCESS_DENIED, "let this user run it, and see whether it is a directory or is kept from running by a policy"},
+	{windows.ERROR_BAD_EXE_FORMAT, "it is no program, or one for another kind of processor: start it through its interpreter, or install the build for this system"},
+	{windows.ERROR_EXE_MACHINE_TYPE_MISMATCH, "it was built for another kind of processor: install the build for this one"},
+	{windows.ERROR_ELEVATION_REQUIRED, "it wants to run as administrator, which nobody can be asked for here: start attache as one, or another program"},
+	{windows.ERROR_FILENAME_EXCED_RANGE, "its path and arguments are too long together (32767 characters): shorten them"},
+	{windows.ERROR_VIRUS_INFECTED, "the virus scanner keeps it from running: look into its report"},
+	{syscall.EINVAL, "there is a NUL in an argument or in the environment: take it out"},
+}

@@ -1,0 +1,103 @@
+//go:build unix
+
+package child
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// family starts a shell with two processes behind it, in a group of their own, and
+// returns a reader that is at its end when all three are gone: each holds the other
+// end.
+func family(t *testing.T) (pgid int, held io.Reader) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM HUP; sleep 1000 & sleep 1000 & echo ready; wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	r := bufio.NewReader(out)
+	expect(t, r, "ready")
+	return cmd.Process.Pid, r
+}
+
+// That the write end is closed is all a watcher sees of our end.
+func TestWatcher(t *testing.T) {
+	pgid, held := family(t)
+	w, err := watchGroup(pgid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.pipe.Close()
+	if rest := readAll(t, held); rest != "" {
+		t.Errorf("the group wrote %q", rest)
+	}
+	if _, err := syscall.Wait4(w.pid, nil, 0, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A watcher that is dismissed ends nobody, and is gone when dismiss returns.
+func TestWatcherDismissed(t *testing.T) {
+	pgid, held := family(t)
+	w, err := watchGroup(pgid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.dismiss()
+	if _, err := syscall.Wait4(w.pid, nil, 0, nil); err != syscall.ECHILD {
+		t.Errorf("the watcher was not reaped: %v", err)
+	}
+	if err := syscall.Kill(-pgid, 0); err != nil {
+		t.Errorf("the group: %v", err)
+	}
+	_ = syscall.Kill(-pgid, syscall.SIGKILL)
+	readAll(t, held)
+	(*watcher)(nil).dismiss()
+}
+
+// The promise of the package, as far as every Unix keeps it: whatever ends this
+// process ends the group, by what the system has for it and by a watcher.
+func TestGroupEndsWithUs(t *testing.T) {
+	for _, role := range []string{"wrapper", "watched"} {
+		for _, end := range []string{"is killed", "exits", "panics"} {
+			t.Run(role+"/"+end, func(t *testing.T) {
+				t.Parallel()
+				fifo := filepath.Join(t.TempDir(), "held")
+				if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				script := fmt.Sprintf("trap '' TERM HUP; exec 9>'%s'; sleep 1000 & (sleep 1000 & wait) & echo ready; wait", fifo)
+				cmd := exec.Command(os.Args[0], script, end)
+				cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
+				in, _ := cmd.StdinPipe()
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				held, err := os.Open(fifo) // returns when the script has opened it
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer held.Close()
+				fmt.Fprintln(in, "now")
+				_ = cmd.Wait()
+				readAll(t, held) // to its end, when nobody is left
+			})
+		}
+	}
+}
