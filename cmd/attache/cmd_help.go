@@ -26,6 +26,17 @@ const rootExamples = `  attache demo                                     see wha
   attache config check                             find mistakes in the configuration
   attache config show                              what is in force, and where it came from`
 
+// What the help of commands that wrap a server adds, and their man pages.
+const (
+	helpEnvironment = `Each flag can also be given as a variable (--workspace-id is ATTACHE_WORKSPACE_ID)
+or in the configuration file ("attache config schema"); a flag stands above a
+variable, a variable above the file. Also read: ATTACHE_API_KEY, the session's key,
+and what another attache injects: ATTACHE_SESSION_ID, ATTACHE_WORKSPACE_PATH,
+ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.`
+	helpExitStatus = `the server's; 2 for a mistake in flags or configuration; 127 when the
+server cannot be started.`
+)
+
 // usageTemplate is cobra's, with the "--" in its place and the environment told.
 const usageTemplate = `Usage:
 {{- if index .Annotations "attache-takes-server"}}
@@ -50,14 +61,9 @@ Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
 {{- if index .Annotations "attache-takes-server"}}
 
-Each flag can also be given as a variable (--workspace-id is ATTACHE_WORKSPACE_ID)
-or in the configuration file ("attache config schema"); a flag stands above a
-variable, a variable above the file. Also read: ATTACHE_API_KEY, the session's key,
-and what another attache injects: ATTACHE_SESSION_ID, ATTACHE_WORKSPACE_PATH,
-ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.
+` + helpEnvironment + `
 
-Exit status: the server's; 2 for a mistake in flags or configuration; 127 when the
-server cannot be started.{{end}}
+Exit status: ` + helpExitStatus + `{{end}}
 {{- if .HasAvailableSubCommands}}
 
 Use "{{.CommandPath}} [command] --help" for more about a command.{{end}}

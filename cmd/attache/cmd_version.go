@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a release is built with: -ldflags "-X main.version=1.2.3 -X main.commit=...
+// What a release is built with: -ldflags "-X main.version=v1.2.3 -X main.commit=...
 // -X main.date=...". Where they are empty the build's own record is used.
 var version, commit, date string
 

@@ -68,6 +68,7 @@ func importLaw() []law {
 		{"cmd/attache/internal/clientconfig", nil, "the files of clients have nothing to do with what is relayed"},
 		{"cmd/attache/internal/trust", []string{"policy", "policy/filesource"}, "which workspaces are trusted has nothing to do with what is relayed"},
 		{"cmd/attache-bench", nil, "it measures the program from outside"},
+		{"packaging", nil, "packages are made of the program, from outside"},
 	}
 }
 

@@ -116,6 +116,7 @@ func (c *cli) rootCommand(args []string) *cobra.Command {
 	})
 	root.AddCommand(wrapRun)
 	root.AddCommand(c.subcommands()...)
+	root.AddCommand(c.buildCommands()...)
 	return root
 }
 
