@@ -26,6 +26,9 @@ type releaser struct {
 	Nfpms []struct {
 		Contents []struct{ Src string }
 	}
+	Casks []struct {
+		Manpages []string
+	} `yaml:"homebrew_casks"`
 	Dockers []struct {
 		Dockerfile string
 		Platforms  []string
@@ -41,8 +44,8 @@ func readReleaser(t *testing.T) releaser {
 	if err := yaml.Unmarshal(read(t, ".goreleaser.yaml"), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Builds) != 1 || len(r.Nfpms) != 1 || len(r.Dockers) != 1 {
-		t.Fatalf(".goreleaser.yaml has %d builds, %d nfpms, %d dockers_v2, want one of each", len(r.Builds), len(r.Nfpms), len(r.Dockers))
+	if len(r.Builds) != 1 || len(r.Nfpms) != 1 || len(r.Casks) != 1 || len(r.Dockers) != 1 {
+		t.Fatalf(".goreleaser.yaml has %d builds, %d nfpms, %d homebrew_casks, %d dockers_v2, want one of each", len(r.Builds), len(r.Nfpms), len(r.Casks), len(r.Dockers))
 	}
 	return r
 }
@@ -153,7 +156,7 @@ func TestDocsRepeatTheBuild(t *testing.T) {
 	if len(build.Ldflags) != 1 {
 		t.Fatalf("%d texts of ldflags, want one", len(build.Ldflags))
 	}
-	ldflags := strings.NewReplacer("{{ .Version }}", "${version#v}", "{{ .FullCommit }}", "$commit", "{{ .CommitDate }}", "$date").Replace(build.Ldflags[0])
+	ldflags := strings.NewReplacer("v{{ .Version }}", "$version", "{{ .FullCommit }}", "$commit", "{{ .CommitDate }}", "$date").Replace(build.Ldflags[0])
 	want := "go build " + strings.Join(build.Flags, " ") + ` -ldflags "` + ldflags + `" -o attache ./cmd/attache`
 	if !strings.Contains(string(read(t, "docs/install.md")), want) {
 		t.Errorf("docs/install.md does not say how the build is repeated:\n%s", want)
@@ -174,7 +177,9 @@ func TestManPages(t *testing.T) {
 	if err != nil || len(pages) < 20 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
+	var names []string
 	for _, file := range pages {
+		names = append(names, "man/"+filepath.Base(file)+".gz")
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -187,6 +192,10 @@ func TestManPages(t *testing.T) {
 		if regexp.MustCompile(`attache(-| )man\b|Auto generated`).Match(data) {
 			t.Errorf("%s speaks of what only builds have", filepath.Base(file))
 		}
+	}
+	casks := slices.Sorted(slices.Values(readReleaser(t).Casks[0].Manpages))
+	if slices.Sort(names); !slices.Equal(casks, names) {
+		t.Errorf("homebrew_casks of .goreleaser.yaml has the pages\n%v, want\n%v", casks, names)
 	}
 	first, err := os.ReadFile(filepath.Join(dir, "attache.1"))
 	if err != nil {
