@@ -46,13 +46,13 @@ func (c *cli) manCommand() *cobra.Command {
 // there.
 func manual(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
-	cmd.Long = escaped(cmp.Or(cmd.Long, cmd.Short+"."))
+	cmd.Long = asMarkdown(cmp.Or(cmd.Long, cmd.Short+"."))
 	cmd.InitDefaultHelpFlag()
 	cmd.Long += "\n\n# OPTIONS\n\n    " + strings.ReplaceAll(cmd.LocalFlags().FlagUsagesWrapped(optionsWidth), "\n", "\n    ")
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	if cmd.Annotations[takesServer] != "" {
 		cmd.Use = cmd.Name() + " [flags] -- COMMAND [ARG...]"
-		cmd.Long += "\n\n# ENVIRONMENT\n\n" + escaped(helpEnvironment) + "\n\n# EXIT STATUS\n\n" + escaped(helpExitStatus)
+		cmd.Long += "\n\n# ENVIRONMENT\n\n" + asMarkdown(helpEnvironment) + "\n\n# EXIT STATUS\n\n" + asMarkdown(helpExitStatus)
 	}
 	for _, sub := range slices.Clone(cmd.Commands()) {
 		if sub.Hidden {
@@ -66,9 +66,9 @@ func manual(cmd *cobra.Command) {
 // optionsWidth is how wide the list of flags may be for a terminal of 80 columns.
 const optionsWidth = 70
 
-// escaped keeps the characters of text that mean something in Markdown, which the
+// asMarkdown keeps the characters of text that mean something in Markdown, which the
 // pages are made of. An indented line is taken as it is there.
-func escaped(text string) string {
+func asMarkdown(text string) string {
 	special := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "`", "\\`", "[", `\[`, "]", `\]`)
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
