@@ -43,7 +43,7 @@ func errFile(what string, err error) error { return fmt.Errorf("the audit file %
 // the file.
 func (w *file) append(bodies [][]byte) (written int, err error) {
 	if err := w.lock.take(); err != nil {
-		return 0, errFile("could not be locked", err)
+		return 0, errFile("is not ours to write", err)
 	}
 	defer w.lock.release()
 	if err := w.look(); err != nil {

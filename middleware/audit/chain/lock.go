@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 // keyFile is the file beside a log that is its lock and holds its key.
@@ -21,9 +22,43 @@ type lock struct {
 	f    *os.File
 }
 
-var errLockMoves = errors.New("its lock is replaced again and again")
+// lockPatience is how long the lock is waited for. Who writes a log holds it for
+// milliseconds; who holds it longer hangs, or is no attache. It is less than what a
+// call waits for its record and the end of a session for its last ones.
+const lockPatience = 800 * time.Millisecond
 
-// take waits until nobody else holds the lock. The caller calls release.
+// lockPoll is the longest time between two looks at a lock that is held: a call to the
+// kernel that waits for it could not be ended.
+const lockPoll = 10 * time.Millisecond
+
+var (
+	errLockMoves = errors.New("its lock is replaced again and again")
+	// errHeld is returned for a lock that another process keeps.
+	errHeld = errors.New("it is locked")
+)
+
+// somebody holds a lock where it cannot be told who.
+const somebody = "another process"
+
+// lockFile locks the file within lockPatience.
+func lockFile(f *os.File) error {
+	deadline := time.Now().Add(lockPatience)
+	for pause := time.Millisecond; ; pause = min(2*pause, lockPoll) {
+		free, err := tryLock(f)
+		switch {
+		case err != nil:
+			return err
+		case free:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%w by %s", errHeld, holder(f))
+		}
+		time.Sleep(pause)
+	}
+}
+
+// take waits for the lock until it is clear that somebody keeps it. The caller calls
+// release.
 func (l *lock) take() error {
 	for range 10 {
 		if l.f == nil {
@@ -34,7 +69,7 @@ func (l *lock) take() error {
 			l.f = f
 		}
 		if err := lockFile(l.f); err != nil {
-			return fmt.Errorf("%s: it could not be locked: %w", l.path, err)
+			return fmt.Errorf("%s: %w", l.path, err)
 		}
 		if l.current() {
 			return nil

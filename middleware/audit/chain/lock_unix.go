@@ -8,10 +8,16 @@ import (
 	"syscall"
 )
 
-func lockFile(f *os.File) error {
+// tryLock reports whether the file could be locked.
+func tryLock(f *os.File) (bool, error) {
 	for {
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			return err
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		default:
+			return err == nil, err
 		}
 	}
 }

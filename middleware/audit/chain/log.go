@@ -298,12 +298,20 @@ func (l *Log) flush() (closed bool) {
 	switch {
 	case err != nil && !l.failed:
 		l.failed = true
-		l.o.Log.Error("calls cannot be audited: make room for the audit file, or name another", "file", l.o.File, "err", err)
+		l.o.Log.Error("calls cannot be audited: "+remedy(err), "file", l.o.File, "err", err)
 	case err == nil && l.failed:
 		l.failed = false
 		l.o.Log.Info("the audit file is written again", "file", l.o.File)
 	}
 	return closed
+}
+
+// remedy says what to do about an error of writing.
+func remedy(err error) string {
+	if errors.Is(err, errHeld) {
+		return "another process keeps the audit file locked: end it, or name another file"
+	}
+	return "make room for the audit file, or name another"
 }
 
 // take returns what is to be written: what could not be before, word of what was

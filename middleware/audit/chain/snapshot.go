@@ -84,7 +84,7 @@ func lockForReading(path string) (unlock func(), err error) {
 	}
 	if err := lockFile(f); err != nil {
 		_ = f.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", keyFile(path), err)
 	}
 	return func() { _ = f.Close() }, nil
 }

@@ -1,0 +1,63 @@
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package chain
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLockIsKept: somebody locks a log and does not let go. What is awaited fails in
+// time, what is not waits, it is told once and by name, and all goes on afterwards.
+func TestLockIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	write(t, Options{File: path}, 0, 1)
+	keeper, err := os.OpenFile(keyFile(path), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeper.Close()
+	if free, err := tryLock(keeper); !free || err != nil {
+		t.Fatalf("locked: %v, %v", free, err)
+	}
+
+	us := holder(keeper)
+	if us != somebody && !strings.HasPrefix(us, "process "+strconv.Itoa(os.Getpid())+" (") {
+		t.Errorf("the lock is held by %s", us)
+	}
+
+	var out bytes.Buffer
+	l := New(Options{File: path, Retry: time.Millisecond, Log: slog.New(slog.NewTextHandler(&out, nil))})
+	l.Append(body(1))
+	began := time.Now()
+	r := l.Commit(body(100))
+	<-r.Done()
+	if took := time.Since(began); !errors.Is(r.Err(), ErrLost) || !errors.Is(r.Err(), errHeld) || took > 2*lockPatience {
+		t.Errorf("the record that is awaited: %v, after %v", r.Err(), took)
+	}
+	if err := unlockFile(keeper); err != nil {
+		t.Fatal(err)
+	}
+	r = l.Commit(body(2))
+	<-r.Done()
+	if err := errors.Join(r.Err(), l.Close(10*time.Second), verify(t, path, &Verifier{})); err != nil {
+		t.Error(err)
+	}
+	if got := len(lines(t, path)); got != 4 { // that it begins, and three records
+		t.Errorf("the file has %d lines", got)
+	}
+	told := out.String()
+	if strings.Count(told, "level=ERROR") != 1 || !strings.Contains(told, "keeps the audit file locked: end it, or name another file") {
+		t.Errorf("the log has %q", told)
+	}
+	if !strings.Contains(told, "it is locked by "+us) {
+		t.Errorf("the log does not say that %s has the lock: %q", us, told)
+	}
+}
