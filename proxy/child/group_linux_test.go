@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -291,6 +293,23 @@ func TestOurEndsArePolled(t *testing.T) {
 			t.Error("stdout is blocking")
 		}
 	})
+}
+
+// A thread in wait4 would keep one of the runtime's processors; see waiter.
+func TestNoThreadWaitsForTheProcess(t *testing.T) {
+	p := start(t, sh("exec cat"))
+	fmt.Fprintln(p.Stdin(), "here")
+	expect(t, lines(p), "here")
+	tasks, err := filepath.Glob("/proc/self/task/*/syscall")
+	if err != nil || len(tasks) == 0 {
+		t.Skip("this system does not tell in which calls threads are:", err)
+	}
+	for _, task := range tasks {
+		now, _ := os.ReadFile(task) // a thread may have ended
+		if call, _, _ := strings.Cut(string(now), " "); call == strconv.Itoa(unix.SYS_WAIT4) {
+			t.Errorf("%s: wait4", task)
+		}
+	}
 }
 
 func TestNothingLeaks(t *testing.T) {
