@@ -1,5 +1,14 @@
 package main
 
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+)
+
 // rootHelp is what a person reads who has just heard of attache.
 const rootHelp = `attache stands between an MCP client and a stdio server. It knows which
 workspace a session is about and whose it is, fills in tool arguments that a call
@@ -37,34 +46,51 @@ ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.`
 server cannot be started.`
 )
 
-// usageTemplate is cobra's, with the "--" in its place and the environment told.
-const usageTemplate = `Usage:
-{{- if index .Annotations "attache-takes-server"}}
-  {{.CommandPath}} [flags] -- COMMAND [ARG...]
-{{- else if .Runnable}}
-  {{.UseLine}}
-{{- end}}
-{{- if .HasAvailableSubCommands}}
-  {{.CommandPath}} [command]{{end}}
-{{- if .HasExample}}
+// usage writes how cmd is called, as cobra does, with the "--" in its place and the
+// environment told. It is a function and no template because templates find methods
+// by name: a binary with text/template in use keeps every exported method of every
+// type, and each start pays for that.
+func usage(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:")
+	wraps := cmd.Annotations[takesServer] != ""
+	switch {
+	case wraps:
+		fmt.Fprintf(&b, "\n  %s [flags] -- COMMAND [ARG...]", cmd.CommandPath())
+	case cmd.Runnable():
+		fmt.Fprintf(&b, "\n  %s", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n  %s [command]", cmd.CommandPath())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "\n\nExamples:\n%s", cmd.Example)
+	}
+	usageCommands(&b, cmd)
+	if cmd.HasAvailableLocalFlags() {
+		flags := strings.TrimRightFunc(cmd.LocalFlags().FlagUsages(), unicode.IsSpace)
+		fmt.Fprintf(&b, "\n\nFlags:\n%s", flags)
+	}
+	if wraps {
+		fmt.Fprintf(&b, "\n\n%s\n\nExit status: %s", helpEnvironment, helpExitStatus)
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more about a command.", cmd.CommandPath())
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(cmd.OutOrStderr(), b.String())
+	return err
+}
 
-Examples:
-{{.Example}}{{end}}
-{{- if .HasAvailableSubCommands}}
-
-Commands:
-{{- range .Commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}
-{{- if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}
-{{- if index .Annotations "attache-takes-server"}}
-
-` + helpEnvironment + `
-
-Exit status: ` + helpExitStatus + `{{end}}
-{{- if .HasAvailableSubCommands}}
-
-Use "{{.CommandPath}} [command] --help" for more about a command.{{end}}
-`
+// usageCommands writes the commands below cmd.
+func usageCommands(b *strings.Builder, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	b.WriteString("\n\nCommands:")
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			fmt.Fprintf(b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+		}
+	}
+}

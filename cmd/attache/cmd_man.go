@@ -42,7 +42,7 @@ func (c *cli) manCommand() *cobra.Command {
 
 // manual makes of the help of cmd and the commands below it what belongs in a man
 // page: the server's command, the environment and the exit status stand in the
-// template of "--help", which man pages do not have, and the flags are laid out as
+// usage of "--help", which man pages do not have, and the flags are laid out as
 // there.
 func manual(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true

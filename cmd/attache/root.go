@@ -104,7 +104,7 @@ func (c *cli) rootCommand(args []string) *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentPreRunE = c.noServerHere
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(usageTemplate)
+	root.SetUsageFunc(usage)
 	if c.dashed && len(args) == 0 {
 		// As clients start it: no subcommand can be meant, so none is made.
 		return root
