@@ -119,7 +119,7 @@ type tokenPath struct{ file }
 
 // set refuses a token in place of its file, and does not show it.
 func (v tokenPath) set(s, base string) error {
-	if identity.LooksLikeToken(s) && len(s) > 60 {
+	if strings.HasPrefix(s, "eyJ") && len(s) > 60 {
 		return fmt.Errorf("is a token and not a file that holds one: give the token itself in %s", tokenVariable)
 	}
 	return v.file.set(s, base)

@@ -26,8 +26,8 @@ var patterns = sync.OnceValue(func() []pattern {
 	return []pattern{
 		{nameKey, []string{"atk_"}, false, attacheKey(), // a key glued to a word is one still
 			func(s *Scrubber, m [][]byte) string { return s.key(string(m[0])) }},
-		{nameToken, []string{"eyj"}, true, // a JWT
-			regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+`),
+		{nameToken, []string{"eyj"}, true, // a JWT, also one that is padded, encrypted or cut off
+			regexp.MustCompile(`^eyJ[A-Za-z0-9_+/-]{8,}={0,2}(?:\.[A-Za-z0-9_+/-]*={0,2}){1,4}`),
 			func(*Scrubber, [][]byte) string { return placeholder }},
 		{nameToken, []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "sk-", "xox", "akia"}, true,
 			regexp.MustCompile(`^(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|sk-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16})`),

@@ -136,6 +136,8 @@ func TestToldScrubber(t *testing.T) {
 		{`{"a":"atk_x7k2m4qa_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}`, `{"a":"atk_scrubbed1_00000000000000000000000000000000"}`},
 		{`{"a":"see shop_x7k2m4qa_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}`, `{"a":"see atk_scrubbed2_00000000000000000000000000000000"}`},
 		{`{"a":"shop_create_order_of_many_things_with_a_long_name"}`, ""},
+		{`{"a":"eyJhbGciOiJSUzI1NiJ9==.eyJzdWIiOiJhZGEifQ==.c2lnbmF0dXJl="}`, `{"a":"scrubbed"}`},
+		{`{"a":"eyJhbGciOiJSUzI1NiJ9..aXY.Y2lwaGVy.dGFn"}`, `{"a":"scrubbed"}`},
 		{`no JSON with my-secret`, `no JSON with scrubbed-secret-1`},
 	}
 	for _, test := range tests {

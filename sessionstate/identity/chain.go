@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -29,7 +30,7 @@ type chain struct{ keys, tokens Identifier }
 func (c chain) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	switch isToken := LooksLikeToken(credential); {
 	case isToken && c.tokens == nil:
-		return nil, fmt.Errorf("%w: no issuer is configured: set identity.jwt", ErrToken)
+		return nil, fmt.Errorf("%w: no issuer is configured: set identity.jwt, or give an API key, which has no dot in it", ErrToken)
 	case isToken:
 		return c.tokens.Resolve(ctx, credential)
 	case c.keys == nil:
@@ -38,20 +39,37 @@ func (c chain) Resolve(ctx context.Context, credential string) (*sessionstate.Pr
 	return c.keys.Resolve(ctx, credential)
 }
 
-// LooksLikeToken reports whether a credential is to be taken for a token: three
-// parts of base64url with dots between them, space around it aside. The signature,
-// the last, may be empty, so that an unsigned token is refused as what it is. No
-// API key has dots.
+// LooksLikeToken reports whether a credential is to be taken for a token: it has a
+// dot, which no API key has, or begins as each header of a token does. One that was
+// cut off or padded is so refused as the token that it was meant to be.
 func LooksLikeToken(credential string) bool {
-	parts := strings.Split(strings.TrimSpace(credential), ".")
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" {
-		return false
+	return strings.Contains(credential, ".") || strings.HasPrefix(strings.TrimSpace(credential), "eyJ")
+}
+
+// checkShape says what keeps a credential from being a signed token at all: three
+// parts of base64url without padding, with dots between them (RFC 7515, section 7.1).
+// The signature, the last, may be empty: that is refused as what it is.
+func checkShape(token string) error {
+	parts := strings.Split(token, ".")
+	word, _, more := strings.Cut(token, " ")
+	switch {
+	case more && strings.EqualFold(word, "Bearer"):
+		return fmt.Errorf("%w: it begins with the word Bearer: give what stands behind it", ErrToken)
+	case strings.ContainsAny(token, `"'`):
+		return fmt.Errorf("%w: there are quotes in it: give it without", ErrToken)
+	case strings.ContainsFunc(token, unicode.IsSpace):
+		return fmt.Errorf("%w: there is a blank or a line break in it: give it in one piece", ErrToken)
+	case len(parts) == 5:
+		return fmt.Errorf("%w: it has five parts, as an encrypted one (JWE): have one issued that is signed only", ErrToken)
+	case len(parts) != 3:
+		return fmt.Errorf("%w: a JWT has three parts with dots between them, and this %d: was it cut off?", ErrToken, len(parts))
+	case strings.Contains(token, "="):
+		return fmt.Errorf("%w: it is padded with =, which a JWT is not: have it issued without", ErrToken)
 	}
-	for _, part := range parts {
-		// The decoder passes over line breaks.
-		if _, err := base64.RawURLEncoding.DecodeString(part); err != nil || strings.ContainsAny(part, "\r\n") {
-			return false
+	for i, part := range parts {
+		if _, err := base64.RawURLEncoding.DecodeString(part); err != nil || part == "" && i < 2 {
+			return fmt.Errorf("%w: part %d is no base64url: was it cut off?", ErrToken, i+1)
 		}
 	}
-	return true
+	return nil
 }

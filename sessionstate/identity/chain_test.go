@@ -32,16 +32,18 @@ func TestChain(t *testing.T) {
 		{"eyJhbGciOiJub25lIn0.e30.c2ln", "token"},
 		{" eyJhbGciOiJub25lIn0.e30.c2ln\n", "token"},
 		{"eyJhbGciOiJub25lIn0.e30.", "token"},
-		{"a.b.c", "key"}, // one character is no base64
-		{"aa.bb", "key"},
-		{"aa.bb.cc.dd", "key"},
-		{".bb.cc", "key"},
-		{"aa..cc", "key"},
-		{"aa.b+.cc", "key"},
-		{"aa.bb=.cc", "key"},
-		{"aa.b\nb.cc", "key"},
+		{"a.b.c", "token"}, // whatever is wrong with it: no key has a dot
+		{"aa.bb", "token"},
+		{"aa.bb.cc.dd", "token"},
+		{".bb.cc", "token"},
+		{"aa..cc", "token"},
+		{"aa.b+.cc", "token"},
+		{"aa.bb=.cc", "token"},
+		{"aa.b\nb.cc", "token"},
 		{"aa.bb.cc ", "token"},
-		{key + ".bb.cc", "key"}, // 45 characters are no base64 either
+		{"Bearer aa.bb.cc", "token"},
+		{"eyJhbGciOiJub25lIn0", "token"},
+		{key + ".bb.cc", "token"},
 	}
 	for _, test := range tests {
 		p, err := identity.Chain(named("key"), named("token")).Resolve(t.Context(), test.credential)

@@ -170,6 +170,9 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	if len(token) > maxTokenBytes {
 		return nil, fmt.Errorf("%w: it has more than 32 KiB: have a shorter one issued", ErrToken)
 	}
+	if err := checkShape(token); err != nil {
+		return nil, err
+	}
 	set, err := t.keys.get(ctx, nil)
 	if err != nil {
 		return nil, err
