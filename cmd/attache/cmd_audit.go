@@ -13,7 +13,14 @@ import (
 
 // auditCommand looks at the records of calls.
 func (c *cli) auditCommand() *cobra.Command {
-	return group("audit", "Check the records of calls, or read them as they come", c.auditVerify(), c.auditTail())
+	return group(&cobra.Command{
+		Use:   "audit",
+		Short: "Check the records of calls, or read them as they come",
+		Long: `With audit.file in the configuration, attache writes a record of every call and every decision,
+each with a digest of the one before it.`,
+		Example: `  attache audit tail -f
+  attache audit verify audit.jsonl`,
+	}, c.auditVerify(), c.auditTail())
 }
 
 const auditVerifyHelp = `Read audit files and say which line was the first to be changed, dropped, added or moved.
@@ -92,9 +99,14 @@ func (c *cli) auditFiles(files []string, flags flagValues) (*chain.Snapshot, err
 	}
 	s, err := chain.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one", file)
+		return nil, noAuditFile(file)
 	}
 	return s, err
+}
+
+// noAuditFile says that there is none, and that this need not be a mistake.
+func noAuditFile(path string) error {
+	return fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one: name it", path)
 }
 
 // verify prints what the verifier finds.

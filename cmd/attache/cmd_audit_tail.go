@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -29,11 +30,17 @@ func (c *cli) auditTail() *cobra.Command {
 		Long: `Print the last records in readable form: when, who, which tool, what was decided, what came of
 it, and below that the rules that acted and the edits that were made. Without FILE it is audit.file
 of the configuration. It does not check anything: see "attache audit verify".`,
-		Example: "  attache audit tail -f",
-		Args:    cobra.MaximumNArgs(1),
+		Example: `  attache audit tail -f
+  attache audit tail -n 50 audit.jsonl`,
+		Args: func(_ *cobra.Command, files []string) error {
+			if len(files) > 1 {
+				return usagef("%d files: give one, or none for audit.file of the configuration", len(files))
+			}
+			return nil
+		},
 	}
 	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
-	n := cmd.Flags().IntP("lines", "n", 10, "how many records to print")
+	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print")
 	follow := cmd.Flags().BoolP("follow", "f", false, "go on with the records to come, until interrupted")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		file, err := c.auditFile(files, flags)
@@ -41,7 +48,7 @@ of the configuration. It does not check anything: see "attache audit verify".`,
 			return err
 		}
 		t := &auditTailer{path: file, show: recordPrinter{c.Stdout, c.colours(c.Stdout), time.Local}}
-		if err := t.last(max(*n, 0)); err != nil {
+		if err := t.last(*n); err != nil {
 			return err
 		}
 		if *follow {
@@ -61,15 +68,13 @@ type auditTailer struct {
 }
 
 // last prints the last n records that are there.
-func (t *auditTailer) last(n int) error {
-	f, err := os.Open(t.path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", t.path, reason(err))
+func (t *auditTailer) last(n uint) error {
+	if err := t.open(); err != nil {
+		return err
 	}
-	t.f = f
 	var kept [][]byte
-	err = t.read(func(line []byte) error {
-		if kept = append(kept, bytes.Clone(line)); len(kept) > n {
+	err := t.read(func(line []byte) error {
+		if kept = append(kept, bytes.Clone(line)); uint(len(kept)) > n {
 			kept = kept[1:]
 		}
 		return nil
@@ -119,13 +124,26 @@ func (t *auditTailer) renamed() bool {
 
 // reopen goes on with the file that stands where this one did.
 func (t *auditTailer) reopen() error {
-	f, err := os.Open(t.path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", t.path, reason(err))
+	old := t.f
+	if err := t.open(); err != nil {
+		return err
 	}
-	_ = t.f.Close()
-	t.f, t.line = f, nil
+	_ = old.Close()
+	t.line = nil
 	return t.read(t.show.record)
+}
+
+// open opens the file as it stands now.
+func (t *auditTailer) open() error {
+	f, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return noAuditFile(t.path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.path, unreadable(err))
+	}
+	t.f = f
+	return nil
 }
 
 // read calls each for every whole line from where it stands to the end.
@@ -142,7 +160,7 @@ func (t *auditTailer) read(each func(line []byte) error) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return err
+			return fmt.Errorf("%s: %w", t.path, unreadable(err))
 		default:
 			if err := each(t.line); err != nil {
 				return err
@@ -207,26 +225,33 @@ func (p recordPrinter) record(line []byte) error {
 
 // call prints a record of a call.
 func (p recordPrinter) call(r *auditRecord) error {
-	words := []string{p.moment(r.Time), who(r), target(r), r.Decision}
+	words := []styled{
+		{demoQuiet, p.moment(r.Time)},
+		{demoPlain, who(r)},
+		{demoHeading, target(r)},
+		{style(r), r.Decision},
+	}
+	add := func(s demoStyle, text string) { words = append(words, styled{s, text}) }
 	switch {
 	case r.Kind == "intent":
-		words = append(words, "about to be sent")
+		add(demoPlain, "about to be sent")
 	case r.Kind == "aside":
-		words = append(words, r.Why)
+		add(style(r), r.Why)
 	default:
-		words = append(words, result(r), strconv.FormatFloat(r.MS, 'f', 1, 64)+" ms")
+		add(style(r), result(r))
+		add(demoPlain, strconv.FormatFloat(r.MS, 'f', 1, 64)+" ms")
 	}
-	words = append(words, sizes(r))
+	add(demoQuiet, sizes(r))
 	if r.Briefing {
-		words = append(words, "briefed")
+		add(demoGood, "briefed")
 	}
 	if r.DryRun {
-		words = append(words, "dry run")
+		add(demoLogged, "dry run")
 	}
 	if r.Trace != "" {
-		words = append(words, "trace "+r.Trace)
+		add(demoQuiet, "trace "+r.Trace)
 	}
-	if err := p.print(style(r), strings.Join(words, "  ")); err != nil {
+	if err := p.line(words...); err != nil {
 		return err
 	}
 	return p.details(r)
@@ -239,7 +264,7 @@ func (p recordPrinter) details(r *auditRecord) error {
 		if n.Why != "" {
 			text += ": " + n.Why
 		}
-		if err := p.print(demoQuiet, text); err != nil {
+		if err := p.print(actStyle(n.Act), text); err != nil {
 			return err
 		}
 	}
@@ -267,7 +292,9 @@ func style(r *auditRecord) demoStyle {
 	switch {
 	case r.Decision == "refused", r.Kind == "aside":
 		return demoBad
-	case r.Result == "ok", r.Kind == "intent":
+	case r.Result == "ok":
+		return demoGood
+	case r.Kind == "intent":
 		return demoPlain
 	}
 	return demoLogged
@@ -320,12 +347,30 @@ func sizes(r *auditRecord) string {
 	return text
 }
 
-// print prints a line in a style.
+// A styled is a part of a line.
+type styled struct {
+	style demoStyle
+	text  string
+}
+
+// print prints a line in one style.
 func (p recordPrinter) print(style demoStyle, text string) error {
-	text = strings.Map(printable, text)
-	if p.colours && style != demoPlain {
-		text = "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+	return p.line(styled{style, text})
+}
+
+// line prints parts, with space between them. What stands in a record cannot be taken
+// for a style: control characters are taken out of it before.
+func (p recordPrinter) line(parts ...styled) error {
+	var b strings.Builder
+	for _, part := range parts {
+		if part.text == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("  ")
+		}
+		b.WriteString(painted(p.colours, part.style, strings.Map(printable, part.text)))
 	}
-	_, err := fmt.Fprintln(p.out, text)
+	_, err := fmt.Fprintln(p.out, b.String())
 	return err
 }

@@ -80,7 +80,7 @@ func TestAuditTailIsPrintable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plain := strings.NewReplacer("\x1b[31m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(out.String())
+	plain := strings.NewReplacer("\x1b[31m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(out.String())
 	if strings.ContainsAny(plain, "\x1b\r\a\u202e") || strings.Count(plain, "\n") != 3 {
 		t.Errorf("printed %q", out.String())
 	}

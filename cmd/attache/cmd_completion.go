@@ -8,6 +8,9 @@ func (c *cli) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a script that makes a shell complete attache's commands and flags",
+		Long: `Print a script that makes a shell complete attache's commands and flags. Write it where the shell
+looks for such scripts, and start a new one. What stands behind "--" is the server's and is
+not completed.`,
 		Example: `  attache completion bash > /etc/bash_completion.d/attache
   attache completion zsh > "${fpath[1]}/_attache"
   attache completion fish > ~/.config/fish/completions/attache.fish`,

@@ -12,8 +12,16 @@ import (
 
 // configCommand looks at the configuration.
 func (c *cli) configCommand() *cobra.Command {
-	return group("config", "Check the configuration, show what is in force, print its schema",
-		c.configCheck(), c.configShow(), c.configSchema())
+	return group(&cobra.Command{
+		Use:   "config",
+		Short: "Check the configuration, show what is in force, print its schema",
+		Long: `The configuration is one YAML file: the one of --config, else of ATTACHE_CONFIG, else
+attache/config.yaml under the user's configuration directory, if it is there. It is never
+looked for in the workspace. Every key can be left out.`,
+		Example: `  attache config check
+  attache config show --config ./attache.yaml
+  attache config schema > attache.schema.json`,
+	}, c.configCheck(), c.configShow(), c.configSchema())
 }
 
 // configShow prints what is in force.
@@ -21,6 +29,9 @@ func (c *cli) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print every value in force and where it came from",
+		Long: `Print every value in force, one a line: its key, what it is, and where it came from: a flag, a
+variable, a line of the file, or the default, which is faint on a terminal. Secrets are not
+printed. Given the flags of a client's entry, it shows what holds there.`,
 		Example: `  attache config show
   attache config show --config ./sentry.yaml --trust sandboxed`,
 		Args: noFile,
@@ -82,8 +93,12 @@ func (c *cli) show(s *Settings) error {
 // configSchema prints the JSON Schema of the configuration file.
 func (c *cli) configSchema() *cobra.Command {
 	return &cobra.Command{
-		Use:     "schema",
-		Short:   "Print the JSON Schema of the configuration file, for editors",
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration file, for editors",
+		Long: `Print the JSON Schema of the configuration file: every key, what it is for, its values and its
+default. Editors that know YAML complete and check a file that names it in its first line:
+
+    # yaml-language-server: $schema=./attache.schema.json`,
 		Example: `  attache config schema > attache.schema.json`,
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {

@@ -117,7 +117,7 @@ func (c *cli) configuration(args []string) (data []byte, name string, err error)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, name, usagef("%s: there is no such file: correct the path", name)
 	case err != nil:
-		return nil, name, usagef("%s: %v", name, reason(err))
+		return nil, name, usagef("%s: %v", name, unreadable(err))
 	}
 	return data, name, nil
 }

@@ -17,7 +17,16 @@ import (
 
 // keyCommand makes, lists and takes back API keys.
 func (c *cli) keyCommand() *cobra.Command {
-	return group("key", "Create, list and revoke API keys", c.keyCreate(), c.keyList(), c.keyRevoke())
+	return group(&cobra.Command{
+		Use:   "key",
+		Short: "Create, list and revoke API keys",
+		Long: `An API key says whose session it is. Hashes of the keys are in a file that only its owner can
+read: identity.keys_file of the configuration, or keys.yaml beside it. A running session
+heeds what is changed there.`,
+		Example: `  attache key create --user ada --tenant acme --expires 90d
+  attache key list
+  attache key revoke x7k2m4qa`,
+	}, c.keyCreate(), c.keyList(), c.keyRevoke())
 }
 
 // keyCreate makes a key. The key alone goes to stdout, for it is shown only once
@@ -26,6 +35,9 @@ func (c *cli) keyCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Make a key and print it; it is shown once, only its hash is kept",
+		Long: `Make a key and print it, and nothing else, to stdout. It is shown once: its hash alone is kept,
+with whose it is and what it stands for. Give it to a session in ATTACHE_API_KEY or in a file
+by --api-key-file. A key that could not be printed is revoked at once.`,
 		Example: `  attache key create --user ada --tenant acme --scope acme/platform --expires 90d
   (umask 077; attache key create --user ci --role build --permission records:read > session.key)`,
 		Args: noArguments,
@@ -137,10 +149,13 @@ func (c *cli) keySettings(flags flagValues) (*Settings, error) {
 // keyList prints what is known of each key.
 func (c *cli) keyList() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list [flags]",
-		Short:   "Print whose each key is and whether it is valid; the keys themselves are not kept",
-		Example: `  attache key list`,
-		Args:    noArguments,
+		Use:   "list [flags]",
+		Short: "Print whose each key is and whether it is valid; the keys themselves are not kept",
+		Long: `Print a table of the keys: the id, whether it is valid, expired or revoked, whose it is, what it
+stands for and until when. The keys themselves are not kept, so none can be printed again.`,
+		Example: `  attache key list
+  attache key list --config ./attache.yaml`,
+		Args: noArguments,
 	}
 	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -206,9 +221,12 @@ func dayOf(t time.Time) string {
 // keyRevoke takes keys back.
 func (c *cli) keyRevoke() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "revoke [flags] ID...",
-		Short:   "Take keys back; sessions under way notice within identity.cache",
-		Example: `  attache key revoke x7k2m4qa`,
+		Use:   "revoke [flags] ID...",
+		Short: "Take keys back; sessions under way notice within identity.cache",
+		Long: `Take keys back by their ids. Sessions under way notice within identity.cache (a minute). The
+entries stay, so that "attache key list" and the audit still tell whose they were.`,
+		Example: `  attache key revoke x7k2m4qa
+  attache key revoke x7k2m4qa hlovp5oz`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("which key? give its id, the middle part of the key; \"attache key list\" shows them")

@@ -23,28 +23,27 @@ func (c *cli) subcommands() []*cobra.Command {
 	}
 }
 
-// group returns a command that only holds others.
-func group(name, short string, subs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   name,
-		Short: short,
-		Args: func(cmd *cobra.Command, args []string) error {
-			var names []string
-			for _, sub := range cmd.Commands() {
-				names = append(names, sub.Name())
-			}
-			switch {
-			case len(args) == 0:
-				return usagef("%q wants a command: %s; see \"%s --help\"", cmd.CommandPath(), quoted(names), cmd.CommandPath())
-			case nearest(args[0], names) != "":
-				return usagef("unknown command %q: did you mean \"%s %s\"?", args[0], cmd.CommandPath(), nearest(args[0], names))
-			}
-			return usagef("unknown command %q: write %s; see \"%s --help\"", args[0], quoted(names), cmd.CommandPath())
-		},
-		RunE: func(*cobra.Command, []string) error { return nil },
-	}
+// group makes cmd a command that only holds others.
+func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.Args = wantsCommand
+	cmd.RunE = func(*cobra.Command, []string) error { return nil } // wantsCommand lets nothing through
 	cmd.AddCommand(subs...)
 	return cmd
+}
+
+// wantsCommand says which commands there are.
+func wantsCommand(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	switch {
+	case len(args) == 0:
+		return usagef("%q wants a command: %s; see \"%s --help\"", cmd.CommandPath(), quoted(names), cmd.CommandPath())
+	case nearest(args[0], names) != "":
+		return usagef("unknown command %q: did you mean \"%s %s\"?", args[0], cmd.CommandPath(), nearest(args[0], names))
+	}
+	return usagef("unknown command %q: write %s; see \"%s --help\"", args[0], quoted(names), cmd.CommandPath())
 }
 
 // noArguments refuses arguments, saying what to do instead.

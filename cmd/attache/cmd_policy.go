@@ -17,8 +17,15 @@ import (
 
 // policyCommand looks at the policies.
 func (c *cli) policyCommand() *cobra.Command {
-	return group("policy", "Show the policies of a scope as they would be injected; check policy files",
-		c.policyShow(), c.policyCheck())
+	return group(&cobra.Command{
+		Use:   "policy",
+		Short: "Show the policies of a scope as they would be injected; check policy files",
+		Long: `Policies and objectives stand in front of the first tool response of a session. They come from
+a directory of YAML files or from an HTTP endpoint, and belong to a scope, which inherits from
+its parents.`,
+		Example: `  attache policy show --policy ./policies --scope acme/platform
+  attache policy check --policy ./policies`,
+	}, c.policyShow(), c.policyCheck())
 }
 
 // tokenMissing says that the endpoint's token is to come from a variable that is
@@ -38,6 +45,9 @@ func (c *cli) policyShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print exactly the block that would be injected for --scope, or for the API key's principal",
+		Long: `Print the block that a session would be given: for the scope of the principal that ATTACHE_API_KEY
+or --api-key-file stands for, else for --scope. What it prints is the block to the byte; on a
+terminal its parts are set off by colour.`,
 		Example: `  attache policy show --policy ./policies --scope acme/platform
   ATTACHE_API_KEY=atk_... attache policy show`,
 		Args: noArguments,
@@ -60,7 +70,11 @@ func (c *cli) policyShow() *cobra.Command {
 		if err != nil {
 			return c.explainSource(s, q, err)
 		}
-		_, err = fmt.Fprintln(c.Stdout, policy.Render(e, s.Briefing.MaxBytes))
+		block := policy.Render(e, s.Briefing.MaxBytes)
+		if c.colours(c.Stdout) {
+			block = paintBlock(block)
+		}
+		_, err = fmt.Fprintln(c.Stdout, block)
 		return err
 	}
 	return cmd
@@ -158,10 +172,14 @@ func (c *cli) unknownScope(s *Settings, q policy.Query, err error) error {
 // policyCheck finds the mistakes in policies.
 func (c *cli) policyCheck() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "check [flags]",
-		Short:   "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
-		Example: `  attache policy check --policy ./policies`,
-		Args:    noArguments,
+		Use:   "check [flags]",
+		Short: "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
+		Long: `Read all policy files as attache would and print each mistake as file:line:column, with what to
+do. Exit status 2 if there are any; a warning alone leaves it 0. An endpoint is asked once,
+for the scope or the key given, and what it answered is told.`,
+		Example: `  attache policy check --policy ./policies
+  attache policy check --policy https://policy.example/effective --scope acme`,
+		Args: noArguments,
 	}
 	flags := addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -155,7 +155,7 @@ func workspacePolicies(path string) (workspace, real string, text []byte, err er
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("there is no %s in %s: give the workspace that has one", trust.File, shownPath(workspace))
 	case err != nil:
-		err = fmt.Errorf("%s in %s cannot be read: %w", trust.File, shownPath(workspace), reason(err))
+		err = fmt.Errorf("%s in %s cannot be read: %w", trust.File, shownPath(workspace), unreadable(err))
 	}
 	return workspace, real, text, err
 }

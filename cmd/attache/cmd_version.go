@@ -17,6 +17,7 @@ func (c *cli) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version, the commit it was built from, and the Go version",
+		Long:    "Print the version, the commit it was built from with its date, and the Go version. A report of a\nfault needs all four.",
 		Example: `  attache version`,
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {

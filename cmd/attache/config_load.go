@@ -128,6 +128,21 @@ func reason(err error) error {
 	return err
 }
 
+// unreadable is why a file that a person named could not be read, without its path,
+// and what to do.
+func unreadable(err error) error {
+	err = reason(err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: correct the path", err)
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%w: name a file in it", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: let this user read it", err)
+	}
+	return err
+}
+
 // fromEnvironment sets o from its variables: the flag's own, then the name that
 // attache injects, under its own prefix and each configured one. The first that is
 // not empty counts.

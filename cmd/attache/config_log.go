@@ -30,6 +30,9 @@ func textHandler(w io.Writer, level slog.Level, colours bool) slog.Handler {
 // colours reports whether w is to be written in colour: a terminal of a person who
 // did not ask to be spared (no-color.org).
 func (p process) colours(w io.Writer) bool {
+	if out, ok := w.(*printed); ok {
+		w = out.to
+	}
 	f, ok := w.(*os.File)
 	if !ok || p.getenv("NO_COLOR") != "" || p.getenv("TERM") == "dumb" {
 		return false

@@ -17,10 +17,14 @@ import (
 // server, policies and key are in it, and what it prints is what really passed.
 func (c *cli) demoCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "demo",
-		Short:   "Show attache at work, every message before and after; no other program needed",
-		Example: `  attache demo`,
-		Args:    noArguments,
+		Use:   "demo",
+		Short: "Show attache at work, every message before and after; no other program needed",
+		Long: `Play sessions between a client and a server that are both in this program, through the same
+layers as any other, and print every message before and after, what was filled, injected and
+refused, and why. Nothing is read, written or connected to.`,
+		Example: `  attache demo
+  attache demo | less -R`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), c.Stdout, c.colours(c.Stdout))
 		},

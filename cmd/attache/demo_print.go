@@ -26,13 +26,16 @@ const (
 	demoWhy     demoStyle = "36" // cyan
 )
 
-// in returns text in a style.
-func (p *demoPrinter) in(style demoStyle, text string) string {
-	if !p.colours || style == demoPlain || text == "" {
+// painted returns text in a style, as it is without colours.
+func painted(colours bool, style demoStyle, text string) string {
+	if !colours || style == demoPlain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
+
+// in returns text in a style.
+func (p *demoPrinter) in(style demoStyle, text string) string { return painted(p.colours, style, text) }
 
 // line writes a line, without the spaces at its end.
 func (p *demoPrinter) line(style demoStyle, text string) {

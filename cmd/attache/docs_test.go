@@ -129,9 +129,6 @@ func TestDocsCommands(t *testing.T) {
 	}
 	eachCommand(new(cli).rootCommand([]string{"help"}), func(cmd *cobra.Command) {
 		check(cmd.CommandPath()+" --help", cmd.Example)
-		if cmd.Example == "" && !cmd.HasSubCommands() && !cmd.Hidden {
-			t.Errorf("%s --help has no example", cmd.CommandPath())
-		}
 	})
 	if parsed < 80 {
 		t.Errorf("only %d command lines were found: are they looked for as they are written?", parsed)

@@ -116,7 +116,7 @@ func readInput(path string, stdin io.Reader) (explainInput, error) {
 		data, err = readAtMost(path, maxExplainFile)
 	}
 	if err != nil {
-		return explainInput{}, usagef("--frame: %v", reason(err))
+		return explainInput{}, usagef("--frame: %s: %v", path, unreadable(err))
 	}
 	head, _, _ := bytes.Cut(data, []byte{'\n'})
 	if header := (wire.Value{Raw: bytes.TrimSpace(head)}); json.Valid(head) && header.Get("version").Exists() && !header.Get("jsonrpc").Exists() {

@@ -88,7 +88,7 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, reason(err)
+		return nil, unreadable(err)
 	}
 	recorded, err := record.Read(bytes.NewReader(data))
 	if err != nil {

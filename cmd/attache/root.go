@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,18 +41,24 @@ type cli struct {
 	// never sees either: it would look for flags and subcommands in there.
 	dashed bool
 	server []string
+	// out is where all print but a session, which has stdout as it is.
+	out *printed
 }
 
 // run is the program. It returns the exit status.
 func run(ctx context.Context, p process) int {
-	c := &cli{process: p}
+	c := &cli{process: p, out: &printed{to: p.Stdout}}
 	args := c.split(p.Args)
 	root := c.rootCommand(args)
 	root.SetArgs(args)
 	root.SetIn(p.Stdin)
-	root.SetOut(p.Stdout)
+	root.SetOut(c.out)
 	root.SetErr(p.Stderr)
-	return c.exitStatus(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = c.out.failed
+	}
+	return c.exitStatus(err)
 }
 
 // split takes the server's command off args. A request for shell completion is
@@ -102,7 +109,7 @@ func (c *cli) rootCommand(args []string) *cobra.Command {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentPreRunE = c.noServerHere
+	root.PersistentPreRunE = c.prepare
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(usage)
 	if c.dashed && len(args) == 0 {
@@ -110,10 +117,15 @@ func (c *cli) rootCommand(args []string) *cobra.Command {
 		return root
 	}
 	wrapRun := c.wrapping(&cobra.Command{
-		Use:     "run",
-		Short:   "Wrap a stdio server; the same as attache without a subcommand",
-		Example: `  attache run --workspace /src/app -- npx -y @cyanheads/git-mcp-server`,
+		Use:   "run",
+		Short: "Wrap a stdio server; the same as attache without a subcommand",
+		Long: `Wrap a stdio server: start the command behind "--" when the client's first message comes, and
+carry messages both ways until one of them ends. It is what clients start, and the same as
+attache without a subcommand.`,
+		Example: `  attache run --workspace /src/app -- npx -y @cyanheads/git-mcp-server
+  attache run --trust sandboxed --stdout-noise forward -- my-server --stdio`,
 	})
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(wrapRun)
 	root.AddCommand(c.subcommands()...)
 	root.AddCommand(c.buildCommands()...)
@@ -153,11 +165,15 @@ const (
 	mayTakeServer = "attache-may-take-server"
 )
 
-// noServerHere refuses a server's command where none is wrapped.
-func (c *cli) noServerHere(cmd *cobra.Command, _ []string) error {
+// prepare refuses a server's command where none is wrapped, and has what is printed
+// there go by way of out.
+func (c *cli) prepare(cmd *cobra.Command, _ []string) error {
 	if c.dashed && cmd.Annotations[takesServer] == "" && cmd.Annotations[mayTakeServer] == "" {
 		return usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",
 			cmd.CommandPath(), cmd.CommandPath())
+	}
+	if cmd.Annotations[takesServer] == "" {
+		c.Stdout = c.out
 	}
 	return nil
 }
@@ -204,6 +220,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		return err
@@ -211,6 +228,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &bare):
 		return usagef("--%s needs a value: see %q", bare.GetFlag().Name, help)
+	case errors.As(err, &invalid) && errors.As(err, &number):
+		return usagef("--%s %q: write a whole number from 0 on", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid):
 		return usagef("--%s %q: %v: see %q", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap(), help)
 	}

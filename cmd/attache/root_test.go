@@ -10,6 +10,7 @@ import (
 // Every command there is has a name of its own, says what it does, and does it.
 func TestCommands(t *testing.T) {
 	root := (&cli{}).rootCommand([]string{"any"})
+	root.InitDefaultHelpCmd()
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		seen := map[string]bool{}
@@ -18,16 +19,40 @@ func TestCommands(t *testing.T) {
 				t.Errorf("%q is there twice", sub.CommandPath())
 			}
 			seen[sub.Name()] = true
-			if sub.Short == "" && !sub.Hidden {
-				t.Errorf("%q does not say what it does", sub.CommandPath())
+			if sub.Short == "" || sub.Long == "" {
+				t.Errorf("%q does not say what it does, in a line and in full", sub.CommandPath())
 			}
+			checkExamples(t, sub)
 			if sub.RunE == nil {
 				t.Errorf("%q does nothing", sub.CommandPath())
 			}
 			walk(sub)
 		}
 	}
+	checkExamples(t, root)
 	walk(root)
+}
+
+// checkExamples wants examples of a command: lines that call it, or one it holds,
+// with flags and arguments it takes.
+func checkExamples(t *testing.T, cmd *cobra.Command) {
+	t.Helper()
+	own := 0
+	for line := range strings.Lines(cmd.Example) {
+		args, ok := commandLine(line)
+		if !ok {
+			continue // what surrounds it, such as the next command of a pipe
+		}
+		if err := parseCommand(args); err != nil {
+			t.Errorf("%q: %v: %s", cmd.CommandPath(), err, line)
+		}
+		if strings.HasPrefix(strings.Join(append([]string{"attache"}, args...), " ")+" ", cmd.CommandPath()+" ") {
+			own++
+		}
+	}
+	if own == 0 {
+		t.Errorf("%q has no example of itself", cmd.CommandPath())
+	}
 }
 
 // As clients start it, attache makes no subcommands; behind "--" their names are

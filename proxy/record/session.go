@@ -83,7 +83,7 @@ func Read(r io.Reader) (*Session, error) {
 func (s *Session) readLine(n int, line []byte) error {
 	if n == 1 {
 		if err := json.Unmarshal(line, &s.Header); err != nil || s.Header.Version == 0 {
-			return errors.New("this is not the header of a recording: {\"version\":1,...}")
+			return errors.New("this is not the header of a recording, {\"version\":1,...}: name a file that --record has written")
 		}
 		if s.Header.Version != Version {
 			return fmt.Errorf("a recording of version %d, and this attache reads version %d: record it again", s.Header.Version, Version)

@@ -60,7 +60,7 @@ func openAll(names []string) (*Snapshot, error) {
 		}
 		info, err := f.Stat()
 		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is no regular file", name)
+			err = fmt.Errorf("%s is no regular file: name the file of the log", name)
 		}
 		if err != nil {
 			_ = f.Close()

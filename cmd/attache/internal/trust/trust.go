@@ -82,6 +82,9 @@ func Resolve(path string) (workspace, real string, err error) {
 func Read(root string) ([]byte, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
+		if info, e := os.Stat(root); e == nil && !info.IsDir() {
+			err = errors.New("that is a file: give the directory it is in")
+		}
 		return nil, err
 	}
 	defer dir.Close()
