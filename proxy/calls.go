@@ -41,6 +41,7 @@ type call struct {
 	holding   bool        // a layer holds it back; touched in the client's direction
 	suspended *suspension // what a hook asked for; touched by the goroutine that runs the hooks
 	batch     *batch      // the batch it arrived in
+	odd       bool        // a server may spell its id otherwise; guarded by calls.mu
 }
 
 // id returns the raw id.
@@ -72,6 +73,7 @@ type calls struct {
 	long  map[string]*call
 	n     int
 	ids   int // bytes of ids that are not kept inline
+	odd   int // calls whose id a server may spell otherwise
 	seq   uint64
 	room  chan struct{} // not nil while somebody waits for room
 	free  []*call
@@ -111,6 +113,9 @@ func (t *calls) add(s *session, raw []byte) *call {
 	t.seq++
 	c.seq = t.seq
 	t.ids += len(c.long) + len(c.raw)
+	if c.odd = oddNumber(raw); c.odd {
+		t.odd++
+	}
 	if head := t.head(k, long); head != nil {
 		for head.next != nil {
 			head = head.next
@@ -184,7 +189,7 @@ func (t *calls) reply(raw []byte) (c *call, known, contested bool) {
 		return nil, false, false
 	}
 	c.contest()
-	contested = c.contested
+	contested = c.contested || t.odd > 0 && !c.mw.HoldsReply() && t.twin(c, raw)
 	c.replied = true
 	if len(c.mw.Hooks()) == 0 && c.batch == nil {
 		t.remove(c)
@@ -206,6 +211,19 @@ func (c *call) contest() {
 	for o := c; o != nil && n > 1 && holds; o = o.next {
 		o.contested = true
 	}
+}
+
+// twin reports whether the reply to c may be that of another call whose reply must be
+// held, under another spelling of its id. The caller holds calls.mu.
+func (t *calls) twin(c *call, raw []byte) bool {
+	number, ok := idNumber(raw)
+	return ok && t.anyLocked(func(o *call) bool {
+		if o == c || !o.awaitsReply() || !o.mw.HoldsReply() {
+			return false
+		}
+		other, ok := idNumber(o.id())
+		return ok && other == number
+	})
 }
 
 // awaits reports whether a call with the raw id waits for a reply.
@@ -232,30 +250,14 @@ func (t *calls) youngest(raw []byte) *call {
 // holdsReply reports whether a call with the raw id that waits for a reply has
 // one that must be held; with a nil id, whether any call has.
 func (t *calls) holdsReply(raw []byte) bool {
-	holds := func(c *call) bool {
-		for ; c != nil; c = c.next {
-			if c.awaitsReply() && c.mw.HoldsReply() {
-				return true
-			}
-		}
-		return false
+	holds := func(c *call) bool { return c.awaitsReply() && c.mw.HoldsReply() }
+	if raw == nil {
+		return t.any(holds)
 	}
+	k, long := makeKey(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if raw != nil {
-		return holds(t.head(makeKey(raw)))
-	}
-	for _, c := range t.short {
-		if holds(c) {
-			return true
-		}
-	}
-	for _, c := range t.long {
-		if holds(c) {
-			return true
-		}
-	}
-	return false
+	return t.head(k, long).any(holds)
 }
 
 // claim takes the call's one reply for attache itself; false if another has it
@@ -268,6 +270,43 @@ func (t *calls) claim(c *call) bool {
 	}
 	c.replied = true
 	return true
+}
+
+// awaitsBatch reports whether a call that came in an array waits for a reply.
+func (t *calls) awaitsBatch() bool {
+	return t.any(func(c *call) bool { return c.batch != nil && c.awaitsReply() })
+}
+
+// any reports whether something holds for a call in the table.
+func (t *calls) any(holds func(*call) bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.anyLocked(holds)
+}
+
+func (t *calls) anyLocked(holds func(*call) bool) bool {
+	for _, c := range t.short {
+		if c.any(holds) {
+			return true
+		}
+	}
+	for _, c := range t.long {
+		if c.any(holds) {
+			return true
+		}
+	}
+	return false
+}
+
+// any reports whether something holds for c or a younger call with its id. The caller
+// holds calls.mu.
+func (c *call) any(holds func(*call) bool) bool {
+	for ; c != nil; c = c.next {
+		if holds(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasReply reports whether the call's one reply has come.
@@ -328,6 +367,9 @@ func (t *calls) remove(c *call) {
 	c.next = nil
 	t.n--
 	t.ids -= len(c.long) + len(c.raw)
+	if c.odd {
+		t.odd--
+	}
 	if c.batch != nil && c.sent.Load() {
 		c.batch.open--
 	}

@@ -266,7 +266,6 @@ func (s *session) cancelled(m *wire.Message) bool {
 	}
 	b, known, held := s.calls.cancel(id.Raw)
 	if known && held {
-		s.unheld.Add(1)
 		s.unread.add(id.Raw)
 	}
 	s.answerBatch(b)

@@ -190,9 +190,8 @@ type session struct {
 	noise    noise
 	backlog  backlog
 	lost     lost
-	unseen   recentIDs    // of calls that attache answered without the upstream
-	unread   recentIDs    // of calls that were cancelled, whose reply must be held
-	unheld   atomic.Int64 // how many such replies have not come
+	unseen   recentIDs // of calls that attache answered without the upstream
+	unread   unread    // of calls that were cancelled, whose reply must be held
 	work     work
 
 	c clientSide

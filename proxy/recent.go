@@ -43,19 +43,9 @@ func (r *recentIDs) add(raw []byte) {
 func (r *recentIDs) take(raw []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := r.find(raw)
+	at := slices.Index(r.ids[:], recentID(raw))
 	if at >= 0 {
 		r.ids[at] = ""
 	}
 	return at >= 0
 }
-
-// has reports whether the id is among them.
-func (r *recentIDs) has(raw []byte) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.find(raw) >= 0
-}
-
-// find returns where the id is, -1 if it is not among them. The caller holds mu.
-func (r *recentIDs) find(raw []byte) int { return slices.Index(r.ids[:], recentID(raw)) }

@@ -126,7 +126,7 @@ func (s *session) reply(m *wire.Message) error {
 	}
 	c, known, contested := s.calls.reply(id)
 	switch {
-	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.unheld.Load() > 0 && s.unread.has(id):
+	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.unread.has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.astray(id):
 		return nil

@@ -9,8 +9,10 @@ const tooLongToRead = "the server's reply is longer than the proxy may hold, and
 
 // mustHold reports whether a long line of the server's, of which env has read the
 // part that is held, may be a reply that must not stream by. Where the id stands
-// behind that part, the line may be anybody's reply. A frame with a method is
-// nobody's, and nor is what is no JSON.
+// behind that part, the line may be anybody's reply, also of a call that was cancelled.
+// A frame with a method is nobody's, and nor is what is no JSON. An array must not
+// stream by while calls that came in one are waited for: which of them it answers
+// would not be known, and so each of them would be answered again at the end.
 func (s *session) mustHold(env *wire.Envelope) bool {
 	m := wire.Oversize(wire.Server, env)
 	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
@@ -24,8 +26,10 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	}
 	id := m.ID()
 	switch {
+	case id == nil && s.unread.any():
+		return true
 	case id == nil:
-		return false
+		return m.Kind() == wire.Batch && s.calls.awaitsBatch()
 	case s.calls.awaits(id):
 		return s.unread.has(id)
 	}
@@ -37,11 +41,7 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 // the server gives another spelling (-0 for 0, or what is left of 2^53+1 in a
 // floating-point number).
 func (s *session) astray(id []byte) bool {
-	if s.unread.take(id) {
-		s.unheld.Add(-1)
-		return true
-	}
-	return s.unheld.Load() > 0 || s.calls.holdsReply(nil)
+	return s.unread.take(id) || s.unread.any() || s.calls.holdsReply(nil)
 }
 
 // withhold drops a long line and answers the call it was for with an error. The

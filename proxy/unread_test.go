@@ -1,0 +1,47 @@
+package proxy
+
+import (
+	"strconv"
+	"testing"
+)
+
+// However many calls are cancelled, none is forgotten, and memory is bounded.
+func TestUnreadForgetsNothing(t *testing.T) {
+	var u unread
+	if u.any() || u.has([]byte("1")) || u.take([]byte("1")) {
+		t.Fatal("it is not empty")
+	}
+	const n = maxUnread + 10
+	for i := range n {
+		u.add([]byte(strconv.Itoa(i)))
+	}
+	for i := range n {
+		if id := []byte(strconv.Itoa(i)); !u.has(id) || !u.take(id) {
+			t.Fatalf("%s is forgotten", id)
+		}
+	}
+	if len(u.ids) > maxUnread || !u.any() || !u.has([]byte("0")) {
+		t.Errorf("%d are kept, full: %v", len(u.ids), u.full)
+	}
+}
+
+func TestUnreadSpellings(t *testing.T) {
+	for _, test := range []struct {
+		added, asked string
+		want         bool
+	}{
+		{"1", "1", true},
+		{"1", `"1"`, false},
+		{"1", "2", false},
+		{"-0", "0", true},
+		{"9007199254740993", "9007199254740992", true},
+		{`"a"`, `"\u0061"`, true},
+		{`"a"`, `"b"`, false},
+	} {
+		var u unread
+		u.add([]byte(test.added))
+		if u.has([]byte(test.asked)) != test.want || u.take([]byte(test.asked)) != test.want || u.any() == test.want {
+			t.Errorf("%s is %s: want %v", test.added, test.asked, test.want)
+		}
+	}
+}
