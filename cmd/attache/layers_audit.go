@@ -38,12 +38,12 @@ func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
 	if !l.audits && l.audit == nil {
 		return nil
 	}
-	known := recordSecrets(p, s, l.secrets)
-	known.Home, known.Host = "", "" // records are to name places as they are
-	l.scrub.Store(&scrubbers{record.NewScrubber(known), record.NewToldScrubber(known)})
 	if err := l.makeAudit(s, log); err != nil || l.audit == nil {
 		return err
 	}
+	known := recordSecrets(p, s, l.secrets)
+	known.Home, known.Host = "", "" // records are to name places as they are
+	l.scrub.Store(&scrubbers{record.NewScrubber(known), record.NewToldScrubber(known)})
 	at := 1 + slices.IndexFunc(l.list, func(m middleware.Layer) bool { return m.Name == "trace" })
 	l.list = slices.Insert(l.list, at, l.audit.Layer())
 	if !l.audit.Required() || s.DryRun {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode"
 
@@ -59,28 +60,29 @@ func escaped(text string, rough func(rune) bool) string {
 // values it is told of.
 type secrets struct {
 	p     process
-	s     *Settings
-	scrub atomic.Pointer[record.Scrubber] // nil before the first line
+	scrub atomic.Pointer[func() *record.Scrubber]
 }
 
-func newSecrets(p process, s *Settings) *secrets { return &secrets{p: p, s: s} }
+func newSecrets(p process, s *Settings) *secrets {
+	k := &secrets{p: p}
+	k.hold(s, nil)
+	return k
+}
 
-// hold has the values of s and these kept secret from now on.
-func (k *secrets) hold(s *Settings, values []string) *record.Scrubber {
-	all := recordSecrets(k.p, s, values)
-	all.Home, all.Host = "", "" // a log is to name files as they are
-	scrub := record.NewScrubber(all)
-	k.scrub.Store(scrub)
-	return scrub
+// hold has the values of s and these kept secret from now on. They are gathered for
+// the first line that is logged, as most sessions log none.
+func (k *secrets) hold(s *Settings, values []string) {
+	scrub := sync.OnceValue(func() *record.Scrubber {
+		all := recordSecrets(k.p, s, values)
+		all.Home, all.Host = "", "" // a log is to name files as they are
+		return record.NewScrubber(all)
+	})
+	k.scrub.Store(&scrub)
 }
 
 // without returns text without secrets.
 func (k *secrets) without(text string) string {
-	scrub := k.scrub.Load()
-	if scrub == nil {
-		scrub = k.hold(k.s, nil)
-	}
-	return string(scrub.Line([]byte(text)))
+	return string((*k.scrub.Load())().Line([]byte(text)))
 }
 
 // keepFromLog has log keep what is secret under s, these values among it.

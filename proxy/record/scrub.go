@@ -285,7 +285,7 @@ func CredentialName(name string) bool {
 	if words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }); len(words) > 1 && words[len(words)-1] == "token" {
 		return !slices.Contains(cursorWords, words[len(words)-2])
 	}
-	name = strings.NewReplacer("-", "", "_", "").Replace(name)
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "-", ""), "_", "")
 	for _, end := range []string{"apikey", "authorization", "password", "passwd", "secret", "accesstoken", "refreshtoken", "authtoken", "bearertoken", "idtoken", "privatekey", "secretkey", "cookie"} {
 		if strings.HasSuffix(name, end) {
 			return true
