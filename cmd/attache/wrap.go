@@ -82,7 +82,8 @@ type wrapping struct {
 func (w *wrapping) run(ctx context.Context) int {
 	ctx, w.cancel = context.WithCancel(ctx)
 	defer w.cancel()
-	defer w.heedSignals()()
+	heeding, ignore := w.heedSignals()
+	defer ignore()
 	defer w.unwatch()
 	defer endAudit(w.layers.audit, w.log)
 	o := w.layers.relay(w.s, w.log)
@@ -110,6 +111,7 @@ func (w *wrapping) run(ctx context.Context) int {
 		defer r.end()
 		o.Watch, o.IDPrefix = r.watch, r.idPrefix
 	}
+	<-heeding
 	return w.status(proxy.Run(ctx, o))
 }
 
@@ -206,21 +208,25 @@ func (w *wrapping) unwatch() {
 	}
 }
 
-// heedSignals passes signals on to the server until the function it returns is
-// called. SIGPIPE is taken too: a client that is gone shows as an error of the
-// write, and the server still has to be ended in good order. It is not ignored,
-// as what a process ignores its children ignore as well.
-func (w *wrapping) heedSignals() (stop func()) {
+// heedSignals passes signals on to the server until ignore is called. SIGPIPE is
+// taken too: a client that is gone shows as an error of the write, and the server
+// still has to be ended in good order. It is not ignored, as what a process ignores
+// its children ignore as well.
+//
+// Signals are heeded once heeding is closed. The runtime takes on each in a thread of
+// its own and waits for that, some 150 µs in all, in which others have work to do.
+func (w *wrapping) heedSignals() (heeding <-chan struct{}, ignore func()) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, ending...)
 	again := make(chan os.Signal, 1)
-	if len(rereading) > 0 {
-		signal.Notify(again, rereading...)
-	}
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
+	taken := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
+		signal.Notify(signals, ending...)
+		if len(rereading) > 0 {
+			signal.Notify(again, rereading...)
+		}
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		close(taken)
 		for {
 			select {
 			case sig := <-signals:
@@ -232,7 +238,8 @@ func (w *wrapping) heedSignals() (stop func()) {
 			}
 		}
 	}()
-	return func() {
+	return taken, func() {
+		<-taken
 		signal.Stop(signals)
 		signal.Stop(again)
 		close(done)
