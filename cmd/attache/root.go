@@ -112,9 +112,8 @@ func (c *cli) rootCommand(args []string) *cobra.Command {
 	root.PersistentPreRunE = c.prepare
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(usage)
-	if c.dashed && len(args) == 0 {
-		// As clients start it: no subcommand can be meant, so none is made.
-		return root
+	if c.dashed && flagsAlone(args) {
+		return root // no subcommand can be meant, so none is made
 	}
 	wrapRun := c.wrapping(&cobra.Command{
 		Use:   "run",
@@ -130,6 +129,18 @@ attache without a subcommand.`,
 	root.AddCommand(c.subcommands()...)
 	root.AddCommand(c.buildCommands()...)
 	return root
+}
+
+// flagsAlone reports whether args are flags of the root command and nothing else, as
+// when a client starts attache.
+func flagsAlone(args []string) bool {
+	if len(args) == 0 {
+		return true
+	}
+	root := &cobra.Command{}
+	addFlags(root)
+	root.Flags().SetInterspersed(false)
+	return root.ParseFlags(args) == nil && root.Flags().NArg() == 0
 }
 
 // wrapping makes cmd a command that wraps a server.

@@ -67,3 +67,23 @@ func TestNoSubcommandsBehindDashes(t *testing.T) {
 		t.Errorf("%d subcommands were made", len(subs))
 	}
 }
+
+func TestFlagsAlone(t *testing.T) {
+	for args, want := range map[string]bool{
+		"":                             true,
+		"--workspace /src":             true,
+		"--scope run":                  true,
+		"--dry-run --config=a.yaml":    true,
+		"--config a.yaml run":          false,
+		"run":                          false,
+		"explain --tool x":             false,
+		"--help":                       false, // which lists the commands
+		"--workspcae /src":             false, // told by the command that it is for
+		"--workspace":                  false,
+		"--log-level debug stray word": false,
+	} {
+		if got := flagsAlone(strings.Fields(args)); got != want {
+			t.Errorf("flagsAlone(%q) = %t", args, got)
+		}
+	}
+}
