@@ -120,8 +120,10 @@ func prepareIn(ctx context.Context, dir, attache string, stderr io.Writer) ([]su
 	return subjects(self, attache, dir, os.Environ()), nil
 }
 
+// build builds attache as it is released (.goreleaser.yaml).
 func build(ctx context.Context, to string, stderr io.Writer) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, "github.com/attache-mcp/attache/cmd/attache")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", to, "github.com/attache-mcp/attache/cmd/attache")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build attache: %w; run in a checkout that builds, or name the program with -attache PATH", err)
