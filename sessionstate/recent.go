@@ -43,6 +43,12 @@ func newRecent[V any](limit int) *recent[V] {
 // use returns the entry of key, which counts as its use at now. One that was not
 // there is made, for which the one longest unused may have to go.
 func (r *recent[V]) use(key string, now time.Time) *entry[V] {
+	if at := r.order.Front(); at != nil {
+		if e := at.Value.(*entry[V]); e.key == key { // as it mostly is
+			e.used = now
+			return e
+		}
+	}
 	key = boundKey(key)
 	if at, ok := r.byKey[key]; ok {
 		r.order.MoveToFront(at)

@@ -203,6 +203,8 @@ func stringIs(raw []byte, s string) bool {
 		return false // an escape is longer than what it stands for
 	case len(in) > 6*len(s):
 		return false // and at most six times as long
+	case len(in) > 0 && in[0] != s[0] && in[0] != '\\':
+		return false // most of what it is compared with
 	case bytes.IndexByte(in, '\\') < 0:
 		return string(in) == s
 	}
