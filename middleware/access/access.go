@@ -222,7 +222,7 @@ func (a *Access) call(ctx context.Context, m *wire.Message, next middleware.Hand
 	if m.Kind() != wire.Request {
 		return nil
 	}
-	return call.Answer(ctx, wire.ToolErrorReply(m.ID(), d.Text, view != nil && view.Modern))
+	return call.Answer(ctx, wire.RefusalReply(m, d.Text, view != nil && view.Modern))
 }
 
 // decide judges a call. With explain it also tells what came of each rule.

@@ -276,7 +276,7 @@ func (a *Arguments) refuse(ctx context.Context, c *calling, no refusal) error {
 	if c.m.Kind() != wire.Request {
 		return nil
 	}
-	return c.call.Answer(ctx, wire.ToolErrorReply(c.m.ID(), no.text, c.view != nil && c.view.Modern))
+	return c.call.Answer(ctx, wire.RefusalReply(c.m, no.text, c.view != nil && c.view.Modern))
 }
 
 // skip notes a rule that did nothing, for those who want to know.

@@ -80,5 +80,5 @@ func (a *Audit) refuse(ctx context.Context, m *wire.Message) error {
 		return call.Answer(ctx, wire.ErrorReply(m.ID(), wire.CodeInternalError, textUnrecorded))
 	}
 	view := viewOf(call)
-	return call.Answer(ctx, wire.ToolErrorReply(m.ID(), textUnrecorded, view != nil && view.Modern))
+	return call.Answer(ctx, wire.RefusalReply(m, textUnrecorded, view != nil && view.Modern))
 }

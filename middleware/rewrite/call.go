@@ -284,7 +284,7 @@ func (r *Rewrite) note(call *middleware.Call, rule int, source string, path []st
 func (r *Rewrite) turnDown(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: r.key(f.rule), Act: middleware.Refused, Why: f.why})
 	r.o.Log.WarnContext(ctx, "a call was refused, as its arguments could not be set", "rule", r.key(f.rule), "why", f.why)
-	return r.answer(ctx, m, wire.ToolErrorReply(m.ID(), f.text, view != nil && view.Modern))
+	return r.answer(ctx, m, wire.RefusalReply(m, f.text, view != nil && view.Modern))
 }
 
 // explain makes notes of the rules that did nothing to a call.

@@ -43,6 +43,19 @@ func ToolErrorReply(id []byte, text string, modern bool) *Message {
 	return ResultReply(id, append(result, '}'))
 }
 
+// RefusalReply returns what a tools/call is answered with that is refused: a
+// [ToolErrorReply], as the model is to read why; or, where the call asks for a task, an
+// error. Such a call may be answered with a task alone (revision 2025-11-25,
+// utilities/tasks: CreateTaskResult), clients fail on any other result, and a task that
+// nobody runs cannot be followed. In the modern era the server decides about tasks, so
+// every result is understood.
+func RefusalReply(call *Message, text string, modern bool) *Message {
+	if !modern && call.Get("params", "task").IsObject() {
+		return ErrorReply(call.ID(), CodeInvalidParams, text)
+	}
+	return ToolErrorReply(call.ID(), text, modern)
+}
+
 func replyHead(id []byte, member string) []byte {
 	if len(id) == 0 {
 		id = []byte("null")
