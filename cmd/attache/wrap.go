@@ -69,6 +69,7 @@ type wrapping struct {
 	layers  *layers
 	cancel  context.CancelFunc
 
+	heeding  <-chan struct{} // closed when signals are heeded
 	control  proxy.Control
 	reloader *reloader
 	watching *watcher // nil before the server is started, and where nothing can be watched
@@ -82,8 +83,7 @@ type wrapping struct {
 func (w *wrapping) run(ctx context.Context) int {
 	ctx, w.cancel = context.WithCancel(ctx)
 	defer w.cancel()
-	heeding, ignore := w.heedSignals()
-	defer ignore()
+	defer w.heedSignals()()
 	defer w.unwatch()
 	defer endAudit(w.layers.audit, w.log)
 	o := w.layers.relay(w.s, w.log)
@@ -111,7 +111,6 @@ func (w *wrapping) run(ctx context.Context) int {
 		defer r.end()
 		o.Watch, o.IDPrefix = r.watch, r.idPrefix
 	}
-	<-heeding
 	return w.status(proxy.Run(ctx, o))
 }
 
@@ -154,6 +153,7 @@ func (w *wrapping) status(err error) int {
 
 // start starts the server with what is known of the session in its environment.
 func (w *wrapping) start(context.Context) (proxy.Upstream, error) {
+	<-w.heeding
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.signaled != nil {
@@ -208,25 +208,26 @@ func (w *wrapping) unwatch() {
 	}
 }
 
-// heedSignals passes signals on to the server until ignore is called. SIGPIPE is
-// taken too: a client that is gone shows as an error of the write, and the server
-// still has to be ended in good order. It is not ignored, as what a process ignores
-// its children ignore as well.
+// heedSignals passes signals on to the server until the function it returns is
+// called. SIGPIPE is taken too: a client that is gone shows as an error of the
+// write, and the server still has to be ended in good order. It is not ignored,
+// as what a process ignores its children ignore as well.
 //
-// Signals are heeded once heeding is closed. The runtime takes on each in a thread of
-// its own and waits for that, some 150 µs in all, in which others have work to do.
-func (w *wrapping) heedSignals() (heeding <-chan struct{}, ignore func()) {
+// The runtime takes on each signal in a thread of its own and waits for that, some
+// 200 µs in all. So it is done beside the first frame, and the server waits for it:
+// until there is one, a signal may end us as it ends any program.
+func (w *wrapping) heedSignals() (stop func()) {
 	signals := make(chan os.Signal, 4)
 	again := make(chan os.Signal, 1)
-	taken := make(chan struct{})
-	done := make(chan struct{})
+	heeding, done := make(chan struct{}), make(chan struct{})
+	w.heeding = heeding
 	go func() {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 		signal.Notify(signals, ending...)
 		if len(rereading) > 0 {
 			signal.Notify(again, rereading...)
 		}
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-		close(taken)
+		close(heeding)
 		for {
 			select {
 			case sig := <-signals:
@@ -238,8 +239,8 @@ func (w *wrapping) heedSignals() (heeding <-chan struct{}, ignore func()) {
 			}
 		}
 	}()
-	return taken, func() {
-		<-taken
+	return func() {
+		<-heeding
 		signal.Stop(signals)
 		signal.Stop(again)
 		close(done)
