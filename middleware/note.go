@@ -50,7 +50,7 @@ type Note struct {
 // only what explains asks for it. Handlers and hooks make notes, so a listener is
 // called from both directions and locks what it keeps. Of a frame that is no
 // request notes are made until its handlers have returned.
-func (c *Call) Listen(skipped bool, listener func(*Note)) {
+func (c *Call) Listen(skipped bool, listener func(Note)) {
 	c.listeners = append(c.listeners, listener)
 	c.explained = c.explained || skipped
 }
@@ -65,6 +65,6 @@ func (c *Call) Explained() bool { return c.explained }
 // Note tells the listeners of n.
 func (c *Call) Note(n Note) {
 	for _, listener := range c.listeners {
-		listener(&n)
+		listener(n)
 	}
 }

@@ -65,7 +65,7 @@ func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 		return
 	}
 	if k == 0 {
-		call.Listen(true, func(n *middleware.Note) { p.note(t, n) })
+		call.Listen(true, func(n middleware.Note) { p.note(t, n) })
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,7 @@ func (p *probe) ambiguous(m *wire.Message) {
 	t.frames[0] = bytes.Clone(m.Frame())
 }
 
-func (p *probe) note(t *trail, n *middleware.Note) {
+func (p *probe) note(t *trail, n middleware.Note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	on := "request"

@@ -71,14 +71,14 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 		inner := a.ListLayer().Wrap(l.Wrap(next))
 		return func(ctx context.Context, m *wire.Message) error {
 			tool := m.Name().Text()
-			middleware.CallFrom(ctx).Listen(explain, func(n *middleware.Note) { s.Note("%s", show(tool, n)) })
+			middleware.CallFrom(ctx).Listen(explain, func(n middleware.Note) { s.Note("%s", show(tool, n)) })
 			return inner(ctx, m)
 		}
 	}}
 }
 
 // show writes a note as scripts do.
-func show(tool string, n *middleware.Note) string {
+func show(tool string, n middleware.Note) string {
 	words := []string{string(n.Act)}
 	if tool != "" {
 		words = append([]string{tool}, words...)

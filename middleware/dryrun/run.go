@@ -88,13 +88,13 @@ func (r *run) Suspend(_ *wire.Message, ready <-chan struct{}, limit time.Duratio
 func (r *run) Cancelled() bool { return r.real.Cancelled() }
 
 // note logs what a layer inside says it did.
-func (r *run) note(n *middleware.Note) {
+func (r *run) note(n middleware.Note) {
 	switch n.Act {
 	case middleware.Edited:
 		r.told = true
 		r.edit(n)
 	case middleware.Refused:
-		kept := *n
+		kept := n
 		kept.Before, kept.After = nil, nil // valid for now alone
 		r.refusal = &kept
 	case middleware.Failed:
@@ -104,7 +104,7 @@ func (r *run) note(n *middleware.Note) {
 }
 
 // edit logs an edit: what would be where, and instead of what.
-func (r *run) edit(n *middleware.Note) {
+func (r *run) edit(n middleware.Note) {
 	verb := "change "
 	switch {
 	case n.Before == nil:
