@@ -32,12 +32,14 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,16 +91,18 @@ type Options struct {
 type Audit struct {
 	o     Options
 	run   string
-	macs  sync.Pool // hash.Hash
-	room  sync.Pool // *record
+	seed  maphash.Seed
+	macs  sync.Pool // *mac
 	pages sync.Pool // *page
 	memo  memo
 	views atomic.Pointer[rendered]
-	kept  atomic.Int64 // bytes of arguments of the calls in flight
+	kept  atomic.Int64  // bytes of arguments of the calls in flight
+	calls atomic.Uint64 // seen so far
 
-	mu    sync.Mutex
-	calls uint64
-	open  map[string]*entry // the oldest call in flight of each id
+	mu sync.Mutex
+	// open are the calls in flight, by the hash of their ids: the oldest, and
+	// behind it those that came later.
+	open map[uint64]*entry
 }
 
 // New returns the layer.
@@ -118,8 +122,8 @@ func New(o Options) *Audit {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &Audit{o: o, run: newRun(), open: map[string]*entry{}}
-	a.macs.New = func() any { return hmac.New(sha256.New, o.Log.Key()) }
+	a := &Audit{o: o, run: newRun(), seed: maphash.MakeSeed(), open: map[uint64]*entry{}}
+	a.macs.New = func() any { return &mac{Hash: hmac.New(sha256.New, o.Log.Key())} }
 	return a
 }
 
@@ -168,11 +172,7 @@ func (a *Audit) handle(ctx context.Context, m *wire.Message, next middleware.Han
 		return err
 	}
 	a.add(e)
-	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
-		a.remove(e)
-		a.finish(e, viewOf(middleware.CallFrom(ctx)), outcomeOf(reply))
-		return nil
-	})
+	call.OnReply(e.replied)
 	err := next(ctx, m)
 	e.saw(viewOf(call)) // the call is another's once its reply has left, but not before this returns
 	return err
@@ -190,26 +190,27 @@ func (a *Audit) cancelled(m *wire.Message) {
 	if !id.Exists() {
 		return
 	}
-	if e := a.take(spell(id)); e != nil {
+	if e := a.take(appendSpelt(nil, id)); e != nil {
 		a.finish(e, nil, outcome{kind: resultCancelled})
 	}
 }
 
-// spell brings a raw id to one spelling, since peers may escape it differently.
-func spell(id wire.Value) string {
+// appendSpelt appends a raw id in one spelling, since peers may escape it
+// differently.
+func appendSpelt(dst []byte, id wire.Value) []byte {
 	if id.IsString() {
-		return `"` + id.View()
+		return append(append(dst, '"'), id.View()...)
 	}
-	return string(id.Raw)
+	return append(dst, id.Raw...)
 }
 
 // add puts a call among those in flight.
 func (a *Audit) add(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	head := a.open[e.id]
+	head := a.open[e.hash]
 	if head == nil {
-		a.open[e.id] = e
+		a.open[e.hash] = e
 		return
 	}
 	for head.next != nil {
@@ -219,10 +220,13 @@ func (a *Audit) add(e *entry) {
 }
 
 // take returns the oldest call in flight with the id, nil if there is none.
-func (a *Audit) take(id string) *entry {
+func (a *Audit) take(id []byte) *entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e := a.open[id]
+	e := a.open[maphash.Bytes(a.seed, id)]
+	for e != nil && !bytes.Equal(e.id, id) {
+		e = e.next
+	}
 	if e != nil {
 		a.removeLocked(e)
 	}
@@ -236,13 +240,13 @@ func (a *Audit) remove(e *entry) {
 }
 
 func (a *Audit) removeLocked(e *entry) {
-	head := a.open[e.id]
+	head := a.open[e.hash]
 	switch {
 	case head == e && e.next == nil:
-		delete(a.open, e.id)
+		delete(a.open, e.hash)
 		return
 	case head == e:
-		a.open[e.id] = e.next
+		a.open[e.hash] = e.next
 		return
 	}
 	for ; head != nil; head = head.next {
@@ -251,14 +255,6 @@ func (a *Audit) removeLocked(e *entry) {
 			return
 		}
 	}
-}
-
-// number returns the number of a new call of this process.
-func (a *Audit) number() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.calls++
-	return a.calls
 }
 
 // Close records the calls that will have no reply any more, and returns when all
@@ -271,7 +267,7 @@ func (a *Audit) Close(grace time.Duration) error {
 			left = append(left, e)
 		}
 	}
-	a.open = map[string]*entry{}
+	a.open = map[uint64]*entry{}
 	a.mu.Unlock()
 	for _, e := range left {
 		a.finish(e, nil, outcome{kind: resultNone})
@@ -281,14 +277,19 @@ func (a *Audit) Close(grace time.Duration) error {
 
 const digestPrefix = "hmac-sha256:"
 
+// A mac makes digests, one after the other.
+type mac struct {
+	hash.Hash
+	sum [sha256.Size]byte
+}
+
 // appendDigest appends the digest of a value, without quotes.
 func (a *Audit) appendDigest(dst, raw []byte) []byte {
-	mac := a.macs.Get().(hash.Hash)
-	defer a.macs.Put(mac)
-	mac.Reset()
-	mac.Write(raw)
-	var sum [sha256.Size]byte
-	return hex.AppendEncode(append(dst, digestPrefix...), mac.Sum(sum[:0]))
+	m := a.macs.Get().(*mac)
+	defer a.macs.Put(m)
+	m.Reset()
+	m.Write(raw)
+	return hex.AppendEncode(append(dst, digestPrefix...), m.Sum(m.sum[:0]))
 }
 
 // digested writes a member with the digest of a value, if there is one. What rules

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"context"
+	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
@@ -13,17 +15,19 @@ import (
 // An entry gathers what is to be recorded of one call.
 type entry struct {
 	a      *Audit
-	id     string // spelt one way
-	next   *entry // a later call in flight with the same id
+	id     []byte // spelt one way
+	hash   uint64 // of the id
+	next   *entry // a later call in flight whose id has the same hash
 	number uint64
 
 	start     time.Time
 	trace     middleware.Trace
 	method    string
-	target    string // the tool, the prompt or the resource, as JSON
+	target    []byte // the tool, the prompt or the resource, as JSON
 	arguments []byte // the member of the record, with its comma
 	kept      int    // how many bytes of arguments that counts as
 	bytes     int
+	room      [roomOfEntry]byte // for id, target and arguments, as far as it goes
 
 	mu      sync.Mutex // notes come from both directions
 	done    bool
@@ -57,11 +61,15 @@ func (n *notes) next() (r record, ok bool) {
 // end takes the object that next began.
 func (n *notes) end(r record) { n.text = append(r, '}') }
 
+// roomOfEntry is enough for a short id, the name of a tool and a digest, in bytes.
+const roomOfEntry = 192
+
 // A page holds the notes of one call. Pages are used again: a call has one from its
 // first note until its record is written.
 type page struct {
 	rules notes // what acted
 	edits notes // what was changed, with digests in place of values
+	text  record
 }
 
 // page returns the call's page. The caller holds e.mu.
@@ -79,10 +87,10 @@ func (e *entry) page() *page {
 // free gives the page back. The caller holds e.mu, and notes nothing more.
 func (e *entry) free() {
 	p := e.notes
-	if e.notes = nil; p == nil || cap(p.rules.text)+cap(p.edits.text) > maxRoom {
+	if e.notes = nil; p == nil || cap(p.rules.text)+cap(p.edits.text)+cap(p.text) > maxRoom {
 		return
 	}
-	p.rules, p.edits = notes{text: p.rules.text[:0]}, notes{text: p.edits.text[:0]}
+	p.rules, p.edits, p.text = notes{text: p.rules.text[:0]}, notes{text: p.edits.text[:0]}, p.text[:0]
 	e.a.pages.Put(p)
 }
 
@@ -95,26 +103,48 @@ const maxNotes = 64
 // begin reads a call as the client sent it.
 func (a *Audit) begin(call *middleware.Call, m *wire.Message) *entry {
 	e := &entry{
-		a: a, number: a.number(), start: a.o.Now(),
+		a: a, number: a.calls.Add(1), start: a.o.Now(),
 		trace: traceOf(call, m), method: m.Method(), bytes: len(m.Line()),
 	}
+	room := e.room[:0]
 	if m.Kind() == wire.Request {
-		e.id = spell(wire.Value{Raw: m.ID()})
+		room = e.keep(&e.id, appendSpelt(room, wire.Value{Raw: m.ID()}))
+		e.hash = maphash.Bytes(a.seed, e.id)
 	}
-	switch {
-	case m.MethodIs("resources/read"):
-		uri := m.Get("params", "uri")
-		if uri.IsString() {
-			e.target = string(wire.Quote(clip((wire.Value{Raw: a.o.Redact(uri.Raw)}).Text())))
-		}
-	default:
-		e.target = string(wire.Quote(clip(m.Name().View())))
+	if name, ok := a.target(m); ok {
+		room = e.keep(&e.target, wire.AppendQuote(room, short(name)))
 	}
-	var clear bool
-	if e.arguments, clear = a.arguments(m.Arguments()); clear {
+	member, clear := a.appendArguments(room, m.Arguments())
+	if e.keep(&e.arguments, member); clear {
 		e.kept = len(m.Arguments().Raw)
 	}
 	return e
+}
+
+// keep has *in be what was appended to the room, and returns the room behind it.
+func (e *entry) keep(in *[]byte, appended []byte) (room []byte) {
+	*in = appended
+	return appended[len(appended):]
+}
+
+// target returns what a call names; ok is false for what has no name that could be
+// recorded.
+func (a *Audit) target(m *wire.Message) (name string, ok bool) {
+	if !m.MethodIs("resources/read") {
+		return m.Name().View(), true
+	}
+	uri := m.Get("params", "uri")
+	if !uri.IsString() {
+		return "", false
+	}
+	return (wire.Value{Raw: a.o.Redact(uri.Raw)}).View(), true
+}
+
+// replied is the hook for the call's reply.
+func (e *entry) replied(ctx context.Context, reply *wire.Message) error {
+	e.a.remove(e)
+	e.a.finish(e, viewOf(middleware.CallFrom(ctx)), outcomeOf(reply))
+	return nil
 }
 
 // traceOf returns the trace of a call: that of the layer outside this one, or the
@@ -140,7 +170,7 @@ func isHex(s string, n int) bool {
 }
 
 // note keeps what a layer says it did. It is called from both directions.
-func (e *entry) note(n *middleware.Note) {
+func (e *entry) note(n middleware.Note) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.done {
@@ -151,13 +181,13 @@ func (e *entry) note(n *middleware.Note) {
 	switch {
 	case n.Act == middleware.Skipped:
 	case n.Act != middleware.Edited:
-		e.keepRule(n)
+		e.keepRule(&n)
 	default:
 		e.briefed = e.briefed || n.Layer == "briefing" && !n.DryRun
 		if len(n.Path) == 2 && n.Path[0] == "params" && n.Path[1] == "name" && !n.DryRun {
 			e.sentAs = clip((wire.Value{Raw: n.After}).Text())
 		}
-		e.keepEdit(n)
+		e.keepEdit(&n)
 	}
 }
 
@@ -228,7 +258,7 @@ func short(s string) string {
 // An outcome is what came of a call.
 type outcome struct {
 	kind  string
-	code  string // of an error, a number
+	code  []byte // of an error, a number; valid as long as the reply
 	bytes int    // of the reply, 0 if none passed or it was too large to hold
 }
 
@@ -290,11 +320,11 @@ func kindOf(result wire.Value) string {
 	return resultOK
 }
 
-// number returns an integer as it is written, "" for anything else.
-func number(v wire.Value) string {
+// number returns an integer as it is written, nil for anything else.
+func number(v wire.Value) []byte {
 	digits := strings.TrimPrefix(string(v.Raw), "-")
 	if len(digits) == 0 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
-		return ""
+		return nil
 	}
-	return string(v.Raw)
+	return v.Raw
 }

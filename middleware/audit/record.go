@@ -8,9 +8,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// timeFormat is RFC 3339 with milliseconds, always as long.
-const timeFormat = "2006-01-02T15:04:05.000Z07:00"
-
 // maxArguments is how long arguments may be to be recorded in clear, in bytes; of
 // longer ones there is a digest.
 const maxArguments = 64 << 10
@@ -26,8 +23,8 @@ func (r record) text(name, value string) record {
 	return record(wire.AppendQuote(r.name(name), value))
 }
 
-func (r record) raw(name, value string) record {
-	if value == "" {
+func (r record) raw(name string, value []byte) record {
+	if len(value) == 0 {
 		return r
 	}
 	return append(r.name(name), value...)
@@ -63,22 +60,30 @@ func (r record) list(name string, of *notes) record {
 	return append(append(append(r.name(name), '['), of.text...), ']')
 }
 
-// append has a record written, and takes its room for the next one.
-func (a *Audit) append(r record) {
-	a.o.Log.Append(a.o.Scrub(r))
-	if cap(r) <= maxRoom {
-		a.room.Put(&r)
-	}
+// head begins a record.
+func (a *Audit) head(r record, kind string, at time.Time) record {
+	r = append(appendTime(append(r, `{"time":"`...), at), '"')
+	return r.text("kind", kind).text("run", a.run)
 }
 
-// head begins a record.
-func (a *Audit) head(kind string, at time.Time) record {
-	r := record{}
-	if room, ok := a.room.Get().(*record); ok {
-		r = (*room)[:0]
-	}
-	r = append(at.UTC().AppendFormat(append(r, `{"time":"`...), timeFormat), '"')
-	return r.text("kind", kind).text("run", a.run)
+// appendTime appends a time as RFC 3339 with milliseconds has it, always as long.
+// Package time has a short way to write RFC 3339 alone.
+func appendTime(dst []byte, t time.Time) []byte {
+	dst = t.UTC().AppendFormat(dst, time.RFC3339)
+	dst = append(dst[:len(dst)-len("Z")], '.')
+	return append(append3(dst, t.Nanosecond()/1e6), 'Z')
+}
+
+// append3 appends n, which is below 1000, with three digits.
+func append3(dst []byte, n int) []byte {
+	return append(dst, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10))
+}
+
+// millis writes a time in milliseconds.
+func (r record) millis(name string, d time.Duration) record {
+	us := max(d, 0).Microseconds()
+	r = record(strconv.AppendInt(r.name(name), us/1000, 10))
+	return append3(append(r, '.'), int(us%1000))
 }
 
 // finish writes the record of a call, once. view may be nil for the one the entry
@@ -95,12 +100,13 @@ func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
 		view = e.view
 	}
 	took := a.o.Now().Sub(e.start)
-	r := a.about("call", e, view).
+	p := e.page()
+	r := a.about(p.text, "call", e, view).
 		text("result", o.kind).raw("code", o.code).
-		number("request_bytes", e.bytes).number("reply_bytes", o.bytes)
-	r = record(strconv.AppendFloat(r.name("ms"), float64(took.Microseconds())/1000, 'f', 3, 64))
-	r = r.flag("briefing", e.briefed)
-	a.append(append(r, '}'))
+		number("request_bytes", e.bytes).number("reply_bytes", o.bytes).
+		millis("ms", took).flag("briefing", e.briefed)
+	p.text = append(r, '}')
+	a.o.Log.Append(a.o.Scrub(p.text))
 	e.free()
 }
 
@@ -108,7 +114,7 @@ func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
 func (a *Audit) intent(e *entry, view *sessionstate.Context, m *wire.Message) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := a.about("intent", e, view)
+	r := a.about(make(record, 0, usualRecord), "intent", e, view)
 	if sent := m.Arguments(); sent.Exists() {
 		r = record(a.appendDigest(append(r.name("sent_digest"), '"'), sent.Raw))
 		r = append(r, '"')
@@ -116,9 +122,12 @@ func (a *Audit) intent(e *entry, view *sessionstate.Context, m *wire.Message) []
 	return a.o.Scrub(append(r.number("request_bytes", e.bytes), '}'))
 }
 
+// usualRecord is more than most records take, in bytes.
+const usualRecord = 1 << 10
+
 // about writes what is known of a call before its reply. The caller holds e.mu.
-func (a *Audit) about(kind string, e *entry, view *sessionstate.Context) record {
-	r := a.head(kind, e.start)
+func (a *Audit) about(r record, kind string, e *entry, view *sessionstate.Context) record {
+	r = a.head(r, kind, e.start)
 	r = record(strconv.AppendUint(r.name("call"), e.number, 10))
 	r = append(r, a.who(view)...)
 	r = r.text("trace_id", e.trace.TraceID).text("span_id", e.trace.SpanID).
@@ -149,19 +158,19 @@ func targetName(method string) string {
 // of a call beyond that there is a digest.
 const maxKept = 16 << 20
 
-// arguments returns the member about a call's arguments, with a comma before it.
-// clear says that they are in it, and count in what is kept.
-func (a *Audit) arguments(v wire.Value) (member []byte, clear bool) {
+// appendArguments appends the member about a call's arguments, with a comma before
+// it. clear says that they are in it, and count in what is kept.
+func (a *Audit) appendArguments(dst []byte, v wire.Value) (member []byte, clear bool) {
 	switch {
 	case !v.Exists():
-		return nil, false
+		return dst, false
 	case a.o.Arguments == Digest || len(v.Raw) > maxArguments || !a.keep(len(v.Raw)):
-		member = a.appendDigest([]byte(`,"arguments_digest":"`), v.Raw)
+		member = a.appendDigest(append(dst, `,"arguments_digest":"`...), v.Raw)
 		return append(member, '"'), false
 	case a.o.Arguments == Redacted:
-		return append([]byte(`,"arguments":`), a.o.Redact(v.Raw)...), true
+		return append(append(dst, `,"arguments":`...), a.o.Redact(v.Raw)...), true
 	}
-	return append([]byte(`,"arguments":`), v.Raw...), true
+	return append(append(dst, `,"arguments":`...), v.Raw...), true
 }
 
 // keep counts n bytes of arguments in, if there is room for them.
@@ -229,7 +238,7 @@ func (a *Audit) Aside(m *wire.Message, why string, code int) {
 	if code == 0 {
 		decision = "unjudged"
 	}
-	r := a.head("aside", a.o.Now()).text("server", a.o.Server).text("frame", m.Kind().String())
+	r := a.head(nil, "aside", a.o.Now()).text("server", a.o.Server).text("frame", m.Kind().String())
 	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
 		r = r.text("method", clip(m.Method())).text("tool", clip(m.Name().Text()))
 	}
@@ -240,5 +249,5 @@ func (a *Audit) Aside(m *wire.Message, why string, code int) {
 	if frame := m.Frame(); frame != nil {
 		r = append(record(a.appendDigest(append(r.name("frame_digest"), '"'), frame)), '"')
 	}
-	a.append(append(r.number("request_bytes", len(m.Line())), '}'))
+	a.o.Log.Append(a.o.Scrub(append(r.number("request_bytes", len(m.Line())), '}')))
 }
