@@ -214,12 +214,16 @@ func usesAnnotations(p *expression.Program) bool { return p != nil && p.UsesAnno
 // A rule is a Rule with what is derived from it.
 type rule struct {
 	Rule
-	index  int
-	keys   []string // from the frame's root
-	path   string   // for people
-	slot   int      // the same for rules with the same path
-	fact   string   // the path of the fact that is the value, "" if it is computed
-	warned bool     // that its value cannot be computed; client's direction only
+	index int
+	keys  []string // from the frame's root
+	path  string   // for people
+	slot  int      // the same for rules with the same path
+	fact  string   // the path of the fact that is the value, "" if it is computed
+
+	// Client's direction only:
+	warned bool   // that its value cannot be computed
+	origin string // who the last value was from
+	source string // and that, as notes have it
 }
 
 func newRule(i int, given Rule) rule {

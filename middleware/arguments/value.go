@@ -57,7 +57,11 @@ func (in *intent) source() string {
 	if in.value.fact.Empty() {
 		return in.rule.Value.String()
 	}
-	return in.rule.fact + " from " + in.origin()
+	r := in.rule
+	if origin := in.origin(); r.source == "" || r.origin != origin {
+		r.origin, r.source = origin, r.fact+" from "+origin
+	}
+	return r.source
 }
 
 // origin says who the value of an intent is from.

@@ -29,6 +29,24 @@ func Literal(pattern string) bool { return !strings.ContainsAny(pattern, special
 // special are the characters that mean something else in a pattern.
 const special = `*?\`
 
+// otherAtOnce reports whether the first bytes tell that a pattern does not match, as
+// they do of most patterns for most names.
+func otherAtOnce(pattern, name string) bool {
+	return pattern != "" && name != "" && pattern[0] != name[0] && firstSpecial(pattern[:1]) < 0
+}
+
+// firstSpecial is strings.IndexAny(pattern, special), which takes longer to prepare
+// than a pattern is long.
+func firstSpecial(pattern string) int {
+	for i := range len(pattern) {
+		switch pattern[i] {
+		case '*', '?', '\\':
+			return i
+		}
+	}
+	return -1
+}
+
 // The names of calls are the client's to choose, and the time a match takes grows
 // with a power of their length.
 const (
@@ -47,10 +65,13 @@ var ErrTooLong = errors.New("a pattern takes too long to match with the tool's n
 // [ErrTooLong].
 func Match(patterns []string, name string) (bool, error) {
 	for _, p := range patterns {
-		if p == "*" {
+		switch {
+		case p == "*":
 			return true, nil
+		case otherAtOnce(p, name):
+			continue
 		}
-		switch at := strings.IndexAny(p, special); {
+		switch at := firstSpecial(p); {
 		case at < 0:
 			if p == name {
 				return true, nil

@@ -211,7 +211,7 @@ func AddMember(obj Value, key string, raw []byte) Splice {
 		return Splice{Off: -1}
 	}
 	end := len(bytes.TrimRight(obj.Raw[:len(obj.Raw)-1], blanks))
-	var text []byte
+	text := make([]byte, 0, len(key)+len(raw)+len(`,"":`))
 	if end > 1 {
 		text = append(text, ',')
 	}
