@@ -292,45 +292,11 @@ func (a *Audit) appendDigest(dst, raw []byte) []byte {
 	return hex.AppendEncode(append(dst, digestPrefix...), m.Sum(m.sum[:0]))
 }
 
-// digested writes a member with the digest of a value, if there is one. What rules
-// give calls are the same few values again and again.
+// digested writes a member with the digest of a value, if there is one.
 func (a *Audit) digested(r record, name string, raw []byte) record {
 	if raw == nil {
 		return r
 	}
 	r = append(r.name(name), '"')
-	if len(raw) > maxMemo {
-		return append(record(a.appendDigest(r, raw)), '"')
-	}
-	a.memo.mu.Lock()
-	defer a.memo.mu.Unlock()
-	digest, ok := a.memo.known[string(raw)]
-	if !ok {
-		digest = string(a.appendDigest(nil, raw))
-		a.memo.keep(string(raw), digest)
-	}
-	return append(append(r, digest...), '"')
-}
-
-// A memo holds digests of short values.
-type memo struct {
-	mu    sync.Mutex
-	known map[string]string
-}
-
-const (
-	// maxMemo is how long a value may be to be remembered, in bytes.
-	maxMemo = 256
-	// memoSize is how many values are remembered.
-	memoSize = 256
-)
-
-func (m *memo) keep(raw, digest string) {
-	if len(m.known) >= memoSize {
-		clear(m.known)
-	}
-	if m.known == nil {
-		m.known = map[string]string{}
-	}
-	m.known[raw] = digest
+	return append(record(a.appendDigest(r, raw)), '"')
 }

@@ -192,26 +192,33 @@ func (e *entry) note(n middleware.Note) {
 }
 
 func (e *entry) keepRule(n *middleware.Note) {
-	rules := &e.page().rules
-	r, ok := rules.next()
-	if !ok {
-		e.more++
-		return
-	}
-	rules.end(r.text("layer", n.Layer).text("rule", n.Rule).text("act", string(n.Act)).text("why", short(n.Why)))
+	e.list(&e.page().rules, n, func(r record) record {
+		return r.text("layer", n.Layer).text("rule", n.Rule).text("act", string(n.Act)).text("why", short(n.Why))
+	})
 }
 
 func (e *entry) keepEdit(n *middleware.Note) {
-	edits := &e.page().edits
-	r, ok := edits.next()
+	e.list(&e.page().edits, n, func(r record) record {
+		r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).pointer("path", n.Path)
+		r = e.a.digested(r, "before", n.Before)
+		r = e.a.digested(r, "after", n.After)
+		return r.text("source", short(n.Source))
+	})
+}
+
+// list puts a note among others, unless there are enough. write writes its members.
+func (e *entry) list(in *notes, n *middleware.Note, write func(record) record) {
+	r, ok := in.next()
 	if !ok {
 		e.more++
 		return
 	}
-	r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).pointer("path", n.Path)
-	r = e.a.digested(r, "before", n.Before)
-	r = e.a.digested(r, "after", n.After)
-	edits.end(r.text("source", short(n.Source)))
+	begin := len(r)
+	if r, ok = e.a.memo.appendTo(r, n); !ok {
+		r = write(r)
+		e.a.memo.keep(n, r[begin:])
+	}
+	in.end(r)
 }
 
 // pointer writes a path as a JSON Pointer (RFC 6901).

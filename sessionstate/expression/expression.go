@@ -101,7 +101,7 @@ func Compile(src string, want Type) (*Program, error) {
 // Value is then empty.
 func (p *Program) Eval(in *Inputs) (Value, error) {
 	switch {
-	case p.simple != nil:
+	case p.simple != nil && !p.remembers():
 		return p.simple.eval(in, p.want), nil
 	case p.fixed != nil:
 		return *p.fixed, nil
@@ -111,17 +111,30 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 			return Value{Bool: value}, nil
 		}
 	}
-	if !p.lasts() {
+	if !p.remembers() {
 		return p.engine.eval(in, p.want)
 	}
 	if v, ok := p.last.get(in); ok {
 		return v, nil
 	}
-	v, err := p.engine.eval(in, p.want)
+	v, err := p.evaluate(in)
 	if err == nil {
 		p.last.put(in, v)
 	}
 	return v, err
+}
+
+func (p *Program) evaluate(in *Inputs) (Value, error) {
+	if p.simple != nil {
+		return p.simple.eval(in, p.want), nil
+	}
+	return p.engine.eval(in, p.want)
+}
+
+// remembers reports whether the last result is worth keeping. To look a text up
+// takes no longer than to find the one that is kept.
+func (p *Program) remembers() bool {
+	return p.lasts() && (p.simple == nil || p.want == Bool)
 }
 
 // lasts reports whether the result is the same for all calls of one snapshot of a

@@ -1,0 +1,68 @@
+package audit
+
+import (
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+)
+
+// A note is written as one before it only if all that a record has of it is the same.
+func TestMemo(t *testing.T) {
+	edit := func(change func(*middleware.Note)) *middleware.Note {
+		n := &middleware.Note{
+			Layer: "arguments", Rule: "arguments[0]", Act: middleware.Edited, Why: "it lacked it",
+			Path: []string{"params", "arguments", "a"}, After: []byte(`"acme"`), Source: "principal.tenant",
+		}
+		change(n)
+		return n
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*middleware.Note)
+		known  bool
+	}{
+		{"nothing", func(*middleware.Note) {}, true},
+		{"a mark no record has", func(n *middleware.Note) { n.DryRun = true }, true},
+		{"layer", func(n *middleware.Note) { n.Layer = "rewrite" }, false},
+		{"rule", func(n *middleware.Note) { n.Rule = "arguments[1]" }, false},
+		{"act", func(n *middleware.Note) { n.Act = middleware.Refused }, false},
+		{"why", func(n *middleware.Note) { n.Why = "it had it" }, false},
+		{"way", func(n *middleware.Note) { n.Path = []string{"params", "a"} }, false},
+		{"member", func(n *middleware.Note) { n.Path = []string{"params", "arguments", "b"} }, false},
+		{"before", func(n *middleware.Note) { n.Before = []byte(`1`) }, false},
+		{"after", func(n *middleware.Note) { n.After = []byte(`"evil"`) }, false},
+		{"no after", func(n *middleware.Note) { n.After = nil }, false},
+		{"source", func(n *middleware.Note) { n.Source = "session.id" }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var m memo
+			first := edit(func(*middleware.Note) {})
+			m.keep(first, record("text"))
+			first.After[1], first.Path[0] = 'x', "x" // the frame's bytes are used again
+			got, known := m.appendTo(record("{"), edit(test.change))
+			want := "{"
+			if test.known {
+				want = "{text"
+			}
+			if known != test.known || string(got) != want {
+				t.Errorf("got %q, %v, want %q, %v", got, known, want, test.known)
+			}
+		})
+	}
+}
+
+// What is remembered is bounded, and so is each of it.
+func TestMemoIsBounded(t *testing.T) {
+	var m memo
+	for i := range 3 * memoSize {
+		m.keep(&middleware.Note{Rule: string(rune('a' + i))}, nil)
+	}
+	if len(m.known) > memoSize {
+		t.Errorf("%d notes are remembered", len(m.known))
+	}
+	long := &middleware.Note{Rule: "long", After: make([]byte, maxMemo+1)}
+	m.keep(long, nil)
+	if _, known := m.appendTo(nil, long); known {
+		t.Error("a long value is remembered")
+	}
+}
