@@ -25,12 +25,15 @@ type entry struct {
 	method    string
 	target    []byte // the tool, the prompt or the resource, as JSON
 	arguments []byte // the member of the record, with its comma
+	raw       bool   // arguments are as they came, and a digest is to be made of them
 	kept      int    // how many bytes of arguments that counts as
 	bytes     int
 	room      [roomOfEntry]byte // for id, target and arguments, as far as it goes
 
 	mu      sync.Mutex // notes come from both directions
-	done    bool
+	done    bool       // nothing changes any more
+	outcome outcome
+	took    time.Duration
 	view    *sessionstate.Context
 	notes   *page // nil where there are none
 	more    int   // rules and edits beyond those kept
@@ -114,11 +117,22 @@ func (a *Audit) begin(call *middleware.Call, m *wire.Message) *entry {
 	if name, ok := a.target(m); ok {
 		room = e.keep(&e.target, wire.AppendQuote(room, short(name)))
 	}
-	member, clear := a.appendArguments(room, m.Arguments())
-	if e.keep(&e.arguments, member); clear {
-		e.kept = len(m.Arguments().Raw)
-	}
+	e.keepArguments(room, m.Arguments())
 	return e
+}
+
+// keepArguments keeps what the record will say of a call's arguments. The digest of
+// short ones is made with the record.
+func (e *entry) keepArguments(room []byte, v wire.Value) {
+	if e.a.o.Arguments == Digest && v.Exists() && len(v.Raw) <= cap(room) {
+		e.raw = true
+		e.keep(&e.arguments, append(room, v.Raw...))
+		return
+	}
+	member, clear := e.a.appendArguments(room, v)
+	if e.keep(&e.arguments, member); clear {
+		e.kept = len(v.Raw)
+	}
 }
 
 // keep has *in be what was appended to the room, and returns the room behind it.
@@ -245,7 +259,9 @@ func (r record) pointer(name string, path []string) record {
 func (e *entry) saw(view *sessionstate.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.view = view
+	if !e.done {
+		e.view = view
+	}
 }
 
 // maxText is how much of a text that came over the wire is recorded, in bytes.
@@ -265,7 +281,7 @@ func short(s string) string {
 // An outcome is what came of a call.
 type outcome struct {
 	kind  string
-	code  []byte // of an error, a number; valid as long as the reply
+	code  string // of an error, a number
 	bytes int    // of the reply, 0 if none passed or it was too large to hold
 }
 
@@ -327,11 +343,11 @@ func kindOf(result wire.Value) string {
 	return resultOK
 }
 
-// number returns an integer as it is written, nil for anything else.
-func number(v wire.Value) []byte {
+// number returns an integer as it is written, "" for anything else.
+func number(v wire.Value) string {
 	digits := strings.TrimPrefix(string(v.Raw), "-")
 	if len(digits) == 0 || len(digits) > 10 || strings.Trim(digits, "0123456789") != "" {
-		return nil
+		return ""
 	}
-	return v.Raw
+	return string(v.Raw)
 }

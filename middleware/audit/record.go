@@ -86,28 +86,61 @@ func (r record) millis(name string, d time.Duration) record {
 	return append3(append(r, '.'), int(us%1000))
 }
 
-// finish writes the record of a call, once. view may be nil for the one the entry
-// knows.
+// finish has the record of a call written, once. view may be nil for the one the
+// entry knows.
 func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
+	if !e.finish(view, o) {
+		return
+	}
+	a.kept.Add(int64(-e.kept))
+	if size := e.size(); size <= maxLater {
+		a.o.Log.AppendText(e, size)
+	} else {
+		a.o.Log.Append(e.AppendTo(nil))
+	}
+}
+
+// maxLater is how large a record may be, in bytes, that is written out by the log's
+// goroutine. Whoever makes larger ones waits for it, so that they are not made
+// faster than they can be written.
+const maxLater = 8 << 10
+
+// finish keeps what came of the call; ok is false if that is known already.
+func (e *entry) finish(view *sessionstate.Context, o outcome) (ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.done {
-		return
+		return false
 	}
-	e.done = true
-	a.kept.Add(int64(-e.kept))
-	if view == nil {
-		view = e.view
+	e.done, e.outcome, e.took = true, o, e.a.o.Now().Sub(e.start)
+	if view != nil {
+		e.view = view
 	}
-	took := a.o.Now().Sub(e.start)
-	p := e.page()
-	r := a.about(p.text, "call", e, view).
-		text("result", o.kind).raw("code", o.code).
-		number("request_bytes", e.bytes).number("reply_bytes", o.bytes).
-		millis("ms", took).flag("briefing", e.briefed)
-	p.text = append(r, '}')
-	a.o.Log.Append(a.o.Scrub(p.text))
+	return true
+}
+
+// size is about how many bytes an entry takes whose call is over.
+func (e *entry) size() int {
+	size := usualRecord + len(e.arguments)
+	if e.notes != nil {
+		size += cap(e.notes.rules.text) + cap(e.notes.edits.text)
+	}
+	return size
+}
+
+// AppendTo implements chain.Text: it writes the record of a call that is over.
+func (e *entry) AppendTo(dst []byte) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.a.about(e.page().text, "call", e, e.view).
+		text("result", e.outcome.kind).raw("code", []byte(e.outcome.code)).
+		number("request_bytes", e.bytes).number("reply_bytes", e.outcome.bytes).
+		millis("ms", e.took).flag("briefing", e.briefed)
+	r = append(r, '}')
+	dst = append(dst, e.a.o.Scrub(r)...)
+	e.notes.text = r
 	e.free()
+	return dst
 }
 
 // intent returns the record of a call that is about to be sent as m.
@@ -141,8 +174,15 @@ func (a *Audit) about(r record, kind string, e *entry, view *sessionstate.Contex
 	if e.notes != nil {
 		r = r.list("rules", &e.notes.rules).list("edits", &e.notes.edits)
 	}
-	return append(r.number("notes_left_out", e.more), e.arguments...)
+	r = r.number("notes_left_out", e.more)
+	if e.raw {
+		return append(record(a.appendDigest(append(r, digestMember...), e.arguments)), '"')
+	}
+	return append(r, e.arguments...)
 }
+
+// digestMember is what stands before the digest of a call's arguments.
+const digestMember = `,"arguments_digest":"`
 
 func targetName(method string) string {
 	switch method {
@@ -165,7 +205,7 @@ func (a *Audit) appendArguments(dst []byte, v wire.Value) (member []byte, clear 
 	case !v.Exists():
 		return dst, false
 	case a.o.Arguments == Digest || len(v.Raw) > maxArguments || !a.keep(len(v.Raw)):
-		member = a.appendDigest(append(dst, `,"arguments_digest":"`...), v.Raw)
+		member = a.appendDigest(append(dst, digestMember...), v.Raw)
 		return append(member, '"'), false
 	case a.o.Arguments == Redacted:
 		return append(append(dst, `,"arguments":`...), a.o.Redact(v.Raw)...), true

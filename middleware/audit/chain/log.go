@@ -67,42 +67,76 @@ type Log struct {
 
 	// Of the goroutine:
 	stuck  queue // what could not be written so far
+	ready  queue // empty: room to write records out in
 	failed bool  // and was told
 }
 
-// A queue holds bodies of records, one behind the other.
-type queue struct {
-	buf      []byte
-	ends     []int
-	receipts []*Receipt // one a record, nil where nobody waits
+// A Text is a record that is written out when it is about to go to the file, so that
+// whoever has it recorded does not wait for that.
+type Text interface {
+	// AppendTo appends the record: a JSON object with at least one member, none of
+	// them seq or prev. It is called at most once, on the log's goroutine.
+	AppendTo(dst []byte) []byte
 }
 
-func (q *queue) add(body []byte, r *Receipt) {
+// A queue holds records, one behind the other.
+type queue struct {
+	buf   []byte // the bodies of those that are written out
+	items []item
+	size  int // what they count as together
+}
+
+// An item is one record of a queue.
+type item struct {
+	end     int      // of its body in buf
+	text    Text     // if it is not written out, and its body empty
+	size    int      // what it counts as, in bytes
+	receipt *Receipt // nil where nobody waits
+}
+
+func (q *queue) add(body []byte, it item) {
 	q.buf = append(q.buf, body...)
-	q.ends = append(q.ends, len(q.buf))
-	q.receipts = append(q.receipts, r)
+	it.end = len(q.buf)
+	q.items = append(q.items, it)
+	q.size += it.size
 }
 
 // each calls f for every record.
-func (q *queue) each(f func(body []byte, r *Receipt)) {
+func (q *queue) each(f func(body []byte, it item)) {
 	from := 0
-	for i, end := range q.ends {
-		f(q.buf[from:end], q.receipts[i])
-		from = end
+	for _, it := range q.items {
+		f(q.buf[from:it.end], it)
+		from = it.end
 	}
 }
 
 func (q *queue) bodies() [][]byte {
-	out := make([][]byte, 0, len(q.ends))
-	q.each(func(body []byte, _ *Receipt) { out = append(out, body) })
+	out := make([][]byte, 0, len(q.items))
+	q.each(func(body []byte, _ item) { out = append(out, body) })
 	return out
 }
 
 // empty takes all records out and keeps the room for others.
 func (q *queue) empty() {
-	clear(q.receipts)
-	q.buf, q.ends, q.receipts = q.buf[:0], q.ends[:0], q.receipts[:0]
+	clear(q.items)
+	q.buf, q.items, q.size = q.buf[:0], q.items[:0], 0
 }
+
+// emptied returns the room of a queue that is over, unless it has grown large.
+func (q *queue) emptied() queue {
+	if cap(q.buf) > keepRoom || cap(q.items) > keepItems {
+		return queue{}
+	}
+	q.empty()
+	return *q
+}
+
+const (
+	// keepRoom is how large a buffer is kept for the next records.
+	keepRoom = 1 << 20
+	// keepItems is how many of them there is then room for.
+	keepItems = 4 << 10
+)
 
 // A Receipt says what became of one record.
 type Receipt struct {
@@ -155,34 +189,38 @@ func New(o Options) *Log {
 // member, none of them seq or prev; it is copied. Append never blocks: a record
 // for which there is no room is counted, and the log will tell how many are
 // missing.
-func (l *Log) Append(body []byte) { l.add(body, nil) }
+func (l *Log) Append(body []byte) { l.add(body, item{size: len(body)}) }
+
+// AppendText is Append for a record that is written out later. size is about how
+// many bytes it takes until then; the record is the log's from here on.
+func (l *Log) AppendText(t Text, size int) { l.add(nil, item{text: t, size: size}) }
 
 // Commit has a record written as soon as can be. If it cannot be written it is not
 // tried again: the record is of something that then does not happen.
 func (l *Log) Commit(body []byte) *Receipt {
 	r := &Receipt{done: make(chan struct{})}
-	l.add(body, r)
+	l.add(body, item{size: len(body), receipt: r})
 	return r
 }
 
-func (l *Log) add(body []byte, r *Receipt) {
+func (l *Log) add(body []byte, it item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.bytes+len(body) > l.o.Queue || lineLen(body) > MaxLine {
+	if l.closed || l.bytes+it.size > l.o.Queue || lineLen(body) > MaxLine {
 		l.lost++
-		r.settle(fmt.Errorf("%w: there is no room for it", ErrLost))
+		it.receipt.settle(fmt.Errorf("%w: there is no room for it", ErrLost))
 		return
 	}
 	if !l.started {
 		l.started = true
 		go l.run()
 	}
-	l.queue.add(body, r)
-	l.bytes += len(body)
+	l.queue.add(body, it)
+	l.bytes += it.size
 	l.waiting++
-	if r != nil || len(l.queue.buf) > enough {
+	if it.receipt != nil || l.queue.size > enough {
 		signal(l.urgent)
-	} else if len(l.queue.ends) == 1 {
+	} else if len(l.queue.items) == 1 {
 		signal(l.wake)
 	}
 }
@@ -285,12 +323,13 @@ func (l *Log) linger() {
 // nothing will follow.
 func (l *Log) flush() (closed bool) {
 	work, closed := l.take()
-	if len(work.ends) == 0 {
-		l.settle(work, 0, nil)
+	if len(work.items) == 0 {
 		return closed
 	}
-	n, err := l.file.append(work.bodies())
-	l.settle(work, n, err)
+	lines := l.writeOut(work)
+	n, err := l.file.append(lines.bodies())
+	l.settle(lines, n, err)
+	l.ready = lines.emptied()
 	if l.file.lost != "" {
 		l.o.Log.Warn("audit records that were written are missing", "file", l.o.File, "why", l.file.lost)
 		l.file.lost = ""
@@ -314,6 +353,34 @@ func remedy(err error) string {
 	return "make room for the audit file, or name another"
 }
 
+// writeOut returns what is to be written with all records written out, and gives the
+// room of work to those that come. A record that is too long for a line is lost.
+func (l *Log) writeOut(work queue) queue {
+	out := l.ready
+	var long, size int
+	work.each(func(body []byte, it item) {
+		if it.text == nil {
+			out.add(body, it)
+			return
+		}
+		from := len(out.buf)
+		out.buf = it.text.AppendTo(out.buf)
+		if lineLen(out.buf[from:]) > MaxLine {
+			out.buf = out.buf[:from]
+			long, size = long+1, size+it.size
+			return
+		}
+		out.add(nil, item{size: it.size, receipt: it.receipt})
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost += long
+	l.waiting -= long
+	l.bytes -= size
+	l.spare = work.emptied()
+	return out
+}
+
 // take returns what is to be written: what could not be before, word of what was
 // lost since, and what came. Whoever adds to the log does not wait for the disk.
 func (l *Log) take() (work queue, closed bool) {
@@ -322,13 +389,13 @@ func (l *Log) take() (work queue, closed bool) {
 	work, l.stuck = l.stuck, queue{}
 	if l.lost > 0 {
 		gap := l.file.note(note{Kind: kindGap, Records: l.lost, Why: "they could not be written"})
-		work.add(gap, nil)
+		work.add(gap, item{size: len(gap)})
 		l.bytes += len(gap)
 		l.waiting++
 		l.told += l.lost
 		l.lost = 0
 	}
-	if len(work.ends) == 0 {
+	if len(work.items) == 0 {
 		work, l.queue, l.spare = l.queue, l.spare, queue{}
 		return work, l.closed
 	}
@@ -343,27 +410,20 @@ func (l *Log) settle(work queue, n int, err error) {
 	i := 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	work.each(func(body []byte, r *Receipt) {
+	work.each(func(body []byte, it item) {
 		switch i++; {
 		case i <= n:
-			r.settle(nil)
-		case r == nil:
-			l.stuck.add(body, nil)
+			it.receipt.settle(nil)
+		case it.receipt == nil:
+			l.stuck.add(body, item{size: it.size})
 			return
 		default:
-			r.settle(fmt.Errorf("%w: %w", ErrLost, err))
+			it.receipt.settle(fmt.Errorf("%w: %w", ErrLost, err))
 		}
-		l.bytes -= len(body)
+		l.bytes -= it.size
 		l.waiting--
 	})
-	if cap(work.buf) <= keepRoom {
-		work.empty()
-		l.spare = work
-	}
 }
-
-// keepRoom is how large a buffer is kept for the next records.
-const keepRoom = 1 << 20
 
 // end closes the file.
 func (l *Log) end() {
