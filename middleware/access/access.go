@@ -245,7 +245,7 @@ func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string
 		d = Decide(&a.o, q)
 	}
 	a.in = expression.Inputs{} // the frame, and what was decoded of it, are not kept
-	if d.Allowed {
+	if d.Allowed && len(a.rates) > 0 {
 		a.memory.take(a.rates, &d, view, tool, a.o.Now())
 	}
 	return d, steps
