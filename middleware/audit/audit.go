@@ -92,8 +92,9 @@ type Audit struct {
 	o     Options
 	run   string
 	seed  maphash.Seed
-	macs  sync.Pool // *mac
-	pages sync.Pool // *page
+	macs  sync.Pool   // *mac
+	keyed atomic.Bool // the key was fetched
+	pages sync.Pool   // *page
 	memo  memo
 	views atomic.Pointer[rendered]
 	kept  atomic.Int64  // bytes of arguments of the calls in flight
@@ -123,7 +124,11 @@ func New(o Options) *Audit {
 		o.Now = time.Now
 	}
 	a := &Audit{o: o, run: newRun(), seed: maphash.MakeSeed(), open: map[uint64]*entry{}}
-	a.macs.New = func() any { return &mac{Hash: hmac.New(sha256.New, o.Log.Key())} }
+	a.macs.New = func() any {
+		key := o.Log.Key()
+		a.keyed.Store(true)
+		return &mac{Hash: hmac.New(sha256.New, key)}
+	}
 	return a
 }
 

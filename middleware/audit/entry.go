@@ -28,14 +28,13 @@ type entry struct {
 	raw       bool   // arguments are as they came, and a digest is to be made of them
 	kept      int    // how many bytes of arguments that counts as
 	bytes     int
-	room      [roomOfEntry]byte // for id, target and arguments, as far as it goes
 
 	mu      sync.Mutex // notes come from both directions
 	done    bool       // nothing changes any more
 	outcome outcome
 	took    time.Duration
 	view    *sessionstate.Context
-	notes   *page // nil where there are none
+	page    *page // nil when the record is written
 	more    int   // rules and edits beyond those kept
 	refused bool
 	dryRun  bool
@@ -64,33 +63,29 @@ func (n *notes) next() (r record, ok bool) {
 // end takes the object that next began.
 func (n *notes) end(r record) { n.text = append(r, '}') }
 
-// roomOfEntry is enough for a short id, the name of a tool and a digest, in bytes.
-const roomOfEntry = 192
-
-// A page holds the notes of one call. Pages are used again: a call has one from its
-// first note until its record is written.
+// A page holds what is written down of one call. Pages are used again: a call has
+// one until its record is written.
 type page struct {
 	rules notes // what acted
 	edits notes // what was changed, with digests in place of values
 	text  record
+	room  [192]byte // for a short id, the name of a tool and short arguments or their digest
 }
 
-// page returns the call's page. The caller holds e.mu.
-func (e *entry) page() *page {
-	if e.notes == nil {
-		p, ok := e.a.pages.Get().(*page)
-		if !ok {
-			p = &page{}
-		}
-		e.notes = p
+// newPage returns an empty page.
+func (a *Audit) newPage() *page {
+	if p, ok := a.pages.Get().(*page); ok {
+		return p
 	}
-	return e.notes
+	return &page{}
 }
 
-// free gives the page back. The caller holds e.mu, and notes nothing more.
+// free gives the page back, and what stands on it. The caller holds e.mu, and notes
+// nothing more.
 func (e *entry) free() {
-	p := e.notes
-	if e.notes = nil; p == nil || cap(p.rules.text)+cap(p.edits.text)+cap(p.text) > maxRoom {
+	p := e.page
+	e.page, e.id, e.target, e.arguments = nil, nil, nil, nil
+	if cap(p.rules.text)+cap(p.edits.text)+cap(p.text) > maxRoom {
 		return
 	}
 	p.rules, p.edits, p.text = notes{text: p.rules.text[:0]}, notes{text: p.edits.text[:0]}, p.text[:0]
@@ -108,8 +103,9 @@ func (a *Audit) begin(call *middleware.Call, m *wire.Message) *entry {
 	e := &entry{
 		a: a, number: a.calls.Add(1), start: a.o.Now(),
 		trace: traceOf(call, m), method: m.Method(), bytes: len(m.Line()),
+		page: a.newPage(),
 	}
-	room := e.room[:0]
+	room := e.page.room[:0]
 	if m.Kind() == wire.Request {
 		room = e.keep(&e.id, appendSpelt(room, wire.Value{Raw: m.ID()}))
 		e.hash = maphash.Bytes(a.seed, e.id)
@@ -122,9 +118,10 @@ func (a *Audit) begin(call *middleware.Call, m *wire.Message) *entry {
 }
 
 // keepArguments keeps what the record will say of a call's arguments. The digest of
-// short ones is made with the record.
+// short ones is made with the record, once there is a key: the log's goroutine has
+// no time to wait for that.
 func (e *entry) keepArguments(room []byte, v wire.Value) {
-	if e.a.o.Arguments == Digest && v.Exists() && len(v.Raw) <= cap(room) {
+	if e.a.o.Arguments == Digest && e.a.keyed.Load() && v.Exists() && len(v.Raw) <= cap(room) {
 		e.raw = true
 		e.keep(&e.arguments, append(room, v.Raw...))
 		return
@@ -206,13 +203,13 @@ func (e *entry) note(n middleware.Note) {
 }
 
 func (e *entry) keepRule(n *middleware.Note) {
-	e.list(&e.page().rules, n, func(r record) record {
+	e.list(&e.page.rules, n, func(r record) record {
 		return r.text("layer", n.Layer).text("rule", n.Rule).text("act", string(n.Act)).text("why", short(n.Why))
 	})
 }
 
 func (e *entry) keepEdit(n *middleware.Note) {
-	e.list(&e.page().edits, n, func(r record) record {
+	e.list(&e.page.edits, n, func(r record) record {
 		r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).pointer("path", n.Path)
 		r = e.a.digested(r, "before", n.Before)
 		r = e.a.digested(r, "after", n.After)

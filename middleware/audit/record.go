@@ -121,24 +121,20 @@ func (e *entry) finish(view *sessionstate.Context, o outcome) (ok bool) {
 
 // size is about how many bytes an entry takes whose call is over.
 func (e *entry) size() int {
-	size := usualRecord + len(e.arguments)
-	if e.notes != nil {
-		size += cap(e.notes.rules.text) + cap(e.notes.edits.text)
-	}
-	return size
+	return usualRecord + len(e.arguments) + cap(e.page.rules.text) + cap(e.page.edits.text)
 }
 
 // AppendTo implements chain.Text: it writes the record of a call that is over.
 func (e *entry) AppendTo(dst []byte) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.a.about(e.page().text, "call", e, e.view).
+	r := e.a.about(e.page.text, "call", e, e.view).
 		text("result", e.outcome.kind).raw("code", []byte(e.outcome.code)).
 		number("request_bytes", e.bytes).number("reply_bytes", e.outcome.bytes).
 		millis("ms", e.took).flag("briefing", e.briefed)
 	r = append(r, '}')
 	dst = append(dst, e.a.o.Scrub(r)...)
-	e.notes.text = r
+	e.page.text = r
 	e.free()
 	return dst
 }
@@ -171,9 +167,7 @@ func (a *Audit) about(r record, kind string, e *entry, view *sessionstate.Contex
 		decision = "refused"
 	}
 	r = r.text("decision", decision).flag("dry_run", e.dryRun)
-	if e.notes != nil {
-		r = r.list("rules", &e.notes.rules).list("edits", &e.notes.edits)
-	}
+	r = r.list("rules", &e.page.rules).list("edits", &e.page.edits)
 	r = r.number("notes_left_out", e.more)
 	if e.raw {
 		return append(record(a.appendDigest(append(r, digestMember...), e.arguments)), '"')
