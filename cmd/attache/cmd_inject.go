@@ -109,6 +109,8 @@ func (c *cli) configuration(args []string) (data []byte, name string, err error)
 		if err == nil && len(data) > clientconfig.MaxFile {
 			err = errTooLarge
 		}
+	} else if args[0] == "" {
+		return nil, "", usagef("the file's name is empty: was it a variable that is not set?")
 	} else {
 		name = strings.Map(printable, args[0])
 		data, err = readAtMost(args[0], clientconfig.MaxFile)

@@ -149,6 +149,9 @@ func (j *wrapJob) targets() ([]clientconfig.File, error) {
 			return nil, usagef("--file names the files: leave out --all and --project, and give --client at most once")
 		}
 		for _, path := range j.files {
+			if path == "" {
+				return nil, usagef("--file: the file's name is empty: was it a variable that is not set?")
+			}
 			f := clientconfig.File{Path: path}
 			if len(clients) == 1 {
 				f.Client = clients[0]

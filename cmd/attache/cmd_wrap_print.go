@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func (j *wrapJob) stepText(s clientconfig.Step) string {
 	if s.Done && j.dryRun {
 		word = "would be " + word
 	}
-	text := fmt.Sprintf("%s %s, line %d", word, s.Entry.Name, s.Entry.Line)
+	text := fmt.Sprintf("%s %s, line %d", word, cmp.Or(s.Entry.Name, `""`), s.Entry.Line)
 	if s.Entry.Project != "" {
 		text += ", of project " + s.Entry.Project
 	}

@@ -96,6 +96,8 @@ func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
 		l.problems.add(named, "there is no file %s: correct the path, or leave it out to go without a configuration file", path)
 	case errors.Is(err, fs.ErrPermission):
 		l.problems.add(Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or name another file with --config")
+	case errors.Is(err, errTooLarge):
+		l.problems.add(Origin{File: path}, "cannot be read: %v with --config", err)
 	default:
 		l.problems.add(Origin{File: path}, "cannot be read: %v: name another file with --config", reason(err))
 	}
@@ -103,7 +105,7 @@ func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
 }
 
 // errTooLarge is returned by [readAtMost].
-var errTooLarge = errors.New("it is too large for what it should be")
+var errTooLarge = errors.New("it is too large for what it should be: name another file")
 
 // readAtMost returns the content of a file of at most limit bytes.
 func readAtMost(path string, limit int64) ([]byte, error) {

@@ -57,6 +57,9 @@ type replayer struct {
 	log    *slog.Logger
 }
 
+// maxRecording keeps a wrong path, such as a device, from filling the memory.
+const maxRecording = 1 << 30
+
 // run plays the files, and ends in the exit status 1 if one of them differs.
 func (r *replayer) run(ctx context.Context, files []string) error {
 	differ := 0
@@ -86,7 +89,7 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 
 // play plays one file with layers of its own.
 func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error) {
-	data, err := os.ReadFile(file)
+	data, err := readAtMost(file, maxRecording)
 	if err != nil {
 		return nil, unreadable(err)
 	}

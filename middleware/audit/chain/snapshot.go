@@ -53,23 +53,34 @@ func OpenFiles(paths ...string) (*Snapshot, error) { return openAll(paths) }
 func openAll(names []string) (*Snapshot, error) {
 	s := &Snapshot{}
 	for _, name := range names {
-		f, err := os.Open(name)
+		f, size, err := openRegular(name)
 		if err != nil {
 			s.Close()
 			return nil, err
 		}
-		info, err := f.Stat()
-		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s is no regular file: name the file of the log", name)
-		}
-		if err != nil {
-			_ = f.Close()
-			s.Close()
-			return nil, err
-		}
-		s.Files = append(s.Files, &SnapshotFile{name, io.NewSectionReader(f, 0, info.Size()), f})
+		s.Files = append(s.Files, &SnapshotFile{name, io.NewSectionReader(f, 0, size), f})
 	}
 	return s, nil
+}
+
+// openRegular opens a regular file. It looks before: opening a named pipe would wait
+// for a writer.
+func openRegular(name string) (f *os.File, size int64, err error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no regular file: name the file of the log", name)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if f, err = os.Open(name); err != nil {
+		return nil, 0, err
+	}
+	if info, err = f.Stat(); err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
 }
 
 // lockForReading keeps writers away, if the log is one that can have any: of a copy

@@ -42,22 +42,22 @@ func load(path string) (content []byte, info fs.FileInfo, target string, err err
 		if l, missing := os.Lstat(path); missing == nil && l.Mode()&fs.ModeSymlink != 0 {
 			return nil, nil, "", errors.New("it is a link that leads nowhere: correct or remove it")
 		}
-		return nil, nil, "", reason(err)
+		return nil, nil, "", unreadable(err)
 	}
 	if info, err = os.Stat(target); err != nil {
-		return nil, nil, "", reason(err)
+		return nil, nil, "", unreadable(err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, nil, "", errors.New("it is not a file: name one")
 	}
 	f, err := os.Open(target)
 	if err != nil {
-		return nil, nil, "", reason(err)
+		return nil, nil, "", unreadable(err)
 	}
 	defer f.Close()
 	content, err = io.ReadAll(io.LimitReader(f, MaxFile+1))
 	if err == nil && len(content) > MaxFile {
-		err = fmt.Errorf("it is larger than %d MiB, as no configuration is", MaxFile>>20)
+		err = fmt.Errorf("it is larger than %d MiB, as no configuration is: name another file", MaxFile>>20)
 	}
 	return content, info, target, reason(err)
 }
@@ -111,7 +111,7 @@ func replaceable(target string, info fs.FileInfo) error {
 	}
 	f, err := os.OpenFile(target, os.O_WRONLY, 0)
 	if err != nil {
-		return fmt.Errorf("it may not be written by this user: %w", reason(err))
+		return fmt.Errorf("it may not be written by this user: %w: edit it as its owner", reason(err))
 	}
 	_ = f.Close()
 	if n := links(info); n > 1 {
@@ -133,10 +133,10 @@ func writeBackup(target string, old []byte, info fs.FileInfo, now time.Time) (st
 			continue
 		}
 		if err != nil {
-			return "", fmt.Errorf("no backup can be written to its directory: %w", reason(err))
+			return "", fmt.Errorf("no backup can be written to its directory: %w: let this user write there", reason(err))
 		}
 		if err := fill(f, old, info); err != nil {
-			return "", errors.Join(fmt.Errorf("no backup can be written: %w", reason(err)), remove(path))
+			return "", errors.Join(fmt.Errorf("no backup can be written: %w: make room for one", reason(err)), remove(path))
 		}
 		return path, nil
 	}
@@ -147,7 +147,7 @@ func writeBackup(target string, old []byte, info fs.FileInfo, now time.Time) (st
 func replace(target string, old, content []byte, info fs.FileInfo) error {
 	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+backupInfix+"*.tmp")
 	if err != nil {
-		return fmt.Errorf("nothing can be written to its directory: %w", reason(err))
+		return fmt.Errorf("nothing can be written to its directory: %w: let this user write there", reason(err))
 	}
 	temporary := f.Name()
 	if err := fill(f, content, info); err != nil {
@@ -269,6 +269,14 @@ func backups(target string) []string {
 		}
 	}
 	return all
+}
+
+// unreadable is why a file cannot be read, and what to do.
+func unreadable(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: let this user read it", reason(err))
+	}
+	return reason(err)
 }
 
 // reason returns err without the path, which whoever is told knows.

@@ -104,7 +104,7 @@ func (j *injector) root(root hujson.Value) error {
 	}
 	servers, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
-		return j.fault(m.Name.StartOffset, `"mcpServers" is not an object`)
+		return j.fault(m.Name.StartOffset, `"mcpServers" is not an object: correct it there`)
 	}
 	return j.servers(servers)
 }
@@ -189,7 +189,7 @@ func (j *injector) remove(object *hujson.Object, gone []bool) {
 func (j *injector) server(name string, m *hujson.ObjectMember) error {
 	object, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
-		return j.fault(m.Name.StartOffset, "the server %q is not an object", name)
+		return j.fault(m.Name.StartOffset, "the server %q is not an object: correct it there", name)
 	}
 	env, err := j.only(object, "env")
 	if err != nil {
@@ -205,7 +205,7 @@ func (j *injector) server(name string, m *hujson.ObjectMember) error {
 	}
 	variables, ok := env.Value.Value.(*hujson.Object)
 	if !ok {
-		return j.fault(env.Name.StartOffset, "the env of %q is not an object", name)
+		return j.fault(env.Name.StartOffset, "the env of %q is not an object: correct it there", name)
 	}
 	j.override(name, variables)
 	if members := j.members(name, variables); members != nil {

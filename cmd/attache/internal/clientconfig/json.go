@@ -22,7 +22,7 @@ func parseJSON(data []byte) (hujson.Value, error) {
 		start = len(mark)
 	}
 	if offset := tooDeep(data[start:]); offset >= 0 {
-		return hujson.Value{}, fmt.Errorf("line %d: nested more than %d deep, as no configuration is", lineAt(data, start+offset), maxNesting)
+		return hujson.Value{}, fmt.Errorf("line %d: nested more than %d deep, as no configuration is: correct it there", lineAt(data, start+offset), maxNesting)
 	}
 	// The mark becomes spaces so that all offsets stay, and a comment in the last
 	// line ends, as clients have it and the parser does not.

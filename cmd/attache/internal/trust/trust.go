@@ -80,15 +80,17 @@ func Resolve(path string) (workspace, real string, err error) {
 // is [fs.ErrNotExist] says that it has none. A link that leads out of the workspace
 // is not followed.
 func Read(root string) ([]byte, error) {
+	// Opening a named pipe would wait for a writer, so look first, here and below.
+	if info, err := os.Stat(root); err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, errors.New("that is a file: give the directory it is in")
+	}
 	dir, err := os.OpenRoot(root)
 	if err != nil {
-		if info, e := os.Stat(root); e == nil && !info.IsDir() {
-			err = errors.New("that is a file: give the directory it is in")
-		}
 		return nil, err
 	}
 	defer dir.Close()
-	// Opening a named pipe would wait for a writer, so look first.
 	info, err := dir.Stat(filepath.FromSlash(File))
 	if err != nil {
 		return nil, err
