@@ -62,13 +62,9 @@ terminal its parts are set off by colour.`,
 		if err != nil {
 			return err
 		}
-		q, err := c.query(cmd.Context(), s)
+		e, _, err := c.ask(cmd.Context(), s, source)
 		if err != nil {
 			return err
-		}
-		e, err := source.Effective(cmd.Context(), q)
-		if err != nil {
-			return c.explainSource(s, q, err)
 		}
 		block := policy.Render(e, s.Briefing.MaxBytes)
 		if c.colours(c.Stdout) {
@@ -107,6 +103,19 @@ func (c *cli) sessionSource(s *Settings) (policy.Source, error) {
 		return t, nil
 	}
 	return next, nil
+}
+
+// ask asks source what a session would. The error says what to do.
+func (c *cli) ask(ctx context.Context, s *Settings, source policy.Source) (policy.Effective, policy.Query, error) {
+	q, err := c.query(ctx, s)
+	if err != nil {
+		return policy.Effective{}, q, err
+	}
+	e, err := source.Effective(ctx, q)
+	if err != nil {
+		err = c.explainSource(s, q, err)
+	}
+	return e, q, err
 }
 
 // query is what a session of the given key, or of the operator's scope, asks.
@@ -218,13 +227,9 @@ func (c *cli) checkFiles(dir string) error {
 
 // checkEndpoint asks an endpoint once, which is all that can be known of it.
 func (c *cli) checkEndpoint(ctx context.Context, s *Settings, source policy.Source) error {
-	q, err := c.query(ctx, s)
+	e, q, err := c.ask(ctx, s, source)
 	if err != nil {
 		return err
-	}
-	e, err := source.Effective(ctx, q)
-	if err != nil {
-		return c.explainSource(s, q, err)
 	}
 	_, err = fmt.Fprintf(c.Stdout, "ok: %s has %d policies and %d objectives for scope %q\n",
 		s.Policy.URL, len(e.Policies), len(e.Objectives), q.Scope)
