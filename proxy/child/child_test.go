@@ -33,21 +33,6 @@ func sh(script string) Options {
 	}
 }
 
-// start starts a process that does not outlive the test.
-func start(t testing.TB, o Options) *Process {
-	t.Helper()
-	p, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.kill()
-		p.Stdout().Close()
-		p.Stop(context.Background())
-	})
-	return p
-}
-
 // lines reads stdout line by line.
 func lines(p *Process) *bufio.Reader { return bufio.NewReader(p.Stdout()) }
 

@@ -78,23 +78,6 @@ func launch(name string) (pid int) {
 	return cmd.Process.Pid
 }
 
-func start(t *testing.T, o Options) *Process {
-	t.Helper()
-	p, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.kill()
-		p.Stdout().Close()
-		p.Stop(context.Background())
-	})
-	if err := p.GuardErr(); err != nil {
-		t.Errorf("in no job: %v", err)
-	}
-	return p
-}
-
 // watch opens two processes by the ids that r gives next. While they are open no
 // other gets their ids.
 func watch(t *testing.T, r io.Reader) (all []windows.Handle) {
@@ -184,6 +167,9 @@ func TestNothingLeftAfterStop(t *testing.T) {
 	o := role("launcher", "stays")
 	o.Grace = time.Millisecond
 	p := start(t, o)
+	if err := p.GuardErr(); err != nil {
+		t.Errorf("in no job: %v", err)
+	}
 	all := watch(t, p.Stdout())
 	if exit, want := p.Stop(t.Context()), (Exit{Code: killedStatus}); exit != want {
 		t.Errorf("%+v, want %+v", exit, want)

@@ -52,6 +52,17 @@ func notFound(command string, err error, format string, args ...any) error {
 	return &StartError{Command: command, Err: err, text: fmt.Sprintf(format, args...)}
 }
 
+// notInPath explains why there is no file to start for a name that was looked up.
+func notInPath(name, path string, err error) error {
+	switch {
+	case strings.Contains(name, " "):
+		return notFound(name, err, "no such program in PATH: if these are a program and its arguments, give each as a word of its own")
+	case path == "":
+		return notFound(name, err, "PATH is empty or not set: set it, or give the full path of the program")
+	}
+	return notFound(name, err, "no such program in PATH (looked in %s): install it, correct its name or give its full path", path)
+}
+
 // getenv returns the value of a variable in a list as of os.Environ, the last
 // one if there are several, as os/exec has it. On Windows PATH may be called Path.
 func getenv(env []string, name string) string {

@@ -44,14 +44,7 @@ func findCommand(o Options) (string, error) {
 	if denied != "" {
 		return "", startError(o, denied, syscall.EACCES)
 	}
-	if strings.Contains(name, " ") {
-		return "", notFound(name, syscall.ENOENT, "no such program in PATH: if these are a program and its arguments, give each as a word of its own")
-	}
-	if path == "" {
-		return "", notFound(name, syscall.ENOENT, "PATH is empty or not set: set it, or give the full path of the program")
-	}
-	return "", notFound(name, syscall.ENOENT,
-		"no such program in PATH (looked in %s): install it, correct its name or give its full path", path)
+	return "", notInPath(name, path, syscall.ENOENT)
 }
 
 func isDir(file string) bool {

@@ -35,14 +35,7 @@ func findCommand(o Options) (string, error) {
 			return file, nil
 		}
 	}
-	if strings.Contains(name, " ") {
-		return "", notFound(name, fs.ErrNotExist, "no such program in PATH: if these are a program and its arguments, give each as a word of its own")
-	}
-	if path == "" {
-		return "", notFound(name, fs.ErrNotExist, "PATH is empty or not set: set it, or give the full path of the program")
-	}
-	return "", notFound(name, fs.ErrNotExist,
-		"no such program in PATH (looked in %s): install it, correct its name or give its full path", path)
+	return "", notInPath(name, path, fs.ErrNotExist)
 }
 
 // findFile returns the file that a path names, which may leave out its ending.
