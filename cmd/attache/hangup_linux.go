@@ -13,7 +13,7 @@ import (
 // The runtime's poller tells of that only together with what can be read. So the
 // poller watches a set of our own, in which hanging up is the only event. A thread
 // that waits in poll(2) would do as well, but it would keep one of the runtime's
-// processors at the very start, of which there may be two; see the waiter of
+// processors at the very start, of which there may be two; see await in
 // proxy/child.
 func hungUp(f *os.File) <-chan struct{} {
 	info, err := f.Stat()

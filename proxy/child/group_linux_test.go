@@ -295,7 +295,7 @@ func TestOurEndsArePolled(t *testing.T) {
 	})
 }
 
-// A thread in wait4 would keep one of the runtime's processors; see waiter.
+// A thread in wait4 would keep one of the runtime's processors; see await.
 func TestNoThreadWaitsForTheProcess(t *testing.T) {
 	p := start(t, sh("exec cat"))
 	fmt.Fprintln(p.Stdin(), "here")

@@ -18,7 +18,6 @@ import (
 // starts another one to find out whether pidfds work.
 type group struct {
 	pid      int
-	waiter   waiter
 	guard    guard
 	guardErr error
 
@@ -36,7 +35,7 @@ func (g *group) start(path string, o Options, files [3]*os.File) error {
 		Dir:   o.Dir,
 		Env:   o.Env,
 		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}, // Fd makes them blocking
-		Sys:   g.waiter.of(attributes()),
+		Sys:   attributes(),
 	})
 	if err != nil {
 		guard.close()
@@ -53,7 +52,7 @@ func (g *group) start(path string, o Options, files [3]*os.File) error {
 // another group of the same id if this one is empty, until alive finds that
 // out; ids go round, so in these microseconds all others would have to be used.
 func (g *group) reap() Exit {
-	g.waiter.await()
+	await(g.pid)
 	var ws syscall.WaitStatus
 	_, err := syscall.Wait4(g.pid, &ws, 0, nil)
 	for err == syscall.EINTR {
