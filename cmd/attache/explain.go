@@ -82,7 +82,7 @@ func (c *cli) explainCommand() *cobra.Command {
 		if err := e.check(c.dashed); err != nil {
 			return err
 		}
-		x := &explainer{cli: c, explainFlags: e, s: inert(s)}
+		x := &explainer{cli: c, explainFlags: e, s: inert(s), flags: flags}
 		if x.s.Server.Name == "" && len(c.server) > 0 {
 			x.s.Server.Name = serverName(c.server)
 		}
@@ -128,8 +128,9 @@ func inert(s *Settings) *Settings {
 type explainer struct {
 	*cli
 	explainFlags
-	s   *Settings
-	log *slog.Logger
+	s     *Settings
+	flags flagValues
+	log   *slog.Logger
 }
 
 func (e *explainer) run(ctx context.Context) error {
@@ -319,7 +320,10 @@ func (e *explainer) ambiguous(m *wire.Message, o proxy.Options) explained {
 // recording explains the tools/call requests of a recorded session, in its
 // context: the session is played from the beginning.
 func (e *explainer) recording(ctx context.Context, session *record.Session) ([]explained, error) {
-	l, err := buildLayers(e.process, e.s, e.log)
+	if err := e.given(session.Header); err != nil {
+		return nil, err
+	}
+	l, err := lastingOf(session).build(e.process, e.s, e.log)
 	if err != nil {
 		return nil, err
 	}
@@ -347,6 +351,19 @@ func (e *explainer) recording(ctx context.Context, session *record.Session) ([]e
 		calls = append(calls, x)
 	}
 	return e.pick(calls)
+}
+
+// given takes what a recorded session was given for what this one is given.
+func (e *explainer) given(h record.Header) error {
+	copied := *e.cli
+	copied.process = e.playing(h)
+	s, err := loadSettings(copied.process, e.flags)
+	if err != nil {
+		return err
+	}
+	s.Server.Name, s.Log = e.s.Server.Name, e.s.Log
+	e.cli, e.s = &copied, inert(s)
+	return nil
 }
 
 // pick returns the call of --call, or all.

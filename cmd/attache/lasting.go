@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/attache-mcp/attache/middleware/access"
@@ -25,6 +26,11 @@ type lasting struct {
 
 	// telemetry is where the layer trace records to, nil for nowhere.
 	telemetry *trace.Telemetry
+	// idPrefix begins the ids of attache's own requests where the session is recorded
+	// or played; "" leaves it to the relay.
+	idPrefix string
+	// replayed gives the spans of a session that is played again; see trace.Options.
+	replayed func(id []byte) string
 
 	capture   *capture.Capture
 	nobody    bool                   // when capture was made there was nothing to identify anybody by
@@ -69,6 +75,9 @@ func (k *lasting) captureFor(p process, s *Settings, who *caller, log *slog.Logg
 		ConversationKeys: paths(s.Session.Meta.Conversation),
 		Roots:            s.Session.Roots,
 		Log:              log,
+	}
+	if k.idPrefix != "" { // a recording has it, so the key is the same when it is played
+		o.Connection = "connection-" + strings.Trim(strings.TrimPrefix(k.idPrefix, ownIDs), "-")
 	}
 	who.configure(&o, s, log)
 	if k.nobody = !who.identifies(); !k.nobody {

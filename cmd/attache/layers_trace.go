@@ -14,6 +14,7 @@ func (k *lasting) traceLayer(s *Settings, log *slog.Logger) middleware.Layer {
 		Propagate: s.Trace.Propagate,
 		DryRun:    s.DryRun,
 		Telemetry: k.telemetry,
+		Replayed:  k.replayed,
 		Log:       log,
 	}).Layer()
 }

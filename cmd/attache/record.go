@@ -30,7 +30,7 @@ type recording struct {
 // startRecording begins to record a session to a file. A file that is there is
 // never written over: a client may start a server twice, to probe it or in two
 // windows, with one configuration. The next name that is free is taken instead.
-func startRecording(p process, s *Settings, secrets []string, log *slog.Logger) (*recording, error) {
+func startRecording(p process, s *Settings, idPrefix string, secrets []string, log *slog.Logger) (*recording, error) {
 	f, err := createRecording(s.Record)
 	if err != nil {
 		return nil, fmt.Errorf("the session cannot be recorded: %w: name another file with --record, or leave it out", err)
@@ -38,9 +38,10 @@ func startRecording(p process, s *Settings, secrets []string, log *slog.Logger) 
 	if f.Name() != s.Record {
 		log.Info("the file to record to is there already; another one is taken", "file", f.Name())
 	}
-	r := &recording{file: f, log: log, idPrefix: randomPrefix()}
+	r := &recording{file: f, log: log, idPrefix: idPrefix}
 	r.Recorder = record.NewRecorder(f, record.Options{
 		IDPrefix: r.idPrefix,
+		Given:    givenToSession(p, s),
 		Secrets:  recordSecrets(p, s, secrets),
 		Failed: func(err error) {
 			log.Warn("the recording stops; the session goes on", "file", f.Name(), "err", err)
@@ -100,12 +101,15 @@ func (r *recording) closeFile() {
 	}
 }
 
+// ownIDs begins the ids of attache's own requests.
+const ownIDs = "attache-"
+
 // randomPrefix returns a prefix for the ids of attache's own requests, like the
 // relay's own; this one is known, and kept in the recording.
 func randomPrefix() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-	return "attache-" + hex.EncodeToString(b[:]) + "-"
+	return ownIDs + hex.EncodeToString(b[:]) + "-"
 }
 
 // recordSecrets returns what must not reach a recording: the keys in use, and the

@@ -13,7 +13,7 @@ import (
 
 func TestRecordingIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.jsonl")
-	r, err := startRecording(process{}, &Settings{Record: path}, nil, slog.New(slog.DiscardHandler))
+	r, err := startRecording(process{}, &Settings{Record: path}, randomPrefix(), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestRecordingToAFullDisk(t *testing.T) {
 		t.Skip("there is no /dev/full")
 	}
 	var log strings.Builder
-	r, err := startRecording(process{}, &Settings{Record: "/dev/full"}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	r, err := startRecording(process{}, &Settings{Record: "/dev/full"}, randomPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (c *cli) replayCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := &replayer{cli: c, s: s, update: *update, log: newLogger(c.process, s, c.Stderr)}
+		r := &replayer{cli: c, s: s, flags: flags, update: *update, log: newLogger(c.process, s, c.Stderr)}
 		return r.run(cmd.Context(), files)
 	}
 	return cmd
@@ -52,7 +52,8 @@ func (c *cli) replayCommand() *cobra.Command {
 // A replayer plays recordings with one configuration.
 type replayer struct {
 	*cli
-	s      *Settings
+	s      *Settings // of today, without what a recording was given
+	flags  flagValues
 	update bool
 	log    *slog.Logger
 }
@@ -97,12 +98,17 @@ func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error
 	if err != nil {
 		return nil, err
 	}
-	l, err := buildLayers(r.process, r.s, r.log)
+	p := r.playing(recorded.Header)
+	s, err := loadSettings(p, r.flags)
 	if err != nil {
 		return nil, err
 	}
-	scrub := record.NewScrubber(recordSecrets(r.process, r.s, l.secrets))
-	return replay.Play(ctx, recorded, replay.Options{Proxy: l.relay(r.s, r.log), Scrub: scrub.Line})
+	l, err := lastingOf(recorded).build(p, s, r.log)
+	if err != nil {
+		return nil, err
+	}
+	scrub := record.NewScrubber(recordSecrets(p, s, l.secrets))
+	return replay.Play(ctx, recorded, replay.Options{Proxy: l.relay(s, r.log), Scrub: scrub.Line})
 }
 
 // show prints differences, each with its place in the file.

@@ -29,7 +29,11 @@ func wrap(ctx context.Context, p process, s *Settings, load func() (*Settings, e
 	w := &wrapping{p: p, s: s, command: command, log: slog.Default(), cancel: func() {}}
 	t := startTelemetry(p, s, w.log)
 	defer t.end()
-	l, err := (&lasting{announces: true, auditing: auditing{audits: true}, telemetry: t.recorded()}).build(p, s, w.log)
+	k := &lasting{announces: true, auditing: auditing{audits: true}, telemetry: t.recorded()}
+	if s.Record != "" {
+		k.idPrefix = randomPrefix()
+	}
+	l, err := k.build(p, s, w.log)
 	if err != nil {
 		w.log.Error(err.Error())
 		return exitUsage
@@ -103,7 +107,7 @@ func (w *wrapping) run(ctx context.Context) int {
 		o.ClientOut = file
 	}
 	if w.s.Record != "" {
-		r, err := startRecording(w.p, w.s, w.layers.secrets, w.log)
+		r, err := startRecording(w.p, w.s, w.layers.idPrefix, w.layers.secrets, w.log)
 		if err != nil {
 			w.log.Error(err.Error())
 			return exitUsage

@@ -23,6 +23,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +63,10 @@ type Options struct {
 	// the session key whatever the traffic says, unless its source is the host's
 	// environment, which a conversation key in _meta precedes.
 	Base *sessionstate.Context
+
+	// Connection is the session key of last resort, which names this connection, and
+	// begins that of each further handshake; "" stands for random ones.
+	Connection string
 
 	// Sessions is the table of sessions; nil makes one.
 	Sessions *sessionstate.Sessions
@@ -106,10 +111,11 @@ type Capture struct {
 	who     identified
 	current *sessionstate.Context // of the frame being handled; client's direction only
 
-	mu   sync.Mutex // guards what both directions touch
-	base *sessionstate.Context
-	conn sessionstate.Fact // the key of this connection
-	ask  rootsAsk
+	mu         sync.Mutex // guards what both directions touch
+	base       *sessionstate.Context
+	conn       sessionstate.Fact // the key of this connection
+	handshakes int               // begun on it
+	ask        rootsAsk
 }
 
 // New returns a Capture for one connection.
@@ -144,16 +150,22 @@ func New(o Options) *Capture {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Capture{o: o, base: o.Base, index: indexKeys(o), conn: connectionKey()}
+	c := &Capture{o: o, base: o.Base, index: indexKeys(o), conn: connectionKey(o.Connection, 0)}
 	c.who.own, c.who.known = &identity{}, map[string]*identity{}
 	return c
 }
 
-// connectionKey makes the session key of last resort.
-func connectionKey() sessionstate.Fact {
-	var b [8]byte
-	rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-	return sessionstate.Fact{Value: "connection-" + hex.EncodeToString(b[:]), Source: sessionstate.None, From: "this connection"}
+// connectionKey makes the session key of last resort, after a number of handshakes.
+func connectionKey(named string, handshakes int) sessionstate.Fact {
+	switch {
+	case named == "":
+		var b [8]byte
+		rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
+		named = "connection-" + hex.EncodeToString(b[:])
+	case handshakes > 1:
+		named += "-" + strconv.Itoa(handshakes)
+	}
+	return sessionstate.Fact{Value: named, Source: sessionstate.None, From: "this connection"}
 }
 
 // Layer returns the layer.
@@ -242,7 +254,8 @@ func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *ident
 func (c *Capture) initialize(call *middleware.Call, m *wire.Message, f facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.conn = connectionKey()
+	c.handshakes++
+	c.conn = connectionKey(c.o.Connection, c.handshakes)
 	base := c.o.Base
 	if f.workspace != "" {
 		base = base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})

@@ -64,6 +64,10 @@ type Options struct {
 	DryRun bool
 	// Telemetry takes spans and metrics; nil for none.
 	Telemetry *Telemetry
+	// Replayed, if not nil, says of a session that is played again which traceparent
+	// the request with a raw id was given then, "" for none. Where it cannot be given
+	// again, ids are the same each time.
+	Replayed func(id []byte) string
 	// Log takes what could not be done; nil discards it.
 	Log *slog.Logger
 }
@@ -74,6 +78,8 @@ type Trace struct {
 	// Ids are made here, so that a test can know them.
 	begin func() traceparent
 	child func(traceparent) traceparent
+
+	replayed *replayed // nil in a session that is not played again
 }
 
 // New returns the layer for one connection.
@@ -81,7 +87,11 @@ func New(o Options) *Trace {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Trace{o: o, begin: begin, child: traceparent.child}
+	t := &Trace{o: o, begin: begin, child: traceparent.child}
+	if o.Replayed != nil {
+		t.replayed = newReplayed(o.Replayed)
+	}
+	return t
 }
 
 // Layer returns the layer.
@@ -139,6 +149,8 @@ func (t *Trace) request(ctx context.Context, m *wire.Message) {
 	}
 	switch {
 	case own != "":
+	case set && t.replayed != nil:
+		own = t.replayed.own(m, g)
 	case set && g.parent != "":
 		own = t.child(g.parent)
 	case set:

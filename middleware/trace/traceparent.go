@@ -71,19 +71,23 @@ func compose(trace, span string, flags byte) traceparent {
 
 // child returns t continued by a new span. Whether it is sampled stays as the
 // caller decided.
-func (t traceparent) child() traceparent { return compose(t.traceID(), newID(8), t.flags()) }
+func (t traceparent) child() traceparent {
+	return compose(t.traceID(), newID(8, rand.Uint64), t.flags())
+}
 
 // begin returns a new trace. It is marked as sampled: nobody else has decided, and
 // unmarked it would silence every server that goes by its caller.
-func begin() traceparent { return compose(newID(16), newID(8), sampled|random) }
+func begin() traceparent {
+	return compose(newID(16, rand.Uint64), newID(8, rand.Uint64), sampled|random)
+}
 
-// newID returns a random id of n bytes, which is not all zero. Ids need to be
-// distinct, not secret.
-func newID(n int) string {
+// newID returns an id of n bytes, which is not all zero, of what next gives. Ids need
+// to be distinct, not secret.
+func newID(n int, next func() uint64) string {
 	var b [16]byte
 	for {
-		binary.NativeEndian.PutUint64(b[:8], rand.Uint64())
-		binary.NativeEndian.PutUint64(b[8:], rand.Uint64())
+		binary.NativeEndian.PutUint64(b[:8], next())
+		binary.NativeEndian.PutUint64(b[8:], next())
 		if id := hex.EncodeToString(b[:n]); !isZero(id) {
 			return id
 		}

@@ -13,8 +13,8 @@ import (
 // maxPending is how many bytes of lines may wait to be written.
 const maxPending = 64 << 20
 
-// headerRoom is how long the header is in the file, in bytes, spaces included:
-// what it says is only known at the end.
+// headerRoom is how long the header is in the file, in bytes, spaces included and what
+// the session was given aside: what it says is only known at the end.
 const headerRoom = 512
 
 // ErrSlow is why a recording stops whose lines cannot be written as fast as they
@@ -25,6 +25,8 @@ var ErrSlow = errors.New("lines come faster than they can be written")
 type Options struct {
 	// IDPrefix is the prefix that the relay gives the ids of its own requests.
 	IDPrefix string
+	// Given are what the header says that the session was started with.
+	Given map[string]string
 	// Secrets are what must not reach the file.
 	Secrets Secrets
 	// Failed is called once, on another goroutine, when the file cannot be written
@@ -49,6 +51,7 @@ type Recorder struct {
 	closed  bool
 	stopped error
 
+	room   int    // of the header in the file, spaces included
 	header Header // of the writing goroutine, and of Close after it
 }
 
@@ -58,10 +61,17 @@ func NewRecorder(w io.Writer, o Options) *Recorder { return newRecorder(w, o, ma
 
 func newRecorder(w io.Writer, o Options, limit int) *Recorder {
 	r := &Recorder{
-		o: o, w: w, scrub: NewScrubber(o.Secrets), start: time.Now(), limit: limit, done: make(chan struct{}),
+		o: o, w: w, scrub: NewScrubber(o.Secrets), start: time.Now(), limit: limit, done: make(chan struct{}), room: headerRoom,
 		header: Header{Version: Version, IDPrefix: o.IDPrefix, Scrubbed: []string{}},
 	}
 	r.wake.L = &r.mu
+	for name, value := range o.Given {
+		if r.header.Given == nil {
+			r.header.Given = map[string]string{}
+		}
+		r.header.Given[name] = string(r.scrub.Line([]byte(value)))
+		r.room += len(name) + 6*len(value) // as JSON may spell it
+	}
 	go r.run()
 	return r
 }
@@ -197,10 +207,10 @@ func (r *Recorder) look(e Event) {
 func (r *Recorder) head(scrubbed []string) []byte {
 	r.header.Scrubbed = scrubbed
 	b, err := json.Marshal(r.header)
-	if err != nil || len(b) >= headerRoom {
+	if err != nil || len(b) >= r.room {
 		return append(b, '\n')
 	}
-	return append(append(b, bytes.Repeat([]byte{' '}, headerRoom-1-len(b))...), '\n')
+	return append(append(b, bytes.Repeat([]byte{' '}, r.room-1-len(b))...), '\n')
 }
 
 // complete puts the final header in the place of the first.
@@ -209,7 +219,7 @@ func (r *Recorder) complete() {
 	if !ok {
 		return
 	}
-	if head := r.head(r.scrub.Found()); len(head) == headerRoom {
+	if head := r.head(r.scrub.Found()); len(head) == r.room {
 		if _, err := at.WriteAt(head, 0); err != nil {
 			r.stop(fmt.Errorf("the header could not be completed: %w", err))
 		}

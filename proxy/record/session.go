@@ -31,6 +31,9 @@ type Header struct {
 	Era string `json:"era"`
 	// IDPrefix begins the ids of attache's own requests in this session.
 	IDPrefix string `json:"id_prefix,omitempty"`
+	// Given are the flags ("--workspace") and variables by which whoever started the
+	// session said whose it is and where, scrubbed.
+	Given map[string]string `json:"given,omitempty"`
 	// Scrubbed names what was replaced.
 	Scrubbed []string `json:"scrubbed"`
 }

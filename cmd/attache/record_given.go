@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// sessionKeys are the settings that say which session it is.
+func sessionKeys() []string {
+	return []string{"session.id", "session.workspace", "session.workspace_id", "session.trust"}
+}
+
+// givenToSession returns the flags and variables that say whose the session is and
+// where. A recording keeps them, as it means something else without. What stands in
+// the configuration is not among them: a recording is played through today's. Nor are
+// credentials.
+func givenToSession(p process, s *Settings) map[string]string {
+	given := map[string]string{}
+	values := s.values()
+	for _, key := range sessionKeys() {
+		if name := s.Origin(key).Name; name != "" && !strings.ContainsFunc(name, unicode.IsSpace) {
+			given[name] = values[key]
+		}
+	}
+	for _, name := range slices.Concat(s.Session.HostEnv.Session, s.Session.HostEnv.Workspace, []string{userVariable, tenantVariable}) {
+		if v := p.getenv(name); v != "" {
+			given[name] = v
+		}
+	}
+	return given
+}
+
+// playing returns the process in which a recording is played: it was given what the
+// session was given, as variables, so that flags of today stand above them.
+func (p process) playing(h record.Header) process {
+	variables := map[string]string{}
+	for _, o := range options(&Settings{}) {
+		if o.flag != "" && slices.Contains(sessionKeys(), o.key) {
+			variables["--"+o.flag] = o.variable()
+		}
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(h.Given)) {
+		if variable, isFlag := variables[name]; isFlag {
+			env = append([]string{variable + "=" + h.Given[name]}, env...)
+		} else if !strings.HasPrefix(name, "-") {
+			env = append(env, name+"="+h.Given[name])
+		}
+	}
+	p.Env = append(env, p.Env...) // the first counts
+	return p
+}
+
+// lastingOf returns what layers begin with that play the recording: what was random
+// then is as it was, and what would be today is the same each time.
+func lastingOf(s *record.Session) *lasting {
+	return &lasting{idPrefix: cmp.Or(s.Header.IDPrefix, ownIDs), replayed: parentsOf(s)}
+}
+
+// parentsOf returns what gives the traceparent that a request of the recording reached
+// the server with, by its raw id: of several requests with one id, one after the other.
+func parentsOf(s *record.Session) func(id []byte) string {
+	parents := map[string][]string{}
+	note := func(v wire.Value) {
+		if id := v.Get("id"); id.Exists() && v.Get("method").Exists() {
+			parents[string(id.Raw)] = append(parents[string(id.Raw)], v.Get("params", "_meta", "traceparent").Text())
+		}
+	}
+	for _, e := range s.Events {
+		v := wire.Value{Raw: e.Line}
+		switch {
+		case e.At != record.ServerIn:
+		case v.IsArray():
+			for member := range v.Elements() {
+				note(member)
+			}
+		default:
+			note(v)
+		}
+	}
+	return func(id []byte) string {
+		all := parents[string(id)]
+		if len(all) == 0 {
+			return ""
+		}
+		parents[string(id)] = all[1:]
+		return all[0]
+	}
+}
