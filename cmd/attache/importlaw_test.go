@@ -62,6 +62,7 @@ func importLaw() []law {
 		{"policy/policytest", []string{"policy"}, "the suite tests any Source, so it may know none"},
 		{"sessionstate/identity", []string{"sessionstate"}, "credentials become principals, and nothing else"},
 		{"sessionstate/expression", []string{"sessionstate"}, "an expression reads what is known of a session and a call, and no message"},
+		{"sessionstate/sqlitestore", []string{"sessionstate"}, "a store is an implementation of sessionstate.Store"},
 		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Store, so it may know none"},
 
 		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},
@@ -110,6 +111,8 @@ func TestForeignImports(t *testing.T) {
 		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
 		{"github.com/fsnotify/fsnotify", []string{"cmd/attache"}, "one place notices changes, and says what they mean"},
 		{"net/http", []string{"middleware/trace/otlp", "middleware/trace/otlp/otlptest", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
+		{"modernc.org/sqlite", []string{"sessionstate/sqlitestore"}, "one place knows that turns are kept in SQL"},
+		{"database/sql", []string{"sessionstate/sqlitestore"}, "one place knows that turns are kept in SQL"},
 		{"github.com/tailscale/hujson", []string{"cmd/attache/internal/clientconfig"}, "JSON with comments is for the files of clients"},
 		{"github.com/pelletier/go-toml/v2", []string{"cmd/attache/internal/clientconfig"}, "TOML is for the files of clients"},
 		{"os/exec", []string{"proxy/child", "cmd/attache-bench"}, "one place starts processes, and leaves none behind"},
