@@ -60,8 +60,14 @@ type Options struct {
 	OmitEmpty bool
 	// Credential returns a session's own credential, "" if it has none.
 	Credential func(session string) string
-	// Store keeps the turns; nil stands for one in memory.
+	// Store keeps the turns; nil stands for one in memory. It answers at once.
 	Store sessionstate.Store
+	// Shared opens what keeps the turns among all processes of a session; nil if each
+	// gives the briefing. It is called, beside the messages, when Store has given a turn
+	// of a session whose key other processes may have too, and returns the same each
+	// time. With an error, or if the store fails or takes long, the briefing is given as
+	// Store has it, with one warning.
+	Shared func() (sessionstate.Store, error)
 	// Response and Instructions are the channels; neither stands for Response.
 	Response, Instructions bool
 	Structured             Structured
@@ -87,6 +93,7 @@ type Briefing struct {
 	sessions map[string]*session
 	tools    map[string]tool
 	warned   map[string]bool
+	alone    bool // Options.Shared is done without
 }
 
 // session is what is known of one session's briefing. Guarded by Briefing.mu,
@@ -101,6 +108,8 @@ type session struct {
 	done      bool
 	deferred  int
 	retry     time.Time // when to ask a source again that failed; zero if it did not
+	asked     bool      // the shared store, whose turn it is
+	again     time.Time // when to ask it again; zero if it did not say no
 	used      time.Time
 }
 
@@ -215,7 +224,7 @@ func (b *Briefing) open(view *sessionstate.Context) *session {
 	s.used = now
 	select {
 	case <-s.ready:
-		if s.text == "" {
+		if s.text == "" || now.Before(s.again) {
 			return nil
 		}
 	default:

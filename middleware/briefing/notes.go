@@ -53,6 +53,8 @@ func (b *Briefing) whyNone(view *sessionstate.Context) string {
 	switch s := b.sessions[view.Session.Value]; {
 	case s == nil || s.done:
 		return "the session has had its briefing"
+	case s.text != "":
+		return "it is another server's turn in this session, or was"
 	default:
 		return s.why
 	}

@@ -2,6 +2,7 @@ package briefing
 
 import (
 	"context"
+	"errors"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/policy"
@@ -102,21 +103,32 @@ func (b *Briefing) carry(call *middleware.Call, view *sessionstate.Context, s *s
 		skip(call, "the call was cancelled")
 		return nil
 	}
-	key := view.Session.Value
-	mine, err := b.o.Store.Take(context.Background(), key)
+	mine, err := b.o.Store.Take(context.Background(), view.Session.Value)
 	if err != nil || !mine {
 		skip(call, "it is another response's turn")
 		return err
 	}
-	outcome, err := b.inject(call, view, s, t, reply)
+	if b.isShared(view) {
+		return b.takeShared(call, view, s, t, reply)
+	}
+	return b.give(call, view, s, t, reply)
+}
+
+// give puts the block into the reply, whose turn it is.
+func (b *Briefing) give(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) error {
+	key, outcome, err := view.Session.Value, sessionstate.Open, error(nil)
+	if call.Cancelled() { // while the turn was asked for
+		skip(call, "the call was cancelled")
+	} else {
+		outcome, err = b.inject(call, view, s, t, reply)
+	}
 	b.settled(s, outcome)
 	if outcome != sessionstate.Open && b.o.Given != nil {
 		b.o.Given(key, s.text)
 	}
-	if settleErr := b.o.Store.Settle(context.Background(), key, outcome); settleErr != nil {
-		return settleErr
-	}
-	return err
+	return errors.Join(err,
+		b.o.Store.Settle(context.Background(), key, outcome),
+		b.settleShared(call, view, s, outcome, reply))
 }
 
 // inject edits the reply, and says what became of the turn.
