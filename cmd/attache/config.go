@@ -94,6 +94,7 @@ type PolicySettings struct {
 // BriefingSettings say how the policies reach the model.
 type BriefingSettings struct {
 	Channels   []string // of "response" and "instructions"
+	OncePer    string   // "session" or "server"
 	Structured string   // "defer", "text-only" or "member"
 	Wait       time.Duration
 	MaxBytes   int
@@ -136,6 +137,7 @@ func defaultSettings(dir string) *Settings {
 		Policy:   PolicySettings{Timeout: 2 * time.Second},
 		Briefing: BriefingSettings{
 			Channels:   []string{"response"},
+			OncePer:    "session",
 			Structured: "defer",
 			Wait:       2 * time.Second,
 			MaxBytes:   16384,

@@ -67,7 +67,7 @@ func fullSettings() *Settings {
 			}},
 		Operator:  OperatorSettings{SessionFile: "/conf/host/session.yaml"},
 		Policy:    PolicySettings{Dir: "/conf/policies", Scope: "acme/platform", Timeout: 500 * time.Millisecond, TokenEnv: "POLICY_TOKEN"},
-		Briefing:  BriefingSettings{Channels: []string{"response", "instructions"}, Structured: "text-only", Wait: 1500 * time.Millisecond, MaxBytes: 4096},
+		Briefing:  BriefingSettings{Channels: []string{"response", "instructions"}, OncePer: "server", Structured: "text-only", Wait: 1500 * time.Millisecond, MaxBytes: 4096},
 		Arguments: fullArguments(),
 		Rewrite:   fullRewrite(),
 		Access: AccessSettings{

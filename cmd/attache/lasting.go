@@ -22,7 +22,10 @@ import (
 type lasting struct {
 	// announces says that the client may have to be told of changed lists.
 	announces bool
-	announce  announce.Announce
+	// shares says that the user's other attaches count: a briefing that one of them
+	// gave in a session is given.
+	shares   bool
+	announce announce.Announce
 
 	// telemetry is where the layer trace records to, nil for nowhere.
 	telemetry *trace.Telemetry
@@ -36,6 +39,7 @@ type lasting struct {
 	nobody    bool                   // when capture was made there was nothing to identify anybody by
 	caller    atomic.Pointer[caller] // who says now whom the sessions act for
 	briefings sessionstate.Store
+	opened    func() (sessionstate.Store, error) // the shared store; see turns
 	policies  *filesource.Source
 	access    access.Memory
 	inForce   *Settings // what the above was made of; nil before the first reading
@@ -108,14 +112,6 @@ func (k *lasting) policySource(source policy.Source, s *Settings, log *slog.Logg
 		})
 	}
 	return k.policies
-}
-
-// turns returns where it is kept which session has had its briefing.
-func (k *lasting) turns() sessionstate.Store {
-	if k.briefings == nil {
-		k.briefings = sessionstate.NewMemoryStore(nil)
-	}
-	return k.briefings
 }
 
 // refresh reads the files again that are read at times of their own.

@@ -84,7 +84,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	}
 	trusted := trustedSource(p, s, source, live)
 	if source != nil || trusted != nil {
-		l.list = append(l.list, briefingLayer(s, source, trusted, anonymous, k.turns(), who.policyKey(l.capture), log))
+		l.list = append(l.list, briefingLayer(s, source, trusted, anonymous, k.turns(p, s), who.policyKey(l.capture), log))
 	}
 	if l.dryRun = s.DryRun; l.dryRun {
 		l.rehearse(live)
@@ -109,13 +109,14 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 
 // briefingLayer returns the layer that briefs from source, or from trusted if there
 // is one, which has source in it.
-func briefingLayer(s *Settings, source policy.Source, trusted *trust.Source, anonymous bool, turns sessionstate.Store, key func(session string) string, log *slog.Logger) middleware.Layer {
+func briefingLayer(s *Settings, source policy.Source, trusted *trust.Source, anonymous bool, turns turns, key func(session string) string, log *slog.Logger) middleware.Layer {
 	o := briefing.Options{
 		Source:       source,
 		Scope:        s.Policy.Scope,
 		Anonymous:    anonymous,
 		Credential:   key,
-		Store:        turns,
+		Store:        turns.own,
+		Shared:       turns.shared,
 		Response:     slices.Contains(s.Briefing.Channels, "response"),
 		Instructions: slices.Contains(s.Briefing.Channels, "instructions"),
 		Structured:   briefing.Structured(s.Briefing.Structured),
