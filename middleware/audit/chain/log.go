@@ -101,12 +101,19 @@ func (q *queue) add(body []byte, it item) {
 	q.size += it.size
 }
 
+// body returns the body of record i.
+func (q *queue) body(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = q.items[i-1].end
+	}
+	return q.buf[from:q.items[i].end]
+}
+
 // each calls f for every record.
 func (q *queue) each(f func(body []byte, it item)) {
-	from := 0
-	for _, it := range q.items {
-		f(q.buf[from:it.end], it)
-		from = it.end
+	for i, it := range q.items {
+		f(q.body(i), it)
 	}
 }
 
@@ -326,10 +333,7 @@ func (l *Log) flush() (closed bool) {
 	if len(work.items) == 0 {
 		return closed
 	}
-	lines := l.writeOut(work)
-	n, err := l.file.append(lines.bodies())
-	l.settle(lines, n, err)
-	l.ready = lines.emptied()
+	err := l.write(work)
 	if l.file.lost != "" {
 		l.o.Log.Warn("audit records that were written are missing", "file", l.o.File, "why", l.file.lost)
 		l.file.lost = ""
@@ -353,32 +357,55 @@ func remedy(err error) string {
 	return "make room for the audit file, or name another"
 }
 
-// writeOut returns what is to be written with all records written out, and gives the
-// room of work to those that come. A record that is too long for a line is lost.
-func (l *Log) writeOut(work queue) queue {
-	out := l.ready
-	var long, size int
-	work.each(func(body []byte, it item) {
-		if it.text == nil {
-			out.add(body, it)
-			return
+// write writes records out and to the file, some at a time, so that what they are
+// made in stays small. Behind one that cannot be written none is tried.
+func (l *Log) write(work queue) (err error) {
+	for next := 0; next < len(work.items); {
+		var lines queue
+		lines, next = l.writeOut(&work, next)
+		n := 0
+		if err == nil {
+			n, err = l.file.append(lines.bodies())
 		}
-		from := len(out.buf)
-		out.buf = it.text.AppendTo(out.buf)
-		if lineLen(out.buf[from:]) > MaxLine {
-			out.buf = out.buf[:from]
-			long, size = long+1, size+it.size
-			return
-		}
-		out.add(nil, item{size: it.size, receipt: it.receipt})
-	})
+		l.settle(lines, n, err)
+		l.ready = lines.emptied()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost += long
-	l.waiting -= long
-	l.bytes -= size
 	l.spare = work.emptied()
-	return out
+	return err
+}
+
+// writeOut returns the records from the one at first on, as many as are enough for a
+// write, all written out, and the index of the next one. A record that is too long for a line
+// is lost.
+func (l *Log) writeOut(work *queue, first int) (lines queue, next int) {
+	lines = l.ready
+	for next = first; next < len(work.items) && len(lines.buf) < enough; next++ {
+		it := work.items[next]
+		if it.text == nil {
+			lines.add(work.body(next), it)
+			continue
+		}
+		from := len(lines.buf)
+		lines.buf = it.text.AppendTo(lines.buf)
+		if lineLen(lines.buf[from:]) > MaxLine {
+			lines.buf = lines.buf[:from]
+			l.tooLong(it)
+			continue
+		}
+		lines.add(nil, item{size: it.size, receipt: it.receipt})
+	}
+	return lines, next
+}
+
+// tooLong counts a record as lost that waited to be written.
+func (l *Log) tooLong(it item) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost++
+	l.waiting--
+	l.bytes -= it.size
 }
 
 // take returns what is to be written: what could not be before, word of what was
