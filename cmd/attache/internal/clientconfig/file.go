@@ -174,7 +174,7 @@ func install(temporary, target string, old, content []byte, swap func(a, b strin
 	case errors.Is(err, errChanged):
 		return errors.Join(err, remove(temporary))
 	case errors.Is(err, errors.ErrUnsupported):
-		err = os.Rename(temporary, target)
+		err = rename(temporary, target)
 	}
 	if err == nil {
 		return nil

@@ -1,0 +1,28 @@
+package clientconfig
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// A file that another program keeps open is left alone, and the message says what
+// to do.
+func TestUpdateOfWhatIsOpen(t *testing.T) {
+	path := write(t, "before")
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Update(path, noon, become("after"))
+	if err == nil || !strings.Contains(err.Error(), "close the program that has it open") {
+		t.Errorf("error %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "before")
+	if n := len(names(t, path)); n != 1 {
+		t.Errorf("%d files are there", n)
+	}
+}
