@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -228,8 +229,10 @@ func (w *wrapping) heedSignals() (stop func()) {
 	go func() {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 		signal.Notify(signals, ending...)
-		if len(rereading) > 0 {
-			signal.Notify(again, rereading...)
+		// A signal that whoever started us has ignored, as nohup does, stays so here
+		// and in the server, which inherits it: to listen would undo that for both.
+		if heeded := slices.DeleteFunc(slices.Clone(rereading), signal.Ignored); len(heeded) > 0 {
+			signal.Notify(again, heeded...)
 		}
 		close(heeding)
 		for {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 )
@@ -24,6 +25,11 @@ func TestMain(m *testing.M) {
 	case "bystander":
 		bystander()
 	default:
+		if signal.Ignored(syscall.SIGHUP) {
+			// As under nohup: what we start would ignore it too, and what is handled
+			// here is back to its default there.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+		}
 		os.Exit(m.Run())
 	}
 }
