@@ -66,9 +66,8 @@ func (n *notes) end(r record) { n.text = append(r, '}') }
 // A page holds what is written down of one call. Pages are used again: a call has
 // one until its record is written.
 type page struct {
-	rules notes // what acted
-	edits notes // what was changed, with digests in place of values
-	text  record
+	rules notes     // what acted
+	edits notes     // what was changed, with digests in place of values
 	room  [192]byte // for a short id, the name of a tool and short arguments or their digest
 }
 
@@ -85,10 +84,10 @@ func (a *Audit) newPage() *page {
 func (e *entry) free() {
 	p := e.page
 	e.page, e.id, e.target, e.arguments = nil, nil, nil, nil
-	if cap(p.rules.text)+cap(p.edits.text)+cap(p.text) > maxRoom {
+	if cap(p.rules.text)+cap(p.edits.text) > maxRoom {
 		return
 	}
-	p.rules, p.edits, p.text = notes{text: p.rules.text[:0]}, notes{text: p.edits.text[:0]}, p.text[:0]
+	p.rules, p.edits = notes{text: p.rules.text[:0]}, notes{text: p.edits.text[:0]}
 	e.a.pages.Put(p)
 }
 

@@ -128,15 +128,13 @@ func (e *entry) size() int {
 func (e *entry) AppendTo(dst []byte) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.a.about(e.page.text, "call", e, e.view).
+	r := e.a.about(dst, "call", e, e.view).
 		text("result", e.outcome.kind).raw("code", []byte(e.outcome.code)).
 		number("request_bytes", e.bytes).number("reply_bytes", e.outcome.bytes).
 		millis("ms", e.took).flag("briefing", e.briefed)
 	r = append(r, '}')
-	dst = append(dst, e.a.o.Scrub(r)...)
-	e.page.text = r
 	e.free()
-	return dst
+	return append(r[:len(dst)], e.a.o.Scrub(r[len(dst):])...)
 }
 
 // intent returns the record of a call that is about to be sent as m.
