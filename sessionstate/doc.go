@@ -10,7 +10,8 @@
 //   - [Session] holds the current Context of one session key; [Sessions] is the
 //     bounded table of them.
 //   - [Store] decides which of many first responses carries the briefing, once a
-//     session. [MemoryStore] is its specification, package statetest its suite.
+//     session. [MemoryStore] is its specification, package statetest its suite, and
+//     package sqlitestore has the one that processes share.
 //
 // Package identity turns credentials into a [Principal].
 //

@@ -8,6 +8,9 @@
 // would not see as the answer to its call does not spend the turn (see
 // carriable).
 //
+// The servers of one client are processes of one session. Where they can know that, the
+// turn is also asked for in a store that they share (Options.Shared), beside the messages.
+//
 // The layer enriches: without a key, with a bad one, or with the source down
 // the tools work, nothing is injected, and one warning says why. Text from the
 // upstream never goes into the block.
@@ -65,13 +68,15 @@ type Options struct {
 	// Shared opens what keeps the turns among all processes of a session; nil if each
 	// gives the briefing. It is called, beside the messages, when Store has given a turn
 	// of a session whose key other processes may have too, and returns the same each
-	// time. With an error, or if the store fails or takes long, the briefing is given as
-	// Store has it, with one warning.
+	// time. With an error, or if the store fails or takes longer than Wait, the briefing
+	// is given as Store has it, with one warning, and the store is done without from then
+	// on.
 	Shared func() (sessionstate.Store, error)
 	// Response and Instructions are the channels; neither stands for Response.
 	Response, Instructions bool
 	Structured             Structured
-	// Wait bounds how long a response is held back; 0 stands for DefaultWait.
+	// Wait bounds how long a response is held back, by the source and by the shared
+	// store, once each; 0 stands for DefaultWait.
 	Wait time.Duration
 	// MaxBytes bounds the block; 0 stands for no bound.
 	MaxBytes int

@@ -10,16 +10,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-const (
-	// sharedLimit bounds what the shared store may take for one thing. A store that
-	// takes longer, or fails, is done without from then on.
-	sharedLimit = time.Second
-	// askAgain is how long a session is left alone whose turn another process has, or
-	// had: a [sessionstate.Store] does not say which. So the calls of all processes but
-	// the one that gave the briefing cost a look-up a second, and the use of the
-	// session is noted.
-	askAgain = time.Second
-)
+// askAgain is how long a session is left alone whose turn another process has, or had: a
+// [sessionstate.Store] does not say which. So the calls of all processes but the one that
+// gave the briefing cost a look-up a second, and the use of the session is noted.
+const askAgain = time.Second
 
 // isShared reports whether other processes may have view's session too, and can be
 // asked.
@@ -45,7 +39,7 @@ func (b *Briefing) takeShared(call *middleware.Call, view *sessionstate.Context,
 	s.asked = true
 	b.mu.Unlock()
 	var mine bool
-	taken := within(func(ctx context.Context) error {
+	taken := within(b.o.Wait, func(ctx context.Context) error {
 		store, err := b.o.Shared()
 		if err == nil && first {
 			_, err = store.Sweep(ctx, b.o.TTL)
@@ -55,7 +49,7 @@ func (b *Briefing) takeShared(call *middleware.Call, view *sessionstate.Context,
 		}
 		return err
 	})
-	return await(call, reply, taken, func(reply *wire.Message, err error) error {
+	return b.await(call, reply, taken, func(reply *wire.Message, err error) error {
 		switch {
 		case err != nil:
 			b.goAlone(err)
@@ -74,14 +68,14 @@ func (b *Briefing) settleShared(call *middleware.Call, view *sessionstate.Contex
 	if !b.isShared(view) {
 		return nil
 	}
-	settled := within(func(ctx context.Context) error {
+	settled := within(b.o.Wait, func(ctx context.Context) error {
 		store, err := b.o.Shared()
 		if err == nil {
 			err = store.Settle(ctx, sharedKey(view, s.text), o)
 		}
 		return err
 	})
-	return await(call, reply, settled, func(_ *wire.Message, err error) error {
+	return b.await(call, reply, settled, func(_ *wire.Message, err error) error {
 		if err != nil {
 			b.goAlone(err)
 		}
@@ -112,13 +106,13 @@ type aside struct {
 	err  error
 }
 
-// within does f beside the messages. If f takes longer than sharedLimit that is the
-// error, and what f leaves behind is not to be read.
-func within(f func(context.Context) error) *aside {
+// within does f beside the messages. If f takes longer than limit that is the error, and
+// what f leaves behind is not to be read.
+func within(limit time.Duration, f func(context.Context) error) *aside {
 	a := &aside{over: make(chan struct{})}
 	go func() {
 		defer close(a.over)
-		ctx, cancel := context.WithTimeout(context.Background(), sharedLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { done <- f(ctx) }()
@@ -132,9 +126,9 @@ func within(f func(context.Context) error) *aside {
 }
 
 // await holds reply back until a is over, and then calls then with it. What cannot be
-// held back, as the session is ending, waits here.
-func await(call *middleware.Call, reply *wire.Message, a *aside, then func(reply *wire.Message, err error) error) error {
-	call.Suspend(reply, a.over, 2*sharedLimit, func(_ context.Context, reply *wire.Message) error {
+// held back, as the session is ending, waits here; a has a limit of its own.
+func (b *Briefing) await(call *middleware.Call, reply *wire.Message, a *aside, then func(reply *wire.Message, err error) error) error {
+	call.Suspend(reply, a.over, 2*b.o.Wait, func(_ context.Context, reply *wire.Message) error {
 		<-a.over
 		return then(reply, a.err)
 	})

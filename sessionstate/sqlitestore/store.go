@@ -11,8 +11,9 @@ import (
 )
 
 // DefaultWait is how long a method waits for another process that has the file
-// locked. One statement takes well under a millisecond.
-const DefaultWait = 500 * time.Millisecond
+// locked. One statement takes well under a millisecond, and a new file a few writes that
+// the disk has to confirm.
+const DefaultWait = time.Second
 
 // Options configure a Store.
 type Options struct {
