@@ -72,6 +72,7 @@ func echoProgram() {
 //	            in the file
 //	< TEXT      the last reply has TEXT in it
 //	! TEXT      it has not
+//	within TIME the last reply took no longer
 //	until TEXT  sends the last request again until its reply has TEXT in it
 //	copy A B    puts A in the place of B, for its owner alone
 func stepsProgram() {
@@ -112,6 +113,7 @@ type stepped struct {
 	stdout *bufio.Reader
 	last   string // the last request
 	reply  []byte
+	took   time.Duration // what the reply took
 }
 
 func startStepped(command []string) (*stepped, error) {
@@ -146,6 +148,11 @@ func (c *stepped) step(verb, rest string) error {
 			return fmt.Errorf("it does not hold")
 		}
 		return nil
+	case "within":
+		if limit, err := time.ParseDuration(rest); err != nil || c.took > limit {
+			return fmt.Errorf("it took %v, %v", c.took, err)
+		}
+		return nil
 	case "until":
 		for end := time.Now().Add(stepsLimit); !bytes.Contains(c.reply, []byte(rest)); {
 			if time.Now().After(end) {
@@ -172,6 +179,7 @@ func (c *stepped) step(verb, rest string) error {
 
 // exchange sends the last request and reads the reply.
 func (c *stepped) exchange() (err error) {
+	defer func(began time.Time) { c.took = time.Since(began) }(time.Now())
 	if _, err = io.WriteString(c.stdin, c.last+"\n"); err != nil {
 		return err
 	}

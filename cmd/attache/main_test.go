@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Geteuid() == 0, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "startentry": startEntry, "mint": mint, "collector": collector},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector},
 	})
 }
 
