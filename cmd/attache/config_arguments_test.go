@@ -49,8 +49,8 @@ func TestArgumentProblems(t *testing.T) {
 		"an object":                  {`{tools: [a], argument: x, value: session}`, "2:38", `did you mean "session.id"?`},
 		"bad expression":             {`{tools: [a], argument: x, value: 'session.id +'}`, "2:38", "write CEL"},
 		"condition that is none":     {`{tools: [a], argument: x, value: session.id, when: session.id}`, "2:56", "true or false"},
-		"same as before":             {"{tools: [a, b], argument: x, value: session.id}\n  - {tools: [b], argument: x, mode: forbid}", "3:5", "never applies: arguments[0] is about the same argument of the same tools"},
-		"all tools before":           {"{tools: ['*'], argument: x, value: session.id}\n  - {tools: [b], argument: x, mode: forbid}", "3:5", "never applies: arguments[0]"},
+		"same as before":             {"{tools: [a, b], argument: x, value: session.id}\n  - {tools: [b], argument: x, value: session.workspace.path}", "3:5", "never applies: arguments[0] is about the same argument of the same tools"},
+		"all tools before":           {"{tools: ['*'], argument: x, value: session.id}\n  - {tools: [b], argument: x, value: session.workspace.path}", "3:5", "never applies: arguments[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, problems := read("arguments:\n  - " + test.rules)
