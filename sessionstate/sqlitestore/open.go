@@ -115,13 +115,11 @@ func address(path string, wait time.Duration) string {
 
 // prepare has the file in WAL mode and with the schema. While another process changes
 // the mode SQLite says "busy" without waiting, as it cannot tell who will give way; so
-// this tries again.
+// this tries again. wait bounds that alone: a slow disk is no lock.
 func prepare(ctx context.Context, db *sql.DB, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	for {
+	for until := time.Now().Add(wait); ; {
 		err := tryPrepare(ctx, db)
-		if !busy(err) {
+		if !busy(err) || time.Now().After(until) {
 			return err
 		}
 		select {

@@ -277,6 +277,13 @@ func TestDiskFull(t *testing.T) {
 	take(t, s, "b", true)
 }
 
+// Wait is for a lock alone: where nobody has one, a disk or a machine that is slow does
+// not make a file one that cannot be used.
+func TestSlowIsNotLocked(t *testing.T) {
+	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Wait: time.Nanosecond})
+	take(t, s, "a", true)
+}
+
 // Nobody else may read which sessions there were, or say that a turn was taken.
 func TestModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
