@@ -133,12 +133,13 @@ func (w *wrapping) status(err error) int {
 	server, sig := w.server, w.signaled
 	w.mu.Unlock()
 	switch {
+	case errors.Is(err, context.Canceled): // also of a start that a signal forestalled
 	case errors.Is(err, proxy.ErrStart):
 		w.log.Error(err.Error())
 		return exitNotStarted
 	case errors.Is(err, proxy.ErrClientGone):
 		w.log.Warn(err.Error())
-	case err != nil && !errors.Is(err, context.Canceled):
+	case err != nil:
 		w.log.Error("the session ended early: the client could not be read or written", "err", err)
 	}
 	if server != nil {
