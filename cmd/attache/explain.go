@@ -339,6 +339,7 @@ func (e *explainer) recording(ctx context.Context, session *record.Session) ([]e
 	if _, err := replay.Play(ctx, session, replay.Options{Proxy: o}); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.frame, err)
 	}
+	inOrder(p.seen, session)
 	var calls []explained
 	for _, t := range p.seen {
 		x := p.explain(t)
