@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -56,14 +58,45 @@ func (e *explainer) printChain() error {
 
 // print prints explanations for people.
 func (e *explainer) print(calls []explained) error {
-	p := &explainPrinter{demoPrinter{out: bufio.NewWriter(e.Stdout), colours: e.colours(e.Stdout)}}
+	var text bytes.Buffer
+	p := &explainPrinter{demoPrinter{out: bufio.NewWriter(&text), colours: e.colours(e.Stdout)}}
 	for i := range calls {
 		if i > 0 {
 			p.line(demoPlain, "")
 		}
 		p.call(&calls[i], i+1, len(calls))
 	}
-	return p.out.Flush()
+	_ = p.out.Flush() // into memory
+	_, err := io.WriteString(e.Stdout, shownLines(text.String()))
+	return err
+}
+
+// shownLines returns lines, in which there may be colours, without the control
+// characters that names and values of peers bring: a terminal would obey them.
+func shownLines(text string) string {
+	parts := strings.SplitAfter(text, "\x1b[")
+	for i, part := range parts {
+		body, begins := strings.CutSuffix(part, "\x1b[")
+		body = strings.Map(func(c rune) rune {
+			if c == '\n' || c == '\t' {
+				return c
+			}
+			return printable(c)
+		}, body)
+		if begins && i+1 < len(parts) && isColour(parts[i+1]) {
+			body += "\x1b["
+		} else if begins {
+			body += "\uFFFD["
+		}
+		parts[i] = body
+	}
+	return strings.Join(parts, "")
+}
+
+// isColour reports whether text goes on as an escape that sets a colour.
+func isColour(text string) bool {
+	end := strings.TrimLeft(text, "0123456789;")
+	return strings.HasPrefix(end, "m")
 }
 
 // An explainPrinter writes explanations.
