@@ -13,9 +13,9 @@ func TestPace(t *testing.T) {
 		cost     time.Duration
 		together int
 	}{
-		{time.Microsecond, 100},
-		{5 * time.Microsecond, 20},
-		{50 * time.Microsecond, fewFrames},
+		{time.Microsecond, 300},
+		{5 * time.Microsecond, 60},
+		{100 * time.Microsecond, fewFrames},
 		{time.Second, fewFrames},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestPace(t *testing.T) {
 			}
 			batch(1)
 			batch(2)
-			got := batch(200)
+			got := batch(500)
 			if got[0] < c.together/2 || got[0] > c.together+c.together/8 {
 				t.Errorf("%v: %v frames together, want about %d", c.cost, got[0], c.together)
 			}
