@@ -48,13 +48,13 @@ func (d *doctor) examineServer(ctx context.Context) {
 		d.problem("correct the command behind \"--\", or install it", "%v", err)
 		return
 	}
-	d.ok("%s is there", path)
 	legacy := d.visit(ctx, visit{argv: d.server, env: env, within: listTime}, (*lister).initialize, "")
 	var started *child.StartError
 	if errors.As(legacy.err, &started) {
 		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
 		return
 	}
+	d.ok("%s is there", path)
 	within := listTime
 	switch {
 	case legacy.answered(): // and may keep silent in the other era
@@ -109,11 +109,11 @@ func (d *doctor) eras(legacy, modern era) {
 	} else {
 		d.note("nothing, if your clients speak 2026-07-28", "it does not answer in the legacy era: %s", why(&legacy))
 	}
-	if modern.answered() {
-		var versions []string
-		for v := range modern.reply.Get("result", "supportedVersions").Elements() {
-			versions = append(versions, v.Text())
-		}
+	var versions []string // none from a server that answers whatever it is asked
+	for v := range modern.reply.Get("result", "supportedVersions").Elements() {
+		versions = append(versions, v.Text())
+	}
+	if modern.answered() && len(versions) > 0 {
 		d.ok("in the modern era it answers with %s and %s", strings.Join(versions, ", "), toolCount(&modern))
 	} else {
 		d.note("nothing: clients of that era fall back to the handshake, and attache lets them", "it does not speak the modern era (2026-07-28)")

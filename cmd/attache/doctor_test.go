@@ -22,6 +22,7 @@ const doctorTools = `[
 // said, and does what its arguments say:
 //
 //	legacy, modern   it answers in that era
+//	obliging         it answers whatever else it is asked with an empty result
 //	noisy            it writes to stdout what is not JSON
 //	dead             it says a secret on stderr and ends
 //	stay             it goes on when its stdin is closed, and writes its pid to pid
@@ -54,6 +55,8 @@ func doctorServer() {
 			result = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
 		case method == "tools/list" && (modern && is("modern") || !modern && is("legacy")):
 			result = `{"tools":` + tools + `}`
+		case is("obliging"):
+			result = `{}`
 		}
 		switch {
 		case !id.Exists():

@@ -404,6 +404,44 @@ func TestStartErrors(t *testing.T) {
 }
 
 // PATH is that of the process to be started, not ours.
+// Find says beforehand what Start would of a file that is not there or may not be run.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	plain, program := filepath.Join(dir, "plain"), filepath.Join(dir, "program")
+	for file, mode := range map[string]os.FileMode{plain: 0o600, program: 0o700} {
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := []string{"PATH=" + dir}
+	for _, tt := range []struct {
+		o    Options
+		want string // "" for the error of Start
+	}{
+		{Options{Argv: []string{program}}, program},
+		{Options{Argv: []string{"./program"}, Dir: dir}, "./program"},
+		{Options{Argv: []string{"program"}, Env: path}, program},
+		{Options{Argv: []string{"nosuch"}, Env: path}, ""},
+		{Options{Argv: []string{dir + "/nosuch"}}, ""},
+		{Options{Argv: []string{"./nosuch"}, Dir: dir}, ""},
+		{Options{Argv: []string{plain}}, ""},
+		{Options{Argv: []string{dir}}, ""},
+		{Options{Argv: []string{plain + "/x"}}, ""},
+	} {
+		got, err := Find(tt.o)
+		if tt.want != "" {
+			if got != tt.want || err != nil {
+				t.Errorf("Find(%q) = %q, %v, want %q", tt.o.Argv, got, err, tt.want)
+			}
+			continue
+		}
+		_, want := Start(t.Context(), tt.o)
+		if want == nil || err == nil || err.Error() != want.Error() {
+			t.Errorf("Find(%q) = %q, %v, and Start says %v", tt.o.Argv, got, err, want)
+		}
+	}
+}
+
 func TestPathOfTheEnvironment(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(first, "tool"), 0o755); err != nil {

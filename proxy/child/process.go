@@ -124,8 +124,17 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 }
 
 // Find returns the file that Start would run, without running it. The error is
-// the *[StartError] that Start would return if there is none.
-func Find(o Options) (path string, err error) { return findCommand(o) }
+// the *[StartError] that Start would return if there is none, or if it may not be
+// run.
+func Find(o Options) (path string, err error) {
+	if path, err = findCommand(o); err == nil {
+		err = mayRun(o, path)
+	}
+	if err != nil {
+		return "", err
+	}
+	return path, nil
+}
 
 func newProcess(o Options, path string, pipes *pipes) *Process {
 	return &Process{

@@ -47,6 +47,27 @@ func findCommand(o Options) (string, error) {
 	return "", notInPath(name, path, syscall.ENOENT)
 }
 
+// mayRun returns the error of Start if path, which findCommand found, is not there or
+// may not be run.
+func mayRun(o Options, path string) error {
+	file := seen(o, path)
+	if err := unix.Access(file, unix.X_OK); err != nil {
+		return startError(o, path, err)
+	}
+	if isDir(file) {
+		return startError(o, path, syscall.EACCES)
+	}
+	return nil
+}
+
+// seen returns path as it is from here: the process has its own working directory.
+func seen(o Options, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(o.Dir, path)
+}
+
 func isDir(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.IsDir()
@@ -59,10 +80,7 @@ func diagnose(o Options, path string, err error) string {
 	if e := dirError(o.Dir); e != nil {
 		return fmt.Sprintf("working directory %q: %v: correct it or create it", o.Dir, e)
 	}
-	file := path
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(o.Dir, file)
-	}
+	file := seen(o, path)
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		return missing(file)
