@@ -304,6 +304,20 @@ func TestSecondSignalKills(t *testing.T) {
 	p.Signal(syscall.SIGTERM) // after the end: nothing
 }
 
+// Ctrl-C under a launcher comes twice, from the terminal and from the launcher, and
+// the server has its time all the same.
+func TestEchoOfASignal(t *testing.T) {
+	p := start(t, sh("trap 'echo got it; read line; exit 4' INT; echo ready; "+reading))
+	r := lines(p)
+	expect(t, r, "ready")
+	p.Signal(syscall.SIGINT)
+	p.Signal(syscall.SIGINT)
+	expect(t, r, "got it")
+	if exit := p.Wait(); exit.Status() != 4 {
+		t.Errorf("Wait() = %+v", exit)
+	}
+}
+
 // A process that hangs in the kernel does not take us with it. Here it is one
 // that was never started, so nobody will reap it.
 func TestProcessThatNothingEnds(t *testing.T) {

@@ -15,7 +15,8 @@
 // [Process.Stop] goes up a ladder, and stops climbing when the process has
 // ended: its stdin is closed at once, after [Options.Grace] its process group
 // gets SIGTERM, after [Options.TermGrace] SIGKILL. [Process.Signal] passes a
-// signal on and then goes the same way; a second signal is SIGKILL at once.
+// signal on and then goes the same way; a second signal is SIGKILL at once, but for
+// the same one right behind the first, which a launcher passed on.
 // However the process ended, what is left of its group then gets SIGTERM, a
 // short grace and SIGKILL, so that a launcher such as npx, which puts a shell
 // and the server behind itself, leaves neither. A process that went on to hold

@@ -83,7 +83,7 @@ type Process struct {
 	begin     sync.Once // the ladder
 	kills     sync.Once
 	ends      sync.Once
-	signalled atomic.Bool
+	signalled atomic.Pointer[signalled]
 
 	mu     sync.Mutex // guards what follows
 	exit   Exit

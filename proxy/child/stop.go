@@ -13,6 +13,12 @@ import (
 // may not signal.
 const stuck = time.Second
 
+// A signalled is the first signal that was passed on, and when.
+type signalled struct {
+	sig os.Signal
+	at  time.Time
+}
+
 // Stop ends the process and waits until nothing of it is left: it goes up the
 // ladder of the package comment, which takes little more than Grace plus
 // TermGrace. When ctx ends the rest of the ladder is skipped and the group gets SIGKILL at
@@ -28,13 +34,21 @@ func (p *Process) Stop(ctx context.Context) Exit {
 	return p.Wait()
 }
 
+// echo is for how long the same signal counts as the one before: a terminal sends it
+// to us and to the launcher we were started by (npx, for one), which passes it on.
+const echo = 200 * time.Millisecond
+
 // Signal passes on a signal this process got: the group gets it, its stdin is
 // closed, and the ladder follows as in Stop. The second signal, whichever it
-// is, is SIGKILL at once. Signal does not wait; see [Process.Wait].
+// is, is SIGKILL at once, unless it is an echo of the first. Signal does not wait;
+// see [Process.Wait].
 func (p *Process) Signal(sig os.Signal) {
-	if p.signalled.Swap(true) {
-		p.shutDown()
-		p.kill()
+	first := &signalled{sig, time.Now()}
+	if !p.signalled.CompareAndSwap(nil, first) {
+		if first = p.signalled.Load(); first.sig != sig || time.Since(first.at) > echo {
+			p.shutDown()
+			p.kill()
+		}
 		return
 	}
 	s, ok := sig.(syscall.Signal)
