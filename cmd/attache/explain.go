@@ -357,7 +357,7 @@ func (e *explainer) recording(ctx context.Context, session *record.Session) ([]e
 // given takes what a recorded session was given for what this one is given.
 func (e *explainer) given(h record.Header) error {
 	copied := *e.cli
-	copied.process = e.playing(h)
+	copied.process = e.playing(h, e.s)
 	s, err := loadSettings(copied.process, e.flags)
 	if err != nil {
 		return err

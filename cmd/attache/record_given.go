@@ -36,25 +36,41 @@ func givenToSession(p process, s *Settings) map[string]string {
 	return given
 }
 
-// playing returns the process in which a recording is played: it was given what the
-// session was given, as variables, so that flags of today stand above them.
-func (p process) playing(h record.Header) process {
-	variables := map[string]string{}
-	for _, o := range options(&Settings{}) {
-		if o.flag != "" && slices.Contains(sessionKeys(), o.key) {
-			variables["--"+o.flag] = o.variable()
-		}
-	}
+// playing returns the process in which a recording is played with the settings s: it was
+// given what the session was given, as variables, so that flags of today stand above
+// them. The file may be anybody's, so of what it says was given only that is taken which
+// says what session it is: a variable that names a policy endpoint would send the
+// user's key there.
+func (p process) playing(h record.Header, s *Settings) process {
+	flags, variables := sessionNames(s)
 	var env []string
 	for _, name := range slices.Sorted(maps.Keys(h.Given)) {
-		if variable, isFlag := variables[name]; isFlag {
+		if variable, isFlag := flags[name]; isFlag {
 			env = append([]string{variable + "=" + h.Given[name]}, env...)
-		} else if !strings.HasPrefix(name, "-") {
+		} else if slices.Contains(variables, name) {
 			env = append(env, name+"="+h.Given[name])
 		}
 	}
 	p.Env = append(env, p.Env...) // the first counts
 	return p
+}
+
+// sessionNames returns the flags that say whose session it is and where, each with its
+// variable, and all variables that do.
+func sessionNames(s *Settings) (flags map[string]string, variables []string) {
+	flags = map[string]string{}
+	variables = slices.Concat(s.Session.HostEnv.Session, s.Session.HostEnv.Workspace, []string{userVariable, tenantVariable})
+	for _, o := range options(&Settings{}) {
+		if !slices.Contains(sessionKeys(), o.key) {
+			continue
+		}
+		flags["--"+o.flag] = o.variable()
+		variables = append(variables, o.variable())
+		for _, prefix := range append([]string{ownPrefix}, s.Session.EnvPrefixes...) {
+			variables = append(variables, prefix+"_"+o.injected)
+		}
+	}
+	return flags, variables
 }
 
 // lastingOf returns what layers begin with that play the recording: what was random

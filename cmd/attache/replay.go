@@ -98,7 +98,7 @@ func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error
 	if err != nil {
 		return nil, err
 	}
-	p := r.playing(recorded.Header)
+	p := r.playing(recorded.Header, r.s)
 	s, err := loadSettings(p, r.flags)
 	if err != nil {
 		return nil, err
