@@ -140,7 +140,7 @@ func (v argumentValue) set(s, base string) error {
 	if near := nearest(s, known); near != "" {
 		return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, near, strings.Join(known, ", "))
 	}
-	return fmt.Errorf("unknown value %q: write one of %s, or an expression", s, strings.Join(known, ", "))
+	return fmt.Errorf(`unknown value %q: write one of %s, or an expression; for the text itself '"%s"'`, s, strings.Join(known, ", "), s)
 }
 
 // isPath reports whether s is nothing but names joined by dots.

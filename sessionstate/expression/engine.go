@@ -77,6 +77,9 @@ func compileCEL(src string, want Type) (*Program, error) {
 	if !yields(checked.OutputType(), want) {
 		return nil, mismatch(src, typeName(checked.OutputType()), want)
 	}
+	if err := checkTrust(checked.NativeRep()); err != nil {
+		return nil, err
+	}
 	if err := bounded(l, checked); err != nil {
 		return nil, err
 	}

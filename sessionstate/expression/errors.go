@@ -82,7 +82,7 @@ func remedy(problem, before string) string {
 	case strings.Contains(problem, "no matching overload"):
 		return "both sides have to be of a type the operation knows; of arguments, whose types nobody knows, string(...), int(...) or double(...) makes one"
 	case strings.HasPrefix(problem, "Syntax error"):
-		return "write CEL: strings stand in quotes, equal is ==, and is &&, or is ||"
+		return `write CEL: equal is ==, and is &&, or is ||; a text stands in quotes within those of YAML, as in '"acme"'`
 	}
 	return "see the package documentation of expressions, and https://cel.dev for the language"
 }

@@ -160,7 +160,7 @@ func TestCompileErrors(t *testing.T) {
 	}{
 		{``, Bool, "column 1: the expression is empty"},
 		{`session.trust`, Bool, "column 1: the expression yields a string, not true or false: write a condition"},
-		{`  session.trust == "x"`, String, "column 3: the expression yields true or false, not a string"},
+		{`  session.id == "x"`, String, "column 3: the expression yields true or false, not a string"},
 		{`principal.roles`, String, "column 1: the expression yields a list of strings, not a string"},
 		{`principal.rolez == []`, Bool, "column 10: undefined field 'rolez': principal has email, permissions, plan, roles"},
 		{`session.workspace.pth`, String, "column 18: undefined field 'pth': session.workspace has id, path"},
@@ -168,8 +168,15 @@ func TestCompileErrors(t *testing.T) {
 		{`seesion.trust == "x"`, Bool, "column 1: undeclared reference to 'seesion' (did you mean 'session'?): an expression reads session,"},
 		{"true &&\n  foo", Bool, "line 2, column 3: undeclared reference to 'foo'"},
 		{`session.trust == 3`, Bool, "column 15: found no matching overload for '_==_' applied to '(string, int)'"},
-		{`session.trust = "x"`, Bool, "write CEL: strings stand in quotes"},
+		{`session.trust = "x"`, Bool, "equal is =="},
 		{`session.trust == "x" and true`, Bool, "Syntax error"},
+		{`/src/shop`, String, `a text stands in quotes within those of YAML, as in '"acme"'`},
+		{`session.trust == "trust"`, Bool, `column 18: session.trust is never "trust"`},
+		{`session.trust == "sandbox"`, Bool, `column 18: session.trust is never "sandbox": it is "direct" or "sandboxed"`},
+		{`session.id == "s" && session.trust != 'Direct'`, Bool, `column 39: session.trust is never "Direct"`},
+		{`has(arguments.x) && session.trust == "sandbox"`, Bool, `column 38: session.trust is never "sandbox"`},
+		{"has(arguments.x) &&\n'sandbox' == session.trust", Bool, `line 2, column 1: session.trust is never "sandbox"`},
+		{`session.trust in ["sandboxed", "trusted"]`, Bool, `column 32: session.trust is never "trusted"`},
 		{`session`, Any, "yields an object with fields, not a JSON value"},
 		{`duration("1s")`, Any, "yields a value of type"},
 		{`{1: 2}`, Any, "yields a map, not a JSON value"},
@@ -267,7 +274,7 @@ func TestSimpleAgreesWithCEL(t *testing.T) {
 func TestUses(t *testing.T) {
 	for src, want := range map[string]string{
 		`session.id == "x"`:                                  "session",
-		`session.trust == "x"`:                               "principal session",
+		`session.trust == "direct"`:                          "principal session",
 		`session.id.startsWith("x") && tool.name != "y"`:     "session",
 		`tool.annotations.readOnlyHint`:                      "annotations",
 		`tool.name.startsWith("x")`:                          "",
@@ -298,14 +305,14 @@ func TestUses(t *testing.T) {
 
 func TestPathAndEngine(t *testing.T) {
 	for src, want := range map[string]string{
-		`principal.tenant`:         "principal.tenant false",
-		` session.workspace.path `: "session.workspace.path false",
-		`principal.roles`:          "principal.roles false",
-		`"x"`:                      " false",
-		`"x" + "y"`:                " false", // a constant: evaluated once
-		`principal.tenant + ""`:    " true",
-		`session.trust == "a"`:     " false",
-		`session.trust == "a" || has(arguments.x)`: " true",
+		`principal.tenant`:          "principal.tenant false",
+		` session.workspace.path `:  "session.workspace.path false",
+		`principal.roles`:           "principal.roles false",
+		`"x"`:                       " false",
+		`"x" + "y"`:                 " false", // a constant: evaluated once
+		`principal.tenant + ""`:     " true",
+		`session.trust == "direct"`: " false",
+		`session.trust == "direct" || has(arguments.x)`: " true",
 	} {
 		p, err := Compile(src, Any)
 		if err != nil {
