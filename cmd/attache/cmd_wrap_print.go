@@ -22,7 +22,11 @@ func (j *wrapJob) tell(f clientconfig.File, plan *clientconfig.Plan, warnings []
 	for _, step := range plan.Steps {
 		fmt.Fprintln(j.Stdout, "  "+j.stepText(step))
 	}
-	if len(plan.Steps) == 0 {
+	switch {
+	case len(plan.Steps) > 0:
+	case len(j.servers) > 0:
+		fmt.Fprintln(j.Stdout, "  no server of that name is in it")
+	default:
 		fmt.Fprintln(j.Stdout, "  no servers are in it")
 	}
 	if j.dryRun {

@@ -36,6 +36,9 @@ func loadSettings(p process, flags flagValues) (*Settings, error) {
 		}
 	}
 	l.identity(s)
+	if at := s.Origin("policy.scope"); !at.Default() && s.Policy.Dir == "" && s.Policy.URL == "" {
+		s.Warnings.add(at, "policy.scope has no effect: say where policies come from with --policy, or policy.dir")
+	}
 	return s, l.problems.err()
 }
 

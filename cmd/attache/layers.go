@@ -79,9 +79,6 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	}
 	keepFromLog(log, s, l.secrets) // the token of the policies may be among them
 	source = k.policySource(source, s, live)
-	if source == nil && !s.Origin("policy.scope").Default() {
-		log.Warn("policy.scope has no effect: say where policies come from with --policy, or policy.dir")
-	}
 	trusted := trustedSource(p, s, source, live)
 	if source != nil || trusted != nil {
 		l.list = append(l.list, briefingLayer(s, source, trusted, anonymous, k.turns(p, s), who.policyKey(l.capture), log))
