@@ -77,7 +77,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if err != nil {
 		return nil, err
 	}
-	keepFromLog(log, s, l.secrets) // the token of the policies may be among them
+	keepFromLog(live, s, l.secrets) // the token of the policies may be among them
 	source = k.policySource(source, s, live)
 	trusted := trustedSource(p, s, source, live)
 	if source != nil || trusted != nil {
