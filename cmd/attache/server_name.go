@@ -121,7 +121,7 @@ func (r *runner) packageIn(args []string) string {
 			return r.name(value)
 		case slices.Contains(r.from, flag) && i+1 < len(args):
 			return r.name(args[i+1])
-		case joined, slices.Contains(r.bare, flag):
+		case joined, slices.Contains(r.bare, flag), r.others && hasItsValue(flag):
 		case r.others, slices.Contains(r.values, flag):
 			i++
 		default:
@@ -129,6 +129,12 @@ func (r *runner) packageIn(args []string) string {
 		}
 	}
 	return ""
+}
+
+// hasItsValue reports whether a container program's short flags, written in one word, need
+// no value behind them: none of them has one (-itd), or it is in the word (-p8080:80).
+func hasItsValue(flag string) bool {
+	return !strings.HasPrefix(flag, "--") && len(strings.TrimLeft(flag[1:], "itdPq")) != 1
 }
 
 // name returns a package's name without its version, "" if it has not the form of one.

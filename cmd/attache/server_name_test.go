@@ -38,6 +38,8 @@ func TestServerName(t *testing.T) {
 		"docker run -i --rm -e API_KEY=hunter22 mcp/git":           "mcp/git",
 		"docker run --rm -it --env-file x ghcr.io/github/server:1": "ghcr.io/github/server",
 		"podman run -i --rm localhost:5000/x/server@sha256:00ff":   "localhost:5000/x/server",
+		"docker run -eAPI_KEY -p8080:80 mcp/git hunter22":          "mcp/git",
+		"docker run -itd -v /a:/b -ite API_KEY mcp/git hunter22":   "mcp/git",
 		"docker container run --name=n -i mcp/git --flag":          "mcp/git",
 
 		// What is not sure to be the package is not taken for it.
