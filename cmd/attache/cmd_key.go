@@ -98,6 +98,9 @@ func (c *cli) createKey(flags flagValues, a identity.Attributes) error {
 	}
 	fmt.Fprintf(c.Stderr, "attache: made key %s%s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
 		e.ID, validUntil(e), s.Identity.KeysFile, keyVariable)
+	if a.User == "" && a.Tenant == "" && a.Email == "" && a.Scope == "" && len(a.Roles)+len(a.Permissions) == 0 {
+		fmt.Fprintln(c.Stderr, "attache: it says nothing of whose it is, so no rule or policy goes by it: make one with --user, --tenant, --scope, --role or --permission, and revoke this one")
+	}
 	return nil
 }
 

@@ -100,7 +100,10 @@ func (d *doctor) identity(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
 	p, err := who.Identify(ctx, capture.Credential{})
-	if err != nil {
+	switch {
+	case err != nil && who.own.text == nil:
+		d.problem("correct the session file, or do not name it", "nobody is identified: %v", err)
+	case err != nil:
 		d.problem("give a credential that holds; \"attache key list\" shows the keys", "the credential from %s identifies nobody: %v", who.own.from, err)
 	}
 	d.principal = p
