@@ -1,11 +1,12 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -47,11 +48,17 @@ printed. Given the flags of a client's entry, it shows what holds there.`,
 	return cmd
 }
 
+// longValue is from how many characters on a value does not push out the column
+// behind those of all others.
+const longValue = 60
+
 // show prints s as a table, one value a line. On a terminal the defaults are dim.
 func (c *cli) show(s *Settings) error {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	var dim []bool
+	type row struct {
+		key, value, from string
+		dim              bool
+	}
+	var rows []row
 	for _, o := range options(s) {
 		if o.key == "" {
 			continue
@@ -60,34 +67,29 @@ func (c *cli) show(s *Settings) error {
 		if v, ok := o.value.(interface{ shown() string }); ok {
 			text = v.shown()
 		}
-		text = strings.Map(printable, text)
-		if text == "" {
-			text = `""`
-		}
 		at := s.Origin(o.key)
-		dim = append(dim, at.Default())
-		fmt.Fprintf(w, "%s\t%s\t%s\n", o.key, text, at)
+		rows = append(rows, row{o.key, cmp.Or(strings.Map(printable, text), `""`), at.String(), at.Default()})
 	}
 	for _, fact := range s.operatorFacts() {
-		dim = append(dim, false)
-		fmt.Fprintf(w, "%s\t%s\t%s\n", fact[0], strings.Map(printable, fact[1]), fact[2])
+		rows = append(rows, row{fact[0], strings.Map(printable, fact[1]), fact[2], false})
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	keys, values := 0, 0
+	for _, r := range rows {
+		keys = max(keys, utf8.RuneCountInString(r.key))
+		if n := utf8.RuneCountInString(r.value); n <= longValue {
+			values = max(values, n)
+		}
 	}
-	if !c.colours(c.Stdout) {
-		_, err := b.WriteTo(c.Stdout)
-		return err
-	}
-	for i, line := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
-		if dim[i] {
+	out := bufio.NewWriter(c.Stdout)
+	colours := c.colours(c.Stdout)
+	for _, r := range rows {
+		line := fmt.Sprintf("%-*s  %-*s  %s", keys, r.key, values, r.value, r.from)
+		if r.dim && colours {
 			line = "\x1b[2m" + line + "\x1b[0m"
 		}
-		if _, err := fmt.Fprintln(c.Stdout, line); err != nil {
-			return err
-		}
+		fmt.Fprintln(out, line)
 	}
-	return nil
+	return out.Flush()
 }
 
 // configSchema prints the JSON Schema of the configuration file.
