@@ -10,7 +10,7 @@ func (c *cli) completionCommand() *cobra.Command {
 		Short: "Print a script that makes a shell complete attache's commands and flags",
 		Long: `Print a script that makes a shell complete attache's commands and flags. Write it where the shell
 looks for such scripts, and start a new one. What stands behind "--" is the server's and is
-not completed.`,
+not completed. The script for bash needs the package bash-completion.`,
 		Example: `  attache completion bash > /etc/bash_completion.d/attache
   attache completion zsh > "${fpath[1]}/_attache"
   attache completion fish > ~/.config/fish/completions/attache.fish`,

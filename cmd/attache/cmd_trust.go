@@ -188,6 +188,9 @@ func (j *trustJob) printList(store trust.Store) error {
 	if err != nil {
 		return fmt.Errorf("%w: correct the permissions of %s", err, store.Dir)
 	}
+	if len(all) == 0 {
+		fmt.Fprintln(j.Stderr, "attache: nothing is trusted; \"attache trust PATH\" trusts a workspace's policies")
+	}
 	for _, r := range all {
 		state := "trusted"
 		switch text, err := trust.Read(r.Real); {
