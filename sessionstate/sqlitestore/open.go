@@ -77,7 +77,10 @@ func makeFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // another process was first
+		// Another process was first; or this is a link that leads nowhere, where SQLite
+		// would make a file that others can read.
+		_, err := os.Stat(path)
+		return err
 	}
 	if err != nil {
 		return err

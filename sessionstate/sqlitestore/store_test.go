@@ -181,6 +181,13 @@ func TestUnusable(t *testing.T) {
 			return filepath.Join(dir, "turns.db")
 		}, "turns.db cannot be used: "},
 		{"it is a directory", func(t *testing.T) string { return t.TempDir() }, "it is no regular file"},
+		{"it is a link that leads nowhere", func(t *testing.T) string {
+			file := path(t)
+			if err := os.Symlink("nowhere.db", file); err != nil {
+				t.Skip("no links here:", err)
+			}
+			return file
+		}, "no such file"},
 		{"it is something else", func(t *testing.T) string {
 			file := path(t)
 			write(t, file, bytes.Repeat([]byte("no database\n"), 1000))
