@@ -225,7 +225,7 @@ func TestCheckFiles(t *testing.T) {
 
 func TestCheckDirectory(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
-	if got := fmt.Sprint(filesource.Check(gone)); got != "["+gone+": there is no such directory: make it or correct policy.dir]" {
+	if got := fmt.Sprint(filesource.Check(gone)); got != "["+gone+": there is no such directory: make it or correct the path]" {
 		t.Errorf("got %s", got)
 	}
 	empty := t.TempDir()

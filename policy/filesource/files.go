@@ -55,7 +55,7 @@ func findFiles(ctx context.Context, dir string) (paths []string, problems []Prob
 	walk := func(name string, entry fs.DirEntry, err error) error {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if entries++; entries > maxEntries || len(paths) > maxFiles {
-			return &dirError{dir: dir, text: "has too many files to be a directory of policies: correct policy.dir", cause: fs.ErrInvalid}
+			return &dirError{dir: dir, text: "has too many files to be a directory of policies: correct the path", cause: fs.ErrInvalid}
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -84,7 +84,7 @@ func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &dirError{dir: dir, text: "there is no such directory: make it or correct policy.dir", cause: err}
+		return &dirError{dir: dir, text: "there is no such directory: make it or correct the path", cause: err}
 	case err != nil:
 		return &dirError{dir: dir, text: unreadable(err), cause: err}
 	case !info.IsDir():
