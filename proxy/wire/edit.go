@@ -172,7 +172,7 @@ func (m *Message) Set(raw []byte, keys ...string) error {
 	if err := m.editable(); err != nil {
 		return err
 	}
-	s, err := m.setSplice(bytes.Trim(raw, blanks), keys)
+	s, err := m.setSplice(trimSpace(raw), keys)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,8 @@ func (m *Message) setSplice(raw []byte, keys []string) (Splice, error) {
 		case n == len(keys):
 			return Splice{v.Off, len(v.Raw), raw}, nil
 		case v.IsObject():
-			return AddMember(v, keys[n], nest(raw, keys[n+1:])), nil
+			raw = nest(raw, keys[n+1:])
+			return addMember(m.makeRoom(memberLen(keys[n], raw)), v, keys[n], raw), nil
 		}
 		break
 	}
@@ -207,16 +208,23 @@ func nest(raw []byte, keys []string) []byte {
 // which must be an object without it; applied for any other value it is
 // [ErrShape].
 func AddMember(obj Value, key string, raw []byte) Splice {
+	return addMember(make([]byte, 0, memberLen(key, raw)), obj, key, raw)
+}
+
+// memberLen is how much room addMember needs for all but odd keys.
+func memberLen(key string, raw []byte) int { return len(`,"":`) + len(key) + len(raw) }
+
+// addMember is AddMember with the text appended to dst.
+func addMember(dst []byte, obj Value, key string, raw []byte) Splice {
 	if !obj.IsObject() {
 		return Splice{Off: -1}
 	}
-	end := len(bytes.TrimRight(obj.Raw[:len(obj.Raw)-1], blanks))
-	text := make([]byte, 0, len(key)+len(raw)+len(`,"":`))
+	end := len(trimSpaceRight(obj.Raw[:len(obj.Raw)-1]))
 	if end > 1 {
-		text = append(text, ',')
+		dst = append(dst, ',')
 	}
-	text = append(AppendQuote(text, key), ':')
-	return Splice{obj.Off + end, 0, append(text, bytes.Trim(raw, blanks)...)}
+	dst = append(AppendQuote(dst, key), ':')
+	return Splice{obj.Off + end, 0, append(dst, trimSpace(raw)...)}
 }
 
 // Delete removes the member found by following keys from the root, with one
@@ -245,7 +253,7 @@ func (m *Message) Prepend(raw []byte, keys ...string) error {
 	if !arr.IsArray() {
 		return ErrShape
 	}
-	into := Splice{Off: arr.Off + 1, Text: bytes.Trim(raw, blanks)}
+	into := Splice{Off: arr.Off + 1, Text: trimSpace(raw)}
 	if skipSpace(arr.Raw, 1) == len(arr.Raw)-1 {
 		return m.Apply(into)
 	}

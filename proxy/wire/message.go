@@ -211,7 +211,7 @@ func (m *Message) Root() Value {
 		return Value{}
 	}
 	i := skipSpace(m.frame, 0)
-	return Value{bytes.TrimRight(m.frame[i:], blanks), i}
+	return Value{trimSpaceRight(m.frame[i:]), i}
 }
 
 // Get returns the member found by following keys from the frame's root.

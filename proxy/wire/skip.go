@@ -8,9 +8,6 @@ import (
 // Skipping finds where a value ends. It matches brackets and strings and checks
 // nothing else.
 
-// blanks is the white space of JSON.
-const blanks = " \t\r\n"
-
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 func skipSpace(b []byte, i int) int {
@@ -18,6 +15,17 @@ func skipSpace(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// trimSpace returns b without white space around it.
+func trimSpace(b []byte) []byte { return trimSpaceRight(b[skipSpace(b, 0):]) }
+
+// trimSpaceRight returns b without white space at its end.
+func trimSpaceRight(b []byte) []byte {
+	for len(b) > 0 && isSpace(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
 }
 
 // skipSeparator skips white space and at most one comma.
