@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ const slowStart = 10 * time.Second
 // modernTime is how long a server may take in the modern era that has answered, or
 // had its time, in the legacy one.
 const modernTime = 10 * time.Second
+
+// sayWaiting is after how long doctor says that it waits for the server.
+const sayWaiting = 3 * time.Second
 
 // An era is what a server answered in one era of the protocol.
 type era struct {
@@ -48,6 +52,10 @@ func (d *doctor) examineServer(ctx context.Context) {
 		d.problem("correct the command behind \"--\", or install it", "%v", err)
 		return
 	}
+	waiting := time.AfterFunc(sayWaiting, func() {
+		fmt.Fprintf(d.Stderr, "attache: waiting for the server to answer, for %s at most\n", listTime+modernTime)
+	})
+	defer waiting.Stop()
 	legacy := d.visit(ctx, visit{argv: d.server, env: env, within: listTime}, (*lister).initialize, "")
 	var started *child.StartError
 	if errors.As(legacy.err, &started) {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -351,8 +352,13 @@ func (l *Log) flush() (closed bool) {
 
 // remedy says what to do about an error of writing.
 func remedy(err error) string {
-	if errors.Is(err, errHeld) {
+	switch {
+	case errors.Is(err, errHeld):
 		return "another process keeps the audit file locked: end it, or name another file"
+	case errors.Is(err, fs.ErrNotExist):
+		return "make the directory of the audit file, or name another file"
+	case errors.Is(err, fs.ErrPermission):
+		return "have its owner let you write the audit file, or name another"
 	}
 	return "make room for the audit file, or name another"
 }
