@@ -63,8 +63,11 @@ func newVerifier(flags flagValues) (*chain.Verifier, error) {
 	v := &chain.Verifier{}
 	for name, to := range map[string]*chain.Digest{"expect": &v.Expect, "after": &v.After} {
 		text, err := flags.get(name)
-		if err == nil && text != "" {
-			*to, err = chain.ParseDigest(text)
+		if err == nil && len(flags[name].given) > 0 {
+			*to, err = chain.ParseDigest(text) // an empty one too: was it a variable that is not set?
+		}
+		if err == nil && text != "" && *to == (chain.Digest{}) {
+			err = errors.New("no record has this digest: give one that \"attache audit verify\" printed")
 		}
 		if err != nil {
 			return nil, usagef("--%s: %v", name, err)

@@ -112,6 +112,8 @@ func (e *explainFlags) check(server bool) error {
 		return usagef("--tools and a server are both given: give one of them")
 	case e.call < 0:
 		return usagef("--call %d: the first call is 1", e.call)
+	case e.call > 0 && e.tool != "":
+		return usagef("--call is for recorded sessions: leave it out beside --tool")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func toolNames(list []byte) []string {
 func toolsFromFile(path string) (explainTools, error) {
 	data, err := readAtMost(path, maxExplainFile)
 	if err != nil {
-		return explainTools{}, usagef("--tools: %v", reason(err))
+		return explainTools{}, usagef("--tools: %s: %v", path, unreadable(err))
 	}
 	compact, err := oneLine(data)
 	if err != nil {
