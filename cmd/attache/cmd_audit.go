@@ -63,7 +63,7 @@ func newVerifier(flags flagValues) (*chain.Verifier, error) {
 	v := &chain.Verifier{}
 	for name, to := range map[string]*chain.Digest{"expect": &v.Expect, "after": &v.After} {
 		text, err := flags.get(name)
-		if err == nil && len(flags[name].given) > 0 {
+		if err == nil && flags.has(name) {
 			*to, err = chain.ParseDigest(text) // an empty one too: was it a variable that is not set?
 		}
 		if err == nil && text != "" && *to == (chain.Digest{}) {

@@ -51,6 +51,12 @@ func (f flagValues) get(name string) (string, error) {
 	return v.given[0], nil
 }
 
+// has reports whether the flag name was given, if only an empty text.
+func (f flagValues) has(name string) bool {
+	v := f[name]
+	return v != nil && len(v.given) > 0
+}
+
 // flagValue is a flag that remembers each time it was given.
 type flagValue struct {
 	hint  string

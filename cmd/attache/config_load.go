@@ -195,8 +195,12 @@ func (l *loader) fromFlag(s *Settings, o option) {
 		l.problems.add(origin, "%v", err)
 		return
 	}
-	if text != "" {
+	switch {
+	case text != "":
 		l.set(s, o, text, origin)
+	case o.key == "session.trust" && l.flags.has(o.flag):
+		// As if it were not there it would be the default, which trusts more.
+		l.problems.add(origin, "is empty: write \"direct\" or \"sandboxed\"; was it a variable that is not set?")
 	}
 }
 
