@@ -27,8 +27,9 @@
 // principal acts as a pin.
 //
 // Of several rules for one argument the first counts that is for the tool and whose
-// condition holds; pins and forbids stand before all fills, wherever they are listed. Rules judge the call as the client sent it; then fills are
-// written, and pins after them, so that no filled value ends up inside a pinned one.
+// condition holds; pins and forbids stand before all fills, wherever they are listed.
+// Rules judge the call as the client sent it; then fills are written, and pins after
+// them, so that no filled value ends up inside a pinned one.
 package arguments
 
 import (

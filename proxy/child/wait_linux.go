@@ -13,7 +13,7 @@ import (
 // A thread that waits in wait4(2) keeps the processor it ran on (GOMAXPROCS) until
 // the runtime's monitor takes that away, and the monitor looks every 10 ms at worst.
 // With two processors of which one is busy, the goroutine that brings the child its
-// first message stood still for 1 to 5 ms.
+// first message stood still for milliseconds.
 func await(pid int) {
 	// Not SysProcAttr.PidFD: emulators refuse to clone with a flag they do not know.
 	pidfd, err := unix.PidfdOpen(pid, 0)
