@@ -27,7 +27,7 @@ type idKey struct {
 }
 
 // tinyID is the longest raw id that is looked up as a number, in bytes: those that
-// clients count up, and four times as fast.
+// clients count up, and cheaper to hash and compare.
 const tinyID = 8
 
 // tiny returns a tiny id as a number. No two are the same one: the rest is filled
