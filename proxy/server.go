@@ -19,6 +19,7 @@ type serverSide struct {
 	ctx     middleware.Context
 	chain   middleware.Handler
 	plain   bool // there are no layers
+	hooked  bool // the last reply had hooks
 	none    call
 	pace    pace
 	array   *array // not nil while the members of one are handled
@@ -69,7 +70,7 @@ func (s *session) fromServer(line []byte, last bool) error {
 	defer s.v.mu.Unlock()
 	m := &s.v.msg
 	m.Reset(wire.Server, line)
-	if !m.LookEnvelope() || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
+	if !s.v.look(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		if !s.o.ForwardNoise {
 			s.noise.add(line)
 			return s.flushClient(last)
@@ -84,6 +85,26 @@ func (s *session) fromServer(line []byte, last bool) error {
 		return err
 	}
 	return s.flushClient(last)
+}
+
+// look reads a frame of the server's, as far as it takes to know what it is, and
+// reports whether it is a message at all. Hooks want the whole frame looked at: where
+// the last reply had some this one will, and a plain frame needs no other look.
+func (d *serverSide) look(m *wire.Message) bool {
+	if d.hooked {
+		d.scanner.Look(m)
+		if m.Plain() && m.Kind() != wire.Batch {
+			return true
+		}
+	}
+	return m.LookEnvelope()
+}
+
+// lookWhole looks at the whole of a frame, unless that was done.
+func (d *serverSide) lookWhole(m *wire.Message) {
+	if !m.Looked() {
+		d.scanner.Look(m)
+	}
 }
 
 func (s *session) flushClient(last bool) error {
@@ -107,7 +128,7 @@ func (s *session) route(m *wire.Message) error {
 	case m.Kind() != wire.Request && m.Kind() != wire.Notification || s.v.plain:
 		return s.deliver(m)
 	}
-	if s.v.scanner.Look(m); !m.Plain() {
+	if s.v.lookWhole(m); !m.Plain() {
 		return s.deliver(m) // as in the other direction: past the layers
 	}
 	s.v.none.mw.Reset(&s.v.none, false)
@@ -125,6 +146,7 @@ func (s *session) reply(m *wire.Message) error {
 		return nil
 	}
 	c, known, contested := s.calls.reply(id)
+	s.v.hooked = c != nil
 	switch {
 	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.unread.has(id):
 		return s.ambiguousReply(c, id, whyContested)
@@ -134,7 +156,7 @@ func (s *session) reply(m *wire.Message) error {
 		return s.deliver(m)
 	}
 	// A hook may read and edit the result, so now the whole frame counts.
-	s.v.scanner.Look(m)
+	s.v.lookWhole(m)
 	return s.answered(&s.v.ctx, c, m, len(c.mw.Hooks())-1)
 }
 

@@ -48,8 +48,25 @@ func FuzzLook(f *testing.F) {
 		}
 		if plain && !batch {
 			agree(t, m)
+			looksAgree(t, m)
 		}
 	})
+}
+
+// looksAgree holds LookEnvelope against the look at the whole of a plain frame: to
+// both it is the same message.
+func looksAgree(t *testing.T, m *Message) {
+	var e Message
+	e.Reset(m.From, m.Line())
+	message := e.LookEnvelope()
+	if !message || e.Kind() != m.Kind() || e.Ambiguity() != 0 || e.Method() != m.Method() {
+		t.Fatalf("LookEnvelope says %v, %v %v", message, e.Kind(), e.Ambiguity())
+	}
+	for _, s := range []slot{slotID, slotParams, slotResult, slotError} {
+		if e.spans[s] != m.spans[s] {
+			t.Fatalf("%s: LookEnvelope has %v, Look %v", slotNames[s], e.spans[s], m.spans[s])
+		}
+	}
 }
 
 // An encoding/json reader into structs matches names by folding.

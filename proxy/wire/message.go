@@ -165,6 +165,9 @@ func (m *Message) Ambiguity() Ambiguity { return m.ambiguity }
 // is ever edited.
 func (m *Message) Plain() bool { return m.ambiguity == 0 && !m.tooLarge && m.kind != Unreadable }
 
+// Looked reports whether the whole frame was looked at, as [Scanner.Look] does.
+func (m *Message) Looked() bool { return m.deep }
+
 // ID returns the raw bytes of the request id, and nil when there is none, more
 // than one, or one that is neither a string nor an integer: an id that nothing
 // can be answered to.

@@ -150,28 +150,6 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// A plain frame is the same message to both looks.
-func TestLooksAgree(t *testing.T) {
-	for _, line := range ambiguousLines(t) {
-		m := look(line)
-		if !m.Plain() {
-			continue
-		}
-		var e Message
-		e.Reset(Client, line)
-		if ok := e.LookEnvelope(); !ok && m.Kind() != Batch {
-			t.Errorf("%q: LookEnvelope takes it for noise", line)
-			continue
-		}
-		if m.Kind() == Batch {
-			continue
-		}
-		if e.Kind() != m.Kind() || e.Ambiguity() != 0 || idText(e.ID()) != idText(m.ID()) || e.Method() != m.Method() {
-			t.Errorf("%q: LookEnvelope says %v %v, Look %v", line, e.Kind(), e.Ambiguity(), m.Kind())
-		}
-	}
-}
-
 // Wherever in a string, long or short, something stands that must not be there.
 func TestEveryByteOfAStringIsRead(t *testing.T) {
 	for _, length := range []int{1, 7, 8, 9, 31, 40, 41, 120} {
