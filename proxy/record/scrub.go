@@ -113,7 +113,7 @@ func ends(line []byte, before string, last byte) bool {
 		if i < 0 {
 			return false
 		}
-		if at += i; bytes.HasSuffix(line[:at], []byte(before)) {
+		if at += i; at >= len(before) && string(line[at-len(before):at]) == before {
 			return true
 		}
 	}
