@@ -20,6 +20,7 @@ const keyLen = 32
 type lock struct {
 	path string
 	f    *os.File
+	info os.FileInfo // which file f is
 }
 
 // lockPatience is how long the lock is waited for. Who writes a log holds it for
@@ -66,7 +67,12 @@ func (l *lock) take() error {
 			if err != nil {
 				return err
 			}
-			l.f = f
+			info, err := f.Stat()
+			if err != nil {
+				_ = f.Close()
+				return err
+			}
+			l.f, l.info = f, info
 		}
 		if err := lockFile(l.f); err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)
@@ -82,11 +88,7 @@ func (l *lock) take() error {
 // current reports whether the file locked is the one that others will lock.
 func (l *lock) current() bool {
 	here, err := os.Stat(l.path)
-	if err != nil {
-		return false
-	}
-	locked, err := l.f.Stat()
-	return err == nil && os.SameFile(here, locked)
+	return err == nil && os.SameFile(here, l.info)
 }
 
 func (l *lock) release() { _ = unlockFile(l.f) }
