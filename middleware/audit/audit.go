@@ -97,8 +97,9 @@ type Audit struct {
 	pages sync.Pool   // *page
 	memo  memo
 	views atomic.Pointer[rendered]
-	kept  atomic.Int64  // bytes of arguments of the calls in flight
-	calls atomic.Uint64 // seen so far
+	clock atomic.Pointer[second] // the one last written out
+	kept  atomic.Int64           // bytes of arguments of the calls in flight
+	calls atomic.Uint64          // seen so far
 
 	mu sync.Mutex
 	// open are the calls in flight, by the hash of their ids: the oldest, and

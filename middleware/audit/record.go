@@ -62,15 +62,27 @@ func (r record) list(name string, of *notes) record {
 
 // head begins a record.
 func (a *Audit) head(r record, kind string, at time.Time) record {
-	r = append(appendTime(append(r, `{"time":"`...), at), '"')
-	return r.text("kind", kind).text("run", a.run)
+	r = a.appendTime(append(r, `{"time":"`...), at)
+	r = append(append(r, `","kind":"`...), kind...)
+	r = append(append(r, `","run":"`...), a.run...)
+	return append(r, '"')
+}
+
+// A second is the text of one, as RFC 3339 has it, without its zone. Most records
+// are of the same as the one before.
+type second struct {
+	unix int64
+	text string
 }
 
 // appendTime appends a time as RFC 3339 with milliseconds has it, always as long.
-// Package time has a short way to write RFC 3339 alone.
-func appendTime(dst []byte, t time.Time) []byte {
-	dst = t.UTC().AppendFormat(dst, time.RFC3339)
-	dst = append(dst[:len(dst)-len("Z")], '.')
+func (a *Audit) appendTime(dst []byte, t time.Time) []byte {
+	last := a.clock.Load()
+	if last == nil || last.unix != t.Unix() {
+		last = &second{t.Unix(), t.UTC().Format("2006-01-02T15:04:05")}
+		a.clock.Store(last)
+	}
+	dst = append(append(dst, last.text...), '.')
 	return append(append3(dst, t.Nanosecond()/1e6), 'Z')
 }
 
@@ -134,7 +146,11 @@ func (e *entry) AppendTo(dst []byte) []byte {
 		millis("ms", e.took).flag("briefing", e.briefed)
 	r = append(r, '}')
 	e.free()
-	return append(r[:len(dst)], e.a.o.Scrub(r[len(dst):])...)
+	made := r[len(dst):]
+	if clean := e.a.o.Scrub(made); len(clean) != len(made) || &clean[0] != &made[0] {
+		return append(dst, clean...)
+	}
+	return r
 }
 
 // intent returns the record of a call that is about to be sent as m.
