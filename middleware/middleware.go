@@ -131,7 +131,7 @@ type Call struct {
 	explained bool
 	hooks     []ReplyHook
 	values    []value
-	listeners []func(Note)
+	listeners []func(*Call, Note)
 }
 
 type value struct{ key, value any }
@@ -246,9 +246,9 @@ func (c *Call) Value(key any) any {
 func (c *Call) Shadow(r Relay) *Call {
 	s := &Call{relay: r, live: c.live, explained: c.explained, values: slices.Clone(c.values)}
 	for _, listener := range c.listeners {
-		s.listeners = append(s.listeners, func(n Note) {
+		s.listeners = append(s.listeners, func(_ *Call, n Note) {
 			n.DryRun = true
-			listener(n)
+			listener(c, n)
 		})
 	}
 	return s

@@ -135,11 +135,11 @@ func TestNotes(t *testing.T) {
 	c.Reset(nil, true)
 	c.Note(middleware.Note{Act: middleware.Edited}) // nobody listens
 	var heard []middleware.Act
-	c.Listen(false, func(n middleware.Note) { heard = append(heard, n.Act) })
+	c.Listen(false, func(_ *middleware.Call, n middleware.Note) { heard = append(heard, n.Act) })
 	if !c.Noted() || c.Explained() {
 		t.Errorf("noted %v, explained %v", c.Noted(), c.Explained())
 	}
-	c.Listen(true, func(n middleware.Note) { heard = append(heard, n.Act+"!") })
+	c.Listen(true, func(_ *middleware.Call, n middleware.Note) { heard = append(heard, n.Act+"!") })
 	c.Note(middleware.Note{Act: middleware.Kept})
 	if got := fmt.Sprint(heard); got != "[kept kept!]" || !c.Explained() {
 		t.Errorf("heard %s, explained %v", got, c.Explained())
@@ -159,7 +159,9 @@ func TestShadow(t *testing.T) {
 	var heard []string
 	c.Reset(&r, true)
 	c.SetValue(key{}, 1)
-	c.Listen(true, func(n middleware.Note) { heard = append(heard, fmt.Sprintf("%s %v", n.Act, n.DryRun)) })
+	c.Listen(true, func(of *middleware.Call, n middleware.Note) {
+		heard = append(heard, fmt.Sprintf("%s %v %v", n.Act, n.DryRun, of == &c))
+	})
 
 	s := c.Shadow(&shadowRelay)
 	if s.Value(key{}) != 1 || !s.Explained() || len(s.Hooks()) != 0 {
@@ -175,7 +177,7 @@ func TestShadow(t *testing.T) {
 	if c.Value(key{}) != 1 || len(c.Hooks()) != 0 || len(r.did) != 0 || len(shadowRelay.did) != 1 {
 		t.Errorf("value %v, %d hooks, the relay did %v, the shadow's %v", c.Value(key{}), len(c.Hooks()), r.did, shadowRelay.did)
 	}
-	if got := fmt.Sprint(heard); got != "[edited true edited false]" {
+	if got := fmt.Sprint(heard); got != "[edited true true edited false true]" {
 		t.Errorf("heard %s", got)
 	}
 }

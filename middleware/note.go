@@ -45,12 +45,13 @@ type Note struct {
 	DryRun bool
 }
 
-// Listen has listener told of every note about the call from here on. skipped
+// Listen has listener told of every note about the call from here on, and of which
+// call: one function can listen to many. skipped
 // says that it also wants to know which rules did not apply; that costs time, so
 // only what explains asks for it. Handlers and hooks make notes, so a listener is
 // called from both directions and locks what it keeps. Of a frame that is no
 // request notes are made until its handlers have returned.
-func (c *Call) Listen(skipped bool, listener func(Note)) {
+func (c *Call) Listen(skipped bool, listener func(*Call, Note)) {
 	c.listeners = append(c.listeners, listener)
 	c.explained = c.explained || skipped
 }
@@ -65,6 +66,6 @@ func (c *Call) Explained() bool { return c.explained }
 // Note tells the listeners of n.
 func (c *Call) Note(n Note) {
 	for _, listener := range c.listeners {
-		listener(n)
+		listener(c, n)
 	}
 }

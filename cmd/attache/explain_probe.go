@@ -65,7 +65,7 @@ func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 		return
 	}
 	if k == 0 {
-		call.Listen(true, func(n middleware.Note) { p.note(t, n) })
+		call.Listen(true, func(_ *middleware.Call, n middleware.Note) { p.note(t, n) })
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

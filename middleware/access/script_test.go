@@ -71,7 +71,7 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 		inner := a.ListLayer().Wrap(l.Wrap(next))
 		return func(ctx context.Context, m *wire.Message) error {
 			tool := m.Name().Text()
-			middleware.CallFrom(ctx).Listen(explain, func(n middleware.Note) { s.Note("%s", show(tool, n)) })
+			middleware.CallFrom(ctx).Listen(explain, func(_ *middleware.Call, n middleware.Note) { s.Note("%s", show(tool, n)) })
 			return inner(ctx, m)
 		}
 	}}

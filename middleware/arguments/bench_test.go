@@ -18,8 +18,8 @@ type bench struct {
 	view    *sessionstate.Context
 	m       wire.Message
 
-	next     func(*wire.Message)   // called with what goes on
-	listener func(middleware.Note) // told everything
+	next     func(*wire.Message)                     // called with what goes on
+	listener func(*middleware.Call, middleware.Note) // told everything
 }
 
 // relay does nothing: the layer alone is measured.

@@ -143,7 +143,7 @@ skipped arguments[1]: the call has this value already`},
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, rules...)
 			var got strings.Builder
-			b.listener = func(n middleware.Note) {
+			b.listener = func(_ *middleware.Call, n middleware.Note) {
 				fmt.Fprintf(&got, "\n%s %s: %s", n.Act, n.Rule, n.Why)
 				if n.After != nil {
 					before := string(n.Before)

@@ -32,14 +32,12 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,29 +80,22 @@ type Options struct {
 	// Wait is how long a call waits for its record where that is required; 0 stands
 	// for DefaultWait.
 	Wait time.Duration
-	// Now is the clock; nil stands for time.Now.
-	Now func() time.Time
 }
 
 // An Audit is the layer and the calls in flight. Records of one process have one
 // run, so that those of several in one file can be told apart.
 type Audit struct {
-	o     Options
-	run   string
-	seed  maphash.Seed
-	macs  sync.Pool   // *mac
-	keyed atomic.Bool // the key was fetched
-	pages sync.Pool   // *page
-	memo  memo
-	views atomic.Pointer[rendered]
-	clock atomic.Pointer[second] // the one last written out
-	kept  atomic.Int64           // bytes of arguments of the calls in flight
-	calls atomic.Uint64          // seen so far
-
-	mu sync.Mutex
-	// open are the calls in flight, by the hash of their ids: the oldest, and
-	// behind it those that came later.
-	open map[uint64]*entry
+	o       Options
+	run     string
+	macs    sync.Pool   // *mac
+	keyed   atomic.Bool // the key was fetched
+	entries sync.Pool   // *entry, of no call
+	memo    memo
+	views   atomic.Pointer[rendered]
+	clock   atomic.Pointer[second] // the one last written out
+	kept    atomic.Int64           // bytes of arguments of the calls in flight
+	calls   atomic.Uint64          // seen so far
+	open    open
 }
 
 // New returns the layer.
@@ -121,10 +112,7 @@ func New(o Options) *Audit {
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	a := &Audit{o: o, run: newRun(), seed: maphash.MakeSeed(), open: map[uint64]*entry{}}
+	a := &Audit{o: o, run: newRun()}
 	a.macs.New = func() any {
 		key := o.Log.Key()
 		a.keyed.Store(true)
@@ -168,19 +156,21 @@ func audited(m *wire.Message) bool {
 func (a *Audit) handle(ctx context.Context, m *wire.Message, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	e := a.begin(call, m)
-	call.Listen(false, e.note)
+	call.Listen(false, e.listener)
 	if a.o.Required {
 		call.SetValue(entryKey{}, e)
 	}
 	if m.Kind() != wire.Request {
 		err := next(ctx, m)
-		a.finish(e, viewOf(call), outcome{kind: resultNone})
+		if e.finish(call, viewOf(call), outcome{kind: resultNone}) {
+			a.write(e)
+		}
 		return err
 	}
-	a.add(e)
-	call.OnReply(e.replied)
+	a.open.add(e)
+	call.OnReply(e.hook)
 	err := next(ctx, m)
-	e.saw(viewOf(call)) // the call is another's once its reply has left, but not before this returns
+	e.saw(call, viewOf(call)) // the call is another's once its reply has left, but not before this returns
 	return err
 }
 
@@ -196,8 +186,8 @@ func (a *Audit) cancelled(m *wire.Message) {
 	if !id.Exists() {
 		return
 	}
-	if e := a.take(appendSpelt(nil, id)); e != nil {
-		a.finish(e, nil, outcome{kind: resultCancelled})
+	if e := a.open.cancel(appendSpelt(nil, id)); e != nil {
+		a.write(e)
 	}
 }
 
@@ -210,73 +200,11 @@ func appendSpelt(dst []byte, id wire.Value) []byte {
 	return append(dst, id.Raw...)
 }
 
-// add puts a call among those in flight.
-func (a *Audit) add(e *entry) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	head := a.open[e.hash]
-	if head == nil {
-		a.open[e.hash] = e
-		return
-	}
-	for head.next != nil {
-		head = head.next
-	}
-	head.next = e
-}
-
-// take returns the oldest call in flight with the id, nil if there is none.
-func (a *Audit) take(id []byte) *entry {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	e := a.open[maphash.Bytes(a.seed, id)]
-	for e != nil && !bytes.Equal(e.id, id) {
-		e = e.next
-	}
-	if e != nil {
-		a.removeLocked(e)
-	}
-	return e
-}
-
-func (a *Audit) remove(e *entry) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.removeLocked(e)
-}
-
-func (a *Audit) removeLocked(e *entry) {
-	head := a.open[e.hash]
-	switch {
-	case head == e && e.next == nil:
-		delete(a.open, e.hash)
-		return
-	case head == e:
-		a.open[e.hash] = e.next
-		return
-	}
-	for ; head != nil; head = head.next {
-		if head.next == e {
-			head.next = e.next
-			return
-		}
-	}
-}
-
 // Close records the calls that will have no reply any more, and returns when all
 // records are written or the grace is over. The error says how many are not.
 func (a *Audit) Close(grace time.Duration) error {
-	a.mu.Lock()
-	var left []*entry
-	for _, e := range a.open {
-		for ; e != nil; e = e.next {
-			left = append(left, e)
-		}
-	}
-	a.open = map[uint64]*entry{}
-	a.mu.Unlock()
-	for _, e := range left {
-		a.finish(e, nil, outcome{kind: resultNone})
+	for e := a.open.end(); e != nil; e = a.open.end() {
+		a.write(e)
 	}
 	return a.o.Log.Close(grace)
 }

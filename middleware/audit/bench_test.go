@@ -14,17 +14,16 @@ import (
 
 // again is an entry whose record is written again and again.
 type again struct {
-	entry *entry
-	page  page
-	kept  entry
+	entry        *entry
+	facts        facts
+	rules, edits notes
 }
 
 // AppendTo implements chain.Text.
 func (t *again) AppendTo(dst []byte) []byte {
 	e := t.entry
-	e.id, e.target, e.arguments = t.kept.id, t.kept.target, t.kept.arguments
-	e.page = e.a.newPage()
-	e.page.rules, e.page.edits = t.page.rules, t.page.edits
+	e.a.entries.Get() // where the record before put it
+	e.facts, e.rules, e.edits = t.facts, t.rules, t.edits
 	return e.AppendTo(dst)
 }
 
@@ -53,16 +52,14 @@ func callOfTwentyRules(a *Audit) *again {
 	var call middleware.Call
 	e := a.begin(&call, m)
 	e.trace = middleware.Trace{TraceID: "0af7651916cd43dd8448eb211c80319c", SpanID: "b7ad6b7169203331"}
-	e.note(middleware.Note{Layer: "access", Rule: "access.rules[7]", Act: middleware.Allowed, Why: "it allows the call"})
+	e.note(&call, middleware.Note{Layer: "access", Rule: "access.rules[7]", Act: middleware.Allowed, Why: "it allows the call"})
 	for _, rule := range []string{"arguments[0]", "arguments[1]"} {
-		e.note(middleware.Note{Layer: "arguments", Rule: rule, Act: middleware.Edited, Path: []string{"params", "arguments", "workspace"}, After: []byte(`"/src/shop"`), Source: "session.workspace.path from --workspace"})
+		e.note(&call, middleware.Note{Layer: "arguments", Rule: rule, Act: middleware.Edited, Path: []string{"params", "arguments", "workspace"}, After: []byte(`"/src/shop"`), Source: "session.workspace.path from --workspace"})
 	}
-	e.finish(&sessionstate.Context{
+	e.finish(&call, &sessionstate.Context{
 		Session:   sessionstate.Fact{Value: "s1", Source: sessionstate.Operator, From: "--session"},
 		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.Operator, From: "--workspace"},
 		Principal: &sessionstate.Principal{KeyID: "k1", User: "ada", Tenant: "acme"},
 	}, outcome{kind: resultOK, bytes: 260})
-	t := &again{entry: e, page: *e.page, kept: entry{id: e.id, target: e.target, arguments: e.arguments}}
-	e.page.rules, e.page.edits = notes{}, notes{}
-	return t
+	return &again{e, e.facts, e.rules, e.edits}
 }

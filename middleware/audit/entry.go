@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
@@ -12,34 +11,47 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// An entry gathers what is to be recorded of one call.
+// An entry gathers what is to be recorded of one call, and then of another: when the
+// record is written it is used again. Who still knows it by then (the layers that the
+// call is on its way out of, its hooks, a call beside it in a dry run) speaks for the
+// call it was of, and is not heard: see call.
 type entry struct {
-	a      *Audit
-	id     []byte // spelt one way
-	hash   uint64 // of the id
-	next   *entry // a later call in flight whose id has the same hash
-	number uint64
+	a            *Audit
+	listener     func(*middleware.Call, middleware.Note) // note
+	hook         middleware.ReplyHook                    // replied
+	before, next *entry                                  // in flight; guarded by open.mu
 
+	mu sync.Mutex // notes come from both directions
+	// call is the one this entry is of; nil when it is over, and nothing changes any
+	// more. A call stands for another only when no handler or hook of it runs any
+	// more (see middleware.Call), so nobody who speaks for an earlier one has this.
+	call *middleware.Call
+	facts
+	rules notes     // what acted
+	edits notes     // what was changed, with digests in place of values
+	room  [192]byte // for a short id, the name of a tool and short arguments or their digest
+}
+
+// facts are what is known of one call.
+type facts struct {
+	number    uint64
 	start     time.Time
+	took      time.Duration
 	trace     middleware.Trace
 	method    string
+	id        []byte // spelt one way
 	target    []byte // the tool, the prompt or the resource, as JSON
 	arguments []byte // the member of the record, with its comma
-	raw       bool   // arguments are as they came, and a digest is to be made of them
 	kept      int    // how many bytes of arguments that counts as
 	bytes     int
-
-	mu      sync.Mutex // notes come from both directions
-	done    bool       // nothing changes any more
-	outcome outcome
-	took    time.Duration
-	view    *sessionstate.Context
-	page    *page // nil when the record is written
-	more    int   // rules and edits beyond those kept
-	refused bool
-	dryRun  bool
-	briefed bool
-	sentAs  string // the tool's name for the server, "" if it is the client's
+	outcome   outcome
+	view      *sessionstate.Context
+	sentAs    string // the tool's name for the server, "" if it is the client's
+	more      int    // rules and edits beyond those kept
+	raw       bool   // arguments are as they came, and a digest is to be made of them
+	refused   bool
+	dryRun    bool
+	briefed   bool
 }
 
 // notes are objects of a record, with commas between them. They are written when a
@@ -63,32 +75,24 @@ func (n *notes) next() (r record, ok bool) {
 // end takes the object that next began.
 func (n *notes) end(r record) { n.text = append(r, '}') }
 
-// A page holds what is written down of one call. Pages are used again: a call has
-// one until its record is written.
-type page struct {
-	rules notes     // what acted
-	edits notes     // what was changed, with digests in place of values
-	room  [192]byte // for a short id, the name of a tool and short arguments or their digest
-}
-
-// newPage returns an empty page.
-func (a *Audit) newPage() *page {
-	if p, ok := a.pages.Get().(*page); ok {
-		return p
+// newEntry returns the entry of no call.
+func (a *Audit) newEntry() *entry {
+	if e, ok := a.entries.Get().(*entry); ok {
+		return e
 	}
-	return &page{}
+	e := &entry{a: a}
+	e.listener, e.hook = e.note, e.replied
+	return e
 }
 
-// free gives the page back, and what stands on it. The caller holds e.mu, and notes
-// nothing more.
+// free gives the entry of a call back whose record is written. The caller holds e.mu.
 func (e *entry) free() {
-	p := e.page
-	e.page, e.id, e.target, e.arguments = nil, nil, nil, nil
-	if cap(p.rules.text)+cap(p.edits.text) > maxRoom {
+	if cap(e.rules.text)+cap(e.edits.text) > maxRoom {
 		return
 	}
-	p.rules, p.edits = notes{text: p.rules.text[:0]}, notes{text: p.edits.text[:0]}
-	e.a.pages.Put(p)
+	e.facts = facts{}
+	e.rules, e.edits = notes{text: e.rules.text[:0]}, notes{text: e.edits.text[:0]}
+	e.a.entries.Put(e)
 }
 
 // maxRoom is how large a buffer is kept for the next call.
@@ -99,15 +103,14 @@ const maxNotes = 64
 
 // begin reads a call as the client sent it.
 func (a *Audit) begin(call *middleware.Call, m *wire.Message) *entry {
-	e := &entry{
-		a: a, number: a.calls.Add(1), start: a.o.Now(),
-		trace: traceOf(call, m), method: m.Method(), bytes: len(m.Line()),
-		page: a.newPage(),
-	}
-	room := e.page.room[:0]
+	e := a.newEntry()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.call, e.number, e.start = call, a.calls.Add(1), time.Now()
+	e.trace, e.method, e.bytes = traceOf(call, m), m.Method(), len(m.Line())
+	room := e.room[:0]
 	if m.Kind() == wire.Request {
 		room = e.keep(&e.id, appendSpelt(room, wire.Value{Raw: m.ID()}))
-		e.hash = maphash.Bytes(a.seed, e.id)
 	}
 	if name, ok := a.target(m); ok {
 		room = e.keep(&e.target, wire.AppendQuote(room, short(name)))
@@ -152,8 +155,11 @@ func (a *Audit) target(m *wire.Message) (name string, ok bool) {
 
 // replied is the hook for the call's reply.
 func (e *entry) replied(ctx context.Context, reply *wire.Message) error {
-	e.a.remove(e)
-	e.a.finish(e, viewOf(middleware.CallFrom(ctx)), outcomeOf(reply))
+	call := middleware.CallFrom(ctx)
+	if e.finish(call, viewOf(call), outcomeOf(reply)) {
+		e.a.open.remove(e)
+		e.a.write(e)
+	}
 	return nil
 }
 
@@ -180,10 +186,10 @@ func isHex(s string, n int) bool {
 }
 
 // note keeps what a layer says it did. It is called from both directions.
-func (e *entry) note(n middleware.Note) {
+func (e *entry) note(call *middleware.Call, n middleware.Note) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.done {
+	if e.call != call {
 		return
 	}
 	e.dryRun = e.dryRun || n.DryRun
@@ -202,13 +208,13 @@ func (e *entry) note(n middleware.Note) {
 }
 
 func (e *entry) keepRule(n *middleware.Note) {
-	e.list(&e.page.rules, n, func(r record) record {
+	e.list(&e.rules, n, func(r record) record {
 		return r.text("layer", n.Layer).text("rule", n.Rule).text("act", string(n.Act)).text("why", short(n.Why))
 	})
 }
 
 func (e *entry) keepEdit(n *middleware.Note) {
-	e.list(&e.page.edits, n, func(r record) record {
+	e.list(&e.edits, n, func(r record) record {
 		r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).pointer("path", n.Path)
 		r = e.a.digested(r, "before", n.Before)
 		r = e.a.digested(r, "after", n.After)
@@ -252,10 +258,10 @@ func (r record) pointer(name string, path []string) record {
 }
 
 // saw keeps who the call is from, for a call that has no reply.
-func (e *entry) saw(view *sessionstate.Context) {
+func (e *entry) saw(call *middleware.Call, view *sessionstate.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.done {
+	if e.call == call {
 		e.view = view
 	}
 }

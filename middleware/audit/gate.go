@@ -36,7 +36,11 @@ func (a *Audit) gate(next middleware.Handler) middleware.Handler {
 		if e == nil {
 			return next(ctx, m)
 		}
-		receipt := a.o.Log.Commit(a.intent(e, viewOf(call), m))
+		intent, ok := a.intent(e, call, m)
+		if !ok { // the session is over
+			return a.refuse(ctx, m)
+		}
+		receipt := a.o.Log.Commit(intent)
 		until := time.Now().Add(a.o.Wait)
 		call.Suspend(m, receipt.Done(), a.o.Wait, func(ctx context.Context, m *wire.Message) error {
 			if recorded(receipt, until) {

@@ -4,23 +4,17 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/attache-mcp/attache/middleware"
 )
 
 // A memo holds notes as records have them. What a rule does to one call it does to
 // most: the same decision for the same reason, the same value where there was none.
+// So few are held that looking at one after the other costs less than a hash of what
+// tells them apart, and who looks needs no lock: what is held is never changed.
 type memo struct {
-	mu    sync.Mutex
-	known map[memoKey]*written
-}
-
-// A memoKey is what tells the notes of one configuration apart.
-type memoKey struct {
-	rule   string
-	act    middleware.Act
-	member string // the last of the path
+	known atomic.Pointer[[]*written]
 }
 
 // written is a note, and the members of its object in a record.
@@ -33,15 +27,15 @@ const (
 	// maxMemo is how long the texts of a note may be to be remembered, in bytes.
 	maxMemo = 1 << 10
 	// memoSize is how many notes are remembered.
-	memoSize = 256
+	memoSize = 64
 )
 
-func keyOf(n *middleware.Note) memoKey {
-	k := memoKey{rule: n.Rule, act: n.Act}
-	if len(n.Path) > 0 {
-		k.member = n.Path[len(n.Path)-1]
+// all returns what is remembered.
+func (m *memo) all() []*written {
+	if known := m.known.Load(); known != nil {
+		return *known
 	}
-	return k
+	return nil
 }
 
 // appendTo appends the members of a note; ok is false if they are not known.
@@ -49,16 +43,29 @@ func (m *memo) appendTo(r record, n *middleware.Note) (_ record, ok bool) {
 	if n.Before != nil {
 		return r, false
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	w := m.known[keyOf(n)]
-	if w == nil || !same(&w.note, n) {
-		return r, false
+	for _, w := range m.all() {
+		if alike(&w.note, n) && same(&w.note, n) {
+			return append(r, w.text...), true
+		}
 	}
-	return append(r, w.text...), true
+	return r, false
 }
 
-// same reports whether two notes with one key, of edits where nothing was before,
+// alike reports whether two notes are of one rule, act and member: of these one is
+// remembered, since a value that differs from call to call would drive out all others.
+func alike(a, b *middleware.Note) bool {
+	return a.Rule == b.Rule && a.Act == b.Act && member(a) == member(b)
+}
+
+// member is the last of the path.
+func member(n *middleware.Note) string {
+	if len(n.Path) == 0 {
+		return ""
+	}
+	return n.Path[len(n.Path)-1]
+}
+
+// same reports whether two notes that are alike, of edits where nothing was before,
 // read the same in a record.
 func same(a, b *middleware.Note) bool {
 	return a.Layer == b.Layer && a.Why == b.Why && a.Source == b.Source &&
@@ -66,7 +73,8 @@ func same(a, b *middleware.Note) bool {
 }
 
 // keep remembers what was written of a note. What was there before an edit is the
-// client's, and seldom the same twice.
+// client's, and seldom the same twice. Of two that are kept at a time one may be
+// forgotten.
 func (m *memo) keep(n *middleware.Note, text record) {
 	size := len(n.Why) + len(n.Source) + len(n.After)
 	for _, key := range n.Path {
@@ -75,16 +83,13 @@ func (m *memo) keep(n *middleware.Note, text record) {
 	if n.Before != nil || size > maxMemo {
 		return
 	}
+	known := m.all()
+	if len(known) >= memoSize {
+		known = nil
+	}
 	w := &written{note: copied(n), text: slices.Clone(text)}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.known) >= memoSize {
-		clear(m.known)
-	}
-	if m.known == nil {
-		m.known = map[memoKey]*written{}
-	}
-	m.known[keyOf(&w.note)] = w
+	known = append(slices.DeleteFunc(slices.Clone(known), func(o *written) bool { return alike(&o.note, n) }), w)
+	m.known.Store(&known)
 }
 
 // copied returns a note that shares nothing with the frame it tells of.

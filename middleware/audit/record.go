@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -98,12 +99,9 @@ func (r record) millis(name string, d time.Duration) record {
 	return append3(append(r, '.'), int(us%1000))
 }
 
-// finish has the record of a call written, once. view may be nil for the one the
-// entry knows.
-func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
-	if !e.finish(view, o) {
-		return
-	}
+// write has the record of a call written that is over. The entry is the log's from
+// here on.
+func (a *Audit) write(e *entry) {
 	a.kept.Add(int64(-e.kept))
 	if size := e.size(); size <= maxLater {
 		a.o.Log.AppendText(e, size)
@@ -117,14 +115,16 @@ func (a *Audit) finish(e *entry, view *sessionstate.Context, o outcome) {
 // faster than they can be written.
 const maxLater = 8 << 10
 
-// finish keeps what came of the call; ok is false if that is known already.
-func (e *entry) finish(view *sessionstate.Context, o outcome) (ok bool) {
+// finish keeps what came of the call. It is false if the entry is of that call no
+// more; otherwise the caller, and nobody else, has the record written. call may be nil
+// for the one it is of, whichever that is, and view for the one that is known.
+func (e *entry) finish(call *middleware.Call, view *sessionstate.Context, o outcome) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.done {
+	if e.call == nil || call != nil && e.call != call {
 		return false
 	}
-	e.done, e.outcome, e.took = true, o, e.a.o.Now().Sub(e.start)
+	e.call, e.outcome, e.took = nil, o, time.Since(e.start)
 	if view != nil {
 		e.view = view
 	}
@@ -133,7 +133,7 @@ func (e *entry) finish(view *sessionstate.Context, o outcome) (ok bool) {
 
 // size is about how many bytes an entry takes whose call is over.
 func (e *entry) size() int {
-	return usualRecord + len(e.arguments) + cap(e.page.rules.text) + cap(e.page.edits.text)
+	return usualRecord + len(e.arguments) + cap(e.rules.text) + cap(e.edits.text)
 }
 
 // AppendTo implements chain.Text: it writes the record of a call that is over.
@@ -153,16 +153,21 @@ func (e *entry) AppendTo(dst []byte) []byte {
 	return r
 }
 
-// intent returns the record of a call that is about to be sent as m.
-func (a *Audit) intent(e *entry, view *sessionstate.Context, m *wire.Message) []byte {
+// intent returns the record of a call that is about to be sent as m; ok is false if
+// the entry is of that call no more.
+func (a *Audit) intent(e *entry, call *middleware.Call, m *wire.Message) (_ []byte, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.call != call {
+		return nil, false
+	}
+	view := viewOf(call)
 	r := a.about(make(record, 0, usualRecord), "intent", e, view)
 	if sent := m.Arguments(); sent.Exists() {
 		r = record(a.appendDigest(append(r.name("sent_digest"), '"'), sent.Raw))
 		r = append(r, '"')
 	}
-	return a.o.Scrub(append(r.number("request_bytes", e.bytes), '}'))
+	return a.o.Scrub(append(r.number("request_bytes", e.bytes), '}')), true
 }
 
 // usualRecord is more than most records take, in bytes.
@@ -181,7 +186,7 @@ func (a *Audit) about(r record, kind string, e *entry, view *sessionstate.Contex
 		decision = "refused"
 	}
 	r = r.text("decision", decision).flag("dry_run", e.dryRun)
-	r = r.list("rules", &e.page.rules).list("edits", &e.page.edits)
+	r = r.list("rules", &e.rules).list("edits", &e.edits)
 	r = r.number("notes_left_out", e.more)
 	if e.raw {
 		return append(record(a.appendDigest(append(r, digestMember...), e.arguments)), '"')
@@ -286,7 +291,7 @@ func (a *Audit) Aside(m *wire.Message, why string, code int) {
 	if code == 0 {
 		decision = "unjudged"
 	}
-	r := a.head(nil, "aside", a.o.Now()).text("server", a.o.Server).text("frame", m.Kind().String())
+	r := a.head(nil, "aside", time.Now()).text("server", a.o.Server).text("frame", m.Kind().String())
 	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
 		r = r.text("method", clip(m.Method())).text("tool", clip(m.Name().Text()))
 	}

@@ -40,7 +40,7 @@ func outer(s *proxytest.Session) middleware.Layer {
 		return func(ctx context.Context, m *wire.Message) error {
 			call := middleware.CallFrom(ctx)
 			call.SetValue(key{}, "from outside")
-			call.Listen(false, func(n middleware.Note) { s.Note("outer hears %s, dry run %v", n.Act, n.DryRun) })
+			call.Listen(false, func(_ *middleware.Call, n middleware.Note) { s.Note("outer hears %s, dry run %v", n.Act, n.DryRun) })
 			err := next(ctx, m)
 			if v := call.Value(key{}); v != "from outside" {
 				s.Note("a layer inside attached %v", v)

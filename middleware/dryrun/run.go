@@ -88,7 +88,7 @@ func (r *run) Suspend(_ *wire.Message, ready <-chan struct{}, limit time.Duratio
 func (r *run) Cancelled() bool { return r.real.Cancelled() }
 
 // note logs what a layer inside says it did.
-func (r *run) note(n middleware.Note) {
+func (r *run) note(_ *middleware.Call, n middleware.Note) {
 	switch n.Act {
 	case middleware.Edited:
 		r.told = true

@@ -64,7 +64,7 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 func notes(s *proxytest.Session, arg string) middleware.Layer {
 	return middleware.Layer{Name: "notes", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
-			middleware.CallFrom(ctx).Listen(arg == "all", func(n middleware.Note) {
+			middleware.CallFrom(ctx).Listen(arg == "all", func(_ *middleware.Call, n middleware.Note) {
 				text := n.Rule + " " + string(n.Act)
 				if n.Why != "" {
 					text += ": " + n.Why

@@ -49,7 +49,7 @@ func seen(s *proxytest.Session, _ string) middleware.Layer {
 func listen(s *proxytest.Session, _ string) middleware.Layer {
 	return middleware.Layer{Name: "listen", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
-			middleware.CallFrom(ctx).Listen(false, func(n middleware.Note) {
+			middleware.CallFrom(ctx).Listen(false, func(_ *middleware.Call, n middleware.Note) {
 				s.Note("%s %s %s: %s; %v %s to %s", n.Layer, n.Rule, n.Act, n.Why, n.Path, n.Before, n.After)
 			})
 			return next(ctx, m)

@@ -76,7 +76,7 @@ func remote(g given) context.Context {
 }
 
 // note hears what layers do with the call.
-func (s *span) note(n middleware.Note) {
+func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	if n.Layer == layerName {
 		return // each call would be an edited one
 	}

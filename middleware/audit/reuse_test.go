@@ -1,0 +1,178 @@
+package audit_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/audit"
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// A step is what happens while a call is with the layers inside.
+type step func(ctx context.Context)
+
+type insideKey struct{}
+
+func nothing(context.Context) {}
+
+// take has a frame handled as a call of its own, or of none.
+func take(h middleware.Handler, line string, inside step) {
+	var scanner wire.Scanner
+	var m wire.Message
+	m.Reset(wire.Client, []byte(line+"\n"))
+	scanner.Look(&m)
+	var call middleware.Call
+	call.Reset(noRelay{}, m.Kind() == wire.Request)
+	_ = h(&middleware.Context{Context: context.WithValue(context.Background(), insideKey{}, inside), Call: &call}, &m)
+}
+
+// reply gives a call its reply.
+func reply(ctx context.Context) {
+	for _, hook := range middleware.CallFrom(ctx).Hooks() {
+		_ = hook(ctx, wire.NewMessage(wire.Server, []byte(answer)))
+	}
+}
+
+// What is still said of a call when its record is written is not put down to the
+// call that its entry is used for next.
+func TestLateWordsAreOfNoOtherCall(t *testing.T) {
+	late := middleware.Note{Layer: "late", Act: middleware.Refused}
+	note := func(ctx context.Context) { middleware.CallFrom(ctx).Note(late) }
+	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "late"}}
+	for _, test := range []struct {
+		name      string
+		cancelled bool // the first call ends so, and not with its reply
+		late      step
+	}{
+		{"a note", false, note},
+		{"a note of a dry run", false, func(ctx context.Context) { middleware.CallFrom(ctx).Shadow(noRelay{}).Note(late) }},
+		{"a note of a cancelled call", true, note},
+		{"the reply of a cancelled call", true, reply},
+		{"a second reply", false, reply},
+		{"the return of the handler", false, nothing},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			const rounds = 50 // an entry is seldom the very next one used
+			log, path := newLog(t, nil)
+			a := audit.New(options(log))
+			h := middleware.Chain(func(ctx context.Context, _ *wire.Message) error {
+				ctx.Value(insideKey{}).(step)(ctx)
+				return nil
+			}, a.Layer())
+			for range rounds {
+				take(h, echo, func(first context.Context) {
+					if test.cancelled {
+						take(h, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nothing)
+					} else {
+						reply(first)
+					}
+					<-log.Commit([]byte(`{"kind":"mark"}`)).Done() // and the record before it
+					middleware.CallFrom(first).SetValue(sessionstate.ContextKey{}, view)
+					take(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, func(context.Context) { test.late(first) })
+				})
+			}
+			if err := a.Close(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for line := range strings.Lines(records(t, path)) {
+				if !strings.Contains(line, `"tool":"next"`) {
+					continue
+				}
+				n++
+				if strings.Contains(line, "late") || !strings.Contains(line, `"decision":"allowed","result":"none"`) {
+					t.Errorf("got %s", line)
+				}
+			}
+			if n != rounds {
+				t.Errorf("%d records, want %d", n, rounds)
+			}
+		})
+	}
+}
+
+// However calls end, and whatever the log has room for, a record has the notes of its
+// own call alone.
+func TestRecordsKeepApart(t *testing.T) {
+	const calls = 2000
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	a := audit.New(audit.Options{Log: chain.New(chain.Options{File: path, Linger: time.Microsecond, Queue: 32 << 10})})
+	s := proxytest.Start(t, a.Layer(), middleware.Layer{Name: "inside", Wrap: talkative})
+	in, out := s.Server.Raw()
+	go serve(in, out)
+	for i := range calls {
+		s.Client.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"tool %d"}}`, i, i))
+		if i%3 == 0 {
+			s.Client.Send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i))
+		}
+	}
+	s.Client.Send(`{"jsonrpc":"2.0","id":"last","method":"ping"}`)
+	for !strings.Contains(string(s.Client.Next()), `"last"`) {
+	}
+	lost := a.Close(time.Minute)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		var r struct {
+			Kind, Tool string
+			Rules      []struct{ Rule string }
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Kind != "call" {
+			continue
+		}
+		n++
+		for _, rule := range r.Rules {
+			if rule.Rule != r.Tool {
+				t.Errorf("a note of %q: %s", rule.Rule, line)
+			}
+		}
+	}
+	if n > calls || n < calls && lost == nil {
+		t.Errorf("%d records of %d calls, and %v", n, calls, lost)
+	}
+}
+
+// talkative makes notes about calls, on every occasion there is.
+func talkative(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		call := middleware.CallFrom(ctx)
+		tool := m.Name().Text()
+		if tool == "" {
+			return next(ctx, m)
+		}
+		n := middleware.Note{Layer: "inside", Rule: tool, Act: middleware.Allowed}
+		call.OnReply(func(context.Context, *wire.Message) error { call.Note(n); return nil })
+		call.Note(n)
+		err := next(ctx, m)
+		call.Note(n)
+		return err
+	}
+}
+
+// serve answers every request with an id.
+func serve(in io.Reader, out io.Writer) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var m struct{ ID json.RawMessage }
+		if json.Unmarshal(lines.Bytes(), &m) == nil && m.ID != nil {
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", m.ID)
+		}
+	}
+}
