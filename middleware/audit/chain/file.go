@@ -39,9 +39,9 @@ type file struct {
 // errFile says what could not be done with the file itself.
 func errFile(what string, err error) error { return fmt.Errorf("the audit file %s: %w", what, err) }
 
-// append writes the bodies, each as one line, and returns how many of them are in
+// append writes the records, each as one line, and returns how many of them are in
 // the file.
-func (w *file) append(bodies [][]byte) (written int, err error) {
+func (w *file) append(b *batch) (written int, err error) {
 	if err := w.lock.take(); err != nil {
 		return 0, errFile("is not ours to write", err)
 	}
@@ -49,13 +49,11 @@ func (w *file) append(bodies [][]byte) (written int, err error) {
 	if err := w.look(); err != nil {
 		return 0, err
 	}
-	for written < len(bodies) {
-		n := w.fitting(bodies[written:])
+	for written < len(b.records) {
+		n := w.fitting(b, written)
 		switch {
-		case n > 0:
-			err = w.put(bodies[written : written+n])
-		case w.first != nil: // what there is to say of this file stands in this file
-			err = w.put(nil)
+		case n > 0 || w.first != nil: // what there is to say of this file stands in this file
+			err = w.put(b, written, written+n)
 		default:
 			err = w.rotate()
 		}
@@ -71,12 +69,12 @@ func (w *file) append(bodies [][]byte) (written int, err error) {
 // vain when the disk is full.
 const maxWrite = 1 << 20
 
-// fitting returns how many of the bodies go into the file with the next write: 0
-// if it is full. An empty file has room for one in any case.
-func (w *file) fitting(bodies [][]byte) int {
-	sum := int64(lineLen(w.first))
-	for i, b := range bodies {
-		sum += int64(lineLen(b))
+// fitting returns how many of the records from one on go into the file with the next
+// write: 0 if it is full. An empty file has room for one in any case.
+func (w *file) fitting(b *batch, from int) int {
+	sum := int64(lineLen(len(w.first)))
+	for i, r := range b.records[from:] {
+		sum += int64(lineLen(r.end - 1 - r.body))
 		full := w.maxSize > 0 && w.size >= w.retryAt && w.size+sum > w.maxSize
 		switch {
 		case full && (i > 0 || w.size > 0):
@@ -85,7 +83,7 @@ func (w *file) fitting(bodies [][]byte) int {
 			return max(i, 1)
 		}
 	}
-	return len(bodies)
+	return len(b.records) - from
 }
 
 // look brings what is known of the file up to date. The caller holds the lock.
@@ -248,30 +246,41 @@ func (w *file) closeKeeping() {
 	w.f = nil
 }
 
-// put writes lines behind the known end of the file.
-func (w *file) put(bodies [][]byte) error {
+// put writes the lines from one record of b to another behind the known end of the
+// file.
+func (w *file) put(b *batch, from, to int) error {
 	end := w.tip
-	b := w.room[:0]
-	if w.newline {
-		b = append(b, '\n')
-	}
-	if w.first != nil {
-		b = end.next(b, w.first)
-	}
-	for _, body := range bodies {
-		b = end.next(b, body)
-	}
-	if cap(b) <= keepRoom {
-		w.room = b
-	}
-	n, err := w.write(w.f, b)
+	text := w.lines(&end, b, from, to)
+	n, err := w.write(w.f, text)
 	if err != nil {
 		if n > 0 && w.f.Truncate(w.size) != nil {
 			w.info = nil // it ends with a torn line: the next look reads it anew
 		}
 		return errFile("could not be written", err)
 	}
-	w.size += int64(len(b))
+	w.size += int64(len(text))
 	w.tip, w.first, w.newline, w.torn = end, nil, false, nil
 	return nil
+}
+
+// lines returns what is to be written with these records, and moves end to its last
+// line.
+func (w *file) lines(end *tip, b *batch, from, to int) []byte {
+	if w.first == nil && !w.newline {
+		if text, ok := b.lines(end, from, to); ok {
+			return text
+		}
+	}
+	text := w.room[:0]
+	if w.newline {
+		text = append(text, '\n')
+	}
+	if w.first != nil {
+		text = end.next(text, w.first)
+	}
+	text = b.appendTo(text, end, from, to)
+	if cap(text) <= keepRoom {
+		w.room = text
+	}
+	return text
 }

@@ -57,18 +57,33 @@ const (
 // object with at least one, and moves t there.
 func (t *tip) next(dst, body []byte) []byte {
 	from := len(dst)
-	t.seq++
-	dst = strconv.AppendUint(append(dst, headSeq...), t.seq, 10)
-	dst = append(append(dst, headPrev...), digestPrefix...)
-	dst = hex.AppendEncode(dst, t.digest[:])
-	dst = append(append(dst, `",`...), body[1:]...)
+	dst, digest := appendHead(dst, t.seq+1)
+	dst = append(dst, body[1:]...)
 	dst = append(dst, '\n')
-	t.digest = sha256.Sum256(dst[from:])
+	t.follow(dst[from:], digest-from)
 	return dst
 }
 
-// lineLen is how long the line for a body can be.
-func lineLen(body []byte) int { return len(body) + len(headSeq) + 20 + len(headPrev) + digestLen + 3 }
+// follow makes the line, whose head is there, the one that follows t, and moves t to it.
+// digest is where in the line that of the line before goes.
+func (t *tip) follow(line []byte, digest int) {
+	hex.Encode(line[digest:], t.digest[:])
+	*t = tip{t.seq + 1, sha256.Sum256(line)}
+}
+
+// appendHead appends what a line begins with, to the comma before the members of the
+// record, and returns where in it the digest of the line before goes.
+func appendHead(dst []byte, seq uint64) (_ []byte, digest int) {
+	dst = strconv.AppendUint(append(dst, headSeq...), seq, 10)
+	dst = append(dst, headPrev+digestPrefix...)
+	return append(dst, noDigest+`",`...), len(dst)
+}
+
+// noDigest are the digits of the zero Digest.
+const noDigest = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// lineLen is how long the line for a body of n bytes can be.
+func lineLen(n int) int { return n + len(headSeq) + 20 + len(headPrev) + digestLen + 3 }
 
 // A line is what verifying and going on need of one.
 type line struct {

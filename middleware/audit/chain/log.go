@@ -68,7 +68,7 @@ type Log struct {
 
 	// Of the goroutine:
 	stuck  queue // what could not be written so far
-	ready  queue // empty: room to write records out in
+	ready  batch // empty: room to write records out in
 	failed bool  // and was told
 }
 
@@ -109,19 +109,6 @@ func (q *queue) body(i int) []byte {
 		from = q.items[i-1].end
 	}
 	return q.buf[from:q.items[i].end]
-}
-
-// each calls f for every record.
-func (q *queue) each(f func(body []byte, it item)) {
-	for i, it := range q.items {
-		f(q.body(i), it)
-	}
-}
-
-func (q *queue) bodies() [][]byte {
-	out := make([][]byte, 0, len(q.items))
-	q.each(func(body []byte, _ item) { out = append(out, body) })
-	return out
 }
 
 // empty takes all records out and keeps the room for others.
@@ -214,7 +201,7 @@ func (l *Log) Commit(body []byte) *Receipt {
 func (l *Log) add(body []byte, it item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.bytes+it.size > l.o.Queue || lineLen(body) > MaxLine {
+	if l.closed || l.bytes+it.size > l.o.Queue || lineLen(len(body)) > MaxLine {
 		l.lost++
 		it.receipt.settle(fmt.Errorf("%w: there is no room for it", ErrLost))
 		return
@@ -367,14 +354,14 @@ func remedy(err error) string {
 // made in stays small. Behind one that cannot be written none is tried.
 func (l *Log) write(work queue) (err error) {
 	for next := 0; next < len(work.items); {
-		var lines queue
-		lines, next = l.writeOut(&work, next)
+		var b batch
+		b, next = l.writeOut(&work, next)
 		n := 0
 		if err == nil {
-			n, err = l.file.append(lines.bodies())
+			n, err = l.file.append(&b)
 		}
-		l.settle(lines, n, err)
-		l.ready = lines.emptied()
+		l.settle(&b, n, err)
+		l.ready = b.emptied()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -385,24 +372,21 @@ func (l *Log) write(work queue) (err error) {
 // writeOut returns the records from the one at first on, as many as are enough for a
 // write, all written out, and the index of the next one. A record that is too long for a line
 // is lost.
-func (l *Log) writeOut(work *queue, first int) (lines queue, next int) {
-	lines = l.ready
-	for next = first; next < len(work.items) && len(lines.buf) < enough; next++ {
-		it := work.items[next]
+func (l *Log) writeOut(work *queue, first int) (b batch, next int) {
+	b = l.ready
+	b.first = l.file.tip.seq + 1
+	for next = first; next < len(work.items) && len(b.buf) < enough; next++ {
+		it, buf := work.items[next], b.open()
 		if it.text == nil {
-			lines.add(work.body(next), it)
-			continue
+			buf = append(buf, work.body(next)...)
+		} else {
+			buf = it.text.AppendTo(buf)
 		}
-		from := len(lines.buf)
-		lines.buf = it.text.AppendTo(lines.buf)
-		if lineLen(lines.buf[from:]) > MaxLine {
-			lines.buf = lines.buf[:from]
+		if !b.add(buf, it) {
 			l.tooLong(it)
-			continue
 		}
-		lines.add(nil, item{size: it.size, receipt: it.receipt})
 	}
-	return lines, next
+	return b, next
 }
 
 // tooLong counts a record as lost that waited to be written.
@@ -432,30 +416,31 @@ func (l *Log) take() (work queue, closed bool) {
 		work, l.queue, l.spare = l.queue, l.spare, queue{}
 		return work, l.closed
 	}
-	l.queue.each(work.add)
+	for i, it := range l.queue.items {
+		work.add(l.queue.body(i), it)
+	}
 	l.queue.empty()
 	return work, l.closed
 }
 
-// settle notes that the first n records of work are in the file, and err is why
-// the others are not. What somebody waits for is then let go, the rest kept.
-func (l *Log) settle(work queue, n int, err error) {
-	i := 0
+// settle notes that the first n records of b are in the file, and err is why the
+// others are not. What somebody waits for is then let go, the rest kept.
+func (l *Log) settle(b *batch, n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	work.each(func(body []byte, it item) {
-		switch i++; {
-		case i <= n:
-			it.receipt.settle(nil)
-		case it.receipt == nil:
-			l.stuck.add(body, item{size: it.size})
-			return
+	for i, r := range b.records {
+		switch {
+		case i < n:
+			r.receipt.settle(nil)
+		case r.receipt == nil:
+			l.stuck.add(b.body(i), item{size: r.size})
+			continue
 		default:
-			it.receipt.settle(fmt.Errorf("%w: %w", ErrLost, err))
+			r.receipt.settle(fmt.Errorf("%w: %w", ErrLost, err))
 		}
-		l.bytes -= it.size
+		l.bytes -= r.size
 		l.waiting--
-	})
+	}
 }
 
 // end closes the file.
