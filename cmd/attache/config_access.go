@@ -40,7 +40,8 @@ func accessRuleList(to *[]access.Rule) value {
 		options: func(r *access.Rule) []option {
 			return []option{
 				{key: "tools", help: "globs of the tools' names", value: globs{&r.Tools}},
-				{key: "require", help: "permissions that the principal must hold, all of them", value: words{to: &r.Require}},
+				{key: "require", help: "permissions that the principal must hold, all of them", value: words{to: &r.Require,
+					empty: "name a permission, or leave the key out: a rule that requires nothing allows"}},
 				{key: "deny", help: "refuse the call", value: boolean{&r.Deny}},
 				{key: "when", help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
 				{key: "message", help: "what the model is told of a refusal, in place of the usual text", value: text{&r.Message, checkMessage}},

@@ -13,6 +13,7 @@ type words struct {
 	to    *[]string
 	known []string
 	check func(string) error
+	empty string // what to do about an empty list; "" if there may be one
 }
 
 // accept returns what is wrong with one word of the list.
@@ -35,7 +36,11 @@ func (v words) schema() map[string]any {
 	if v.known != nil {
 		item["enum"] = v.known
 	}
-	return map[string]any{"type": "array", "items": item}
+	s := map[string]any{"type": "array", "items": item}
+	if v.empty != "" {
+		s["minItems"] = 1
+	}
+	return s
 }
 
 // metaPaths are the places in _meta that are looked at, the first that has
@@ -99,12 +104,12 @@ func argumentPath(s string) error {
 // globs is a list of patterns for the names of tools, at least one.
 type globs struct{ to *[]string }
 
-func (v globs) String() string { return words{to: v.to}.String() }
-func (v globs) schema() map[string]any {
-	s := words{}.schema()
-	s["minItems"] = 1
-	return s
+func (v globs) words() words {
+	return words{to: v.to, check: globSyntax, empty: `name a tool, or write ["*"] for all`}
 }
+
+func (v globs) String() string         { return v.words().String() }
+func (v globs) schema() map[string]any { return v.words().schema() }
 
 // globSyntax accepts the patterns that package arguments understands.
 func globSyntax(s string) error {

@@ -128,6 +128,9 @@ func TestArgumentsAbsentOrEmpty(t *testing.T) {
 	if s, p := read("arguments: []"); s.Arguments == nil || len(s.Arguments) > 0 || len(p) > 0 {
 		t.Errorf("[]: %v, %v; want an empty list", s.Arguments, p)
 	}
+	if _, p := read("access: {rules: [{tools: [a], require: }]}"); len(p) != 1 || strings.Contains(p[0].Text, "[]") {
+		t.Errorf("no permission: %v; want a problem that does not offer what is refused", p)
+	}
 	if _, p := read("arguments:"); len(p) != 1 || !strings.Contains(p[0].Text, "or write [] for none") {
 		t.Errorf("no value: %v; want a problem that says how to write none", p)
 	}
@@ -195,6 +198,8 @@ func TestReadProblems(t *testing.T) {
 		"value with brackets":      {"arguments: [{argument: a, tools: [b], value: 'x ? y : z'}]", "1:46", "undeclared reference"},
 		"pattern of words":         {"arguments: [{argument: a, tools: ['{a,b}'], value: session.id}]", "1:35", "has only * for any characters"},
 		"twice":                    {"log: {level: info, level: warn}", "1:20", `"level" is there twice: the first is in line 1`},
+		"rule requiring nothing":   {"access: {rules: [{tools: [a], require: []}]}", "1:40", "access.rules[0].require: is empty: name a permission, or leave the key out: a rule that requires nothing allows"},
+		"require without a value":  {"access: {rules: [{tools: [a], require: }]}", "1:31", "access.rules[0].require: has no value: give it one, or remove the key"},
 		"rule that contradicts":    {"access: {rules: [{tools: [a], deny: true, require: [b]}]}", "1:18", "access.rules[0]: deny and require contradict each other: write two rules"},
 		"condition that is text":   {"access: {rules: [{tools: [a], when: principal.tenant}]}", "1:37", "access.rules[0].when: column 1: the expression yields a string"},
 		"condition on nothing":     {"access: {rules: [{tools: [a], when: 'sesion.trust == \"x\"'}]}", "1:37", "access.rules[0].when: column 1: "},

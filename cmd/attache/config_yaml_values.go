@@ -18,10 +18,7 @@ func (r *reader) value(key string, v value, f field) {
 	case words:
 		r.words(key, v, f.value)
 	case globs:
-		r.words(key, words{to: v.to, check: globSyntax}, f.value)
-		if s, ok := f.value.(*ast.SequenceNode); ok && len(s.Values) == 0 {
-			r.problem(f.value, "%s: is empty: name a tool, or write [\"*\"] for all", key)
-		}
+		r.words(key, v.words(), f.value)
 	case metaPaths:
 		r.metaPaths(key, v.to, f.value)
 	case variables:
@@ -39,8 +36,14 @@ func (r *reader) value(key string, v value, f field) {
 
 // emptyHint says how an empty list is written, where v is one.
 func emptyHint(v value) string {
-	switch v.(type) {
-	case words, metaPaths, list:
+	mayBe := false
+	switch v := v.(type) {
+	case words:
+		mayBe = v.empty == ""
+	case metaPaths, list:
+		mayBe = true
+	}
+	if mayBe {
 		return ", or write [] for none"
 	}
 	return ""
@@ -132,6 +135,9 @@ func (r *reader) words(key string, v words, n ast.Node) {
 	items, ok := r.items(key, n)
 	if !ok {
 		return
+	}
+	if len(items) == 0 && v.empty != "" {
+		r.problem(n, "%s: is empty: %s", key, v.empty)
 	}
 	all := make([]string, 0, len(items))
 	for _, item := range items {
