@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -170,6 +171,8 @@ func sessionYAML(data []byte) (w writtenSession, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	var place *placeError
 	var unknown *yaml.UnknownFieldError
+	var syntax *yaml.SyntaxError
+	var kind *yaml.UnexpectedNodeTypeError
 	var other yaml.Error
 	switch err := decoder.Decode(&w); {
 	case err == nil, errors.Is(err, io.EOF):
@@ -177,6 +180,10 @@ func sessionYAML(data []byte) (w writtenSession, err error) {
 		return w, place
 	case errors.As(err, &unknown):
 		return w, &placeError{unknown.Token, fmt.Sprintf("unknown key %s: known are %s", quote(unknown.Token.Value), knownSession)}
+	case errors.As(err, &syntax) && strings.HasPrefix(syntax.Message, "mapping key "): // "... already defined"
+		return w, &placeError{syntax.Token, quote(syntax.Token.Value) + " is there twice: take one out"}
+	case errors.As(err, &kind) && kind.Expected == ast.SequenceType:
+		return w, &placeError{kind.Token, "a list is expected here: write it as [one, two]"}
 	case errors.As(err, &other):
 		return w, &placeError{other.GetToken(), "it is not YAML or JSON of the shape of a session file: correct it here or just before"}
 	default:
