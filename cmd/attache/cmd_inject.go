@@ -128,7 +128,7 @@ func (c *cli) configuration(args []string) (data []byte, name string, err error)
 // server that attache wraps. What cannot be known for sure is refused: servers are
 // left out because of it.
 func sessionContext(ctx context.Context, p process, s *Settings) (*sessionstate.Context, error) {
-	who, err := newCaller(p, s, nil)
+	who, err := newCaller(p, s, heldKeys{})
 	if err != nil {
 		return nil, err
 	}

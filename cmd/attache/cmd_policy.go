@@ -122,7 +122,7 @@ func (c *cli) ask(ctx context.Context, s *Settings, source policy.Source) (polic
 func (c *cli) query(ctx context.Context, s *Settings) (policy.Query, error) {
 	base := baseContext(c.process, s)
 	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID, WorkspacePath: base.Workspace.Value}
-	who, err := newCaller(c.process, s, nil)
+	who, err := newCaller(c.process, s, heldKeys{})
 	if err != nil {
 		return q, err
 	}

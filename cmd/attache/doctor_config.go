@@ -92,7 +92,7 @@ func (d *doctor) keys() {
 // identity says who a session would act for.
 func (d *doctor) identity(ctx context.Context) {
 	d.check = "identity"
-	who, err := newCaller(d.process, d.s, nil)
+	who, err := newCaller(d.process, d.s, heldKeys{})
 	if err != nil {
 		d.problem("correct the setting it names", "%v", err)
 		return

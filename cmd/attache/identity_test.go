@@ -92,7 +92,7 @@ func callerOf(t *testing.T, config string, files map[string]string, env ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newCaller(p, s, nil)
+	c, err := newCaller(p, s, heldKeys{})
 	if err != nil {
 		t.Fatal(err)
 	}

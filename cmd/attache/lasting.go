@@ -49,8 +49,13 @@ type lasting struct {
 
 // newCaller returns the caller for s, with the keys that are read already.
 func (k *lasting) newCaller(p process, s *Settings, log *slog.Logger) (*caller, error) {
-	who, err := newCaller(p, s, func(err error) {
-		log.Warn("the key file was changed and is not valid; the keys read before hold", "err", err)
+	who, err := newCaller(p, s, heldKeys{
+		keys: func(err error) {
+			log.Warn("the key file was changed and is not valid; the keys read before hold", "err", err)
+		},
+		tokens: func(err error) {
+			log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)
+		},
 	})
 	before := k.caller.Load()
 	if err != nil || before == nil {

@@ -37,17 +37,25 @@ type ownCredential struct {
 	unused Origin
 }
 
-// newCaller returns who says it for s. An error is a mistake in the settings. kept
-// is told when the key file has become invalid and the keys read before hold; see
-// [identity.Options].
-func newCaller(p process, s *Settings, kept func(error)) (*caller, error) {
+// heldKeys are told why keys that were read before hold although what they were read
+// from cannot be read again; see [identity.Options] and [identity.TokenOptions]. The
+// zero value tells nobody.
+type heldKeys struct {
+	keys   func(error) // of the key file
+	tokens func(error) // of the key set for tokens
+}
+
+// newCaller returns who says it for s. An error is a mistake in the settings.
+func newCaller(p process, s *Settings, kept heldKeys) (*caller, error) {
 	own, err := ownCredentialOf(p, s)
 	if err != nil {
 		return nil, err
 	}
-	c := &caller{operator: s.Operator, own: own, keys: acceptedKeys(s, kept)}
+	c := &caller{operator: s.Operator, own: own, keys: acceptedKeys(s, kept.keys)}
 	if s.Identity.JWT.configured() {
-		if c.tokens, err = identity.NewTokens(s.Identity.JWT.tokens()); err != nil {
+		o := s.Identity.JWT.tokens()
+		o.Kept = kept.tokens
+		if c.tokens, err = identity.NewTokens(o); err != nil {
 			return nil, err
 		}
 	}

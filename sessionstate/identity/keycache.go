@@ -2,6 +2,7 @@ package identity
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ type keyCache struct {
 	refresh time.Duration
 	timeout time.Duration
 	now     func() time.Time
+	kept    func(error) // see [TokenOptions]; may be nil
 
 	mu     sync.Mutex // guards what follows
 	set    *keySet    // the last that was read
@@ -28,11 +30,12 @@ type keyCache struct {
 	trying chan struct{}
 	tried  time.Time // when the last reading was over
 	err    error     // of the last reading
+	told   bool      // kept knows that set cannot be read again
 }
 
 // newKeyCache returns a cache for o.JWKS. It reads nothing.
 func newKeyCache(o TokenOptions) (*keyCache, error) {
-	c := &keyCache{name: o.JWKS, hint: "correct the file or identity.jwt.jwks", refresh: o.Refresh, timeout: o.Timeout, now: o.Now}
+	c := &keyCache{name: o.JWKS, hint: "correct the file or identity.jwt.jwks", refresh: o.Refresh, timeout: o.Timeout, now: o.Now, kept: o.Kept}
 	byDefault := DefaultFileRefresh
 	switch scheme, _, ok := strings.Cut(o.JWKS, "://"); {
 	case o.JWKS == "":
@@ -113,6 +116,10 @@ func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, 
 		var asked *url.Error
 		if errors.As(err, &asked) {
 			err = asked.Err
+		}
+		var untrusted *tls.CertificateVerificationError
+		if errors.As(err, &untrusted) {
+			err = fmt.Errorf("%w: have this machine trust who signed it (on Linux also by SSL_CERT_FILE)", err)
 		}
 		return nil, err
 	}
@@ -202,11 +209,28 @@ func (c *keyCache) try(ctx context.Context, done chan struct{}) {
 	if err == nil {
 		set, err = parseKeySet(data)
 	}
+	if err != nil {
+		c.tell(err)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.set, c.readAt = set, began
+		c.set, c.readAt, c.told = set, began, false
 	}
 	c.err, c.tried, c.trying = err, c.now(), nil
 	close(done)
+}
+
+// tell tells kept of a reading that failed with err if the last set now serves
+// beyond its time.
+func (c *keyCache) tell(err error) {
+	c.mu.Lock()
+	now := c.now()
+	due := c.kept != nil && !c.told && c.set != nil &&
+		!within(now, c.readAt, c.refresh) && within(now, c.readAt, c.refresh+KeepKeys)
+	c.told = c.told || due
+	c.mu.Unlock()
+	if due {
+		c.kept(fmt.Errorf("%s: %w: %s", c.name, err, c.hint))
+	}
 }

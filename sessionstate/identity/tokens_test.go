@@ -657,6 +657,55 @@ func TestKeySetUnreachable(t *testing.T) {
 	quiet(t, token, err)
 }
 
+// While the last key set serves because it cannot be read again, keys that were
+// withdrawn count: whoever runs attache is told, once for each outage.
+func TestKeySetKept(t *testing.T) {
+	var told []string
+	g := newTokening(t, allKeys(), func(o *identity.TokenOptions) {
+		o.Kept = func(err error) { told = append(told, err.Error()) }
+	})
+	token := keyring()["ed"].token(claims(map[string]any{"exp": start.Add(24 * time.Hour).Unix()}), nil)
+	wantTold := func(n int) {
+		t.Helper()
+		if len(told) != n || n > 0 && !strings.Contains(told[n-1], g.file+": ") {
+			t.Fatalf("told %q, want %d", told, n)
+		}
+	}
+	outage := func() {
+		t.Helper()
+		if err := os.Remove(g.file); err != nil {
+			t.Fatal(err)
+		}
+		g.later(identity.DefaultFileRefresh)
+		g.want(token, nil)
+	}
+	g.want(token, nil)
+	wantTold(0)
+	outage()
+	wantTold(1)
+	g.later(identity.RetryAfter)
+	g.want(token, nil)
+	wantTold(1)
+
+	put(t, g.file, allKeys())
+	g.later(identity.RetryAfter)
+	g.want(token, nil)
+	wantTold(1)
+	outage()
+	wantTold(2)
+
+	// A set that is too old serves nobody, which the error says.
+	put(t, g.file, allKeys())
+	g.later(identity.RetryAfter)
+	g.want(token, nil)
+	if err := os.Remove(g.file); err != nil {
+		t.Fatal(err)
+	}
+	g.later(identity.DefaultFileRefresh + identity.KeepKeys)
+	g.want(token, identity.ErrKeySet)
+	wantTold(2)
+}
+
 // A server that does not answer costs each caller the timeout at most, and one
 // that is given up by its caller goes on for the others.
 func TestKeySetSlow(t *testing.T) {
