@@ -181,7 +181,13 @@ func (l *loader) sessionFile(s *Settings) {
 	if o.SessionFile == "" {
 		return
 	}
-	if o.File, o.FileErr = identity.ReadSessionFile(o.SessionFile); o.FileErr != nil {
+	if o.File, o.FileErr = identity.ReadSessionFile(o.SessionFile); o.FileErr == nil {
+		// One that names another than the variables may be of another session: then
+		// its workspace is not to be believed either.
+		_, o.FileErr = o.principal()
+	}
+	if o.FileErr != nil {
+		o.File = identity.SessionFile{}
 		return
 	}
 	for _, f := range []struct {
@@ -217,7 +223,11 @@ func (l *loader) checkTokens(s *Settings) {
 	}
 	if _, err := identity.NewTokens(s.Identity.JWT.tokens()); err != nil {
 		at := s.Origin(first)
-		if key, _, _ := strings.Cut(err.Error(), " "); !s.Origin(key).Default() {
+		key, _, _ := strings.Cut(err.Error(), " ")
+		if l.problems.name(key) {
+			return // it was given, and refused
+		}
+		if !s.Origin(key).Default() {
 			at = s.Origin(key)
 		}
 		l.problems.add(at, "%v", err)
@@ -296,8 +306,6 @@ func factsOf(p *sessionstate.Principal) []principalFact {
 // for. A session would go on without them.
 func identityProblems(s *Settings) (all Problems) {
 	if err := s.Operator.FileErr; err != nil {
-		all.add(s.Origin("session.file"), "session.file: %v", err)
-	} else if _, err := s.Operator.principal(); err != nil {
 		all.add(s.Origin("session.file"), "session.file: %v", err)
 	}
 	if s.Identity.TokenFile != "" {

@@ -49,6 +49,11 @@ func (p *Problems) add(at Origin, format string, args ...any) {
 	*p = append(*p, Problem{at, elided(fmt.Sprintf(format, args...))})
 }
 
+// name reports whether one of the problems is with the value of key.
+func (p Problems) name(key string) bool {
+	return slices.ContainsFunc(p, func(one Problem) bool { return strings.HasPrefix(one.Text, key+": ") })
+}
+
 // elided returns s in one line of printable characters, and without its middle if
 // it is very long, as when a whole file was taken for one word. The end says what
 // to do.

@@ -265,6 +265,49 @@ func TestIdentitySettingsRefused(t *testing.T) {
 	}
 }
 
+// What is given and of no use is not said to be missing as well.
+func TestIdentitySettingsToldOnce(t *testing.T) {
+	for name, config := range map[string]string{
+		"an address":     "identity: {jwt: {issuer: i, audience: a, jwks: 'http://issuer.test/'}}",
+		"with a user":    "identity: {jwt: {issuer: i, audience: a, jwks: 'https://u:p@issuer.test/'}}",
+		"several of one": "identity: {jwt: {issuer: i, audience: [a, b], jwks: j}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := configured(t, config)
+			_, err := loadSettings(p, nil)
+			var all Problems
+			if !errors.As(err, &all) || len(all) != 1 {
+				t.Errorf("want one problem, got %v", err)
+			}
+		})
+	}
+}
+
+// A session file that names another than the operator's variables may be about
+// another session altogether: its workspace and session do not hold either.
+func TestSessionFileOfSomebodyElse(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "session.yaml")
+	text := "user: sue\ntenant: acme\nworkspace: " + filepath.ToSlash(dir) + "\nworkspace_id: w\nsession: s\ntrust: direct\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]string{"sue": "s", "eve": ""} {
+		p, _ := configured(t, "{}", "ATTACHE_SESSION_FILE="+file, "MCP_USER_ID="+user)
+		s, err := loadSettings(p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := errors.Is(s.Operator.FileErr, sessionstate.ErrOtherPrincipal)
+		if s.Session.ID != want || (s.Session.Workspace == "") != (want == "") || (s.Session.WorkspaceID == "") != (want == "") || other != (want == "") {
+			t.Errorf("for %s: session %+v, error %v", user, s.Session, s.Operator.FileErr)
+		}
+		if told := identityProblems(s); len(told) != map[string]int{"eve": 1}[user] {
+			t.Errorf("for %s: told %v", user, told)
+		}
+	}
+}
+
 // The issuer is down when attache starts, comes back, and goes again.
 func TestIssuerUnreachable(t *testing.T) {
 	down := true
