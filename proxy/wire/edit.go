@@ -120,6 +120,9 @@ func (m *Message) shift(splices []Splice) bool {
 		}
 	}
 	for i, p := range m.spans {
+		if p.end <= splices[0].Off {
+			continue // it stands before them all
+		}
 		for _, s := range splices {
 			delta := len(s.Text) - s.Len
 			if s.Off < p.start {
@@ -216,15 +219,23 @@ func memberLen(key string, raw []byte) int { return len(`,"":`) + len(key) + len
 
 // addMember is AddMember with the text appended to dst.
 func addMember(dst []byte, obj Value, key string, raw []byte) Splice {
-	if !obj.IsObject() {
-		return Splice{Off: -1}
-	}
-	end := len(trimSpaceRight(obj.Raw[:len(obj.Raw)-1]))
-	if end > 1 {
+	end, follows := Tail(obj)
+	if follows {
 		dst = append(dst, ',')
 	}
 	dst = append(AppendQuote(dst, key), ':')
-	return Splice{obj.Off + end, 0, append(dst, trimSpace(raw)...)}
+	return Splice{end, 0, append(dst, trimSpace(raw)...)}
+}
+
+// Tail returns the offset of a frame at which a member is inserted behind the
+// others of obj, and whether there are others, which it follows with a comma. For
+// a value that is no object the offset is -1, which is [ErrShape] when applied.
+func Tail(obj Value) (off int, follows bool) {
+	if !obj.IsObject() {
+		return -1, false
+	}
+	end := len(trimSpaceRight(obj.Raw[:len(obj.Raw)-1]))
+	return obj.Off + end, end > 1
 }
 
 // Delete removes the member found by following keys from the root, with one
