@@ -96,11 +96,16 @@ func NewSessions(o SessionsOptions) *Sessions {
 // is over, and counts as its use. Ask for each message; a Session held longer can
 // be over without its holder noticing. The empty key names no session: each Get of
 // it returns a new one that nobody else gets.
-func (t *Sessions) Get(key string) *Session {
+func (t *Sessions) Get(key string) *Session { return t.GetAt(key, t.now()) }
+
+// Now reads the clock of the table.
+func (t *Sessions) Now() time.Time { return t.now() }
+
+// GetAt is Get for a caller that has just read the clock with Now.
+func (t *Sessions) GetAt(key string, now time.Time) *Session {
 	if key == "" {
 		return newSession("")
 	}
-	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept.sweep(now, t.ttl, nil)

@@ -68,7 +68,8 @@ type Options struct {
 	// begins that of each further handshake; "" stands for random ones.
 	Connection string
 
-	// Sessions is the table of sessions; nil makes one.
+	// Sessions is the table of sessions, whose clock is that of the layer; nil makes
+	// one.
 	Sessions *sessionstate.Sessions
 
 	// WorkspaceKeys and ConversationKeys are paths into _meta, the first that
@@ -98,8 +99,6 @@ type Options struct {
 	// [DefaultPatience].
 	Patience time.Duration
 
-	// Now is the clock; nil stands for time.Now.
-	Now func() time.Time
 	// Log takes warnings; nil discards them.
 	Log *slog.Logger
 }
@@ -144,9 +143,6 @@ func New(o Options) *Capture {
 	if o.Patience <= 0 {
 		o.Patience = DefaultPatience
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -179,16 +175,17 @@ func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
 			return next(ctx, m)
 		}
 		f := c.observe(ctx, m)
-		s := c.session(f)
-		id := c.identityOf(ctx, s.Key(), f)
-		pending, good := c.lookUp(id)
+		now := c.o.Sessions.Now()
+		s := c.session(&f, now)
+		id := c.identityOf(ctx, s.Key(), &f)
+		found, pending := c.lookUp(id, now)
 		if pending == nil || m.Kind() != wire.Request {
-			c.attach(ctx, s, id, good, f)
+			c.attach(ctx, s, id, found, &f)
 			return next(ctx, m)
 		}
 		kept := f.kept()
 		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
-			c.attach(ctx, s, id, c.await(id, pending), kept)
+			c.attach(ctx, s, id, c.await(id, pending), &kept)
 			return next(ctx, m)
 		})
 		return nil
@@ -206,10 +203,12 @@ func (c *Capture) Current() *sessionstate.Context {
 }
 
 // observe reads a frame of the client's, and cuts credentials out of it.
-func (c *Capture) observe(ctx context.Context, m *wire.Message) facts {
-	f := c.readMeta(ctx, m.Meta())
+func (c *Capture) observe(ctx context.Context, m *wire.Message) (f facts) {
+	if meta := m.Meta(); meta.Exists() {
+		f = c.readMeta(ctx, meta)
+	}
 	if m.MethodIs("initialize") {
-		c.initialize(middleware.CallFrom(ctx), m, f)
+		c.initialize(middleware.CallFrom(ctx), m, &f)
 	} else if m.MethodIs("notifications/roots/list_changed") {
 		c.forgetRoots()
 	}
@@ -239,10 +238,9 @@ func (c *Capture) noteCut(call *middleware.Call, key string) {
 	}
 }
 
-// attach attaches what is known to the call of a frame; good says whether who id
-// is holds for it.
-func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *identity, good bool, f facts) {
-	view := c.apply(s, c.withPrincipal(s, id, good), f)
+// attach attaches what is known to the call of a frame, and who id was found to be.
+func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *identity, found finding, f *facts) {
+	view := c.apply(s, c.withPrincipal(s, id, found), f)
 	c.current = view
 	call := middleware.CallFrom(ctx)
 	call.SetValue(sessionstate.ContextKey{}, view)
@@ -251,7 +249,7 @@ func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *ident
 
 // initialize begins a legacy connection, or begins it anew: what an earlier
 // handshake said of this connection is over.
-func (c *Capture) initialize(call *middleware.Call, m *wire.Message, f facts) {
+func (c *Capture) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handshakes++
@@ -276,14 +274,14 @@ func (c *Capture) initialized(_ context.Context, reply *wire.Message) error {
 	}
 	c.mu.Lock()
 	c.base = set(c.base)
-	key := c.key(facts{})
+	key := c.key(&facts{})
 	c.mu.Unlock()
 	c.o.Sessions.Get(key.Value).Update(set)
 	return nil
 }
 
 // key returns the key of the session a request belongs to. The caller holds mu.
-func (c *Capture) key(f facts) sessionstate.Fact {
+func (c *Capture) key(f *facts) sessionstate.Fact {
 	given := c.o.Base.Session
 	switch {
 	case !given.Empty() && given.Source == sessionstate.Operator:
@@ -298,11 +296,11 @@ func (c *Capture) key(f facts) sessionstate.Fact {
 
 // session returns the session a frame belongs to, with the facts every session
 // of this connection begins with.
-func (c *Capture) session(f facts) *sessionstate.Session {
+func (c *Capture) session(f *facts, now time.Time) *sessionstate.Session {
 	c.mu.Lock()
 	key, base := c.key(f), c.base
 	c.mu.Unlock()
-	s := c.o.Sessions.Get(key.Value)
+	s := c.o.Sessions.GetAt(key.Value, now)
 	if s.Context().Session.Empty() {
 		s.Update(func(old *sessionstate.Context) *sessionstate.Context {
 			if !old.Session.Empty() {
@@ -315,7 +313,7 @@ func (c *Capture) session(f facts) *sessionstate.Session {
 }
 
 // apply lays what the request's _meta says over the session's context.
-func (c *Capture) apply(s *sessionstate.Session, view *sessionstate.Context, f facts) *sessionstate.Context {
+func (c *Capture) apply(s *sessionstate.Session, view *sessionstate.Context, f *facts) *sessionstate.Context {
 	if f.workspace != "" {
 		w := sessionstate.Fact{Value: f.workspace, Source: sessionstate.RequestMeta, From: f.workspaceFrom}
 		if view.Workspace.Empty() {

@@ -64,7 +64,7 @@ type identity struct {
 
 // identityOf returns the identity of a session; nil if nobody is to be identified.
 // A credential in _meta is the session's until another one comes.
-func (c *Capture) identityOf(ctx context.Context, session string, f facts) *identity {
+func (c *Capture) identityOf(ctx context.Context, session string, f *facts) *identity {
 	credential := c.accepted(ctx, f)
 	if c.o.Identify == nil {
 		return nil
@@ -92,7 +92,8 @@ func (c *Capture) identityOf(ctx context.Context, session string, f facts) *iden
 
 // accepted returns the credential of a frame if the operator allows it, and tells
 // once of one that was sent in vain, also if it is no string.
-func (c *Capture) accepted(ctx context.Context, f facts) Credential {
+func (c *Capture) accepted(ctx context.Context, f *facts) Credential {
+	credential := f.credential
 	for i, key := range CredentialKeys() {
 		if !f.carries[i] || slices.Contains(c.o.Accept, key) {
 			continue
@@ -104,29 +105,35 @@ func (c *Capture) accepted(ctx context.Context, f facts) Credential {
 		if first {
 			c.o.Log.WarnContext(ctx, "a credential in _meta was cut out and not used: identity.meta_api_key and identity.meta_token accept one, if the operator gives none", "key", key)
 		}
-		if f.credential.Key == key {
-			f.credential = Credential{}
+		if credential.Key == key {
+			credential = Credential{}
 		}
 	}
-	return f.credential
+	return credential
+}
+
+// A finding is who an identity turned out to be, for one frame: nobody and
+// [ErrLate] if that is not known.
+type finding struct {
+	principal *sessionstate.Principal
+	err       error
 }
 
 // lookUp sees to it that who id is gets known, and known afresh when it has been
-// held long enough. good says that what is known holds for the frame at hand;
-// otherwise pending is what a request has to wait for, nil if it was waited for in
-// vain already. The answer is for this frame: asked a moment later, it may be
-// another.
+// held long enough. What it finds holds for the frame at hand, at now: asked a
+// moment later, the answer may be another. If it finds nothing, pending is what a
+// request has to wait for, nil if it was waited for in vain already.
 //
 // The look-up begins when a quarter of the time is left, so that a busy session
 // goes on with what it knows until the answer is there. What failed in a way that
 // passes is asked again sooner, and nobody waits for it.
-func (c *Capture) lookUp(id *identity) (pending <-chan struct{}, good bool) {
+func (c *Capture) lookUp(id *identity, now time.Time) (found finding, pending <-chan struct{}) {
 	if id == nil {
-		return nil, true
+		return finding{}, nil
 	}
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
-	age := c.o.Now().Sub(id.at)
+	age := now.Sub(id.at)
 	begin := c.o.Recheck - c.o.Recheck/4
 	switch {
 	case id.soon:
@@ -140,18 +147,18 @@ func (c *Capture) lookUp(id *identity) (pending <-chan struct{}, good bool) {
 	}
 	switch {
 	case id.known && (id.soon || age < c.o.Recheck):
-		return nil, true
+		return finding{id.principal, id.err}, nil
 	case id.late:
-		return nil, false
+		return finding{err: ErrLate}, nil
 	}
-	return id.pending, false
+	return finding{err: ErrLate}, id.pending
 }
 
 // identify looks id up, once, in a goroutine of its own.
 func (c *Capture) identify(id *identity, pending chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Patience)
 	defer cancel()
-	began := c.o.Now()
+	began := c.o.Sessions.Now()
 	p, err := c.o.Identify(ctx, id.credential)
 	c.who.mu.Lock()
 	before := id.err
@@ -191,33 +198,30 @@ func (c *Capture) Recheck() {
 	}
 }
 
-// whoIs returns who id is, if what is known holds.
-func (c *Capture) whoIs(id *identity, good bool) (*sessionstate.Principal, error) {
-	if !good {
-		return nil, ErrLate
-	}
-	c.who.mu.Lock()
-	defer c.who.mu.Unlock()
-	return id.principal, id.err
-}
-
-// await reports whether the look-up is over. A request that was held back for it
-// gets the answer at once; what could not be held back waits here.
-func (c *Capture) await(id *identity, pending <-chan struct{}) bool {
+// await returns what the look-up found. A request that was held back for it gets
+// the answer at once; what could not be held back waits here.
+func (c *Capture) await(id *identity, pending <-chan struct{}) finding {
 	select {
 	case <-pending:
-		return true
+		return c.whoIs(id)
 	default:
 	}
 	t := time.NewTimer(batchPatience)
 	defer t.Stop()
 	select {
 	case <-pending:
-		return true
+		return c.whoIs(id)
 	case <-t.C:
 		c.inVain(id, pending)
-		return false
+		return finding{err: ErrLate}
 	}
+}
+
+// whoIs returns who id turned out to be in a look-up that is over.
+func (c *Capture) whoIs(id *identity) finding {
+	c.who.mu.Lock()
+	defer c.who.mu.Unlock()
+	return finding{id.principal, id.err}
 }
 
 // inVain notes that a request has waited for pending, and that no other is to.
@@ -231,18 +235,14 @@ func (c *Capture) inVain(id *identity, pending <-chan struct{}) {
 	}
 }
 
-// withPrincipal returns the context of s with who id is, if what is known holds.
-func (c *Capture) withPrincipal(s *sessionstate.Session, id *identity, good bool) *sessionstate.Context {
+// withPrincipal returns the context of s with who id was found to be.
+func (c *Capture) withPrincipal(s *sessionstate.Session, id *identity, found finding) *sessionstate.Context {
 	now := s.Context()
-	if id == nil {
-		return now
-	}
-	p, err := c.whoIs(id, good)
-	if now.Principal == p && now.Unidentified == err {
+	if id == nil || now.Principal == found.principal && now.Unidentified == found.err {
 		return now
 	}
 	return s.Update(func(old *sessionstate.Context) *sessionstate.Context {
-		return old.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = p, err })
+		return old.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = found.principal, found.err })
 	})
 }
 

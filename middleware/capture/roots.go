@@ -98,7 +98,7 @@ func (c *Capture) forgetRoots() {
 	defer c.mu.Unlock()
 	c.ask.ready = nil
 	base := c.base
-	c.o.Sessions.Get(c.key(facts{}).Value).Update(func(old *sessionstate.Context) *sessionstate.Context {
+	c.o.Sessions.Get(c.key(&facts{}).Value).Update(func(old *sessionstate.Context) *sessionstate.Context {
 		if old.Workspace.Source != sessionstate.Roots {
 			return old
 		}
