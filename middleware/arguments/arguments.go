@@ -164,8 +164,10 @@ type Arguments struct {
 	initialized bool
 	in          expression.Inputs // of the call at hand, if reading
 	reading     bool
-	settled     []bool // by path: a rule has had its say about the call at hand
-	quoted      []byte // the value being written
+	settled     []bool       // by path: a rule has had its say about the call at hand
+	given       []wire.Value // what the call at hand has for the rules that may be for it; none if it was not looked at
+	splices     []wire.Splice
+	added       []byte // members to add, of values that were computed
 
 	rounds rounds // has its own lock
 
@@ -198,6 +200,7 @@ func New(o Options) *Arguments {
 	for slot := range len(paths) {
 		bindingFirst(a.rules, slot)
 	}
+	a.given = make([]wire.Value, 0, len(a.rules))
 	for i := range a.rules {
 		a.all = append(a.all, &a.rules[i])
 	}
@@ -222,9 +225,10 @@ type rule struct {
 	fact  string   // the path of the fact that is the value, "" if it is computed
 
 	// Client's direction only:
-	warned bool   // that its value cannot be computed
-	origin string // who the last value was from
-	source string // and that, as notes have it
+	known  reading // of the fact, by the last view
+	warned bool    // that its value cannot be computed
+	origin string  // who the last value was from
+	source string  // and that, as notes have it
 }
 
 func newRule(i int, given Rule) rule {
@@ -333,7 +337,7 @@ type asked struct{ list, workspace bool }
 
 // call takes a tools/call, request or notification.
 func (a *Arguments) call(ctx context.Context, m *wire.Message, next middleware.Handler, was asked) error {
-	c := calling{call: middleware.CallFrom(ctx), m: m, again: was != asked{}}
+	c := calling{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != asked{}}
 	c.view = viewOf(c.call)
 	if was.workspace && a.o.Workspace != nil {
 		c.view = a.o.Workspace.Refresh(c.call)
@@ -342,7 +346,7 @@ func (a *Arguments) call(ctx context.Context, m *wire.Message, next middleware.H
 	switch {
 	case ready != nil:
 		return a.suspend(&c, ready, next, was)
-	case no.rule != nil:
+	case no != nil:
 		return a.refuse(ctx, &c, no)
 	}
 	c.tell()
@@ -351,34 +355,34 @@ func (a *Arguments) call(ctx context.Context, m *wire.Message, next middleware.H
 
 // handle applies the rules. It returns what there is to wait for before that can be
 // done, or what a rule has against the call.
-func (a *Arguments) handle(c *calling, was *asked) (ready <-chan struct{}, no refusal) {
+func (a *Arguments) handle(c *calling, was *asked) (ready <-chan struct{}, no *refusal) {
 	if a.annotated {
 		if a.lookUp(c); !c.known && !was.list {
 			was.list = true
 			if ready := a.askList(c.call, c.m, c.view); ready != nil {
-				return ready, refusal{}
+				return ready, nil
 			}
 		}
 	}
 	var spare [4]intent
 	intents, no := a.judge(c, spare[:0])
-	if no.rule != nil || len(intents) == 0 {
+	if no != nil || len(intents) == 0 {
 		return nil, no
 	}
 	a.lookUp(c)
 	round := a.recall(c, intents)
 	if c.known {
 		if intents = c.admit(intents); len(intents) == 0 {
-			return nil, refusal{}
+			return nil, nil
 		}
 	}
 	if ready := a.wait(c, intents, was); ready != nil {
-		return ready, refusal{}
+		return ready, nil
 	}
 	if !c.known {
 		intents = c.unknown(intents)
 	}
-	if no := c.unmet(intents); no.rule != nil {
+	if no := c.unmet(intents); no != nil {
 		return nil, no
 	}
 	c.tell()
@@ -388,7 +392,7 @@ func (a *Arguments) handle(c *calling, was *asked) (ready <-chan struct{}, no re
 // lookUp finds out what is known of the tool.
 func (a *Arguments) lookUp(c *calling) {
 	if !c.known {
-		c.tool, c.known = a.tool(c.m.Name())
+		c.tool, c.known = a.tool(c.name)
 	}
 }
 
@@ -407,7 +411,7 @@ func (a *Arguments) wait(c *calling, intents []intent, was *asked) <-chan struct
 		was.list = true
 		return a.askList(c.call, c.m, c.view)
 	}
-	if askable && (c.known || slices.ContainsFunc(intents, intent.pinsWorkspace)) {
+	if askable && (c.known || some(intents, (*intent).pinsWorkspace)) {
 		was.workspace = true
 		if ready, ok := a.o.Workspace.AskWorkspace(c.call); ok {
 			return ready
@@ -416,14 +420,22 @@ func (a *Arguments) wait(c *calling, intents []intent, was *asked) <-chan struct
 	return nil
 }
 
-func lacksWorkspace(intents []intent) bool {
-	return slices.ContainsFunc(intents, intent.lacksWorkspace)
-}
+func lacksWorkspace(intents []intent) bool { return some(intents, (*intent).lacksWorkspace) }
 
-func (in intent) lacksWorkspace() bool { return in.rule.fact == workspacePath && in.value.empty() }
+func (in *intent) lacksWorkspace() bool { return in.value.empty() && in.rule.fact == workspacePath }
 
 // pinsWorkspace reports whether a pin needs the workspace, whatever the schema.
-func (in intent) pinsWorkspace() bool { return in.rule.enforces() && in.lacksWorkspace() }
+func (in *intent) pinsWorkspace() bool { return in.rule.enforces() && in.lacksWorkspace() }
+
+// some is slices.ContainsFunc without a copy of each intent.
+func some(intents []intent, is func(*intent) bool) bool {
+	for i := range intents {
+		if is(&intents[i]) {
+			return true
+		}
+	}
+	return false
+}
 
 // names reports whether the rule is for a tool. The error is of a name that takes
 // too long to match, as no ordinary one does.

@@ -16,6 +16,7 @@ import (
 type calling struct {
 	call  *middleware.Call
 	m     *wire.Message
+	name  string // of the tool, as the message has it
 	view  *sessionstate.Context
 	tool  *tool             // as far as it was looked up; nil for one nothing is known of
 	known bool              // of the tool, as far as anything can be
@@ -30,7 +31,7 @@ type intent struct {
 	given wire.Value // what the call has
 }
 
-// A refusal is what a rule has against a call; one without a rule is none.
+// A refusal is what a rule has against a call.
 type refusal struct {
 	rule *rule
 	why  string // for people
@@ -38,21 +39,24 @@ type refusal struct {
 }
 
 // judge has each rule look at the call, and appends what is to be given to out.
-func (a *Arguments) judge(c *calling, out []intent) ([]intent, refusal) {
+func (a *Arguments) judge(c *calling, out []intent) ([]intent, *refusal) {
 	out, no := a.eachRule(c, out)
+	// The frame, and what was decoded of it, are not kept.
+	clear(a.given)
+	a.given = a.given[:0]
 	if a.reading {
-		a.in, a.reading = expression.Inputs{}, false // the frame, and what was decoded of it, are not kept
+		a.in, a.reading = expression.Inputs{}, false
 	}
 	return out, no
 }
 
-func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, refusal) {
+func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, *refusal) {
 	clear(a.settled)
-	name := c.m.Name().View()
-	for _, r := range a.rulesFor(c) {
-		applies, err := a.applies(c, r, name)
+	rules := a.rulesFor(c)
+	for i, r := range rules {
+		applies, err := a.applies(c, r)
 		if err != nil {
-			if no := c.undecided(r, err); no.rule != nil {
+			if no := c.undecided(r, err); no != nil {
 				return nil, no
 			}
 		}
@@ -60,37 +64,64 @@ func (a *Arguments) eachRule(c *calling, out []intent) ([]intent, refusal) {
 			continue
 		}
 		a.settled[r.slot] = true
-		given := c.m.Arguments().Get(r.Argument...)
+		if len(a.given) == 0 {
+			a.find(c, rules)
+		}
+		given := a.given[i]
 		if r.Mode == Forbid {
-			if no := a.forbid(c, r, given); no.rule != nil {
+			if no := a.forbid(c, r, given); no != nil {
 				return nil, no
 			}
 			c.skip(r, "the call does not have the argument")
 			continue
 		}
-		out = append(out, intent{rule: r, given: given})
+		out = append(out, intent{})
 		in := &out[len(out)-1]
+		in.rule, in.given = r, given
 		a.evaluate(c, in)
 		if r.Mode == Fill && !missing(given) {
 			a.keep(c, in)
 			out = out[:len(out)-1]
 		}
 	}
-	return out, refusal{}
+	return out, nil
+}
+
+// find finds what the call has for each of the rules, in one pass over its
+// arguments.
+func (a *Arguments) find(c *calling, rules []*rule) {
+	a.given = a.given[:len(rules)]
+	left := len(rules)
+	for m := range c.m.Arguments().Members() {
+		for i, r := range rules {
+			if !a.given[i].Exists() && m.Key.Equals(r.Argument[0]) {
+				a.given[i] = m.Value
+				left--
+			}
+		}
+		if left == 0 {
+			break
+		}
+	}
+	for i, r := range rules {
+		if len(r.Argument) > 1 {
+			a.given[i] = a.given[i].Get(r.Argument[1:]...)
+		}
+	}
 }
 
 // forbid returns what a rule that forbids has against the call. Where the way to the
 // argument leads through a text or a list, some servers look into it all the same,
 // unless the tool has no such argument.
-func (a *Arguments) forbid(c *calling, r *rule, given wire.Value) refusal {
+func (a *Arguments) forbid(c *calling, r *rule, given wire.Value) *refusal {
 	if given.Exists() {
 		return forbidden(r)
 	}
 	if _, _, err := r.spot(c.m.Arguments(), nil); err == nil {
-		return refusal{}
+		return nil
 	}
 	if a.lookUp(c); c.known && c.tool.place(r).state == absent {
-		return refusal{}
+		return nil
 	}
 	return hiddenWay(r)
 }
@@ -118,8 +149,8 @@ func missing(given wire.Value) bool {
 
 // applies reports whether the rule is for this call; an error says that nobody can
 // tell.
-func (a *Arguments) applies(c *calling, r *rule, name string) (bool, error) {
-	named, err := r.names(name)
+func (a *Arguments) applies(c *calling, r *rule) (bool, error) {
+	named, err := r.names(c.name)
 	switch {
 	case err != nil:
 		return false, err
@@ -146,14 +177,14 @@ func (a *Arguments) applies(c *calling, r *rule, name string) (bool, error) {
 var errLookup = errors.New("the caller's identity could not be looked up")
 
 // undecided is what comes of a rule of which nobody can tell whether it applies.
-func (c *calling) undecided(r *rule, err error) refusal {
+func (c *calling) undecided(r *rule, err error) *refusal {
 	if r.enforces() {
-		return refusal{r, "it could not be decided: " + err.Error(), textUndecided}
+		return &refusal{r, "it could not be decided: " + err.Error(), textUndecided}
 	}
 	if c.call.Noted() {
 		c.note(middleware.Note{Rule: r.Name, Act: middleware.Failed, Why: "it could not be decided: " + err.Error(), Path: r.keys})
 	}
-	return refusal{}
+	return nil
 }
 
 // keep leaves the call's own value in place, and tells of a difference.
@@ -167,14 +198,14 @@ func (a *Arguments) keep(c *calling, in *intent) {
 	}
 	if c.call.Noted() {
 		c.note(middleware.Note{Rule: in.rule.Name, Act: middleware.Kept, Why: "the call's own value was kept",
-			Path: in.rule.keys, Before: in.given.Raw, After: in.value.json(nil), Source: in.source()})
+			Path: in.rule.keys, Before: in.given.Raw, After: in.value.json(), Source: in.source()})
 	}
 }
 
 // differ logs that the call's value is not the rule's, and where each is from.
 func (a *Arguments) differ(c *calling, in *intent, what string) {
 	if a.o.Log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
-		a.o.Log.InfoContext(c.call.LogContext(), what, "tool", cut(c.m.Name().View()), "argument", in.rule.path,
+		a.o.Log.InfoContext(c.call.LogContext(), what, "tool", cut(c.name), "argument", in.rule.path,
 			"given", a.shown(in), "given_by", "tools/call", "session", in.value.String(), "session_by", in.origin())
 	}
 }
@@ -202,20 +233,28 @@ func cut(text string) string {
 // admit returns the intents the tool's schema has a place for. A pin stays also
 // where the schema is not known to lack the argument, and where the call brings it.
 func (c *calling) admit(intents []intent) []intent {
-	return slices.DeleteFunc(intents, func(in intent) bool {
-		p := c.tool.place(in.rule)
-		switch {
-		case in.rule.Mode == Pin && (p.state != absent || in.given.Exists()):
-			return false
-		case p.state != present:
-			c.skip(in.rule, "the tool's schema does not have the argument")
-			return true
-		case !p.fillable() || !in.value.empty() && !p.takes.has(in.value):
-			c.skip(in.rule, "the argument does not take any value of that type")
-			return true
+	admitted := intents[:0]
+	for i := range intents {
+		if c.admits(&intents[i]) {
+			admitted = append(admitted, intents[i])
 		}
+	}
+	return admitted
+}
+
+func (c *calling) admits(in *intent) bool {
+	p := c.tool.place(in.rule)
+	switch {
+	case in.rule.Mode == Pin && (p.state != absent || in.given.Exists()):
+		return true
+	case p.state != present:
+		c.skip(in.rule, "the tool's schema does not have the argument")
 		return false
-	})
+	case !p.fillable() || !in.value.empty() && !p.takes.has(in.value):
+		c.skip(in.rule, "the argument does not take any value of that type")
+		return false
+	}
+	return true
 }
 
 // unknown returns what is left of the intents for a tool whose schema is not known:
@@ -232,7 +271,7 @@ func (c *calling) unknown(intents []intent) []intent {
 }
 
 // unmet returns what the first rule refuses that has no value, and must have one.
-func (c *calling) unmet(intents []intent) refusal {
+func (c *calling) unmet(intents []intent) *refusal {
 	for i := range intents {
 		in := &intents[i]
 		if !in.value.empty() {
@@ -246,11 +285,11 @@ func (c *calling) unmet(intents []intent) refusal {
 			required = *in.rule.Required
 		}
 		if required {
-			return refusal{in.rule, "there is no value, and the argument is required", missingText(c.m.Name().Text(), in.rule)}
+			return &refusal{in.rule, "there is no value, and the argument is required", missingText(c.name, in.rule)}
 		}
 		c.skip(in.rule, "the session has no value for it")
 	}
-	return refusal{}
+	return nil
 }
 
 // worthAsking reports whether a list would decide anything: there is a value to
@@ -266,9 +305,9 @@ func worthAsking(intents []intent) bool {
 }
 
 // refuse answers the call in place of the upstream. A notification is dropped.
-func (a *Arguments) refuse(ctx context.Context, c *calling, no refusal) error {
+func (a *Arguments) refuse(ctx context.Context, c *calling, no *refusal) error {
 	session, _ := c.view.Lookup("session.id")
-	a.o.Log.InfoContext(ctx, "a call was refused", "tool", cut(c.m.Name().View()), "argument", no.rule.path, "why", no.why, "session", session.Value)
+	a.o.Log.InfoContext(ctx, "a call was refused", "tool", cut(c.name), "argument", no.rule.path, "why", no.why, "session", session.Value)
 	c.tell()
 	if c.call.Noted() {
 		c.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})

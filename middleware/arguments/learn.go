@@ -23,14 +23,13 @@ type listing struct {
 
 // tool returns what is known of a tool. known is false while no whole list has
 // been seen; a tool that a whole list does not have is known to be nothing.
-func (a *Arguments) tool(name wire.Value) (t *tool, known bool) {
+func (a *Arguments) tool(name string) (t *tool, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	text := name.View()
-	if t, ok := a.tools[text]; ok {
+	if t, ok := a.tools[name]; ok {
 		return t, true
 	}
-	if t, ok := a.partial[text]; ok {
+	if t, ok := a.partial[name]; ok {
 		return t, true
 	}
 	return nil, a.tools != nil

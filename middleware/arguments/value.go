@@ -12,14 +12,54 @@ import (
 // A value is what a rule's value comes to for one call: a fact, or JSON that was
 // computed.
 type value struct {
-	fact sessionstate.Fact
-	raw  []byte
+	known *reading // of a fact that is there; nil if there is none
+	raw   []byte
+}
+
+// A reading is the fact that is a rule's value, as a view has it. A view never
+// changes, so that the calls of one session share a reading.
+type reading struct {
+	view   *sessionstate.Context
+	fact   sessionstate.Fact
+	member []byte // the argument as it is added behind others: ,"workspace":"/src/shop"
+	start  int    // of the value in member
+}
+
+// read returns the reading of r's fact in a view, nil if the fact is not known. It
+// is valid until the next.
+func (r *rule) read(view *sessionstate.Context) *reading {
+	k := &r.known
+	if k.view != view || k.member == nil {
+		k.view = view
+		k.fact, _ = view.Lookup(r.fact)
+		k.member = r.appendName(k.member[:0])
+		k.start = len(k.member)
+		k.member = wire.AppendQuote(k.member, k.fact.Value)
+	}
+	if k.fact.Empty() {
+		return nil
+	}
+	return k
+}
+
+// appendName appends what stands before the value of r's argument that is added
+// behind others.
+func (r *rule) appendName(dst []byte) []byte {
+	return append(wire.AppendQuote(append(dst, ','), r.last()), ':')
+}
+
+// fact returns the fact that the value is, an empty one if it is none.
+func (v *value) fact() sessionstate.Fact {
+	if v.known == nil {
+		return sessionstate.Fact{}
+	}
+	return v.known.fact
 }
 
 // empty reports whether there is no value.
 func (v *value) empty() bool {
 	if v.raw == nil {
-		return v.fact.Empty()
+		return v.known == nil
 	}
 	switch string(v.raw) {
 	case "null", `""`, "[]":
@@ -28,12 +68,12 @@ func (v *value) empty() bool {
 	return false
 }
 
-// json returns the value as JSON. It may use buf, which it overwrites.
-func (v *value) json(buf []byte) []byte {
+// json returns a value that is not empty as JSON.
+func (v *value) json() []byte {
 	if v.raw != nil {
 		return v.raw
 	}
-	return wire.AppendQuote(buf[:0], v.fact.Value)
+	return v.known.member[v.known.start:]
 }
 
 // is reports whether given is this value.
@@ -41,7 +81,7 @@ func (v *value) is(given wire.Value) bool {
 	if v.raw != nil {
 		return bytes.Equal(v.raw, given.Raw)
 	}
-	return given.Equals(v.fact.Value)
+	return given.Equals(v.fact().Value)
 }
 
 // String returns the value as a log line takes it.
@@ -49,12 +89,12 @@ func (v *value) String() string {
 	if v.raw != nil {
 		return cut(string(v.raw))
 	}
-	return cut(v.fact.Value)
+	return cut(v.fact().Value)
 }
 
 // source says where the value of an intent comes from, for notes.
 func (in *intent) source() string {
-	if in.value.fact.Empty() {
+	if in.value.fact().Empty() {
 		return in.rule.Value.String()
 	}
 	r := in.rule
@@ -66,7 +106,7 @@ func (in *intent) source() string {
 
 // origin says who the value of an intent is from.
 func (in *intent) origin() string {
-	switch fact := in.value.fact; {
+	switch fact := in.value.fact(); {
 	case fact.Empty():
 		return in.rule.Value.String()
 	case fact.From == "":
@@ -81,7 +121,7 @@ func (in *intent) origin() string {
 func (a *Arguments) evaluate(c *calling, in *intent) {
 	r := in.rule
 	if r.fact != "" {
-		in.value.fact, _ = c.view.Lookup(r.fact)
+		in.value.known = r.read(c.view)
 		return
 	}
 	if r.Value == nil || r.Value.ReadsPrincipal() && (c.view == nil || c.view.Principal == nil) {
@@ -107,7 +147,7 @@ func (a *Arguments) inputs(c *calling) *expression.Inputs {
 		a.reading = true
 		a.in = expression.Inputs{
 			Context:   c.view,
-			Tool:      c.m.Name().View(),
+			Tool:      c.name,
 			Arguments: c.m.Arguments().Raw,
 			Server:    a.o.Server,
 		}
@@ -124,32 +164,32 @@ const layerName = "arguments"
 // have shown it another.
 const textUndecided = "Permission denied: the rules for the arguments of this tool could not be applied to this call"
 
-func forbidden(r *rule) refusal {
-	return refusal{r, "the call has the argument, which is forbidden",
+func forbidden(r *rule) *refusal {
+	return &refusal{r, "the call has the argument, which is forbidden",
 		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here. Leave it out and call again.", r.path)}
 }
 
 // hiddenWay is what comes of a call that may have the argument where nobody can see
 // it.
-func hiddenWay(r *rule) refusal {
-	return refusal{r, "what stands around the argument, which is forbidden, is no object",
+func hiddenWay(r *rule) *refusal {
+	return &refusal{r, "what stands around the argument, which is forbidden, is no object",
 		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here, and what is around it has to be an object. Give an object where one belongs, or leave it out, and call again.", r.path)}
 }
 
 // unknownPin is what a pin without a value has against a call.
-func unknownPin(in *intent) refusal {
+func unknownPin(in *intent) *refusal {
 	how := "its value could not be determined"
 	if in.rule.fact != "" {
 		how = "it is taken from " + in.rule.fact + ", which is not known for this session"
 	}
-	return refusal{in.rule, "there is no value to pin the argument to",
+	return &refusal{in.rule, "there is no value to pin the argument to",
 		fmt.Sprintf("The argument %q is not the model's to choose: %s, so the call was not sent. Ask the user to %s.",
 			in.rule.path, how, remedy(in.rule))}
 }
 
 // unwritable is what comes of a value that a call has no place for.
-func unwritable(r *rule, err error) refusal {
-	return refusal{r, "the value could not be written: " + err.Error(),
+func unwritable(r *rule, err error) *refusal {
+	return &refusal{r, "the value could not be written: " + err.Error(),
 		fmt.Sprintf("The argument %q is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.", r.path)}
 }
 

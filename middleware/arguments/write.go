@@ -11,21 +11,19 @@ import (
 
 // write gives the values to the call. What cannot be filled is left out; what
 // cannot be pinned refuses.
-func (a *Arguments) write(c *calling, intents []intent, round uint64) refusal {
+func (a *Arguments) write(c *calling, intents []intent, round uint64) *refusal {
 	if a.overlap {
 		slices.SortStableFunc(intents, before)
 	}
+	written := a.writeAll(c, intents)
 	var given map[int]string
 	for i := range intents {
 		in := &intents[i]
 		if in.value.empty() {
 			continue
 		}
-		raw := in.value.json(a.quoted)
-		if in.value.raw == nil {
-			a.quoted = raw
-		}
-		if err := a.set(c, in, raw); err != nil {
+		raw := in.value.json()
+		if err := a.set(c, in, raw, written); err != nil {
 			if in.rule.enforces() {
 				return unwritable(in.rule, err)
 			}
@@ -45,7 +43,44 @@ func (a *Arguments) write(c *calling, intents []intent, round uint64) refusal {
 	if given != nil {
 		c.call.OnReply(a.rounds.keep(c.view, round, given))
 	}
-	return refusal{}
+	return nil
+}
+
+// writeAll writes all values in one edit and reports whether it has. If not, the
+// message is as it was, and they have to be written one by one.
+func (a *Arguments) writeAll(c *calling, intents []intent) bool {
+	if a.overlap {
+		return false
+	}
+	tail, follows := wire.Tail(c.m.Arguments())
+	a.splices, a.added = a.splices[:0], a.added[:0]
+	for i := range intents {
+		in := &intents[i]
+		switch {
+		case in.value.empty():
+		case len(in.rule.Argument) > 1:
+			return false
+		case !in.given.Exists():
+			text := a.member(in)
+			if !follows {
+				text, follows = text[1:], true
+			}
+			a.splices = append(a.splices, wire.Splice{Off: tail, Text: text})
+		case !bytes.Equal(in.value.json(), in.given.Raw):
+			a.splices = append(a.splices, wire.Splice{Off: in.given.Off, Len: len(in.given.Raw), Text: in.value.json()})
+		}
+	}
+	return c.m.Apply(a.splices...) == nil
+}
+
+// member returns the argument as it is added behind others.
+func (a *Arguments) member(in *intent) []byte {
+	if in.value.raw == nil {
+		return in.value.known.member
+	}
+	start := len(a.added)
+	a.added = append(in.rule.appendName(a.added), in.value.raw...)
+	return a.added[start:]
 }
 
 // before orders intents of which one may write inside of what another has written:
@@ -62,18 +97,21 @@ func rank(r *rule) int {
 	return 0
 }
 
-// set writes one value, unless the call has it already.
-func (a *Arguments) set(c *calling, in *intent, raw []byte) error {
+// set writes one value, unless the call has it already, and tells of it. written
+// says that it stands there since the rule was judged.
+func (a *Arguments) set(c *calling, in *intent, raw []byte, written bool) error {
 	if !a.overlap && bytes.Equal(raw, in.given.Raw) { // bytes: parsers must not differ about it
 		c.skipNow(in.rule, "the call has this value already")
 		return nil
 	}
-	keys, text, err := in.rule.spot(c.m.Arguments(), raw)
-	if err == nil {
-		err = c.m.Set(text, keys...)
-	}
-	if err != nil {
-		return err
+	if !written {
+		keys, text, err := in.rule.spot(c.m.Arguments(), raw)
+		if err == nil {
+			err = c.m.Set(text, keys...)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	why := "the call lacked it"
 	if in.given.Exists() && in.rule.enforces() {
