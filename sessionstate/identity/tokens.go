@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -147,6 +148,7 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
+	nameEd25519()
 	return &Tokens{
 		issuer: o.Issuer, audience: o.Audience, claims: claims, keys: keys,
 		parser: jwt.NewParser(
@@ -157,6 +159,16 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 			jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
 		),
 	}, nil
+}
+
+var ed25519Named sync.Once
+
+// nameEd25519 has the library know EdDSA under the name that RFC 9864 gives it with
+// that curve, which is the only one the library has.
+func nameEd25519() {
+	ed25519Named.Do(func() {
+		jwt.RegisterSigningMethod("Ed25519", func() jwt.SigningMethod { return jwt.SigningMethodEdDSA })
+	})
 }
 
 // Resolve returns whose token the credential is. The errors are those above, each

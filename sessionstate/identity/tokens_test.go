@@ -497,6 +497,18 @@ func TestKeySetChoosesKeys(t *testing.T) {
 	}
 }
 
+// RFC 9864 calls EdDSA with Ed25519 by the name of the curve. It is that and no more.
+func TestTokensNewName(t *testing.T) {
+	ring := keyring()
+	g := newTokening(t, allKeys(), nil)
+	header := map[string]any{"alg": "Ed25519"}
+	g.want(ring["ed"].token(claims(nil), header), nil)
+	g.want(ring["rsa"].token(claims(nil), header), identity.ErrAlgorithm)
+	g.want(ring["ec256"].token(claims(nil), header), identity.ErrAlgorithm)
+	other := signer{"ed", jwt.SigningMethodEdDSA, ed25519.NewKeyFromSeed([]byte("a seed that is another's, not it."[:32]))}
+	g.want(other.token(claims(nil), header), identity.ErrSignature)
+}
+
 func TestKeySetFile(t *testing.T) {
 	token := keyring()["ed"].token(claims(nil), nil)
 	g := newTokening(t, allKeys(), nil)
