@@ -124,8 +124,11 @@ func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, 
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answered with status %d", response.StatusCode)
+	switch code := response.StatusCode; {
+	case code/100 == 3:
+		return nil, fmt.Errorf("it answered with status %d, and redirects are not followed: write the address it leads to", code)
+	case code != http.StatusOK:
+		return nil, fmt.Errorf("it answered with status %d", code)
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxKeySetBytes+1))
 	if err == nil && len(data) > maxKeySetBytes {

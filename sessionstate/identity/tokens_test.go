@@ -632,7 +632,10 @@ func TestKeySetUnreachable(t *testing.T) {
 	for i, code := range []int{500, 404, 301, 302, 204, 401} {
 		server.code.Store(int64(code))
 		g.want(token, identity.ErrKeySet)
-		g.want(token, identity.ErrKeySet)
+		_, err := g.Resolve(t.Context(), token)
+		if !errors.Is(err, identity.ErrKeySet) || strings.Contains(err.Error(), "write the address it leads to") != (code/100 == 3) {
+			t.Errorf("status %d: got %v", code, err)
+		}
 		server.want(t, int64(i+1)) // a redirect was not followed
 		g.later(identity.RetryAfter)
 	}
