@@ -21,11 +21,9 @@ import (
 // others refer to is left alone.
 func agree(schema []byte, r *rule) (shown []byte, ok bool) {
 	s := step{r: r, text: schema}
-	if r.Schema == Hide {
-		s.run((*step).hoist)
-	}
+	s.run((*step).hoist)
 	s.run((*step).remove)
-	if r.Schema == Hide && r.Mode != Forbid {
+	if r.Mode == Pin || r.Mode == Fill && r.Schema == Hide {
 		s.run((*step).demandParents)
 	}
 	return s.text, !s.failed
@@ -67,10 +65,10 @@ func (s *step) look() bool {
 	for i := range s.r.Argument {
 		w := walk{d: &s.d}
 		if i == 0 {
-			w.visit(s.d.root, true, 0)
+			w.visit(s.d.root, must, 0)
 		} else {
 			for _, outer := range s.levels[i-1] {
-				w.visit(outer.schema.Get("properties", s.r.Argument[i-1]), !outer.maybe, 0)
+				w.visit(outer.schema.Get("properties", s.r.Argument[i-1]), outer.weight, 0)
 			}
 		}
 		if w.lost {
@@ -227,13 +225,14 @@ func (s *step) removable(f sub) bool {
 	if s.r.Mode == Forbid {
 		// The argument is never there. What asks for it never holds, which is for
 		// the operator to have wanted where it has to hold; where it may, it decides.
-		return !(f.maybe && lists(f.schema.Get("required"), name)) && !depends(f.schema, name)
-	}
-	if s.r.Schema != Hide {
-		return true
+		return !(f.weight != must && lists(f.schema.Get("required"), name)) && !depends(f.schema, name)
 	}
 	property := f.schema.Get("properties", name)
-	for _, keyword := range []string{"minProperties", "maxProperties", "const", "enum", "propertyNames"} {
+	decisive := []string{"maxProperties", "const", "enum", "propertyNames"}
+	if s.r.Schema == Hide || f.weight == turns {
+		decisive = append(decisive, "minProperties")
+	}
+	for _, keyword := range decisive {
 		if f.schema.Get(keyword).Exists() {
 			return false
 		}
@@ -244,7 +243,7 @@ func (s *step) removable(f sub) bool {
 	if !property.Exists() && (closed(f.schema, "additionalProperties") || closed(f.schema, "unevaluatedProperties") && !s.declared(f.schema)) {
 		return false // it never admits the argument
 	}
-	return !f.maybe || s.certain(property)
+	return f.weight == must || s.r.certain(property)
 }
 
 // patterned reports whether a name may match a pattern of the schema's
@@ -269,15 +268,15 @@ func closed(schema wire.Value, keyword string) bool {
 // that has to hold with it: unevaluatedProperties sees no further.
 func (s *step) declared(schema wire.Value) bool {
 	w := walk{d: &s.d}
-	w.visit(schema, true, 0)
+	w.visit(schema, must, 0)
 	return slices.ContainsFunc(w.found, func(f sub) bool {
-		return !f.maybe && f.schema.Get("properties", s.r.last()).Exists()
+		return f.weight == must && f.schema.Get("properties", s.r.last()).Exists()
 	})
 }
 
 // certain reports whether every value of the rule satisfies the schema of a
 // property.
-func (s *step) certain(property wire.Value) bool {
+func (r *rule) certain(property wire.Value) bool {
 	if !property.Exists() || string(property.Raw) == "true" {
 		return true
 	}
@@ -288,7 +287,7 @@ func (s *step) certain(property wire.Value) bool {
 		switch m.Key.Text() {
 		case "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment":
 		case "type":
-			if s.r.fact == "" && typesOf(property) != anyKind || !typesOf(property).has(value{}) {
+			if r.fact == "" && typesOf(property) != anyKind || !typesOf(property).has(value{}) {
 				return false
 			}
 		default:

@@ -57,6 +57,23 @@ func TestAgree(t *testing.T) {
 		{"nested, where an object that needs more or nothing goes", pinRule(Pin, "", "o", "p"),
 			`{"properties":{"o":{"anyOf":[{"$ref":"#/$defs/O"},{"type":"null"}]}},"$defs":{"O":{"type":"object","properties":{"p":{"type":"string"}},"required":["p","a"]}}}`, ""},
 		{"nested, where a string may go", pinRule(Pin, "", "o", "p"), `{"properties":{"o":{"properties":{"p":{}}}}}`, ""},
+		{"nested, in an object that others are required with", pinRule(Pin, "", "o", "p"),
+			`{"properties":{"o":{"type":"object","properties":{"p":{}}},"a":{}},"dependentRequired":{"o":["a"]}}`,
+			`{"properties":{"o":{"type":"object","properties":{}},"a":{}},"dependentRequired":{"o":["a"]},"required":["o"]}`},
+		{"nested, in an object that is an alternative", pinRule(Pin, "", "o", "p"),
+			`{"properties":{"o":{"type":"object","properties":{"p":{}}},"a":{}},"oneOf":[{"required":["o"]},{"required":["a"]}]}`,
+			`{"properties":{"o":{"type":"object","properties":{}},"a":{}},"oneOf":[{"required":["o"]},{"required":["a"]}],"required":["o"]}`},
+		{"nested, in an object that decides", pinRule(Pin, "", "o", "p"),
+			`{"properties":{"o":{"type":"object","properties":{"p":{}}}},"if":{"required":["o"]},"then":{"required":["b"]}}`,
+			`{"properties":{"o":{"type":"object","properties":{}}},"if":{"required":["o"]},"then":{"required":["b"]},"required":["o"]}`},
+		{"nested, in one of a number of properties", pinRule(Pin, "", "o", "p"),
+			`{"properties":{"o":{"type":"object","properties":{"p":{}}}},"maxProperties":1}`,
+			`{"properties":{"o":{"type":"object","properties":{}}},"maxProperties":1,"required":["o"]}`},
+		{"nested, where a pattern fits", pinRule(Pin, "", "o", "p"),
+			`{"properties":{"o":{"type":"object","properties":{"p":{}}}},"patternProperties":{"o":{"maxProperties":1}}}`, ""},
+		{"shown, and others depend on it", pinRule(Pin, Optional, "p"),
+			`{"properties":{"p":{},"a":{}},"dependentRequired":{"p":["a"]},"required":["p"]}`,
+			`{"properties":{"p":{},"a":{}},"dependentRequired":{},"required":["a"]}`},
 		{"what depends on it", pinRule(Pin, "", "p"),
 			`{"properties":{"p":{},"a":{}},"dependentRequired":{"p":["a"],"b":["p","c"]},"required":["p"]}`,
 			`{"properties":{"a":{}},"dependentRequired":{"b":["c"]},"required":["a"]}`},
@@ -221,6 +238,7 @@ func (d dice) root(path []string, required bool) object {
 		if d.one(3) {
 			outer["required"] = []any{"o"}
 		}
+		d.mind(outer)
 		at = outer
 	}
 	d.definitions = []string{"E"}
@@ -228,12 +246,47 @@ func (d dice) root(path []string, required bool) object {
 	return at
 }
 
+// mind has what is around the object o depend on whether it is there.
+func (d dice) mind(outer object) {
+	some := func() object {
+		return object{"required": append([]any{}, d.some("o", "a", "b")...)}
+	}
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		if d.one(8) {
+			outer[keyword] = []any{some(), some()}
+		}
+	}
+	for _, keyword := range []string{"not", "if", "then", "else"} {
+		if d.one(8) {
+			outer[keyword] = some()
+		}
+	}
+	if d.one(6) {
+		outer["dependentRequired"] = object{pick(d, "o", "a"): append([]any{}, d.some("o", "a", "b")...)}
+	}
+	if d.one(8) {
+		outer["dependentSchemas"] = object{"o": some()}
+	}
+	if d.one(8) {
+		outer["maxProperties"] = 1 + d.IntN(2)
+	}
+	if d.one(8) {
+		outer["patternProperties"] = object{pick(d, "^o", "^z"): object{"maxProperties": 1}}
+	}
+	if d.one(8) {
+		outer["additionalProperties"] = pick(d, any(false), any(true), any(object{"type": "string"}))
+	}
+}
+
 // call makes arguments without p.
 func (d dice) call(path []string) object {
 	if len(path) == 1 {
 		return d.members()
 	}
-	o := d.members()
+	o := object{}
+	if d.one(2) {
+		o = d.members()
+	}
 	switch d.IntN(4) {
 	case 0:
 	case 1:
@@ -252,6 +305,9 @@ func checkAgreement(t *testing.T, seed uint64) bool {
 	if d.one(2) {
 		r = pinRule(r.Mode, "", "o", "p")
 	}
+	if r.Mode == Pin && d.one(4) {
+		r.Schema = Optional
+	}
 	before, err := json.Marshal(d.root(r.Argument, r.Mode == Pin))
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +320,7 @@ func checkAgreement(t *testing.T, seed uint64) bool {
 	if upstream == nil || shown == nil {
 		return false
 	}
-	if doc := (&document{root: wire.Value{Raw: after}}); doc.place(r).state == present {
+	if doc := (&document{root: wire.Value{Raw: after}}); r.Schema == Hide && doc.place(r).state == present {
 		t.Errorf("seed %d: the argument is still there\nbefore %s\nafter  %s", seed, before, after)
 	}
 	for range 20 {
@@ -290,6 +346,126 @@ func checkAgreement(t *testing.T, seed uint64) bool {
 		}
 	}
 	return string(before) != string(after)
+}
+
+func TestUnfillable(t *testing.T) {
+	const decides, other, object, absent = "in the tool's schema it decides what else may be given",
+		textOtherType, "the object around it is not there, and by the tool's schema is not to be made for it",
+		"the tool's schema does not have the argument"
+	for _, test := range []struct {
+		name, path, schema, call string
+		why                      string
+	}{
+		{"an argument", "p", `{"properties":{"p":{"type":"string"}}}`, `{}`, ""},
+		{"of another tool", "p", `{"properties":{"a":{}}}`, `{}`, absent},
+		{"a text or nothing", "p", `{"properties":{"p":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}}}`, `{}`, ""},
+		{"one of some words or nothing", "p", `{"properties":{"p":{"anyOf":[{"enum":["x","y"]},{"type":"null"}],"default":null}}}`, `{}`, other},
+		{"one of some words", "p", `{"properties":{"p":{"oneOf":[{"const":"x"},{"const":"y"}]}}}`, `{}`, other},
+		{"a number or nothing", "p", `{"properties":{"p":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`, `{}`, other},
+		{"a text of two kinds", "p", `{"properties":{"p":{"oneOf":[{"type":"string","format":"uri"},{"type":"string"}]}}}`, `{}`, other},
+		{"either this or that", "p", `{"properties":{"p":{},"a":{}},"oneOf":[{"required":["p"]},{"required":["a"]}]}`, `{"a":1}`, decides},
+		{"this or that or both", "p", `{"properties":{"p":{},"a":{}},"anyOf":[{"required":["p"]},{"required":["a"]}]}`, `{"a":1}`, ""},
+		{"not both", "p", `{"properties":{"p":{},"a":{}},"not":{"required":["p","a"]}}`, `{"a":1}`, decides},
+		{"another with it", "p", `{"properties":{"p":{},"a":{}},"dependentRequired":{"p":["a"]}}`, `{}`, decides},
+		{"it with another", "p", `{"properties":{"p":{},"a":{}},"dependentRequired":{"a":["p"]}}`, `{"a":1}`, ""},
+		{"another kind of call", "p", `{"anyOf":[{"properties":{"p":{}},"additionalProperties":false},{"properties":{"a":{}},"additionalProperties":false}]}`, `{"a":1}`, decides},
+		{"in an object that is there", "o.p", `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p","a"]}}}`, `{"o":{"a":1}}`, ""},
+		{"in an object that needs more", "o.p", `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p","a"]}}}`, `{}`, object},
+		{"in an object that needs nothing more", "o.p", `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p"]}}}`, `{}`, ""},
+		{"in an object with which others are required", "o.p", `{"properties":{"o":{"type":"object","properties":{"p":{}}}},"dependentRequired":{"o":["a"]}}`, `{}`, object},
+		{"in what is no object", "o.p", `{"properties":{"o":{"type":"string","properties":{"p":{}}}}}`, `{}`, object},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			doc := document{root: wire.Value{Raw: []byte(test.schema)}}
+			p := doc.place(pinRule(Fill, "", strings.Split(test.path, ".")...))
+			if why := p.unfillable(wire.Value{Raw: []byte(test.call)}); why != test.why {
+				t.Errorf("got %q, want %q", why, test.why)
+			}
+		})
+	}
+}
+
+// What a schema requires only in some cases, or of an object that is not there, is
+// not required of a call.
+func TestRequired(t *testing.T) {
+	for _, test := range []struct {
+		schema             string
+		required, demanded bool
+	}{
+		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"required":["p"]}},"required":["o"]}`, true, true},
+		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"required":["p"]}}}`, true, false},
+		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"anyOf":[{"required":["p"]},{"required":["a"]}]}},"required":["o"]}`, false, true},
+	} {
+		doc := document{root: wire.Value{Raw: []byte(test.schema)}}
+		if p := doc.place(pinRule(Fill, "", "o", "p")); p.required != test.required || p.demanded != test.demanded {
+			t.Errorf("%s: required %t, the object demanded %t", test.schema, p.required, p.demanded)
+		}
+	}
+}
+
+// checkFilling makes a schema and calls that lack the argument, and holds against
+// each other what the client may send, by the schema it is shown and by the
+// upstream's own, and what the upstream takes. It reports whether any was filled.
+func checkFilling(t *testing.T, seed uint64) (filled bool) {
+	d := dice{Rand: rand.New(rand.NewPCG(seed, 2))}
+	r := pinRule(Fill, "", "p")
+	if d.one(2) {
+		r = pinRule(Fill, "", "o", "p")
+	}
+	before, err := json.Marshal(d.root(r.Argument, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := document{root: wire.Value{Raw: before}}
+	p, after := doc.place(r), before
+	if p.shaped() {
+		if text, ok := agree(before, r); ok {
+			after = text
+		}
+	}
+	upstream, shown := resolve(t, before), resolve(t, after)
+	if upstream == nil || shown == nil {
+		return false
+	}
+	for range 20 {
+		call := d.call(r.Argument)
+		if shown.Validate(call) != nil && upstream.Validate(call) != nil {
+			continue
+		}
+		text, err := json.Marshal(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := string(text)
+		if p.unfillable(wire.Value{Raw: text}) == "" {
+			sent, filled = written(t, r, sent), true
+		}
+		var arguments any
+		if err := json.Unmarshal([]byte(sent), &arguments); err != nil {
+			t.Fatal(err)
+		}
+		if err := upstream.Validate(arguments); err != nil {
+			t.Errorf("seed %d: a client may send %s, and the upstream's schema does not admit %s: %v\nbefore %s\nafter  %s", seed, text, sent, err, before, after)
+			return filled
+		}
+	}
+	return filled
+}
+
+// What a client may leave out is filled only where that does no harm.
+func TestFillingDoesNoHarm(t *testing.T) {
+	filled := 0
+	for seed := range uint64(1_000) {
+		if checkFilling(t, seed) {
+			filled++
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if filled < 40 {
+		t.Errorf("only %d of 1000 calls were filled: the test tests little", filled)
+	}
 }
 
 // written returns arguments as the layer sends them.

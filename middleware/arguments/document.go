@@ -16,10 +16,21 @@ type document struct{ root wire.Value }
 // A sub is a subschema that applies to an object (JSON Schema 2020-12, core, 10.2).
 type sub struct {
 	schema wire.Value
-	// maybe says that the object need not satisfy it, or not in each case: it
-	// stands below anyOf, oneOf, not, if, then, else, or a dependency.
-	maybe bool
+	weight weight
 }
+
+// A weight is what it means for an object that it satisfies a subschema.
+type weight uint8
+
+const (
+	must weight = iota
+	// may: it need not, or not in each case, and no harm is done if it does. The
+	// subschema stands below anyOf, then, else, or a dependency.
+	may
+	// turns: that it does may count against the object. The subschema stands below
+	// oneOf, not, or if.
+	turns
+)
 
 // follow goes along the path of an argument. Element i of levels are the subschemas
 // that apply to the object that holds path[i]; there are as many levels as keys.
@@ -27,12 +38,12 @@ type sub struct {
 // a nesting without end.
 func (d *document) follow(path []string) (levels [][]sub, whole bool) {
 	w := walk{d: d}
-	w.visit(d.root, true, 0)
+	w.visit(d.root, must, 0)
 	levels, whole = append(levels, w.found), !w.lost && d.root.IsObject()
 	for _, key := range path[:len(path)-1] {
 		next := walk{d: d}
 		for _, s := range levels[len(levels)-1] {
-			next.visit(s.schema.Get("properties", key), !s.maybe, 0)
+			next.visit(s.schema.Get("properties", key), s.weight, 0)
 		}
 		levels, whole = append(levels, next.found), whole && !next.lost
 	}
@@ -52,7 +63,7 @@ const (
 	maxSubschemas = 200 // of them
 )
 
-func (w *walk) visit(s wire.Value, sure bool, depth int) {
+func (w *walk) visit(s wire.Value, weight weight, depth int) {
 	if !s.Exists() || string(s.Raw) == "true" || string(s.Raw) == "false" {
 		return
 	}
@@ -61,35 +72,45 @@ func (w *walk) visit(s wire.Value, sure bool, depth int) {
 		return
 	}
 	if i := slices.IndexFunc(w.found, func(f sub) bool { return f.schema.Off == s.Off }); i >= 0 {
-		if w.found[i].maybe || sure {
+		if w.found[i].weight >= weight {
 			return // nothing new, below neither
 		}
-		w.found[i].maybe = true
+		w.found[i].weight = weight
 	} else {
-		w.found = append(w.found, sub{s, !sure})
+		w.found = append(w.found, sub{s, weight})
 	}
 	for m := range s.Members() {
-		w.keyword(s, m, sure, depth+1)
+		w.keyword(s, m, weight, depth+1)
 	}
 }
 
 // keyword visits what a member of the schema s applies to the same object.
-func (w *walk) keyword(s wire.Value, m wire.Member, sure bool, depth int) {
+func (w *walk) keyword(s wire.Value, m wire.Member, as weight, depth int) {
 	switch m.Key.Text() {
 	case "allOf":
 		for e := range m.Value.Elements() {
-			w.visit(e, sure, depth)
+			w.visit(e, as, depth)
 		}
-	case "anyOf", "oneOf":
+	case "anyOf":
 		for e := range m.Value.Elements() {
-			w.visit(e, false, depth)
+			w.visit(e, max(as, may), depth)
 		}
-	case "not", "if", "then", "else":
-		w.visit(m.Value, false, depth)
+	case "oneOf":
+		one := max(as, may)
+		if w.d.alternatives(m.Value) > 1 {
+			one = turns
+		}
+		for e := range m.Value.Elements() {
+			w.visit(e, one, depth)
+		}
+	case "not", "if":
+		w.visit(m.Value, turns, depth)
+	case "then", "else":
+		w.visit(m.Value, max(as, may), depth)
 	case "dependentSchemas", "dependencies":
 		for dependency := range m.Value.Members() {
 			if !dependency.Value.IsArray() {
-				w.visit(dependency.Value, false, depth)
+				w.visit(dependency.Value, max(as, may), depth)
 			}
 		}
 	case "$ref":
@@ -99,10 +120,20 @@ func (w *walk) keyword(s wire.Value, m wire.Member, sure bool, depth int) {
 			return
 		}
 		w.through = append(w.through, s.Off)
-		w.visit(target, sure, depth)
+		w.visit(target, as, depth)
 	case "$dynamicRef", "$recursiveRef":
 		w.lost = true
 	}
+}
+
+// alternatives returns how many of the schemas in a oneOf an object may satisfy.
+func (d *document) alternatives(oneOf wire.Value) (n int) {
+	for e := range oneOf.Elements() {
+		if d.kinds(e, 0)&objects != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // resolve returns what a reference into the document itself refers to, which is

@@ -244,17 +244,17 @@ func (c *calling) admit(intents []intent) []intent {
 
 func (c *calling) admits(in *intent) bool {
 	p := c.tool.place(in.rule)
-	switch {
-	case in.rule.Mode == Pin && (p.state != absent || in.given.Exists()):
+	if in.rule.Mode == Pin && (p.state != absent || in.given.Exists()) {
 		return true
-	case p.state != present:
-		c.skip(in.rule, "the tool's schema does not have the argument")
-		return false
-	case !p.fillable() || !in.value.empty() && !p.takes.has(in.value):
-		c.skip(in.rule, "the argument does not take any value of that type")
-		return false
 	}
-	return true
+	why := p.unfillable(c.m.Arguments())
+	if why == "" && !in.value.empty() && !p.takes.has(in.value) {
+		why = textOtherType
+	}
+	if why != "" {
+		c.skip(in.rule, why)
+	}
+	return why == ""
 }
 
 // unknown returns what is left of the intents for a tool whose schema is not known:
@@ -280,7 +280,8 @@ func (c *calling) unmet(intents []intent) *refusal {
 		if in.rule.Mode == Pin {
 			return unknownPin(in)
 		}
-		required := c.tool.place(in.rule).required
+		p := c.tool.place(in.rule)
+		required := p.required && (p.demanded || in.rule.around(c.m.Arguments()))
 		if in.rule.Required != nil {
 			required = *in.rule.Required
 		}

@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -18,8 +19,11 @@ type tool struct {
 type place struct {
 	rule     *rule
 	state    state
-	required bool
+	required bool // in the object around it
 	takes    kinds
+	tied     bool // a call may be admitted without it and refused with it, whatever its value
+	demanded bool // the objects around it are required too
+	sparse   bool // the objects around it may be made with nothing else in them
 }
 
 // A state says whether a schema has an argument.
@@ -46,10 +50,31 @@ func (t *tool) place(r *rule) place {
 // fillable reports whether the argument may be filled by its rule, as far as that
 // does not depend on the value.
 func (p *place) fillable() bool {
+	if p.tied {
+		return false
+	}
 	if p.rule.fact != "" {
 		return p.state == present && p.takes&texts != 0
 	}
 	return p.state == present && p.takes != 0
+}
+
+const textOtherType = "the argument does not take any value of that type"
+
+// unfillable returns why a call with these arguments is not to be filled by the rule,
+// "" if it may be: what was a good call without the argument has to be one with it.
+func (p *place) unfillable(args wire.Value) (why string) {
+	switch {
+	case p.state != present:
+		return "the tool's schema does not have the argument"
+	case p.tied:
+		return "in the tool's schema it decides what else may be given"
+	case !p.sparse && !p.rule.around(args):
+		return "the object around it is not there, and by the tool's schema is not to be made for it"
+	case !p.fillable():
+		return textOtherType
+	}
+	return ""
 }
 
 // maxAnnotations is how long annotations may be; longer ones are none.
@@ -84,14 +109,43 @@ func (d *document) place(r *rule) place {
 	}
 	for _, s := range levels[len(levels)-1] {
 		if property := s.schema.Get("properties", r.last()); property.Exists() && p.state != present {
-			p.state, p.takes = present, d.takes(property)
+			p.state, p.takes = present, d.takes(property, 0)
 		}
 		if p.state == absent && patterned(s.schema, r.last()) {
 			p.state = unclear
 		}
-		p.required = p.required || lists(s.schema.Get("required"), r.last())
+		p.required = p.required || s.weight == must && lists(s.schema.Get("required"), r.last())
+	}
+	if r.Mode == Fill && p.state == present {
+		d.surroundings(&p, levels)
 	}
 	return p
+}
+
+// surroundings finds out when an argument may be filled without harm to a call that
+// was good without it.
+func (d *document) surroundings(p *place, levels [][]sub) {
+	inner := len(levels) - 1
+	p.tied = minds(levels[inner], p.rule.last()) || slices.ContainsFunc(levels[inner], func(s sub) bool {
+		return s.weight != must && !p.rule.certain(s.schema.Get("properties", p.rule.last()))
+	})
+	p.demanded, p.sparse = true, inner == 0 || !p.tied
+	if p.required {
+		p.tied = false // an object without it is not good
+	}
+	for i, key := range p.rule.Argument[:inner] {
+		p.tied = p.tied || judgedWhole(levels[i], key)
+		p.demanded = p.demanded && slices.ContainsFunc(levels[i], func(s sub) bool {
+			return s.weight == must && lists(s.schema.Get("required"), key)
+		})
+		p.sparse = p.sparse && d.kindsAt(levels[i], key)&objects != 0 &&
+			admitsOnly(levels[i+1], p.rule.Argument[i+1]) && !minds(levels[i], key)
+	}
+}
+
+// around reports whether the call has the object that the argument stands in.
+func (r *rule) around(args wire.Value) bool {
+	return args.Get(r.Argument[:len(r.Argument)-1]...).IsObject()
 }
 
 // lists reports whether an array has the string.
@@ -166,18 +220,46 @@ func (k kinds) has(v value) bool {
 
 // takes returns the types of which a property can be any value. What is filled is
 // no choice among words: that is not ours to make.
-func (d *document) takes(property wire.Value) kinds {
-	w := walk{d: d}
-	w.visit(property, true, 0)
-	set := anyKind
-	for _, s := range w.found {
-		switch {
-		case s.maybe:
-		case s.schema.Get("enum").Exists(), s.schema.Get("const").Exists():
+func (d *document) takes(property wire.Value, depth int) kinds {
+	switch {
+	case string(property.Raw) == "true":
+		return anyKind
+	case !property.IsObject(), depth > maxNesting:
+		return 0
+	}
+	set := typesOf(property)
+	for m := range property.Members() {
+		switch m.Key.Text() {
+		case "enum", "const", "not", "if":
 			return 0
-		default:
-			set &= typesOf(s.schema)
+		case "$ref":
+			target, _ := d.resolve(m.Value)
+			set &= d.takes(target, depth+1)
+		case "allOf":
+			for e := range m.Value.Elements() {
+				set &= d.takes(e, depth+1)
+			}
+		case "anyOf":
+			set &= d.taken(m.Value, depth, false)
+		case "oneOf":
+			set &= d.taken(m.Value, depth, true)
 		}
+	}
+	return set
+}
+
+// taken returns the types of which any value satisfies one of the alternatives, and
+// if only one of them may hold, no other.
+func (d *document) taken(alternatives wire.Value, depth int, one bool) (set kinds) {
+	var seen, twice kinds
+	for e := range alternatives.Elements() {
+		set |= d.takes(e, depth+1)
+		may := d.kinds(e, depth+1)
+		twice |= seen & may
+		seen |= may
+	}
+	if one {
+		set &^= twice
 	}
 	return set
 }
