@@ -9,7 +9,6 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
-	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // A calling is one call on its way through the layer.
@@ -45,7 +44,8 @@ func (a *Arguments) judge(c *calling, out []intent) ([]intent, *refusal) {
 	clear(a.given)
 	a.given = a.given[:0]
 	if a.reading {
-		a.in, a.reading = expression.Inputs{}, false
+		a.in.Clear()
+		a.reading = false
 	}
 	return out, no
 }
@@ -165,11 +165,11 @@ func (a *Arguments) applies(c *calling, r *rule) (bool, error) {
 	case r.enforces() && c.view != nil && c.view.Unidentified != nil && r.When.UsesPrincipal():
 		return false, errLookup
 	}
-	v, err := r.When.Eval(a.inputs(c))
-	if err == nil && !v.Bool {
+	holds, err := r.When.Holds(a.inputs(c))
+	if err == nil && !holds {
 		c.skip(r, "its condition does not hold")
 	}
-	return v.Bool, err
+	return holds, err
 }
 
 // errLookup: a condition that depends on the principal says nothing while a

@@ -122,8 +122,8 @@ func (s *shaping) applies(r *rule, name string, t *tool) bool {
 	if r.When.UsesArguments() {
 		return false
 	}
-	v, err := r.When.Eval(&expression.Inputs{Context: s.view, Tool: name, Annotations: t.annotations, Server: s.a.o.Server})
-	return err == nil && v.Bool
+	holds, err := r.When.Holds(&expression.Inputs{Context: s.view, Tool: name, Annotations: t.annotations, Server: s.a.o.Server})
+	return err == nil && holds
 }
 
 // maxTold bounds the memory of warnings: the names are the upstream's to choose.

@@ -145,12 +145,8 @@ func (a *Arguments) evaluate(c *calling, in *intent) {
 func (a *Arguments) inputs(c *calling) *expression.Inputs {
 	if !a.reading {
 		a.reading = true
-		a.in = expression.Inputs{
-			Context:   c.view,
-			Tool:      c.name,
-			Arguments: c.m.Arguments().Raw,
-			Server:    a.o.Server,
-		}
+		a.in.Context, a.in.Tool, a.in.Server = c.view, c.name, a.o.Server
+		a.in.Arguments = c.m.Arguments().Raw
 		if c.tool != nil {
 			a.in.Annotations = c.tool.annotations
 		}

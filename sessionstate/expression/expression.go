@@ -34,11 +34,9 @@ func (t Type) String() string {
 //
 // What is read from the raw JSON is kept in the Inputs, so that the rules of one
 // call decode it once, and only if one of them asks. So Inputs are for one call
-// and one goroutine, and are made anew rather than changed:
-//
-//	layer.in = expression.Inputs{Context: view, Tool: m.Name().View(), Arguments: m.Arguments().Raw}
-//
-// The bytes and strings need to be valid only during Eval.
+// and one goroutine, and are made anew rather than changed, or cleared before they
+// are used for another call. The bytes and strings need to be valid only during
+// Eval.
 type Inputs struct {
 	Context *sessionstate.Context
 	// Tool is the tool's name as the server knows it.
@@ -52,6 +50,16 @@ type Inputs struct {
 	Server string
 
 	derived derived
+}
+
+// Clear empties the inputs. It takes less than to make them anew, and keeps
+// nothing of a frame, or of what was decoded of it.
+func (in *Inputs) Clear() {
+	in.Context, in.Tool, in.Server = nil, "", ""
+	in.Annotations, in.Arguments = nil, nil
+	if in.derived.of != nil {
+		in.derived = derived{}
+	}
 }
 
 // A Value is the result of a Program, in the field of its type.
@@ -104,40 +112,55 @@ func Compile(src string, want Type) (*Program, error) {
 // Value is then empty.
 func (p *Program) Eval(in *Inputs) (Value, error) {
 	switch {
-	case p.simple != nil && !p.remembers():
-		return p.simple.eval(in, p.want), nil
+	case p.want == Bool:
+		holds, err := p.Holds(in)
+		return Value{Bool: holds}, err
 	case p.fixed != nil:
 		return *p.fixed, nil
-	}
-	if len(p.guards) > 0 {
-		if value, sure := p.judge(in); sure {
-			return Value{Bool: value}, nil
-		}
-	}
-	if !p.remembers() {
+	case p.simple != nil:
+		return p.simple.eval(in, p.want), nil // takes no longer than to remember
+	case !p.lasts():
 		return p.engine.eval(in, p.want)
 	}
-	if v, ok := p.last.get(in); ok {
-		return v, nil
+	if v := p.last.get(in); v != nil {
+		return *v, nil
 	}
-	v, err := p.evaluate(in)
+	v, err := p.engine.eval(in, p.want)
 	if err == nil {
 		p.last.put(in, v)
 	}
 	return v, err
 }
 
-func (p *Program) evaluate(in *Inputs) (Value, error) {
-	if p.simple != nil {
-		return p.simple.eval(in, p.want), nil
+// Holds reports whether a condition, which is a program of type Bool, holds. An
+// error says that it could not be decided.
+func (p *Program) Holds(in *Inputs) (bool, error) {
+	switch {
+	case p.fixed != nil:
+		return p.fixed.Bool, nil
+	case !p.lasts():
+		return p.decide(in)
 	}
-	return p.engine.eval(in, p.want)
+	if v := p.last.get(in); v != nil {
+		return v.Bool, nil
+	}
+	holds, err := p.decide(in)
+	if err == nil {
+		p.last.put(in, Value{Bool: holds})
+	}
+	return holds, err
 }
 
-// remembers reports whether the last result is worth keeping. To look a text up
-// takes no longer than to find the one that is kept.
-func (p *Program) remembers() bool {
-	return p.lasts() && (p.simple == nil || p.want == Bool)
+// decide is Holds, with nothing remembered.
+func (p *Program) decide(in *Inputs) (bool, error) {
+	if p.simple != nil {
+		return p.simple.holds(in), nil
+	}
+	if value, sure := p.judge(in); sure {
+		return value, nil
+	}
+	v, err := p.engine.eval(in, Bool)
+	return v.Bool, err
 }
 
 // lasts reports whether the result is the same for all calls of one snapshot of a

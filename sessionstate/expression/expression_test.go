@@ -3,6 +3,7 @@ package expression
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -337,6 +338,26 @@ func TestCopiedInputs(t *testing.T) {
 	other.Arguments = []byte(`{"n":4}`)
 	if got, err := p.Eval(&other); err != nil || got.Text != "4" {
 		t.Errorf("a copy reads %q, %v", got.Text, err)
+	}
+}
+
+// Inputs that were cleared are like new ones.
+func TestClear(t *testing.T) {
+	p, err := Compile(`principal.user + tool.name + server.name + string(arguments.n) + tool.annotations.title`, String)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := inputs()
+	in.Arguments, in.Annotations = []byte(`{"n":3}`), []byte(`{"title":"T"}`)
+	if _, err := p.Eval(in); err != nil {
+		t.Fatal(err)
+	}
+	if in.Clear(); !reflect.DeepEqual(in, new(Inputs)) {
+		t.Errorf("left: %+v", in)
+	}
+	in.Arguments = []byte(`{"n":4}`)
+	if got, err := p.Eval(in); err != nil || got.Text != "4" {
+		t.Errorf("cleared inputs read %q, %v", got.Text, err)
 	}
 }
 

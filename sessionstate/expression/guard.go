@@ -64,10 +64,13 @@ func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
 // holds reports what the guard gives; sure is false if only the whole can tell.
 func (g *guard) holds(in *Inputs) (value, sure bool) {
 	if g.program == nil {
+		if lacks(in.Arguments, g.member) {
+			return false, true
+		}
 		return hasMember(in.Arguments, g.member)
 	}
-	v, err := g.program.Eval(in)
-	return v.Bool, err == nil
+	value, err := g.program.Holds(in)
+	return value, err == nil
 }
 
 // judge asks the guards of a condition. sure is false if the whole has to be
@@ -83,6 +86,12 @@ func (p *Program) judge(in *Inputs) (value, sure bool) {
 		}
 	}
 	return true, p.guarded && known == len(p.guards)
+}
+
+// lacks reports whether an object surely has no member of that name, an identifier,
+// as the name stands nowhere in it. An identifier is written otherwise only with \u.
+func lacks(object []byte, name string) bool {
+	return len(object) > 0 && object[0] == '{' && !bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))
 }
 
 // hasMember reports whether the object raw has a member of that name, without

@@ -16,12 +16,13 @@ type remembered struct {
 	value   Value
 }
 
-func (m *memo) get(in *Inputs) (Value, bool) {
+// get returns the result for inputs, nil if there is none yet.
+func (m *memo) get(in *Inputs) *Value {
 	last := m.last.Load()
 	if last == nil || last.context != in.Context || last.server != in.Server {
-		return Value{}, false
+		return nil
 	}
-	return last.value, true
+	return &last.value
 }
 
 func (m *memo) put(in *Inputs, v Value) {

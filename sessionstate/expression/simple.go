@@ -3,6 +3,7 @@ package expression
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -180,10 +181,11 @@ func (s *simple) uses() uses {
 	return u
 }
 
+// eval gives the value of an expression that is no condition; that is for holds.
 func (s *simple) eval(in *Inputs, want Type) Value {
 	t := &s.terms[0]
 	if t.op != opPath && t.op != opLiteral {
-		return truth(s.holds(in), want)
+		return truth(s.holds(in))
 	}
 	if t.op == opPath && isListPath(t.path) {
 		return Value{JSON: listJSON(in.list(t.path))}
@@ -214,15 +216,7 @@ func (t *term) holds(in *Inputs) bool {
 	return in.text(t.path) == t.text == t.is
 }
 
-func truth(b bool, want Type) Value {
-	if want == Any {
-		if b {
-			return Value{JSON: []byte("true")}
-		}
-		return Value{JSON: []byte("false")}
-	}
-	return Value{Bool: b}
-}
+func truth(b bool) Value { return Value{JSON: strconv.AppendBool(nil, b)} }
 
 func listJSON(list []string) []byte {
 	out := []byte{'['}
