@@ -62,6 +62,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -97,9 +98,10 @@ type Options struct {
 type Access struct {
 	o      Options
 	memory *Memory
-	rates  []*buckets        // in memory
-	names  []string          // of the rules, so that a note allocates none
-	in     expression.Inputs // of the call at hand; client's direction only
+	rates  []*buckets              // in memory
+	names  []string                // of the rules, so that a note allocates none
+	in     expression.Inputs       // of the call at hand; client's direction only
+	rules  glob.Names[*candidates] // client's direction only, but for All
 
 	learns  bool // a condition reads annotations
 	filters bool // a tool may have to be hidden
@@ -125,6 +127,7 @@ func New(o Options) (*Access, error) {
 	for i := range o.Rules {
 		a.names = append(a.names, ruleName(i))
 	}
+	a.rules = glob.Names[*candidates]{All: a.o.every(), Find: a.o.candidates}
 	a.filters = o.Hide && o.Default == Deny
 	for _, r := range o.Rules {
 		a.learns = a.learns || r.When != nil && r.When.UsesAnnotations()
@@ -231,20 +234,15 @@ func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string
 		// The relay refuses such a frame itself where rules enforce.
 		return undecided(none, wire.ErrNotPlain), nil
 	}
-	a.in = expression.Inputs{
-		Context:     view,
-		Tool:        tool,
-		Annotations: a.learnt(tool),
-		Arguments:   m.Arguments().Raw,
-		Server:      a.o.Server,
-	}
+	a.in.Context, a.in.Tool, a.in.Server = view, tool, a.o.Server
+	a.in.Annotations, a.in.Arguments = a.learnt(tool), m.Arguments().Raw
 	q := Request{Inputs: &a.in, LookupErr: a.lookupErr(view)}
 	if explain {
 		d, steps = Explain(&a.o, q)
 	} else {
-		d = Decide(&a.o, q)
+		d = decide(&a.o, a.rules.Of(tool), q, nil)
 	}
-	a.in = expression.Inputs{} // the frame, and what was decoded of it, are not kept
+	a.in.Clear()
 	if d.Allowed && len(a.rates) > 0 {
 		a.memory.take(a.rates, &d, view, tool, a.o.Now())
 	}

@@ -32,9 +32,13 @@ func principal(permissions ...string) *sessionstate.Context {
 // be told is refused.
 func TestNameTooLong(t *testing.T) {
 	o := &Options{Rules: []Rule{{Tools: []string{"*a*a*a*a*a*a*b*c"}, Deny: true}}}
-	in := &expression.Inputs{Tool: strings.Repeat("a", 1<<20) + "c"}
-	if d := Decide(o, Request{Inputs: in}); d.Allowed || d.Err != glob.ErrTooLong {
-		t.Errorf("a name that takes too long: %v", d)
+	for _, n := range []int{200, 1 << 20} {
+		q := Request{Inputs: &expression.Inputs{Tool: strings.Repeat("a", n) + "c"}}
+		for _, c := range []*candidates{o.every(), o.candidates(q.Inputs.Tool)} {
+			if d := decide(o, c, q, nil); d.Allowed || d.Err != glob.ErrTooLong {
+				t.Errorf("a name of %d letters that takes too long: %v", n, d)
+			}
+		}
 	}
 }
 
@@ -49,6 +53,9 @@ func TestExplain(t *testing.T) {
 		d, steps := Explain(o, q)
 		if same := Decide(o, q); same.String() != d.String() {
 			t.Errorf("Decide says %s, Explain %s", same, d)
+		}
+		if same := decide(o, o.candidates(q.Inputs.Tool), q, nil); same.String() != d.String() {
+			t.Errorf("the candidates say %s, all rules %s", same, d)
 		}
 		var out []string
 		for _, s := range steps {
@@ -312,12 +319,14 @@ func BenchmarkDecide(b *testing.B) {
 			view := principal("records:write", "records:read")
 			in := new(expression.Inputs)
 			arguments := []byte(`{"path":"/work/a","n":3}`)
+			names := glob.Names[*candidates]{Find: o.candidates}
 			b.ReportAllocs()
 			for b.Loop() {
-				*in = expression.Inputs{Context: view, Tool: "git_status", Arguments: arguments}
-				if d := Decide(o, Request{Inputs: in}); !d.Allowed {
+				in.Context, in.Tool, in.Arguments = view, "git_status", arguments
+				if d := decide(o, names.Of(in.Tool), Request{Inputs: in}, nil); !d.Allowed {
 					b.Fatal(d)
 				}
+				in.Clear()
 			}
 		})
 	}

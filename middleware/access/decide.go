@@ -106,6 +106,8 @@ type Request struct {
 	LookupErr error
 	// Listing asks whether any arguments could make the call allowed.
 	Listing bool
+
+	named bool // the rules that are looked at are known to be for the tool
 }
 
 // A Reason is what came of a rule, or decided.
@@ -195,16 +197,47 @@ type Step struct {
 
 // Decide applies the rules to a request. It depends on nothing else; rates are
 // not counted.
-func Decide(o *Options, q Request) Decision { return decide(o, q, nil) }
+func Decide(o *Options, q Request) Decision { return decide(o, o.every(), q, nil) }
 
 // Explain is Decide, and tells what came of each rule that was looked at.
 func Explain(o *Options, q Request) (d Decision, steps []Step) {
-	d = decide(o, q, func(s Step) { steps = append(steps, s) })
+	d = decide(o, o.every(), q, func(s Step) { steps = append(steps, s) })
 	return d, steps
 }
 
-func decide(o *Options, q Request, visit func(Step)) Decision {
+// candidates are the rules that may be for a tool: all others are for other tools.
+type candidates struct {
+	rules []int // their indexes, in order
+	named bool  // it is known that each of them is for the tool
+}
+
+// every returns the candidates for any tool.
+func (o *Options) every() *candidates {
+	c := new(candidates)
 	for i := range o.Rules {
+		c.rules = append(c.rules, i)
+	}
+	return c
+}
+
+// candidates returns those for a tool. A rule whose patterns take too long to match
+// is one: it has to say so.
+func (o *Options) candidates(tool string) *candidates {
+	c := &candidates{named: true}
+	for i := range o.Rules {
+		named, err := glob.Match(o.Rules[i].Tools, tool)
+		if named || err != nil {
+			c.rules = append(c.rules, i)
+		}
+		c.named = c.named && err == nil
+	}
+	return c
+}
+
+// decide is Decide by the candidates for the tool.
+func decide(o *Options, c *candidates, q Request, visit func(Step)) Decision {
+	q.named = c.named
+	for _, i := range c.rules {
 		r := &o.Rules[i]
 		reason, missing, err := r.apply(&q)
 		if visit != nil {
@@ -252,22 +285,24 @@ var errLookup = errors.New("the caller's identity could not be looked up")
 
 // apply says what comes of one rule.
 func (r *Rule) apply(q *Request) (reason Reason, missing []string, err error) {
-	named, err := glob.Match(r.Tools, q.Inputs.Tool)
-	switch {
-	case err != nil:
-		return Undecided, nil, err
-	case !named:
-		return OtherTools, nil, nil
-	case q.LookupErr != nil && r.usesPrincipal():
+	if !q.named {
+		switch named, err := glob.Match(r.Tools, q.Inputs.Tool); {
+		case err != nil:
+			return Undecided, nil, err
+		case !named:
+			return OtherTools, nil, nil
+		}
+	}
+	if q.LookupErr != nil && r.usesPrincipal() {
 		return Undecided, nil, errLookup
 	}
 	maybe := q.Listing && r.judgesCalls()
 	if r.When != nil && !maybe {
-		v, err := r.When.Eval(q.Inputs)
+		holds, err := r.When.Holds(q.Inputs)
 		switch {
 		case err != nil:
 			return Undecided, nil, err
-		case !v.Bool:
+		case !holds:
 			return ConditionFalse, nil, nil
 		}
 	}

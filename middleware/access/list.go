@@ -80,7 +80,7 @@ func (a *Access) listing(view *sessionstate.Context, entry wire.Value) Decision 
 	if len(in.Annotations) > maxAnnotations {
 		in.Annotations = nil
 	}
-	return Decide(&a.o, Request{Inputs: &in, LookupErr: a.lookupErr(view), Listing: true})
+	return decide(&a.o, a.rules.All, Request{Inputs: &in, LookupErr: a.lookupErr(view), Listing: true}, nil)
 }
 
 // withhold answers with an error in place of a list that cannot be filtered. One

@@ -31,36 +31,47 @@ func (r *Rewrite) call(ctx context.Context, m *wire.Message, view *sessionstate.
 	if t.why != "" {
 		return r.refuse(ctx, m, t, given)
 	}
-	r.in = r.inputs(view, t.name)
+	if refusal := r.change(call, m, view, t); refusal.text != "" {
+		return r.turnDown(ctx, m, view, refusal)
+	}
+	return next(ctx, m)
+}
+
+// change makes of the call what the server is to see.
+func (r *Rewrite) change(call *middleware.Call, m *wire.Message, view *sessionstate.Context, t target) refusal {
+	set := r.some.Of(t.name).set
+	if len(set) == 0 && !call.Explained() {
+		return r.edit(call, m, t)
+	}
+	r.fill(&r.in, view, t.name)
 	r.in.Arguments = m.Arguments().Raw
-	refusal := r.evaluate()
+	refusal := r.evaluate(set)
 	if refusal.text == "" {
 		refusal = r.edit(call, m, t)
 	}
 	if call.Explained() {
 		r.explain(call, t)
 	}
-	r.in, r.values = expression.Inputs{}, r.values[:0] // the frame, and what was decoded of it, are not kept
-	if refusal.text != "" {
-		return r.turnDown(ctx, m, view, refusal)
-	}
-	return next(ctx, m)
+	r.in.Clear()
+	r.values = r.values[:0]
+	return refusal
 }
 
 // resolve returns what the client means by a name: a tool that is given it, or
 // the one whose own it is. Of several the server is known to have one counts; if
 // it has more, or none is known, nobody can tell.
 func (r *Rewrite) resolve(view *sessionstate.Context, given string) target {
-	own := r.visible(&r.in, view, given)
+	own := r.visible(&r.in, view, given, r.some.Of(given))
 	found, known := target{rename: none}, false
 	for _, i := range r.byNew[given] {
-		t := r.visible(&r.in, view, r.o.Rules[i].Tools[0])
+		name := r.o.Rules[i].Tools[0]
+		t := r.visible(&r.in, view, name, r.some.Of(name))
 		if t.why == "" && t.rename == i {
 			found, known = r.better(found, known, t)
 		}
 	}
 	switch {
-	case own.why == "" && own.rename == none && (found.name == "" || r.known.has(given)):
+	case found.name != "" && own.why == "" && own.rename == none && r.known.has(given):
 		found, _ = r.better(found, known, own)
 	case found.name == "" && own.rename != none:
 		own.rule, own.why = own.rename, "the tool is known by another name"
@@ -87,16 +98,21 @@ func (r *Rewrite) better(found target, known bool, t target) (target, bool) {
 }
 
 // visible returns what the client may see of a tool of the server's: under which
-// name, or why not. It overwrites in.
-func (r *Rewrite) visible(in *expression.Inputs, view *sessionstate.Context, name string) target {
+// name, or why not. Some rules have a say, all others are for other tools. It uses
+// in, which is empty, and leaves it so.
+func (r *Rewrite) visible(in *expression.Inputs, view *sessionstate.Context, name string, some *rules) target {
 	t := target{name: name, rename: none, rule: none}
-	*in = r.inputs(view, name)
-	var err error
-	if t.rule, err = r.hiddenBy(in); t.rule != none {
-		t.why = hidden("tool", err)
+	if len(some.hide) == 0 && len(some.rename) == 0 {
 		return t
 	}
-	t.rename = r.renamedBy(in)
+	r.fill(in, view, name)
+	var err error
+	if t.rule, err = r.hiddenBy(in, some.hide); t.rule != none {
+		t.why = hidden("tool", err)
+	} else {
+		t.rename = r.renamedBy(in, some.rename)
+	}
+	in.Clear()
 	return t
 }
 
@@ -153,15 +169,9 @@ type refusal struct {
 const textFailed = "Permission denied: the rewrite rules could not be applied to this call"
 
 // evaluate finds the values that the rules set, from the call as it came.
-func (r *Rewrite) evaluate() refusal {
-	if !r.sets {
-		return refusal{}
-	}
-	for i := range r.o.Rules {
+func (r *Rewrite) evaluate(rules []int) refusal {
+	for _, i := range rules {
 		rule := &r.o.Rules[i]
-		if len(rule.Set) == 0 {
-			continue
-		}
 		came, err := rule.judge(&r.in)
 		switch came {
 		case undecided:
@@ -226,7 +236,7 @@ func (r *Rewrite) valueOf(s *Setting) ([]byte, error) {
 	return v.JSON, err
 }
 
-// edit makes of the call what the server is to see.
+// edit gives the call the server's name of the tool, and sets its arguments.
 func (r *Rewrite) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 	if t.rename != none {
 		to := r.o.Rules[t.rename].quoted

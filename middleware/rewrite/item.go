@@ -168,7 +168,7 @@ func (r *Rewrite) watchItems(call *middleware.Call, view *sessionstate.Context, 
 // itemHiddenBy is hiddenBy for a prompt, by its name.
 func (r *Rewrite) itemHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
 	in := expression.Inputs{Context: view, Tool: name, Server: r.o.Server}
-	return r.hiding(&in, (*Rule).hidesItems)
+	return r.hiddenBy(&in, r.items)
 }
 
 // uriHiddenBy is hiddenBy for a resource, by its URI or the template of one.

@@ -27,7 +27,7 @@ func (r *Rewrite) watchTools(call *middleware.Call, m *wire.Message, view *sessi
 }
 
 // binds reports whether a list of tools must not be shown as it is.
-func (r *Rewrite) binds() bool { return r.hides || r.renames() }
+func (r *Rewrite) binds() bool { return r.hides() || r.renames() }
 
 // showTools learns from a page of the server's tools and edits it.
 func (r *Rewrite) showTools(ctx context.Context, reply *wire.Message, view *sessionstate.Context, first bool) {
@@ -80,11 +80,11 @@ func (r *Rewrite) collision(view *sessionstate.Context) (a, b, name string) {
 func (r *Rewrite) knownAs(view *sessionstate.Context, name string) (tools []string) {
 	var in expression.Inputs
 	for _, i := range r.byNew[name] {
-		if t := r.visible(&in, view, r.o.Rules[i].Tools[0]); t.why == "" && t.rename == i && r.known.has(t.name) {
+		if t := r.visible(&in, view, r.o.Rules[i].Tools[0], &r.all); t.why == "" && t.rename == i && r.known.has(t.name) {
 			tools = append(tools, t.name)
 		}
 	}
-	if own := r.visible(&in, view, name); own.why == "" && own.rename == none && r.known.has(name) {
+	if own := r.visible(&in, view, name, &r.all); own.why == "" && own.rename == none && r.known.has(name) {
 		tools = append(tools, name)
 	}
 	return tools
@@ -149,10 +149,10 @@ func (e *edits) tool(entry wire.Value) int {
 		return r.nameless()
 	}
 	in := expression.Inputs{Context: e.view, Tool: name.View(), Annotations: annotationsOf(entry), Server: r.o.Server}
-	if rule, _ := r.hiddenBy(&in); rule != none {
+	if rule, _ := r.hiddenBy(&in, r.all.hide); rule != none {
 		return rule
 	}
-	if rule := r.renamedBy(&in); rule != none {
+	if rule := r.renamedBy(&in, r.all.rename); rule != none {
 		e.set(rule, "rename", entry, "name", r.o.Rules[rule].Rename)
 	}
 	if rule := r.describedBy(&in); rule != none {
@@ -164,12 +164,10 @@ func (e *edits) tool(entry wire.Value) int {
 // nameless returns the rule that hides an entry without a name: the first that
 // hides anything.
 func (r *Rewrite) nameless() int {
-	for i := range r.o.Rules {
-		if r.o.Rules[i].Hide {
-			return i
-		}
+	if !r.hides() {
+		return none
 	}
-	return none
+	return r.all.hide[0]
 }
 
 // set gives a member of an entry another text.

@@ -99,7 +99,7 @@ func (r *Rewrite) shown(view *sessionstate.Context) func(string) string {
 			return ""
 		}
 		var in expression.Inputs
-		if t := r.visible(&in, view, name); t.rename != none {
+		if t := r.visible(&in, view, name, &r.all); t.rename != none {
 			return r.o.Rules[t.rename].Rename
 		}
 		return ""

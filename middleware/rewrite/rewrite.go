@@ -65,6 +65,7 @@ import (
 	"sync/atomic"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -84,10 +85,10 @@ type Options struct {
 type Rewrite struct {
 	o     Options
 	byNew map[string][]int // the rules that give a name, by that name
+	all   rules
+	some  glob.Names[*rules] // that may be for a tool; client's direction only
+	items []int              // the rules that may hide prompts and resources
 
-	hides        bool // a tool may have to be hidden
-	hidesItems   bool // a prompt or resource may have to be
-	sets         bool
 	lists        bool // a list of tools may have to be edited
 	learns       bool // a condition reads annotations
 	privateTools bool // what is listed depends on who asks
@@ -121,6 +122,7 @@ func New(o Options) (*Rewrite, error) {
 		}
 		r.add(i, rule)
 	}
+	r.some = glob.Names[*rules]{All: &r.all, Find: r.rulesFor}
 	return r, nil
 }
 
@@ -136,21 +138,28 @@ func (r *Rewrite) add(i int, rule *Rule) {
 		r.byNew[rule.Rename] = append(r.byNew[rule.Rename], i)
 		r.known.named = append(r.known.named, rule.Tools[0], rule.Rename)
 	}
-	r.hides = r.hides || rule.Hide
-	r.hidesItems = r.hidesItems || rule.hidesItems()
-	r.sets = r.sets || len(rule.Set) > 0
+	r.all.add(i, rule)
+	if rule.hidesItems() {
+		r.items = append(r.items, i)
+	}
 	r.lists = r.lists || rule.lists()
 	r.learns = r.learns || rule.When != nil && rule.When.UsesAnnotations()
 	r.privateTools = r.privateTools || rule.lists() && rule.usesSession()
 	r.privateItems = r.privateItems || rule.hidesItems() && rule.usesSession()
 }
 
+// hides reports whether a tool may have to be hidden.
+func (r *Rewrite) hides() bool { return len(r.all.hide) > 0 }
+
 // renames reports whether a tool may have another name for the client.
 func (r *Rewrite) renames() bool { return len(r.byNew) > 0 }
 
+// hidesItems reports whether a prompt or resource may have to be hidden.
+func (r *Rewrite) hidesItems() bool { return len(r.items) > 0 }
+
 // Enforces reports whether a rule hides, renames or sets: then no frame may slip
 // through that parsers read differently (see proxy.Options.Enforce).
-func (r *Rewrite) Enforces() bool { return r.hides || r.renames() || r.sets }
+func (r *Rewrite) Enforces() bool { return r.hides() || r.renames() || len(r.all.set) > 0 }
 
 // Names returns the names of the arguments that are set, by depth: what a frame's
 // scan must find unambiguous.
@@ -204,7 +213,7 @@ func (r *Rewrite) fromClient(ctx context.Context, m *wire.Message, next middlewa
 			call.OnReply(r.namesInTask(view))
 		}
 	default:
-		if r.hidesItems {
+		if r.hidesItems() {
 			return r.item(ctx, m, method, view, next)
 		}
 	}
@@ -218,7 +227,7 @@ func (r *Rewrite) fromServer(ctx context.Context, m *wire.Message, next middlewa
 	case m.MethodIs("notifications/tools/list_changed"):
 		r.known.forget()
 	case m.MethodIs("notifications/resources/updated"):
-		if r.hidesItems && r.hidesURI(m.Get("params", "uri")) {
+		if r.hidesItems() && r.hidesURI(m.Get("params", "uri")) {
 			middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the resource is hidden"})
 			return nil // the client cannot have asked for it
 		}
@@ -239,29 +248,20 @@ func viewOf(call *middleware.Call) *sessionstate.Context {
 	return view
 }
 
-// inputs returns what a rule is judged by, for a tool by the server's name.
-func (r *Rewrite) inputs(view *sessionstate.Context, name string) expression.Inputs {
-	in := expression.Inputs{Context: view, Tool: name, Server: r.o.Server}
+// fill fills the inputs that a rule is judged by, for a tool by the server's name.
+func (r *Rewrite) fill(in *expression.Inputs, view *sessionstate.Context, name string) {
+	in.Context, in.Tool, in.Server = view, name, r.o.Server
 	if r.learns {
 		in.Annotations = r.known.annotations(name)
 	}
-	return in
 }
 
-// hiddenBy returns the rule that hides the tool, none if it is not hidden. A rule
-// that cannot be decided hides, and err says why it cannot.
-func (r *Rewrite) hiddenBy(in *expression.Inputs) (rule int, err error) {
-	return r.hiding(in, func(rule *Rule) bool { return rule.Hide })
-}
-
-// hiding is hiddenBy for some of the rules.
-func (r *Rewrite) hiding(in *expression.Inputs, of func(*Rule) bool) (int, error) {
-	for i := range r.o.Rules {
-		rule := &r.o.Rules[i]
-		if !of(rule) {
-			continue
-		}
-		came, err := rule.judge(in)
+// hiddenBy returns the one of some rules that hides a tool, or a prompt or
+// resource, none if it is not hidden. A rule that cannot be decided hides, and err
+// says why it cannot.
+func (r *Rewrite) hiddenBy(in *expression.Inputs, rules []int) (rule int, err error) {
+	for _, i := range rules {
+		came, err := r.o.Rules[i].judge(in)
 		switch came {
 		case applies:
 			return i, nil
@@ -273,27 +273,23 @@ func (r *Rewrite) hiding(in *expression.Inputs, of func(*Rule) bool) (int, error
 	return none, nil
 }
 
-// renamedBy returns the rule that gives the tool the name the client knows, none
-// if it keeps its own.
-func (r *Rewrite) renamedBy(in *expression.Inputs) int {
-	return r.first(in, "it keeps its name", func(rule *Rule) bool { return rule.Rename != "" })
+// renamedBy returns the one of some rules that gives the tool the name the client
+// knows, none if it keeps its own.
+func (r *Rewrite) renamedBy(in *expression.Inputs, rules []int) int {
+	return r.first(in, "it keeps its name", rules)
 }
 
 // describedBy returns the rule that describes the tool, none if its own
 // description stays.
 func (r *Rewrite) describedBy(in *expression.Inputs) int {
-	return r.first(in, "it keeps its description", func(rule *Rule) bool { return rule.Describe != "" })
+	return r.first(in, "it keeps its description", r.all.describe)
 }
 
 // first returns the first of some rules that applies to the tool. One that cannot
 // be decided does not, which is told.
-func (r *Rewrite) first(in *expression.Inputs, otherwise string, of func(*Rule) bool) int {
-	for i := range r.o.Rules {
-		rule := &r.o.Rules[i]
-		if !of(rule) {
-			continue
-		}
-		came, err := rule.judge(in)
+func (r *Rewrite) first(in *expression.Inputs, otherwise string, rules []int) int {
+	for _, i := range rules {
+		came, err := r.o.Rules[i].judge(in)
 		switch came {
 		case applies:
 			return i

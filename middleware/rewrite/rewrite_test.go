@@ -11,6 +11,7 @@ import (
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
@@ -89,6 +90,50 @@ func TestRulesAreNotWrittenTo(t *testing.T) {
 	}
 	if rules[0].key != "" || rules[0].Set[0].keys != nil {
 		t.Errorf("New wrote to the rules: %+v", rules)
+	}
+}
+
+// What is remembered of a name is which rules are for it, and not what came of them.
+func TestResolveAgain(t *testing.T) {
+	r, err := New(Options{Rules: []Rule{
+		{Tools: []string{"*_x"}, Hide: true, When: program(t, `session.trust == "sandboxed"`, expression.Bool)},
+		{Tools: []string{"old"}, Rename: "new", When: program(t, `principal.tenant == "acme"`, expression.Bool)},
+		{Tools: []string{"*a*a*a*a*a*a*b*c"}, Hide: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acme := &sessionstate.Context{
+		Trust:     sessionstate.Fact{Value: "direct", Source: sessionstate.Operator},
+		Principal: &sessionstate.Principal{Tenant: "acme"},
+	}
+	sandboxed := &sessionstate.Context{Trust: sessionstate.Fact{Value: "sandboxed", Source: sessionstate.Operator}}
+	long := func(n int) string { return strings.Repeat("a", n) + "c" }
+	for _, test := range []struct {
+		view  *sessionstate.Context
+		given string
+		name  string // the server's
+		rule  int    // that refuses
+	}{
+		{acme, "get_x", "get_x", none},
+		{sandboxed, "get_x", "get_x", 0},
+		{acme, "get_x", "get_x", none},
+		{acme, "new", "old", none},
+		{sandboxed, "new", "new", none},
+		{acme, "new", "old", none},
+		{acme, "old", "old", 1},
+		{sandboxed, "old", "old", none},
+		{acme, long(100), long(100), 2},
+		{acme, long(100), long(100), 2},
+		{acme, long(2000), long(2000), 0}, // longer than any pattern but a plain one is held against
+		{acme, "other", "other", none},
+	} {
+		if got := r.resolve(test.view, test.given); got.name != test.name || got.rule != test.rule || (got.why != "") != (test.rule != none) {
+			t.Errorf("%.20s: %.20s, rule %d, %q; want %.20s, rule %d", test.given, got.name, got.rule, got.why, test.name, test.rule)
+		}
+		if r.in.Tool != "" || r.in.Context != nil {
+			t.Errorf("%.20s: the inputs are kept", test.given)
+		}
 	}
 }
 

@@ -164,6 +164,37 @@ func (r *Rule) always(before []Rule) bool {
 	return r.When == nil && !slices.ContainsFunc(before, func(s Rule) bool { return s.Rename != "" && s.Tools[0] == r.Tools[0] })
 }
 
+// rules are the indexes of some rules by what they do, in order.
+type rules struct{ hide, rename, describe, set []int }
+
+func (s *rules) add(i int, rule *Rule) {
+	if rule.Hide {
+		s.hide = append(s.hide, i)
+	}
+	if rule.Rename != "" {
+		s.rename = append(s.rename, i)
+	}
+	if rule.Describe != "" {
+		s.describe = append(s.describe, i)
+	}
+	if len(rule.Set) > 0 {
+		s.set = append(s.set, i)
+	}
+}
+
+// rulesFor returns the rules that may be for a tool: those that are, and those of
+// which nobody can tell, as they have to say so.
+func (r *Rewrite) rulesFor(tool string) *rules {
+	found := new(rules)
+	for i := range r.o.Rules {
+		rule := &r.o.Rules[i]
+		if named, err := glob.Match(rule.Tools, tool); named || err != nil {
+			found.add(i, rule)
+		}
+	}
+	return found
+}
+
 // An outcome is what comes of one rule for one name.
 type outcome string
 
@@ -189,11 +220,11 @@ func (r *Rule) judge(in *expression.Inputs) (outcome, error) {
 	if err := identified(r.When, in); err != nil {
 		return undecided, err
 	}
-	v, err := r.When.Eval(in)
+	holds, err := r.When.Holds(in)
 	switch {
 	case err != nil:
 		return undecided, err
-	case !v.Bool:
+	case !holds:
 		return conditionFalse, nil
 	}
 	return applies, nil
