@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 func TestNames(t *testing.T) {
@@ -36,6 +37,19 @@ func TestNamesAreBounded(t *testing.T) {
 		}
 		if len(n.kept) > maxKept {
 			t.Fatalf("%d names are remembered", len(n.kept))
+		}
+	}
+}
+
+// A name is often a slice of a frame, whose bytes are used again.
+func TestNamesAreCopied(t *testing.T) {
+	n := Names[string]{Find: strings.Clone}
+	frame := []byte("get")
+	n.Of(unsafe.String(&frame[0], len(frame)))
+	copy(frame, "put")
+	for name := range n.kept {
+		if name != "get" {
+			t.Errorf("%q is remembered", name)
 		}
 	}
 }
