@@ -2,6 +2,7 @@ package audit
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ type again struct {
 func (t *again) AppendTo(dst []byte) []byte {
 	e := t.entry
 	e.a.entries.Get() // where the record before put it
-	e.facts, e.rules, e.edits = t.facts, t.rules, t.edits
+	e.facts, e.rules, e.edits = t.facts, append(e.rules, t.rules...), append(e.edits, t.edits...)
 	return e.AppendTo(dst)
 }
 
@@ -61,5 +62,7 @@ func callOfTwentyRules(a *Audit) *again {
 		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.Operator, From: "--workspace"},
 		Principal: &sessionstate.Principal{KeyID: "k1", User: "ada", Tenant: "acme"},
 	}, outcome{kind: resultOK, bytes: 260})
-	return &again{e, e.facts, e.rules, e.edits}
+	t := &again{e, e.facts, slices.Clone(e.rules), slices.Clone(e.edits)}
+	e.free()
+	return t
 }

@@ -29,6 +29,7 @@ type entry struct {
 	facts
 	rules notes     // what acted
 	edits notes     // what was changed, with digests in place of values
+	text  record    // of those that are not remembered
 	room  [192]byte // for a short id, the name of a tool and short arguments or their digest
 }
 
@@ -47,6 +48,7 @@ type facts struct {
 	outcome   outcome
 	view      *sessionstate.Context
 	sentAs    string // the tool's name for the server, "" if it is the client's
+	noted     int    // how long the texts of rules and edits are
 	more      int    // rules and edits beyond those kept
 	raw       bool   // arguments are as they came, and a digest is to be made of them
 	refused   bool
@@ -54,26 +56,9 @@ type facts struct {
 	briefed   bool
 }
 
-// notes are objects of a record, with commas between them. They are written when a
-// layer tells of them, so that nothing of what it tells has to be kept.
-type notes struct {
-	text record
-	n    int
-}
-
-// next begins another object, unless there are enough.
-func (n *notes) next() (r record, ok bool) {
-	if n.n == maxNotes {
-		return nil, false
-	}
-	if n.n++; n.n > 1 {
-		n.text = append(n.text, ',')
-	}
-	return append(n.text, '{'), true
-}
-
-// end takes the object that next began.
-func (n *notes) end(r record) { n.text = append(r, '}') }
+// notes are objects of a record, of each its members. They are written when a layer
+// tells of them, so that nothing of what it tells has to be kept.
+type notes []record
 
 // newEntry returns the entry of no call.
 func (a *Audit) newEntry() *entry {
@@ -87,11 +72,13 @@ func (a *Audit) newEntry() *entry {
 
 // free gives the entry of a call back whose record is written. The caller holds e.mu.
 func (e *entry) free() {
-	if cap(e.rules.text)+cap(e.edits.text) > maxRoom {
+	if cap(e.text) > maxRoom {
 		return
 	}
 	e.facts = facts{}
-	e.rules, e.edits = notes{text: e.rules.text[:0]}, notes{text: e.edits.text[:0]}
+	clear(e.rules)
+	clear(e.edits)
+	e.rules, e.edits, e.text = e.rules[:0], e.edits[:0], e.text[:0]
 	e.a.entries.Put(e)
 }
 
@@ -222,19 +209,23 @@ func (e *entry) keepEdit(n *middleware.Note) {
 	})
 }
 
-// list puts a note among others, unless there are enough. write writes its members.
+// list puts a note among others, unless there are enough. write writes its members,
+// if they are not remembered: then where they stand is all that is kept of them.
 func (e *entry) list(in *notes, n *middleware.Note, write func(record) record) {
-	r, ok := in.next()
-	if !ok {
+	if len(*in) == maxNotes {
 		e.more++
 		return
 	}
-	begin := len(r)
-	if r, ok = e.a.memo.appendTo(r, n); !ok {
-		r = write(r)
-		e.a.memo.keep(n, r[begin:])
+	text, known := e.a.memo.text(n)
+	if !known {
+		e.text = append(e.text, '{')
+		begin := len(e.text)
+		e.text = write(e.text)
+		text = e.text[begin:]
+		e.a.memo.keep(n, text)
 	}
-	in.end(r)
+	*in = append(*in, text)
+	e.noted += len(text)
 }
 
 // pointer writes a path as a JSON Pointer (RFC 6901).

@@ -38,17 +38,18 @@ func (m *memo) all() []*written {
 	return nil
 }
 
-// appendTo appends the members of a note; ok is false if they are not known.
-func (m *memo) appendTo(r record, n *middleware.Note) (_ record, ok bool) {
+// text returns the members of a note, which are never changed; ok is false if they are
+// not known.
+func (m *memo) text(n *middleware.Note) (_ record, ok bool) {
 	if n.Before != nil {
-		return r, false
+		return nil, false
 	}
 	for _, w := range m.all() {
 		if alike(&w.note, n) && same(&w.note, n) {
-			return append(r, w.text...), true
+			return w.text, true
 		}
 	}
-	return r, false
+	return nil, false
 }
 
 // alike reports whether two notes are of one rule, act and member: of these one is

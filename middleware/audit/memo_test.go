@@ -39,10 +39,10 @@ func TestMemo(t *testing.T) {
 			first := edit(func(*middleware.Note) {})
 			m.keep(first, record("text"))
 			first.After[1], first.Path[0] = 'x', "x" // the frame's bytes are used again
-			got, known := m.appendTo(record("{"), edit(test.change))
-			want := "{"
+			got, known := m.text(edit(test.change))
+			want := ""
 			if test.known {
-				want = "{text"
+				want = "text"
 			}
 			if known != test.known || string(got) != want {
 				t.Errorf("got %q, %v, want %q, %v", got, known, want, test.known)
@@ -62,7 +62,7 @@ func TestMemoIsBounded(t *testing.T) {
 	}
 	long := &middleware.Note{Rule: "long", After: make([]byte, maxMemo+1)}
 	m.keep(long, nil)
-	if _, known := m.appendTo(nil, long); known {
+	if _, known := m.text(long); known {
 		t.Error("a long value is remembered")
 	}
 }

@@ -54,11 +54,16 @@ func (r record) name(name string) record {
 }
 
 // list writes notes, if there are any.
-func (r record) list(name string, of *notes) record {
-	if of.n == 0 {
+func (r record) list(name string, of notes) record {
+	if len(of) == 0 {
 		return r
 	}
-	return append(append(append(r.name(name), '['), of.text...), ']')
+	r = append(r.name(name), '[')
+	for _, members := range of {
+		r = append(append(append(r, '{'), members...), "},"...)
+	}
+	r[len(r)-1] = ']'
+	return r
 }
 
 // head begins a record.
@@ -133,7 +138,7 @@ func (e *entry) finish(call *middleware.Call, view *sessionstate.Context, o outc
 
 // size is about how many bytes an entry takes whose call is over.
 func (e *entry) size() int {
-	return usualRecord + len(e.arguments) + cap(e.rules.text) + cap(e.edits.text)
+	return usualRecord + len(e.arguments) + e.noted + cap(e.text)
 }
 
 // AppendTo implements chain.Text: it writes the record of a call that is over.
@@ -186,7 +191,7 @@ func (a *Audit) about(r record, kind string, e *entry, view *sessionstate.Contex
 		decision = "refused"
 	}
 	r = r.text("decision", decision).flag("dry_run", e.dryRun)
-	r = r.list("rules", &e.rules).list("edits", &e.edits)
+	r = r.list("rules", e.rules).list("edits", e.edits)
 	r = r.number("notes_left_out", e.more)
 	if e.raw {
 		return append(record(a.appendDigest(append(r, digestMember...), e.arguments)), '"')
