@@ -203,7 +203,9 @@ func (l *Log) add(body []byte, it item) {
 	defer l.mu.Unlock()
 	if l.closed || l.bytes+it.size > l.o.Queue || lineLen(len(body)) > MaxLine {
 		l.lost++
-		it.receipt.settle(fmt.Errorf("%w: there is no room for it", ErrLost))
+		if it.receipt != nil {
+			it.receipt.settle(fmt.Errorf("%w: there is no room for it", ErrLost))
+		}
 		return
 	}
 	if !l.started {
