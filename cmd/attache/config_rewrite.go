@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func rewriteOptions(r *RewriteRule) []option {
 		{key: "when", help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
 		{key: "hide", help: "not listed, and unknown when called; prompts and resources too", value: boolean{&r.Hide}},
 		{key: "rename", help: "the name the client knows the one tool by", value: text{&r.Rename, notEmpty}},
-		{key: "describe", help: "the description the client is shown", value: text{&r.Describe, notEmpty}},
+		{key: "describe", help: "the description the client is shown", value: text{&r.Describe, describesSomething}},
 		{key: "set", help: "arguments, or paths such as options.labels, and expressions for their values", value: expressions{&r.Set}},
 	}
 }
@@ -70,6 +71,13 @@ func checkRewrite(all []RewriteRule, r *RewriteRule) error {
 		if &all[i] == r {
 			return rewrite.Collision(rules, i)
 		}
+	}
+	return nil
+}
+
+func describesSomething(s string) error {
+	if s == "" {
+		return errors.New("is empty: write a text for the model, or leave the key out to keep the server's")
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ func TestRewriteProblems(t *testing.T) {
 		"rename to itself":       {`{tools: [a], rename: a}`, "2:5", "the name it has"},
 		"no name":                {`{tools: [a], rename: "a b"}`, "2:5", `"a b" is no name of a tool`},
 		"empty name":             {`{tools: [a], rename: ""}`, "2:26", "rewrite[0].rename: is empty"},
+		"empty description":      {`{tools: [a], describe: ""}`, "2:28", "rewrite[0].describe: is empty: write a text for the model"},
 		"hide by arguments":      {`{tools: [a], hide: true, when: has(arguments.x)}`, "2:5", "when reads arguments"},
 		"rename by arguments":    {`{tools: [a], rename: b, set: {x: "1"}, when: has(arguments.x)}`, "2:5", "when reads arguments"},
 		"describe by arguments":  {`{tools: [a], describe: b, when: size(arguments) == 0}`, "2:5", "when reads arguments"},

@@ -50,6 +50,9 @@ func (r *reloader) reload() {
 		r.refuse(err)
 		return
 	}
+	if r.told != "" {
+		r.log.Info("the configuration is valid again, and in force")
+	}
 	r.told = ""
 	r.layers.refresh()
 }

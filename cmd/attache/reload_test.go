@@ -114,6 +114,7 @@ func TestReloadRules(t *testing.T) {
 	r.Client.Send(callDrop)
 	r.Client.Expect(dropRefused)
 
+	r.change("config.yaml", denying, "the configuration is valid again")
 	r.change("config.yaml", denying, "")
 	r.change("config.yaml", denying+"session: {workspace: /elsewhere}\n", "takes effect when attache is started again")
 	r.change("config.yaml", "{}\n", "keys=access.rules")
