@@ -252,6 +252,28 @@ func TestRotation(t *testing.T) {
 	})
 }
 
+// A line that wants nothing but its newline is whole.
+func TestTornAtTheNewline(t *testing.T) {
+	for name, o := range map[string]Options{"one file": {}, "a full file": {MaxSize: 600}} {
+		for keep := 1; keep <= 4; keep++ {
+			t.Run(fmt.Sprintf("%s, line %d", name, keep), func(t *testing.T) {
+				o := o
+				o.File = filepath.Join(t.TempDir(), "audit.jsonl")
+				write(t, o, 0, 3)
+				text := bytes.TrimSuffix(bytes.Join(lines(t, o.File)[:keep], nil), []byte("\n"))
+				if err := os.WriteFile(o.File, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				write(t, o, 3, 5)
+				var v Verifier
+				if err := verify(t, o.File, &v); err != nil || len(v.Remarks) > 0 || int(v.Last) < keep+2 {
+					t.Errorf("%v, remarks %v, %d records", err, v.Remarks, v.Last)
+				}
+			})
+		}
+	}
+}
+
 // What was torn is told of in the file it is in, also when that is full.
 func TestTornLineInAFullFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -28,7 +28,7 @@ type file struct {
 	// What is to be written before anything else, as the last look at the file
 	// found it so.
 	first   []byte // the body of a record; nil for none
-	newline bool   // and before that an end to what is torn
+	newline bool   // and before that an end to the line that stands there, whole or torn
 	torn    *Torn  // what is torn, which first tells
 
 	// lost says that records which were written are no longer where they were; ""
@@ -52,7 +52,7 @@ func (w *file) append(b *batch) (written int, err error) {
 	for written < len(b.records) {
 		n := w.fitting(b, written)
 		switch {
-		case n > 0 || w.first != nil: // what there is to say of this file stands in this file
+		case n > 0 || w.first != nil || w.newline: // what there is to say of this file stands in this file
 			err = w.put(b, written, written+n)
 		default:
 			err = w.rotate()

@@ -20,7 +20,7 @@ const maxTorn = 4 * MaxLine
 type end struct {
 	tip  tip
 	torn *Torn // nil if the file ends with a whole line
-	open bool  // what is torn does not end with a newline
+	open bool  // what it ends with, whole or torn, wants a newline
 }
 
 // firstLook is how much of the end of a file is read at first: it nearly always
@@ -66,8 +66,14 @@ func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	return e, nil
 }
 
+// tear takes what stands behind the last whole line. What wants nothing but its newline
+// to be the next one is that line: with the newline nobody could tell it from one.
 func (e *end) tear(b []byte) {
 	if len(b) == 0 {
+		return
+	}
+	if l, ok := parseLine(append(bytes.Clone(b), '\n')); ok && (e.tip == tip{} || e.tip == tip{l.seq - 1, l.prev}) {
+		e.tip, e.open = tip{l.seq, l.digest}, true
 		return
 	}
 	b, ended := bytes.CutSuffix(b, []byte{'\n'})
