@@ -205,8 +205,17 @@ func (e *entry) keepEdit(n *middleware.Note) {
 		r = r.text("layer", n.Layer).text("rule", n.Rule).text("why", short(n.Why)).pointer("path", n.Path)
 		r = e.a.digested(r, "before", n.Before)
 		r = e.a.digested(r, "after", n.After)
-		return r.text("source", short(n.Source))
+		return r.text("source", short(withoutLiteral(n.Source)))
 	})
+}
+
+// withoutLiteral returns the source of a value, unless it is an expression that has a
+// text in it: that is a value itself, and may be a secret. The rule tells where it stands.
+func withoutLiteral(source string) string {
+	if strings.ContainsAny(source, "\"'") {
+		return "an expression"
+	}
+	return source
 }
 
 // list puts a note among others, unless there are enough. write writes its members,
