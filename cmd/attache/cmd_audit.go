@@ -104,6 +104,9 @@ func (c *cli) auditFiles(files []string, flags flagValues) (*chain.Snapshot, err
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noAuditFile(file)
 	}
+	if err == nil && s.Files[len(s.Files)-1].Name != file {
+		fmt.Fprintf(c.Stdout, "%s: the file itself is gone, and only older ones are there: the records it held are missing\n", file)
+	}
 	return s, err
 }
 
