@@ -51,6 +51,15 @@ func ruleOptions(r *ArgumentRule) []option {
 	}
 }
 
+// errCallSays is the mistake in a rule for which [letsCallSay] holds.
+var errCallSays = errors.New("the call would say who calls, as the value depends on the principal, and when reads the argument that it is for: remove that from when")
+
+// letsCallSay reports whether a rule gives an argument a value that depends on the
+// principal, or not, as that very argument wants it: a fill by another name.
+func letsCallSay(when, value *expression.Program, argument string) bool {
+	return when != nil && value.UsesPrincipal() && when.ReadsArgument(strings.Split(argument, "."))
+}
+
 // checkArgument says what is wrong with r, by itself or beside those before it.
 func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
 	switch {
@@ -64,6 +73,8 @@ func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
 		return fmt.Errorf("mode fill would let the call say who calls, as the value depends on the principal (%s): write mode: pin", r.Value)
 	case r.Mode == "pin" && r.Value.UsesArguments():
 		return errors.New("a pinned value must not depend on arguments, which are the client's to choose: take it from session or principal")
+	case r.Mode == "pin" && letsCallSay(r.When, r.Value, r.Argument):
+		return errCallSays
 	}
 	for i := range all {
 		if &all[i] == r {

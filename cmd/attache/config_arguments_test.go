@@ -37,6 +37,7 @@ func TestArgumentProblems(t *testing.T) {
 		"fill without a value":       {`{tools: [a], argument: x}`, "2:5", `has no "value"`},
 		"pin without a value":        {`{tools: [a], argument: x, mode: pin}`, "2:5", `has no "value"`},
 		"forbid with a value":        {`{tools: [a], argument: x, value: session.id, mode: forbid}`, "2:5", "mode forbid takes no value"},
+		"pin as the call wants it":   {`{tools: [a], argument: x.y, value: principal.tenant, mode: pin, when: '!has(arguments.x.y)'}`, "2:5", "the call would say who calls"},
 		"required beside pin":        {`{tools: [a], argument: x, value: session.id, mode: pin, required: false}`, "2:5", "required is for mode fill"},
 		"fill from the principal":    {`{tools: [a], argument: x, value: principal.tenant}`, "2:5", "would let the call say who calls"},
 		"fill from a mixture":        {`{tools: [a], argument: x, value: '"t-" + principal.user'}`, "2:5", "write mode: pin"},

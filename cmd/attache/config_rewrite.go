@@ -66,6 +66,11 @@ func checkRewrite(all []RewriteRule, r *RewriteRule) error {
 	if err := rule.Check(); err != nil {
 		return err
 	}
+	for argument, value := range r.Set {
+		if letsCallSay(r.When, value, argument) {
+			return errCallSays
+		}
+	}
 	rules := rewriteRules(all)
 	for i := range all {
 		if &all[i] == r {

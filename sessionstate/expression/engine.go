@@ -2,12 +2,14 @@ package expression
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 )
@@ -85,7 +87,7 @@ func compileCEL(src string, want Type) (*Program, error) {
 	}
 	p := &Program{source: src, want: want}
 	var loops bool
-	p.uses, loops = look(checked.NativeRep())
+	p.uses, p.arguments, loops = look(checked.NativeRep())
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if loops {
 		options = append(options, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
@@ -181,31 +183,65 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// look finds out what an expression reads, and whether it can take longer than
-// the time to look at each of its inputs once: by a loop, or by a pattern that
-// is matched.
-func look(checked *ast.AST) (u uses, loops bool) {
-	names := map[int64]string{} // of identifiers of which no field is taken
+// look finds out what an expression reads, of the arguments in particular, and
+// whether it can take longer than the time to look at each of its inputs once: by a
+// loop, or by a pattern that is matched.
+func look(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
+	read := reading{} // identifiers and the fields taken of them, the longest chains
 	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
-			names[e.ID()] = e.AsIdent()
+			read[e.ID()] = []string{e.AsIdent()}
 		case ast.SelectKind:
-			s := e.AsSelect()
-			if name, ok := names[s.Operand().ID()]; ok {
-				delete(names, s.Operand().ID())
-				u |= usesOf(name + "." + s.FieldName())
-			}
+			read.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
 		case ast.ComprehensionKind:
 			loops = true
 		case ast.CallKind:
 			loops = loops || e.AsCall().FunctionName() == "matches"
+			read.call(e)
 		}
 	}))
-	for _, name := range names {
-		u |= usesOf(name)
+	for _, path := range read {
+		u |= usesOf(strings.Join(path, "."))
+		if path[0] == "arguments" {
+			arguments = append(arguments, path[1:])
+		}
 	}
-	return u, loops
+	return u, arguments, loops
+}
+
+// A reading has the chains of names that an expression reads, by the part of the
+// expression that they lead to.
+type reading map[int64][]string
+
+// field notes that e is a field of what operand leads to.
+func (r reading) field(e, operand ast.Expr, name string) {
+	if path, ok := r[operand.ID()]; ok {
+		delete(r, operand.ID())
+		r[e.ID()] = append(path, name)
+	}
+}
+
+// call notes a field that is written as x["name"] or "name" in x.
+func (r reading) call(e ast.Expr) {
+	args := e.AsCall().Args()
+	if len(args) != 2 {
+		return
+	}
+	of, key := args[0], args[1]
+	switch e.AsCall().FunctionName() {
+	case operators.In:
+		of, key = key, of
+	case operators.Index:
+	default:
+		return
+	}
+	if key.Kind() != ast.LiteralKind {
+		return
+	}
+	if name, ok := key.AsLiteral().(types.String); ok {
+		r.field(e, of, string(name))
+	}
 }
 
 func (e *engine) eval(in *Inputs, want Type) (Value, error) {

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -78,6 +79,8 @@ type Program struct {
 	fixed  *Value  // not nil for what depends on no input
 	engine *engine // otherwise
 	last   memo
+
+	arguments [][]string // the paths in them that it reads; an empty one is all of them
 
 	guards  []guard // sides of a condition that may decide it without the engine
 	guarded bool    // it has no other sides
@@ -187,6 +190,15 @@ func (p *Program) NeedsEngine() bool { return p.engine != nil }
 
 // UsesArguments reports whether the result can depend on the call's arguments.
 func (p *Program) UsesArguments() bool { return p.uses&usesArguments != 0 }
+
+// ReadsArgument reports whether the result can depend on the argument at that path
+// into objects, on a part of it, or on what it is a part of.
+func (p *Program) ReadsArgument(path []string) bool {
+	return slices.ContainsFunc(p.arguments, func(read []string) bool {
+		n := min(len(read), len(path))
+		return slices.Equal(read[:n], path[:n])
+	})
+}
 
 // UsesAnnotations reports whether the result can depend on annotations.
 func (p *Program) UsesAnnotations() bool { return p.uses&usesAnnotations != 0 }

@@ -272,6 +272,32 @@ func TestSimpleAgreesWithCEL(t *testing.T) {
 	}
 }
 
+func TestReadsArgument(t *testing.T) {
+	for src, want := range map[string]bool{
+		`has(arguments.a)`:                         true, // with what is a part of it
+		`has(arguments.a.b)`:                       true,
+		`arguments.a.b.c == 1`:                     true,
+		`arguments.a == 1`:                         true,
+		`arguments["a"]["b"] == 1`:                 true,
+		`!("b" in arguments.a)`:                    true,
+		`"c" in arguments.a`:                       false,
+		`size(arguments) == 0`:                     true,
+		`arguments[session.id] == 1`:               true,
+		`arguments.exists(k, k == "b")`:            true,
+		`has(arguments.b) && arguments.a.c == "x"`: false,
+		`session.trust == "direct" && tool.annotations.readOnlyHint`: false,
+		`session.trust == "direct"`:                                  false,
+	} {
+		p, err := Compile(src, Bool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.ReadsArgument([]string{"a", "b"}); got != want {
+			t.Errorf("%s reads a.b: %t", src, got)
+		}
+	}
+}
+
 func TestUses(t *testing.T) {
 	for src, want := range map[string]string{
 		`session.id == "x"`:                                  "session",
