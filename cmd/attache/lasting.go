@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -26,6 +29,9 @@ type lasting struct {
 	// gave in a session is given.
 	shares   bool
 	announce announce.Announce
+	// control is of the relay that tells the client; nil if none does.
+	control *proxy.Control
+	hangs   atomic.Pointer[[]announce.List] // the lists that hang on the principal
 
 	// telemetry is where the layer trace records to, nil for nowhere.
 	telemetry *trace.Telemetry
@@ -88,6 +94,7 @@ func (k *lasting) captureFor(p process, s *Settings, who *caller, log *slog.Logg
 	if k.idPrefix != "" { // a recording has it, so the key is the same when it is played
 		o.Connection = "connection-" + strings.Trim(strings.TrimPrefix(k.idPrefix, ownIDs), "-")
 	}
+	o.Changed = k.tellOfPrincipal
 	who.configure(&o, s, log)
 	if k.nobody = !who.identifies(); !k.nobody {
 		o.Identify = func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
@@ -103,6 +110,37 @@ func (k *lasting) captureFor(p process, s *Settings, who *caller, log *slog.Logg
 func (k *lasting) adopt(who *caller, s *Settings) {
 	k.caller.Store(who)
 	k.inForce = s
+	lists := principalLists(s)
+	k.hangs.Store(&lists)
+}
+
+// tellOfPrincipal tells the client of the lists that may be other ones because the
+// principal is.
+func (k *lasting) tellOfPrincipal() {
+	if lists := k.hangs.Load(); k.control != nil && lists != nil {
+		for _, m := range k.announce.Changed(*lists...) {
+			k.control.Notify(m)
+		}
+	}
+}
+
+// principalLists returns the lists that hang on who the session acts for.
+func principalLists(s *Settings) (lists []announce.List) {
+	if s.DryRun {
+		return nil
+	}
+	uses := func(p *expression.Program) bool { return p != nil && p.UsesPrincipal() }
+	for i := range s.Rewrite {
+		if r := &s.Rewrite[i]; uses(r.When) && r.Hide {
+			return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
+		}
+	}
+	if slices.ContainsFunc(s.Rewrite, func(r RewriteRule) bool { return uses(r.When) }) ||
+		slices.ContainsFunc(s.Arguments, func(r ArgumentRule) bool { return uses(r.When) }) ||
+		s.Access.Hide && slices.ContainsFunc(s.Access.Rules, func(r access.Rule) bool { return len(r.Require) > 0 || uses(r.When) }) {
+		lists = append(lists, announce.Tools)
+	}
+	return lists
 }
 
 // policySource returns the source that answers for source: the one before, if it

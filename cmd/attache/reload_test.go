@@ -36,11 +36,11 @@ func newReloading(t *testing.T, config string, env ...string) *reloading {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	l, err := (&lasting{announces: true}).build(p, s, log)
+	var control proxy.Control
+	l, err := (&lasting{announces: true, control: &control}).build(p, s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var control proxy.Control
 	o := l.relay(s, log)
 	o.Control = &control
 	r.reloader = &reloader{p: p, load: load, log: log, control: &control, s: s, layers: l}
@@ -247,6 +247,7 @@ func TestReloadKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reload()
+	r.Client.Expect(toolsChanged)
 	r.Client.Send(callDrop)
 	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: the access rules could not be applied to this call"}],"isError":true}}`)
 }

@@ -30,7 +30,7 @@ func wrap(ctx context.Context, p process, s *Settings, load func() (*Settings, e
 	w := &wrapping{p: p, s: s, command: command, log: slog.Default(), cancel: func() {}}
 	t := startTelemetry(p, s, w.log)
 	defer t.end()
-	k := &lasting{announces: true, shares: true, auditing: auditing{audits: true}, telemetry: t.recorded()}
+	k := &lasting{announces: true, shares: true, auditing: auditing{audits: true}, telemetry: t.recorded(), control: &w.control}
 	if s.Record != "" {
 		k.idPrefix = randomPrefix()
 	}

@@ -84,6 +84,10 @@ type Options struct {
 	// returns when its context is done. With an error it returns what holds all the
 	// same, such as what the operator said, and nil where nothing does.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
+	// Changed, if not nil, is told when a session turns out to act for another than
+	// before, or one with other permissions: what it is shown may be other now. It is
+	// called by the goroutine of the look-up.
+	Changed func()
 	// Accept are the keys of _meta a credential is accepted under, of
 	// [CredentialKeys]. One that is not accepted is cut out too.
 	Accept []string

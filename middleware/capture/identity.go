@@ -165,6 +165,7 @@ func (c *Capture) identify(id *identity, pending chan struct{}) {
 	if err != nil && before != nil && before.Error() == err.Error() {
 		err = before // the same one, so that contexts stay the same
 	}
+	other := id.late || id.known && (!p.Same(id.principal) || (err == nil) != (before == nil))
 	if !id.known || !p.Same(id.principal) {
 		id.principal = p
 	}
@@ -182,10 +183,14 @@ func (c *Capture) identify(id *identity, pending chan struct{}) {
 	case err == nil && before != nil:
 		c.o.Log.Info("the session is identified again")
 	}
+	if other && c.o.Changed != nil {
+		c.o.Changed()
+	}
 }
 
 // Recheck has every session looked up afresh with its next request: what Identify
-// asks has changed.
+// asks has changed. The sessions without a credential of their own, which are most,
+// are at once, if they were before.
 func (c *Capture) Recheck() {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
@@ -195,6 +200,10 @@ func (c *Capture) Recheck() {
 	forget(c.who.own)
 	for _, id := range c.who.known {
 		forget(id)
+	}
+	if own := c.who.own; own.known && own.pending == nil && c.o.Identify != nil {
+		own.pending = make(chan struct{})
+		go c.identify(own, own.pending)
 	}
 }
 
