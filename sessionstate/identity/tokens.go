@@ -228,7 +228,7 @@ func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid st
 		return keys, refused
 	})
 	switch {
-	case err == nil && timesFit(claims):
+	case err == nil && misshapen(claims) == "":
 		return claims, kid, nil
 	case refused != nil:
 		return nil, kid, refused
@@ -246,12 +246,12 @@ func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid st
 // faults it says the one to be mended first.
 func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 	switch {
-	case errors.Is(err, jwt.ErrTokenInvalidIssuer), claims["iss"] == nil:
+	case errors.Is(err, jwt.ErrTokenInvalidIssuer), claims["iss"] == nil, claims["iss"] == "":
 		return fmt.Errorf("%w: have it issued by %q or correct identity.jwt.issuer", ErrIssuer, t.issuer)
 	case errors.Is(err, jwt.ErrTokenInvalidAudience), claims["aud"] == nil:
 		return fmt.Errorf("%w: have it issued for %q or correct identity.jwt.audience", ErrAudience, t.audience)
-	case errors.Is(err, jwt.ErrInvalidType), !timesFit(claims):
-		return fmt.Errorf("%w: iss, aud, exp, nbf or iat is of the wrong type or size: have a new one issued", ErrToken)
+	case misshapen(claims) != "":
+		return fmt.Errorf("%w: its claim %s: have a new one issued", ErrToken, misshapen(claims))
 	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
 		return fmt.Errorf("%w: it has no expiry (exp): have one issued that ends", ErrToken)
 	case errors.Is(err, jwt.ErrTokenExpired):
@@ -262,18 +262,33 @@ func (t *Tokens) claimsError(claims jwt.MapClaims, err error) error {
 	return fmt.Errorf("%w: its claims do not hold: have a new one issued", ErrToken)
 }
 
-// timesFit refuses times after the year 9999. They are milliseconds taken for
-// seconds, which never end, or more than fits into a clock, which the library
-// turns into something else on each kind of machine.
-func timesFit(claims map[string]any) bool {
+// misshapen returns which of the claims that decide whether a token holds is not
+// what it has to be, and why; "" if all are. A claim that is not there is for others.
+func misshapen(claims jwt.MapClaims) string {
 	for _, name := range []string{"exp", "nbf", "iat"} {
-		if n, ok := claims[name].(json.Number); ok {
-			if seconds, err := n.Float64(); err != nil || seconds < 0 || seconds > 253402300799 {
-				return false
-			}
+		if value, there := claims[name]; there && !isTime(value) {
+			return name + " is no number of seconds since 1970 (milliseconds are a thousand times too many)"
 		}
 	}
-	return true
+	if _, text := claims["iss"].(string); !text && claims["iss"] != nil {
+		return "iss is no text"
+	}
+	if names, err := claims.GetAudience(); err != nil || len(names) == 0 || len(names) == 1 && names[0] == "" {
+		return "aud is no text and no list of texts"
+	}
+	return ""
+}
+
+// isTime refuses times after the year 9999. They are milliseconds taken for
+// seconds, which never end, or more than fits into a clock, which the library
+// turns into something else on each kind of machine.
+func isTime(value any) bool {
+	n, ok := value.(json.Number)
+	if !ok {
+		return false
+	}
+	seconds, err := n.Float64()
+	return err == nil && seconds >= 0 && seconds <= 253402300799
 }
 
 // checkHeader reads the name of the key in a token's header, "" if there is none,

@@ -319,6 +319,7 @@ func TestTokensClaims(t *testing.T) {
 		{"another audience", map[string]any{"aud": secret}, identity.ErrAudience},
 		{"other audiences", map[string]any{"aud": []string{"a", "Attache"}}, identity.ErrAudience},
 		{"one of the audiences", map[string]any{"aud": []string{"a", audience}}, nil},
+		{"one of the audiences behind an empty one", map[string]any{"aud": []string{"", audience}}, nil},
 		{"no audience", map[string]any{"aud": nil}, identity.ErrAudience},
 		{"empty audience", map[string]any{"aud": []string{}}, identity.ErrToken},
 		{"audience of the wrong type", map[string]any{"aud": 1}, identity.ErrToken},
@@ -356,6 +357,34 @@ func TestTokensClaims(t *testing.T) {
 			g.t = t
 			g.want(keyring()["ed"].token(claims(test.changed), nil), test.want)
 		})
+	}
+}
+
+// An error names the claim that is to be mended, and says how it is written.
+func TestTokensNameTheClaim(t *testing.T) {
+	inMilliseconds := start.Add(time.Hour).UnixMilli()
+	const seconds = "is no number of seconds since 1970 (milliseconds are a thousand times too many)"
+	tests := []struct {
+		changed map[string]any
+		want    string
+	}{
+		{map[string]any{"exp": inMilliseconds}, "its claim exp " + seconds},
+		{map[string]any{"nbf": inMilliseconds}, "its claim nbf " + seconds},
+		{map[string]any{"iat": "2030-01-01"}, "its claim iat " + seconds},
+		{map[string]any{"exp": json.RawMessage("null")}, "its claim exp " + seconds},
+		{map[string]any{"exp": nil}, "it has no expiry (exp)"},
+		{map[string]any{"iss": 7}, "its claim iss is no text"},
+		{map[string]any{"iss": ""}, "token is from another issuer"},
+		{map[string]any{"aud": []any{audience, 7}}, "its claim aud is no text and no list of texts"},
+		{map[string]any{"aud": []string{}}, "its claim aud is no text and no list of texts"},
+		{map[string]any{"aud": ""}, "its claim aud is no text and no list of texts"},
+	}
+	g := newTokening(t, allKeys(), nil)
+	for _, test := range tests {
+		_, err := g.Resolve(t.Context(), keyring()["ed"].token(claims(test.changed), nil))
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: got %v, want %s", test.changed, err, test.want)
+		}
 	}
 }
 
