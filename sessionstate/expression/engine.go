@@ -53,7 +53,7 @@ func newLanguage() (*language, error) {
 		cel.Variable("tool", l.types[objTool]),
 		cel.Variable("server", l.types[objServer]),
 		cel.Variable("arguments", cel.MapType(cel.StringType, cel.DynType)),
-		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals()),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), patterns{}),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),
 	)

@@ -81,6 +81,8 @@ func remedy(problem, before string) string {
 		return vocabulary
 	case strings.Contains(problem, "no matching overload"):
 		return "both sides have to be of a type the operation knows; of arguments, whose types nobody knows, string(...), int(...) or double(...) makes one"
+	case strings.HasPrefix(problem, notPattern):
+		return `write it in the syntax of RE2, which has no look-around and no back references; in quotes, a backslash is written twice`
 	case strings.HasPrefix(problem, "Syntax error"):
 		return `write CEL: equal is ==, and is &&, or is ||; a text stands in quotes within those of YAML, as in '"acme"'`
 	}

@@ -1,0 +1,39 @@
+package expression
+
+import (
+	"regexp"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/overloads"
+)
+
+// notPattern begins what is said of a pattern of matches that cannot be used.
+const notPattern = "the pattern is no regular expression: "
+
+// patterns checks the patterns of matches that stand in the expression itself. CEL
+// has a check of its own, which does not say what is wrong with a pattern, and takes
+// the text for the pattern in matches(text, pattern).
+type patterns struct{}
+
+// Name implements [cel.ASTValidator].
+func (patterns) Name() string { return "attache.patterns" }
+
+// Validate implements [cel.ASTValidator].
+func (patterns) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, found *cel.Issues) {
+	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher(overloads.Matches)) {
+		args := call.AsCall().Args()
+		if len(args) == 0 || args[len(args)-1].Kind() != ast.LiteralKind {
+			continue
+		}
+		pattern := args[len(args)-1]
+		text, ok := pattern.AsLiteral().Value().(string)
+		if !ok {
+			continue
+		}
+		if _, err := regexp.Compile(text); err != nil {
+			found.ReportErrorAtID(pattern.ID(), "%s%s", notPattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		}
+	}
+}
