@@ -348,6 +348,9 @@ func TestFileIsTamperedWithWhileWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := verify(t, path, &Verifier{})
+			if told := strings.Contains(log.String(), "attache audit verify"); told != (test.told != "") {
+				t.Errorf("what to do is said: %v\n%s", told, log.String())
+			}
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}

@@ -325,7 +325,7 @@ func (l *Log) flush() (closed bool) {
 	}
 	err := l.write(work)
 	if l.file.lost != "" {
-		l.o.Log.Warn("audit records that were written are missing", "file", l.o.File, "why", l.file.lost)
+		l.o.Log.Warn("audit records that were written are missing: run attache audit verify on the file to see which", "file", l.o.File, "why", l.file.lost)
 		l.file.lost = ""
 	}
 	switch {
