@@ -241,7 +241,11 @@ func tail(n explainedNote) string {
 	if n.Source != "" {
 		text += ", from " + n.Source
 	}
-	if n.Why != "" {
+	switch {
+	case n.Why == "":
+	case text == "" && n.Rule == "":
+		text = " " + n.Why // there is nothing that it is said of
+	default:
 		text += ": " + n.Why
 	}
 	return text
