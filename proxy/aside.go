@@ -20,10 +20,16 @@ const (
 	whyLong    = "longer than the hold limit"
 )
 
-// aside tells of a frame that the layers did not see. Runs in the client's
-// direction.
+// aside tells of a frame that the layers did not see, unless it is a reply to every
+// parser. Runs in the client's direction.
 func (s *session) aside(m *wire.Message, why string, code int) {
-	if s.o.Aside != nil && !m.Kind().IsReply() {
+	if s.o.Aside != nil && !isReply(m) {
 		s.o.Aside(Aside{m, why, code})
 	}
+}
+
+// isReply reports whether no parser takes the message for a request: some read one
+// in a reply that has Method beside its result.
+func isReply(m *wire.Message) bool {
+	return m.Kind().IsReply() && (m.Ambiguity() == 0 || m.Ambiguity() == wire.BadEnvelope)
 }

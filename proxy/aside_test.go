@@ -17,6 +17,7 @@ func TestAside(t *testing.T) {
 	tests := []struct{ name, line, why string }{
 		{"plain", call, ""},
 		{"a reply", `{"jsonrpc":"2.0","id":7,"result":{},"error":{}}`, ""},
+		{"a reply that is a request to some", `{"jsonrpc":"2.0","id":7,"result":{},"Method":"tools/call"}`, "result: a member's name differs from one that matters only in letter case or a NUL"},
 		{"ambiguous", twin, "request: a member's name differs from one that matters only in letter case or a NUL"},
 		{"unreadable", `{"jsonrpc"`, "unreadable: not one JSON value"},
 		{"long", long, "request: longer than the hold limit"},

@@ -117,7 +117,7 @@ type Options struct {
 	// Control, if not nil, lets others act on the session while it runs.
 	Control *Control
 
-	// Aside, if not nil, is told of every request, notification and unreadable frame
+	// Aside, if not nil, is told of every request, notification and ambiguous frame
 	// of the client's that layers do not see. It runs in the client's direction and
 	// must not block.
 	Aside func(Aside)
