@@ -2,6 +2,7 @@ package expression
 
 import (
 	"bytes"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -88,10 +89,12 @@ func (p *Program) judge(in *Inputs) (value, sure bool) {
 	return true, p.guarded && known == len(p.guards)
 }
 
-// lacks reports whether an object surely has no member of that name, an identifier,
-// as the name stands nowhere in it. An identifier is written otherwise only with \u.
+// lacks reports whether an object surely has no member of that name, as the name
+// stands nowhere in it. It is otherwise written only with \u, unless a slash is in it,
+// which it may be where the expression has the name in backticks.
 func lacks(object []byte, name string) bool {
-	return len(object) > 0 && object[0] == '{' && !bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))
+	return len(object) > 0 && object[0] == '{' && strings.IndexByte(name, '/') < 0 &&
+		!bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))
 }
 
 // hasMember reports whether the object raw has a member of that name, without

@@ -18,6 +18,7 @@ func TestGuards(t *testing.T) {
 	arguments := []string{
 		``, `{}`, `{"path":"/src/a"}`, `{"path":null}`, `{"path":7}`, `{"p\u0061th":"/src/a"}`, `{"x":{"path":1}}`,
 		`{ "x" : [ {"path":1}, "}" , "\"" ] , "path" : "/etc" }`, `{"x":"\\","path":{}}`, `{"x":1,"n":-2.5e3}`, `{"a b":true}`,
+		`{"a/b":1}`, `{"a\/b":1}`,
 	}
 	for _, c := range []struct {
 		src     string
@@ -35,6 +36,7 @@ func TestGuards(t *testing.T) {
 		{`has(arguments.path.x) && has(arguments.x)`, 1, false},
 		{`!has(arguments.path) && has(arguments.x)`, 1, false},
 		{`has(arguments.path)`, 0, false},
+		{"has(arguments.`a/b`) && tool.name == \"t\"", 1, false},
 	} {
 		p, err := Compile(c.src, Bool)
 		if err != nil {
