@@ -458,6 +458,58 @@ func (d *disk) write(f *os.File, b []byte) (int, error) {
 	return f.Write(b)
 }
 
+// Where what is torn cannot be taken back, as from a file that may only be appended
+// to, the lines before it stand: none of them is written again.
+func TestFullDiskKeepsWholeLines(t *testing.T) {
+	line := len((&tip{seq: 2}).next(nil, body(1)))
+	for _, test := range []struct {
+		name  string
+		room  int // behind the first record
+		whole int
+	}{
+		{"within the first line", 10, 0},
+		{"a line wants its newline", line - 1, 1},
+		{"behind a line", line, 1},
+		{"within the second line", line + 10, 1},
+		{"within the third line", 2*line + 10, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			d := &disk{room: 1 << 20}
+			w := newFile(path, 0, d)
+			w.write = func(f *os.File, b []byte) (int, error) {
+				n, err := d.write(f, b)
+				if err != nil {
+					f.Close() // so that it cannot be truncated
+				}
+				return n, err
+			}
+			if _, err := w.append(batchOf(&w.tip, body(0))); err != nil {
+				t.Fatal(err)
+			}
+			d.set(test.room)
+			bodies := [][]byte{body(1), body(2), body(3)}
+			n, err := w.append(batchOf(&w.tip, bodies...))
+			if n != test.whole || !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%d records are in the file, and %v; want %d", n, err, test.whole)
+			}
+			d.set(1 << 20)
+			if _, err := w.append(batchOf(&w.tip, bodies[n:]...)); err != nil {
+				t.Fatal(err)
+			}
+			if err := verify(t, path, &Verifier{}); err != nil {
+				t.Error(err)
+			}
+			text := string(bytes.Join(lines(t, path), nil))
+			for i := range 4 {
+				if n := strings.Count(text, fmt.Sprintf(`"n":%d}`, i)); n != 1 {
+					t.Errorf("record %d is there %d times", i, n)
+				}
+			}
+		})
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,14 +54,13 @@ func (w *file) append(b *batch) (written int, err error) {
 		n := w.fitting(b, written)
 		switch {
 		case n > 0 || w.first != nil || w.newline: // what there is to say of this file stands in this file
-			err = w.put(b, written, written+n)
+			n, err = w.put(b, written, written+n)
 		default:
 			err = w.rotate()
 		}
-		if err != nil {
+		if written += n; err != nil {
 			return written, err
 		}
-		written += n
 	}
 	return written, nil
 }
@@ -247,20 +247,33 @@ func (w *file) closeKeeping() {
 }
 
 // put writes the lines from one record of b to another behind the known end of the
-// file.
-func (w *file) put(b *batch, from, to int) error {
+// file, and returns how many of them are there.
+func (w *file) put(b *batch, from, to int) (written int, err error) {
 	end := w.tip
 	text := w.lines(&end, b, from, to)
-	n, err := w.write(w.f, text)
-	if err != nil {
+	if n, err := w.write(w.f, text); err != nil {
 		if n > 0 && w.f.Truncate(w.size) != nil {
-			w.info = nil // it ends with a torn line: the next look reads it anew
+			w.info = nil // the next look reads it anew
+			written = w.whole(text, n)
 		}
-		return errFile("could not be written", err)
+		return written, errFile("could not be written", err)
 	}
 	w.size += int64(len(text))
 	w.tip, w.first, w.newline, w.torn = end, nil, false, nil
-	return nil
+	return to - from, nil
+}
+
+// whole returns how many records are in the file if only n bytes of text are, which
+// cannot be taken back: also one whose line only wants its newline (see end.tear).
+func (w *file) whole(text []byte, n int) int {
+	lines := bytes.Count(text[:min(n+1, len(text))], []byte{'\n'})
+	if w.newline {
+		lines--
+	}
+	if w.first != nil {
+		lines--
+	}
+	return max(lines, 0)
 }
 
 // lines returns what is to be written with these records, and moves end to its last
