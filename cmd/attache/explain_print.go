@@ -41,9 +41,6 @@ func (e *explainer) printChain() error {
 	chain := []link{}
 	for _, layer := range l.list {
 		chain = append(chain, link{layer.Name, layerWork[layer.Name]})
-		if layer.Name == "trace" && e.s.Audit.File != "" { // which explain leaves out
-			chain = append(chain, link{"audit", layerWork["audit"]})
-		}
 	}
 	if e.json {
 		return e.printJSON(chain)
@@ -119,7 +116,11 @@ func (p *explainPrinter) call(x *explained, n, of int) {
 	p.line(demoPlain, p.in(demoHeading, what)+strings.Repeat(" ", gap)+p.in(v.style, v.text))
 	p.wrapped("schema: ", x.Schema, demoQuiet)
 	if x.Hidden {
-		p.wrapped("hidden: ", "the model is not shown this tool; a client may call it all the same", demoLogged)
+		hidden := "the model is not shown this tool"
+		if x.Outcome == outcomeGoesOn {
+			hidden += "; a client may call it all the same"
+		}
+		p.wrapped("hidden: ", hidden, demoLogged)
 	}
 	p.facts(x.Facts)
 	if x.Ambiguity != "" {
