@@ -78,8 +78,9 @@ type doctor struct {
 	diagnosis
 	check string // the subject being looked at
 
-	valid     bool                    // the configuration is
-	principal *sessionstate.Principal // nil if nobody is identified
+	valid        bool                    // the configuration is
+	principal    *sessionstate.Principal // nil if nobody is identified
+	unidentified error                   // why not, nil where nobody is to be
 }
 
 // doctorCommand checks everything.

@@ -49,7 +49,6 @@ func (d *doctor) session() {
 	d.check = "session"
 	base := baseContext(d.process, d.s)
 	path, _ := base.Lookup("session.workspace.path")
-	trust, _ := base.Lookup("session.trust")
 	if path.Empty() {
 		d.note("nothing, if your client says it (roots, _meta); or give --workspace, or set session.git_root: true",
 			"no workspace is known before the client says one")
@@ -58,7 +57,6 @@ func (d *doctor) session() {
 	} else {
 		d.ok("the workspace is %s (from %s)", path.Value, path.From)
 	}
-	d.ok("the trust is %s", trust.Value)
 }
 
 // keys looks at the key file: whether it is closed to others, and what is in it.
@@ -89,7 +87,7 @@ func (d *doctor) keys() {
 	d.ok("%s is closed to others; %s, of which %d hold", path, plural(len(entries), "key"), good)
 }
 
-// identity says who a session would act for.
+// identity says who a session would act for, and how far it is trusted.
 func (d *doctor) identity(ctx context.Context) {
 	d.check = "identity"
 	who, err := newCaller(d.process, d.s, heldKeys{})
@@ -100,13 +98,10 @@ func (d *doctor) identity(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, explainTime)
 	defer cancel()
 	p, err := who.Identify(ctx, capture.Credential{})
-	switch {
-	case err != nil && who.own.text == nil:
-		d.problem("correct the session file, or do not name it", "nobody is identified: %v", err)
-	case err != nil:
-		d.problem("give a credential that holds; \"attache key list\" shows the keys", "the credential from %s identifies nobody: %v", who.own.from, err)
+	if err != nil {
+		d.refused(who, err)
 	}
-	d.principal = p
+	d.principal, d.unidentified = p, err
 	switch {
 	case p != nil:
 		d.ok("sessions act for %s", principalText(p))
@@ -116,6 +111,27 @@ func (d *doctor) identity(ctx context.Context) {
 	default:
 		d.note("nothing, if no rule asks who calls; or give a key in ATTACHE_API_KEY", "nobody is identified")
 	}
+	trust, _ := d.identified(baseContext(d.process, d.s)).Lookup("session.trust")
+	d.ok("the trust is %s %s", trust.Value, explainedFact{Source: trust.Source.String(), From: trust.From}.provenance())
+}
+
+// identified returns ctx as that of a session which was identified as doctor was.
+func (d *doctor) identified(ctx *sessionstate.Context) *sessionstate.Context {
+	return ctx.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = d.principal, d.unidentified })
+}
+
+// refused tells why nobody is identified: for the session file, which is read first,
+// or for the credential.
+func (d *doctor) refused(who *caller, err error) {
+	if _, fault := who.asserted(); fault != nil || who.own.text == nil {
+		d.problem("correct the session file, or do not name it", "nobody is identified: %v", err)
+		return
+	}
+	do := `give a key that holds; "attache key list" shows them`
+	if text, fault := who.own.text(); fault != nil || identity.LooksLikeToken(text) {
+		do = "give a token that holds, or correct identity.jwt"
+	}
+	d.problem(do, "the credential from %s identifies nobody: %v", who.own.from, err)
 }
 
 // principalText says who p is, in the words of the configuration.

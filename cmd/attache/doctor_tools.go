@@ -286,7 +286,7 @@ func withArticle(kind string) string {
 
 // unknownValue reports whether a value is a fact of the session that is not known.
 func (d *doctor) unknownValue(value string, l *layers) bool {
-	fact, known := l.capture.Current().WithPrincipal(d.principal).Lookup(value)
+	fact, known := d.identified(l.capture.Current()).Lookup(value)
 	return known && fact.Empty()
 }
 
