@@ -88,7 +88,7 @@ func (r *reloader) readAgain() error {
 // replace puts s in force. An error leaves everything as it was.
 func (r *reloader) replace(s *Settings) error {
 	was := r.s
-	changed := changedKeys(was, s)
+	changed := slices.DeleteFunc(changedKeys(was, s), func(key string) bool { return unread(was, s, key) })
 	now, later := splitKeys(changed)
 	s = was.taking(s)
 	l, err := r.layers.build(r.p, s, r.log)
@@ -198,6 +198,12 @@ func changedKeys(before, after *Settings) []string {
 	}
 	slices.Sort(changed)
 	return changed
+}
+
+// unread reports whether key differs only because the session file that said it can
+// no longer be read, which is told where the session is identified.
+func unread(before, after *Settings, key string) bool {
+	return after.Operator.FileErr != nil && after.Origin(key).Default() && before.Origin(key) == before.Operator.origin()
 }
 
 // sameValues reports whether nothing at or below key differs.

@@ -187,6 +187,29 @@ func TestReloadFirstCredential(t *testing.T) {
 	}
 }
 
+// A session file that cannot be read is told of where it is looked up. What it said
+// is gone with it, which is no change of the configuration.
+func TestReloadUnreadableSessionFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "session.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const good = "user: ada\nsession: s-7\ntrust: sandboxed\nworkspace: /src/shop\nworkspace_id: w\n"
+	write(good)
+	r := newReloading(t, "access: {rules: []}\n", "ATTACHE_SESSION_FILE="+file)
+	r.begin()
+	write("user: [")
+	r.change("config.yaml", "access: {rules: []}\n", "")
+	r.change("config.yaml", "access: {rules: []}\nsession: {workspace: /elsewhere}\n", "started again\" keys=session.workspace\n")
+	write(good)
+	r.change("config.yaml", "access: {rules: []}\n", "")
+	write(strings.Replace(good, "s-7", "s-8", 1))
+	r.change("config.yaml", "access: {rules: []}\n", "started again\" keys=session.id\n")
+}
+
 // Every key takes effect at once or later, whole: what is carried over is what is
 // told of.
 func TestTaking(t *testing.T) {
