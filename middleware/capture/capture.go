@@ -151,7 +151,7 @@ func New(o Options) *Capture {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Capture{o: o, base: o.Base, index: indexKeys(o), conn: connectionKey(o.Connection, 0)}
-	c.who.own, c.who.known = &identity{}, map[string]*identity{}
+	c.who.own, c.who.known, c.who.told = &identity{}, map[string]*identity{}, map[string]bool{}
 	return c
 }
 

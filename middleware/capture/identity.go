@@ -42,7 +42,7 @@ type identified struct {
 	mu    sync.Mutex
 	own   *identity            // of the sessions that came without a credential
 	known map[string]*identity // of the others, by session key; bounded by maxIdentities
-	told  bool                 // that a credential was not used
+	told  map[string]bool      // why a credential was not used
 }
 
 // An identity is one credential and who it turned out to be. The look-up runs in a
@@ -91,25 +91,33 @@ func (c *Capture) identityOf(ctx context.Context, session string, f *facts) *ide
 }
 
 // accepted returns the credential of a frame if the operator allows it, and tells
-// once of one that was sent in vain, also if it is no string.
+// once of one that was sent in vain, and why.
 func (c *Capture) accepted(ctx context.Context, f *facts) Credential {
 	credential := f.credential
 	for i, key := range CredentialKeys() {
-		if !f.carries[i] || slices.Contains(c.o.Accept, key) {
-			continue
-		}
-		c.who.mu.Lock()
-		first := !c.who.told
-		c.who.told = true
-		c.who.mu.Unlock()
-		if first {
-			c.o.Log.WarnContext(ctx, "a credential in _meta was cut out and not used: identity.meta_api_key and identity.meta_token accept one, if the operator gives none", "key", key)
-		}
-		if credential.Key == key {
-			credential = Credential{}
+		switch {
+		case !f.carries[i]:
+		case !slices.Contains(c.o.Accept, key):
+			c.tellUnused(ctx, key, ": identity.meta_api_key and identity.meta_token accept one, if the operator gives none")
+			if credential.Key == key {
+				credential = Credential{}
+			}
+		case f.empty[i]:
+			c.tellUnused(ctx, key, ", as it is empty or no text: send it as a text")
 		}
 	}
 	return credential
+}
+
+// tellUnused tells once for each reason of a credential that was cut out and not used.
+func (c *Capture) tellUnused(ctx context.Context, key, why string) {
+	c.who.mu.Lock()
+	before := c.who.told[why]
+	c.who.told[why] = true
+	c.who.mu.Unlock()
+	if !before {
+		c.o.Log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", key)
+	}
 }
 
 // A finding is who an identity turned out to be, for one frame: nobody and

@@ -21,6 +21,7 @@ type facts struct {
 	protocol                       string
 	credential                     Credential
 	carries                        [2]bool // which of CredentialKeys there are; a value need not be a string
+	empty                          [2]bool // which of them have nothing to look up
 }
 
 // kept returns f in strings of its own, which outlive the frame.
@@ -102,6 +103,9 @@ func (c *Capture) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 				continue
 			}
 			text := value.Text()
+			if cand.kind == credentialFact {
+				f.empty[cand.rank] = text == ""
+			}
 			if text == "" || cand.kind == workspaceFact && !c.usable(ctx, text, cand.from) {
 				continue
 			}
