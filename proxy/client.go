@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -302,9 +301,9 @@ func (s *session) enforces(why string) bool {
 }
 
 // guarded reports whether m has something in it that a layer would have to cut
-// out.
+// out, whatever reads it.
 func (s *session) guarded(m *wire.Message) bool {
-	return slices.ContainsFunc(s.c.guards, func(g string) bool { return bytes.Contains(m.Frame(), []byte(g)) })
+	return slices.ContainsFunc(s.c.guards, func(g string) bool { return wire.Mentions(m.Frame(), g) })
 }
 
 func (s *session) warnRefused(why wire.Ambiguity) {

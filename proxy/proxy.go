@@ -109,9 +109,10 @@ type Options struct {
 	// for a while after that, the session ends with ErrClientGone.
 	ClientGone <-chan struct{}
 
-	// Guarded are byte strings that must not reach the upstream in a frame that
-	// no layer can edit because parsers may read it differently: such a frame is
-	// refused, whether rules enforce or not. For the names of secrets.
+	// Guarded are names that must not reach the upstream, escaped or in any letter
+	// case, in a frame that no layer can edit because parsers may read it
+	// differently: such a frame is refused, whether rules enforce or not. For the
+	// names of secrets. See [wire.Mentions].
 	Guarded []string
 
 	// Control, if not nil, lets others act on the session while it runs.

@@ -309,7 +309,7 @@ func (e *explainer) ambiguous(m *wire.Message, o proxy.Options) explained {
 	for _, l := range o.Layers {
 		x.Layers = append(x.Layers, explainedPart{Name: l.Name})
 	}
-	guarded := slices.ContainsFunc(o.Guarded, func(g string) bool { return bytes.Contains(m.Frame(), []byte(g)) })
+	guarded := slices.ContainsFunc(o.Guarded, func(g string) bool { return wire.Mentions(m.Frame(), g) })
 	if !o.Enforce && !guarded {
 		x.Outcome, x.Sent = outcomeGoesOn, x.Frame
 		return x

@@ -216,28 +216,35 @@ func (c *Capture) observe(ctx context.Context, m *wire.Message) (f facts) {
 	} else if m.MethodIs("notifications/roots/list_changed") {
 		c.forgetRoots()
 	}
-	if f.carries == [2]bool{} {
+	if f.carries != [2]bool{} {
+		for i, key := range CredentialKeys() {
+			if f.carries[i] {
+				c.cut(ctx, m, key)
+			}
+		}
+	}
+	if len(f.twins) > maxTwins {
+		c.cut(ctx, m)
 		return f
 	}
-	for i, key := range CredentialKeys() {
-		if !f.carries[i] {
-			continue
-		}
-		if err := m.Delete("params", "_meta", key); err != nil {
-			c.o.Log.WarnContext(ctx, "the credential in _meta could not be cut out of the request", "key", key, "err", err)
-			continue
-		}
-		c.noteCut(middleware.CallFrom(ctx), key)
+	for _, key := range f.twins {
+		c.cut(ctx, m, key)
 	}
 	return f
 }
 
-// noteCut tells that a credential was cut out, and not which.
-func (c *Capture) noteCut(call *middleware.Call, key string) {
-	if call.Noted() {
+// cut takes the credential under a key of _meta out of a frame, and all of _meta
+// without a key.
+func (c *Capture) cut(ctx context.Context, m *wire.Message, key ...string) {
+	path := append([]string{"params", "_meta"}, key...)
+	if err := m.Delete(path...); err != nil {
+		c.o.Log.WarnContext(ctx, "the credential in _meta could not be cut out of the request", "key", strings.Join(key, ""), "err", err)
+		return
+	}
+	if call := middleware.CallFrom(ctx); call.Noted() {
 		call.Note(middleware.Note{
 			Layer: "capture", Act: middleware.Edited, Why: "a credential goes to no server",
-			Path: []string{"params", "_meta", key}, Before: []byte(`"[hidden]"`),
+			Path: path, Before: []byte(`"[hidden]"`),
 		})
 	}
 }

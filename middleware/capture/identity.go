@@ -94,29 +94,32 @@ func (c *Capture) identityOf(ctx context.Context, session string, f *facts) *ide
 // once of one that was sent in vain, and why.
 func (c *Capture) accepted(ctx context.Context, f *facts) Credential {
 	credential := f.credential
+	if f.twins != nil {
+		c.tellUnused(ctx, ", as its key has other letters or a NUL: write it to the letter", CredentialKeys()...)
+	}
 	for i, key := range CredentialKeys() {
 		switch {
 		case !f.carries[i]:
 		case !slices.Contains(c.o.Accept, key):
-			c.tellUnused(ctx, key, ": identity.meta_api_key and identity.meta_token accept one, if the operator gives none")
+			c.tellUnused(ctx, ": identity.meta_api_key and identity.meta_token accept one, if the operator gives none", key)
 			if credential.Key == key {
 				credential = Credential{}
 			}
 		case f.empty[i]:
-			c.tellUnused(ctx, key, ", as it is empty or no text: send it as a text")
+			c.tellUnused(ctx, ", as it is empty or no text: send it as a text", key)
 		}
 	}
 	return credential
 }
 
 // tellUnused tells once for each reason of a credential that was cut out and not used.
-func (c *Capture) tellUnused(ctx context.Context, key, why string) {
+func (c *Capture) tellUnused(ctx context.Context, why string, key ...string) {
 	c.who.mu.Lock()
 	before := c.who.told[why]
 	c.who.told[why] = true
 	c.who.mu.Unlock()
 	if !before {
-		c.o.Log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", key)
+		c.o.Log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", strings.Join(key, " or "))
 	}
 }
 

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,8 +21,9 @@ type facts struct {
 	conversation, conversationFrom string
 	protocol                       string
 	credential                     Credential
-	carries                        [2]bool // which of CredentialKeys there are; a value need not be a string
-	empty                          [2]bool // which of them have nothing to look up
+	carries                        [2]bool  // which of CredentialKeys there are; a value need not be a string
+	empty                          [2]bool  // which of them have nothing to look up
+	twins                          []string // names that some reader takes for one of CredentialKeys
 }
 
 // kept returns f in strings of its own, which outlive the frame.
@@ -40,6 +42,9 @@ const (
 	maxToken = 32 << 10
 	// maxKey is how long a conversation key may be before its digest stands for it.
 	maxKey = 256
+	// maxTwins is up to how many names that are not ours to the letter are cut out one
+	// by one. No honest client sends two, and each takes the time of the whole frame.
+	maxTwins = 4
 )
 
 type kind uint8
@@ -90,7 +95,11 @@ func describe(path []string) string {
 func (c *Capture) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 	best := [...]int{workspaceFact: -1, conversationFact: -1, credentialFact: -1, protocolFact: -1}
 	for m := range meta.Members() {
-		for _, cand := range c.candidates(m.Key) {
+		found := c.candidates(m.Key)
+		if found == nil && isTwin(m.Key) {
+			f.twins = append(f.twins, m.Key.Text())
+		}
+		for _, cand := range found {
 			if cand.kind == credentialFact {
 				f.carries[cand.rank] = true
 			}
@@ -127,6 +136,19 @@ func (c *Capture) candidates(key wire.Value) []candidate {
 		}
 	}
 	return nil
+}
+
+// isTwin reports whether key, which is none that is known, could be taken for one of
+// a credential.
+func isTwin(key wire.Value) bool {
+	name := key.Raw[1 : len(key.Raw)-1]
+	if len(name) < min(len(CredentialKey), len(TokenKey)) {
+		return false
+	}
+	if bytes.IndexByte(name, '\\') >= 0 {
+		name = []byte(key.Text())
+	}
+	return wire.Alike(name, CredentialKey) || wire.Alike(name, TokenKey)
 }
 
 // longest returns how long the value may be, in bytes.

@@ -73,14 +73,15 @@ func paramsSlot(name []byte) slot {
 // take it for one.
 func (s *Scanner) flagTwin(name []byte, known []string) {
 	for _, k := range known {
-		if string(name) != k && alike(name, k) {
+		if string(name) != k && Alike(name, k) {
 			s.flag(TwinKey)
 		}
 	}
 }
 
-// alike reports whether name equals known but for letter case and NULs.
-func alike(name []byte, known string) bool {
+// Alike reports whether name, as it reads after unescaping, equals known but for
+// letter case and NULs: then some reader takes the one for the other.
+func Alike(name []byte, known string) bool {
 	for _, k := range known {
 		for len(name) > 0 && name[0] == 0 {
 			name = name[1:]
@@ -97,6 +98,50 @@ func alike(name []byte, known string) bool {
 		}
 	}
 	return true
+}
+
+// Mentions reports whether some reader could find name in frame, escaped or [Alike].
+// It is for a frame that cannot be taken apart, and need not be JSON: the name may
+// stand anywhere.
+func Mentions(frame []byte, name string) bool {
+	first, _ := utf8.DecodeRuneInString(name)
+	first = fold(first)
+	for i, c := range frame {
+		if (c >= utf8.RuneSelf || c == '\\' || fold(rune(c)) == first) && begins(frame[i:], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins reports whether in begins with name, escaped or alike. NULs in front of it
+// do not count, so that a long row of them is not read once for each.
+func begins(in []byte, name string) bool {
+	for at, k := range name {
+		r, n := nextRune(in)
+		for at > 0 && r == 0 && n > 0 {
+			in = in[n:]
+			r, n = nextRune(in)
+		}
+		if n == 0 || fold(r) != fold(k) {
+			return false
+		}
+		in = in[n:]
+	}
+	return true
+}
+
+// nextRune reads one rune of the inside of a JSON string, and how many bytes it has.
+// The short escapes of control characters are read as letters.
+func nextRune(in []byte) (r rune, n int) {
+	if len(in) < 2 || in[0] != '\\' {
+		return utf8.DecodeRune(in)
+	}
+	if in[1] == 'u' {
+		r, n = unescapeRune(in[2:])
+		return r, 2 + n
+	}
+	return rune(in[1]), 2
 }
 
 // fold returns one rune for all those that some reader takes for the same
