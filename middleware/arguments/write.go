@@ -46,8 +46,9 @@ func (a *Arguments) write(c *calling, intents []intent, round uint64) *refusal {
 	return nil
 }
 
-// writeAll writes all values in one edit and reports whether it has. If not, the
-// message is as it was, and they have to be written one by one.
+// writeAll writes all values in one edit and reports whether it has. If not, as where
+// one belongs inside an object, the message is as it was, and they have to be written
+// one by one.
 func (a *Arguments) writeAll(c *calling, intents []intent) bool {
 	if a.overlap {
 		return false

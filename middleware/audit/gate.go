@@ -37,7 +37,7 @@ func (a *Audit) gate(next middleware.Handler) middleware.Handler {
 			return next(ctx, m)
 		}
 		intent, ok := a.intent(e, call, m)
-		if !ok { // the session is over
+		if !ok { // it was cancelled while it waited further out, or the session is over
 			return a.refuse(ctx, m)
 		}
 		receipt := a.o.Log.Commit(intent)
