@@ -458,6 +458,31 @@ func (d *disk) write(f *os.File, b []byte) (int, error) {
 	return f.Write(b)
 }
 
+// It is so also of the one that tells of what is torn before it.
+func TestRepairTornAtTheNewline(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	for _, edit := range []func([]byte) []byte{
+		func(text []byte) []byte { return append(text, headSeq...) },
+		func(text []byte) []byte {
+			note := bytes.Index(text, []byte(kindRepaired))
+			return text[:note+bytes.IndexByte(text[note:], '\n')]
+		},
+		bytes.Clone,
+	} {
+		write(t, Options{File: path}, 0, 2)
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, edit(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := verify(t, path, &Verifier{}); err != nil {
+		t.Errorf("%v in\n%s", err, bytes.Join(lines(t, path), nil))
+	}
+}
+
 // Where what is torn cannot be taken back, as from a file that may only be appended
 // to, the lines before it stand: none of them is written again.
 func TestFullDiskKeepsWholeLines(t *testing.T) {

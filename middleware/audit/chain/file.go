@@ -264,7 +264,7 @@ func (w *file) put(b *batch, from, to int) (written int, err error) {
 }
 
 // whole returns how many records are in the file if only n bytes of text are, which
-// cannot be taken back: also one whose line only wants its newline (see end.tear).
+// cannot be taken back: also one whose line only wants its newline (see readLast).
 func (w *file) whole(text []byte, n int) int {
 	lines := bytes.Count(text[:min(n+1, len(text))], []byte{'\n'})
 	if w.newline {

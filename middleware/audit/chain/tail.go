@@ -40,45 +40,43 @@ func readEnd(r io.ReaderAt, size int64) (e end, err error) {
 	}
 }
 
-// readLast is readEnd for what stands in the last n of these bytes.
+// readLast is readEnd for what stands in the last n of these bytes. What wants nothing
+// but its newline to be a line is one: with the newline nobody could tell it from one.
 func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	from := size - n
-	b := make([]byte, n)
+	b := make([]byte, n, n+1)
 	if _, err := r.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
 		return end{}, err
+	}
+	e := end{open: n > 0 && b[n-1] != '\n'}
+	if e.open {
+		b = append(b, '\n')
 	}
 	for stop := len(b); stop > 0; {
 		stop = bytes.LastIndexByte(b[:stop], '\n') + 1
 		start := bytes.LastIndexByte(b[:max(stop-1, 0)], '\n') + 1
 		if l, ok := parseLine(b[start:stop]); ok {
-			e := end{tip: tip{l.seq, l.digest}}
+			e.tip = tip{l.seq, l.digest}
 			e.tear(b[stop:])
 			return e, nil
 		}
 		stop = start
 	}
 	// There is no whole line. What begins like the first one is a first one torn.
-	if from > 0 || len(b) > 0 && !bytes.HasPrefix(b, []byte(headSeq)) && !bytes.HasPrefix([]byte(headSeq), b) {
+	if b = b[:n]; from > 0 || n > 0 && !bytes.HasPrefix(b, []byte(headSeq)) && !bytes.HasPrefix([]byte(headSeq), b) {
 		return end{}, ErrNotALog
 	}
-	var e end
 	e.tear(b)
 	return e, nil
 }
 
-// tear takes what stands behind the last whole line. What wants nothing but its newline
-// to be the next one is that line: with the newline nobody could tell it from one.
+// tear takes what stands behind the last whole line, if anything does.
 func (e *end) tear(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	if l, ok := parseLine(append(bytes.Clone(b), '\n')); ok && (e.tip == tip{} || e.tip == tip{l.seq - 1, l.prev}) {
-		e.tip, e.open = tip{l.seq, l.digest}, true
-		return
-	}
-	b, ended := bytes.CutSuffix(b, []byte{'\n'})
+	b = bytes.TrimSuffix(b, []byte{'\n'})
 	e.torn = &Torn{Bytes: int64(len(b)), Digest: Digest(sha256.Sum256(b)).String()}
-	e.open = !ended
 }
 
 // endOf reads the end of the file at path.
