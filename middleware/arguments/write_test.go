@@ -24,7 +24,9 @@ func FuzzWriteAll(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`)
 	f.Fuzz(func(t *testing.T, frame string) {
 		for _, paths := range []string{"workspace tenant count", "tenant", "tenant o.a", "count o.b o.c"} {
-			once, each := sent(t, frame, paths, false), sent(t, frame, paths, true)
+			oneByOne := pins(t, paths)
+			oneByOne.overlap = true // as where one may be inside another
+			once, each := sent(t, pins(t, paths), frame), sent(t, oneByOne, frame)
 			if once != each {
 				t.Errorf("%s: in one edit\n%s, one by one\n%s", paths, once, each)
 			}
@@ -32,9 +34,22 @@ func FuzzWriteAll(f *testing.F) {
 	})
 }
 
-// sent returns the frame as it goes on, "" if the call is refused, with rules that
-// pin the paths.
-func sent(t *testing.T, frame, paths string, oneByOne bool) (out string) {
+// What one call had for an argument is not taken for what the next one has.
+func TestCallsAreReadAfresh(t *testing.T) {
+	const paths = "tenant workspace count"
+	a := pins(t, paths)
+	for _, arguments := range []string{
+		`{"x":1,"tenant":"globex","count":1}`, `{}`, `{"count":22,"workspace":"/w"}`, `{"tenant":null}`, `{"text":"` + strings.Repeat("a", 100) + `"}`,
+	} {
+		frame := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":` + arguments + `}}`
+		if got, want := sent(t, a, frame), sent(t, pins(t, paths), frame); got != want {
+			t.Errorf("%s goes on as\n%s, alone as\n%s", arguments, got, want)
+		}
+	}
+}
+
+// pins returns a layer with rules that pin the paths.
+func pins(t *testing.T, paths string) *Arguments {
 	t.Helper()
 	values := map[string]string{"workspace": workspacePath, "tenant": "principal.tenant"}
 	var rules []Rule
@@ -49,8 +64,12 @@ func sent(t *testing.T, frame, paths string, oneByOne bool) (out string) {
 		}
 		rules = append(rules, Rule{Tools: []string{"*"}, Argument: strings.Split(path, "."), Mode: Pin, Value: value})
 	}
-	a := New(Options{Rules: rules})
-	a.overlap = oneByOne // as where one may be inside another
+	return New(Options{Rules: rules})
+}
+
+// sent returns the frame as it goes on, "" if the call is refused.
+func sent(t *testing.T, a *Arguments, frame string) (out string) {
+	t.Helper()
 	handler := a.Layer().Wrap(func(_ context.Context, m *wire.Message) error {
 		out = string(m.Line())
 		return nil
