@@ -103,6 +103,33 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 	}
 }
 
+// A call that was cancelled on its way to the gate has its record, and is not sent.
+func TestCancelledBeforeTheGate(t *testing.T) {
+	log, path := newLog(t, nil)
+	o := options(log)
+	o.Required = true
+	a := audit.New(o)
+	cancel := func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			take(a.Layer().Wrap(next), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nothing)
+			return next(ctx, m)
+		}
+	}
+	h := middleware.Chain(func(_ context.Context, m *wire.Message) error {
+		if m.MethodIs("tools/call") {
+			t.Error("it was sent")
+		}
+		return nil
+	}, a.Layer(), middleware.Layer{Name: "cancel", Wrap: cancel}, a.Gate())
+	take(h, echo, nothing)
+	if err := a.Close(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got := records(t, path); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"result":"cancelled"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 // However calls end, and whatever the log has room for, a record has the notes of its
 // own call alone.
 func TestRecordsKeepApart(t *testing.T) {
