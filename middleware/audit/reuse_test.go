@@ -103,6 +103,35 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 	}
 }
 
+// Nothing of one call is in the record of the next.
+func TestEntriesAreEmptied(t *testing.T) {
+	log, path := newLog(t, nil)
+	a := audit.New(options(log))
+	h := middleware.Chain(func(ctx context.Context, _ *wire.Message) error {
+		ctx.Value(insideKey{}).(step)(ctx)
+		return nil
+	}, a.Layer())
+	for range 50 { // an entry is seldom the very next one used
+		take(h, echo, func(ctx context.Context) {
+			call := middleware.CallFrom(ctx)
+			call.Note(middleware.Note{Act: middleware.Edited, Path: []string{"params", "name"}, After: []byte(`"other"`)})
+			call.Note(middleware.Note{Act: middleware.Refused, DryRun: true})
+			reply(ctx)
+		})
+		<-log.Commit([]byte(`{"kind":"mark"}`)).Done() // and the record before it
+		take(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"next"}}`, reply)
+	}
+	if err := a.Close(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(records(t, path)) {
+		if next := strings.Contains(line, `"tool":"next"`); next && strings.ContainsAny(line, "[") ||
+			next && !strings.Contains(line, `"tool":"next","decision":"allowed","result":"ok"`) {
+			t.Errorf("got %s", line)
+		}
+	}
+}
+
 // A call that was cancelled on its way to the gate has its record, and is not sent.
 func TestCancelledBeforeTheGate(t *testing.T) {
 	log, path := newLog(t, nil)
