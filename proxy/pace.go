@@ -14,7 +14,7 @@ type pace struct {
 
 const (
 	// maxWait is about how long a frame that is ready waits for others.
-	maxWait = 300 * time.Microsecond
+	maxWait = 80 * time.Microsecond
 	// fewFrames is how many frames are sent together at least, whatever they cost.
 	fewFrames = 4
 	// paceSample is how many frames tell what one costs.

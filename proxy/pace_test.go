@@ -13,8 +13,8 @@ func TestPace(t *testing.T) {
 		cost     time.Duration
 		together int
 	}{
-		{time.Microsecond, 300},
-		{5 * time.Microsecond, 60},
+		{time.Microsecond, 80},
+		{5 * time.Microsecond, 16},
 		{100 * time.Microsecond, fewFrames},
 		{time.Second, fewFrames},
 	} {
