@@ -361,6 +361,7 @@ func TestUnfillable(t *testing.T) {
 		{"a text or nothing", "p", `{"properties":{"p":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}}}`, `{}`, ""},
 		{"one of some words or nothing", "p", `{"properties":{"p":{"anyOf":[{"enum":["x","y"]},{"type":"null"}],"default":null}}}`, `{}`, other},
 		{"one of some words", "p", `{"properties":{"p":{"oneOf":[{"const":"x"},{"const":"y"}]}}}`, `{}`, other},
+		{"a text that is one word elsewhere", "p", `{"properties":{"p":{"type":"string"}},"allOf":[{"properties":{"p":{"const":"x"}}}]}`, `{}`, other},
 		{"a number or nothing", "p", `{"properties":{"p":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`, `{}`, other},
 		{"a text of two kinds", "p", `{"properties":{"p":{"oneOf":[{"type":"string","format":"uri"},{"type":"string"}]}}}`, `{}`, other},
 		{"either this or that", "p", `{"properties":{"p":{},"a":{}},"oneOf":[{"required":["p"]},{"required":["a"]}]}`, `{"a":1}`, decides},

@@ -108,8 +108,13 @@ func (d *document) place(r *rule) place {
 		p.state = unclear
 	}
 	for _, s := range levels[len(levels)-1] {
-		if property := s.schema.Get("properties", r.last()); property.Exists() && p.state != present {
+		property := s.schema.Get("properties", r.last())
+		switch {
+		case !property.Exists():
+		case p.state != present:
 			p.state, p.takes = present, d.takes(property, 0)
+		case s.weight == must:
+			p.takes &= d.takes(property, 0)
 		}
 		if p.state == absent && patterned(s.schema, r.last()) {
 			p.state = unclear
