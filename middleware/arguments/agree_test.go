@@ -361,6 +361,8 @@ func TestUnfillable(t *testing.T) {
 		{"a text or nothing", "p", `{"properties":{"p":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}}}`, `{}`, ""},
 		{"one of some words or nothing", "p", `{"properties":{"p":{"anyOf":[{"enum":["x","y"]},{"type":"null"}],"default":null}}}`, `{}`, other},
 		{"one of some words", "p", `{"properties":{"p":{"oneOf":[{"const":"x"},{"const":"y"}]}}}`, `{}`, other},
+		{"required by each kind of call", "p", `{"oneOf":[{"properties":{"k":{"const":"a"},"p":{"type":"string"}},"required":["k","p"]},{"$ref":"#/$defs/b"}],"$defs":{"b":{"properties":{"k":{"const":"b"},"p":{"type":"string"}},"allOf":[{"required":["p"]}]}}}`, `{"k":"a"}`, ""},
+		{"required by one kind of call", "p", `{"oneOf":[{"properties":{"k":{"const":"a"},"p":{"type":"string"}},"required":["k","p"]},{"properties":{"k":{"const":"b"},"p":{"type":"string"}}}]}`, `{"k":"a"}`, decides},
 		{"a text that is one word elsewhere", "p", `{"properties":{"p":{"type":"string"}},"allOf":[{"properties":{"p":{"const":"x"}}}]}`, `{}`, other},
 		{"a number or nothing", "p", `{"properties":{"p":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`, `{}`, other},
 		{"a text of two kinds", "p", `{"properties":{"p":{"oneOf":[{"type":"string","format":"uri"},{"type":"string"}]}}}`, `{}`, other},
@@ -396,6 +398,8 @@ func TestRequired(t *testing.T) {
 		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"required":["p"]}},"required":["o"]}`, true, true},
 		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"required":["p"]}}}`, true, false},
 		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"anyOf":[{"required":["p"]},{"required":["a"]}]}},"required":["o"]}`, false, true},
+		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"anyOf":[{"required":["p"]},{"required":["p","a"]}]}},"required":["o"]}`, true, true},
+		{`{"properties":{"o":{"type":"object","properties":{"p":{}},"anyOf":[]}},"required":["o"]}`, false, true},
 	} {
 		doc := document{root: wire.Value{Raw: []byte(test.schema)}}
 		if p := doc.place(pinRule(Fill, "", "o", "p")); p.required != test.required || p.demanded != test.demanded {

@@ -119,7 +119,7 @@ func (d *document) place(r *rule) place {
 		if p.state == absent && patterned(s.schema, r.last()) {
 			p.state = unclear
 		}
-		p.required = p.required || s.weight == must && lists(s.schema.Get("required"), r.last())
+		p.required = p.required || s.weight == must && d.requires(s.schema, r.last())
 	}
 	if r.Mode == Fill && p.state == present {
 		d.surroundings(&p, levels)
@@ -151,6 +151,30 @@ func (d *document) surroundings(p *place, levels [][]sub) {
 // around reports whether the call has the object that the argument stands in.
 func (r *rule) around(args wire.Value) bool {
 	return args.Get(r.Argument[:len(r.Argument)-1]...).IsObject()
+}
+
+// requires reports whether an object that satisfies the schema s has a property of
+// that name: it, or each of its alternatives, lists it as required.
+func (d *document) requires(s wire.Value, name string) bool {
+	listed := func(f sub) bool { return f.weight == must && lists(f.schema.Get("required"), name) }
+	each := func(alternative wire.Value) bool {
+		w := walk{d: d}
+		w.visit(alternative, must, 0)
+		return slices.ContainsFunc(w.found, listed)
+	}
+	return listed(sub{schema: s}) || every(s.Get("anyOf"), each) || every(s.Get("oneOf"), each)
+}
+
+// every reports whether an array has elements and all of them are as asked.
+func every(array wire.Value, is func(wire.Value) bool) bool {
+	some := false
+	for e := range array.Elements() {
+		if !is(e) {
+			return false
+		}
+		some = true
+	}
+	return some
 }
 
 // lists reports whether an array has the string.
