@@ -349,6 +349,8 @@ func checkAgreement(t *testing.T, seed uint64) bool {
 }
 
 func TestUnfillable(t *testing.T) {
+	// Followed each time it is met, it would take for ever.
+	manyRefs := strings.Repeat(`{"$ref":"#/properties/p"},`, 40) + `{}`
 	const decides, other, object, absent = "in the tool's schema it decides what else may be given",
 		textOtherType, "the object around it is not there, and by the tool's schema is not to be made for it",
 		"the tool's schema does not have the argument"
@@ -363,6 +365,8 @@ func TestUnfillable(t *testing.T) {
 		{"one of some words", "p", `{"properties":{"p":{"oneOf":[{"const":"x"},{"const":"y"}]}}}`, `{}`, other},
 		{"required by each kind of call", "p", `{"oneOf":[{"properties":{"k":{"const":"a"},"p":{"type":"string"}},"required":["k","p"]},{"$ref":"#/$defs/b"}],"$defs":{"b":{"properties":{"k":{"const":"b"},"p":{"type":"string"}},"allOf":[{"required":["p"]}]}}}`, `{"k":"a"}`, ""},
 		{"required by one kind of call", "p", `{"oneOf":[{"properties":{"k":{"const":"a"},"p":{"type":"string"}},"required":["k","p"]},{"properties":{"k":{"const":"b"},"p":{"type":"string"}}}]}`, `{"k":"a"}`, decides},
+		{"what refers to itself many times in allOf", "p", `{"properties":{"p":{"allOf":[` + manyRefs + `]}}}`, `{}`, other},
+		{"what refers to itself many times in oneOf", "p", `{"properties":{"p":{"oneOf":[` + manyRefs + `]}}}`, `{}`, other},
 		{"a text that is one word elsewhere", "p", `{"properties":{"p":{"type":"string"}},"allOf":[{"properties":{"p":{"const":"x"}}}]}`, `{}`, other},
 		{"a number or nothing", "p", `{"properties":{"p":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`, `{}`, other},
 		{"a text of two kinds", "p", `{"properties":{"p":{"oneOf":[{"type":"string","format":"uri"},{"type":"string"}]}}}`, `{}`, other},

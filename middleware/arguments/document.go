@@ -11,7 +11,10 @@ import (
 
 // A document is the schema of one tool's arguments. It is the upstream's, which
 // may nest and refer as it likes, so every walk through it is bounded.
-type document struct{ root wire.Value }
+type document struct {
+	root wire.Value
+	seen int // subschemas, on the way to the types of one property
+}
 
 // A sub is a subschema that applies to an object (JSON Schema 2020-12, core, 10.2).
 type sub struct {
@@ -134,6 +137,16 @@ func (d *document) alternatives(oneOf wire.Value) (n int) {
 		}
 	}
 	return n
+}
+
+// onward reports whether one more subschema may be looked at on the way to the types
+// of a property, which begins at depth 0. Each may refer to many, and these back to it.
+func (d *document) onward(depth int) bool {
+	if depth == 0 {
+		d.seen = 0
+	}
+	d.seen++
+	return depth <= maxNesting && d.seen <= maxSubschemas
 }
 
 // resolve returns what a reference into the document itself refers to, which is

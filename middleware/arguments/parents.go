@@ -129,7 +129,7 @@ func (d *document) kindsAt(level []sub, key string) kinds {
 
 // kinds returns the types that a value may have which satisfies a schema, or more.
 func (d *document) kinds(schema wire.Value, depth int) kinds {
-	if !schema.IsObject() || depth > maxNesting {
+	if !d.onward(depth) || !schema.IsObject() {
 		return anyKind
 	}
 	set := typesOf(schema)

@@ -251,9 +251,11 @@ func (k kinds) has(v value) bool {
 // no choice among words: that is not ours to make.
 func (d *document) takes(property wire.Value, depth int) kinds {
 	switch {
+	case !d.onward(depth):
+		return 0
 	case string(property.Raw) == "true":
 		return anyKind
-	case !property.IsObject(), depth > maxNesting:
+	case !property.IsObject():
 		return 0
 	}
 	set := typesOf(property)
