@@ -264,6 +264,10 @@ func TestTornAtTheNewline(t *testing.T) {
 				if err := os.WriteFile(o.File, text, 0o600); err != nil {
 					t.Fatal(err)
 				}
+				var before Verifier
+				if err := verify(t, o.File, &before); err != nil || len(before.Remarks) != 1 || int(before.Last) < keep {
+					t.Errorf("before the next writer: %v, remarks %v, %d records", err, before.Remarks, before.Last)
+				}
 				write(t, o, 3, 5)
 				var v Verifier
 				if err := verify(t, o.File, &v); err != nil || len(v.Remarks) > 0 || int(v.Last) < keep+2 {
@@ -756,6 +760,7 @@ func FuzzVerify(f *testing.F) {
 	whole = t.next(whole, body(1))
 	f.Add(whole)
 	f.Add(append(whole, `{"seq":3,"pr`...))
+	f.Add(bytes.TrimSuffix(whole, []byte("\n")))
 	f.Add([]byte("\n\n{}\n"))
 	f.Add([]byte(`{"seq":1,"prev":"sha256:` + strings.Repeat("0", 64) + "\",}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -54,6 +54,7 @@ type Verifier struct {
 	line     int
 	begun    bool // a line of this file was read
 	torn     torn
+	open     []byte // the last line of this file if it wants its newline, whole or not
 }
 
 // torn is a part of a file that is no lines: it must be followed by a record that
@@ -68,6 +69,9 @@ type torn struct {
 // File verifies the next file, named so in what it tells. An error that is no
 // *Fault is one of reading.
 func (v *Verifier) File(name string, r io.Reader) error {
+	if len(v.open) > 0 {
+		v.tear(v.open)
+	}
 	if v.torn.line > 0 {
 		return v.unexplained() // the file before ended so, and yet another follows
 	}
@@ -77,9 +81,13 @@ func (v *Verifier) File(name string, r io.Reader) error {
 		text, err := b.ReadSlice('\n')
 		if len(text) > 0 {
 			v.line++
-			if fault := v.next(text); fault != nil {
-				return fault
-			}
+		}
+		if errors.Is(err, io.EOF) {
+			v.open = bytes.Clone(text)
+			return nil
+		}
+		if fault := v.next(text); fault != nil {
+			return fault
 		}
 		switch {
 		case err == nil:
@@ -87,8 +95,6 @@ func (v *Verifier) File(name string, r io.Reader) error {
 			if err := v.skip(b); err != nil {
 				return err
 			}
-		case errors.Is(err, io.EOF):
-			return nil
 		default:
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -254,6 +260,9 @@ func (v *Verifier) inFront(l *line, n note) error {
 // read. A line that is still being written, or was torn and is the last, is a
 // remark.
 func (v *Verifier) Close() error {
+	if err := v.end(); err != nil {
+		return err
+	}
 	if v.torn.line > 0 && v.torn.newline {
 		return v.unexplained()
 	}
@@ -262,6 +271,20 @@ func (v *Verifier) Close() error {
 	}
 	if v.Expect != (Digest{}) && !v.expected {
 		return v.fault(max(v.line, 1), "no line has the digest that was expected: lines were dropped at the end, or the chain was made anew")
+	}
+	return nil
+}
+
+// end takes the last line of all where it wants its newline. One that wants nothing
+// else counts: the next writer goes on from it.
+func (v *Verifier) end() error {
+	text := append(v.open, '\n')
+	if _, ok := parseLine(text); ok {
+		v.remark("the last line wants its newline: a writer ended before it, and the next one adds it")
+		return v.next(text)
+	}
+	if len(v.open) > 0 {
+		v.tear(v.open)
 	}
 	return nil
 }
