@@ -78,19 +78,68 @@ type Handler func(ctx context.Context, m *wire.Message) error
 // A Middleware wraps the handler behind it.
 type Middleware func(next Handler) Handler
 
-// A Layer is a Middleware with the name that `attache explain --chain`, logs
-// and audit records call it by.
+// A Layer is a Middleware, its name, and what it needs of the relay. The relay
+// does what any of its layers needs.
 type Layer struct {
+	// Name is what `attache explain --chain`, logs and audit records call the layer.
 	Name string
+
+	// Wrap is nil for a layer that sees no message and only has needs.
 	Wrap Middleware
+
+	// Enforces says that the layer refuses calls, hides something, or sets what the
+	// client must not change. The relay then refuses every client frame that parsers
+	// may read differently, or that is too large to hold. Otherwise such a frame
+	// passes untouched, and the layers do not see it.
+	Enforces bool
+
+	// ArgumentNames are the argument names that the layer reads or writes, by depth
+	// below params.arguments. A frame with two members that some parser takes for the
+	// same one of them is not plain; see wire.Scanner.
+	ArgumentNames [][]string
+
+	// Guarded are names that must not reach the upstream, escaped or in any letter
+	// case, in a frame that no layer can edit because parsers may read it differently:
+	// such a frame is refused, whether rules enforce or not. For the names of secrets;
+	// see [wire.Mentions].
+	Guarded []string
 }
 
 // Chain returns the handler that runs the layers in order and ends in last.
 func Chain(last Handler, layers ...Layer) Handler {
 	for i := len(layers) - 1; i >= 0; i-- {
-		last = layers[i].Wrap(last)
+		if layers[i].Wrap != nil {
+			last = layers[i].Wrap(last)
+		}
 	}
 	return last
+}
+
+// Needs returns a layer that has the needs of all the layers, and neither a name
+// nor a Wrap.
+func Needs(layers ...Layer) Layer {
+	var all Layer
+	for _, l := range layers {
+		all.Enforces = all.Enforces || l.Enforces
+		all.Guarded = union(all.Guarded, l.Guarded)
+		for depth, names := range l.ArgumentNames {
+			if depth == len(all.ArgumentNames) {
+				all.ArgumentNames = append(all.ArgumentNames, nil)
+			}
+			all.ArgumentNames[depth] = union(all.ArgumentNames[depth], names)
+		}
+	}
+	return all
+}
+
+// union appends to all what it does not have of more.
+func union(all, more []string) []string {
+	for _, s := range more {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // Reversed returns the layers in opposite order: the chain of the other

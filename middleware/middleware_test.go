@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -179,5 +180,21 @@ func TestShadow(t *testing.T) {
 	}
 	if got := fmt.Sprint(heard); got != "[edited true true edited false true]" {
 		t.Errorf("heard %s", got)
+	}
+}
+
+// What any layer needs, the layers together need, each name once.
+func TestNeeds(t *testing.T) {
+	got := middleware.Needs(
+		middleware.Layer{Name: "a", ArgumentNames: [][]string{{"path", "x"}}, Guarded: []string{"key"}},
+		middleware.Layer{Name: "b", Enforces: true, ArgumentNames: [][]string{{"x", "y"}, {"z"}}},
+		middleware.Layer{Name: "c", Guarded: []string{"token", "key"}},
+	)
+	want := middleware.Layer{Enforces: true, ArgumentNames: [][]string{{"path", "x", "y"}, {"z"}}, Guarded: []string{"key", "token"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the layers need %+v, want %+v", got, want)
+	}
+	if got := middleware.Needs(); !reflect.DeepEqual(got, middleware.Layer{}) {
+		t.Errorf("no layers need %+v", got)
 	}
 }

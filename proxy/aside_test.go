@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
@@ -29,8 +30,8 @@ func TestAside(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, enforce %t", test.name, enforce), func(t *testing.T) {
 				var got []string
 				s := proxytest.Setup{Options: proxy.Options{
-					Enforce: enforce,
-					Hold:    64 << 10,
+					Layers: []middleware.Layer{{Name: "enforces", Enforces: enforce}},
+					Hold:   64 << 10,
 					Aside: func(a proxy.Aside) {
 						if (a.Code != 0) != enforce {
 							t.Errorf("code %d", a.Code)

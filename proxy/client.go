@@ -21,9 +21,9 @@ type clientSide struct {
 	msg     wire.Message
 	ctx     middleware.Context
 	chain   middleware.Handler
-	enforce bool     // see Options
-	dryRun  bool     // likewise
-	guards  []string // Options.Guarded
+	enforce bool     // a layer enforces
+	dryRun  bool     // see Options
+	guards  []string // see middleware.Layer.Guarded
 	none    call     // stands in for the call of a frame that is none
 	over    bool     // nothing is handled any more
 	pace    pace
@@ -43,9 +43,10 @@ func (d *clientSide) init(s *session) {
 
 // follow has the frames to come handled by r. The caller holds mu, or is alone.
 func (d *clientSide) follow(s *session, r Rules) {
-	d.scanner.ArgumentNames = r.ArgumentNames
+	needs := middleware.Needs(r.Layers...)
+	d.scanner.ArgumentNames = needs.ArgumentNames
 	d.chain = middleware.Chain(s.forward, r.Layers...)
-	d.enforce, d.dryRun, d.guards = r.Enforce, r.DryRun, r.Guarded
+	d.enforce, d.dryRun, d.guards = needs.Enforces, r.DryRun, needs.Guarded
 }
 
 // close lets no further frame be handled. Those that wait still are.

@@ -9,11 +9,8 @@ import (
 
 // Rules are the part of [Options] that can be replaced while a session runs.
 type Rules struct {
-	Layers        []middleware.Layer
-	Enforce       bool
-	DryRun        bool
-	ArgumentNames [][]string
-	Guarded       []string
+	Layers []middleware.Layer
+	DryRun bool
 }
 
 // A Control acts on a session while it runs. The zero value is ready; it is for

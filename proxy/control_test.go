@@ -30,10 +30,14 @@ func TestControlReplace(t *testing.T) {
 	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"one":true}}}`)
 
 	two := edits("two")
-	two.Enforce = true
+	two.Layers = append(two.Layers, middleware.Layer{
+		Name: "needs", Enforces: true, ArgumentNames: [][]string{{"path"}},
+	})
 	control.Replace(two)
 	s.Client.Send(ambiguous)
 	s.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}`)
+	s.Client.Send(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"t","arguments":{"path":1,"Path":2}}}`)
+	s.Client.Expect(`{"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}`)
 	s.Client.Send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{}}}`)
 	s.Server.Expect(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"two":true}}}`)
 	s.Server.Send(`{"jsonrpc":"2.0","id":1,"result":{}}`)

@@ -21,8 +21,8 @@ func FuzzDryRun(f *testing.F) {
 	f.Fuzz(func(t *testing.T, client, server []byte, hold uint16) {
 		plain := proxy.Options{Hold: 16 + int(hold), IDPrefix: "own-"}
 		dry := plain
-		dry.Enforce, dry.DryRun = true, true
-		dry.Layers = []middleware.Layer{dryrun.Layer(dryrun.Options{Layers: []middleware.Layer{wild()}})}
+		dry.DryRun = true
+		dry.Layers = []middleware.Layer{dryrun.Layer(dryrun.Options{Layers: []middleware.Layer{wild(), enforces}})}
 		relay := func(o proxy.Options) streams {
 			return relayStreams(t, o, &pieces{rest: client, max: 1 << 20}, &pieces{rest: server, max: 1 << 20})
 		}

@@ -118,7 +118,7 @@ func TestOwnAnswersAreBounded(t *testing.T) {
 		"batches":  `[{"jsonrpc":"2.0","id":"` + strings.Repeat("i", 500) + `","method":"x"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := proxy.Options{Layers: []middleware.Layer{answerAll()}, Enforce: true, Hold: pipeSize}
+			o := proxy.Options{Layers: []middleware.Layer{answerAll(), enforces}, Hold: pipeSize}
 			s := proxytest.Setup{PipeSize: pipeSize, Options: o}.Start(t)
 			_, out := s.Client.Raw()
 			written, done := flood(out, line)
@@ -249,7 +249,7 @@ func TestWithheldLongRepliesAreNotHeld(t *testing.T) {
 // A refused long line is read and forgotten.
 func TestRefusedLongLinesAreNotHeld(t *testing.T) {
 	const size = 64 << 20
-	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Enforce: true}}.Start(t)
+	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{Hold: 1 << 20, Layers: []middleware.Layer{enforces}}}.Start(t)
 	before := totalAlloc()
 	_, out := s.Client.Raw()
 	io.WriteString(out, `{"jsonrpc":"2.0","params":"`)
@@ -277,7 +277,7 @@ func TestCrowdedBatch(t *testing.T) {
 		s.Client.Expect(reply)
 	})
 	t.Run("refused", func(t *testing.T) {
-		s := proxytest.Setup{Options: proxy.Options{Enforce: true}}.Start(t)
+		s := proxytest.Start(t, enforces)
 		s.Client.Send(line)
 		s.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: the array has more members than the proxy takes apart","data":{"source":"attache"}}}`)
 		s.Client.Send(hello)
@@ -287,7 +287,7 @@ func TestCrowdedBatch(t *testing.T) {
 
 // Nesting that some readers give up on is refused, at any depth.
 func TestTooDeep(t *testing.T) {
-	s := proxytest.Setup{Options: proxy.Options{Enforce: true}}.Start(t)
+	s := proxytest.Start(t, enforces)
 	for _, depth := range []int{600, 1_000_000} {
 		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x","params":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)
 		s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"refused: nested deeper than 512","data":{"source":"attache"}}}`)

@@ -40,11 +40,12 @@ func FuzzRelay(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, client, server []byte, cut uint64, flags byte, hold uint16) {
 		o := proxy.Options{
-			Hold: 16 + int(hold), Enforce: flags&fuzzEnforce != 0, ForwardNoise: flags&fuzzNoise != 0,
+			Hold: 16 + int(hold), ForwardNoise: flags&fuzzNoise != 0,
 			IDPrefix: "own-",
+			Layers:   []middleware.Layer{{Name: "enforces", Enforces: flags&fuzzEnforce != 0}},
 		}
 		if flags&fuzzLayers != 0 {
-			o.Layers = []middleware.Layer{idle(), hooked()}
+			o.Layers = append(o.Layers, idle(), hooked())
 		}
 		whole := relayStreams(t, o, &pieces{rest: client, max: 1 << 20}, &pieces{rest: server, max: 1 << 20})
 		parts := relayStreams(t, o, &pieces{rest: client, cut: cut, max: 9}, &pieces{rest: server, cut: ^cut, max: 9})
@@ -55,7 +56,7 @@ func FuzzRelay(f *testing.F) {
 			wellFormed(t, whole.own)
 		}
 		switch {
-		case o.Enforce:
+		case flags&fuzzEnforce != 0:
 			nothingAmbiguous(t, whole.server, o.Hold)
 		case !bytes.Contains(client, []byte("own-")):
 			same(t, "the server's input, against the client's output", client, whole.server)

@@ -23,6 +23,9 @@ var named = map[string]func(s *proxytest.Session, arg string) middleware.Layer{
 	"must-hold":  mustHoldLayer,
 }
 
+// enforces is a layer that has the relay refuse what parsers read differently.
+var enforces = middleware.Layer{Name: "enforces", Enforces: true}
+
 // layer makes a layer of a function that gets each message with its call.
 func layer(name string, h func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error) middleware.Layer {
 	return middleware.Layer{Name: name, Wrap: func(next middleware.Handler) middleware.Handler {

@@ -74,23 +74,14 @@ type Options struct {
 	// returned by Run.
 	Start func(ctx context.Context) (Upstream, error)
 
-	// Layers run on plain frames, first first on the way to the upstream.
+	// Layers run on plain frames, first first on the way to the upstream. The relay
+	// does what any of them needs: see [middleware.Layer].
 	Layers []middleware.Layer
 
-	// Enforce says that a layer refuses calls or pins arguments: then a client
-	// frame that parsers may read differently, or that is too large to hold, is
-	// refused and never reaches the upstream. Otherwise it passes untouched,
-	// past the layers.
-	Enforce bool
-
-	// DryRun lets what Enforce would have refused pass, and logs it. That nothing
-	// else is changed either is for the layers to see to; what is Guarded is still
-	// refused.
+	// DryRun lets pass what is refused because a layer Enforces, and logs it. The
+	// layers themselves must see to it that nothing else is changed; what a layer has
+	// Guarded is still refused.
 	DryRun bool
-
-	// ArgumentNames are the argument names that layers read or write, by depth
-	// below params.arguments; see wire.Scanner.
-	ArgumentNames [][]string
 
 	// Hold is how long a line may be to be held whole, in bytes; 0 stands for
 	// 8 MiB. A longer one streams by.
@@ -108,12 +99,6 @@ type Options struct {
 	// relay cannot see that waits for the upstream to read on. If nothing moves
 	// for a while after that, the session ends with ErrClientGone.
 	ClientGone <-chan struct{}
-
-	// Guarded are names that must not reach the upstream, escaped or in any letter
-	// case, in a frame that no layer can edit because parsers may read it
-	// differently: such a frame is refused, whether rules enforce or not. For the
-	// names of secrets. See [wire.Mentions].
-	Guarded []string
 
 	// Control, if not nil, lets others act on the session while it runs.
 	Control *Control
@@ -238,7 +223,7 @@ func newSession(ctx context.Context, o Options) *session {
 	s.noise.log = o.Log
 	s.c.init(s)
 	s.v.init(s)
-	rules := Rules{o.Layers, o.Enforce, o.DryRun, o.ArgumentNames, o.Guarded}
+	rules := Rules{o.Layers, o.DryRun}
 	s.c.follow(s, rules)
 	s.v.follow(s, rules)
 	if o.Control != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -34,7 +35,7 @@ func (d *serverSide) init(s *session) {
 // follow has the frames to come handled by r. The caller holds mu, or is alone.
 func (d *serverSide) follow(s *session, r Rules) {
 	d.chain = middleware.Chain(s.deliverHandler, middleware.Reversed(r.Layers)...)
-	d.plain = len(r.Layers) == 0
+	d.plain = !slices.ContainsFunc(r.Layers, func(l middleware.Layer) bool { return l.Wrap != nil })
 }
 
 // serverPump reads from the upstream until its end, or until the client takes

@@ -71,7 +71,7 @@ func benchmarkChain(b *testing.B, config string) {
 	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, l.list...)
 	var call middleware.Call
 	ctx := &middleware.Context{Context: b.Context(), Call: &call}
-	scanner := wire.Scanner{ArgumentNames: l.argumentNames}
+	scanner := wire.Scanner{ArgumentNames: middleware.Needs(l.list...).ArgumentNames}
 	var m wire.Message
 	roundTrip := func(frame, answer []byte) {
 		m.Reset(wire.Client, frame)

@@ -56,12 +56,12 @@ func startDemoSession(ctx context.Context) *demoSession {
 		done: make(chan struct{}), passed: make(chan struct{}, 1),
 	}
 	log := slog.New(tint.NewTextHandler(s, &tint.Options{NoColor: true, ReplaceAttr: withoutTime}))
-	layers, names := s.layers(log)
+	layers := s.layers(log)
 	go func() {
 		defer close(s.done)
 		s.err = proxy.Run(ctx, proxy.Options{
 			ClientIn: in, ClientOut: out, Start: startDemoServer,
-			Layers: layers, ArgumentNames: names, Watch: s.watch, Log: log,
+			Layers: layers, Watch: s.watch, Log: log,
 		})
 		in.Close()
 		out.Close()
@@ -80,7 +80,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 
 // layers returns the chain of a run with an API key and policies, and a layer that
 // looks on.
-func (s *demoSession) layers(log *slog.Logger) (list []middleware.Layer, names [][]string) {
+func (s *demoSession) layers(log *slog.Logger) []middleware.Layer {
 	c := capture.New(capture.Options{Identify: demoIdentify, Log: log})
 	a := arguments.New(arguments.Options{Rules: []arguments.Rule{arguments.Default()}, Workspace: c, Log: log})
 	b := briefing.New(briefing.Options{Source: demoPolicies(), Credential: func(string) string { return demoKey }, Log: log, Given: func(string, string) {
@@ -88,7 +88,7 @@ func (s *demoSession) layers(log *slog.Logger) (list []middleware.Layer, names [
 		defer s.mu.Unlock()
 		s.seen.briefed = true
 	}})
-	return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), b.Layer()}, a.Names()
+	return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), b.Layer()}
 }
 
 // look notes what is known of the session.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/replay"
@@ -188,7 +189,7 @@ func (e *explainer) frameCall(ctx context.Context, frame []byte) ([]explained, e
 		return nil, err
 	}
 	o := l.relay(e.s, e.log)
-	m := look(frame, o.ArgumentNames)
+	m := look(frame, middleware.Needs(o.Layers...).ArgumentNames)
 	if m.Kind() == wire.Batch {
 		return nil, usagef("the frame is an array of messages: give one of them, or a recording of the session")
 	}
@@ -309,8 +310,9 @@ func (e *explainer) ambiguous(m *wire.Message, o proxy.Options) explained {
 	for _, l := range o.Layers {
 		x.Layers = append(x.Layers, explainedPart{Name: l.Name})
 	}
-	guarded := slices.ContainsFunc(o.Guarded, func(g string) bool { return wire.Mentions(m.Frame(), g) })
-	if !o.Enforce && !guarded {
+	needs := middleware.Needs(o.Layers...)
+	guarded := slices.ContainsFunc(needs.Guarded, func(g string) bool { return wire.Mentions(m.Frame(), g) })
+	if !needs.Enforces && !guarded {
 		x.Outcome, x.Sent = outcomeGoesOn, x.Frame
 		return x
 	}
@@ -332,7 +334,7 @@ func (e *explainer) recording(ctx context.Context, session *record.Session) ([]e
 	o := l.relay(e.s, e.log)
 	p := &probe{layers: o.Layers, wanted: func(m *wire.Message) bool { return m.MethodIs("tools/call") }}
 	o.Layers = p.chain()
-	names := o.ArgumentNames
+	names := middleware.Needs(o.Layers...).ArgumentNames
 	o.Watch = func(at proxy.Point, line []byte) {
 		if m := look(bytes.TrimRight(line, "\r\n"), names); at == proxy.ClientIn && !m.Plain() && m.MethodIs("tools/call") {
 			p.ambiguous(m)

@@ -11,7 +11,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/briefing"
-	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/policy/httpsource"
@@ -21,10 +20,8 @@ import (
 
 // layers are the layers of one run, in the one place where the chain is built.
 type layers struct {
-	list          []middleware.Layer
-	argumentNames [][]string
-	enforce       bool // a layer refuses calls or pins arguments
-	dryRun        bool // and does not, nor anything else
+	list   []middleware.Layer
+	dryRun bool // the layers decide and do not act
 	// secrets are the values that must not reach a disk or a server.
 	secrets []string
 	// ours are the variables that no server gets.
@@ -92,15 +89,12 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 // relay returns the options of a relay with these layers.
 func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 	return proxy.Options{
-		Layers:        l.list,
-		ArgumentNames: l.argumentNames,
-		Enforce:       l.enforce,
-		Guarded:       capture.CredentialKeys(),
-		Hold:          int(s.Limits.Hold),
-		InFlight:      s.Limits.InFlight,
-		ForwardNoise:  s.StdoutNoise == "forward",
-		DryRun:        l.dryRun,
-		Log:           log,
+		Layers:       l.list,
+		Hold:         int(s.Limits.Hold),
+		InFlight:     s.Limits.InFlight,
+		ForwardNoise: s.StdoutNoise == "forward",
+		DryRun:       l.dryRun,
+		Log:          log,
 	}
 }
 

@@ -12,7 +12,6 @@ func (l *layers) newAccess(s *Settings, log *slog.Logger) (*access.Access, error
 	if !s.Access.enforces() {
 		return nil, nil
 	}
-	l.enforce = true
 	return access.New(access.Options{
 		Rules:        s.Access.Rules,
 		Default:      access.Default(s.Access.Default),

@@ -24,8 +24,6 @@ func (l *layers) addArguments(s *Settings, log *slog.Logger) {
 		Log:           log,
 	})
 	l.list = append(l.list, a.Layer())
-	l.nameArguments(a.Names())
-	l.enforce = l.enforce || a.Enforces()
 }
 
 // argumentRules returns the configured rules, or the built-in one.

@@ -34,8 +34,12 @@ type auditing struct {
 // not carry one. A dry run refuses nothing. It is made with the first
 // configuration.
 func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
-	l.enforce = l.enforce || s.Audit.Required && s.Audit.File != ""
+	at := 1 + slices.IndexFunc(l.list, func(m middleware.Layer) bool { return m.Name == "trace" })
 	if !l.audits && l.audit == nil {
+		if s.Audit.Required && s.Audit.File != "" {
+			// Explain and replay write no audit, but judge frames as if there were one.
+			l.list = slices.Insert(l.list, at, middleware.Layer{Name: "audit", Enforces: true})
+		}
 		return nil
 	}
 	if err := l.makeAudit(s, log); err != nil || l.audit == nil {
@@ -44,7 +48,6 @@ func (l *layers) addAudit(p process, s *Settings, log *slog.Logger) error {
 	known := recordSecrets(p, s, l.secrets)
 	known.Home, known.Host = "", "" // records are to name places as they are
 	l.scrub.Store(&scrubbers{record.NewScrubber(known), record.NewToldScrubber(known)})
-	at := 1 + slices.IndexFunc(l.list, func(m middleware.Layer) bool { return m.Name == "trace" })
 	l.list = slices.Insert(l.list, at, l.audit.Layer())
 	if !l.audit.Required() || s.DryRun {
 		return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"slices"
 
 	"github.com/attache-mcp/attache/middleware/rewrite"
 )
@@ -18,22 +17,5 @@ func (l *layers) addRewrite(s *Settings, log *slog.Logger) error {
 		return err
 	}
 	l.list = append(l.list, r.Layer())
-	l.nameArguments(r.Names())
-	l.enforce = l.enforce || r.Enforces()
 	return nil
-}
-
-// nameArguments adds names of arguments, by depth, that a frame's scan must find
-// unambiguous.
-func (l *layers) nameArguments(names [][]string) {
-	for depth, list := range names {
-		if depth == len(l.argumentNames) {
-			l.argumentNames = append(l.argumentNames, nil)
-		}
-		for _, name := range list {
-			if !slices.Contains(l.argumentNames[depth], name) {
-				l.argumentNames[depth] = append(l.argumentNames[depth], name)
-			}
-		}
-	}
 }

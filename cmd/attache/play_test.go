@@ -43,9 +43,10 @@ func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Lay
 	if err != nil {
 		t.Fatal(err)
 	}
-	return middleware.Layer{Name: "chain", Wrap: func(next middleware.Handler) middleware.Handler {
-		return middleware.Chain(next, l.list...)
-	}}
+	layer := middleware.Needs(l.list...)
+	layer.Name = "chain"
+	layer.Wrap = func(next middleware.Handler) middleware.Handler { return middleware.Chain(next, l.list...) }
+	return layer
 }
 
 // private copies a directory to one where its files are their owner's alone, as

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/attache-mcp/attache/middleware/announce"
-	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/proxy"
 )
 
@@ -258,11 +257,5 @@ func changedLists(keys []string) []announce.List {
 
 // rules are the part of the relay's options that can be replaced.
 func (l *layers) rules() proxy.Rules {
-	return proxy.Rules{
-		Layers:        l.list,
-		Enforce:       l.enforce,
-		DryRun:        l.dryRun,
-		ArgumentNames: l.argumentNames,
-		Guarded:       capture.CredentialKeys(),
-	}
+	return proxy.Rules{Layers: l.list, DryRun: l.dryRun}
 }

@@ -162,7 +162,7 @@ func (o *Options) check() error {
 
 // Layer returns the layer. It stands behind the layers that edit calls.
 func (a *Access) Layer() middleware.Layer {
-	return middleware.Layer{Name: layerName, Wrap: a.wrap}
+	return middleware.Layer{Name: layerName, Wrap: a.wrap, Enforces: true}
 }
 
 func (a *Access) wrap(next middleware.Handler) middleware.Handler {
@@ -178,7 +178,7 @@ func (a *Access) wrap(next middleware.Handler) middleware.Handler {
 // may not be called. It stands in front of the layers that edit calls: those have
 // to see every tool, whoever asked for the list.
 func (a *Access) ListLayer() middleware.Layer {
-	return middleware.Layer{Name: listLayerName, Wrap: a.wrapLists}
+	return middleware.Layer{Name: listLayerName, Wrap: a.wrapLists, Enforces: true}
 }
 
 // Lists reports whether there is anything for ListLayer to do.

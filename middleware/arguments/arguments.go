@@ -283,7 +283,7 @@ func (r *rule) enforces() bool { return r.Mode != Fill }
 
 // Enforces reports whether a rule binds the client. Then the relay must let no
 // frame pass that parsers may read differently, and none that is too large to
-// hold; see proxy.Options.Enforce.
+// hold; see [middleware.Layer].
 func (a *Arguments) Enforces() bool {
 	return slices.ContainsFunc(a.rules, func(r rule) bool { return r.enforces() })
 }
@@ -305,7 +305,7 @@ func (a *Arguments) Names() [][]string {
 
 // Layer returns the layer.
 func (a *Arguments) Layer() middleware.Layer {
-	return middleware.Layer{Name: "arguments", Wrap: a.wrap}
+	return middleware.Layer{Name: "arguments", Wrap: a.wrap, Enforces: a.Enforces(), ArgumentNames: a.Names()}
 }
 
 func (a *Arguments) wrap(next middleware.Handler) middleware.Handler {

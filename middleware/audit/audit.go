@@ -132,7 +132,7 @@ func (a *Audit) Required() bool { return a.o.Required }
 
 // Layer returns the layer. It stands outside those it records, behind trace alone.
 func (a *Audit) Layer() middleware.Layer {
-	return middleware.Layer{Name: "audit", Wrap: a.wrap}
+	return middleware.Layer{Name: "audit", Wrap: a.wrap, Enforces: a.o.Required}
 }
 
 func (a *Audit) wrap(next middleware.Handler) middleware.Handler {

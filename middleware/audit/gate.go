@@ -23,7 +23,7 @@ const GateName = "audit-gate"
 // behind it wait too. The record is in the file when the operating system has
 // taken it; that it is on the disk is not waited for.
 func (a *Audit) Gate() middleware.Layer {
-	return middleware.Layer{Name: GateName, Wrap: a.gate}
+	return middleware.Layer{Name: GateName, Wrap: a.gate, Enforces: true}
 }
 
 func (a *Audit) gate(next middleware.Handler) middleware.Handler {

@@ -170,7 +170,7 @@ func connectionKey(named string, handshakes int) sessionstate.Fact {
 
 // Layer returns the layer.
 func (c *Capture) Layer() middleware.Layer {
-	return middleware.Layer{Name: "capture", Wrap: c.wrap}
+	return middleware.Layer{Name: "capture", Wrap: c.wrap, Guarded: CredentialKeys()}
 }
 
 func (c *Capture) wrap(next middleware.Handler) middleware.Handler {

@@ -49,7 +49,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Layer returns the layer.
+// Layer returns the layer. It needs what the layers inside need.
 func Layer(o Options) middleware.Layer {
 	if o.Show == nil {
 		o.Show = func([]string, []byte) string { return "" }
@@ -62,7 +62,9 @@ func Layer(o Options) middleware.Layer {
 		toServer: middleware.Chain(arrived, o.Layers...),
 		toClient: middleware.Chain(arrived, middleware.Reversed(o.Layers)...),
 	}
-	return middleware.Layer{Name: Name, Wrap: d.wrap}
+	layer := middleware.Needs(o.Layers...)
+	layer.Name, layer.Wrap = Name, d.wrap
+	return layer
 }
 
 // A dryRun is the layer. The chains inside it end in arrived.

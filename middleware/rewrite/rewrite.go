@@ -158,7 +158,7 @@ func (r *Rewrite) renames() bool { return len(r.byNew) > 0 }
 func (r *Rewrite) hidesItems() bool { return len(r.items) > 0 }
 
 // Enforces reports whether a rule hides, renames or sets: then no frame may slip
-// through that parsers read differently (see proxy.Options.Enforce).
+// through that parsers read differently (see [middleware.Layer]).
 func (r *Rewrite) Enforces() bool { return r.hides() || r.renames() || len(r.all.set) > 0 }
 
 // Names returns the names of the arguments that are set, by depth: what a frame's
@@ -183,7 +183,9 @@ func (r *Rewrite) Names() [][]string {
 const layerName = "rewrite"
 
 // Layer returns the layer.
-func (r *Rewrite) Layer() middleware.Layer { return middleware.Layer{Name: layerName, Wrap: r.wrap} }
+func (r *Rewrite) Layer() middleware.Layer {
+	return middleware.Layer{Name: layerName, Wrap: r.wrap, Enforces: r.Enforces(), ArgumentNames: r.Names()}
+}
 
 func (r *Rewrite) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {

@@ -100,18 +100,12 @@ func (p Player) setup(session *Session, s script) (Setup, error) {
 		}
 		o.Layers = append(o.Layers, layer(session, arg))
 	}
+	o.Layers = append(o.Layers, s.needs)
 	override(&o.Hold, c.Options.Hold)
 	override(&o.InFlight, c.Options.InFlight)
-	override(&o.Enforce, c.Options.Enforce)
 	override(&o.DryRun, c.Options.DryRun)
 	override(&o.ForwardNoise, c.Options.ForwardNoise)
 	override(&o.IDPrefix, c.Options.IDPrefix)
-	if c.Options.Guarded != nil {
-		o.Guarded = c.Options.Guarded
-	}
-	if c.Options.ArgumentNames != nil {
-		o.ArgumentNames = c.Options.ArgumentNames
-	}
 	c.Options = o
 	return c, nil
 }

@@ -12,12 +12,15 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/attache-mcp/attache/middleware"
 )
 
 // A script is one session as a text file tells it.
 type script struct {
 	name   string // of its section, "" if the file has none
 	layers []string
+	needs  middleware.Layer // what the option lines want the relay to see to
 	setup  Setup
 	steps  []step
 }
@@ -133,7 +136,7 @@ func (s *script) parseOption(text string) (err error) {
 	case "in_flight":
 		o.InFlight, err = strconv.Atoi(value)
 	case "enforce":
-		o.Enforce = true
+		s.needs.Enforces = true
 	case "dry_run":
 		o.DryRun = true
 	case "forward_noise":
@@ -141,12 +144,11 @@ func (s *script) parseOption(text string) (err error) {
 	case "id_prefix":
 		o.IDPrefix = value
 	case "arguments":
-		o.ArgumentNames = nil
 		for names := range strings.SplitSeq(value, "/") {
-			o.ArgumentNames = append(o.ArgumentNames, strings.Fields(names))
+			s.needs.ArgumentNames = append(s.needs.ArgumentNames, strings.Fields(names))
 		}
 	case "guarded":
-		o.Guarded = strings.Fields(value)
+		s.needs.Guarded = strings.Fields(value)
 	case "start_error":
 		s.setup.StartError = errors.New(value)
 	default:
