@@ -112,6 +112,7 @@ type session struct {
 	workspace string
 	done      bool
 	deferred  int
+	passed    int       // results of tools that went without the briefing
 	retry     time.Time // when to ask a source again that failed; zero if it did not
 	asked     bool      // the shared store, whose turn it is
 	again     time.Time // when to ask it again; zero if it did not say no
@@ -288,6 +289,24 @@ func (b *Briefing) warnOnce(text string, err error) {
 		return
 	}
 	b.o.Log.Warn(text)
+}
+
+// maxPassed is how many results of a session may go without the briefing before that is
+// logged: a server can shape its results so that none takes it.
+const maxPassed = 3
+
+// passedBy counts a result that cannot take the briefing, and warns once.
+func (b *Briefing) passedBy(s *session, reply *wire.Message, why string) {
+	if reply.Kind() != wire.Result && !reply.TooLarge() {
+		return
+	}
+	b.mu.Lock()
+	s.passed++
+	warn := s.passed == maxPassed
+	b.mu.Unlock()
+	if warn {
+		b.warnOnce("three results of a session went without the briefing: "+why+"; see docs/threat-model.md", nil)
+	}
 }
 
 // settled notes what became of a turn, so that the calls of a session whose

@@ -53,6 +53,7 @@ func (b *Briefing) learn(_ context.Context, reply *wire.Message) error {
 // respond takes the reply to a tool call of a session whose turn may be open.
 func (b *Briefing) respond(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) error {
 	if why := uncarriable(t, reply); why != "" {
+		b.passedBy(s, reply, why)
 		skip(call, why)
 		return nil
 	}
@@ -78,6 +79,7 @@ func (b *Briefing) respond(call *middleware.Call, view *sessionstate.Context, s 
 // finished tool result for the model.
 func uncarriable(t tool, reply *wire.Message) string {
 	kind := reply.Get("result", "resultType")
+	task, requests := reply.Get("result", "task"), reply.Get("result", "inputRequests")
 	switch {
 	case t.appOnly:
 		return "the tool is for a user interface, the model does not see its results"
@@ -85,12 +87,23 @@ func uncarriable(t tool, reply *wire.Message) string {
 		return "the reply is an error"
 	case !reply.Plain():
 		return "the reply is too large, or ambiguous, and is not edited"
-	case kind.Exists() && !kind.Equals("complete"), reply.Get("result", "task").Exists(), reply.Get("result", "inputRequests").Exists():
+	case kind.Exists() && !kind.Equals("complete"), !isEmpty(task), !isEmpty(requests):
 		return "the result is not the last word on the call"
 	case !reply.Get("result", "content").IsArray():
 		return "the result has no content"
 	}
 	return ""
+}
+
+// isEmpty reports whether v is absent, null, or an array or object with nothing in it.
+func isEmpty(v wire.Value) bool {
+	for range v.Elements() {
+		return false
+	}
+	for range v.Members() {
+		return false
+	}
+	return !v.Exists() || v.IsNull() || v.IsArray() || v.IsObject()
 }
 
 // carry puts the block into the reply if it is this reply's turn.

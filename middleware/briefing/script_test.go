@@ -27,7 +27,7 @@ func TestShared(t *testing.T) {
 			return layer(s, how, beside)
 		},
 		"second": func(s *proxytest.Session, how string) middleware.Layer { return layer(s, how, beside) },
-	}}.Play(t, "testdata/shared.txt")
+	}}.Play(t, "testdata/*.txt")
 }
 
 // session is a capture layer: "session=operator", or "session=connection" for a key that
