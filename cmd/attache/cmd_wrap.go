@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,9 +33,12 @@ type wrapJob struct {
 	dryRun  bool
 	command string
 	npx     bool
+	repair  bool
+	flags   flagValues // what goes into the entries
 
-	failed bool     // a file could not be edited
-	reread []string // what makes the clients notice
+	report bytes.Buffer // for stdout
+	failed []string     // files that could not be edited, for stderr
+	reread []string     // what makes the clients notice
 }
 
 // wrapCommand puts attache in front of the servers of a client.
@@ -44,7 +49,10 @@ func (c *cli) wrapCommand() *cobra.Command {
 		Short: "Put attache in front of the servers in clients' configuration files",
 		Long: `Puts attache in front of the servers that a client starts: the server's command
 moves behind "--" in its arguments, and nothing else in the file changes. A backup
-is written next to the file. "attache unwrap" restores the file byte for byte.
+is kept in attache's state directory. "attache unwrap" restores the file byte for byte.
+
+Flags of attache (--config, --workspace, --session and so on) go into the wrapped
+entries, in front of the "--".
 
 Remote servers are passed over, and so are those that attache is in front of
 already. Servers that are switched off stay so.`,
@@ -52,6 +60,8 @@ already. Servers that are switched off stay so.`,
   attache wrap --all                         put attache in front of every server of yours
   attache wrap --client cursor               of one client: ` + strings.Join(clientNames(), ", ") + `
   attache wrap --client zed --server git     in front of one server
+  attache wrap --all --workspace /src/shop   with a flag of attache in each entry
+  attache wrap --all --repair                attache has moved: start it from where it is now
   attache wrap --project .                   in the files of a project that clients read
   attache wrap --file ./mcp.json             in any file`,
 	})
@@ -86,6 +96,8 @@ func (j *wrapJob) cobra(cmd *cobra.Command) *cobra.Command {
 	f.StringVar(&j.command, "command", "", "the `PATH` or name that clients start attache by; default: where it is, or its name in the files of a project")
 	if !j.unwrap {
 		f.BoolVar(&j.npx, "npx", false, "have clients start attache by npx, which installs it where it is missing")
+		f.BoolVar(&j.repair, "repair", false, "in the entries that start attache already, replace how it is started; its flags stay")
+		j.flags = addFlags(cmd)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(clientNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Args = noArguments
@@ -114,6 +126,9 @@ func (j *wrapJob) run(flags *pflag.FlagSet) error {
 	if j.npx && j.command != "" {
 		return usagef("--npx and --command exclude each other: keep one")
 	}
+	if carried, err := j.carriedFlags(false); err != nil || j.repair && len(carried) > 0 {
+		return cmp.Or(err, usagef("--repair keeps the flags that are in the entries: leave out %s", carriedName(carried)))
+	}
 	files, err := j.targets()
 	if err != nil {
 		return err
@@ -123,15 +138,20 @@ func (j *wrapJob) run(flags *pflag.FlagSet) error {
 	}
 	for _, f := range files {
 		if err := j.edit(f); err != nil {
-			j.failed = true
-			fmt.Fprintf(j.Stderr, "attache: %s: %v\n", strings.Map(printable, f.Path), err)
+			j.failed = append(j.failed, fmt.Sprintf("attache: %s: %v\n", strings.Map(printable, f.Path), err))
 		}
 	}
 	j.tellWhatNext()
-	if j.failed {
+	// Written when all files are: a closed stdout may end the process, and must not
+	// leave some files edited and others not.
+	_, err = j.Stdout.Write(j.report.Bytes())
+	for _, text := range j.failed {
+		fmt.Fprint(j.Stderr, text)
+	}
+	if j.failed != nil {
 		return exitError(exitFailure)
 	}
-	return nil
+	return err
 }
 
 // targets returns the files that the flags name.
@@ -242,6 +262,22 @@ func pathsOf(files []clientconfig.File) []string {
 	return all
 }
 
+// absolutePath returns path as an absolute one, or as it is where that is not known.
+func absolutePath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// carriedName names the first of the flags.
+func carriedName(carried []string) string {
+	if len(carried) == 0 {
+		return ""
+	}
+	return carried[0]
+}
+
 // which asks for the clients that are meant, telling which there are.
 func (j *wrapJob) which() error {
 	word := "wrap"
@@ -301,8 +337,12 @@ func (j *wrapJob) serversExist(files []clientconfig.File) error {
 
 // edit edits one file, or shows how.
 func (j *wrapJob) edit(f clientconfig.File) error {
-	launch, err := j.launch()
+	shared := j.project != "" || j.system().Shared(absolutePath(f.Path))
+	launch, err := j.launch(shared)
 	if err != nil {
+		return err
+	}
+	if launch.Flags, err = j.carriedFlags(shared); err != nil {
 		return err
 	}
 	var doc *clientconfig.Document
@@ -311,9 +351,12 @@ func (j *wrapJob) edit(f clientconfig.File) error {
 		if doc, err = clientconfig.Read(f, content); err != nil {
 			return nil, err
 		}
-		if j.unwrap {
+		switch {
+		case j.unwrap:
 			plan = doc.Unwrap(launch, j.chosen)
-		} else {
+		case j.repair:
+			plan = doc.Repair(launch, j.chosen)
+		default:
 			plan = doc.Wrap(launch, j.chosen)
 		}
 		return plan.Content, nil
@@ -336,7 +379,7 @@ func (j *wrapJob) edit(f clientconfig.File) error {
 // it would be.
 func (j *wrapJob) apply(path string, change func([]byte) ([]byte, error)) (clientconfig.Updated, error) {
 	if !j.dryRun {
-		return clientconfig.Update(path, time.Now(), change)
+		return clientconfig.Update(path, j.backups(path), time.Now(), change)
 	}
 	content, _, err := clientconfig.Load(path)
 	if err == nil {
@@ -345,20 +388,31 @@ func (j *wrapJob) apply(path string, change func([]byte) ([]byte, error)) (clien
 	return clientconfig.Updated{}, err
 }
 
+// backups returns the directory for backups of the file at path: attache's own, and
+// only where the user has none the file's.
+func (j *wrapJob) backups(path string) string {
+	if j.StateDir == "" {
+		return filepath.Dir(path)
+	}
+	return filepath.Join(j.StateDir, "attache", "backups")
+}
+
 // chosen reports whether the server is one of those that are meant.
 func (j *wrapJob) chosen(name string) bool {
 	return len(j.servers) == 0 || slices.Contains(j.servers, name)
 }
 
 // launch returns how clients are to start attache. Programs with windows do not
-// have the search path of a shell, so by default it is a path. A project's files
-// are shared, and there the name is better.
-func (j *wrapJob) launch() (clientconfig.Launch, error) {
+// have the search path of a shell, so by default it is a path. A shared file gets the
+// name: a path of this machine is wrong on others.
+func (j *wrapJob) launch(shared bool) (clientconfig.Launch, error) {
 	switch {
 	case j.command != "":
 		return clientconfig.Launch{Command: j.command}, nil
 	case j.npx:
 		return npxLaunch(), nil
+	case shared:
+		return clientconfig.Launch{Command: "attache"}, nil
 	}
 	path, err := os.Executable()
 	if err != nil {
@@ -367,13 +421,8 @@ func (j *wrapJob) launch() (clientconfig.Launch, error) {
 	if strings.Contains(filepath.ToSlash(path), "/_npx/") {
 		return npxLaunch(), nil // npx clears that directory as it likes
 	}
-	onPath, found := j.searchPath(path)
-	switch {
-	case found && j.project != "":
-		return clientconfig.Launch{Command: "attache"}, nil
-	case found:
-		// A package manager's link stays where it is when the version changes.
-		path = onPath
+	if onPath, found := j.searchPath(path); found {
+		path = onPath // a package manager's link stays where it is when the version changes
 	}
 	if !utf8.ValidString(path) {
 		return clientconfig.Launch{}, fmt.Errorf("attache is in %q, which no configuration can name: move it, or give --command", path)

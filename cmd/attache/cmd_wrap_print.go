@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // tell says what was done to each server of a file, or would be.
@@ -15,19 +18,19 @@ func (j *wrapJob) tell(f clientconfig.File, plan *clientconfig.Plan, warnings []
 	if f.Client != nil {
 		title = f.Client.Title
 	}
-	fmt.Fprintf(j.Stdout, "%s: %s\n", title, strings.Map(printable, f.Path))
+	fmt.Fprintf(&j.report, "%s: %s\n", title, strings.Map(printable, f.Path))
 	for _, w := range warnings {
-		fmt.Fprintf(j.Stdout, "  note       %s\n", strings.Map(printable, w))
+		fmt.Fprintf(&j.report, "  note       %s\n", strings.Map(printable, w))
 	}
 	for _, step := range plan.Steps {
-		fmt.Fprintln(j.Stdout, "  "+j.stepText(step))
+		fmt.Fprintln(&j.report, "  "+j.stepText(step))
 	}
 	switch {
 	case len(plan.Steps) > 0:
 	case len(j.servers) > 0:
-		fmt.Fprintln(j.Stdout, "  no server of that name is in it")
+		fmt.Fprintln(&j.report, "  no server of that name is in it")
 	default:
-		fmt.Fprintln(j.Stdout, "  no servers are in it")
+		fmt.Fprintln(&j.report, "  no servers are in it")
 	}
 	if j.dryRun {
 		j.showDiff(plan)
@@ -43,8 +46,12 @@ func (j *wrapJob) stepText(s clientconfig.Step) string {
 	switch {
 	case s.Done && j.unwrap:
 		word = "unwrapped"
+	case s.Done && j.repair:
+		word = "repaired"
 	case s.Done:
 		word = "wrapped"
+	case s.Broken:
+		word = "broken"
 	}
 	if s.Done && j.dryRun {
 		word = "would be " + word
@@ -63,7 +70,7 @@ func (j *wrapJob) stepText(s clientconfig.Step) string {
 func (j *wrapJob) showDiff(plan *clientconfig.Plan) {
 	colours := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
 	coloured := j.colours(j.Stdout)
-	for _, l := range plan.Diff() {
+	for _, l := range plan.Diff(looksSecret) {
 		line := string(l.Op) + strings.Map(printableOrTab, l.Text)
 		if l.Op == '@' {
 			line = "@@ " + l.Text + " @@"
@@ -71,8 +78,15 @@ func (j *wrapJob) showDiff(plan *clientconfig.Plan) {
 		if coloured {
 			line = colours[l.Op] + line + "\x1b[0m"
 		}
-		fmt.Fprintln(j.Stdout, line)
+		fmt.Fprintln(&j.report, line)
 	}
+}
+
+// looksSecret reports whether an argument has the looks of a key or token.
+func looksSecret(argument string) bool {
+	scrub := record.NewScrubber(record.Secrets{})
+	quoted := wire.Quote(argument)
+	return !bytes.Equal(scrub.Line(quoted), quoted)
 }
 
 // printableOrTab keeps tabs too, by which files are indented.
@@ -89,18 +103,18 @@ func (j *wrapJob) tellBackup(f clientconfig.File, launch clientconfig.Launch, do
 	left := []string{done.Backup}
 	if j.unwrap {
 		var err error
-		left, err = clientconfig.DropBackups(done.Path, func(content []byte) []byte {
+		left, err = clientconfig.DropBackups(j.backups(done.Path), done.Path, func(content []byte) []byte {
 			return clientconfig.Bare(f, content, launch)
 		})
 		if err != nil {
 			return err
 		}
 		if len(left) == 0 {
-			fmt.Fprintln(j.Stdout, "  no backup is left: none held more than the file does")
+			fmt.Fprintln(&j.report, "  no backup is left: none held more than the file does")
 		}
 	}
 	for _, path := range left {
-		fmt.Fprintf(j.Stdout, "  backup in %s\n", strings.Map(printable, path))
+		fmt.Fprintf(&j.report, "  backup in %s\n", strings.Map(printable, path))
 	}
 	return nil
 }
@@ -108,10 +122,10 @@ func (j *wrapJob) tellBackup(f clientconfig.File, launch clientconfig.Launch, do
 // tellWhatNext says what is left to do.
 func (j *wrapJob) tellWhatNext() {
 	if j.dryRun {
-		fmt.Fprintln(j.Stdout, "Nothing was changed: leave out --dry-run to do it.")
+		fmt.Fprintln(&j.report, "Nothing was changed: leave out --dry-run to do it.")
 		return
 	}
 	for _, what := range j.reread {
-		fmt.Fprintln(j.Stdout, what)
+		fmt.Fprintln(&j.report, what)
 	}
 }

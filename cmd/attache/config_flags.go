@@ -13,11 +13,12 @@ type flagValues map[string]*flagValue
 
 const configHelp = "configuration file, instead of attache/config.yaml in the user's configuration directory"
 
-// addFlags gives cmd the flags that stand above the configuration.
+// addFlags gives cmd the flags that stand above the configuration, without those
+// that cmd has itself.
 func addFlags(cmd *cobra.Command) flagValues {
 	values := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
 	for _, o := range options(&Settings{}) {
-		if o.flag == "" {
+		if o.flag == "" || cmd.Flags().Lookup(o.flag) != nil {
 			continue
 		}
 		addFlag(cmd, values, o.flag, o.hint, o.help)

@@ -60,6 +60,8 @@ func (d *doctor) clientFile(f clientconfig.File) bool {
 		switch {
 		case e.Remote:
 			remote++
+		case wrapped && e.Odd == "" && e.Broken(clientconfig.Launch{}):
+			d.problem("put \"--\" and the server's command behind attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)
 		case wrapped:
 			with = append(with, e.Name)
 			d.attacheOf(f, e)
@@ -85,7 +87,7 @@ func (d *doctor) attacheOf(f clientconfig.File, e *clientconfig.Entry) {
 		return
 	}
 	if _, err := os.Stat(e.Command); errors.Is(err, fs.ErrNotExist) {
-		d.problem("attache unwrap --file \""+f.Path+"\", then attache wrap with the same file",
+		d.problem("attache wrap --repair --file \""+f.Path+"\"",
 			"%s: %s, line %d: the server %q starts %s, which is not there", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
 	}
 }

@@ -107,6 +107,22 @@ func (s System) ProjectFiles(c *Client, dir string) []File {
 	return files
 }
 
+// Shared reports whether path is a project's file, which other people read on other
+// machines, and not one of this user's.
+func (s System) Shared(path string) bool {
+	slashed := strings.ReplaceAll(path, `\`, "/")
+	shared := false
+	for _, c := range Clients() {
+		if slices.ContainsFunc(s.UserFiles(&c), func(f File) bool { return f.Path == path }) {
+			return false
+		}
+		for _, name := range c.project {
+			shared = shared || slashed == name || strings.HasSuffix(slashed, "/"+name)
+		}
+	}
+	return shared
+}
+
 func claudeCode(s System) []string {
 	if dir := s.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
 		return []string{s.join(dir, ".claude.json")}

@@ -2,13 +2,14 @@ package clientconfig
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// longestLine is how much of a line a difference shows on each side of what
-// changes. Some clients write their whole configuration in one line.
+// longestLine is how much of a line a difference shows on each side of the servers
+// that change. Some clients write their whole configuration in one line.
 const longestLine = 60
 
 // A DiffLine is one line of a difference.
@@ -20,10 +21,12 @@ type DiffLine struct {
 	Text string
 }
 
-// Diff returns what p changes, line by line. Lines that stay are not shown, as
-// those around a server's command are most often its secrets, and the values of
-// variables and headers are hidden where they stand in a line that changes.
-func (p *Plan) Diff() []DiffLine {
+// Diff returns what p changes, line by line. Lines that stay are not shown: those
+// around a server's command are most often its secrets. In a line that changes, the
+// values of variables and headers are hidden, and so are arguments that are secrets
+// by the name of their flag or as looksSecret, which may be nil, says.
+func (p *Plan) Diff(looksSecret func(argument string) bool) []DiffLine {
+	p.hideArguments(looksSecret)
 	var lines []DiffLine
 	for i := 0; i < len(p.splices); {
 		from := lineStart(p.old, p.splices[i].from)
@@ -42,12 +45,13 @@ func (p *Plan) Diff() []DiffLine {
 func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	masks := p.masks(from, to)
 	old := apply(p.old[from:to], moved(masks, from))
-	both := append(masks, splices...)
-	slices.SortStableFunc(both, func(a, b splice) int { return a.from - b.from })
+	both := append(withoutReplaced(masks, splices), splices...)
+	slices.SortStableFunc(both, func(a, b splice) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	changed := apply(p.old[from:to], moved(both, from))
 	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
 	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*longestLine {
-		first, tail := common(old, changed)
+		first, tail := p.entries(from, to)
+		first, tail = len(apply(p.old[from:first], moved(within(masks, from, first), from))), len(apply(p.old[tail:to], moved(within(masks, tail, to), tail)))
 		old = clip(old, first, len(old)-tail)
 		changed = clip(changed, first, len(changed)-tail)
 	}
@@ -72,6 +76,13 @@ func (p *Plan) masks(from, to int) []splice {
 	return masks
 }
 
+// withoutReplaced returns the masks of what no splice takes out.
+func withoutReplaced(masks, splices []splice) []splice {
+	return slices.DeleteFunc(slices.Clone(masks), func(m splice) bool {
+		return slices.ContainsFunc(splices, func(s splice) bool { return s.from <= m.from && m.to <= s.to })
+	})
+}
+
 // moved returns the splices for what begins at from.
 func moved(splices []splice, from int) []splice {
 	out := make([]splice, len(splices))
@@ -81,17 +92,26 @@ func moved(splices []splice, from int) []splice {
 	return out
 }
 
-// common returns how many bytes a and b begin with alike, and how many they end
-// with alike behind those.
-func common(a, b []byte) (head, tail int) {
-	shorter := min(len(a), len(b))
-	for head < shorter && a[head] == b[head] {
-		head++
+// entries returns where the command and the arguments of the entries stand that
+// change between from and to.
+func (p *Plan) entries(from, to int) (first, last int) {
+	first, last = to, from
+	for _, step := range p.Steps {
+		e := step.Entry
+		if !step.Done || e.offset < from || e.offset >= to {
+			continue
+		}
+		first, last = min(first, e.offset), max(last, e.command.to)
+		if e.args != nil {
+			last = max(last, e.args.to)
+		}
 	}
-	for tail < shorter-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
-	}
-	return head, tail
+	return first, last
+}
+
+// within returns the splices between from and to.
+func within(splices []splice, from, to int) []splice {
+	return slices.DeleteFunc(slices.Clone(splices), func(s splice) bool { return s.from < from || s.to > to })
 }
 
 // clip returns what is in line from first to last and a little on each side.

@@ -1,10 +1,11 @@
 package clientconfig
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // Entries that a person or a client wrote or rewrote, with attache in front.
@@ -25,10 +26,10 @@ func TestUnwrapOfWhatWasEdited(t *testing.T) {
 
 		{"not attache", `{"command": "npx", "args": ["--", "srv"]}`, "", "attache is not in front of it"},
 		{"a server of npx", `{"command": "npx", "args": ["attache-mcp"]}`, "", "attache is not in front of it"},
-		{"nothing behind", `{"command": "attache", "args": ["--"]}`, "", `it is attache itself, with no server behind "--"`},
-		{"no text behind", `{"command": "attache", "args": ["--", 1]}`, "", `what stands behind "--" is no command`},
-		{"a command of attache", `{"command": "attache", "args": ["demo"]}`, "", `it is attache itself, with no server behind "--"`},
-		{"no arguments", `{"command": "attache"}`, "", `it is attache itself, with no server behind "--"`},
+		{"nothing behind", `{"command": "attache", "args": ["--"]}`, "", noServer},
+		{"no text behind", `{"command": "attache", "args": ["--", 1]}`, "", noServer},
+		{"a command of attache", `{"command": "attache", "args": ["demo"]}`, "", noServer},
+		{"no arguments", `{"command": "attache"}`, "", noServer},
 	}
 	const before, after = "{\"mcpServers\": {\n\"s\": ", "}}"
 	for _, test := range tests {
@@ -42,7 +43,7 @@ func TestUnwrapOfWhatWasEdited(t *testing.T) {
 			if want == "" {
 				want = test.from
 			}
-			if diff := cmp.Diff(before+want+after, string(plan.Content)); diff != "" {
+			if diff := gocmp.Diff(before+want+after, string(plan.Content)); diff != "" {
 				t.Error(diff)
 			}
 			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") || step.Entry.Line != 2 {
@@ -77,7 +78,7 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := d.Unwrap(Launch{}, all)
-			if diff := cmp.Diff(to, string(plan.Content)); diff != "" {
+			if diff := gocmp.Diff(to, string(plan.Content)); diff != "" {
 				t.Error(diff)
 			}
 			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") {
@@ -90,22 +91,24 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 // Entries that attache does not stand in front of, each with the reason.
 func TestWrapPassesOver(t *testing.T) {
 	for from, want := range map[string]string{
-		`{"url": "https://x"}`:                     "it is remote",
-		`{"serverUrl": "https://x"}`:               "it is remote",
-		`{"httpUrl": "https://x", "command": ""}`:  "it has a command and a httpUrl",
-		`{"type": "http"}`:                         "it is remote",
-		`{"type": "streamableHttp", "url": null}`:  "it is remote",
-		`{"type": "stdio"}`:                        "it has no command",
-		`{}`:                                       "it has no command",
-		`{"command": ""}`:                          "its command is empty",
-		`{"command": 1}`:                           "its command is not a text",
-		`{"command": {"path": ["x"]}}`:             "its command is not a text",
-		`{"command": {"args": []}}`:                "it has no command",
-		`{"command": "x", "args": {}}`:             "its args are not a list",
-		`{"command": "x", "args": [], "args": []}`: `"args" is there twice`,
-		`{"command": "~/x"}`:                       "its command begins with ~",
-		`{"command": "ATTACHE.exe"}`:               "attache is in front of it already",
-		`null`:                                     "it is not an object",
+		`{"url": "https://x"}`:                        "it is remote",
+		`{"serverUrl": "https://x"}`:                  "it is remote",
+		`{"httpUrl": "https://x", "command": ""}`:     "it has a command and a httpUrl",
+		`{"type": "http"}`:                            "it is remote",
+		`{"type": "streamableHttp", "url": null}`:     "it is remote",
+		`{"type": "stdio"}`:                           "it has no command",
+		`{}`:                                          "it has no command",
+		`{"command": ""}`:                             "its command is empty",
+		`{"command": 1}`:                              "its command is not a text",
+		`{"command": {"path": ["x"]}}`:                "its command is not a text",
+		`{"command": {"args": []}}`:                   "it has no command",
+		`{"command": "x", "args": {}}`:                "its args are not a list",
+		`{"command": "x", "args": [], "args": []}`:    `"args" is there twice`,
+		`{"command": "~/x"}`:                          "its command begins with ~",
+		`{"command": "ATTACHE.exe"}`:                  noServer,
+		`{"command": "attache", "args": ["--"]}`:      noServer,
+		`{"command": "attache", "args": ["--", "x"]}`: "attache is in front of it already",
+		`null`: "it is not an object",
 	} {
 		config := `{"mcpServers": {"s": ` + from + `}}`
 		d, err := Read(File{Path: "x.json"}, []byte(config))
@@ -139,14 +142,85 @@ func TestDiff(t *testing.T) {
 +mcp_servers.s = {env = {A = "[hidden]", B = "[hidden]"}, command = "attache", args = ["--", "npx"]}
 `},
 	}
+	tests = append(tests, secretArguments...)
 	for _, test := range tests {
 		if got := diffOf(t, test.path, test.from); got != test.want {
-			t.Errorf("%s: %s", test.name, cmp.Diff(test.want, got))
+			t.Errorf("%s: %s", test.name, gocmp.Diff(test.want, got))
 		}
 	}
 	got := diffOf(t, "x.json", long)
 	if len(got) > 700 || !strings.Contains(got, `"command": "attache", "args": ["--", "npx", "x"]`) || !strings.Contains(got, "...") {
 		t.Errorf("a long line is shown as %s", got)
+	}
+}
+
+// secretArguments are secrets among the arguments of a server, and a long line,
+// of which the servers that change are shown whole.
+var secretArguments = []struct{ name, path, from, want string }{
+	{"a flag and its value", "x.json", "{\"mcpServers\": {\n\"s\": {\"command\": \"npx\", \"args\": [\"--figma-api-key\", \"SECRET\", \"--token=SECRET\", \"--tokenizer\", \"x\", \"--key-file\", \"y\", \"looks-SECRET\"]}}}",
+		"@line 2\n-\"s\": {\"command\": \"npx\", \"args\": [\"--figma-api-key\", \"[hidden]\", \"[hidden]\", \"--tokenizer\", \"x\", \"--key-file\", \"y\", \"[hidden]\"]}}}\n" +
+			"+\"s\": {\"command\": \"attache\", \"args\": [\"--\", \"npx\", \"--figma-api-key\", \"[hidden]\", \"[hidden]\", \"--tokenizer\", \"x\", \"--key-file\", \"y\", \"[hidden]\"]}}}\n"},
+	{"the first argument", "x.json", `{"mcpServers": {"s": {"command": "npx", "args": ["looks-SECRET"]}}}`,
+		"@line 1\n-" + `{"mcpServers": {"s": {"command": "npx", "args": ["[hidden]"]}}}` + "\n+" + `{"mcpServers": {"s": {"command": "attache", "args": ["--", "npx", "[hidden]"]}}}` + "\n"},
+	{"a variable", "x.json", `{"mcpServers": {"s": {"command": "env", "args": ["API_TOKEN=SECRET", "PORT=1"]}}}`,
+		"@line 1\n-" + `{"mcpServers": {"s": {"command": "env", "args": ["[hidden]", "PORT=1"]}}}` + "\n+" + `{"mcpServers": {"s": {"command": "attache", "args": ["--", "env", "[hidden]", "PORT=1"]}}}` + "\n"},
+	{"a long line", "x.json", strings.Repeat(" ", 200) + `{"mcpServers": {"s": {"command": "npx", "args": ["` + strings.Repeat("x", 300) + `"]}}}`,
+		"@line 1\n-..." + strings.Repeat(" ", 44) + `{"mcpServers": {"s": {"command": "npx", "args": ["` + strings.Repeat("x", 300) + `"]}}}` + "\n+..." + strings.Repeat(" ", 44) + `{"mcpServers": {"s": {"command": "attache", "args": ["--", "npx", "` + strings.Repeat("x", 300) + `"]}}}` + "\n"},
+}
+
+// Repair starts attache in another way and leaves its flags and the server alone.
+func TestRepair(t *testing.T) {
+	tests := []struct{ name, from, to, text string }{
+		{"the binary moved", `{"command": "/old/attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, `{"command": "/opt/attache", "args": ["--trust", "sandboxed", "--", "npx", "-y"]}`, ""},
+		{"by npx", `{"command": "npx", "args": ["-y", "attache-mcp@1.0.0", "--config", "x", "--", "srv"]}`, `{"command": "/opt/attache", "args": ["--config", "x", "--", "srv"]}`, ""},
+		{"by npx on Windows", `{"command": "cmd", "args": ["/c", "npx", "-y", "attache-mcp", "--", "srv"]}`, `{"command": "/opt/attache", "args": ["--", "srv"]}`, ""},
+		{"by cmd", `{"command": "cmd", "args": ["/c", "attache", "--", "srv"]}`, `{"command": "/opt/attache", "args": ["--", "srv"]}`, ""},
+		{"a comment", `{"command": "npx", "args": ["-y", /* ours */ "attache-mcp", "--", "srv"]}`, `{"command": "/opt/attache", "args": [ /* ours */ "--", "srv"]}`, ""},
+		{"nothing to do", `{"command": "/opt/attache", "args": ["--", "srv"]}`, "", "it starts this attache already"},
+		{"not attache", `{"command": "npx", "args": ["srv"]}`, "", "attache is not in front of it"},
+		{"no server", `{"command": "/old/attache", "args": ["--trust", "direct"]}`, "", noServer},
+	}
+	const before, after = "{\"mcpServers\": {\n\"s\": ", "}}"
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d, err := Read(File{Path: "x.json"}, []byte(before+test.from+after))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := d.Repair(Launch{Command: "/opt/attache"}, all)
+			want := cmp.Or(test.to, test.from)
+			if diff := gocmp.Diff(before+want+after, string(plan.Content)); diff != "" {
+				t.Error(diff)
+			}
+			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") || step.Broken != (test.text == noServer) {
+				t.Errorf("%+v", step)
+			}
+		})
+	}
+}
+
+// By npx in place of a binary.
+func TestRepairToNpx(t *testing.T) {
+	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/old/attache", "args": ["--trust", "direct", "--", "srv"]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(d.Repair(Launch{Command: "npx", Args: []string{"-y", Package}}, all).Content)
+	if want := `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "attache-mcp", "--trust", "direct", "--", "srv"]}}}`; got != want {
+		t.Error(gocmp.Diff(want, got))
+	}
+}
+
+// Attache's own flags stand between what starts it and the server.
+func TestWrapWithFlags(t *testing.T) {
+	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "srv"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch := Launch{Command: "npx", Args: []string{"-y", Package}, Flags: []string{"--workspace", "/src/a b"}}
+	plan := d.Wrap(launch, all)
+	if want := `"args": ["-y","attache-mcp","--workspace","/src/a b","--","srv"]`; !strings.Contains(string(plan.Content), want) {
+		t.Errorf("%s has not %s", plan.Content, want)
 	}
 }
 
@@ -157,7 +231,7 @@ func diffOf(t *testing.T, path, content string) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	for _, l := range d.Wrap(Launch{Command: "attache"}, all).Diff() {
+	for _, l := range d.Wrap(Launch{Command: "attache"}, all).Diff(func(argument string) bool { return strings.HasPrefix(argument, "looks-") }) {
 		b.WriteString(string(l.Op) + l.Text + "\n")
 	}
 	return b.String()

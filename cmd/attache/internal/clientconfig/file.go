@@ -2,6 +2,8 @@ package clientconfig
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +18,7 @@ import (
 // Claude Code, for one, writes its file every few seconds.
 const attempts = 5
 
-// backupInfix stands between the name of a file and the time of a backup of it.
+// backupInfix stands in front of the time in the name of a backup.
 const backupInfix = ".attache-"
 
 // An Updated says what [Update] did.
@@ -63,17 +65,18 @@ func load(path string) (content []byte, info fs.FileInfo, target string, err err
 }
 
 // Update replaces the content of the file at path by what edit makes of it, or
-// does nothing if edit returns the content it was given. A backup is written next
-// to the file before. The new file takes the place of the old one in one step,
+// does nothing if edit returns the content it was given. A backup is written to the
+// directory backups before, which is made if need be: next to the file it would be
+// in the user's repository. The new file takes the place of the old one in one step,
 // with its mode and owner, so that a reader finds either of them whole.
 //
 // If another program writes the file meanwhile, edit is called again with what is
 // there then. Where the system can exchange two files in one step (Linux, macOS),
 // that holds to the last moment; elsewhere what is written between the last look and
 // the replacement is lost.
-func Update(path string, now time.Time, edit func(content []byte) ([]byte, error)) (Updated, error) {
+func Update(path, backups string, now time.Time, edit func(content []byte) ([]byte, error)) (Updated, error) {
 	for attempt := 1; ; attempt++ {
-		done, err := updateOnce(path, now, edit)
+		done, err := updateOnce(path, backups, now, edit)
 		if errors.Is(err, errChanged) && attempt < attempts {
 			continue
 		}
@@ -81,7 +84,7 @@ func Update(path string, now time.Time, edit func(content []byte) ([]byte, error
 	}
 }
 
-func updateOnce(path string, now time.Time, edit func([]byte) ([]byte, error)) (Updated, error) {
+func updateOnce(path, backups string, now time.Time, edit func([]byte) ([]byte, error)) (Updated, error) {
 	old, info, target, err := load(path)
 	if err != nil {
 		return Updated{}, err
@@ -93,7 +96,7 @@ func updateOnce(path string, now time.Time, edit func([]byte) ([]byte, error)) (
 	if err := replaceable(target, info); err != nil {
 		return Updated{}, err
 	}
-	backup, err := writeBackup(target, old, info, now)
+	backup, err := writeBackup(backups, target, old, info, now)
 	if err != nil {
 		return Updated{}, err
 	}
@@ -120,9 +123,12 @@ func replaceable(target string, info fs.FileInfo) error {
 	return nil
 }
 
-// writeBackup keeps old next to target and returns where.
-func writeBackup(target string, old []byte, info fs.FileInfo, now time.Time) (string, error) {
-	stem := target + backupInfix + now.UTC().Format("20060102T150405Z")
+// writeBackup keeps old, the content of target, in dir and returns where.
+func writeBackup(dir, target string, old []byte, info fs.FileInfo, now time.Time) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("no directory for backups can be made in %s: %w: let this user write there", filepath.Dir(dir), reason(err))
+	}
+	stem := filepath.Join(dir, backupName(target)) + now.UTC().Format("20060102T150405Z")
 	for n := 1; ; n++ {
 		path := stem + ".bak"
 		if n > 1 {
@@ -133,7 +139,7 @@ func writeBackup(target string, old []byte, info fs.FileInfo, now time.Time) (st
 			continue
 		}
 		if err != nil {
-			return "", fmt.Errorf("no backup can be written to its directory: %w: let this user write there", reason(err))
+			return "", fmt.Errorf("no backup can be written to %s: %w: let this user write there", dir, reason(err))
 		}
 		if err := fill(f, old, info); err != nil {
 			return "", errors.Join(fmt.Errorf("no backup can be written: %w: make room for one", reason(err)), remove(path))
@@ -239,15 +245,22 @@ func remove(path string) error {
 	return nil
 }
 
-// DropBackups removes the backups of target in which there is nothing more than in
-// target itself: those that hold the same, and those that bare makes the same. It
-// returns the others.
-func DropBackups(target string, bare func(content []byte) []byte) (left []string, err error) {
+// backupName returns what the names of the backups of target begin with. Files of
+// one name in several directories have backups of their own.
+func backupName(target string) string {
+	sum := sha256.Sum256([]byte(target))
+	return filepath.Base(target) + "-" + hex.EncodeToString(sum[:4]) + backupInfix
+}
+
+// DropBackups removes from dir the backups of target in which there is nothing more
+// than in target itself: those that hold the same, and those that bare makes the
+// same. It returns the others.
+func DropBackups(dir, target string, bare func(content []byte) []byte) (left []string, err error) {
 	content, _, err := Load(target)
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range backups(target) {
+	for _, path := range backupsOf(dir, target) {
 		kept, _, failed := Load(path)
 		if failed == nil && (bytes.Equal(kept, content) || bytes.Equal(bare(kept), content)) {
 			err = errors.Join(err, remove(path))
@@ -258,14 +271,14 @@ func DropBackups(target string, bare func(content []byte) []byte) (left []string
 	return left, err
 }
 
-// backups returns the backups that were made of target.
-func backups(target string) []string {
-	entries, _ := os.ReadDir(filepath.Dir(target))
+// backupsOf returns the backups in dir that were made of target.
+func backupsOf(dir, target string) []string {
+	entries, _ := os.ReadDir(dir)
 	var all []string
 	for _, e := range entries {
-		stamp, ok := strings.CutPrefix(e.Name(), filepath.Base(target)+backupInfix)
+		stamp, ok := strings.CutPrefix(e.Name(), backupName(target))
 		if ok && strings.HasSuffix(stamp, ".bak") && e.Type().IsRegular() {
-			all = append(all, filepath.Join(filepath.Dir(target), e.Name()))
+			all = append(all, filepath.Join(dir, e.Name()))
 		}
 	}
 	return all

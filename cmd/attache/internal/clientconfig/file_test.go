@@ -61,13 +61,13 @@ func become(content string) func([]byte) ([]byte, error) {
 
 func TestUpdate(t *testing.T) {
 	path := write(t, "before")
-	done, err := Update(path, noon, become("after"))
+	done, err := Update(path, filepath.Dir(path), noon, become("after"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	holds(t, path, "after")
 	holds(t, done.Backup, "before")
-	if want := path + ".attache-20261121T120000Z.bak"; done.Backup != want {
+	if want := filepath.Join(filepath.Dir(path), backupName(path)+"20261121T120000Z.bak"); done.Backup != want {
 		t.Errorf("the backup is %s, want %s", done.Backup, want)
 	}
 	for _, file := range []string{path, done.Backup} {
@@ -77,7 +77,7 @@ func TestUpdate(t *testing.T) {
 	}
 
 	// In the same second the first backup is not written over.
-	again, err := Update(path, noon, become("later"))
+	again, err := Update(path, filepath.Dir(path), noon, become("later"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestUpdate(t *testing.T) {
 	}
 
 	// What changes nothing writes nothing.
-	if same, err := Update(path, noon, become("later")); err != nil || same.Backup != "" || len(names(t, path)) != 3 {
+	if same, err := Update(path, filepath.Dir(path), noon, become("later")); err != nil || same.Backup != "" || len(names(t, path)) != 3 {
 		t.Errorf("%+v, %v, %q", same, err, names(t, path))
 	}
 }
@@ -97,7 +97,7 @@ func TestUpdate(t *testing.T) {
 func TestUpdateOfWhatChanges(t *testing.T) {
 	path := write(t, "0")
 	calls := 0
-	done, err := Update(path, noon, func(content []byte) ([]byte, error) {
+	done, err := Update(path, filepath.Dir(path), noon, func(content []byte) ([]byte, error) {
 		if calls++; calls < 3 {
 			if err := os.WriteFile(path, append(content, '+'), 0o640); err != nil {
 				t.Fatal(err)
@@ -243,7 +243,7 @@ func TestExchangeLosesNothing(t *testing.T) {
 // A program that never stops writing has its way, and the file stays its.
 func TestUpdateGivesUp(t *testing.T) {
 	path := write(t, "0")
-	_, err := Update(path, noon, func(content []byte) ([]byte, error) {
+	_, err := Update(path, filepath.Dir(path), noon, func(content []byte) ([]byte, error) {
 		if err := os.WriteFile(path, append(content, '+'), 0o640); err != nil {
 			t.Fatal(err)
 		}
@@ -261,14 +261,14 @@ func TestUpdateGivesUp(t *testing.T) {
 func TestUpdateRefuses(t *testing.T) {
 	broken := errors.New("broken")
 	path := write(t, "before")
-	if _, err := Update(path, noon, func([]byte) ([]byte, error) { return []byte("after"), broken }); err != broken {
+	if _, err := Update(path, filepath.Dir(path), noon, func([]byte) ([]byte, error) { return []byte("after"), broken }); err != broken {
 		t.Errorf("error %v", err)
 	}
 	holds(t, path, "before")
-	if _, err := Update(path+"x", noon, become("")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Update(path+"x", filepath.Dir(path), noon, become("")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if _, err := Update(filepath.Dir(path), noon, become("")); err == nil || !strings.Contains(err.Error(), "it is not a file") {
+	if _, err := Update(filepath.Dir(path), t.TempDir(), noon, become("")); err == nil || !strings.Contains(err.Error(), "it is not a file") {
 		t.Errorf("a directory: %v", err)
 	}
 	if len(names(t, path)) != 1 {
@@ -286,7 +286,7 @@ func TestUpdateInReadOnlyDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chmod(filepath.Dir(path), 0o700)
-	if _, err := Update(path, noon, become("after")); err == nil || !strings.Contains(err.Error(), "no backup can be written to its directory") {
+	if _, err := Update(path, filepath.Dir(path), noon, become("after")); err == nil || !strings.Contains(err.Error(), "no backup can be written to ") {
 		t.Errorf("error %v", err)
 	}
 	holds(t, path, "before")
@@ -316,7 +316,7 @@ func TestUpdateIsOneStep(t *testing.T) {
 		}
 	}()
 	for i := range 10 {
-		if _, err := Update(path, noon, become([]string{b, a}[i%2])); err != nil {
+		if _, err := Update(path, filepath.Dir(path), noon, become([]string{b, a}[i%2])); err != nil {
 			t.Error(err)
 		}
 	}
@@ -328,7 +328,7 @@ func TestDropBackups(t *testing.T) {
 	bare := func(content []byte) []byte { return bytes.TrimPrefix(content, []byte("wrapped ")) }
 	path := write(t, "original")
 	for i, content := range []string{"wrapped original", "wrapped edited", "edited"} {
-		if _, err := Update(path, noon.Add(time.Duration(i)*time.Hour), become(content)); err != nil {
+		if _, err := Update(path, filepath.Dir(path), noon.Add(time.Duration(i)*time.Hour), become(content)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -338,7 +338,7 @@ func TestDropBackups(t *testing.T) {
 	}
 
 	// What differs from the file in more than attache is kept.
-	left, err := DropBackups(path, bare)
+	left, err := DropBackups(filepath.Dir(path), path, bare)
 	if err != nil || len(left) != 2 || len(names(t, path)) != 4 {
 		t.Errorf("left %q, %v; there are %q", left, err, names(t, path))
 	}
@@ -346,10 +346,10 @@ func TestDropBackups(t *testing.T) {
 	holds(t, left[1], "wrapped original")
 
 	// What holds nothing more than the file does goes.
-	if _, err := Update(path, noon.Add(3*time.Hour), become("original")); err != nil {
+	if _, err := Update(path, filepath.Dir(path), noon.Add(3*time.Hour), become("original")); err != nil {
 		t.Fatal(err)
 	}
-	left, err = DropBackups(path, bare)
+	left, err = DropBackups(filepath.Dir(path), path, bare)
 	if err != nil || len(left) != 1 {
 		t.Errorf("left %q, %v", left, err)
 	}
@@ -378,7 +378,7 @@ func TestLargeFile(t *testing.T) {
 		}
 		return d.Wrap(Launch{Command: "attache"}, all).Content, nil
 	}
-	if _, err := Update(path, noon, wrap); err != nil {
+	if _, err := Update(path, filepath.Dir(path), noon, wrap); err != nil {
 		t.Fatal(err)
 	}
 	content, _, err := Load(path)

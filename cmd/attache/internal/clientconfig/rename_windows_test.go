@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -14,7 +15,7 @@ func TestUpdateOfWhatIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Update(path, noon, become("after"))
+	_, err = Update(path, filepath.Dir(path), noon, become("after"))
 	if err == nil || !strings.Contains(err.Error(), "close the program that has it open") {
 		t.Errorf("error %v", err)
 	}

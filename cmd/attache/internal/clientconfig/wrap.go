@@ -16,8 +16,11 @@ const Package = "attache-mcp"
 type Launch struct {
 	// Command is the program, a path or a name.
 	Command string
-	// Args stand in front of the "--".
+	// Args start attache where Command is another program: those of npx. They
+	// stand in front of Flags.
 	Args []string
+	// Flags are attache's own, in front of the "--".
+	Flags []string
 }
 
 // A Plan is what is to be done to a file. Nothing is written.
@@ -38,6 +41,8 @@ type Step struct {
 	Entry *Entry
 	// Done says that the entry is changed.
 	Done bool
+	// Broken says that the entry starts attache without a server.
+	Broken bool
 	// Text says why it is not, or what a person should know of the change.
 	Text string
 }
@@ -72,14 +77,36 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 			return nil, "attache is not in front of it"
 		case e.Odd != "":
 			return nil, e.Odd
-		case end < 0 || end+1 >= len(e.args.items):
-			return nil, "it is attache itself, with no server behind \"--\""
-		case e.args.items[end+1].value == "":
-			return nil, "what stands behind \"--\" is no command"
+		case e.Broken(l):
+			return nil, noServer
 		}
 		return d.unwrap(e, end), lost(e.Args[:end], l)
 	})
 }
+
+// Repair plans to start attache as l says in the chosen entries that start it
+// already. The flags of attache, the "--" and the server stay as they are.
+func (d *Document) Repair(l Launch, chosen func(name string) bool) *Plan {
+	return d.plan(chosen, func(e *Entry) ([]splice, string) {
+		dashes, wrapped := e.Wrapped(l)
+		switch {
+		case !wrapped:
+			return nil, "attache is not in front of it"
+		case e.Odd != "":
+			return nil, e.Odd
+		case e.Broken(l):
+			return nil, noServer
+		}
+		launcher := e.launcher(l, dashes)
+		if e.Command == l.Command && slices.Equal(e.Args[:launcher], l.Args) {
+			return nil, "it starts this attache already"
+		}
+		return d.relaunch(e, l, launcher), ""
+	})
+}
+
+// noServer says what is wrong with an entry that is [Entry.Broken].
+const noServer = `it starts attache without a server: put "--" and the server's command behind attache's flags`
 
 // Bare returns data, the content of file, with attache taken out from in front of
 // all servers, as Unwrap does it; nil if something would be lost by that.
@@ -106,7 +133,7 @@ func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, s
 		}
 		splices, text := edit(e)
 		p.splices = append(p.splices, splices...)
-		p.Steps = append(p.Steps, Step{Entry: e, Done: splices != nil, Text: text})
+		p.Steps = append(p.Steps, Step{Entry: e, Done: splices != nil, Broken: text == noServer, Text: text})
 	}
 	if p.Changed() {
 		slices.SortStableFunc(p.splices, func(a, b splice) int { return a.from - b.from })
@@ -135,6 +162,8 @@ func apply(data []byte, splices []splice) []byte {
 func (e *Entry) unwrappable(l Launch) string {
 	_, wrapped := e.Wrapped(l)
 	switch {
+	case wrapped && e.Odd == "" && e.Broken(l):
+		return noServer
 	case wrapped:
 		return "attache is in front of it already"
 	case e.Odd != "":
@@ -173,6 +202,29 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 	return dashes, asTold || slices.ContainsFunc(own, isPackage)
 }
 
+// Broken reports whether e starts attache with no server behind a "--". Such an
+// entry ends with a usage error at every start. l is as for [Entry.Wrapped].
+func (e *Entry) Broken(l Launch) bool {
+	dashes, wrapped := e.Wrapped(l)
+	return wrapped && (dashes < 0 || dashes+1 >= len(e.Args) || e.Args[dashes+1] == "")
+}
+
+// launcher returns how many arguments of e, a wrapped entry, start attache and are
+// not its own. The argument with the index dashes is the "--".
+func (e *Entry) launcher(l Launch, dashes int) int {
+	own := e.Args[:dashes]
+	if at := slices.IndexFunc(own, isPackage); at >= 0 && baseName(e.Command) != "attache" {
+		return at + 1
+	}
+	switch {
+	case baseName(e.Command) == "cmd":
+		return 2 // cmd /c attache
+	case e.Command == l.Command && len(own) >= len(l.Args) && slices.Equal(own[:len(l.Args)], l.Args):
+		return len(l.Args)
+	}
+	return 0
+}
+
 // isPackage reports whether arg names attache's package, in any version.
 func isPackage(arg string) bool {
 	return arg == Package || strings.HasPrefix(arg, Package+"@")
@@ -190,12 +242,37 @@ func baseName(program string) string {
 
 // wrap returns the edits that put attache in front of e.
 func (d *Document) wrap(e *Entry, l Launch) []splice {
-	var items []string
-	for _, arg := range l.Args {
-		items = append(items, quote(arg))
-	}
-	items = append(items, quote("--"), d.raw(e.command.span))
+	items := quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"}))
+	items = append(items, d.raw(e.command.span))
 	return []splice{{e.command.span, quote(l.Command)}, d.prepend(e, items)}
+}
+
+// relaunch returns the edits that have e start attache as l says. The first
+// arguments, as many as launcher says, are those that start it now.
+func (d *Document) relaunch(e *Entry, l Launch, launcher int) []splice {
+	edits := []splice{{e.command.span, quote(l.Command)}}
+	if launcher == 0 {
+		if len(l.Args) > 0 {
+			edits = append(edits, d.prepend(e, quoteAll(l.Args)))
+		}
+		return edits
+	}
+	gone := e.args.items[:launcher]
+	at := span{gone[0].from, e.args.items[launcher].from}
+	text := comments(d.data, at, gone)
+	for _, arg := range l.Args {
+		text += quote(arg) + ", "
+	}
+	return append(edits, splice{at, text})
+}
+
+// quoteAll quotes each of args.
+func quoteAll(args []string) []string {
+	var quoted []string
+	for _, arg := range args {
+		quoted = append(quoted, quote(arg))
+	}
+	return quoted
 }
 
 // prepend returns the edit that puts items in front of the arguments of e.
