@@ -207,7 +207,7 @@ func TestReadProblems(t *testing.T) {
 		"empty message":            {"access: {rules: [{tools: [a], deny: true, message: ''}]}", "1:52", "access.rules[0].message: is empty"},
 		"rate without a limit":     {"access: {rates: [{tools: [a], per: user}]}", "1:18", `access.rates[0]: has no "limit"`},
 		"rate per nothing":         {"access: {rates: [{tools: [a], per: hour, limit: 1/s}]}", "1:36", `write "session", "user", "tenant" or "tool"`},
-		"limit without a time":     {"access: {rates: [{tools: [a], per: user, limit: '60'}]}", "1:49", "is no limit"},
+		"limit without a time":     {"access: {rates: [{tools: [a], per: user, limit: '60'}]}", "1:49", "is not a limit"},
 		"limit that is a number":   {"access: {rates: [{tools: [a], per: user, limit: 60}]}", "1:49", "wants a text (put it in quotes), not a number"},
 		"burst of none":            {"access: {rates: [{tools: [a], per: user, limit: 1/s, burst: 0}]}", "1:61", "write a number from 1 to 1000000"},
 		"merge key":                {"log: {<<: {level: info}}", "1:7", "anchors, aliases, tags"},

@@ -47,8 +47,10 @@ type lasting struct {
 	briefings sessionstate.Store
 	opened    func() (sessionstate.Store, error) // the shared store; see turns
 	policies  *filesource.Source
-	access    access.Memory
 	inForce   *Settings // what the above was made of; nil before the first reading
+
+	limiters    access.Limiters
+	annotations access.Annotations
 
 	auditing
 }

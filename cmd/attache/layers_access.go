@@ -8,18 +8,24 @@ import (
 
 // newAccess returns what refuses calls, nil if nothing may be refused. With it the
 // relay refuses what parsers read differently.
-func (l *layers) newAccess(s *Settings, log *slog.Logger) (*access.Access, error) {
+func (l *layers) newAccess(s *Settings, log *slog.Logger) (*access.Conn, error) {
 	if !s.Access.enforces() {
 		return nil, nil
 	}
-	return access.New(access.Options{
-		Rules:        s.Access.Rules,
-		Default:      access.Default(s.Access.Default),
-		Hide:         s.Access.Hide,
-		Rates:        s.Access.Rates,
-		Server:       s.Server.Name,
-		LookupFailed: l.capture.LookupFailed,
-		Memory:       &l.lasting.access,
-		Log:          log,
+	shared, err := access.Compile(access.Options{
+		Rules:    s.Access.Rules,
+		Default:  access.Default(s.Access.Default),
+		Hide:     s.Access.Hide,
+		Rates:    s.Access.Rates,
+		Server:   s.Server.Name,
+		Limiters: &l.lasting.limiters,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return shared.Connect(access.ConnOptions{
+		LookupFailed: l.capture.LookupFailed,
+		Annotations:  &l.lasting.annotations,
+		Log:          log,
+	}), nil
 }

@@ -1,7 +1,7 @@
-// Package access is the layer that decides who may call what, and how often.
+// Package access is the layer that decides who may call which tool, and how often.
 //
-// A rule names tools and what it takes to call them. Rules are read in order, and
-// the first that decides does; a call that none decides meets the default:
+// A rule names tools and what a call of them needs. The first rule that decides
+// wins; a call that no rule decides gets the default:
 //
 //	access:
 //	  default: deny
@@ -14,130 +14,112 @@
 //	  rates:
 //	    - {tools: ["*"], per: tenant, limit: 60/minute, burst: 10}
 //
-// A rule whose tools do not match, or whose condition does not hold, is passed
-// over. Otherwise deny refuses; require refuses unless the principal holds every
-// permission named, and allows if it does; a rule with neither allows. So a rule
-// that is to hold beside others stands before them.
+// A rule is skipped if its tools do not match or its condition is false.
+// Otherwise a rule with deny refuses the call; one with require allows it if the
+// principal has every permission named, and refuses it if not; a rule with
+// neither allows it. Put a rule that restricts in front of the rules it restricts.
 //
-// Patterns and names are compared letter by letter. A name that looks like
-// another, or has a blank behind it, is another: rules that allow, with a default
-// of deny, are a boundary; rules that deny are not where a server takes names
-// loosely.
+// Names are compared byte by byte. A server that ignores case or trims names
+// may accept a spelling that no rule matches, so only rules that allow, together
+// with default: deny, are a boundary for such a server.
 //
 // # What is judged
 //
-// The call as it will be sent: the layer stands behind those that edit calls, and
-// knows tools by the server's names for them. A refusal is a tool result with
-// isError whose text is for the model; it says what is missing, and never why
-// else. A refused notification is dropped.
+// The layer judges the call as it will be sent: it stands behind the layers that
+// edit calls, and rules use the server's names for tools. A refusal is a tool
+// result with isError. Its text is for the model and says only what is missing.
+// A refused notification is dropped.
 //
-// Every decision about a call is a note, and so is every tool left out of a list.
+// The layer makes a note of every decision, and of every tool it removes from a
+// list.
 //
-// Whatever cannot be decided is refused: a condition that fails, a permission
-// required of nobody, an identity that could not be looked up.
+// A call that cannot be decided is refused: a condition failed, a permission is
+// required and there is no principal, or the principal could not be looked up.
 //
-// A condition may read tool.annotations, as the server declared them in the last
-// tools/list that passed. They are the server's word for itself, and before a
-// list has passed they are unknown: let them forbid, never allow.
+// A condition may read tool.annotations, which are what the server declared in
+// the last tools/list of this connection. The server chooses them, and they are
+// unknown before the first list, so a rule may use them only to deny.
 //
 // # What is listed
 //
-// With Hide, a tool is left out of tools/list if no arguments could make its call
-// allowed. A condition that reads arguments hides nothing. A list that cannot be
-// filtered is answered as an error. What is hidden may still be called by who
-// knows its name, and is then judged like any other.
+// With Hide, a tool is removed from tools/list if no arguments could make a call
+// of it allowed. A condition that reads arguments hides nothing. If a list cannot
+// be filtered, the client gets an error instead. A hidden tool can still be called
+// by its name, and the call is judged like any other.
 //
 // # Rates
 //
-// A rate is a token bucket for each session, user, tenant or tool, in the memory
-// of this process. Only allowed calls take from it. A session key may come from
-// the client's _meta: per session is for fairness, per user and per tenant bind.
-// Calls without a user or tenant share one bucket.
+// A rate has one token bucket for each session, user, tenant or tool, in the
+// memory of this process. Only allowed calls take a token. The client may choose
+// the session's key in _meta, so per session is for fairness only; per user and
+// per tenant cannot be evaded. Calls without a user or tenant share one bucket.
 package access
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
-	"github.com/attache-mcp/attache/proxy/wire"
-	"github.com/attache-mcp/attache/sessionstate"
-	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// Options configure the layer. Zero values work: everything is allowed.
+// Options are the rules. Zero values work: every call is allowed.
 type Options struct {
-	// Rules in order, the first that decides does.
+	// Rules are checked in order; the first that decides wins.
 	Rules []Rule
-	// Default is what a call meets that no rule decides; "" stands for Allow.
+	// Default decides a call that no rule decides; "" means Allow.
 	Default Default
-	// Hide leaves tools out of tools/list that may not be called.
+	// Hide removes tools that may not be called from tools/list.
 	Hide bool
-	// Rates bound how often allowed calls are made.
+	// Rates limit how often allowed calls are made.
 	Rates []Rate
 
 	// Server is the server's name, for conditions.
 	Server string
-	// LookupFailed, if not nil, returns why the identity of a session could not
-	// be looked up, nil if it could or if there is none. Rules that depend on the
-	// principal then refuse.
-	LookupFailed func(view *sessionstate.Context) error
-	// Memory, if not nil, has the layer begin with what another, of an earlier
-	// configuration, has learnt and counted.
-	Memory *Memory
-	// Now is the clock, whose monotonic reading counts; nil stands for time.Now.
+	// Limiters, if not nil, count the calls for Rates. Pass the same Limiters to
+	// the next Compile, and a configuration reload refills no bucket.
+	Limiters *Limiters
+	// Now is the clock, whose monotonic reading is used; nil means time.Now.
 	Now func() time.Time
-	// Log takes what is worth telling; nil discards it.
-	Log *slog.Logger
 }
 
-// An Access is the layer and what it has learnt.
-type Access struct {
-	o      Options
-	memory *Memory
-	rates  []*buckets              // in memory
-	names  []string                // of the rules, so that a note allocates none
-	in     expression.Inputs       // of the call at hand; client's direction only
-	rules  glob.Names[*candidates] // client's direction only, but for All
+// Shared holds the compiled rules and counts the rates. It serves any number of
+// connections at once.
+type Shared struct {
+	o        Options
+	limiters *Limiters
+	rates    []*buckets // in limiters, one for each rate
+	all      *candidates
+	names    []string // of the rules, so that a note allocates none
 
 	learns  bool // a condition reads annotations
 	filters bool // a tool may have to be hidden
-	private bool // what is listed depends on who asks
+	private bool // the list depends on the principal or the session
 }
 
-// New returns the layer. The error is for a rule or rate that makes no sense.
-func New(o Options) (*Access, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+// Compile checks and prepares the rules.
+func Compile(o Options) (*Shared, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	a := &Access{o: o, memory: o.Memory}
-	if a.memory == nil {
-		a.memory = new(Memory)
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	a.rates = a.memory.buckets(o.Rates)
-	for i := range o.Rules {
-		a.names = append(a.names, ruleName(i))
+	if o.Limiters == nil {
+		o.Limiters = new(Limiters)
 	}
-	a.rules = glob.Names[*candidates]{All: a.o.every(), Find: a.o.candidates}
-	a.filters = o.Hide && o.Default == Deny
-	for _, r := range o.Rules {
-		a.learns = a.learns || r.When != nil && r.When.UsesAnnotations()
-		if o.Hide && !r.judgesCalls() {
-			a.filters = a.filters || r.mayRefuse()
-			a.private = a.private || r.usesSession()
+	s := &Shared{o: o, limiters: o.Limiters, rates: o.Limiters.buckets(o.Rates), all: new(candidates)}
+	s.filters = o.Hide && o.Default == Deny
+	for i, r := range o.Rules {
+		s.all.rules = append(s.all.rules, i)
+		s.names = append(s.names, ruleName(i))
+		s.learns = s.learns || r.When != nil && r.When.UsesAnnotations()
+		if o.Hide && !r.readsArguments() {
+			s.filters = s.filters || r.mayRefuse()
+			s.private = s.private || r.usesSession()
 		}
 	}
-	a.private = a.private && a.filters
-	return a, nil
+	s.private = s.private && s.filters
+	return s, nil
 }
 
 func (o *Options) check() error {
@@ -160,116 +142,25 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Layer returns the layer. It stands behind the layers that edit calls.
-func (a *Access) Layer() middleware.Layer {
-	return middleware.Layer{Name: layerName, Wrap: a.wrap, Enforces: true}
+// Lists reports whether the rules need [Conn.ListLayer].
+func (s *Shared) Lists() bool { return s.learns || s.filters }
+
+// candidates are the rules that may apply to one tool.
+type candidates struct {
+	rules   []int // their indexes, in order
+	matched bool  // the tool matches the patterns of each of them
 }
 
-func (a *Access) wrap(next middleware.Handler) middleware.Handler {
-	return func(ctx context.Context, m *wire.Message) error {
-		if m.From == wire.Client && m.MethodIs("tools/call") {
-			return a.call(ctx, m, next)
+// candidates returns the rules for a tool. A rule whose patterns take too long to
+// match is among them, because applying it refuses the call.
+func (s *Shared) candidates(tool string) *candidates {
+	c := &candidates{matched: true}
+	for i := range s.o.Rules {
+		matches, err := glob.Match(s.o.Rules[i].Tools, tool)
+		if matches || err != nil {
+			c.rules = append(c.rules, i)
 		}
-		return next(ctx, m)
+		c.matched = c.matched && err == nil
 	}
-}
-
-// ListLayer returns the layer that learns from tools/list, and takes out of it what
-// may not be called. It stands in front of the layers that edit calls: those have
-// to see every tool, whoever asked for the list.
-func (a *Access) ListLayer() middleware.Layer {
-	return middleware.Layer{Name: listLayerName, Wrap: a.wrapLists, Enforces: true}
-}
-
-// Lists reports whether there is anything for ListLayer to do.
-func (a *Access) Lists() bool { return a.learns || a.filters }
-
-func (a *Access) wrapLists(next middleware.Handler) middleware.Handler {
-	return func(ctx context.Context, m *wire.Message) error {
-		switch {
-		case m.From == wire.Server:
-			if a.learns && m.MethodIs("notifications/tools/list_changed") {
-				a.memory.forget()
-			}
-		case m.MethodIs("tools/list") && a.Lists():
-			call := middleware.CallFrom(ctx)
-			if a.filters {
-				call.MustHold()
-			}
-			call.OnReply(a.listed(viewOf(call)))
-		}
-		return next(ctx, m)
-	}
-}
-
-func viewOf(call *middleware.Call) *sessionstate.Context {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
-	return view
-}
-
-func (a *Access) call(ctx context.Context, m *wire.Message, next middleware.Handler) error {
-	call := middleware.CallFrom(ctx)
-	view := viewOf(call)
-	tool := m.Name().View()
-	d, steps := a.decide(m, view, tool, call.Explained())
-	if call.Noted() {
-		a.noteDecision(call, &d, steps)
-	}
-	if call.Explained() {
-		a.noteRates(call, &d, tool)
-	}
-	if d.Allowed {
-		return next(ctx, m)
-	}
-	a.tell(call, view, tool, &d)
-	if m.Kind() != wire.Request {
-		return nil
-	}
-	return call.Answer(ctx, wire.RefusalReply(m, d.Text, view != nil && view.Modern))
-}
-
-// decide judges a call. With explain it also tells what came of each rule.
-func (a *Access) decide(m *wire.Message, view *sessionstate.Context, tool string, explain bool) (d Decision, steps []Step) {
-	if !m.Plain() {
-		// The relay refuses such a frame itself where rules enforce.
-		return undecided(none, wire.ErrNotPlain), nil
-	}
-	a.in.Context, a.in.Tool, a.in.Server = view, tool, a.o.Server
-	a.in.Annotations, a.in.Arguments = a.learnt(tool), m.Arguments().Raw
-	q := Request{Inputs: &a.in, LookupErr: a.lookupErr(view)}
-	if explain {
-		d, steps = Explain(&a.o, q)
-	} else {
-		d = decide(&a.o, a.rules.Of(tool), q, nil)
-	}
-	a.in.Clear()
-	if d.Allowed && len(a.rates) > 0 {
-		a.memory.take(a.rates, &d, view, tool, a.o.Now())
-	}
-	return d, steps
-}
-
-func (a *Access) lookupErr(view *sessionstate.Context) error {
-	if a.o.LookupFailed == nil {
-		return nil
-	}
-	return a.o.LookupFailed(view)
-}
-
-// tell logs a refusal. What could not be decided needs somebody to look at it.
-func (a *Access) tell(call *middleware.Call, view *sessionstate.Context, tool string, d *Decision) {
-	level := slog.LevelInfo
-	if d.Reason == Undecided {
-		level = slog.LevelWarn
-	}
-	session, _ := view.Lookup("session.id")
-	a.o.Log.Log(call.LogContext(), level, "a call was refused", "tool", cut(tool), "why", d.String(), "session", session.Value)
-}
-
-// cut shortens a name that came over the wire for a log line.
-func cut(name string) string {
-	if len(name) > 200 {
-		return name[:200] + "…"
-	}
-	return name
+	return c
 }

@@ -21,6 +21,15 @@ func when(t testing.TB, src string) *expression.Program {
 	return p
 }
 
+func compile(t testing.TB, o Options) *Shared {
+	t.Helper()
+	s, err := Compile(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func principal(permissions ...string) *sessionstate.Context {
 	return &sessionstate.Context{
 		Trust:     sessionstate.Fact{Value: "direct", Source: sessionstate.Operator},
@@ -31,11 +40,11 @@ func principal(permissions ...string) *sessionstate.Context {
 // A name made to take long to match does not keep the session busy; what cannot
 // be told is refused.
 func TestNameTooLong(t *testing.T) {
-	o := &Options{Rules: []Rule{{Tools: []string{"*a*a*a*a*a*a*b*c"}, Deny: true}}}
+	s := compile(t, Options{Rules: []Rule{{Tools: []string{"*a*a*a*a*a*a*b*c"}, Deny: true}}})
 	for _, n := range []int{200, 1 << 20} {
-		q := Request{Inputs: &expression.Inputs{Tool: strings.Repeat("a", n) + "c"}}
-		for _, c := range []*candidates{o.every(), o.candidates(q.Inputs.Tool)} {
-			if d := decide(o, c, q, nil); d.Allowed || d.Err != glob.ErrTooLong {
+		q := request{inputs: &expression.Inputs{Tool: strings.Repeat("a", n) + "c"}}
+		for _, c := range []*candidates{s.all, s.candidates(q.inputs.Tool)} {
+			if d := s.decide(c, q, nil); d.allowed || d.err != glob.ErrTooLong {
 				t.Errorf("a name of %d letters that takes too long: %v", n, d)
 			}
 		}
@@ -43,37 +52,31 @@ func TestNameTooLong(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	o := &Options{Default: Deny, Rules: []Rule{
+	s := compile(t, Options{Default: Deny, Rules: []Rule{
 		{Tools: []string{"other"}},
 		{Tools: []string{"*"}, Deny: true, When: when(t, `session.trust == "sandboxed"`)},
 		{Tools: []string{"get_*"}, Deny: true, When: when(t, `has(arguments.all)`)},
 		{Tools: []string{"get_*"}, Require: []string{"read"}},
-	}}
-	show := func(q Request) string {
-		d, steps := Explain(o, q)
-		if same := Decide(o, q); same.String() != d.String() {
-			t.Errorf("Decide says %s, Explain %s", same, d)
-		}
-		if same := decide(o, o.candidates(q.Inputs.Tool), q, nil); same.String() != d.String() {
-			t.Errorf("the candidates say %s, all rules %s", same, d)
-		}
+	}})
+	show := func(q request) string {
 		var out []string
-		for _, s := range steps {
-			out = append(out, fmt.Sprint(s.Rule, " ", s.Reason))
+		d := s.decide(s.all, q, func(s step) { out = append(out, fmt.Sprint(s.rule, " ", s.reason)) })
+		if same := s.decide(s.candidates(q.inputs.Tool), q, nil); same.String() != d.String() {
+			t.Errorf("the candidates say %s, all rules %s", same.String(), d.String())
 		}
 		return strings.Join(append(out, d.String()), "\n")
 	}
 	for _, test := range []struct {
-		q    Request
+		q    request
 		want string
 	}{
-		{Request{Inputs: &expression.Inputs{Tool: "get_x", Context: principal("read")}},
+		{request{inputs: &expression.Inputs{Tool: "get_x", Context: principal("read")}},
 			"0 it is for other tools\n1 its condition does not hold\n2 its condition does not hold\n" +
 				"3 the principal holds what it requires\nallowed: access.rules[3]: the principal holds what it requires"},
-		{Request{Inputs: &expression.Inputs{Tool: "get_x", Context: principal("read")}, Listing: true},
+		{request{inputs: &expression.Inputs{Tool: "get_x", Context: principal("read")}, listing: true},
 			"0 it is for other tools\n1 its condition does not hold\n2 its condition depends on arguments, which a list has none of\n" +
 				"3 the principal holds what it requires\nallowed: access.rules[3]: the principal holds what it requires"},
-		{Request{Inputs: &expression.Inputs{Tool: "put_x"}},
+		{request{inputs: &expression.Inputs{Tool: "put_x"}},
 			"0 it is for other tools\n1 its condition does not hold\n2 it is for other tools\n3 it is for other tools\nrefused: access.default: no rule decides"},
 	} {
 		if got := show(test.q); got != test.want {
@@ -97,18 +100,19 @@ func TestListing(t *testing.T) {
 		{"allows", Rule{}, true},
 	} {
 		test.rule.Tools = []string{"*"}
-		o := &Options{Default: Deny, Rules: []Rule{test.rule}}
-		q := Request{Inputs: &expression.Inputs{Tool: "x", Context: principal("read")}, Listing: true}
-		if d := Decide(o, q); d.Allowed != test.listing {
-			t.Errorf("%s: %s", test.name, d)
+		rules := []Rule{test.rule}
+		s := compile(t, Options{Default: Deny, Rules: rules})
+		q := request{inputs: &expression.Inputs{Tool: "x", Context: principal("read")}, listing: true}
+		if d := s.decide(s.all, q, nil); d.allowed != test.listing {
+			t.Errorf("%s: %s", test.name, d.String())
 		}
-		if o.Default = Allow; test.listing == false && !Decide(o, q).Allowed {
+		if s = compile(t, Options{Rules: rules}); !test.listing && !s.decide(s.all, q, nil).allowed {
 			t.Errorf("%s: hidden though calls may be allowed", test.name)
 		}
 	}
 }
 
-func TestNewErrors(t *testing.T) {
+func TestCompileErrors(t *testing.T) {
 	text, _ := expression.Compile(`principal.tenant`, expression.String)
 	for _, test := range []struct {
 		o    Options
@@ -126,11 +130,11 @@ func TestNewErrors(t *testing.T) {
 		{Options{Rates: []Rate{{Tools: []string{"*"}, Per: PerUser}}}, "a rate needs a limit"},
 		{Options{Rates: []Rate{{Per: PerUser, Limit: 1, Window: 1}}}, "no tools are named"},
 	} {
-		if _, err := New(test.o); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("New: %v; want %q", err, test.want)
+		if _, err := Compile(test.o); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Compile: %v; want %q", err, test.want)
 		}
 	}
-	if _, err := New(Options{}); err != nil {
+	if _, err := Compile(Options{}); err != nil {
 		t.Errorf("nothing configured: %v", err)
 	}
 }
@@ -177,23 +181,23 @@ func TestParseLimit(t *testing.T) {
 	}
 }
 
-// counted are rates and where they are counted.
-type counted struct {
-	memory *Memory
-	each   []*buckets
+// counters are rates and their buckets.
+type counters struct {
+	limiters *Limiters
+	rates    []*buckets
 }
 
-func count(rates ...Rate) *counted {
-	m := new(Memory)
-	return &counted{m, m.buckets(rates)}
+func count(rates ...Rate) *counters {
+	l := new(Limiters)
+	return &counters{l, l.buckets(rates)}
 }
 
 // takes makes n calls and returns how many were allowed.
-func takes(r *counted, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
+func takes(c *counters, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
 	for range n {
-		d := Decision{Allowed: true, Rule: none, Rate: none}
-		r.memory.take(r.each, &d, view, tool, now)
-		if d.Allowed {
+		d := decision{allowed: true, rule: none, rate: none}
+		c.limiters.take(c.rates, &d, view, tool, now)
+		if d.allowed {
 			allowed++
 		}
 	}
@@ -230,7 +234,7 @@ func TestRatesAreBounded(t *testing.T) {
 	for i := range 3 * maxBuckets {
 		takes(r, 1, nil, fmt.Sprint("made up ", i), now)
 	}
-	if n := len(r.each[0].byKey); n != maxBuckets || r.each[0].order.Len() != n {
+	if n := len(r.rates[0].byKey); n != maxBuckets || r.rates[0].order.Len() != n {
 		t.Errorf("%d buckets are kept, want %d", n, maxBuckets)
 	}
 	if n := takes(r, 1, nil, "x", now); n != 0 {
@@ -245,12 +249,12 @@ func TestRatesAreBounded(t *testing.T) {
 	}
 }
 
-// A configuration that is read again refills no bucket, unless the rate is another.
-func TestMemoryOutlivesRates(t *testing.T) {
+// A configuration reload refills no bucket, unless the rate changed.
+func TestReloadKeepsBuckets(t *testing.T) {
 	now := time.Now()
 	hourly := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 2, Window: time.Hour}
-	m := new(Memory)
-	take := func(rates ...Rate) int { return takes(&counted{memory: m, each: m.buckets(rates)}, 3, nil, "x", now) }
+	l := new(Limiters)
+	take := func(rates ...Rate) int { return takes(&counters{l, l.buckets(rates)}, 3, nil, "x", now) }
 	if n := take(hourly); n != 2 {
 		t.Fatalf("%d calls allowed of 2", n)
 	}
@@ -264,7 +268,7 @@ func TestMemoryOutlivesRates(t *testing.T) {
 		t.Errorf("%d calls allowed of a bucket that is empty", n)
 	}
 	// Two rates that are equal are two.
-	if each := m.buckets([]Rate{hourly, hourly}); each[0] == each[1] {
+	if both := l.buckets([]Rate{hourly, hourly}); both[0] == both[1] {
 		t.Error("two equal rates share a bucket")
 	}
 }
@@ -274,12 +278,12 @@ func TestRetryAfter(t *testing.T) {
 	r := count(Rate{Tools: []string{"*"}, Per: PerUser, Limit: 7, Window: time.Minute, Burst: 1})
 	takes(r, 1, nil, "x", now)
 	for range 20 {
-		d := Decision{Allowed: true, Rule: none, Rate: none}
-		r.memory.take(r.each, &d, nil, "x", now)
-		if d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 9*time.Second {
-			t.Fatalf("%s, retry after %v", d, d.RetryAfter)
+		d := decision{allowed: true, rule: none, rate: none}
+		r.limiters.take(r.rates, &d, nil, "x", now)
+		if d.allowed || d.retryAfter <= 0 || d.retryAfter > 9*time.Second {
+			t.Fatalf("%s, retry after %v", d.String(), d.retryAfter)
 		}
-		now = now.Add(d.RetryAfter)
+		now = now.Add(d.retryAfter)
 		if takes(r, 1, nil, "x", now) != 1 {
 			t.Fatal("refused after the time it was told to wait")
 		}
@@ -315,16 +319,16 @@ func BenchmarkDecide(b *testing.B) {
 		cel  bool
 	}{{"simple", false}, {"cel", true}} {
 		b.Run(test.name, func(b *testing.B) {
-			o := &Options{Default: Deny, Rules: twentyRules(b, test.cel)}
+			s := compile(b, Options{Default: Deny, Rules: twentyRules(b, test.cel)})
 			view := principal("records:write", "records:read")
 			in := new(expression.Inputs)
 			arguments := []byte(`{"path":"/work/a","n":3}`)
-			names := glob.Names[*candidates]{Find: o.candidates}
+			names := glob.Names[*candidates]{Find: s.candidates}
 			b.ReportAllocs()
 			for b.Loop() {
 				in.Context, in.Tool, in.Arguments = view, "git_status", arguments
-				if d := decide(o, names.Of(in.Tool), Request{Inputs: in}, nil); !d.Allowed {
-					b.Fatal(d)
+				if d := s.decide(names.Of(in.Tool), request{inputs: in}, nil); !d.allowed {
+					b.Fatal(d.String())
 				}
 				in.Clear()
 			}
@@ -335,8 +339,8 @@ func BenchmarkDecide(b *testing.B) {
 		view := principal()
 		b.ReportAllocs()
 		for b.Loop() {
-			d := Decision{Allowed: true}
-			r.memory.take(r.each, &d, view, "git_status", time.Now())
+			d := decision{allowed: true}
+			r.limiters.take(r.rates, &d, view, "git_status", time.Now())
 		}
 	})
 }

@@ -2,7 +2,6 @@ package access
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,161 +11,71 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A Default is what a call meets that no rule decides.
-type Default string
-
-// The defaults there are.
-const (
-	Allow Default = "allow"
-	Deny  Default = "deny"
-)
-
-// A Rule says what it takes to call some tools.
-type Rule struct {
-	// Tools are patterns of tool names, with * and ?.
-	Tools []string
-	// Require are permissions the principal must hold, all of them.
-	Require []string
-	// Deny refuses.
-	Deny bool
-	// When, if not nil, is the condition under which the rule applies.
-	When *expression.Program
-	// Message is told to the model in place of the usual text of a refusal.
-	Message string
+// A request is a call or a listed tool to decide about.
+type request struct {
+	inputs    *expression.Inputs
+	lookupErr error // why the principal could not be looked up
+	listing   bool  // asks whether any arguments could make a call allowed
+	matched   bool  // the tool is known to match each rule
 }
 
-// Check says what makes no sense in the rule; nil if nothing does.
-func (r *Rule) Check() error {
-	switch {
-	case r.When != nil && r.When.Type() != expression.Bool:
-		return errors.New("when is no condition: compile it as one")
-	case r.Deny && len(r.Require) > 0:
-		return errors.New("deny and require contradict each other: write two rules")
-	case r.Message != "" && !r.Deny && len(r.Require) == 0:
-		return errors.New("the rule has a message for refusals and allows: add deny or require, or take the message out")
-	case !r.Deny && len(r.Require) == 0 && r.When != nil && r.When.UsesAnnotations():
-		return errors.New("would allow on the word of the server, whose annotations say what it likes: name the tools that are allowed, or write the contrary with deny")
-	case slices.Contains(r.Require, ""):
-		return errors.New("an empty permission is required: name one")
-	}
-	return glob.Check(r.Tools)
-}
-
-// CheckOrder says that rule i is never reached because one before it decides every
-// call of its tools; nil if it may be. A deny that stands too late refuses
-// nothing, and nobody notices.
-func CheckOrder(rules []Rule, i int) error {
-	if by := decidedBy(rules[:i], rules[i].Tools); by >= 0 {
-		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or take it out", ruleName(by))
-	}
-	return nil
-}
-
-// decidedBy returns the index of the rule that decides every call of the tools, -1
-// if none does by itself.
-func decidedBy(rules []Rule, tools []string) int {
-	return slices.IndexFunc(rules, func(r Rule) bool {
-		return r.When == nil && !slices.ContainsFunc(tools, func(tool string) bool {
-			return !slices.ContainsFunc(r.Tools, func(pattern string) bool { return covers(pattern, tool) })
-		})
-	})
-}
-
-// covers reports whether one pattern surely matches all that another does.
-func covers(pattern, other string) bool {
-	if pattern == other {
-		return true
-	}
-	head, open := strings.CutSuffix(pattern, "*")
-	return open && !strings.ContainsAny(head, `*?\`) && strings.HasPrefix(other, head)
-}
-
-// judgesCalls reports whether the rule can be applied to nothing but a call.
-func (r *Rule) judgesCalls() bool { return r.When != nil && r.When.UsesArguments() }
-
-// mayRefuse reports whether the rule can refuse at all; one that allows does if
-// its condition fails.
-func (r *Rule) mayRefuse() bool {
-	return r.Deny || len(r.Require) > 0 || r.When != nil && r.When.NeedsEngine()
-}
-
-func (r *Rule) usesPrincipal() bool {
-	return len(r.Require) > 0 || r.When != nil && r.When.UsesPrincipal()
-}
-
-func (r *Rule) usesSession() bool {
-	return len(r.Require) > 0 || r.When != nil && r.When.UsesSession()
-}
-
-// A Request is what is decided about.
-type Request struct {
-	// Inputs are the call and its session.
-	Inputs *expression.Inputs
-	// LookupErr says why the caller's identity could not be looked up.
-	LookupErr error
-	// Listing asks whether any arguments could make the call allowed.
-	Listing bool
-
-	named bool // the rules that are looked at are known to be for the tool
-}
-
-// A Reason is what came of a rule, or decided.
+// A Reason says what a rule did with a call.
 type Reason string
 
-// The reasons. The first three pass a rule over, the others decide.
+// OtherTools is the reason of a rule that is skipped because its patterns do not
+// match the tool.
+const OtherTools Reason = "it is for other tools"
+
 const (
-	OtherTools     Reason = "it is for other tools"
-	ConditionFalse Reason = "its condition does not hold"
-	NeedsArguments Reason = "its condition depends on arguments, which a list has none of"
+	// The rule is skipped.
+	conditionFalse Reason = "its condition does not hold"
+	needsArguments Reason = "its condition depends on arguments, which a list has none of"
 
-	Allowed        Reason = "it allows the call"
-	HasPermissions Reason = "the principal holds what it requires"
-	Denied         Reason = "it denies the call"
-	NoPermission   Reason = "it requires a permission that is not held"
-	NoPrincipal    Reason = "it requires a permission and there is no principal"
-	Undecided      Reason = "it could not be decided"
+	// The rule decides.
+	allows         Reason = "it allows the call"
+	hasPermissions Reason = "the principal holds what it requires"
+	denies         Reason = "it denies the call"
+	noPermission   Reason = "it requires a permission that is not held"
+	noPrincipal    Reason = "it requires a permission and there is no principal"
+	errored        Reason = "it could not be decided"
 
-	ByDefault   Reason = "no rule decides"
-	RateReached Reason = "the rate is reached"
+	// No rule decides, or a rate refuses what a rule allowed.
+	byDefault   Reason = "no rule decides"
+	rateReached Reason = "the rate is reached"
 )
 
-// A Decision says whether a call is allowed, and why.
-type Decision struct {
-	Allowed bool
-	Reason  Reason
-	// Rule is the index of the rule that decided, -1 if none did.
-	Rule int
-	// Rate is the index of the rate that refused, -1 if none did.
-	Rate int
-	// Missing are the permissions that are required and not held.
-	Missing []string
-	// Err is why it could not be decided. It holds no value of the call.
-	Err error
-	// RetryAfter is when a rate will allow the call, if no other takes the turn.
-	RetryAfter time.Duration
-	// Text is what the model is told of a refusal.
-	Text string
+// A decision says whether a call is allowed, and why.
+type decision struct {
+	allowed    bool
+	reason     Reason
+	rule       int           // the index of the rule that decided, or none
+	rate       int           // the index of the rate that refused, or none
+	missing    []string      // permissions that are required and that the principal lacks
+	err        error         // why it could not be decided; contains no value of the call
+	retryAfter time.Duration // until the rate allows the call again
+	text       string        // of the refusal, for the model
 }
 
 const none = -1 // no rule, no rate
 
-// By returns where the configuration has what decided: "access.rules[2]",
+// by returns the place of the deciding rule in the configuration: "access.rules[2]",
 // "access.rates[0]" or "access.default".
-func (d Decision) By() string {
+func (d *decision) by() string {
 	switch {
-	case d.Rate >= 0:
-		return "access.rates[" + strconv.Itoa(d.Rate) + "]"
-	case d.Rule >= 0:
-		return ruleName(d.Rule)
+	case d.rate >= 0:
+		return rateName(d.rate)
+	case d.rule >= 0:
+		return ruleName(d.rule)
 	}
 	return "access.default"
 }
 
 func ruleName(i int) string { return "access.rules[" + strconv.Itoa(i) + "]" }
+func rateName(i int) string { return "access.rates[" + strconv.Itoa(i) + "]" }
 
-// Why returns the reason with what it is about, for people.
-func (d Decision) Why() string { return why(d.Reason, d.Missing, d.Err) }
+func (d *decision) why() string { return why(d.reason, d.missing, d.err) }
 
+// why returns a reason and its details, for people.
 func why(reason Reason, missing []string, err error) string {
 	text := string(reason)
 	if len(missing) > 0 {
@@ -178,97 +87,64 @@ func why(reason Reason, missing []string, err error) string {
 	return text
 }
 
-// String says what was decided, by what and why, for people.
-func (d Decision) String() string {
+// String returns the verdict, the rule and the reason, for people.
+func (d *decision) String() string {
 	verdict := "refused"
-	if d.Allowed {
+	if d.allowed {
 		verdict = "allowed"
 	}
-	return verdict + ": " + d.By() + ": " + d.Why()
+	return verdict + ": " + d.by() + ": " + d.why()
 }
 
-// A Step is what came of one rule.
-type Step struct {
-	Rule    int
-	Reason  Reason
-	Missing []string
-	Err     error
+// A step is the result of one rule.
+type step struct {
+	rule    int
+	reason  Reason
+	missing []string
+	err     error
 }
 
-// Decide applies the rules to a request. It depends on nothing else; rates are
-// not counted.
-func Decide(o *Options, q Request) Decision { return decide(o, o.every(), q, nil) }
-
-// Explain is Decide, and tells what came of each rule that was looked at.
-func Explain(o *Options, q Request) (d Decision, steps []Step) {
-	d = decide(o, o.every(), q, func(s Step) { steps = append(steps, s) })
-	return d, steps
+// skipped reports whether the rule left the decision to the next.
+func (s *step) skipped() bool {
+	return s.reason == OtherTools || s.reason == conditionFalse || s.reason == needsArguments
 }
 
-// candidates are the rules that may be for a tool: all others are for other tools.
-type candidates struct {
-	rules []int // their indexes, in order
-	named bool  // it is known that each of them is for the tool
-}
-
-// every returns the candidates for any tool.
-func (o *Options) every() *candidates {
-	c := new(candidates)
-	for i := range o.Rules {
-		c.rules = append(c.rules, i)
-	}
-	return c
-}
-
-// candidates returns those for a tool. A rule whose patterns take too long to match
-// is one: it has to say so.
-func (o *Options) candidates(tool string) *candidates {
-	c := &candidates{named: true}
-	for i := range o.Rules {
-		named, err := glob.Match(o.Rules[i].Tools, tool)
-		if named || err != nil {
-			c.rules = append(c.rules, i)
-		}
-		c.named = c.named && err == nil
-	}
-	return c
-}
-
-// decide is Decide by the candidates for the tool.
-func decide(o *Options, c *candidates, q Request, visit func(Step)) Decision {
-	q.named = c.named
+// decide applies rules to a request. It counts no rates. visit, if not nil, gets
+// the result of each rule.
+func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
+	q.matched = c.matched
 	for _, i := range c.rules {
-		r := &o.Rules[i]
-		reason, missing, err := r.apply(&q)
-		if visit != nil {
-			visit(Step{i, reason, missing, err})
+		r := &s.o.Rules[i]
+		result := r.apply(&q)
+		if result.rule = i; visit != nil {
+			visit(result)
 		}
-		switch reason {
-		case OtherTools, ConditionFalse, NeedsArguments:
+		switch {
+		case result.skipped():
 			continue
-		case Allowed, HasPermissions:
-			return Decision{Allowed: true, Reason: reason, Rule: i, Rate: none}
-		case Undecided:
-			return undecided(i, err)
+		case result.reason == allows, result.reason == hasPermissions:
+			return decision{allowed: true, reason: result.reason, rule: i, rate: none}
+		case result.reason == errored:
+			return undecided(i, result.err)
 		}
-		return Decision{Reason: reason, Rule: i, Rate: none, Missing: missing, Text: r.refusal(missing)}
+		return decision{reason: result.reason, rule: i, rate: none, missing: result.missing, text: r.refusal(result.missing)}
 	}
-	d := Decision{Allowed: o.Default != Deny, Reason: ByDefault, Rule: none, Rate: none}
-	if !d.Allowed {
-		d.Text = textDenied
+	d := decision{allowed: s.o.Default != Deny, reason: byDefault, rule: none, rate: none}
+	if !d.allowed {
+		d.text = textDenied
 	}
 	return d
 }
 
-// The texts of refusals give the model no name: the layers outside may have
-// shown it another.
+// The texts of refusals do not name the tool: an outer layer may have shown it to
+// the model under another name.
 const (
 	textDenied    = "Permission denied: this tool may not be called here"
 	textUndecided = "Permission denied: the access rules could not be applied to this call"
 )
 
-func undecided(rule int, err error) Decision {
-	return Decision{Reason: Undecided, Rule: rule, Rate: none, Err: err, Text: textUndecided}
+func undecided(rule int, err error) decision {
+	return decision{reason: errored, rule: rule, rate: none, err: err, text: textUndecided}
 }
 
 func (r *Rule) refusal(missing []string) string {
@@ -283,47 +159,46 @@ func (r *Rule) refusal(missing []string) string {
 
 var errLookup = errors.New("the caller's identity could not be looked up")
 
-// apply says what comes of one rule.
-func (r *Rule) apply(q *Request) (reason Reason, missing []string, err error) {
-	if !q.named {
-		switch named, err := glob.Match(r.Tools, q.Inputs.Tool); {
+// apply returns the result of one rule.
+func (r *Rule) apply(q *request) step {
+	if !q.matched {
+		switch matches, err := glob.Match(r.Tools, q.inputs.Tool); {
 		case err != nil:
-			return Undecided, nil, err
-		case !named:
-			return OtherTools, nil, nil
+			return step{reason: errored, err: err}
+		case !matches:
+			return step{reason: OtherTools}
 		}
 	}
-	if q.LookupErr != nil && r.usesPrincipal() {
-		return Undecided, nil, errLookup
+	if q.lookupErr != nil && r.usesPrincipal() {
+		return step{reason: errored, err: errLookup}
 	}
-	maybe := q.Listing && r.judgesCalls()
+	maybe := q.listing && r.readsArguments()
 	if r.When != nil && !maybe {
-		holds, err := r.When.Holds(q.Inputs)
-		switch {
+		switch holds, err := r.When.Holds(q.inputs); {
 		case err != nil:
-			return Undecided, nil, err
+			return step{reason: errored, err: err}
 		case !holds:
-			return ConditionFalse, nil, nil
+			return step{reason: conditionFalse}
 		}
 	}
-	reason, missing = r.verdict(q)
-	if maybe && reason != Allowed && reason != HasPermissions {
-		return NeedsArguments, nil, nil
+	reason, missing := r.verdict(q)
+	if maybe && reason != allows && reason != hasPermissions {
+		return step{reason: needsArguments}
 	}
-	return reason, missing, nil
+	return step{reason: reason, missing: missing}
 }
 
-// verdict says what a rule that applies decides.
-func (r *Rule) verdict(q *Request) (Reason, []string) {
+// verdict returns what a rule decides that matches and whose condition holds.
+func (r *Rule) verdict(q *request) (Reason, []string) {
 	switch {
 	case r.Deny:
-		return Denied, nil
+		return denies, nil
 	case len(r.Require) == 0:
-		return Allowed, nil
+		return allows, nil
 	}
-	c := q.Inputs.Context
+	c := q.inputs.Context
 	if c == nil || c.Principal == nil {
-		return NoPrincipal, r.Require
+		return noPrincipal, r.Require
 	}
 	var missing []string
 	for _, permission := range r.Require {
@@ -332,7 +207,7 @@ func (r *Rule) verdict(q *Request) (Reason, []string) {
 		}
 	}
 	if len(missing) > 0 {
-		return NoPermission, missing
+		return noPermission, missing
 	}
-	return HasPermissions, nil
+	return hasPermissions, nil
 }

@@ -11,9 +11,34 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// listed returns the hook that learns from a page of tools/list and takes out of
-// it what the session may not call.
-func (a *Access) listed(view *sessionstate.Context) middleware.ReplyHook {
+// ListLayer returns the layer that learns annotations from tools/list and removes
+// the tools that may not be called. It stands in front of the layers that edit
+// calls, because those have to see every tool.
+func (c *Conn) ListLayer() middleware.Layer {
+	return middleware.Layer{Name: listLayerName, Wrap: c.wrapLists, Enforces: true}
+}
+
+func (c *Conn) wrapLists(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		switch {
+		case m.From == wire.Server:
+			if c.learns && m.MethodIs("notifications/tools/list_changed") {
+				c.annotations.forget()
+			}
+		case m.MethodIs("tools/list") && c.Lists():
+			call := middleware.CallFrom(ctx)
+			if c.filters {
+				call.MustHold()
+			}
+			call.OnReply(c.filterReply(viewOf(call)))
+		}
+		return next(ctx, m)
+	}
+}
+
+// filterReply returns the hook that learns from one page of tools/list and filters
+// it.
+func (c *Conn) filterReply(view *sessionstate.Context) middleware.ReplyHook {
 	return func(ctx context.Context, reply *wire.Message) error {
 		if reply.Kind() == wire.Error {
 			return nil
@@ -23,73 +48,70 @@ func (a *Access) listed(view *sessionstate.Context) middleware.ReplyHook {
 		list := result.Get("tools")
 		switch {
 		case !reply.Plain(), list.Exists() && !list.IsArray():
-			a.withhold(call, reply)
+			c.withhold(call, reply)
 			return nil
 		case !list.Exists():
 			return nil
 		}
-		edits := a.filter(call, view, list)
-		if a.private {
+		edits := c.filter(call, view, list)
+		if c.private {
 			edits = append(edits, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
 		if err := reply.Apply(edits...); err != nil {
-			a.withhold(call, reply)
+			c.withhold(call, reply)
 		}
 		return nil
 	}
 }
 
-// filter learns from a list, and returns the edits that take out of it what the
-// session may not call.
-func (a *Access) filter(call *middleware.Call, view *sessionstate.Context, list wire.Value) []wire.Splice {
+// filter learns from a list, and returns the edits that remove the tools which may
+// not be called.
+func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wire.Value) []wire.Splice {
 	i, hidden := -1, 0
 	edits := wire.RemoveElements(list, func(entry wire.Value) bool {
 		i++
-		d := a.listing(view, entry)
-		if !d.Allowed {
-			a.noteHidden(call, i, entry, &d)
+		d := c.judgeEntry(view, entry)
+		if !d.allowed {
+			c.noteHidden(call, i, entry, &d)
 			hidden++
 		}
-		return !d.Allowed
+		return !d.allowed
 	})
 	if hidden > 0 {
-		a.o.Log.DebugContext(call.LogContext(), "tools were left out of the list", "count", hidden)
+		c.log.DebugContext(call.LogContext(), "tools were left out of the list", "count", hidden)
 	}
 	return edits
 }
 
 var errNoName = errors.New("the tool has no name")
 
-// listing learns from an entry of the list, and decides whether it stays there.
-// An entry without a name cannot be called, nor judged.
-func (a *Access) listing(view *sessionstate.Context, entry wire.Value) Decision {
+// judgeEntry learns from an entry of the list, and decides whether it stays. An
+// entry without a name cannot be called or judged, so it goes.
+func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision {
 	name, annotations := entry.Get("name"), entry.Get("annotations")
-	if !annotations.IsObject() {
+	if !annotations.IsObject() || len(annotations.Raw) > maxAnnotations {
 		annotations = wire.Value{}
 	}
-	if a.learns && name.IsString() {
-		a.memory.learn(name.View(), annotations.Raw)
+	if c.learns && name.IsString() {
+		c.annotations.learn(name.View(), annotations.Raw)
 	}
 	switch {
-	case !a.filters:
-		return Decision{Allowed: true}
+	case !c.filters:
+		return decision{allowed: true}
 	case !name.IsString():
 		return undecided(none, errNoName)
 	}
-	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: annotations.Raw, Server: a.o.Server}
-	if len(in.Annotations) > maxAnnotations {
-		in.Annotations = nil
-	}
-	return decide(&a.o, a.rules.All, Request{Inputs: &in, LookupErr: a.lookupErr(view), Listing: true}, nil)
+	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: annotations.Raw, Server: c.o.Server}
+	return c.decide(c.all, request{inputs: &in, lookupErr: c.lookupErr(view), listing: true}, nil)
 }
 
-// withhold answers with an error in place of a list that cannot be filtered. One
-// over the hold limit is withheld by the relay; see [middleware.Call.MustHold].
-func (a *Access) withhold(call *middleware.Call, reply *wire.Message) {
-	if !a.filters {
+// withhold replaces a list that cannot be filtered by an error. The relay does so
+// for a list over the hold limit; see [middleware.Call.MustHold].
+func (c *Conn) withhold(call *middleware.Call, reply *wire.Message) {
+	if !c.filters {
 		return
 	}
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the list of tools could not be filtered"})
-	a.o.Log.WarnContext(call.LogContext(), "a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())
+	c.log.WarnContext(call.LogContext(), "a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, "the server's list of tools could not be read, so that the access rules could not be applied to it")
 }

@@ -13,40 +13,39 @@ const (
 	listLayerName = "access-list"
 )
 
-// noteDecision makes a note of each rule that was passed over, if steps has them,
-// and one of the decision.
-func (a *Access) noteDecision(call *middleware.Call, d *Decision, steps []Step) {
+// noteDecision makes a note of each skipped rule in steps, and of the decision.
+func (c *Conn) noteDecision(call *middleware.Call, d *decision, steps []step) {
 	for _, s := range steps {
-		if s.passedOver() {
-			call.Note(middleware.Note{Layer: layerName, Rule: a.names[s.Rule], Act: middleware.Skipped, Why: why(s.Reason, s.Missing, s.Err)})
+		if s.skipped() {
+			call.Note(middleware.Note{Layer: layerName, Rule: c.names[s.rule], Act: middleware.Skipped, Why: why(s.reason, s.missing, s.err)})
 		}
 	}
 	act := middleware.Refused
-	if d.Allowed {
+	if d.allowed {
 		act = middleware.Allowed
 	}
-	call.Note(middleware.Note{Layer: layerName, Rule: a.by(d), Act: act, Why: d.Why()})
+	call.Note(middleware.Note{Layer: layerName, Rule: c.by(d), Act: act, Why: d.why()})
 }
 
-// by is [Decision.By].
-func (a *Access) by(d *Decision) string {
-	if d.Rate < 0 && d.Rule >= 0 {
-		return a.names[d.Rule]
+// by is decision.by without allocating.
+func (c *Conn) by(d *decision) string {
+	if d.rate < 0 && d.rule >= 0 {
+		return c.names[d.rule]
 	}
-	return d.By()
+	return d.by()
 }
 
-// noteRates makes a note of each rate that did not refuse the call, and why not.
-func (a *Access) noteRates(call *middleware.Call, d *Decision, tool string) {
-	for i := range a.o.Rates {
-		note := middleware.Note{Layer: layerName, Rule: "access.rates[" + strconv.Itoa(i) + "]", Act: middleware.Skipped}
-		named, _ := glob.Match(a.o.Rates[i].Tools, tool) // an error has made the decision
+// noteRates makes a note of each rate that did not refuse the call.
+func (c *Conn) noteRates(call *middleware.Call, d *decision, tool string) {
+	for i := range c.o.Rates {
+		note := middleware.Note{Layer: layerName, Rule: rateName(i), Act: middleware.Skipped}
+		matches, _ := glob.Match(c.o.Rates[i].Tools, tool) // an error has already refused the call
 		switch {
-		case i == d.Rate:
+		case i == d.rate:
 			continue
-		case !named:
+		case !matches:
 			note.Why = string(OtherTools)
-		case d.Allowed:
+		case d.allowed:
 			note.Act, note.Why = middleware.Allowed, "the rate is not reached"
 		default:
 			note.Why = "a call that is refused is not counted"
@@ -55,18 +54,13 @@ func (a *Access) noteRates(call *middleware.Call, d *Decision, tool string) {
 	}
 }
 
-// passedOver reports whether the rule left the decision to the next.
-func (s *Step) passedOver() bool {
-	return s.Reason == OtherTools || s.Reason == ConditionFalse || s.Reason == NeedsArguments
-}
-
-// noteHidden makes a note of the tool at index i of a list, which is left out.
-func (a *Access) noteHidden(call *middleware.Call, i int, entry wire.Value, d *Decision) {
+// noteHidden makes a note of the tool at index i of a list, which is removed.
+func (c *Conn) noteHidden(call *middleware.Call, i int, entry wire.Value, d *decision) {
 	if !call.Noted() {
 		return
 	}
 	call.Note(middleware.Note{
-		Layer: layerName, Rule: a.by(d), Act: middleware.Edited, Why: "the tool is hidden: " + d.Why(),
+		Layer: layerName, Rule: c.by(d), Act: middleware.Edited, Why: "the tool is hidden: " + d.why(),
 		Path: []string{"result", "tools", strconv.Itoa(i)}, Before: entry.Raw,
 	})
 }

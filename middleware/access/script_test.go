@@ -62,10 +62,15 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 // layer makes the layer under test with the options of that name.
 func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	name, explain := strings.CutSuffix(name, "+explain")
-	a, err := access.New(options(t)[name])
+	shared, err := access.Compile(options(t)[name])
 	if err != nil {
 		t.Fatal(err)
 	}
+	var conn access.ConnOptions
+	if name == "lookup" {
+		conn.LookupFailed = func(*sessionstate.Context) error { return errors.New("the key file is gone") }
+	}
+	a := shared.Connect(conn)
 	l := a.Layer()
 	return middleware.Layer{Name: l.Name, Wrap: func(next middleware.Handler) middleware.Handler {
 		inner := a.ListLayer().Wrap(l.Wrap(next))
@@ -124,7 +129,7 @@ func options(t testing.TB) map[string]access.Options {
 		"allowlist":   {Rules: paths, Default: access.Deny},
 		"hidepaths":   {Rules: paths, Default: access.Deny, Hide: true},
 		"destructive": {Rules: destructive, Hide: true},
-		"lookup":      {Rules: records, Hide: true, LookupFailed: func(*sessionstate.Context) error { return errors.New("the key file is gone") }},
+		"lookup":      {Rules: records, Hide: true},
 		"rates": {Rates: []access.Rate{
 			{Tools: []string{"*"}, Per: access.PerSession, Limit: 60, Window: time.Minute, Burst: 2},
 			{Tools: []string{"slow"}, Per: access.PerTool, Limit: 1, Window: time.Minute},

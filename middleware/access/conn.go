@@ -1,0 +1,141 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// ConnOptions are what one client connection adds to the rules.
+type ConnOptions struct {
+	// LookupFailed, if not nil, returns why the principal of a session could not be
+	// looked up, or nil. Rules that depend on the principal then refuse.
+	LookupFailed func(view *sessionstate.Context) error
+	// Annotations, if not nil, holds what the connection learnt of tools under an
+	// earlier configuration.
+	Annotations *Annotations
+	// Log gets refusals; nil discards them.
+	Log *slog.Logger
+}
+
+// Conn applies the rules to one client connection.
+type Conn struct {
+	*Shared
+	lookupFailed func(view *sessionstate.Context) error
+	annotations  *Annotations
+	log          *slog.Logger
+
+	// Used by the client's direction only.
+	inputs expression.Inputs // of the call being judged
+	tools  glob.Names[*candidates]
+}
+
+// Connect returns the layers of one connection.
+func (s *Shared) Connect(o ConnOptions) *Conn {
+	c := &Conn{Shared: s, lookupFailed: o.LookupFailed, annotations: o.Annotations, log: o.Log}
+	if c.annotations == nil {
+		c.annotations = new(Annotations)
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.tools = glob.Names[*candidates]{All: s.all, Find: s.candidates}
+	return c
+}
+
+// Layer returns the layer that judges calls. It stands behind the layers that edit
+// them.
+func (c *Conn) Layer() middleware.Layer {
+	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: true}
+}
+
+func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		if m.From == wire.Client && m.MethodIs("tools/call") {
+			return c.call(ctx, m, next)
+		}
+		return next(ctx, m)
+	}
+}
+
+func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler) error {
+	call := middleware.CallFrom(ctx)
+	view := viewOf(call)
+	tool := m.Name().View()
+	d, steps := c.judge(m, view, tool, call.Explained())
+	if call.Noted() {
+		c.noteDecision(call, &d, steps)
+	}
+	if call.Explained() {
+		c.noteRates(call, &d, tool)
+	}
+	if d.allowed {
+		return next(ctx, m)
+	}
+	c.logRefusal(call, view, tool, &d)
+	if m.Kind() != wire.Request {
+		return nil
+	}
+	return call.Answer(ctx, wire.RefusalReply(m, d.text, view != nil && view.Modern))
+}
+
+func viewOf(call *middleware.Call) *sessionstate.Context {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	return view
+}
+
+// judge decides about a call and, if it is allowed, takes its tokens. With explain
+// it also returns the result of each rule.
+func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, explain bool) (d decision, steps []step) {
+	if !m.Plain() {
+		// The relay refuses such a frame itself where rules enforce.
+		return undecided(none, wire.ErrNotPlain), nil
+	}
+	in := &c.inputs
+	in.Context, in.Tool, in.Server, in.Arguments = view, tool, c.o.Server, m.Arguments().Raw
+	if c.learns {
+		in.Annotations = c.annotations.of(tool)
+	}
+	q := request{inputs: in, lookupErr: c.lookupErr(view)}
+	if explain {
+		d = c.decide(c.all, q, func(s step) { steps = append(steps, s) })
+	} else {
+		d = c.decide(c.tools.Of(tool), q, nil)
+	}
+	in.Clear()
+	if d.allowed && len(c.rates) > 0 {
+		c.limiters.take(c.rates, &d, view, tool, c.o.Now())
+	}
+	return d, steps
+}
+
+func (c *Conn) lookupErr(view *sessionstate.Context) error {
+	if c.lookupFailed == nil {
+		return nil
+	}
+	return c.lookupFailed(view)
+}
+
+// logRefusal warns of a call that could not be decided, because somebody has to
+// correct the cause.
+func (c *Conn) logRefusal(call *middleware.Call, view *sessionstate.Context, tool string, d *decision) {
+	level := slog.LevelInfo
+	if d.reason == errored {
+		level = slog.LevelWarn
+	}
+	session, _ := view.Lookup("session.id")
+	c.log.Log(call.LogContext(), level, "a call was refused", "tool", cut(tool), "why", d.String(), "session", session.Value)
+}
+
+// cut shortens a tool name from the client for a log line.
+func cut(name string) string {
+	if len(name) > 200 {
+		return name[:200] + "…"
+	}
+	return name
+}

@@ -1,0 +1,97 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A Default decides a call that no rule decides.
+type Default string
+
+// The defaults.
+const (
+	Allow Default = "allow"
+	Deny  Default = "deny"
+)
+
+// A Rule says what a call of some tools needs.
+type Rule struct {
+	// Tools are patterns of tool names, with * and ?.
+	Tools []string
+	// Require are permissions, all of which the principal must have.
+	Require []string
+	// Deny refuses the call.
+	Deny bool
+	// When, if not nil, is the condition under which the rule applies.
+	When *expression.Program
+	// Message replaces the usual text of a refusal.
+	Message string
+}
+
+// Check returns an error if the rule makes no sense.
+func (r *Rule) Check() error {
+	switch {
+	case r.When != nil && r.When.Type() != expression.Bool:
+		return errors.New("when is no condition: compile it as one")
+	case r.Deny && len(r.Require) > 0:
+		return errors.New("deny and require contradict each other: write two rules")
+	case r.Message != "" && !r.Deny && len(r.Require) == 0:
+		return errors.New("the rule has a message for refusals and allows: add deny or require, or remove the message")
+	case !r.Deny && len(r.Require) == 0 && r.When != nil && r.When.UsesAnnotations():
+		return errors.New("would allow on the word of the server, which chooses its annotations itself: name the tools that are allowed, or write the opposite condition with deny")
+	case slices.Contains(r.Require, ""):
+		return errors.New("an empty permission is required: name one")
+	}
+	return glob.Check(r.Tools)
+}
+
+// CheckOrder returns an error if rule i can never decide because a rule before it
+// decides every call of its tools. Nobody would notice that such a deny refuses
+// nothing.
+func CheckOrder(rules []Rule, i int) error {
+	if by := decidedBy(rules[:i], rules[i].Tools); by >= 0 {
+		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or remove it", ruleName(by))
+	}
+	return nil
+}
+
+// decidedBy returns the index of the rule that decides every call of the tools, or
+// none.
+func decidedBy(rules []Rule, tools []string) int {
+	return slices.IndexFunc(rules, func(r Rule) bool {
+		return r.When == nil && !slices.ContainsFunc(tools, func(tool string) bool {
+			return !slices.ContainsFunc(r.Tools, func(pattern string) bool { return covers(pattern, tool) })
+		})
+	})
+}
+
+// covers reports whether a pattern certainly matches every name that another does.
+func covers(pattern, other string) bool {
+	if pattern == other {
+		return true
+	}
+	head, open := strings.CutSuffix(pattern, "*")
+	return open && !strings.ContainsAny(head, `*?\`) && strings.HasPrefix(other, head)
+}
+
+// readsArguments reports whether the rule can only be applied to a call.
+func (r *Rule) readsArguments() bool { return r.When != nil && r.When.UsesArguments() }
+
+// mayRefuse reports whether the rule can refuse. A rule that allows does so when
+// its condition fails.
+func (r *Rule) mayRefuse() bool {
+	return r.Deny || len(r.Require) > 0 || r.When != nil && r.When.NeedsEngine()
+}
+
+func (r *Rule) usesPrincipal() bool {
+	return len(r.Require) > 0 || r.When != nil && r.When.UsesPrincipal()
+}
+
+func (r *Rule) usesSession() bool {
+	return len(r.Require) > 0 || r.When != nil && r.When.UsesSession()
+}
