@@ -59,6 +59,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
@@ -89,7 +90,8 @@ type Shared struct {
 	limiters *Limiters
 	rates    []*buckets // in limiters, one for each rate
 	all      *candidates
-	names    []string // of the rules, so that a note allocates none
+	names    []string   // of the rules, so that a note allocates none
+	reads    [][]string // the argument names that conditions read, by depth
 
 	learns  bool // a condition reads annotations
 	filters bool // a tool may have to be hidden
@@ -109,7 +111,11 @@ func Compile(o Options) (*Shared, error) {
 	}
 	s := &Shared{o: o, limiters: o.Limiters, rates: o.Limiters.buckets(o.Rates), all: new(candidates)}
 	s.filters = o.Hide && o.Default == Deny
+	var conditions []middleware.Layer
 	for i, r := range o.Rules {
+		if r.When != nil {
+			conditions = append(conditions, middleware.Layer{ArgumentNames: r.When.ArgumentNames()})
+		}
 		s.all.rules = append(s.all.rules, i)
 		s.names = append(s.names, ruleName(i))
 		s.learns = s.learns || r.When != nil && r.When.UsesAnnotations()
@@ -119,6 +125,7 @@ func Compile(o Options) (*Shared, error) {
 		}
 	}
 	s.private = s.private && s.filters
+	s.reads = middleware.Needs(conditions...).ArgumentNames
 	return s, nil
 }
 

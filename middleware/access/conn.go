@@ -51,7 +51,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 // Layer returns the layer that judges calls. It stands behind the layers that edit
 // them.
 func (c *Conn) Layer() middleware.Layer {
-	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: true}
+	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: true, ArgumentNames: c.reads}
 }
 
 func (c *Conn) wrap(next middleware.Handler) middleware.Handler {

@@ -72,14 +72,16 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	}
 	a := shared.Connect(conn)
 	l := a.Layer()
-	return middleware.Layer{Name: l.Name, Wrap: func(next middleware.Handler) middleware.Handler {
-		inner := a.ListLayer().Wrap(l.Wrap(next))
+	judge := l.Wrap
+	l.Wrap = func(next middleware.Handler) middleware.Handler {
+		inner := a.ListLayer().Wrap(judge(next))
 		return func(ctx context.Context, m *wire.Message) error {
 			tool := m.Name().Text()
 			middleware.CallFrom(ctx).Listen(explain, func(_ *middleware.Call, n middleware.Note) { s.Note("%s", show(tool, n)) })
 			return inner(ctx, m)
 		}
-	}}
+	}
+	return l
 }
 
 // show writes a note as scripts do.

@@ -200,6 +200,22 @@ func (p *Program) ReadsArgument(path []string) bool {
 	})
 }
 
+// ArgumentNames returns the argument names that the expression reads, by depth
+// below the arguments.
+func (p *Program) ArgumentNames() (names [][]string) {
+	for _, path := range p.arguments {
+		for depth, name := range path {
+			if depth == len(names) {
+				names = append(names, nil)
+			}
+			if !slices.Contains(names[depth], name) {
+				names[depth] = append(names[depth], name)
+			}
+		}
+	}
+	return names
+}
+
 // UsesAnnotations reports whether the result can depend on annotations.
 func (p *Program) UsesAnnotations() bool { return p.uses&usesAnnotations != 0 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -298,6 +299,27 @@ func TestReadsArgument(t *testing.T) {
 		}
 		if got := p.ReadsArgument([]string{"a", "b"}); got != want {
 			t.Errorf("%s reads a.b: %t", src, got)
+		}
+	}
+}
+
+func TestArgumentNames(t *testing.T) {
+	for src, want := range map[string]string{
+		`has(arguments.a.b) && arguments.a.c == "x" && "d" in arguments`: "[[a d] [b c]]",
+		`size(arguments) == 0`:       "[]",
+		`session.trust == "direct"`:  "[]",
+		`arguments["a"][0].b == "x"`: "[[a]]",
+	} {
+		p, err := Compile(src, Bool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := p.ArgumentNames()
+		for _, level := range names {
+			slices.Sort(level)
+		}
+		if got := fmt.Sprint(names); got != want {
+			t.Errorf("%s reads %s, want %s", src, got, want)
 		}
 	}
 }
