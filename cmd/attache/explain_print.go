@@ -24,6 +24,7 @@ var layerWork = map[string]string{
 	"arguments":   "fills, pins and forbids arguments from the session; keeps the schema in step",
 	"access":      "refuses calls that are not allowed; rates",
 	"briefing":    "puts policies and objectives in front of the first response",
+	"catalog":     "remembers what tools/list says, for the layers in front of it",
 
 	audit.GateName: "lets a call go on when its record is written",
 }

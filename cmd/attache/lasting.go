@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/capture"
@@ -51,6 +52,7 @@ type lasting struct {
 
 	limiters    access.Limiters
 	annotations access.Annotations
+	catalog     middleware.Catalog
 
 	auditing
 }

@@ -32,7 +32,7 @@ type layers struct {
 }
 
 // buildLayers builds the chain: trace, audit, announce, capture, rewrite, access-list,
-// arguments, access, briefing. A layer that has nothing to do is left out.
+// arguments, access, briefing, catalog. A layer that has nothing to do is left out.
 func buildLayers(p process, s *Settings, log *slog.Logger) (*layers, error) {
 	return new(lasting).build(p, s, log)
 }
@@ -83,7 +83,11 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if l.dryRun = s.DryRun; l.dryRun {
 		l.rehearse(live)
 	}
-	return l, l.addAudit(p, s, live)
+	if err := l.addAudit(p, s, live); err != nil {
+		return nil, err
+	}
+	l.list = append(l.list, k.catalog.Layer())
+	return l, nil
 }
 
 // relay returns the options of a relay with these layers.

@@ -1,0 +1,141 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// TestCatalog plays testdata/catalog.txt with a catalogue and a layer in front of it
+// that notes, at each tools/call, what the catalogue has of the tool. With
+// "catalog=ask" that layer has the server asked for a tool the catalogue does not know.
+func TestCatalog(t *testing.T) {
+	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
+		"catalog": func(s *proxytest.Session, arg string) middleware.Layer {
+			r := reader{catalog: new(middleware.Catalog), s: s, asks: arg == "ask"}
+			return middleware.Layer{Name: "reader", Wrap: func(next middleware.Handler) middleware.Handler {
+				return r.wrap(r.catalog.Layer().Wrap(next))
+			}}
+		},
+	}}.Play(t, "testdata/catalog.txt")
+}
+
+type reader struct {
+	catalog *middleware.Catalog
+	s       *proxytest.Session
+	asks    bool
+}
+
+func (r *reader) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		if !m.MethodIs("tools/call") {
+			return next(ctx, m)
+		}
+		tool, known := r.catalog.Tool(m.Name().Text())
+		call := middleware.CallFrom(ctx)
+		if ready := r.ask(call, m, known); ready != nil {
+			call.Suspend(m, ready, 2*middleware.ListTimeout, func(ctx context.Context, m *wire.Message) error {
+				tool, known := r.catalog.Tool(m.Name().Text())
+				r.s.Note("%s", show(tool, known))
+				return next(ctx, m)
+			})
+			return nil
+		}
+		r.s.Note("%s", show(tool, known))
+		return next(ctx, m)
+	}
+}
+
+func (r *reader) ask(call *middleware.Call, m *wire.Message, known bool) <-chan struct{} {
+	if known || !r.asks {
+		return nil
+	}
+	return r.catalog.Ask(call, m)
+}
+
+func show(t *middleware.Tool, known bool) string {
+	switch {
+	case !known:
+		return "unknown"
+	case t == nil:
+		return "no such tool"
+	}
+	return fmt.Sprintf("%s in=%s out=%s hints=%s meta=%s passed=%t", t.Name, t.InputSchema, t.OutputSchema, t.Annotations, t.Meta, t.Passed)
+}
+
+// What a server lists takes bounded memory, and what has no room is unknown rather
+// than absent.
+func TestCatalogBounds(t *testing.T) {
+	entry := func(name, schema string) string { return `{"name":"` + name + `","inputSchema":` + schema + `}` }
+	var many []string
+	for i := range 10_001 {
+		many = append(many, entry(fmt.Sprint("t", i), `{}`))
+	}
+	large := `"` + strings.Repeat("x", 3<<20) + `"`
+	for _, test := range []struct {
+		name     string
+		tools    []string
+		kept     string
+		leftOut  string
+		oldKnown bool
+	}{
+		{"too many", many, "t0", "t10000", false},
+		{"too large", []string{entry("a", large), entry("b", large), entry("c", `{}`)}, "c", "b", false},
+		{"large once", []string{entry("a", large), entry("a", large)}, "a", "", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var c middleware.Catalog
+			learn(t, &c, entry("old", `{}`))
+			for range 2 { // the room of what is gone is used again
+				learn(t, &c, test.tools...)
+				if tool, known := c.Tool(test.kept); tool == nil || !known {
+					t.Errorf("%s is not there", test.kept)
+				}
+				if tool, known := c.Tool(test.leftOut); tool != nil || known != test.oldKnown {
+					t.Errorf("%s is there (%v), or known not to be (%v)", test.leftOut, tool != nil, known)
+				}
+			}
+		})
+	}
+}
+
+// A tool that is listed again as it was is the same Tool.
+func TestCatalogKeepsTools(t *testing.T) {
+	var c middleware.Catalog
+	const a, b = `{"name":"a","inputSchema":{"x":1}}`, `{"name":"b"}`
+	learn(t, &c, a, b)
+	before, _ := c.Tool("a")
+	learn(t, &c, b, a)
+	if after, _ := c.Tool("a"); after != before {
+		t.Error("the same entry is another Tool")
+	}
+	learn(t, &c, `{"name":"a","inputSchema":{"x":2}}`)
+	if after, _ := c.Tool("a"); after == before || string(before.InputSchema) != `{"x":1}` {
+		t.Errorf("a Tool was changed: %s", before.InputSchema)
+	}
+}
+
+// learn has a catalogue see a whole list that the client asked for.
+func learn(t *testing.T, c *middleware.Catalog, tools ...string) {
+	t.Helper()
+	handler := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
+	call := new(middleware.Call)
+	call.Reset(nil, true)
+	ctx := &middleware.Context{Context: t.Context(), Call: call}
+	if err := handler(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", nil)); err != nil {
+		t.Fatal(err)
+	}
+	reply := new(wire.Message)
+	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[`+strings.Join(tools, ",")+`]}}`))
+	reply.LookEnvelope()
+	for _, hook := range call.Hooks() {
+		if err := hook(ctx, reply); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
