@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // injectCommand writes a session's context into a configuration.
@@ -107,7 +108,7 @@ func (c *cli) configuration(args []string) (data []byte, name string, err error)
 		}
 		data, err = io.ReadAll(io.LimitReader(c.Stdin, clientconfig.MaxFile+1))
 		if err == nil && len(data) > clientconfig.MaxFile {
-			err = errTooLarge
+			err = textfile.ErrTooLarge
 		}
 	} else if args[0] == "" {
 		return nil, "", usagef("the file's name is empty: was it a variable that is not set?")

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"runtime"
 	"strings"
 
 	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // keyVariable holds the session's API key. It never reaches the server.
@@ -35,18 +34,17 @@ func apiKey(p process, s *Settings) (policy.Credential, Origin, error) {
 
 // readKeyFile returns the one word in the file.
 func readKeyFile(path string) (string, error) {
-	info, err := os.Stat(path)
+	data, _, err := textfile.Read(path, textfile.Rules{Max: 4096, Closed: 0o077})
+	var system *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", errors.New("there is no such file: correct the path")
+	case errors.As(err, &system):
+		return "", fmt.Errorf("%w: correct the path or its permissions", system.Err)
+	case errors.Is(err, textfile.ErrTooLarge), errors.Is(err, textfile.ErrDirectory):
+		return "", fmt.Errorf("%w: name a file with the key, and nothing else, in it", err)
 	case err != nil:
-		return "", fmt.Errorf("%w: correct the path or its permissions", reason(err))
-	case runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("others than its owner can get at it (mode %04o): change that with chmod 600", info.Mode().Perm())
-	}
-	data, err := readAtMost(path, 4096)
-	if err != nil {
-		return "", fmt.Errorf("%w: write the key, and nothing else, in it", reason(err))
+		return "", err
 	}
 	words := strings.Fields(string(data))
 	if len(words) != 1 {

@@ -3,14 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // maxConfigFile is how large a configuration file may be. It keeps a wrong path
@@ -99,28 +98,15 @@ func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
 		l.problems.add(named, "there is no file %s: correct the path, or leave it out to go without a configuration file", path)
 	case errors.Is(err, fs.ErrPermission):
 		l.problems.add(Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or name another file with --config")
-	case errors.Is(err, errTooLarge):
-		l.problems.add(Origin{File: path}, "cannot be read: %v with --config", err)
 	default:
 		l.problems.add(Origin{File: path}, "cannot be read: %v: name another file with --config", reason(err))
 	}
 	return nil, false
 }
 
-// errTooLarge is returned by [readAtMost].
-var errTooLarge = errors.New("it is too large for what it should be: name another file")
-
-// readAtMost returns the content of a file of at most limit bytes.
+// readAtMost returns the content of a regular file of at most limit bytes.
 func readAtMost(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = errTooLarge
-	}
+	data, _, err := textfile.Read(path, textfile.Rules{Max: limit})
 	return data, err
 }
 
@@ -140,10 +126,12 @@ func unreadable(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: correct the path", err)
-	case errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, textfile.ErrDirectory), errors.Is(err, syscall.EISDIR):
 		return fmt.Errorf("%w: name a file in it", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: let this user read it", err)
+	case errors.Is(err, textfile.ErrTooLarge), errors.Is(err, textfile.ErrNotRegular):
+		return fmt.Errorf("%w: name another file", err)
 	}
 	return err
 }

@@ -179,7 +179,7 @@ func TestConfigFile(t *testing.T) {
 	})
 	t.Run("too large", func(t *testing.T) {
 		p, _ := configured(t, strings.Repeat("#\n", maxConfigFile))
-		wantProblem(t, p, "config.yaml: cannot be read: it is too large for what it should be: name another file with --config")
+		wantProblem(t, p, "config.yaml: cannot be read: is too large: it has more than 256 KiB: name another file with --config")
 	})
 	t.Run("never in the working directory", func(t *testing.T) {
 		_, file := configured(t, "log: {level: debug}")

@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // readYAML reads data, the content of the file, into the options, which are bound
@@ -42,108 +40,15 @@ type reader struct {
 	problems   Problems
 }
 
-// parse returns the content of the one document in data; nil if it is empty. The
-// bool is false if there was a mistake.
-func (r *reader) parse(data []byte) (body ast.Node, ok bool) {
-	defer func() {
-		// The parser has panicked on broken files before.
-		if p := recover(); p != nil {
-			r.problems.add(Origin{File: r.file}, "cannot be read as YAML: %v: correct its syntax", p)
-			body, ok = nil, false
-		}
-	}()
-	if !r.plain(data) {
-		return nil, false
+// parse returns the content of data; nil if it is empty. The bool is false if there
+// was a mistake.
+func (r *reader) parse(data []byte) (content ast.Node, ok bool) {
+	content, err := textfile.ParseYAML(data)
+	var syntax *textfile.SyntaxError
+	if errors.As(err, &syntax) {
+		r.problems.add(Origin{File: r.file, Line: syntax.Line, Column: syntax.Column}, "%s", syntax.Text)
 	}
-	tokens := lexer.Tokenize(string(data))
-	if !r.guard(tokens) {
-		return nil, false
-	}
-	tree, err := parser.Parse(joinWords(tokens), 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		r.syntax(err)
-		return nil, false
-	}
-	for _, doc := range tree.Docs {
-		switch {
-		case doc.Body == nil:
-		case body != nil:
-			r.problem(doc.Body, "a second document begins here: a configuration is one document")
-			return nil, false
-		default:
-			body = doc.Body
-		}
-	}
-	if body != nil && body.Type() == ast.NullType {
-		body = nil
-	}
-	return body, true
-}
-
-// plain refuses what is no text at all.
-func (r *reader) plain(data []byte) bool {
-	bad := func(i int, what string) bool {
-		before := data[:i]
-		r.problems.add(Origin{
-			File: r.file, Line: 1 + bytes.Count(before, []byte("\n")),
-			Column: 1 + utf8.RuneCount(before[1+bytes.LastIndexByte(before, '\n'):]),
-		}, "%s: a configuration is plain text in UTF-8", what)
-		return false
-	}
-	for i := 0; i < len(data); {
-		c, n := utf8.DecodeRune(data[i:])
-		switch {
-		case c == utf8.RuneError && n == 1:
-			return bad(i, "a byte that is not UTF-8")
-		case c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f:
-			return bad(i, fmt.Sprintf("control character %q", c))
-		}
-		i += n
-	}
-	return true
-}
-
-// maxConfigTokens is how many keys, list entries and brackets a configuration may
-// have. The parser calls itself for each level of nesting, and compares each key
-// with all others: 80,000 of them took it half a minute, and deeper nesting than
-// there is stack ends the process.
-const maxConfigTokens = 5000
-
-// guard looks at the tokens of the file before the parser does, and refuses what
-// no configuration has.
-func (r *reader) guard(tokens token.Tokens) bool {
-	count := 0
-	for _, t := range tokens {
-		switch t.Type {
-		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType, token.DirectiveType, token.MappingKeyType:
-			r.problems.add(r.at(t), "%q: anchors, aliases, tags, directives and ? keys are not for configurations: write the value out, in quotes if it is text", t.Value)
-			return false
-		case token.SequenceStartType, token.MappingStartType, token.SequenceEntryType, token.MappingValueType:
-			count++
-		}
-		if count > maxConfigTokens {
-			r.problems.add(r.at(t), "too long for a configuration, which has at most %d keys, list entries and brackets: shorten it", maxConfigTokens)
-			return false
-		}
-	}
-	return true
-}
-
-// syntax reports an error of the parser.
-func (r *reader) syntax(err error) {
-	var at interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if !errors.As(err, &at) {
-		r.problems.add(Origin{File: r.file}, "cannot be read as YAML: %v: correct its syntax", err)
-		return
-	}
-	message := at.GetMessage() + ": correct the syntax"
-	if strings.Contains(message, "\t") {
-		message = "a tab is not for indenting in YAML: write spaces"
-	}
-	r.problems.add(r.at(at.GetToken()), "%s", message)
+	return content, err == nil
 }
 
 // at is the place of a token.
@@ -156,15 +61,7 @@ func (r *reader) at(t *token.Token) Origin {
 }
 
 // place is where n begins.
-func (r *reader) place(n ast.Node) Origin {
-	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
-		return r.place(m.Values[0].Key)
-	}
-	if m, ok := n.(*ast.MappingValueNode); ok {
-		return r.place(m.Key)
-	}
-	return r.at(n.GetToken())
-}
+func (r *reader) place(n ast.Node) Origin { return r.at(textfile.Start(n)) }
 
 func (r *reader) problem(n ast.Node, format string, args ...any) {
 	r.problems.add(r.place(n), format, args...)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,9 +184,9 @@ func (v otlpVariables) tls() (*tls.Config, error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
-		pem, err := os.ReadFile(ca)
+		pem, err := readAtMost(ca, 1<<20)
 		if err != nil {
-			return nil, fmt.Errorf("%sCERTIFICATE: %w", otlpPrefix, err)
+			return nil, fmt.Errorf("%sCERTIFICATE: %s: %w", otlpPrefix, ca, unreadable(err))
 		}
 		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf("%sCERTIFICATE: there is no certificate in %s", otlpPrefix, ca)

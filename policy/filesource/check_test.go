@@ -96,9 +96,9 @@ policies:
 			},
 			want: []string{
 				"a.yaml:1:8: is not YAML that can be read (sequence end token ']' not found): correct it here or just before",
-				`b.yaml:2:1: is not YAML that can be read (mapping key "scope" already defined at [1:1]): correct it here or just before`,
+				`b.yaml:2:1: key "scope" is there already, in line 1: take one of them out`,
 				"c.yaml:3:10: is not UTF-8 text: save the file as UTF-8",
-				"d.yaml:3:1: is a second document: put each scope into a file of its own",
+				"d.yaml:3:1: a second document begins here: write one document a file",
 				"e.yaml:1:1: is not UTF-8 text: save the file as UTF-8",
 			},
 		},
@@ -174,7 +174,7 @@ policies:
 func refusedIn(places ...string) []string {
 	var want []string
 	for _, place := range places {
-		want = append(want, place+": anchors, aliases, tags, directives and ? keys are not for policy files: write the value out, in quotes if it is text")
+		want = append(want, place+": anchors, aliases, tags, directives and ? keys are not read: write the value out, in quotes if it is text")
 	}
 	return want
 }
@@ -204,8 +204,8 @@ func TestCheckFiles(t *testing.T) {
 		"dir.yaml/file": "", "sub/ok.yaml": "scope: ok\n", "closed/a.yaml": "scope: a\n", "closed.yaml": "scope: closed\n",
 	})
 	want := []string{
-		"big.yaml: has more than 1 MiB: divide it into several scopes",
-		"dir.yaml: is a directory where a policy file is expected: give it another name",
+		"big.yaml: is too large: it has more than 1 MiB: divide it into several scopes",
+		"dir.yaml: is a directory: take it out, or give it another name",
 	}
 	if os.Symlink("nowhere", filepath.Join(dir, "lost.yaml")) == nil && runtime.GOOS != "windows" {
 		want = append(want, "lost.yaml: cannot be read (no such file or directory): correct its permissions or take it out")
@@ -236,8 +236,8 @@ func TestCheckDirectory(t *testing.T) {
 
 // The YAML library would end the process, or take minutes, on some of these.
 func TestCheckHostileFiles(t *testing.T) {
-	const deep = "is nested too deep for a policy file: see how one is written"
-	const wide = "has too many keys for a policy file: see how one is written"
+	const deep = "is nested more than 32 deep"
+	const wide = "has more than 1000 keys in one place"
 	repeat := func(s string) string { return strings.Repeat(s, 1<<17/len(s)) }
 	var manyKeys strings.Builder
 	for i := range 10_000 {

@@ -3,10 +3,11 @@ package filesource
 import (
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // fields are the keys that a mapping may have, in the order in which people are
@@ -22,11 +23,17 @@ type field struct {
 // whether n is a mapping.
 func (r *reader) fields(n ast.Node, what string, known fields) bool {
 	if !isMapping(n) {
-		r.add(start(n), "%s is %s where a mapping is expected: write %s: and what belongs to it", what, kind(n), known[0].key)
+		r.add(textfile.Start(n), "%s is %s where a mapping is expected: write %s: and what belongs to it", what, kind(n), known[0].key)
 		return false
 	}
+	seen := map[string]*token.Token{}
 	for iter := n.(ast.MapNode).MapRange(); iter.Next(); {
-		key := keyText(iter.Key())
+		key, at := keyText(iter.Key()), iter.Key().GetToken()
+		if first := seen[key]; first != nil {
+			r.add(at, "key %s is there already, in line %d: take one of them out", quote(key), first.Position.Line)
+			continue
+		}
+		seen[key] = at
 		if read := known.find(key); read != nil {
 			read(iter.Value())
 			continue
@@ -35,7 +42,7 @@ func (r *reader) fields(n ast.Node, what string, known fields) bool {
 		if near := nearest(key, known.keys()); near != "" {
 			hint = "write " + near
 		}
-		r.add(iter.Key().GetToken(), "unknown key %s: %s", quote(key), hint)
+		r.add(at, "unknown key %s: %s", quote(key), hint)
 	}
 	return true
 }
@@ -49,7 +56,7 @@ func (r *reader) items(n ast.Node, key string) []ast.Node {
 	case *ast.NullNode:
 		return nil
 	}
-	r.add(start(n), "%s is %s where a list is expected: begin each entry with a dash", key, kind(n))
+	r.add(textfile.Start(n), "%s is %s where a list is expected: begin each entry with a dash", key, kind(n))
 	return nil
 }
 
@@ -68,20 +75,6 @@ func (f fields) keys() []string {
 		keys = append(keys, known.key)
 	}
 	return keys
-}
-
-// start is the token that n begins with. The library counts a mapping from its
-// first colon.
-func start(n ast.Node) *token.Token {
-	if iter, ok := n.(ast.MapNode); ok && isMapping(n) {
-		if n, ok := n.(*ast.MappingNode); ok && n.IsFlowStyle {
-			return n.Start
-		}
-		if values := iter.MapRange(); values.Next() {
-			return values.Key().GetToken()
-		}
-	}
-	return n.GetToken()
 }
 
 func isMapping(n ast.Node) bool {
@@ -158,20 +151,4 @@ func quote(s string) string {
 		s = string(runes[:longest]) + "..."
 	}
 	return strconv.Quote(s)
-}
-
-// printable is a message of the YAML library, which quotes the file, made fit to
-// print.
-func printable(s string) string {
-	const longest = 200
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
-	if runes := []rune(s); len(runes) > longest {
-		return string(runes[:longest]) + "..."
-	}
-	return s
 }

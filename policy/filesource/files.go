@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // Limits that no directory of policies comes near. They are there for the wrong
@@ -108,28 +109,15 @@ func isPolicyFile(name string) bool {
 
 // readFile reads one policy file. Its error is a text for a [Problem].
 func readFile(path string) ([]byte, error) {
-	// Opening a named pipe would wait for a writer, so look first.
-	info, err := os.Stat(path)
-	if err != nil {
+	data, _, err := textfile.Read(path, textfile.Rules{Max: maxFileBytes})
+	var system *fs.PathError
+	switch {
+	case errors.As(err, &system):
 		return nil, errors.New(unreadable(err))
-	}
-	if info.IsDir() {
-		return nil, errors.New("is a directory where a policy file is expected: give it another name")
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("is not a regular file: take it out")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, errors.New(unreadable(err))
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, errors.New(unreadable(err))
-	}
-	if len(data) > maxFileBytes {
-		return nil, errors.New("has more than 1 MiB: divide it into several scopes")
+	case errors.Is(err, textfile.ErrTooLarge):
+		return nil, fmt.Errorf("%w: divide it into several scopes", err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: take it out, or give it another name", err)
 	}
 	return data, nil
 }

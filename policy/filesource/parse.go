@@ -1,20 +1,16 @@
 package filesource
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // file is a policy file that was read, with the places that problems found
@@ -44,75 +40,17 @@ func parse(path string, data []byte) (file, []Problem) {
 	return f, r.problems
 }
 
-// body returns the one YAML document in data, nil if that is not to be had.
+// body returns the content of data, nil if it cannot be read as YAML.
 func (r *reader) body(data []byte) ast.Node {
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors of Windows write it
-	if at := invalidUTF8(data); at >= 0 {
-		line := 1 + bytes.Count(data[:at], []byte("\n"))
-		column := 1 + utf8.RuneCount(data[bytes.LastIndexByte(data[:at], '\n')+1:at])
-		r.problems = append(r.problems, Problem{File: r.path, Line: line, Column: column, Text: "is not UTF-8 text: save the file as UTF-8"})
-		return nil
-	}
-	documents, err := parseYAML(string(data))
-	if err != nil {
-		r.syntax(err)
-		return nil
-	}
-	var bodies []ast.Node
-	for _, d := range documents {
-		if d.Body != nil && d.Body.Type() != ast.CommentType {
-			bodies = append(bodies, d.Body)
-		}
-	}
+	content, err := textfile.ParseYAML(data)
+	var syntax *textfile.SyntaxError
 	switch {
-	case len(bodies) == 0:
+	case errors.As(err, &syntax):
+		r.problems = append(r.problems, Problem{File: r.path, Line: syntax.Line, Column: syntax.Column, Text: syntax.Text})
+	case content == nil:
 		r.add(nil, "is empty: write the scope, or take the file out")
-		return nil
-	case len(bodies) > 1:
-		r.add(start(bodies[1]), "is a second document: put each scope into a file of its own")
 	}
-	return bodies[0]
-}
-
-// guardError is what [guard] found.
-type guardError struct {
-	at   *token.Token
-	text string
-}
-
-func (e *guardError) Error() string { return e.text }
-
-// parseYAML turns text into documents. The library has panicked on malformed
-// input before (its issues 191, 439, 479); here that is one more unreadable file.
-func parseYAML(text string) (documents []*ast.DocumentNode, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			documents, err = nil, errors.New("the reader failed")
-		}
-	}()
-	tokens := lexer.Tokenize(text)
-	if at, why := guard(tokens); at != nil {
-		return nil, &guardError{at: at, text: why}
-	}
-	parsed, err := parser.Parse(tokens, 0)
-	if err != nil {
-		return nil, err
-	}
-	return parsed.Docs, nil
-}
-
-// syntax adds the problem that kept a text from being parsed.
-func (r *reader) syntax(err error) {
-	var guarded *guardError
-	var located yaml.Error
-	switch {
-	case errors.As(err, &guarded):
-		r.add(guarded.at, "%s", guarded.text)
-	case errors.As(err, &located):
-		r.add(located.GetToken(), "is not YAML that can be read (%s): correct it here or just before", printable(located.GetMessage()))
-	default:
-		r.add(nil, "is not YAML that can be read (%s): correct it", printable(err.Error()))
-	}
+	return content
 }
 
 // file reads the top level of a policy file.
@@ -199,7 +137,7 @@ func (r *reader) policy(item ast.Node) (p policy.Policy, nameAt *token.Token) {
 	isPolicy := r.fields(item, "a policy", known)
 	for _, f := range known {
 		if isPolicy && !seen[f.key] {
-			r.add(start(item), "a policy here has no %s: add it", f.key)
+			r.add(textfile.Start(item), "a policy here has no %s: add it", f.key)
 		}
 	}
 	return p, nameAt
@@ -209,7 +147,7 @@ func (r *reader) position(n ast.Node) policy.Position {
 	text := r.text(n, "position")
 	p := policy.Position(text)
 	if text != "" && !p.Valid() {
-		r.add(start(n), "position is %s: make it prepend or append", quote(text))
+		r.add(textfile.Start(n), "position is %s: make it prepend or append", quote(text))
 	}
 	return p
 }
@@ -218,7 +156,7 @@ func (r *reader) position(n ast.Node) policy.Position {
 func (r *reader) name(n ast.Node, what string) string {
 	text := r.string(n, what)
 	if strings.TrimSpace(text) != text || strings.ContainsFunc(text, func(c rune) bool { return unseen(c) || unicode.IsControl(c) }) {
-		r.add(start(n), "%s is %s: leave out line breaks, characters that cannot be seen, and space around it", what, quote(text))
+		r.add(textfile.Start(n), "%s is %s: leave out line breaks, characters that cannot be seen, and space around it", what, quote(text))
 	}
 	return text
 }
@@ -227,7 +165,7 @@ func (r *reader) name(n ast.Node, what string) string {
 func (r *reader) text(n ast.Node, what string) string {
 	text := r.string(n, what)
 	if strings.ContainsFunc(text, unseen) {
-		r.add(start(n), "%s has characters that cannot be seen, which will be left out: take them out", what)
+		r.add(textfile.Start(n), "%s has characters that cannot be seen, which will be left out: take them out", what)
 		r.problems[len(r.problems)-1].Warning = true
 	}
 	return text
@@ -248,11 +186,11 @@ func (r *reader) string(n ast.Node, what string) string {
 		if isMapping(n) {
 			hint = "put it in quotes if a colon made it one"
 		}
-		r.add(start(n), "%s is %s where text is expected: %s", what, kind(n), hint)
+		r.add(textfile.Start(n), "%s is %s where text is expected: %s", what, kind(n), hint)
 		return ""
 	}
 	if strings.TrimSpace(text) == "" {
-		r.add(start(n), "%s is empty: write it or take it out", what)
+		r.add(textfile.Start(n), "%s is empty: write it or take it out", what)
 		return ""
 	}
 	return text
@@ -278,16 +216,4 @@ func unseen(r rune) bool {
 		return false
 	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
-}
-
-// invalidUTF8 returns where data stops being UTF-8, -1 for nowhere.
-func invalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return -1
 }

@@ -3,84 +3,67 @@ package identity
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// maxFileBytes is room for more than ten thousand keys.
-const maxFileBytes = 4 << 20
+// A fileKind is a kind of file that decides who somebody is.
+type fileKind struct {
+	rules   textfile.Rules
+	failure error  // what errors wrap
+	setting string // what names the file, for errors
+	missing string // what to do where there is none
+}
 
-// fileError is what the system said about file, as an ErrFile.
-func fileError(file string, err error) error {
+var (
+	// keyFile has room for more than ten thousand keys. It may be a link, as mounted
+	// secrets are.
+	keyFile = fileKind{textfile.Rules{Max: 4 << 20, Closed: 0o077}, ErrFile, "identity.keys_file", "make it with attache key create"}
+	// keySetFile is public, but whoever can write it can be anybody. Its errors are
+	// wrapped by keyCache.
+	keySetFile  = textfile.Rules{Max: maxKeySetBytes, Closed: 0o022, Owned: true}
+	tokenFile   = fileKind{textfile.Rules{Max: maxTokenBytes, Closed: 0o077}, ErrTokenFile, "the path of the token file", "write it"}
+	sessionFile = fileKind{textfile.Rules{Max: 64 << 10, Closed: 0o077, NoLink: true, Owned: true}, ErrSessionFile, "the path of the session file", "write it"}
+)
+
+// read returns the content of file and what it was when it was opened.
+func (k fileKind) read(file string) ([]byte, fs.FileInfo, error) {
+	data, info, err := textfile.Read(file, k.rules)
+	if err != nil {
+		return nil, nil, k.error(file, err)
+	}
+	return data, info, nil
+}
+
+// error says what is wrong with file, and what to do.
+func (k fileKind) error(file string, err error) error {
 	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
+	switch errors.As(err, &path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s: %w: %s or correct %s", k.failure, file, path.Err, k.missing, k.setting)
+	case path != nil:
+		return fmt.Errorf("%w: %s: %w: see whether the file and its directory are yours", k.failure, file, path.Err)
+	case errors.Is(err, textfile.ErrNotRegular), errors.Is(err, textfile.ErrDirectory):
+		return fmt.Errorf("%w: %s %w: correct %s", k.failure, file, err, k.setting)
 	}
-	hint := "see whether the file and its directory are yours"
-	if errors.Is(err, fs.ErrNotExist) {
-		hint = "make it with attache key create or correct identity.keys_file"
-	}
-	return fmt.Errorf("%w: %s: %w: %s", ErrFile, file, err, hint)
+	return fmt.Errorf("%w: %s %w", k.failure, file, err)
 }
 
-// parseFile parses data, the text of file.
-func parseFile(file string, data []byte) ([]Entry, error) {
-	entries, err := parse(data)
+// content says what is wrong in the text of file: err, behind its place if it has
+// one.
+func (k fileKind) content(file string, err error) error {
 	var place *placeError
+	var syntax *textfile.SyntaxError
 	switch {
-	case err == nil:
-		return entries, nil
 	case errors.As(err, &place) && place.at != nil:
-		return nil, fmt.Errorf("%w: %s:%w", ErrFile, file, place)
+		return fmt.Errorf("%w: %s:%w", k.failure, file, place)
+	case errors.As(err, &syntax) && syntax.Line > 0:
+		return fmt.Errorf("%w: %s:%w", k.failure, file, syntax)
 	}
-	return nil, fmt.Errorf("%w: %s: %w", ErrFile, file, err)
-}
-
-// readFile reads file if it is what a key file has to be: regular, and its
-// owner's alone.
-func readFile(file string) ([]byte, error) {
-	// Opening a named pipe would wait for a writer, so look first, and again at
-	// what was opened.
-	if info, err := os.Stat(file); err != nil {
-		return nil, fileError(file, err)
-	} else if err := checkInfo(file, info); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fileError(file, err)
-	}
-	defer func() { _ = f.Close() }() // it is only read
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fileError(file, err)
-	}
-	if err := checkInfo(file, info); err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, fileError(file, err)
-	}
-	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("%w: %s has more than 4 MiB: take entries of old keys out", ErrFile, file)
-	}
-	return data, nil
-}
-
-// checkInfo refuses what is no file, and a file that others can read or write.
-// Windows has no such bits: there the directory has to keep others out.
-func checkInfo(file string, info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: %s is not a regular file: correct identity.keys_file", ErrFile, file)
-	}
-	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
-		return fmt.Errorf("%w: %s is open to others (mode %04o): run chmod 600 %s", ErrFile, file, mode, file)
-	}
-	return nil
+	return fmt.Errorf("%w: %s: %w", k.failure, file, err)
 }
 
 // replaceFile puts data in the place of file in one step: whoever reads it sees

@@ -76,7 +76,7 @@ func TestTokenFile(t *testing.T) {
 		secret + " b":                 "something else than one token",
 		secret + "\x00":               "something else than one token",
 		secret + "ä":                  "something else than one token",
-		strings.Repeat("x", 32<<10+1): "has more than 32 KiB",
+		strings.Repeat("x", 32<<10+1): "is too large: it has more than 32 KiB",
 	} {
 		putOld(t, file, text, time.Hour)
 		want("", identity.ErrTokenFile, says)
@@ -195,20 +195,22 @@ func TestReadSessionFileRefuses(t *testing.T) {
 		{"text for a list", "roles: " + secret, "1:8: a list is expected here: write it as [one, two]"},
 		{"text for a list in JSON", `{"roles": "` + secret + `"}`, ` roles is no list: write it as ["..."]`},
 		{"number in a list", `{"roles": ["a", 1]}`, " roles is no text"},
-		{"list", "- user: a\n", "1:1: it is not YAML or JSON of the shape"},
+		{"list", "- user: a\n", "1:1: something else is expected here"},
 		{"list in JSON", `["user"]`, " it is not an object"},
 		{"text in JSON", `"` + secret + `"`, " it is not an object"},
 		{"broken", `{"user": "` + secret, ""},
-		{"two documents", "user: a\n---\nuser: b\n", " it has a second document"},
+		{"two documents", "user: a\n---\nuser: b\n", ":3:1: a second document begins here"},
 		{"two objects", `{"user": "a"} {"user": "b"}`, ""},
 		{"line break", `{"user": "a\nb"}`, " user has line breaks"},
 		{"line break in YAML", `user: "a\nb"`, "1:7: has line breaks"},
 		{"NUL", `{"session": "a\u0000"}`, " session has line breaks, control characters"},
 		{"half a character", `{"user": "a\ud800"}`, " user has something that is no character"},
 		{"replacement character in a list", "roles: [\"\ufffd\"]", " roles has something that is no character"},
-		{"not UTF-8", "user: \xff", " it is not UTF-8"},
+		{"not UTF-8", "user: \xff", " is not UTF-8"},
 		{"relative", "workspace: src/api", "1:12: workspace is no absolute path: write it from the root on"},
 		{"relative in JSON", `{"workspace": "../x"}`, " workspace is no absolute path"},
+		{"nested deep", strings.Repeat("[", 60<<10), ":1:33: is nested more than 32 deep"},
+		{"nested deep in JSON", `{"user":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + "}", " user is no text"},
 		{"too large", "#" + strings.Repeat("x", 64<<10), "has more than 64 KiB"},
 	}
 	for _, test := range tests {
@@ -240,7 +242,7 @@ func TestReadSessionFileKind(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	refuses(file, "write it or correct the path of the session file")
-	refuses(dir, "is not a regular file")
+	refuses(dir, "is a directory: correct the path of the session file")
 	put(t, file, "user: ada")
 	if runtime.GOOS == "windows" {
 		return

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // keyCache holds the key set of an issuer and reads it when it is needed.
@@ -52,7 +55,11 @@ func newKeyCache(o TokenOptions) (*keyCache, error) {
 		byDefault = DefaultRefresh
 	default:
 		c.read = func(context.Context) ([]byte, error) {
-			data, _, err := keySetFile.read(o.JWKS)
+			data, _, err := textfile.Read(o.JWKS, keySetFile)
+			var path *fs.PathError
+			if errors.As(err, &path) {
+				return nil, path.Err // the errors of the cache name the file
+			}
 			return data, err
 		}
 	}

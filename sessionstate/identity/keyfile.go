@@ -1,12 +1,10 @@
 package identity
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -17,17 +15,19 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // header begins a new key file.
 const header = "# API keys of attache: their hashes, not the keys. Change it with attache key create and revoke.\n"
 
-// written is the shape of the file.
-type written struct {
-	Keys []writtenEntry `yaml:"keys"`
+// keysYAML is the shape of the file.
+type keysYAML struct {
+	Keys []keyYAML `yaml:"keys"`
 }
 
-type writtenEntry struct {
+type keyYAML struct {
 	ID          word   `yaml:"id"`
 	SHA256      word   `yaml:"sha256"`
 	User        word   `yaml:"user,omitempty"`
@@ -115,11 +115,8 @@ func (e *placeError) Error() string {
 // where there is one, and quote nothing of the file but words too short to be a
 // key: people do paste keys into the wrong place.
 func parse(data []byte) ([]Entry, error) {
-	if !utf8.Valid(data) {
-		return nil, errors.New("it is not UTF-8 text: save it as UTF-8")
-	}
-	w, err := decode(data)
-	if err != nil {
+	var w keysYAML
+	if err := decode(data, &w, "keys at the top and in an entry "+knownKeys); err != nil {
 		return nil, err
 	}
 	var entries []Entry
@@ -139,48 +136,42 @@ func parse(data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// decode reads the one document of data. The YAML library has panicked on
-// malformed input before (its issues 191, 439, 479); here that is one more
-// unreadable file.
-func decode(data []byte, options ...yaml.DecodeOption) (w written, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("it is not YAML that can be read: correct it")
-		}
-	}()
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors of Windows write it
-	decoder := yaml.NewDecoder(bytes.NewReader(data), append(options, yaml.Strict())...)
-	switch err := decoder.Decode(&w); {
-	case errors.Is(err, io.EOF): // nothing but comments
-		return w, nil
-	case err != nil:
-		return w, located(err)
+// decode reads data, YAML, into v. known are the names it may have.
+func decode(data []byte, v any, known string) error {
+	content, err := textfile.ParseYAML(data)
+	if err != nil || content == nil { // nil: nothing but comments
+		return err
 	}
-	if err := decoder.Decode(new(written)); !errors.Is(err, io.EOF) {
-		return w, errors.New("it has a second document: put all keys into the first")
-	}
-	return w, nil
+	return located(yaml.NodeToValue(content, v, yaml.Strict()), known)
 }
 
 // located puts an error of the library into our words. Its own would quote the
 // file around the place.
-func located(err error) error {
+func located(err error, known string) error {
 	var place *placeError
 	var unknown *yaml.UnknownFieldError
+	var twice *yaml.DuplicateKeyError
+	var kind *yaml.UnexpectedNodeTypeError
 	var other yaml.Error
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &place):
 		return place
 	case errors.As(err, &unknown):
-		return &placeError{unknown.Token, fmt.Sprintf("unknown key %s: known are keys at the top and in an entry %s", quote(unknown.Token.Value), knownKeys)}
+		return &placeError{unknown.Token, fmt.Sprintf("unknown key %s: known are %s", quote(unknown.Token.Value), known)}
+	case errors.As(err, &twice):
+		return &placeError{twice.Token, quote(twice.Token.Value) + " is there twice: take one out"}
+	case errors.As(err, &kind) && kind.Expected == ast.SequenceType:
+		return &placeError{kind.Token, "a list is expected here: write it as [one, two]"}
 	case errors.As(err, &other):
-		return &placeError{other.GetToken(), "it is not YAML of the shape of a key file: correct it here or just before"}
+		return &placeError{other.GetToken(), "something else is expected here: correct it here or just before; known are " + known}
 	}
 	return errors.New("it is not YAML that can be read: correct it")
 }
 
 // entry reads what is written of one key.
-func (w writtenEntry) entry() (e Entry, err error) {
+func (w keyYAML) entry() (e Entry, err error) {
 	e = Entry{
 		ID: w.ID.text, SHA256: strings.ToLower(w.SHA256.text),
 		Attributes: Attributes{
@@ -236,16 +227,26 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
+// parseFile parses data, the text of file.
+func parseFile(file string, data []byte) ([]Entry, error) {
+	entries, err := parse(data)
+	if err != nil {
+		return nil, keyFile.content(file, err)
+	}
+	return entries, nil
+}
+
 // replaced returns old, the text of a key file, with these entries in it. What it
 // returns reads back as them: a key file that cannot be read locks everybody out,
 // so the comments people wrote are given up first, and then the attempt.
 func replaced(old []byte, entries []Entry) ([]byte, error) {
-	w := written{Keys: []writtenEntry{}}
+	w := keysYAML{Keys: []keyYAML{}}
 	for _, e := range entries {
-		w.Keys = append(w.Keys, writtenOf(e))
+		w.Keys = append(w.Keys, keyYAMLOf(e))
 	}
 	comments := make(yaml.CommentMap)
-	if _, err := decode(old, yaml.CommentToMap(comments)); err != nil {
+	// old was read before, so the library can take it.
+	if err := yaml.UnmarshalWithOptions(old, new(keysYAML), yaml.CommentToMap(comments)); err != nil {
 		comments = nil
 	}
 	for _, keep := range []yaml.CommentMap{comments, nil} {
@@ -263,7 +264,7 @@ func replaced(old []byte, entries []Entry) ([]byte, error) {
 	return nil, errors.New("the changed file would not read back: correct the entries by hand")
 }
 
-func encode(w written, comments yaml.CommentMap) (data []byte, err error) {
+func encode(w keysYAML, comments yaml.CommentMap) (data []byte, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("the YAML library failed: %v", fault)
@@ -272,7 +273,7 @@ func encode(w written, comments yaml.CommentMap) (data []byte, err error) {
 	return yaml.MarshalWithOptions(w, yaml.WithComment(comments), yaml.IndentSequence(true))
 }
 
-func writtenOf(e Entry) writtenEntry {
+func keyYAMLOf(e Entry) keyYAML {
 	at := func(t time.Time) word {
 		if t.IsZero() {
 			return word{}
@@ -286,7 +287,7 @@ func writtenOf(e Entry) writtenEntry {
 		}
 		return words
 	}
-	return writtenEntry{
+	return keyYAML{
 		ID: word{text: e.ID}, SHA256: word{text: e.SHA256}, User: word{text: e.User}, Tenant: word{text: e.Tenant}, Email: word{text: e.Email},
 		Roles: list(e.Roles), Permissions: list(e.Permissions),
 		Plan: word{text: e.Plan}, Scope: word{text: e.Scope}, Trust: word{text: e.Trust},

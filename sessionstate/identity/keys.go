@@ -48,7 +48,7 @@ func Create(file string, a Attributes, prefix string, expiry time.Duration, now 
 		e.Expires = now.Add(expiry).Truncate(time.Second)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return "", Entry{}, fileError(file, err)
+		return "", Entry{}, keyFile.error(file, err)
 	}
 	err = edit(file, func(entries []Entry) ([]Entry, error) {
 		taken := func(id string) bool {
@@ -73,7 +73,7 @@ func newID() string { return strings.ToLower(rand.Text()[:idLength]) }
 // List returns the entries of file in the order in which they stand there. Its
 // errors wrap [ErrFile], and fs.ErrNotExist where there is no such file.
 func List(file string) ([]Entry, error) {
-	data, err := readFile(file)
+	data, _, err := keyFile.read(file)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func List(file string) ([]Entry, error) {
 // Sessions notice within the cache time of their [Resolver].
 func Revoke(file, id string, now time.Time) error {
 	if _, err := os.Stat(file); err != nil {
-		return fileError(file, err)
+		return keyFile.error(file, err)
 	}
 	return edit(file, func(entries []Entry) ([]Entry, error) {
 		i := slices.IndexFunc(entries, func(e Entry) bool { return e.ID == id })
@@ -110,10 +110,10 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 	}
 	unlock, err := lock(file + ".lock")
 	if err != nil {
-		return fileError(file, err)
+		return keyFile.error(file, err)
 	}
 	defer unlock()
-	old, err := readFile(file)
+	old, _, err := keyFile.read(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -126,10 +126,10 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 	}
 	data, err := replaced(old, entries)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrFile, file, err)
+		return keyFile.content(file, err)
 	}
 	if err := replaceFile(file, data); err != nil {
-		return fileError(file, err)
+		return keyFile.error(file, err)
 	}
 	return nil
 }

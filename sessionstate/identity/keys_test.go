@@ -268,17 +268,19 @@ func TestListRefuses(t *testing.T) {
 		{"an id twice", entry + strings.ReplaceAll(entry[6:], "9f", "9e"), ":4:9: this id or its sha256 is there already"},
 		{"a key twice", entry + "  - id: b\n    sha256: " + strings.ToUpper(sum) + "\n", ":4:9: this id or its sha256"},
 		{"a number for text", entry + "    user: 42\n", ":4:11: text is expected here: put it in quotes"},
-		{"text for a list", entry + "    roles: admin\n", ":4:12: it is not YAML of the shape"},
+		{"text for a list", entry + "    roles: admin\n", ":4:12: a list is expected here: write it as [one, two]"},
 		{"no time", entry + "    expires: tomorrow\n", ":4:14: is no time: write it like"},
 		{"the time that means never", entry + "    expires: 0001-01-01\n", ":4:14: is no time"},
 		{"true for a time", entry + "    revoked: true\n", ":4:14: text is expected here"},
-		{"a key of the mapping twice", entry + "    user: a\n    user: b\n", ":5:5: it is not YAML of the shape"},
-		{"two documents", entry + "---\n" + entry, ": it has a second document"},
-		{"a list", "- id: a\n", ":1:1: it is not YAML of the shape"},
-		{"no YAML", "keys: [" + pasted + "\n", ":1:7: it is not YAML"},
-		{"not UTF-8", "keys: [\"\xff\"]\n", ": it is not UTF-8"},
+		{"a key of the mapping twice", entry + "    user: a\n    user: b\n", `:5:5: "user" is there twice: take one out`},
+		{"two documents", entry + "---\n" + entry, ":5:1: a second document begins here"},
+		{"a list", "- id: a\n", ":1:1: something else is expected here"},
+		{"no YAML", "keys: [" + pasted + "\n", ":1:7: is not YAML that can be read"},
+		{"not UTF-8", "keys: [\"\xff\"]\n", ":1:9: is not UTF-8"},
 		{"line break in a word", entry + "    user: \"a\\nb\"\n", ":4:11: has line breaks"},
-		{"too large", strings.Repeat("# comment\n", 500_000), " has more than 4 MiB"},
+		{"nested deep", "keys: " + strings.Repeat("[", 100<<10), ":1:38: is nested more than 32 deep"},
+		{"an anchor", "keys: &all []\n", ":1:7: anchors, aliases, tags,"},
+		{"too large", strings.Repeat("# comment\n", 500_000), " is too large: it has more than 4 MiB"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -361,7 +363,7 @@ func TestFileThatIsNone(t *testing.T) {
 	if _, err := identity.List(filepath.Join(dir, "gone")); !errors.Is(err, identity.ErrFile) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := identity.List(dir); !errors.Is(err, identity.ErrFile) || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := identity.List(dir); !errors.Is(err, identity.ErrFile) || !strings.Contains(err.Error(), "is a directory: correct identity.keys_file") {
 		t.Errorf("got %v", err)
 	}
 	put(t, filepath.Join(dir, "file"), "")

@@ -134,9 +134,9 @@ func (r *Resolver) readLocked(now time.Time) error {
 	info, err := os.Stat(r.file)
 	if err != nil {
 		r.keys = nil
-		return fileError(r.file, err)
+		return keyFile.error(r.file, err)
 	}
-	data, err := readFile(r.file)
+	data, _, err := keyFile.read(r.file)
 	if err != nil {
 		r.keys = nil
 		return err

@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -21,8 +17,6 @@ import (
 // Nothing of it holds, and the session is to be treated as one without a principal
 // until whoever writes the file has mended it; the text says how.
 var ErrSessionFile = errors.New("session file cannot be used")
-
-const maxSessionBytes = 64 << 10
 
 // A SessionFile is what the host wrote down about a session. All but one may be
 // empty.
@@ -69,18 +63,14 @@ func ReadSessionFile(path string) (SessionFile, error) {
 		return SessionFile{}, err
 	}
 	s, err := parseSession(data)
-	var place *placeError
-	switch {
-	case err == nil:
-		return s, nil
-	case errors.As(err, &place) && place.at != nil:
-		return SessionFile{}, fmt.Errorf("%w: %s:%w", ErrSessionFile, path, place)
+	if err != nil {
+		return SessionFile{}, sessionFile.content(path, err)
 	}
-	return SessionFile{}, fmt.Errorf("%w: %s: %w", ErrSessionFile, path, err)
+	return s, nil
 }
 
-// writtenSession is the shape of the file.
-type writtenSession struct {
+// sessionYAML is the shape of the file.
+type sessionYAML struct {
 	User        word   `yaml:"user"`
 	Tenant      word   `yaml:"tenant"`
 	Email       word   `yaml:"email"`
@@ -98,17 +88,15 @@ const knownSession = "user, tenant, email, roles, permissions, plan, scope, trus
 
 // parseSession reads the text of a session file.
 func parseSession(data []byte) (SessionFile, error) {
-	if !utf8.Valid(data) {
-		return SessionFile{}, errors.New("it is not UTF-8 text: save it as UTF-8")
-	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors of Windows write it
-	read := sessionYAML
 	// The YAML library reads most of JSON, but not its escapes and tabs as JSON
 	// means them.
-	if json.Valid(data) {
-		read = sessionJSON
+	var w sessionYAML
+	var err error
+	if text := bytes.TrimPrefix(data, []byte("\ufeff")); json.Valid(text) && utf8.Valid(text) {
+		w, err = sessionJSON(text)
+	} else {
+		err = decode(data, &w, knownSession)
 	}
-	w, err := read(data)
 	if err != nil {
 		return SessionFile{}, err
 	}
@@ -116,7 +104,7 @@ func parseSession(data []byte) (SessionFile, error) {
 }
 
 // session checks what was written and returns it.
-func (w writtenSession) session() (SessionFile, error) {
+func (w sessionYAML) session() (SessionFile, error) {
 	if err := w.checkUnicode(); err != nil {
 		return SessionFile{}, err
 	}
@@ -144,7 +132,7 @@ func (w writtenSession) session() (SessionFile, error) {
 
 // checkUnicode refuses escapes that are half a character: whichever half, they
 // read as the same replacement character.
-func (w writtenSession) checkUnicode() error {
+func (w sessionYAML) checkUnicode() error {
 	single, several := w.members()
 	for name, one := range single {
 		if strings.ContainsRune(one.text, utf8.RuneError) {
@@ -159,46 +147,10 @@ func (w writtenSession) checkUnicode() error {
 	return nil
 }
 
-// sessionYAML reads the one document of data. As in decode, a panic of the library
-// is one more file that cannot be read.
-func sessionYAML(data []byte) (w writtenSession, err error) {
-	unreadable := errors.New("it is neither YAML nor JSON that can be read: correct it")
-	defer func() {
-		if recover() != nil {
-			err = unreadable
-		}
-	}()
-	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
-	var place *placeError
-	var unknown *yaml.UnknownFieldError
-	var syntax *yaml.SyntaxError
-	var kind *yaml.UnexpectedNodeTypeError
-	var other yaml.Error
-	switch err := decoder.Decode(&w); {
-	case err == nil, errors.Is(err, io.EOF):
-	case errors.As(err, &place):
-		return w, place
-	case errors.As(err, &unknown):
-		return w, &placeError{unknown.Token, fmt.Sprintf("unknown key %s: known are %s", quote(unknown.Token.Value), knownSession)}
-	case errors.As(err, &syntax) && strings.HasPrefix(syntax.Message, "mapping key "): // "... already defined"
-		return w, &placeError{syntax.Token, quote(syntax.Token.Value) + " is there twice: take one out"}
-	case errors.As(err, &kind) && kind.Expected == ast.SequenceType:
-		return w, &placeError{kind.Token, "a list is expected here: write it as [one, two]"}
-	case errors.As(err, &other):
-		return w, &placeError{other.GetToken(), "it is not YAML or JSON of the shape of a session file: correct it here or just before"}
-	default:
-		return w, unreadable
-	}
-	if err := decoder.Decode(new(writtenSession)); !errors.Is(err, io.EOF) {
-		return w, errors.New("it has a second document: put all into the first")
-	}
-	return w, nil
-}
-
 // sessionJSON reads data, which is valid JSON. Names count exactly and once:
 // decoding into a struct would take "User" for "user", and the last of two members
 // for the only one.
-func sessionJSON(data []byte) (w writtenSession, err error) {
+func sessionJSON(data []byte) (w sessionYAML, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
 		return w, errors.New("it is not an object: write the facts as its members")
@@ -235,7 +187,7 @@ func sessionJSON(data []byte) (w writtenSession, err error) {
 }
 
 // members returns where what is written under each name goes.
-func (w *writtenSession) members() (single map[string]*word, several map[string]*[]word) {
+func (w *sessionYAML) members() (single map[string]*word, several map[string]*[]word) {
 	return map[string]*word{
 			"user": &w.User, "tenant": &w.Tenant, "email": &w.Email, "plan": &w.Plan, "scope": &w.Scope, "trust": &w.Trust,
 			"workspace": &w.Workspace, "workspace_id": &w.WorkspaceID, "session": &w.Session,

@@ -6,12 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // attempts is how often [Update] begins anew when a file changes under its hands.
@@ -46,22 +47,14 @@ func load(path string) (content []byte, info fs.FileInfo, target string, err err
 		}
 		return nil, nil, "", unreadable(err)
 	}
-	if info, err = os.Stat(target); err != nil {
+	content, info, err = textfile.Read(target, textfile.Rules{Max: MaxFile})
+	switch {
+	case errors.Is(err, textfile.ErrTooLarge), errors.Is(err, textfile.ErrNotRegular), errors.Is(err, textfile.ErrDirectory):
+		return nil, nil, "", fmt.Errorf("it %w: name another file", err)
+	case err != nil:
 		return nil, nil, "", unreadable(err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, "", errors.New("it is not a file: name one")
-	}
-	f, err := os.Open(target)
-	if err != nil {
-		return nil, nil, "", unreadable(err)
-	}
-	defer f.Close()
-	content, err = io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err == nil && len(content) > MaxFile {
-		err = fmt.Errorf("it is larger than %d MiB, as no configuration is: name another file", MaxFile>>20)
-	}
-	return content, info, target, reason(err)
+	return content, info, target, nil
 }
 
 // Update replaces the content of the file at path by what edit makes of it, or

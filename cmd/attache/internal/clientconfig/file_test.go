@@ -268,7 +268,7 @@ func TestUpdateRefuses(t *testing.T) {
 	if _, err := Update(path+"x", filepath.Dir(path), noon, become("")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if _, err := Update(filepath.Dir(path), t.TempDir(), noon, become("")); err == nil || !strings.Contains(err.Error(), "it is not a file") {
+	if _, err := Update(filepath.Dir(path), t.TempDir(), noon, become("")); err == nil || !strings.Contains(err.Error(), "it is a directory") {
 		t.Errorf("a directory: %v", err)
 	}
 	if len(names(t, path)) != 1 {

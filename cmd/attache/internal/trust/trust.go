@@ -22,16 +22,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // File is where a workspace keeps policies of its own, with slashes.
@@ -80,7 +78,7 @@ func Resolve(path string) (workspace, real string, err error) {
 // is [fs.ErrNotExist] says that it has none. A link that leads out of the workspace
 // is not followed.
 func Read(root string) ([]byte, error) {
-	// Opening a named pipe would wait for a writer, so look first, here and below.
+	// Opening a named pipe would wait for a writer, so look first.
 	if info, err := os.Stat(root); err != nil {
 		return nil, err
 	} else if !info.IsDir() {
@@ -91,26 +89,7 @@ func Read(root string) ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	info, err := dir.Stat(filepath.FromSlash(File))
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file: take it out")
-	}
-	f, err := dir.Open(filepath.FromSlash(File))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readAll(f, maxFile)
-}
-
-func readAll(r io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("it is longer than %d KiB: shorten it", limit>>10)
-	}
+	data, _, err := textfile.ReadIn(dir, filepath.FromSlash(File), textfile.Rules{Max: maxFile})
 	return data, err
 }
 
@@ -191,19 +170,7 @@ func (s Store) All() ([]Record, error) {
 }
 
 func readRecord(path string) (r Record, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return r, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return r, err
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return r, fs.ErrPermission
-	}
-	data, err := readAll(f, maxRecord)
+	data, _, err := textfile.Read(path, textfile.Rules{Max: maxRecord, Closed: 0o077})
 	if err != nil {
 		return r, err
 	}

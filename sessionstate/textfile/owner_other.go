@@ -1,6 +1,6 @@
 //go:build !unix
 
-package identity
+package textfile
 
 import "io/fs"
 

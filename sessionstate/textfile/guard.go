@@ -1,23 +1,27 @@
-package filesource
+package textfile
 
-import "github.com/goccy/go-yaml/token"
+import (
+	"fmt"
 
-// The parser calls itself for each level of nesting and compares each key of a
-// mapping with all others: a file of brackets alone would exhaust the stack, which
-// ends the process. A policy file has three levels and five keys.
+	"github.com/goccy/go-yaml/token"
+)
+
+// The parser calls itself for each level of nesting: a file of brackets alone would
+// exhaust the stack, which ends the process, and 60 KB of them took 6 GB. A mapping
+// of very many keys takes minutes.
 const (
 	maxDepth = 32
 	maxKeys  = 1000
 )
 
-// guard looks at the tokens of a file before the parser does. It returns the
-// token at which the file is no policy file, and why; nil if it may be parsed.
+// guard looks at the tokens of a file before the parser does. It returns the token
+// at which the file must not be parsed, and why; nil if it may be.
 func guard(tokens token.Tokens) (*token.Token, string) {
 	var open levels
 	for i, t := range tokens {
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType, token.DirectiveType, token.MappingKeyType:
-			return t, "anchors, aliases, tags, directives and ? keys are not for policy files: write the value out, in quotes if it is text"
+			return t, "anchors, aliases, tags, directives and ? keys are not read: write the value out, in quotes if it is text"
 		case token.SequenceStartType, token.MappingStartType:
 			open = append(open, level{flow: true})
 		case token.SequenceEndType, token.MappingEndType:
@@ -33,10 +37,10 @@ func guard(tokens token.Tokens) (*token.Token, string) {
 			open[len(open)-1].keys++
 		}
 		if len(open) > maxDepth {
-			return t, "is nested too deep for a policy file: see how one is written"
+			return t, fmt.Sprintf("is nested more than %d deep: see whether it is the right file", maxDepth)
 		}
 		if len(open) > 0 && open[len(open)-1].keys > maxKeys {
-			return t, "has too many keys for a policy file: see how one is written"
+			return t, fmt.Sprintf("has more than %d keys in one place: see whether it is the right file", maxKeys)
 		}
 	}
 	return nil, ""

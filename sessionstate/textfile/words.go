@@ -1,4 +1,4 @@
-package main
+package textfile
 
 import (
 	"unicode/utf8"

@@ -1,0 +1,153 @@
+package textfile_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+func put(t *testing.T, file, text string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	put(t, file, "text", 0o644)
+	tests := []struct {
+		name, path string
+		rules      textfile.Rules
+		want       string // the error, "" for none
+	}{
+		{"as it is", file, textfile.Rules{Max: 4}, ""},
+		{"one byte too many", file, textfile.Rules{Max: 3}, "is too large: it has more than 3 bytes"},
+		{"a directory", dir, textfile.Rules{Max: 4}, "is a directory"},
+		{"ours", file, textfile.Rules{Max: 4, Owned: true}, ""},
+		{"closed to writers", file, textfile.Rules{Max: 4, Closed: 0o022}, ""},
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Symlink("file", link); err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, []struct {
+			name, path string
+			rules      textfile.Rules
+			want       string
+		}{
+			{"closed to all", file, textfile.Rules{Max: 4, Closed: 0o077}, "is open to others (mode 0644): run chmod 600 " + file},
+			{"a link", link, textfile.Rules{Max: 4}, ""},
+			{"no link", link, textfile.Rules{Max: 4, NoLink: true}, "is a symbolic link: name the file itself"},
+			{"a device", os.DevNull, textfile.Rules{Max: 4}, "is not a regular file"},
+		}...)
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			data, info, err := textfile.Read(test.path, test.rules)
+			switch {
+			case test.want == "" && (err != nil || string(data) != "text" || info.Size() != 4):
+				t.Errorf("got %q, %v", data, err)
+			case test.want != "" && (fmt.Sprint(err) != test.want || data != nil):
+				t.Errorf("got %q, %v; want %s", data, err, test.want)
+			}
+		})
+	}
+	if _, _, err := textfile.Read(filepath.Join(dir, "none"), textfile.Rules{Max: 4}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestParseYAML(t *testing.T) {
+	const anchors = "anchors, aliases, tags, directives and ? keys are not read: write the value out, in quotes if it is text"
+	tests := map[string]string{ // what the error is; the content in one line where there is none
+		"":                         "",
+		"# c\n":                    "",
+		"---\n...\n":               "",
+		"~":                        "",
+		"\ufeffa: b":               "a: b",
+		"a: b\na: c":               "a: b\na: c",
+		"{a: [b:c, d]}":            "{a: [b:c, d]}",
+		"a: b\n--- # c\n":          "a: b",
+		"a: b\n---\nc: d":          "3:1: a second document begins here: write one document a file",
+		"a: \x1b":                  `1:4: has the control character '\x1b': take it out`,
+		"# ü\nü: \xff":             "2:4: is not UTF-8 text: save the file as UTF-8",
+		"a:\n\tb: c":               "2:1: a tab is not for indenting in YAML: write spaces",
+		"a: [":                     "1:4: is not YAML that can be read (sequence end token ']' not found): correct it here or just before",
+		"log\nlevel: info":         `1:1: "log" has no colon behind it: write one, and its value`,
+		"a: 1\nb\n":                `2:1: "b" has no colon behind it: write one, and its value`,
+		"a: &x b":                  "1:4: " + anchors,
+		"a: *x":                    "1:4: " + anchors,
+		"a: !!str b":               "1:4: " + anchors,
+		"? a\n: b":                 "1:1: " + anchors,
+		"<<: {a: b}":               "1:1: " + anchors,
+		"%YAML 1.2\n---\na: b":     "1:1: " + anchors,
+		strings.Repeat("[", 60000): "1:33: is nested more than 32 deep: see whether it is the right file",
+	}
+	for text, want := range tests {
+		content, err := textfile.ParseYAML([]byte(text))
+		got := fmt.Sprint(err)
+		if err == nil {
+			if got = ""; content != nil {
+				got = content.String()
+			}
+		}
+		if got != want {
+			t.Errorf("%.40q: got %s; want %s", text, got, want)
+		}
+	}
+}
+
+// The parser would end the process, or take minutes, on some of these.
+func TestParseHostileYAML(t *testing.T) {
+	var keys strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&keys, "k%d: v\n", i)
+	}
+	units := []string{"[", "{a: ", "- ", "? ", "a: ", ": ", "&a ", "!!x ", "*a ", "a:\n", `"a" `, "---\n", "]", "\"", "|\n", "\n", "  - \n"}
+	var texts []string
+	for _, unit := range units {
+		texts = append(texts, strings.Repeat(unit, 64<<10/len(unit)), "a:\n"+strings.Repeat(unit, 64<<10/len(unit)))
+	}
+	for _, text := range append(texts, keys.String(), "x: {"+strings.ReplaceAll(keys.String(), "\n", ", ")+"}") {
+		if content, err := textfile.ParseYAML([]byte(text)); err == nil && content != nil && strings.ContainsAny(text[:1], "[{?&!*kx") {
+			t.Errorf("%.12q... was read", text)
+		}
+	}
+}
+
+// FuzzParseYAML gives any bytes to the parser. What it says is one printable line
+// with a place in the file, and tells nothing long enough to be a secret.
+func FuzzParseYAML(f *testing.F) {
+	for _, seed := range []string{
+		"", "a: b", "a: |2+\n  x\n", "a:\n\t- b\n", "\"a\\x\": b\n", "{a: {b: [c]}}", "- - - a", "? a\n: b", "a\nb: c", "\ufeff---\r\na: b\r\n...\r\n",
+		"atk_x7k2m4qa_ABCDEFGHABCDEFGHABCDEFGHABCDEFGH\nb: c",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err := textfile.ParseYAML(data)
+		if err == nil {
+			return
+		}
+		var at *textfile.SyntaxError
+		if !errors.As(err, &at) || at.Line < 0 || at.Column < 0 || at.Line > 2+strings.Count(strings.ReplaceAll(string(data), "\r", "\n"), "\n") {
+			t.Errorf("%v is at no place in %q", err, data)
+		}
+		if text := err.Error(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.Contains(text, "ABCDEFGHABCDEFGH") {
+			t.Errorf("%q", text)
+		}
+	})
+}

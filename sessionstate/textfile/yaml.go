@@ -1,0 +1,158 @@
+package textfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// A SyntaxError says where a text cannot be read as YAML, and why.
+type SyntaxError struct {
+	// Line and Column count from 1, columns in characters. They are 0 when the
+	// place is not known.
+	Line, Column int
+	// Text says what is wrong and what to do, in printable characters. It quotes
+	// nothing of the file that is long enough to be a secret.
+	Text string
+}
+
+// Error returns the text behind its place.
+func (e *SyntaxError) Error() string {
+	if e.Line == 0 {
+		return e.Text
+	}
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text)
+}
+
+// ParseYAML returns the content of the one document in data, nil if there is none.
+// Anchors, aliases, tags and directives are refused, and so is what is nested deeper
+// than a person would write it. A key that is there twice is left to the caller. An
+// error is a [*SyntaxError].
+func ParseYAML(data []byte) (content ast.Node, err error) {
+	defer func() {
+		// The parser has panicked on malformed text before (its issues 191, 439, 479).
+		if recover() != nil {
+			content, err = nil, &SyntaxError{Text: "is not YAML that can be read: correct it"}
+		}
+	}()
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors of Windows write it
+	if err := checkText(data); err != nil {
+		return nil, err
+	}
+	tokens := lexer.Tokenize(string(data))
+	if at, why := guard(tokens); at != nil {
+		return nil, errorAt(at, why)
+	}
+	tree, err := parser.Parse(joinWords(tokens), 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	for _, doc := range tree.Docs {
+		switch {
+		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
+		case content != nil:
+			return nil, errorAt(Start(doc.Body), "a second document begins here: write one document a file")
+		default:
+			content = doc.Body
+		}
+	}
+	if content != nil && content.Type() == ast.NullType {
+		content = nil
+	}
+	return content, nil
+}
+
+// Start returns the token that n begins with; the library counts a mapping from its
+// first colon.
+func Start(n ast.Node) *token.Token {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if n.IsFlowStyle {
+			return n.Start
+		}
+		if len(n.Values) > 0 {
+			return n.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		return n.Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+// checkText refuses what is not plain text in UTF-8.
+func checkText(data []byte) error {
+	for i := 0; i < len(data); {
+		c, n := utf8.DecodeRune(data[i:])
+		why := ""
+		switch {
+		case c == utf8.RuneError && n == 1:
+			why = "is not UTF-8 text: save the file as UTF-8"
+		case c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f:
+			why = fmt.Sprintf("has the control character %q: take it out", c)
+		}
+		if why != "" {
+			line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
+			return &SyntaxError{Line: 1 + bytes.Count(data[:i], []byte("\n")), Column: 1 + utf8.RuneCount(line), Text: why}
+		}
+		i += n
+	}
+	return nil
+}
+
+// syntaxError puts an error of the parser into our words. Its own quotes the file
+// around the place.
+func syntaxError(err error) error {
+	var at interface {
+		GetMessage() string
+		GetToken() *token.Token
+	}
+	if !errors.As(err, &at) {
+		return &SyntaxError{Text: "is not YAML that can be read: correct it"}
+	}
+	message, t := at.GetMessage(), at.GetToken()
+	switch {
+	case strings.Contains(message, "\t"):
+		return errorAt(t, "a tab is not for indenting in YAML: write spaces")
+	case t != nil && (message == "unexpected key name" || message == "non-map value is specified"):
+		// A line without a colon, of which the first message takes the next to be part.
+		key, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
+		return errorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon behind it: write one, and its value")
+	}
+	return errorAt(t, "is not YAML that can be read ("+printable(message)+"): correct it here or just before")
+}
+
+// errorAt returns an error at a token.
+func errorAt(t *token.Token, text string) *SyntaxError {
+	e := &SyntaxError{Text: text}
+	if t != nil && t.Position != nil {
+		e.Line, e.Column = t.Position.Line, t.Position.Column
+	}
+	return e
+}
+
+// quoteShort quotes a word that is too short to be a key or token.
+func quoteShort(s string) string {
+	if len(s) > 20 {
+		return "this"
+	}
+	return strconv.Quote(s)
+}
+
+// printable returns s without what moves a cursor or splits a line.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return '?'
+	}, s)
+}
