@@ -18,11 +18,11 @@ func TestAside(t *testing.T) {
 	tests := []struct{ name, line, why string }{
 		{"plain", call, ""},
 		{"a reply", `{"jsonrpc":"2.0","id":7,"result":{},"error":{}}`, ""},
-		{"a reply that is a request to some", `{"jsonrpc":"2.0","id":7,"result":{},"Method":"tools/call"}`, "result: a member's name differs from one that matters only in letter case or a NUL"},
-		{"ambiguous", twin, "request: a member's name differs from one that matters only in letter case or a NUL"},
+		{"a reply that is a request to some", `{"jsonrpc":"2.0","id":7,"result":{},"Method":"tools/call"}`, "result: a name differs from one that matters only in letter case, blanks or invisible characters"},
+		{"ambiguous", twin, "request: a name differs from one that matters only in letter case, blanks or invisible characters"},
 		{"unreadable", `{"jsonrpc"`, "unreadable: not one JSON value"},
 		{"long", long, "request: longer than the hold limit"},
-		{"in a batch", `[` + twin + `]`, "request: a member's name differs from one that matters only in letter case or a NUL"},
+		{"in a batch", `[` + twin + `]`, "request: a name differs from one that matters only in letter case, blanks or invisible characters"},
 		{"a crowded batch", `[{}` + strings.Repeat(",{}", 1000) + `]`, "batch: an array of more members than the proxy takes apart"},
 	}
 	for _, enforce := range []bool{false, true} {

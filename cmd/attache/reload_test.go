@@ -180,7 +180,7 @@ func TestReloadNothing(t *testing.T) {
 func TestReloadIsWhole(t *testing.T) {
 	const (
 		ambiguous = `{"jsonrpc":"2.0","method":"x","Method":"y"}`
-		refused   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}`
+		refused   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a name differs from one that matters only in letter case, blanks or invisible characters","data":{"source":"attache"}}}`
 		audited   = "arguments: []\naudit: {file: audit.jsonl, required: "
 	)
 	r := newReloading(t, audited+"true}\n")
@@ -316,7 +316,7 @@ func TestReloadDryRun(t *testing.T) {
 	r.Client.Send(callDrop)
 	r.Client.Expect(dropRefused)
 	r.Client.Send(ambiguous)
-	r.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}`)
+	r.Client.Expect(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"refused: a name differs from one that matters only in letter case, blanks or invisible characters","data":{"source":"attache"}}}`)
 
 	r.change("config.yaml", "dry_run: true\n"+denying, "keys=dry_run")
 	r.Client.Expect(toolsChanged)

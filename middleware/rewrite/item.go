@@ -119,11 +119,11 @@ func notPlain(member, kind string) refusal {
 	return refusal{none, "refused: " + member + " must be there once, as " + kind, member + " could be read in more than one way"}
 }
 
-// twin reports whether a member differs from the one that counts only in letter
-// case or a NUL: some servers take it for that.
+// twin reports whether some reader takes another member of an object for the one
+// that counts.
 func twin(in wire.Value, member string) bool {
 	for m := range in.Members() {
-		if !m.Key.Equals(member) && strings.EqualFold(strings.ReplaceAll(m.Key.Text(), "\x00", ""), member) {
+		if !m.Key.Equals(member) && wire.Alike([]byte(m.Key.View()), member) {
 			return true
 		}
 	}

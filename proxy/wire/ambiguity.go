@@ -20,7 +20,8 @@ const (
 	NotUTF8                          // bytes that are not UTF-8: Python refuses them, others replace them
 	TooDeep                          // nested deeper than MaxDepth
 	EqualKeys                        // two members of one object with one name: gjson takes the first, most others the last
-	TwinKey                          // a member that differs from a name that matters only by case folding or a NUL
+	TwinName                         // a member or method that some reader takes for one that matters; see [Alike]
+	Inherited                        // a member __proto__ at the top or in params: JavaScript that copies the object inherits from its value
 	BadEnvelope                      // not a JSON-RPC 2.0 request, notification or reply with a string or integer id
 	BadCall                          // a tools/call without an object of params, a string name, or with arguments that are no object
 )
@@ -32,7 +33,8 @@ func (a Ambiguity) String() string {
 		"not UTF-8",
 		"nested deeper than 512",
 		"two members of one object have the same name",
-		"a member's name differs from one that matters only in letter case or a NUL",
+		"a name differs from one that matters only in letter case, blanks or invisible characters",
+		"a member is called __proto__, from which JavaScript may inherit other members",
 		"not a JSON-RPC 2.0 message with a string or integer id",
 		"tools/call needs an object of params with a string name and an object of arguments",
 	}[a]
@@ -66,6 +68,7 @@ func (s *Scanner) checkEnvelope() {
 		s.flag(BadEnvelope)
 	}
 	if !call {
+		s.flagMethod(method)
 		return
 	}
 	args := m.at(slotArguments)

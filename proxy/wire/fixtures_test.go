@@ -57,7 +57,7 @@ var argumentNames = [][]string{{"workspace", "path", "größe"}, {"id"}, {"key"}
 var verdicts = map[string]Ambiguity{
 	"plain": 0, "batch": 0, "message": 0,
 	"notjson": NotJSON, "notutf8": NotUTF8, "toodeep": TooDeep, "equalkeys": EqualKeys,
-	"twinkey": TwinKey, "badenvelope": BadEnvelope, "badcall": BadCall,
+	"twinname": TwinName, "inherited": Inherited, "badenvelope": BadEnvelope, "badcall": BadCall,
 }
 
 func verdict(t testing.TB, word string) Ambiguity {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
 )
 
 // A node is a JSON value as the slow way reads it: encoding/json's tokens, and
@@ -119,15 +121,33 @@ func (n *node) twins(known ...string) bool {
 	if n == nil {
 		return false
 	}
-	plain := strings.NewReplacer("\x00", "", "ı", "i", "İ", "i")
 	for _, m := range n.members {
 		for _, k := range known {
-			if m.name != k && strings.EqualFold(plain.Replace(m.name), plain.Replace(k)) {
+			if m.name != k && slowFold(m.name) == slowFold(k) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// invisible are the characters that some reader trims or drops: blanks, control and
+// format characters, the dot above, and Unicode's other default ignorable ones.
+var invisible = regexp.MustCompile(`[\p{Z}\p{Cc}\p{Cf}\x{307}\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{2065}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}\x{fff0}-\x{fff8}\x{e0000}-\x{e0fff}]`)
+
+// slowFold is what Alike compares.
+func slowFold(s string) string {
+	s = strings.NewReplacer("ı", "i", "İ", "i").Replace(invisible.ReplaceAllString(s, ""))
+	return cases.Fold().String(s)
+}
+
+// inherits reports whether n, or a value inside of it, has a member __proto__.
+func (n *node) inherits() bool {
+	if n == nil {
+		return false
+	}
+	return n.first("__proto__") != nil || slices.ContainsFunc(n.elements, (*node).inherits) ||
+		slices.ContainsFunc(n.members, func(m nodeMember) bool { return m.value.inherits() })
 }
 
 func (n *node) argumentTwins(names [][]string) bool {
@@ -177,6 +197,9 @@ func slowPlain(frame []byte) (plain, batch bool) {
 		return true, true
 	}
 	params := root.first("params")
+	if root.first("__proto__") != nil || params.inherits() {
+		return false, false
+	}
 	if params != nil && !params.object {
 		params = &node{}
 	}
@@ -193,6 +216,9 @@ func slowPlain(frame []byte) (plain, batch bool) {
 		method != nil && (result != nil || failure != nil),
 		result != nil && (failure != nil || id == nil),
 		failure != nil && !failure.object:
+		return false, false
+	}
+	if method != nil && slices.ContainsFunc(judgedMethods, func(m string) bool { return method.text != m && slowFold(method.text) == slowFold(m) }) {
 		return false, false
 	}
 	if method != nil && method.text == "tools/call" {

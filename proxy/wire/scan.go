@@ -212,6 +212,9 @@ func (s *Scanner) name(i int, c *container) int {
 		s.flag(EqualKeys)
 	}
 	s.names.open = append(s.names.open, hash)
+	if string(long) == "__proto__" && (s.depth == 1 || s.stack[1].slot == slotParams) {
+		s.flag(Inherited)
+	}
 	if c.role != roleOther {
 		if long == nil {
 			long = b[i:end]

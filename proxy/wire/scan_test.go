@@ -247,7 +247,7 @@ func TestManyArgumentLevels(t *testing.T) {
 	var m Message
 	deep := strings.Repeat(`{"b":`, 509)
 	m.Reset(Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"arguments":`+deep+`{"A":1}`+strings.Repeat("}", 509)+`}}`))
-	if s.Look(&m); m.Ambiguity() != TwinKey {
+	if s.Look(&m); m.Ambiguity() != TwinName {
 		t.Error(m.Ambiguity())
 	}
 }
@@ -313,7 +313,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for a, want := range map[Ambiguity]int{
-		NotJSON: -32700, NotUTF8: -32700, TooDeep: -32600, EqualKeys: -32600, TwinKey: -32600, BadEnvelope: -32600, BadCall: -32602,
+		NotJSON: -32700, NotUTF8: -32700, TooDeep: -32600, EqualKeys: -32600, TwinName: -32600, Inherited: -32600, BadEnvelope: -32600, BadCall: -32602,
 	} {
 		if a.Code() != want {
 			t.Errorf("%v: code %d, want %d", a, a.Code(), want)

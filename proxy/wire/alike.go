@@ -1,0 +1,165 @@
+package wire
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Alike reports whether some reader takes name, as it reads after unescaping,
+// for known. It compares what is left of both when blanks, control characters
+// and invisible characters are gone, under Unicode's full case folding, with a
+// dotless and a dotted i taken for an i. That is at least what encoding/json,
+// Java's equalsIgnoreCase and trim, and Python's casefold, lower, upper and strip
+// take for equal.
+func Alike(name []byte, known string) bool {
+	if len(name) > 0 && isVisible(name[0]) && len(known) > 0 && isVisible(known[0]) && lower(name[0]) != lower(known[0]) {
+		return false // most names
+	}
+	n, k := letters{rest: name}, letters{rest: []byte(known)}
+	for {
+		r := n.next()
+		if r != k.next() {
+			return false
+		}
+		if r == noLetter {
+			return true
+		}
+	}
+}
+
+// Mentions reports whether some reader finds name in frame, escaped or [Alike].
+// It is for a frame that cannot be taken apart, and need not be JSON: the name
+// may stand anywhere.
+func Mentions(frame []byte, name string) bool {
+	known := letters{rest: []byte(name)}
+	first := known.next()
+	for i, c := range frame {
+		if c < utf8.RuneSelf && c != '\\' && rune(lower(c)) != first {
+			continue
+		}
+		l := letters{rest: frame[i:], escaped: true}
+		// A row of invisible characters is not read once for each of them.
+		if r, _ := l.rune(); !isInvisible(r) && l.next() == first && beginsWith(l, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// beginsWith reports whether the letters of name are the first that l yields.
+func beginsWith(l, name letters) bool {
+	for {
+		switch r := name.next(); {
+		case r == noLetter:
+			return true
+		case r != l.next():
+			return false
+		}
+	}
+}
+
+// letters yields the letters of a name that [Alike] compares.
+type letters struct {
+	rest    []byte
+	escaped bool   // rest is the inside of a JSON string
+	folded  string // what is left of the letters that the last rune folds to
+}
+
+const noLetter rune = -1
+
+// next returns the next letter, noLetter behind the last.
+func (l *letters) next() rune {
+	for l.folded == "" && len(l.rest) > 0 {
+		r, n := l.rune()
+		l.rest = l.rest[n:]
+		switch {
+		case isInvisible(r):
+		case r < utf8.RuneSelf:
+			return rune(lower(byte(r)))
+		default:
+			if l.folded = fullFold(r); l.folded == "" {
+				return simpleFold(r)
+			}
+		}
+	}
+	if l.folded == "" {
+		return noLetter
+	}
+	r, n := utf8.DecodeRuneInString(l.folded)
+	l.folded = l.folded[n:]
+	return simpleFold(r)
+}
+
+// rune returns the first rune of rest, and how many bytes it has.
+func (l *letters) rune() (r rune, n int) {
+	in := l.rest
+	if !l.escaped || len(in) < 2 || in[0] != '\\' {
+		return utf8.DecodeRune(in)
+	}
+	switch in[1] {
+	case 'u':
+		r, n = unescapeRune(in[2:])
+		return r, 2 + n
+	case 'b', 'f', 'n', 'r', 't':
+		return ' ', 2
+	}
+	return rune(in[1]), 2
+}
+
+// isVisible reports whether c is ASCII and no blank or control character.
+func isVisible(c byte) bool { return ' ' < c && c < 0x7f }
+
+// isInvisible reports whether some reader trims or drops r: blanks, control and
+// format characters, and the dot above, which a dotted capital i leaves when it
+// is made lower case.
+func isInvisible(r rune) bool {
+	if r < utf8.RuneSelf {
+		return !isVisible(byte(r))
+	}
+	return r == '\u0307' ||
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// simpleFold returns one rune for all those that differ in letter case alone.
+func simpleFold(r rune) rune {
+	if r == 'ı' || r == 'İ' {
+		return 'i'
+	}
+	first := r
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		first = min(first, next)
+	}
+	if first < utf8.RuneSelf {
+		return rune(lower(byte(first)))
+	}
+	return first
+}
+
+// fullFold returns the letters that r folds to if there are more than one, ""
+// for other runes: status F of Unicode's CaseFolding.txt.
+func fullFold(r rune) string {
+	if 'ᾀ' <= r && r <= 'ᾯ' { // Greek letters with a iota below, in three rows of sixteen
+		return string([]rune{[...]rune{'ἀ', 'ἠ', 'ὠ'}[(r-'ᾀ')/16] + (r-'ᾀ')%8, 'ι'})
+	}
+	if r > 'և' && r < 'ẖ' || r > 'ῼ' && r < 'ﬀ' {
+		return "" // most letters
+	}
+	_, after, _ := strings.Cut(fullFolds, " "+string(r)+"=")
+	to, _, _ := strings.Cut(after, " ")
+	return to
+}
+
+const fullFolds = " ß=ss ŉ=ʼn ǰ=j\u030c ΐ=ι\u0308\u0301 ΰ=υ\u0308\u0301 և=եւ ẖ=h\u0331 ẗ=t\u0308 ẘ=w\u030a" +
+	" ẙ=y\u030a ẚ=aʾ ẞ=ss ὐ=υ\u0313 ὒ=υ\u0313\u0300 ὔ=υ\u0313\u0301 ὖ=υ\u0313\u0342 ᾲ=ὰι ᾳ=αι" +
+	" ᾴ=άι ᾶ=α\u0342 ᾷ=α\u0342ι ᾼ=αι ῂ=ὴι ῃ=ηι ῄ=ήι ῆ=η\u0342 ῇ=η\u0342ι ῌ=ηι ῒ=ι\u0308\u0300" +
+	" \u1fd3=ι\u0308\u0301 ῖ=ι\u0342 ῗ=ι\u0308\u0342 ῢ=υ\u0308\u0300 \u1fe3=υ\u0308\u0301 ῤ=ρ\u0313" +
+	" ῦ=υ\u0342 ῧ=υ\u0308\u0342 ῲ=ὼι ῳ=ωι ῴ=ώι ῶ=ω\u0342 ῷ=ω\u0342ι ῼ=ωι ﬀ=ff ﬁ=fi ﬂ=fl ﬃ=ffi" +
+	" ﬄ=ffl ﬅ=st ﬆ=st ﬓ=մն ﬔ=մե ﬕ=մի ﬖ=վն ﬗ=մխ "

@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"golang.org/x/text/cases"
+)
+
+func TestAlike(t *testing.T) {
+	for _, test := range []struct {
+		name, known string
+		want        bool
+	}{
+		{"force", "force", true},
+		{"FORCE", "force", true},
+		{"force", "FORCE", true},
+		{" force\t", "force", true},
+		{"\u200bfo\u00adrce\ufeff", "force", true},
+		{"force", "force\u200b", true},
+		{"ur\u0131", "uri", true},
+		{"UR\u0130", "uri", true},
+		{"uri\u0307", "uri", true},
+		{"paramſ", "params", true},
+		{"toKen", "token", true},
+		{"ﬁle", "file", true},
+		{"FILE", "ﬁle", true},
+		{"liﬆ", "list", true},
+		{"STRASSE", "straße", true},
+		{"straẞe", "STRASSE", true},
+		{"ΜΈΓΕΘΟΣ", "μέγεθος", true},
+		{"ᾼ", "αι", true},
+		{"", "", true},
+		{"\x00", "", true},
+		{"forc", "force", false},
+		{"forces", "force", false},
+		{"fórce", "force", false},
+		{"fоrce", "force", false}, // a Cyrillic o
+		{"e\u0301", "é", false},   // no reader normalises
+		{"\\u0066orce", "force", false},
+		{"\xff", "force", false},
+		{"", "force", false},
+	} {
+		if got := Alike([]byte(test.name), test.known); got != test.want {
+			t.Errorf("%q and %q: %v", test.name, test.known, got)
+		}
+	}
+}
+
+// Every rune is like what the standard library and x/text make of it in another
+// case, and so like what encoding/json, Java and Python make of it.
+func TestAlikeToEveryCase(t *testing.T) {
+	full := cases.Fold()
+	for r := rune(1); r <= unicode.MaxRune; r++ {
+		if !unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt, unicode.M, unicode.N, unicode.So) {
+			continue
+		}
+		for _, other := range []string{string(unicode.ToLower(r)), string(unicode.ToUpper(r)), string(unicode.ToTitle(r)), full.String(string(r))} {
+			if !Alike([]byte("x"+string(r)), "x"+other) || !Alike([]byte("x"+other), "x"+string(r)) {
+				t.Errorf("%U %q is not like %q", r, string(r), other)
+			}
+		}
+	}
+}
+
+// A name is found however a reader may come to it, and where it is cut off it is not.
+func TestMentions(t *testing.T) {
+	tests := []struct {
+		frame string
+		want  bool
+	}{
+		{`{"x/apiKey":1}`, true},
+		{`{"X/APIKEY":1}`, true},
+		{`{"x\/api\u212aey":1}`, true},
+		{`{"\u200bx/\nap\u0130\u0307 Key":1}`, true},
+		{"{\"\u200bx/ap\u0130\u0307\u00a0Key\":1}", true},
+		{"{\"x/api\u212aey\":1}", true},
+		{`{"x/ap\u0131Key":1}`, true},
+		{`{"\u0078/apiKey":1}`, true},
+		{`{"\u0000x/\u0000api\u0000\u0000Key\u0000":1}`, true},
+		{"x/api\x00Key", true},
+		{`x x/x/apiKey`, true},
+		{`{"x/apiKe":1}`, false},
+		{`{"x/api_key":1}`, false},
+		{`x/apiKe\u004`, false},
+		{`x/apiKe\`, false},
+		{"x/apiKe\xcb", false},
+		{"", false},
+		{strings.Repeat("\u200bx\ufb04", 1<<18), false},
+		{strings.Repeat(`\u0000`, 1<<18) + strings.Repeat("x\x00", 1<<18), false}, // in a time that grows with its length
+	}
+	for _, test := range tests {
+		if got := Mentions([]byte(test.frame), "x/apiKey"); got != test.want {
+			t.Errorf("%.60q: got %v", test.frame, got)
+		}
+	}
+}
