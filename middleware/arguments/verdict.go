@@ -1,0 +1,208 @@
+package arguments
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A Verdict says whether an argument takes the path of the workspace, and why.
+type Verdict struct {
+	// Path reports whether the schema says that the argument takes the path of the
+	// workspace, project root or working directory.
+	Path bool
+	// Words are those that decided: of the schema, or the name of the tool. They are
+	// empty if the schema says nothing of what the argument takes.
+	Words string
+	// Why is the reason, for people.
+	Why string
+}
+
+// Judge says whether an argument takes the path of the workspace, by what the title,
+// description, format, examples, default and pattern of the property say, and by the
+// table of words beside it. tool is the tool's name and schema its raw inputSchema; an
+// argument inside of objects is named by its path. The built-in rule fills by this
+// verdict, and `attache doctor` suggests rules by it.
+//
+// When in doubt the verdict is no: a call that is not filled is what the model wrote,
+// and a call that is filled wrongly is not.
+func Judge(tool string, schema []byte, argument ...string) Verdict {
+	property := wire.Value{Raw: schema}
+	for _, key := range argument {
+		property = property.Get("properties", key)
+	}
+	if !property.IsObject() || len(argument) == 0 {
+		return Verdict{Why: "the tool has no such argument"}
+	}
+	if words := choosesWorkspace(tool); words != "" {
+		return Verdict{Words: words, Why: "the tool makes, chooses or removes a workspace"}
+	}
+	if no := judgeForm(property); no.Why != "" {
+		return no
+	}
+	return judgeText(property, argument[len(argument)-1])
+}
+
+// choosesWorkspace returns the words of a tool's name by which its path is not that of
+// the workspace there is, "" if there are none.
+func choosesWorkspace(tool string) string {
+	verb, noun := "", ""
+	for _, w := range nameWords(tool) {
+		switch {
+		case makers.has(w):
+			return w
+		case choosers.has(w):
+			verb = w
+		case places.has(w) || heads.has(w) || w == "working":
+			noun = cmp.Or(noun, w)
+		}
+	}
+	if verb == "" || noun == "" {
+		return ""
+	}
+	return verb + " " + noun
+}
+
+// nameWords returns the words of a name in snake, kebab or camel case, in lower case.
+func nameWords(name string) []string {
+	var spaced strings.Builder
+	lower := false
+	for _, c := range name {
+		if unicode.IsUpper(c) && lower {
+			spaced.WriteByte(' ')
+		}
+		lower = unicode.IsLower(c)
+		spaced.WriteRune(unicode.ToLower(c))
+	}
+	return strings.FieldsFunc(spaced.String(), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+}
+
+// judgeForm decides by what is no prose. A verdict without a reason leaves it open.
+func judgeForm(property wire.Value) Verdict {
+	no := func(key, why string) Verdict {
+		return Verdict{Words: key + " " + cut(string(property.Get(key).Raw)), Why: why}
+	}
+	if (&document{}).takes(property, 0)&texts == 0 {
+		for _, key := range []string{"enum", "const", "type"} {
+			if property.Get(key).Exists() {
+				return no(key, "it does not take any text")
+			}
+		}
+		return Verdict{Why: "its schema is more than a plain text"}
+	}
+	if format := property.Get("format").Text(); format != "" && !pathFormats.has(format) {
+		return no("format", "the format is not that of a path")
+	}
+	if v := property.Get("default"); v.IsString() && !v.Equals("") && !looksLikePath(v.Text()) {
+		return no("default", "the default is no path")
+	}
+	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern.Text()) {
+		return no("pattern", "the pattern does not match paths")
+	}
+	if v := property.Get("maxLength"); v.Exists() && len(v.Raw) < 3 { // digits
+		return no("maxLength", "a path may be longer")
+	}
+	for example := range property.Get("examples").Elements() {
+		if !isAbsolute(example.Text()) {
+			return no("examples", "an example is no absolute path")
+		}
+	}
+	return Verdict{}
+}
+
+// isAbsolute reports whether a text is an absolute path of some system.
+func isAbsolute(text string) bool {
+	drive := len(text) > 2 && text[1] == ':' && (text[2] == '\\' || text[2] == '/') && unicode.IsLetter(rune(text[0]))
+	return drive || len(text) > 1 && text[0] == '/' || strings.HasPrefix(text, `\\`)
+}
+
+// looksLikePath reports whether a default is a path: an absolute one, the working
+// directory, or one that begins with a variable or the home directory.
+func looksLikePath(text string) bool {
+	return isAbsolute(text) || text == "." || text == "./" || text == "cwd" || strings.HasPrefix(text, "~/") || strings.HasPrefix(text, "$")
+}
+
+// matchesPath reports whether a pattern, which is the server's, matches paths of every
+// system. Package regexp takes time linear in its input.
+func matchesPath(pattern string) bool {
+	r, err := regexp.Compile(pattern)
+	if err != nil {
+		return false
+	}
+	for _, path := range []string{"/home/ada lovelace/src/shop.v2", `C:\Users\ada\src\shop`} {
+		if !r.MatchString(path) {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeText decides by the title, the description and the examples.
+func judgeText(property wire.Value, name string) Verdict {
+	said := property.Get("title").Text() + ". " + property.Get("description").Text()
+	if w := foreignExample(said); w != "" {
+		return Verdict{Words: w, Why: "an example is no absolute path"}
+	}
+	subject := isPlace(nameWords(name)) // what it is of, if the text says no more than that it is a path
+	var path, of Verdict
+	bare := ""
+	for _, s := range sentences(said) {
+		for _, w := range s {
+			if against.has(w) {
+				return Verdict{Words: w, Why: "it speaks of something other than the path of the workspace"}
+			}
+		}
+		switch kind, words := subjectOf(s); kind {
+		case workspacePathText:
+			path = Verdict{Path: true, Words: words, Why: "it says that it takes the path of the workspace"}
+		case otherPathText:
+			of = Verdict{Words: words, Why: "it is a path, but not that of the workspace"}
+		case barePathText:
+			bare = words
+		case placeText:
+			subject = true
+		}
+		bare = cmp.Or(bare, absolutePath(s))
+	}
+	if bare == "" && len(said) > 0 {
+		bare = formOfPath(property)
+	}
+	switch {
+	case of.Why != "":
+		return of
+	case path.Path:
+		return path
+	case subject && bare != "":
+		return Verdict{Path: true, Words: bare, Why: "it says that it takes a path, and is named after the workspace"}
+	case strings.Trim(said, ". ") == "":
+		return Verdict{Why: "its schema does not say what it takes"}
+	}
+	return Verdict{Why: "its schema does not say that it takes the path of the workspace"}
+}
+
+// formOfPath returns the format or example that says that a property takes a path.
+func formOfPath(property wire.Value) string {
+	if format := property.Get("format"); format.Exists() {
+		return "format " + string(format.Raw)
+	}
+	for example := range property.Get("examples").Elements() {
+		return "example " + cut(string(example.Raw)) // judgeForm has found it absolute
+	}
+	return ""
+}
+
+// isPlace reports whether words, as those of an argument's name, are of the workspace
+// and of nothing in it.
+func isPlace(words []string) bool {
+	some := false
+	for _, w := range words {
+		if !places.has(w) && !heads.has(w) && w != "working" && w != "abs" && w != "absolute" {
+			return false
+		}
+		some = some || places.has(w) || w == "working"
+	}
+	return some
+}

@@ -1,0 +1,251 @@
+package arguments
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// This file is the table of words by which [Judge] reads what a server says of an
+// argument, and the grammar that they are read with: a description begins with what
+// the argument is ("Absolute path to the root of the project"), and what follows does
+// not change it unless it is one of the words against.
+
+// A vocabulary is a set of words, with white space between them.
+type vocabulary string
+
+func (v vocabulary) has(word string) bool {
+	for rest := string(v); word != ""; {
+		i := strings.Index(rest, word)
+		if i < 0 {
+			return false
+		}
+		end := i + len(word)
+		if (i == 0 || rest[i-1] <= ' ') && (end == len(rest) || rest[end] <= ' ') {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+	return false
+}
+
+const (
+	// places are the words for the workspace, heads those for a path.
+	places vocabulary = `workspace project repository repo codebase monorepo worktree cwd`
+	heads  vocabulary = `path directory dir folder root location`
+	// fillers stand in front of either and change nothing.
+	fillers vocabulary = `the a an your this its absolute full fully qualified complete local optional required valid
+		existing main base top level toplevel current active user user's whole entire git filesystem disk system target
+		provide specify specifies pass enter use is be must should contains`
+	// strong words say that a path is one of the file system, and not the path of a
+	// project at a host ("group/project").
+	strong vocabulary = `absolute local filesystem disk directory dir folder root`
+	// links lead from a path to what it is of.
+	links vocabulary = `to of for containing where`
+	// strangers stand before a place that is not the one worked in.
+	strangers vocabulary = `new other another template parent sibling second different source destination output
+		in inside within under at by from of for to on with and or as that which
+		file files image script config configuration log cache build test package module`
+	// onward words may follow when all is said.
+	onward vocabulary = `to for in on at where that which containing with if is as from used when must should you
+		defaults default will being whose against so e.g eg i.e ie`
+	// against decides, wherever it stands.
+	against vocabulary = `id ids gid uuid guid slug slugs key keys identifier identifiers handle namespace filter filters
+		url urls uri uris encoded name names named alias relative glob globs regex regexp wildcard subdirectory
+		subdirectories subfolder subfolders subpath sub list array comma token hostname host remote bucket container
+		docker vault organization organisation team account tenant xcode xcodeproj xcworkspace sln csproj api endpoint
+		initialize initialise clone cloned created destination`
+	// makers in the name of a tool say that it makes a workspace; choosers that it
+	// does something to one, if the name has a place or path as well.
+	makers   vocabulary = `init initialize initialise clone scaffold bootstrap`
+	choosers vocabulary = `set change switch select open create new add register activate load use import export
+		move rename copy delete remove destroy cd mk`
+
+	pathFormats vocabulary = `path directory directory-path dir-path dirpath folder folder-path absolute-path`
+)
+
+// sentences returns the words of a text, in lower case, sentence by sentence. A bracket
+// begins a sentence of its own, and a comma is a word.
+func sentences(text string) (all [][]string) {
+	text = strings.NewReplacer("file system", "filesystem", "file-system", "filesystem").Replace(strings.ToLower(text))
+	var words []string
+	end := func() {
+		if len(words) > 0 {
+			all, words = append(all, words), nil
+		}
+	}
+	for field := range strings.FieldsSeq(strings.NewReplacer("(", " ( ", ")", " ) ", ",", " , ", "—", " . ", " - ", " . ", ":", ": ").Replace(text)) {
+		switch field {
+		case "(", ")", ".":
+			end()
+			continue
+		case ",":
+			words = append(words, field)
+			continue
+		}
+		trimmed := strings.TrimRight(field, `.;:!?"'`+"`")
+		words = append(words, strings.FieldsFunc(trimmed, func(c rune) bool {
+			return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '\'' && c != '.'
+		})...)
+		if strings.ContainsAny(field[len(trimmed):], ".;:!?") && !slices.Contains([]string{"e.g", "i.e", "eg", "ie"}, trimmed) {
+			end()
+		}
+	}
+	end()
+	return all
+}
+
+// A textKind is what a sentence says that the argument is.
+type textKind uint8
+
+const (
+	nothingText       textKind = iota
+	workspacePathText          // the path of the workspace
+	otherPathText              // the path of something else
+	barePathText               // a path, it does not say of what
+	placeText                  // the workspace, it does not say in what form
+)
+
+// subjectOf returns what a sentence begins with, and in which words.
+func subjectOf(s []string) (kind textKind, words string) {
+	at := skip(s, 0, fillers)
+	isStrong := slices.ContainsFunc(s[:at], func(w string) bool { return strong.has(w) })
+	if n := workingDirectory(s); n > 0 {
+		return sure(s, n, true), strings.Join(s[:n], " ")
+	}
+	if at < len(s) && places.has(s[at]) {
+		end := skip(s, at, places)
+		to := skip(s, end, heads)
+		switch {
+		case to == end && goesOn(s, end):
+			return placeText, ""
+		case to == end:
+			return nothingText, ""
+		}
+		isStrong = isStrong || s[end] != "path" || s[end-1] != "project"
+		return sure(s, to, isStrong), strings.Join(s[:to], " ")
+	}
+	to := skip(s, at, heads)
+	switch {
+	case to == at:
+		return nothingText, ""
+	case to == len(s) || s[to] == ",":
+		return barePathText, strings.Join(s[:to], " ")
+	case !links.has(s[to]):
+		return otherUnless(goesOn(s, to)), strings.Join(s[:to], " ")
+	}
+	isStrong = isStrong || slices.ContainsFunc(s[at:to], func(w string) bool { return strong.has(w) }) || s[to] != "of"
+	return pathTo(s, to+1, isStrong)
+}
+
+// pathTo reads what a path is of, from s[at] on.
+func pathTo(s []string, at int, isStrong bool) (textKind, string) {
+	if n := workingDirectory(s[at:]); n > 0 {
+		return sure(s, at+n, true), strings.Join(s[:at+n], " ")
+	}
+	end := skip(s, at, fillers)
+	for n := 0; n < 3 && end < len(s) && !places.has(s[end]); n++ {
+		if strangers.has(s[end]) || heads.has(s[end]) && !isRootOf(s, end) {
+			return otherPathText, strings.Join(s[:end+1], " ")
+		}
+		if heads.has(s[end]) {
+			end++ // "the root of the project"
+		}
+		end = skip(s, end+1, fillers)
+	}
+	if end >= len(s) || !places.has(s[end]) {
+		return otherPathText, strings.Join(s[:min(end+1, len(s))], " ")
+	}
+	if s[end] == "workspace" || s[end] == "codebase" || s[end] == "monorepo" {
+		isStrong = true
+	}
+	end = skip(s, skip(s, end, places), heads)
+	return sure(s, end, isStrong), strings.Join(s[:end], " ")
+}
+
+// isRootOf reports whether s goes on at i as "root of" or "root directory of".
+func isRootOf(s []string, i int) bool {
+	end := skip(s, i, heads)
+	return s[i] == "root" && end == i+1 && end < len(s) && s[end] == "of"
+}
+
+// sure returns the kind of a sentence that has named the path of the workspace in
+// s[:end]. What follows may say otherwise.
+func sure(s []string, end int, isStrong bool) textKind {
+	if !isStrong || !goesOn(s, end) {
+		return otherPathText
+	}
+	return workspacePathText
+}
+
+func otherUnless(harmless bool) textKind {
+	if harmless {
+		return nothingText
+	}
+	return otherPathText
+}
+
+// goesOn reports whether a sentence may go on at i as it does and mean no other thing:
+// "path to the project to build", but not "path to the project file", nor "path to
+// the project, a folder or a file".
+func goesOn(s []string, i int) bool {
+	switch {
+	case i >= len(s):
+		return true
+	case s[i] == ",":
+		return !slices.Contains(s[i:], "or")
+	}
+	return onward.has(s[i])
+}
+
+// workingDirectory returns how many words of s name the working directory.
+func workingDirectory(s []string) int {
+	at := skip(s, 0, fillers)
+	switch {
+	case at < len(s) && s[at] == "cwd":
+		return at + 1
+	case at+1 < len(s) && s[at] == "working" && heads.has(s[at+1]):
+		return skip(s, at+1, heads)
+	case at > 0 && at < len(s) && s[at-1] == "current" && heads.has(s[at]):
+		return skip(s, at, heads)
+	}
+	return 0
+}
+
+// absolutePath returns the words by which a sentence says anywhere that a path is an
+// absolute one, "" if it does not.
+func absolutePath(s []string) string {
+	for i := range s {
+		if i > 0 && heads.has(s[i]) && (s[i-1] == "absolute" || s[i-1] == "full" || s[i-1] == "local" || s[i-1] == "filesystem") && goesOn(s, i+1) && !linked(s, i+1) {
+			return s[i-1] + " " + s[i]
+		}
+	}
+	return ""
+}
+
+func linked(s []string, i int) bool { return i < len(s) && links.has(s[i]) }
+
+// skip returns the index of the first word from at on that is not of a set.
+func skip(s []string, at int, of vocabulary) int {
+	for at < len(s) && of.has(s[at]) {
+		at++
+	}
+	return at
+}
+
+var examplesOf = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:\be\.g\.?|\bfor example|\bexamples?:?|\bsuch as)[,:]?\s*["'` + "`" + `]?([^\s"'` + "`" + `,)]+)|[("'` + "`" + `]([^\s("'` + "`" + `)]+)[)"'` + "`" + `]`)
+})
+
+// foreignExample returns an example in a description that is no absolute path, "" if
+// there is none.
+func foreignExample(text string) string {
+	for _, m := range examplesOf().FindAllStringSubmatch(text, -1) {
+		if example := m[1] + m[2]; strings.ContainsAny(example, `/\`) && !looksLikePath(example) && example[0] != '.' {
+			return example
+		}
+	}
+	return ""
+}
