@@ -1,0 +1,87 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A judgedArgument is what a person decided about one property of some tools of a server,
+// from the words of its schema. They are in testdata/workspace-arguments.txt.
+type judgedArgument struct {
+	server, version string
+	property        string // a dot leads into an object
+	required        bool
+	path            bool   // it takes the path of the workspace, project root or working directory
+	schema          string // what decided, as JSON
+	tools           []string
+}
+
+// judgedArguments reads testdata/workspace-arguments.txt.
+func judgedArguments(t *testing.T) []judgedArgument {
+	t.Helper()
+	data, err := os.ReadFile("../../testdata/workspace-arguments.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := regexp.MustCompile(`^(\S+) (\d\S*)$`)
+	row := regexp.MustCompile(`^  (path|no  ) ([\w.]+)(\*?) (\{.*\}) ([\w -]+)$`)
+	var all []judgedArgument
+	var server, version string
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		if s := section.FindStringSubmatch(line); s != nil {
+			server, version = s[1], s[2]
+			continue
+		}
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		r := row.FindStringSubmatch(line)
+		if r == nil || server == "" || !json.Valid([]byte(r[4])) {
+			t.Fatalf("testdata/workspace-arguments.txt: cannot read the line %q", line)
+		}
+		all = append(all, judgedArgument{
+			server: server, version: version, property: r[2], required: r[3] == "*",
+			path: r[1] == "path", schema: r[4], tools: strings.Fields(r[5]),
+		})
+	}
+	return all
+}
+
+// mayBePlace finds the properties that have a line in testdata/workspace-arguments.txt:
+// those whose name, in any spelling, may mean the place worked in.
+var mayBePlace = regexp.MustCompile(`(?i)^(` + strings.Join([]string{
+	`workspace(_?(ids?|gid|slug|path|root|folder|dir))?`, `paths?`, `local_?path`, `cwd`, `roots?`, `root_?(dir|path)`,
+	`directory`, `dir`, `target_?dir`, `work_?(dir|folder)`, `working_?directory`,
+	`project(_?(id|gid|key|slug|path|root|dir|name|slug_?or_?id|(id|key)_?or_?(key|id)))?`,
+	`repo(sitory)?(_?(id|slug|name|path|url))?`, `organization(_?(id|gid|slug))?`,
+}, "|") + `)$`)
+
+// Each property is in scope, and has one verdict in each tool.
+func TestJudgedArguments(t *testing.T) {
+	type one struct{ server, tool, property string }
+	seen := make(map[one]bool)
+	var servers []string
+	for _, j := range judgedArguments(t) {
+		if !slices.Contains(servers, j.server) {
+			servers = append(servers, j.server)
+		}
+		if name := j.property[strings.LastIndexByte(j.property, '.')+1:]; !mayBePlace.MatchString(name) {
+			t.Errorf("%s: %s is not a name that the corpus is about", j.server, j.property)
+		}
+		for _, tool := range j.tools {
+			o := one{j.server, tool, j.property}
+			if seen[o] {
+				t.Errorf("%s %s %s has two lines", o.server, o.tool, o.property)
+			}
+			seen[o] = true
+		}
+	}
+	if len(servers) < 25 {
+		t.Errorf("the corpus has %d servers, want 25", len(servers))
+	}
+}
