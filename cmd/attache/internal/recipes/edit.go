@@ -1,0 +1,189 @@
+package recipes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// mark stands behind a key that [Add] has written, so that [Remove] takes out that
+// and nothing that the user wrote.
+const mark = "  # attache recipe"
+
+// ErrAbsent is returned by [Remove] when the configuration does not have the recipe.
+// The caller says which recipes there are.
+var ErrAbsent = errors.New("the recipe is not in the configuration")
+
+// Add returns content, a configuration file, with body under servers.name. All other
+// bytes stay. An error says why it cannot be added and what to do.
+func Add(content []byte, name, body string) ([]byte, error) {
+	before, err := decode(content)
+	if err != nil {
+		return nil, err
+	}
+	servers, known := before["servers"].(map[string]any)
+	if _, there := servers[name]; there {
+		return nil, fmt.Errorf("servers.%s is there already: remove it first, or add these rules by hand", name)
+	}
+	if _, there := before["servers"]; there && !known && before["servers"] != nil {
+		return nil, errors.New("servers is not a mapping: correct it first")
+	}
+	f := split(content)
+	section := f.section()
+	if section.key < 0 {
+		f.insert(len(f.lines), "servers:"+mark)
+		section = f.section()
+	}
+	indent := section.indent
+	if indent == "" {
+		indent = "  "
+	}
+	lines := []string{indent + name + ":" + mark}
+	for line := range strings.Lines(body) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			line = indent + "  " + line
+		}
+		lines = append(lines, line)
+	}
+	f.insert(section.end, lines...)
+	after := f.bytes()
+	return after, onlyAdds(before, after, name)
+}
+
+// Remove returns content without what [Add] wrote for name; an error that is
+// [ErrAbsent] if Add wrote nothing for it.
+func Remove(content []byte, name string) ([]byte, error) {
+	if _, err := decode(content); err != nil {
+		return nil, err
+	}
+	f := split(content)
+	section := f.section()
+	for i := section.key + 1; section.key >= 0 && i < section.end; i++ {
+		if f.lines[i] != section.indent+name+":"+mark {
+			continue
+		}
+		end := i + 1
+		for end < section.end && (f.lines[end] == "" || strings.HasPrefix(f.lines[end], section.indent+" ")) {
+			end++
+		}
+		f.remove(i, end)
+		if rest := f.section(); f.lines[rest.key] == "servers:"+mark && rest.end == rest.key+1 {
+			f.remove(rest.key, rest.key+1)
+		}
+		return f.bytes(), nil
+	}
+	return nil, ErrAbsent
+}
+
+// decode returns the values in a configuration file.
+func decode(content []byte) (map[string]any, error) {
+	values := map[string]any{}
+	if n := bytes.Count(content, []byte("\r\n")); n != bytes.Count(content, []byte("\r")) || n > 0 && n != bytes.Count(content, []byte("\n")) {
+		return nil, errors.New("its lines do not all end alike: save it with one kind of line end")
+	}
+	if len(bytes.TrimSpace(content)) == 0 {
+		return values, nil
+	}
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		return nil, errors.New("it is not valid: run \"attache config check\" and correct it first")
+	}
+	return values, nil
+}
+
+// onlyAdds returns an error if after says anything else than before, but for
+// servers.name. It catches YAML whose lines do not mean what they seem to.
+func onlyAdds(before map[string]any, after []byte, name string) error {
+	values, err := decode(after)
+	if err == nil {
+		if servers, ok := values["servers"].(map[string]any); ok {
+			delete(servers, name)
+			if len(servers) == 0 && before["servers"] == nil {
+				delete(values, "servers")
+				before = clone(before)
+			}
+		}
+		if reflect.DeepEqual(values, before) {
+			return nil
+		}
+	}
+	return errors.New("servers is not written as a block, one server a line: write it so, or add the recipe by hand")
+}
+
+// clone returns values without a key "servers" that has no value.
+func clone(values map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, value := range values {
+		if key != "servers" || value != nil {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// A file is the lines of a configuration file, without their ends.
+type file struct {
+	lines []string
+	end   string // of a line: "\n" or "\r\n"
+}
+
+func split(content []byte) *file {
+	f := &file{end: "\n"}
+	text := string(content)
+	if strings.Contains(text, "\r\n") {
+		f.end = "\r\n"
+	}
+	if text == "" {
+		return f
+	}
+	f.lines = strings.Split(strings.TrimSuffix(text, f.end), f.end)
+	return f
+}
+
+// bytes returns the file. Its last line has an end.
+func (f *file) bytes() []byte {
+	if len(f.lines) == 0 {
+		return nil
+	}
+	return []byte(strings.Join(f.lines, f.end) + f.end)
+}
+
+func (f *file) insert(at int, lines ...string) {
+	f.lines = append(f.lines[:at:at], append(lines, f.lines[at:]...)...)
+}
+
+func (f *file) remove(from, to int) {
+	f.lines = append(f.lines[:from:from], f.lines[to:]...)
+}
+
+// A section is where the key "servers" is: its line, -1 if there is none, the line
+// behind its last entry, and the indentation of its entries.
+type section struct {
+	key, end int
+	indent   string
+}
+
+func (f *file) section() section {
+	s := section{key: -1}
+	for i, line := range f.lines {
+		trimmed := strings.TrimLeft(line, " ")
+		switch {
+		case s.key < 0:
+			if line == "servers:" || strings.HasPrefix(line, "servers: ") {
+				s.key, s.end = i, i+1
+			}
+		case trimmed == "" || strings.HasPrefix(trimmed, "#") && trimmed == line:
+		case trimmed == line: // the next key
+			return s
+		default:
+			s.end = i + 1
+			if s.indent == "" && !strings.HasPrefix(trimmed, "#") {
+				s.indent = line[:len(line)-len(trimmed)]
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,127 @@
+package recipes
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Every recipe says what it does, and its parameters all stand in its text.
+func TestAll(t *testing.T) {
+	for _, r := range All() {
+		if !strings.HasSuffix(r.Summary, ".") {
+			t.Errorf("%s: the summary %q is no sentence", r.Name, r.Summary)
+		}
+		values := map[string]string{}
+		for _, p := range r.Parameters {
+			values[p.Name] = "it's"
+			if p.Help == "" || !strings.Contains(r.Text, "{{"+p.Name+"}}") {
+				t.Errorf("%s: parameter %q has no help, or no place in the text", r.Name, p.Name)
+			}
+		}
+		body, err := r.Body(values)
+		if err != nil || strings.Contains(body, "{{") {
+			t.Errorf("%s: %v in\n%s", r.Name, err, body)
+		}
+		if len(values) > 0 {
+			if _, err := r.Body(nil); err == nil || !strings.Contains(err.Error(), "--set "+r.Parameters[0].Name+"=VALUE") {
+				t.Errorf("%s without values: %v", r.Name, err)
+			}
+			if !strings.Contains(body, `'"it''s"'`) {
+				t.Errorf("%s: the value is not quoted:\n%s", r.Name, body)
+			}
+		}
+		if _, err := r.Body(map[string]string{"nosuch": "x"}); err == nil {
+			t.Errorf("%s takes a parameter it does not have", r.Name)
+		}
+	}
+}
+
+// What Add writes stands under servers, Remove takes out just that, and all other
+// bytes stay.
+func TestAddAndRemove(t *testing.T) {
+	const body = "match: {package: x}\naccess: {hide: true}\n"
+	tests := []struct{ name, before, after string }{
+		{"no file", "", "servers:  # attache recipe\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\n"},
+		{"no servers", "# mine\nlog: {level: debug}\n", "# mine\nlog: {level: debug}\nservers:  # attache recipe\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\n"},
+		{"another server", "servers:\n    a:\n        session: {workspace: /a}\n\n# the rest\nlog: {}\n", "servers:\n    a:\n        session: {workspace: /a}\n    git:  # attache recipe\n      match: {package: x}\n      access: {hide: true}\n\n# the rest\nlog: {}\n"},
+		{"an empty key", "servers:\nlog: {}\n", "servers:\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\nlog: {}\n"},
+		{"line ends of Windows", "log: {}\r\n", "log: {}\r\nservers:  # attache recipe\r\n  git:  # attache recipe\r\n    match: {package: x}\r\n    access: {hide: true}\r\n"},
+		{"comments within", "servers:\n  # one\n  a: {}\n  # two\nlog: {}\n", "servers:\n  # one\n  a: {}\n  # two\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\nlog: {}\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			after, err := Add([]byte(test.before), "git", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.after, string(after)); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := Add(after, "git", body); err == nil {
+				t.Error("it was added twice")
+			}
+			two, err := Add(after, "sentry", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"git", "sentry"} {
+				if two, err = Remove(two, name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(test.before, string(two)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Files that cannot be edited line by line are left alone.
+func TestAddRefuses(t *testing.T) {
+	for before, want := range map[string]string{
+		"servers: {a: {}}\n":                "not written as a block",
+		"servers: [a]\n":                    "not a mapping",
+		"log: [\n":                          "not valid",
+		"servers:\n  git: {}\n":             "there already",
+		"policy:\n  dir: |\n    servers:\n": "",
+		"\"servers\":\n  a: {}\n":           "not written as a block",
+		"{log: {level: info}}\n":            "not written as a block",
+	} {
+		_, err := Add([]byte(before), "git", "match: {package: x}\n")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", before, err, want)
+		}
+	}
+}
+
+// What the user wrote under the name of a recipe is not taken out.
+func TestRemoveLeavesTheUsersOwn(t *testing.T) {
+	for _, content := range []string{"", "log: {}\n", "servers:\n  git:\n    match: {package: x}\n", "servers:\n  git:  # mine\n    match: {package: x}\n"} {
+		if _, err := Remove([]byte(content), "git"); !errors.Is(err, ErrAbsent) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+// Adding and removing gives back the bytes, whatever the file.
+func FuzzAddRemove(f *testing.F) {
+	f.Add("log: {}\n")
+	f.Add("servers:\n  a: {}\n\n# end")
+	f.Add("a: |\n  servers:\nservers:\r\n\r\n  b: {c: d}\r\n")
+	f.Fuzz(func(t *testing.T, content string) {
+		after, err := Add([]byte(content), "git", "match: {package: x}\n")
+		if err != nil {
+			return
+		}
+		back, err := Remove(after, "git")
+		if err != nil {
+			t.Fatalf("%q became %q: %v", content, after, err)
+		}
+		if want := strings.TrimRight(content, "\r\n"); strings.TrimRight(string(back), "\r\n") != want {
+			t.Errorf("%q became %q and then %q", content, after, back)
+		}
+	})
+}
