@@ -1,0 +1,163 @@
+package include
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"aead.dev/minisign"
+)
+
+// A site serves files over https and counts requests.
+type site struct {
+	*httptest.Server
+	files    map[string]string
+	requests int
+	down     bool
+}
+
+func newSite(t *testing.T) *site {
+	s := &site{files: map[string]string{}}
+	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests++
+		body, ok := s.files[r.URL.Path]
+		if !ok || s.down {
+			http.Error(w, "no", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func digest(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func read(t *testing.T, f *Fetcher, s Source) (content, note, failure string) {
+	t.Helper()
+	got, note, err := f.Read(context.Background(), s)
+	if err != nil {
+		failure = err.Error()
+	}
+	return string(got), note, failure
+}
+
+// Content with a digest is fetched once, and then read from its copy.
+func TestDigest(t *testing.T) {
+	web := newSite(t)
+	web.files["/team.yaml"] = "log: {}\n"
+	f := &Fetcher{Dir: filepath.Join(t.TempDir(), "a", "b"), Client: web.Client()}
+	s := Source{URL: web.URL + "/team.yaml", Digest: digest("log: {}\n")}
+	for range 2 {
+		if content, note, failure := read(t, f, s); content != "log: {}\n" || note+failure != "" {
+			t.Errorf("%q, %q, %q", content, note, failure)
+		}
+	}
+	if web.requests != 1 {
+		t.Errorf("%d requests, want 1", web.requests)
+	}
+
+	// A copy that was changed on the disk is not used, nor is other content.
+	if err := os.WriteFile(f.path(s)+".yaml", []byte("evil: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if content, _, failure := read(t, f, s); content != "log: {}\n" || failure != "" {
+		t.Errorf("a changed copy: %q, %q", content, failure)
+	}
+	s.Digest = digest("other")
+	if content, _, failure := read(t, f, s); content != "" || !strings.Contains(failure, "its digest is "+digest("log: {}\n")) {
+		t.Errorf("another digest: %q, %q", content, failure)
+	}
+}
+
+// Signed content follows its address; its last good copy stands in when the address
+// fails, is changed by others, or goes back.
+func TestKey(t *testing.T) {
+	web := newSite(t)
+	public, private, err := minisign.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(content string, signed int64) {
+		web.files["/team.yaml"] = content
+		web.files["/team.yaml.minisig"] = string(minisign.SignWithComments(private, []byte(content), "timestamp:"+strconv.FormatInt(signed, 10), ""))
+	}
+	key := strings.Split(public.String(), "\n")
+	s := Source{URL: web.URL + "/team.yaml", Key: key[len(key)-1]}
+	now := time.Now()
+	f := &Fetcher{Dir: t.TempDir(), Client: web.Client(), Now: func() time.Time { return now }}
+	expect := func(content, note string) {
+		t.Helper()
+		got, said, failure := read(t, f, s)
+		if got != content || (note == "") != (said == "") || !strings.Contains(said, note) || failure != "" {
+			t.Errorf("%q, %q, %q; want %q with %q", got, said, failure, content, note)
+		}
+	}
+
+	publish("one", 100)
+	expect("one", "")
+	publish("two", 200)
+	expect("one", "") // the copy is young
+	now = now.Add(MaxAge + time.Minute)
+	expect("two", "")
+	now = now.Add(MaxAge + time.Minute)
+	publish("one", 100)
+	expect("two", "older than that of the copy")
+	publish("three", 300)
+	web.files["/team.yaml"] = "evil"
+	expect("two", "not by the key configured")
+	web.down = true
+	expect("two", "status 503")
+	f.Dir = t.TempDir()
+	if content, _, failure := read(t, f, s); content != "" || !strings.Contains(failure, "status 503") {
+		t.Errorf("without a copy: %q, %q", content, failure)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	good := "sha256:" + strings.Repeat("0", 64)
+	for want, s := range map[string]Source{
+		"no https address": {URL: "http://host/x", Digest: good},
+		"user name":        {URL: "https://u:p@host/x", Digest: good},
+		"digest or key":    {URL: "https://host/x"},
+		"not both":         {URL: "https://host/x", Digest: good, Key: "RW"},
+		"64 hexadecimal":   {URL: "https://host/x", Digest: "sha256:00"},
+		"no public key":    {URL: "https://host/x", Key: "ssh-ed25519 AAAA"},
+	} {
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+	}
+	if err := (Source{URL: "https://host/x", Digest: good}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is too large, or redirects away from https, is refused.
+func TestFetchRefuses(t *testing.T) {
+	web := newSite(t)
+	web.files["/large.yaml"] = strings.Repeat("x", MaxSize+1)
+	s := Source{URL: web.URL + "/large.yaml", Digest: digest("x")}
+	if _, _, failure := read(t, &Fetcher{Client: web.Client()}, s); !strings.Contains(failure, "larger than 256 KiB") {
+		t.Error(failure)
+	}
+	plain := &Fetcher{}
+	next, err := http.NewRequest(http.MethodGet, "http://host/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain.client().CheckRedirect(next, nil) == nil {
+		t.Error("a redirect to http is followed")
+	}
+}
