@@ -1,0 +1,192 @@
+// Package status lets a user see what the running attaches do. Each keeps a small
+// file in the user's runtime directory while its server runs: which server, which
+// session, how often it filled, pinned, refused and briefed, its last edits and
+// warnings. There is no socket, and nothing of a call's values is in the file.
+package status
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+const (
+	// maxRecent is how many edits and warnings a report keeps, the last ones.
+	maxRecent = 10
+	// maxText is how long the text of one is, in bytes.
+	maxText = 300
+	// delay is how long a change waits to be written. A client may start attache only
+	// to probe it, so nothing is written before that time has passed either.
+	delay = time.Second
+)
+
+// A Report says what one attache has done so far.
+type Report struct {
+	PID       int       `json:"pid"`
+	Started   time.Time `json:"started"`
+	Server    string    `json:"server"`
+	Client    string    `json:"client,omitempty"`
+	Session   string    `json:"session,omitempty"`
+	Workspace string    `json:"workspace,omitempty"`
+	Calls     int       `json:"calls"`
+	Filled    int       `json:"filled"`
+	Pinned    int       `json:"pinned"`
+	Rewritten int       `json:"rewritten"`
+	Refused   int       `json:"refused"`
+	Briefed   int       `json:"briefed"`
+	Edits     []Event   `json:"edits,omitempty"`
+	Warnings  []Event   `json:"warnings,omitempty"`
+}
+
+// An Event is one edit, refusal or warning.
+type Event struct {
+	Time time.Time `json:"time"`
+	Text string    `json:"text"`
+}
+
+// A Recorder gathers the report of one attache. Its methods may be called from
+// several goroutines.
+type Recorder struct {
+	describe func(*Report) // completes a report with what is known of the session
+	now      func() time.Time
+
+	mu      sync.Mutex
+	report  Report
+	publish *publisher // nil until the server runs
+}
+
+// NewRecorder returns a Recorder for the process pid in front of server. describe, if
+// not nil, adds to a report what is known of the session; it is called beside the
+// messages.
+func NewRecorder(pid int, server string, describe func(*Report)) *Recorder {
+	return &Recorder{describe: describe, now: time.Now, report: Report{PID: pid, Started: time.Now(), Server: server}}
+}
+
+// Layer returns the layer that counts. It stands outside those that decide, sees
+// tool calls alone, and changes nothing.
+func (r *Recorder) Layer() middleware.Layer {
+	listener := r.note
+	return middleware.Layer{Name: "status", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			if m.From == wire.Client && m.MethodIs("tools/call") {
+				r.call()
+				middleware.CallFrom(ctx).Listen(false, listener)
+			}
+			return next(ctx, m)
+		}
+	}}
+}
+
+func (r *Recorder) call() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.report.Calls++
+	r.publish.changed()
+}
+
+// note counts what a layer did.
+func (r *Recorder) note(_ *middleware.Call, n middleware.Note) {
+	if n.DryRun || n.Act != middleware.Edited && n.Act != middleware.Refused {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case n.Act == middleware.Refused:
+		r.report.Refused++
+		r.report.Edits = r.append(r.report.Edits, fmt.Sprintf("%s refused: %s", n.Layer, n.Why))
+	case n.Layer == "briefing":
+		r.report.Briefed++
+		r.report.Edits = r.append(r.report.Edits, "briefed the model")
+	default:
+		word := "set"
+		switch {
+		case n.Layer == "rewrite":
+			r.report.Rewritten++
+		case n.Before != nil:
+			r.report.Pinned++
+			word = "overwrote"
+		default:
+			r.report.Filled++
+			word = "filled"
+		}
+		r.report.Edits = r.append(r.report.Edits, strings.TrimSpace(fmt.Sprintf("%s %s %s", word, last(n.Path), from(n.Source))))
+	}
+	r.publish.changed()
+}
+
+func last(path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1]
+}
+
+func from(source string) string {
+	if source == "" {
+		return ""
+	}
+	return "with " + source
+}
+
+// append returns list with an event, without those that are too old to keep.
+func (r *Recorder) append(list []Event, text string) []Event {
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	list = append(list, Event{r.now(), text})
+	if len(list) > maxRecent {
+		list = append(list[:0:0], list[len(list)-maxRecent:]...)
+	}
+	return list
+}
+
+// snapshot returns the report as it stands.
+func (r *Recorder) snapshot() Report {
+	r.mu.Lock()
+	report := r.report
+	report.Edits = append([]Event(nil), report.Edits...)
+	report.Warnings = append([]Event(nil), report.Warnings...)
+	r.mu.Unlock()
+	if r.describe != nil {
+		r.describe(&report)
+	}
+	return report
+}
+
+// Handler returns a handler that keeps warnings and errors for the report and hands
+// every record on to next.
+func (r *Recorder) Handler(next slog.Handler) slog.Handler { return &handler{next, r} }
+
+type handler struct {
+	slog.Handler
+	recorder *Recorder
+}
+
+// Handle implements [slog.Handler].
+func (h *handler) Handle(ctx context.Context, record slog.Record) error {
+	if record.Level >= slog.LevelWarn {
+		r := h.recorder
+		r.mu.Lock()
+		r.report.Warnings = r.append(r.report.Warnings, record.Message)
+		r.publish.changed()
+		r.mu.Unlock()
+	}
+	return h.Handler.Handle(ctx, record)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{h.Handler.WithAttrs(attrs), h.recorder}
+}
+
+// WithGroup implements [slog.Handler].
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{h.Handler.WithGroup(name), h.recorder}
+}

@@ -1,0 +1,94 @@
+package status
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+)
+
+// Notes become counts and events; values of a call are in neither.
+func TestRecorder(t *testing.T) {
+	r := NewRecorder(7, "git", func(report *Report) { report.Session = "s1" })
+	path := []string{"params", "arguments", "path"}
+	for _, n := range []middleware.Note{
+		{Layer: "arguments", Act: middleware.Edited, Path: path, After: []byte(`"/secret"`), Source: "session.workspace.path from --workspace"},
+		{Layer: "arguments", Act: middleware.Edited, Path: path, Before: []byte(`"x"`), After: []byte(`"/secret"`), Source: "principal.tenant"},
+		{Layer: "rewrite", Act: middleware.Edited, Path: path},
+		{Layer: "briefing", Act: middleware.Edited},
+		{Layer: "access", Act: middleware.Refused, Why: "records:read is required"},
+		{Layer: "access", Act: middleware.Allowed},
+		{Layer: "arguments", Act: middleware.Edited, DryRun: true},
+	} {
+		r.note(nil, n)
+	}
+	log := slog.New(r.Handler(slog.NewTextHandler(io.Discard, nil))).With("a", 1).WithGroup("g")
+	log.Info("not kept")
+	for i := range maxRecent + 5 {
+		log.Warn("warning " + strconv.Itoa(i) + strings.Repeat("x", 400))
+	}
+	got := r.snapshot()
+	if got.Filled != 1 || got.Pinned != 1 || got.Rewritten != 1 || got.Briefed != 1 || got.Refused != 1 || got.Session != "s1" {
+		t.Errorf("%+v", got)
+	}
+	want := []string{"filled path with session.workspace.path from --workspace", "overwrote path with principal.tenant", "set path", "briefed the model", "access refused: records:read is required"}
+	for i, e := range got.Edits {
+		if e.Text != want[i] {
+			t.Errorf("event %d is %q, want %q", i, e.Text, want[i])
+		}
+	}
+	if len(got.Warnings) != maxRecent || !strings.HasPrefix(got.Warnings[0].Text, "warning 5x") || len(got.Warnings[0].Text) > maxText+len("…") {
+		t.Errorf("warnings %+v", got.Warnings)
+	}
+}
+
+// A report is written a second after a change, and gone when the process stops.
+func TestPublish(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRecorder(os.Getpid(), "git", nil)
+		stop, err := r.Publish(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reports, err := Running(dir); err != nil || len(reports) != 0 {
+			t.Errorf("before the first second: %+v, %v", reports, err)
+		}
+		r.call()
+		time.Sleep(delay)
+		synctest.Wait()
+		reports, err := Running(dir)
+		if err != nil || len(reports) != 1 || reports[0].Calls != 1 || reports[0].Server != "git" {
+			t.Errorf("%+v, %v", reports, err)
+		}
+		stop()
+		r.call()
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+			t.Errorf("left behind: %v, %v", entries, err)
+		}
+	})
+}
+
+// A report whose process is gone, here one that never held its lock, is removed.
+func TestRunningRemovesTheDead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "1.json"), []byte(`{"pid":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if reports, err := Running(dir); err != nil || len(reports) != 0 {
+		t.Errorf("%+v, %v", reports, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+	if reports, err := Running(filepath.Join(dir, "none")); err != nil || reports != nil {
+		t.Errorf("%+v, %v", reports, err)
+	}
+}
