@@ -19,7 +19,7 @@ import (
 // What people read is held to the program here, so that no page can come to say
 // what is not so: configurations, policy files, command lines, links, messages.
 // The guides with sessions in them are played by tests of their own
-// (TestRulesGuide, TestReadmeSession, TestClientsGuide, TestInjectGuide,
+// (TestRulesGuide, TestRulesSession, TestClientsGuide, TestInjectGuide,
 // TestAuditGuide).
 
 // page returns a page, given by its path from the repository's root.

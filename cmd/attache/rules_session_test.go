@@ -9,9 +9,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// The README shows the session that testdata/script/pinned.txtar plays.
-func TestReadmeSession(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+// docs/rules.md shows the session that testdata/script/pinned.txtar plays.
+func TestRulesSession(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "rules.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,8 +25,8 @@ func TestReadmeSession(t *testing.T) {
 			continue
 		}
 		shown++
-		if !strings.Contains(string(readme), "\n"+string(f.Data)) {
-			t.Errorf("README.md does not show %s of testdata/script/pinned.txtar:\n%s", f.Name, f.Data)
+		if !strings.Contains(string(guide), "\n"+string(f.Data)) {
+			t.Errorf("docs/rules.md does not show %s of testdata/script/pinned.txtar:\n%s", f.Name, f.Data)
 		}
 	}
 	if shown != 5 {
