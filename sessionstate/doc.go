@@ -9,8 +9,8 @@
 //     message and costs nothing there.
 //   - [Session] holds the current Context of one session key; [Sessions] is the
 //     bounded table of them.
-//   - [Store] decides which of many first responses carries the briefing, once a
-//     session. [MemoryStore] is its specification, package statetest its suite, and
+//   - [Turns] decides which of many first responses carries the briefing, once a
+//     session. [MemoryTurns] is its specification, package statetest its suite, and
 //     package sqlitestore has the one that processes share.
 //
 // Package identity turns credentials into a [Principal].

@@ -95,7 +95,7 @@ type PolicySettings struct {
 type BriefingSettings struct {
 	Channels   []string // of "response" and "instructions"
 	OncePer    string   // "session" or "server"
-	Structured string   // "defer", "text-only" or "member"
+	Structured string   // "auto", "member", "text-only" or "defer"
 	Wait       time.Duration
 	MaxBytes   int
 }
@@ -138,7 +138,7 @@ func defaultSettings(dir string) *Settings {
 		Briefing: BriefingSettings{
 			Channels:   []string{"response"},
 			OncePer:    "session",
-			Structured: "defer",
+			Structured: "auto",
 			Wait:       2 * time.Second,
 			MaxBytes:   16384,
 		},

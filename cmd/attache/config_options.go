@@ -90,9 +90,9 @@ func policyOptions(s *Settings) []option {
 		{key: "policy.scope", flag: "scope", hint: "SCOPE", help: "the policy scope used when the API key names none", value: text{to: &o.Scope}},
 		{key: "policy.timeout", help: "how long the endpoint may take before it counts as down", value: duration{&o.Timeout, time.Millisecond}},
 		{key: "policy.token_env", help: "the variable that holds the endpoint's token; default: the session's API key", value: text{&o.TokenEnv, tokenName}},
-		{key: "briefing.channels", help: "how the briefing reaches the model", value: words{to: &b.Channels, known: []string{"response", "instructions"}}},
+		{key: "briefing.channels", help: "how the briefing reaches the model; unless set, as the client shows it", value: words{to: &b.Channels, known: []string{"response", "instructions"}}},
 		{key: "briefing.once_per", help: "give the briefing once among all servers of a session, or once a server", value: choice{&b.OncePer, []string{"session", "server"}}},
-		{key: "briefing.structured", help: "what to do with a first result that has structuredContent", value: choice{&b.Structured, []string{"defer", "text-only", "member"}}},
+		{key: "briefing.structured", help: "what to do with a first result that has structuredContent", value: choice{&b.Structured, []string{"auto", "member", "text-only", "defer"}}},
 		{key: "briefing.wait", help: "how long the first response waits for the policies", value: duration{&b.Wait, time.Millisecond}},
 		{key: "briefing.max_bytes", help: "how long the briefing may be", value: count{&b.MaxBytes, 512, 1 << 20}},
 	}

@@ -83,11 +83,15 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 func (s *demoSession) layers(log *slog.Logger) []middleware.Layer {
 	c := capture.New(capture.Options{Identify: demoIdentify, Log: log})
 	a := arguments.New(arguments.Options{Rules: []arguments.Rule{arguments.Default()}, Workspace: c, Log: log})
-	b := briefing.New(briefing.Options{Source: demoPolicies(), Credential: func(string) string { return demoKey }, Log: log, Given: func(string, string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.seen.briefed = true
-	}})
+	b := briefing.Compile(briefing.Options{Source: demoPolicies(), Log: log}).Connect(briefing.ConnOptions{
+		Credential: func(string) string { return demoKey },
+		Given: func(string, string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.seen.briefed = true
+		},
+		Log: log,
+	})
 	return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), b.Layer()}
 }
 

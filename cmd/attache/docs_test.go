@@ -48,18 +48,13 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// Every yaml block is a configuration that is accepted. Those that begin with a
-// comment naming a file under policies/ are the policy files of their page.
+// Every yaml block is a configuration that is accepted. One that begins with a
+// comment naming a file under policies/ is a policy file.
 func TestDocsConfigurations(t *testing.T) {
 	for _, name := range pages(t) {
-		dir, written := t.TempDir(), false
 		for _, block := range append(blocks(page(t, name), "yaml"), indentedYAML(page(t, name))...) {
 			if strings.HasPrefix(block, "# policies/") {
-				file, _, _ := strings.Cut(strings.TrimPrefix(block, "# policies/"), "\n")
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(block), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				written = true
+				checkPolicyBlock(t, name, block)
 				continue
 			}
 			p, _ := configured(t, block)
@@ -67,12 +62,17 @@ func TestDocsConfigurations(t *testing.T) {
 				t.Errorf("%s: %v in\n%s", name, err, block)
 			}
 		}
-		if !written {
-			continue
-		}
-		for _, problem := range filesource.Check(dir) {
-			t.Errorf("%s: %v", name, problem)
-		}
+	}
+}
+
+func checkPolicyBlock(t *testing.T, name, block string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range filesource.Check(dir) {
+		t.Errorf("%s: %v in\n%s", name, problem, block)
 	}
 }
 

@@ -63,12 +63,13 @@ func importLaw() []law {
 		{"policy/policytest", []string{"policy"}, "the suite tests any Source, so it may know none"},
 		{"sessionstate/identity", []string{"sessionstate", "sessionstate/textfile"}, "credentials become principals, and nothing else"},
 		{"sessionstate/expression", []string{"sessionstate"}, "an expression reads what is known of a session and a call, and no message"},
-		{"sessionstate/sqlitestore", []string{"sessionstate"}, "a store is an implementation of sessionstate.Store"},
-		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Store, so it may know none"},
+		{"sessionstate/sqlitestore", []string{"sessionstate"}, "it is an implementation of sessionstate.Turns"},
+		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Turns, so it may know none"},
 
 		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},
 		{"cmd/attache/internal/clientconfig", []string{"sessionstate/textfile"}, "the files of clients have nothing to do with what is relayed"},
 		{"cmd/attache/internal/trust", []string{"policy", "policy/filesource", "sessionstate/textfile"}, "which workspaces are trusted has nothing to do with what is relayed"},
+		{"cmd/attache/internal/clientprocess", nil, "which process started this one has nothing to do with what is relayed"},
 		{"cmd/attache-bench", nil, "it measures the program from outside"},
 		{"packaging", nil, "packages are made of the program, from outside"},
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/policy"
@@ -45,8 +46,10 @@ type lasting struct {
 	capture   *capture.Capture
 	nobody    bool                   // when capture was made there was nothing to identify anybody by
 	caller    atomic.Pointer[caller] // who says now whom the sessions act for
-	briefings sessionstate.Store
-	opened    func() (sessionstate.Store, error) // the shared store; see turns
+	briefings sessionstate.Turns
+	opened    func() (sessionstate.Turns, error) // those of all the user's processes; see turns
+	briefed   briefing.Memory
+	briefing  atomic.Pointer[briefing.Conn] // in force; nil without one
 	policies  *filesource.Source
 	inForce   *Settings // what the above was made of; nil before the first reading
 

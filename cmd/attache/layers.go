@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
 	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/briefing"
@@ -78,7 +79,7 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	source = k.policySource(source, s, live)
 	trusted := trustedSource(p, s, source, live)
 	if source != nil || trusted != nil {
-		l.list = append(l.list, briefingLayer(s, source, trusted, anonymous, k.turns(p, s), who.policyKey(l.capture), log))
+		l.list = append(l.list, k.briefingLayer(s, source, trusted, anonymous, k.turns(p, s), who.policyKey(l.capture), log))
 	}
 	if l.dryRun = s.DryRun; l.dryRun {
 		l.rehearse(live)
@@ -104,24 +105,38 @@ func (l *layers) relay(s *Settings, log *slog.Logger) proxy.Options {
 
 // briefingLayer returns the layer that briefs from source, or from trusted if there
 // is one, which has source in it.
-func briefingLayer(s *Settings, source policy.Source, trusted *trust.Source, anonymous bool, turns turns, key func(session string) string, log *slog.Logger) middleware.Layer {
+func (k *lasting) briefingLayer(s *Settings, source policy.Source, trusted *trust.Source, anonymous bool, turns turns, key func(session string) string, log *slog.Logger) middleware.Layer {
 	o := briefing.Options{
-		Source:       source,
-		Scope:        s.Policy.Scope,
-		Anonymous:    anonymous,
-		Credential:   key,
-		Store:        turns.own,
-		Shared:       turns.shared,
-		Response:     slices.Contains(s.Briefing.Channels, "response"),
-		Instructions: slices.Contains(s.Briefing.Channels, "instructions"),
-		Structured:   briefing.Structured(s.Briefing.Structured),
-		Wait:         s.Briefing.Wait,
-		MaxBytes:     s.Briefing.MaxBytes,
-		TTL:          s.Session.TTL,
-		Log:          log,
+		Source:     source,
+		Scope:      s.Policy.Scope,
+		Anonymous:  anonymous,
+		Turns:      turns.own,
+		UserTurns:  turns.shared,
+		Structured: briefing.Structured(s.Briefing.Structured),
+		Wait:       s.Briefing.Wait,
+		MaxBytes:   s.Briefing.MaxBytes,
+		TTL:        s.Session.TTL,
+		Log:        log,
+	}
+	if !s.Origin("briefing.channels").Default() {
+		o.Response = slices.Contains(s.Briefing.Channels, "response")
+		o.Instructions = slices.Contains(s.Briefing.Channels, "instructions")
 	}
 	useTrusted(&o, trusted)
-	return briefing.New(o).Layer()
+	conn := briefing.ConnOptions{Catalog: &k.catalog, Credential: key, ClientProcess: clientprocess.Name, Log: log}
+	if !s.DryRun { // in which the client is not shown what the layer makes of a list
+		conn.Memory = &k.briefed
+	}
+	c := briefing.Compile(o).Connect(conn)
+	k.briefing.Store(c)
+	return c.Layer()
+}
+
+// close ends what the session's layers keep of it, when the relay has returned.
+func (k *lasting) close() {
+	if c := k.briefing.Load(); c != nil {
+		c.Close()
+	}
 }
 
 // policySource returns where policies come from, nil for nowhere. anonymous

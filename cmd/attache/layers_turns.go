@@ -13,15 +13,15 @@ import (
 // turns say whose turn the briefing is: in this process, and among all that the user
 // runs; the second is nil where each process gives it.
 type turns struct {
-	own    sessionstate.Store
-	shared func() (sessionstate.Store, error)
+	own    sessionstate.Turns
+	shared func() (sessionstate.Turns, error)
 }
 
 // turns returns where it is kept which session has had its briefing. A dry run, and
 // what only plays a session, neither spends the turn of a real one nor goes by it.
 func (k *lasting) turns(p process, s *Settings) turns {
 	if k.briefings == nil {
-		k.briefings = sessionstate.NewMemoryStore(nil)
+		k.briefings = sessionstate.NewMemoryTurns(nil)
 	}
 	t := turns{own: k.briefings}
 	if !k.shares || s.DryRun || s.Briefing.OncePer == "server" {
@@ -37,7 +37,7 @@ func (k *lasting) turns(p process, s *Settings) turns {
 // openTurns opens the file that the user's attaches share. It stays open to the end of
 // the process: closing it would write out the log of SQLite, which others may do, and
 // a client that ends its servers does not wait long.
-func (p process) openTurns() (sessionstate.Store, error) {
+func (p process) openTurns() (sessionstate.Turns, error) {
 	if p.StateDir == "" {
 		return nil, errors.New("it is not known where the user's state belongs: set HOME")
 	}

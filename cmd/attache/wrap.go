@@ -116,7 +116,9 @@ func (w *wrapping) run(ctx context.Context) int {
 		defer r.end()
 		o.Watch, o.IDPrefix = r.watch, r.idPrefix
 	}
-	return w.status(proxy.Run(ctx, o))
+	err := proxy.Run(ctx, o)
+	w.layers.close()
+	return w.status(err)
 }
 
 // greet tells a person who started attache by hand what it waits for.

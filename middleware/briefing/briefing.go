@@ -1,31 +1,35 @@
-// Package briefing is the layer that puts the policies and objectives that hold
-// for a session in front of its first tool response, once.
+// Package briefing is the layer that puts the policies and objectives of a session in
+// front of its model, once.
 //
-// The text is fetched as soon as the identity is known, so the first response
-// does not wait for it; at most it waits for Options.Wait and then goes without.
-// Whether it is this response's turn is decided on the way back, atomically: of
-// many first calls in flight exactly one carries the block. A response the model
-// would not see as the answer to its call does not spend the turn (see
-// carriable).
+// There are two channels. The response channel puts the text into the first response of
+// a tool; the instructions channel appends it to the server's instructions, in the answer
+// to initialize or server/discover. Clients show the model different parts of what a
+// server says, so the layer goes by a table of what was measured ([Clients]). A session
+// has one turn: it is spent by the first message that carries the text where the client
+// shows it.
+//
+// Which response carries the text is decided on the way back, atomically: of many first
+// calls in flight exactly one does. A response that the model would not see as the answer
+// to its call does not spend the turn (see unfit).
 //
 // The servers of one client are processes of one session. Where they can know that, the
-// turn is also asked for in a store that they share (Options.Shared), beside the messages.
+// turn is also asked for in Turns that they share (Options.UserTurns), beside the messages.
 //
-// The layer enriches: without a key, with a bad one, or with the source down
-// the tools work, nothing is injected, and one warning says why. Text from the
-// upstream never goes into the block.
+// [Compile] makes what a process needs once: the text of each session, fetched from the
+// policy source as soon as the identity is known, so that the first response does not
+// wait for it. [Shared.Connect] makes the layer of one client connection.
+//
+// The layer enriches: without a key, with a bad one, or with the source down the tools
+// work, nothing is added, and one warning says why. Text from the upstream never goes
+// into the block.
 package briefing
 
 import (
-	"context"
-	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/policy"
-	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -33,50 +37,63 @@ import (
 // the text.
 const MarkerKey = "io.github.attache-mcp/briefing"
 
-// Structured says what is done with a result that has structuredContent, of
-// which Claude Code shows the model nothing else.
+// Structured says what to do with a result that has structuredContent. Some clients show
+// the model nothing else of such a result.
 type Structured string
 
-// The ways of Structured.
+// The ways of Structured. Where one cannot be done, the text block is added, and the turn
+// is not spent unless the client is known to show it.
 const (
-	Defer    Structured = "defer"     // carry the block and keep the turn open, three times at most; the default
-	TextOnly Structured = "text-only" // drop structuredContent where the tool declares no outputSchema
-	Member   Structured = "member"    // also add it to structuredContent, where the schema admits it
+	// Auto goes by what the client is known to show; the default.
+	Auto Structured = "auto"
+	// Member adds the text to structuredContent, and to the output schema in tools/list.
+	Member Structured = "member"
+	// TextOnly drops structuredContent where the tool declares no outputSchema.
+	TextOnly Structured = "text-only"
+	// Defer adds the text block and nothing else.
+	Defer Structured = "defer"
 )
+
+// MaxUnseen is how many results carry the text where the client may not show it.
+const MaxUnseen = 3
 
 // DefaultWait is how long a first response waits for the briefing.
 const DefaultWait = 2 * time.Second
 
-// Options configure the layer.
+// Options are what the connections of a process have in common.
 type Options struct {
-	// Source knows the policies. It is asked once a session.
+	// Source knows the policies. It is asked once a session, for at most 8 sessions at
+	// once.
 	Source policy.Source
 	// Scope is asked for when the principal has none.
 	Scope string
-	// Anonymous says that the source answers without a principal's credential:
-	// it knows the operator's, or needs none.
+	// Anonymous says that the source answers without a principal's credential: it knows
+	// the operator's, or needs none.
 	Anonymous bool
-	// ByWorkspace says that the answer hangs on where the workspace is: the source is
+	// ByWorkspace says that the answer depends on where the workspace is: the source is
 	// asked again when that becomes known before the briefing was given.
 	ByWorkspace bool
 	// OmitEmpty gives no block where the source has nothing to say.
 	OmitEmpty bool
-	// Credential returns a session's own credential, "" if it has none.
-	Credential func(session string) string
-	// Store keeps the turns; nil stands for one in memory. It answers at once.
-	Store sessionstate.Store
-	// Shared opens what keeps the turns among all processes of a session; nil if each
-	// gives the briefing. It is called, beside the messages, when Store has given a turn
-	// of a session whose key other processes may have too, and returns the same each
-	// time. With an error, or if the store fails or takes longer than Wait, the briefing
-	// is given as Store has it, with one warning, and the store is done without from then
-	// on.
-	Shared func() (sessionstate.Store, error)
-	// Response and Instructions are the channels; neither stands for Response.
+
+	// Turns keeps the turns of this process; nil stands for ones in memory. It answers at
+	// once. Pass the same Turns to the next Compile, and no session is briefed again after
+	// a configuration reload.
+	Turns sessionstate.Turns
+	// UserTurns opens the Turns that all processes of the user share; nil if each process
+	// gives the briefing. It is called beside the messages, when Turns has given a turn of
+	// a session whose key other processes may have too, and returns the same each time.
+	// When it fails, or takes longer than Wait, the briefing is given as Turns has it, with
+	// one warning, and UserTurns is not used any more.
+	UserTurns func() (sessionstate.Turns, error)
+
+	// Response and Instructions are the channels. With neither, it is the responses, and
+	// the instructions as well for a client that is known to show them.
 	Response, Instructions bool
-	Structured             Structured
-	// Wait bounds how long a response is held back, by the source and by the shared
-	// store, once each; 0 stands for DefaultWait.
+	// Structured is about results with structuredContent; "" stands for Auto.
+	Structured Structured
+	// Wait bounds how long a response is held back, by the source and by UserTurns, once
+	// each; 0 stands for [DefaultWait].
 	Wait time.Duration
 	// MaxBytes bounds the block; 0 stands for no bound.
 	MaxBytes int
@@ -84,57 +101,25 @@ type Options struct {
 	TTL time.Duration
 	// Now is the clock; nil stands for time.Now.
 	Now func() time.Time
-	// Given, if not nil, is told of each briefing carried. For demo and audit.
-	Given func(session, text string)
-	// Log takes warnings; nil discards them.
+	// Log takes warnings about the source and the turns; nil discards them.
 	Log *slog.Logger
 }
 
-// A Briefing is the layer and the sessions it knows.
-type Briefing struct {
-	o Options
-
-	mu       sync.Mutex
-	sessions map[string]*session
-	tools    map[string]tool
-	warned   map[string]bool
-	alone    bool // Options.Shared is done without
+// Shared holds the briefings of the sessions of a process, and serves any number of
+// connections at once.
+type Shared struct {
+	o        Options
+	sessions sessions
+	warnings warnings
 }
 
-// session is what is known of one session's briefing. Guarded by Briefing.mu,
-// but for what is written before ready is closed.
-type session struct {
-	ready     chan struct{}
-	text      string // "" when there is nothing to give; written before ready is closed
-	why       string // why there is nothing to give; likewise
-	scope     string // whose policies they are; likewise
-	principal *sessionstate.Principal
-	workspace string
-	done      bool
-	deferred  int
-	passed    int       // results of tools that went without the briefing
-	retry     time.Time // when to ask a source again that failed; zero if it did not
-	asked     bool      // the shared store, whose turn it is
-	again     time.Time // when to ask it again; zero if it did not say no
-	used      time.Time
-}
-
-// retryAfter is how long a source that failed is left alone.
-const retryAfter = 30 * time.Second
-
-// maxSessions bounds the table; conversation keys are the client's to vary.
-const maxSessions = 10_000
-
-// New returns the layer.
-func New(o Options) *Briefing {
-	if o.Store == nil {
-		o.Store = sessionstate.NewMemoryStore(o.Now)
-	}
-	if !o.Response && !o.Instructions {
-		o.Response = true
+// Compile prepares a process for its connections. It asks nobody anything.
+func Compile(o Options) *Shared {
+	if o.Turns == nil {
+		o.Turns = sessionstate.NewMemoryTurns(o.Now)
 	}
 	if o.Structured == "" {
-		o.Structured = Defer
+		o.Structured = Auto
 	}
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
@@ -145,177 +130,33 @@ func New(o Options) *Briefing {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Credential == nil {
-		o.Credential = func(string) string { return "" }
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Briefing{o: o, sessions: map[string]*session{}, tools: map[string]tool{}, warned: map[string]bool{}}
-}
-
-// Layer returns the layer. It stands innermost: a call that another layer
-// answers itself has no response to carry anything.
-func (b *Briefing) Layer() middleware.Layer {
-	return middleware.Layer{Name: "briefing", Wrap: b.wrap}
-}
-
-func (b *Briefing) wrap(next middleware.Handler) middleware.Handler {
-	return func(ctx context.Context, m *wire.Message) error {
-		if m.From == wire.Client && m.Kind() == wire.Request {
-			b.request(ctx, m)
-		}
-		return next(ctx, m)
-	}
-}
-
-func (b *Briefing) request(ctx context.Context, m *wire.Message) {
-	call := middleware.CallFrom(ctx)
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
-	if view == nil || view.Session.Empty() {
-		return
-	}
-	switch {
-	case m.MethodIs("tools/call"):
-		s := b.open(view)
-		b.skipped(call, view, s)
-		if b.o.Response && s != nil {
-			tool := b.tool(m.Name())
-			call.OnReply(func(_ context.Context, reply *wire.Message) error {
-				return b.respond(call, view, s, tool, reply)
-			})
-		}
-	case m.MethodIs("tools/list"):
-		call.OnReply(b.learn)
-		b.open(view)
-	case m.MethodIs("initialize"), m.MethodIs("server/discover"):
-		if b.o.Instructions {
-			s := b.open(view)
-			call.OnReply(func(_ context.Context, reply *wire.Message) error { return b.instruct(call, s, reply) })
-		} else if m.MethodIs("initialize") {
-			b.open(view)
-		}
-	case m.MethodIs("ping"):
-	default:
-		// A server/discover alone may be a probe that is killed again; whatever
-		// else a client asks, the session is meant.
-		b.open(view)
-	}
-}
-
-// open returns the session while there may be something to give it, nil
-// otherwise, and begins fetching its briefing if nobody has.
-func (b *Briefing) open(view *sessionstate.Context) *session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	key, now := view.Session.Value, b.o.Now()
-	s := b.sessions[key]
-	if s != nil && now.Sub(s.used) > b.o.TTL {
-		s = nil
-		b.o.Store.Sweep(context.Background(), b.o.TTL)
-	}
-	if s != nil && s.done {
-		s.used = now
-		return nil
-	}
-	moved := s != nil && b.o.ByWorkspace && s.workspace != view.Workspace.Value
-	if s == nil || s.principal != view.Principal || moved || !s.retry.IsZero() && now.After(s.retry) {
-		if len(b.sessions) >= maxSessions {
-			clear(b.sessions)
-		}
-		s = &session{ready: make(chan struct{}), principal: view.Principal, workspace: view.Workspace.Value}
-		b.sessions[key] = s
-		go b.fetch(s, view)
-	}
-	s.used = now
-	select {
-	case <-s.ready:
-		if s.text == "" || now.Before(s.again) {
-			return nil
-		}
-	default:
-	}
+	s := &Shared{o: o, warnings: warnings{log: logger(o.Log)}}
+	s.sessions.slots = make(chan struct{}, maxLookups)
 	return s
 }
 
-// fetch asks the source, and makes the text.
-func (b *Briefing) fetch(s *session, view *sessionstate.Context) {
-	defer close(s.ready)
-	q := policy.Query{
-		Scope:         b.o.Scope,
-		Workspace:     view.WorkspaceID.Value,
-		WorkspacePath: view.Workspace.Value,
-		Credential:    policy.Credential(b.o.Credential(view.Session.Value)),
-	}
-	if view.Principal != nil && view.Principal.Scope != "" {
-		q.Scope = view.Principal.Scope
-	}
-	if view.Principal == nil && q.Scope == "" && q.Credential == "" && !b.o.Anonymous {
-		s.why = "nobody is identified and no scope is set"
-		b.warnOnce("no briefing: nobody is identified and no scope is set; set ATTACHE_API_KEY, or policy.scope", nil)
-		return
-	}
-	effective, err := b.o.Source.Effective(context.Background(), q)
-	s.scope = q.Scope
-	if err != nil {
-		s.why = "the policy source gave none: " + err.Error()
-		b.mu.Lock()
-		s.retry = b.o.Now().Add(retryAfter)
-		b.mu.Unlock()
-	}
-	switch {
-	case errors.Is(err, policy.ErrUnauthorized):
-		b.warnOnce("no briefing: the policy source refused the key; check ATTACHE_API_KEY", err)
-	case errors.Is(err, policy.ErrUnknownScope):
-		b.warnOnce("no briefing: the policy source does not know the scope; see `attache policy show --scope`", err)
-	case err != nil:
-		b.warnOnce("no briefing: the policy source could not be read; see `attache policy check`", err)
-	case b.o.OmitEmpty && effective.Empty():
-		s.why = "there are no policies for this session"
-	default:
-		s.text = policy.Render(effective, b.o.MaxBytes)
-	}
+// ConnOptions are what belongs to one client connection.
+type ConnOptions struct {
+	// Catalog knows what tools/list said on this connection; nil stands for an empty one.
+	Catalog *middleware.Catalog
+	// Memory keeps what the connection has learnt across a configuration reload; nil
+	// stands for an empty one.
+	Memory *Memory
+	// Credential returns a session's own credential, "" if it has none.
+	Credential func(session string) string
+	// ClientProcess names the process that started this one and, it may be, other servers
+	// of the same session; "" if that is not known. It is asked for clients that tell
+	// their servers nothing else of the session. nil stands for "".
+	ClientProcess func() string
+	// Given, if not nil, is told of each briefing carried. For demo and audit.
+	Given func(session, text string)
+	// Log takes warnings about the sessions of the connection; nil discards them.
+	Log *slog.Logger
 }
 
-func (b *Briefing) warnOnce(text string, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.warned[text] {
-		return
+func logger(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
 	}
-	b.warned[text] = true
-	if err != nil {
-		b.o.Log.Warn(text, "err", err)
-		return
-	}
-	b.o.Log.Warn(text)
-}
-
-// maxPassed is how many results of a session may go without the briefing before that is
-// logged: a server can shape its results so that none takes it.
-const maxPassed = 3
-
-// passedBy counts a result that cannot take the briefing, and warns once.
-func (b *Briefing) passedBy(s *session, reply *wire.Message, why string) {
-	if reply.Kind() != wire.Result && !reply.TooLarge() {
-		return
-	}
-	b.mu.Lock()
-	s.passed++
-	warn := s.passed == maxPassed
-	b.mu.Unlock()
-	if warn {
-		b.warnOnce("three results of a session went without the briefing: "+why+"; see docs/threat-model.md", nil)
-	}
-}
-
-// settled notes what became of a turn, so that the calls of a session whose
-// briefing is over cost nothing from here on.
-func (b *Briefing) settled(s *session, o sessionstate.Outcome) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if o == sessionstate.Deferred {
-		s.deferred++
-	}
-	s.done = o == sessionstate.Given || s.deferred >= sessionstate.MaxDeferred
+	return log
 }

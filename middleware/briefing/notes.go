@@ -2,7 +2,6 @@ package briefing
 
 import (
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // edited notes an edit of the reply to call.
@@ -31,31 +30,5 @@ func skip(call *middleware.Call, why string) {
 func fail(call *middleware.Call, why string) {
 	if call.Noted() {
 		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Failed, Why: why})
-	}
-}
-
-// skipped tells of a call whose reply will carry nothing whatever it is. s is
-// what open returned.
-func (b *Briefing) skipped(call *middleware.Call, view *sessionstate.Context, s *session) {
-	switch {
-	case !call.Explained():
-	case !b.o.Response:
-		skip(call, "briefing.channels does not name response")
-	case s == nil:
-		skip(call, b.whyNone(view))
-	}
-}
-
-// whyNone says why there is nothing to give a session.
-func (b *Briefing) whyNone(view *sessionstate.Context) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch s := b.sessions[view.Session.Value]; {
-	case s == nil || s.done:
-		return "the session has had its briefing"
-	case s.text != "":
-		return "it is another server's turn in this session, or was"
-	default:
-		return s.why
 	}
 }

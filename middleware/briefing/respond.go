@@ -3,6 +3,7 @@ package briefing
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/policy"
@@ -10,86 +11,95 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// tool is what tools/list says of a tool that matters here.
-type tool struct {
-	appOnly bool // its calls come from a user interface, not from the model
-	output  bool // it declares an outputSchema
-	closed  bool // whose objects admit no further member
+// A response is where a reply has the result of a tool.
+type response struct {
+	tool   string   // "" if it is not known
+	at     []string // the path of the result
+	asTask bool     // the client asked for a task in place of the result
 }
 
-// tool returns what is known of a tool; nothing is the usual case.
-func (b *Briefing) tool(name wire.Value) tool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tools[name.View()]
+// get returns a member of the result.
+func (r response) get(reply *wire.Message, keys ...string) wire.Value {
+	return reply.Get(r.path(keys...)...)
 }
 
-// learn reads a page of tools/list.
-func (b *Briefing) learn(_ context.Context, reply *wire.Message) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for entry := range reply.Get("result", "tools").Elements() {
-		var t tool
-		if v := entry.Get("_meta", "ui", "visibility"); v.IsArray() {
-			t.appOnly = true
-			for e := range v.Elements() {
-				t.appOnly = t.appOnly && e.Equals("app")
-			}
-		}
-		schema := entry.Get("outputSchema")
-		t.output = schema.Exists()
-		extra := schema.Get("additionalProperties")
-		t.closed = extra.Exists() && string(extra.Raw) != "true" || schema.Get("unevaluatedProperties").Exists()
-		name := entry.Get("name").Text()
-		if t == (tool{}) {
-			delete(b.tools, name)
-		} else {
-			b.tools[name] = t
-		}
+func (r response) path(keys ...string) []string { return slices.Concat(r.at, keys) }
+
+// expects returns the session of a call whose reply may carry the briefing, nil if it will
+// not whatever it is.
+func (c *Conn) expects(call *middleware.Call, view *sessionstate.Context) *session {
+	s := c.open(view)
+	switch {
+	case !c.responds():
+		skip(call, "briefing.channels does not name response")
+		return nil
+	case s == nil && call.Explained():
+		skip(call, c.shared.sessions.whyNone(view.Session.Value))
 	}
-	return nil
+	return s
 }
 
-// respond takes the reply to a tool call of a session whose turn may be open.
-func (b *Briefing) respond(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) error {
-	if why := uncarriable(t, reply); why != "" {
-		b.passedBy(s, reply, why)
+// expect has the reply of a call carry the briefing if it is its turn.
+func (c *Conn) expect(call *middleware.Call, view *sessionstate.Context, s *session, r response) {
+	call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.respond(call, view, s, r, reply) })
+}
+
+// respond takes the reply to a call of a session whose turn may be open.
+func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *session, r response, reply *wire.Message) error {
+	if id := handle(reply, r); id != "" {
+		c.o.Memory.learnTask(id, r.tool)
+		skip(call, "the result is that of a task, which is fetched later")
+		return nil
+	}
+	if why := c.unfit(r, reply); why != "" {
+		if why != isError {
+			c.miss(view.Session.Value, why, true)
+		}
 		skip(call, why)
 		return nil
 	}
-	select {
-	case <-s.ready:
-		return b.carry(call, view, s, t, reply)
-	default:
+	if s.isReady() {
+		return c.carry(call, view, s, r, reply)
 	}
-	call.Suspend(reply, s.ready, b.o.Wait, func(_ context.Context, reply *wire.Message) error {
-		select {
-		case <-s.ready:
-			return b.carry(call, view, s, t, reply)
-		default:
-			b.warnOnce("a tool response went without the briefing, as the policy source is slow; the next one carries it (briefing.wait, policy.timeout)", nil)
-			fail(call, "the policy source is slow; the next response carries the briefing")
-			return nil
+	call.Suspend(reply, s.ready, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
+		if s.isReady() {
+			return c.carry(call, view, s, r, reply)
 		}
+		c.warnings.once("a tool response went without the briefing, as the policy source is slow; the next one carries it (briefing.wait, policy.timeout)", nil)
+		fail(call, "the policy source is slow; the next response carries the briefing")
+		return nil
 	})
 	return nil
 }
 
-// uncarriable says why a reply cannot take a block, "" if it can: then it is a
-// finished tool result for the model.
-func uncarriable(t tool, reply *wire.Message) string {
-	kind := reply.Get("result", "resultType")
-	task, requests := reply.Get("result", "task"), reply.Get("result", "inputRequests")
+// handle returns the id of the task that reply is a handle of, "" if it is none: of a
+// legacy task that the client asked for, or of one of the modern era.
+func handle(reply *wire.Message, r response) string {
 	switch {
-	case t.appOnly:
+	case r.asTask:
+		return reply.Get("result", "task", "taskId").Text()
+	case reply.Get("result", "resultType").Equals("task") && !reply.Get("result", "content").Exists():
+		return reply.Get("result", "taskId").Text()
+	}
+	return ""
+}
+
+const isError = "the reply is an error"
+
+// unfit says why a reply cannot carry the briefing, "" if it can: then it has a finished
+// tool result for the model.
+func (c *Conn) unfit(r response, reply *wire.Message) string {
+	kind := r.get(reply, "resultType")
+	switch {
+	case c.appOnly(r.tool):
 		return "the tool is for a user interface, the model does not see its results"
-	case reply.Kind() != wire.Result:
-		return "the reply is an error"
+	case reply.Kind() != wire.Result && !reply.TooLarge():
+		return isError
 	case !reply.Plain():
-		return "the reply is too large, or ambiguous, and is not edited"
-	case kind.Exists() && !kind.Equals("complete"), !isEmpty(task), !isEmpty(requests):
+		return "the reply is ambiguous or too large, and is not edited"
+	case kind.Exists() && !kind.Equals("complete"), !isEmpty(r.get(reply, "task")), !isEmpty(r.get(reply, "inputRequests")):
 		return "the result is not the last word on the call"
-	case !reply.Get("result", "content").IsArray():
+	case !r.get(reply, "content").IsArray():
 		return "the result has no content"
 	}
 	return ""
@@ -106,8 +116,55 @@ func isEmpty(v wire.Value) bool {
 	return !v.Exists() || v.IsNull() || v.IsArray() || v.IsObject()
 }
 
-// carry puts the block into the reply if it is this reply's turn.
-func (b *Briefing) carry(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) error {
+// appOnly reports whether calls of a tool come from a user interface alone.
+func (c *Conn) appOnly(tool string) bool {
+	t, _ := c.o.Catalog.Tool(tool)
+	if t == nil {
+		return false
+	}
+	visibility := wire.Value{Raw: t.Meta}.Get("ui", "visibility")
+	for e := range visibility.Elements() {
+		if !e.Equals("app") {
+			return false
+		}
+	}
+	return visibility.IsArray()
+}
+
+// A carrier is how a result takes the text.
+type carrier uint8
+
+const (
+	textBlock carrier = iota // a block of content
+	member                   // a member of structuredContent
+	textOnly                 // a block of content, and no structuredContent
+)
+
+// plan says how a result takes the text, and whether the client shows it there.
+func (c *Conn) plan(r response, reply *wire.Message) (how carrier, seen bool) {
+	structured := r.get(reply, "structuredContent")
+	if !structured.Exists() || structured.IsNull() || string(r.get(reply, "isError").Raw) == "true" {
+		return textBlock, true
+	}
+	client, way := clientOf(c.o.Memory.clientName()), c.shared.o.Structured
+	switch {
+	case way == Member || way == Auto && client.StructuredAlone:
+		if c.o.Memory.hasMember(r.tool) && structured.IsObject() && !structured.Get(memberName).Exists() {
+			return member, true
+		}
+	case way == TextOnly:
+		if t, _ := c.o.Catalog.Tool(r.tool); t != nil && t.Passed && t.OutputSchema == nil {
+			return textOnly, true
+		}
+	}
+	return textBlock, client.ContentAlone
+}
+
+// unseenText says why a result may not show its model the text.
+const unseenText = "the client may show structuredContent alone"
+
+// carry puts the text into the reply if it is this reply's turn.
+func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *session, r response, reply *wire.Message) error {
 	if s.text == "" {
 		fail(call, s.why)
 		return nil
@@ -116,61 +173,88 @@ func (b *Briefing) carry(call *middleware.Call, view *sessionstate.Context, s *s
 		skip(call, "the call was cancelled")
 		return nil
 	}
-	mine, err := b.o.Store.Take(context.Background(), view.Session.Value)
-	if err != nil || !mine {
-		skip(call, "it is another response's turn")
-		return err
+	if _, seen := c.plan(r, reply); !seen && c.shared.sessions.exhausted(s) {
+		c.miss(view.Session.Value, unseenText, true)
+		skip(call, unseenText)
+		return nil
 	}
-	if b.isShared(view) {
-		return b.takeShared(call, view, s, t, reply)
-	}
-	return b.give(call, view, s, t, reply)
+	t := c.turnOf(view, s, "")
+	return t.take(call, reply, func(reply *wire.Message, unseen int, why string) error {
+		c.shared.sessions.count(s, unseen)
+		if why != "" {
+			if t.isShared() {
+				c.leaveAlone(s)
+				c.seen(view.Session.Value) // by another server's response, or soon
+			}
+			skip(call, why)
+			return nil
+		}
+		return c.give(call, view, t, r, reply)
+	})
 }
 
-// give puts the block into the reply, whose turn it is.
-func (b *Briefing) give(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) error {
-	key, outcome, err := view.Session.Value, sessionstate.Open, error(nil)
-	if call.Cancelled() { // while the turn was asked for
+// give puts the text into the reply, whose turn it is.
+func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r response, reply *wire.Message) error {
+	session, outcome, err := view.Session.Value, sessionstate.Open, error(nil)
+	_, seen := c.plan(r, reply)
+	switch {
+	case call.Cancelled(): // while the turn was asked for
 		skip(call, "the call was cancelled")
-	} else {
-		outcome, err = b.inject(call, view, s, t, reply)
+	case !seen && c.shared.sessions.exhausted(t.s):
+		c.miss(session, unseenText, true)
+		skip(call, unseenText)
+	default:
+		outcome, err = c.inject(call, view, t, r, reply)
 	}
-	b.settled(s, outcome)
-	if outcome != sessionstate.Open && b.o.Given != nil {
-		b.o.Given(key, s.text)
+	c.carried(session, t.s, outcome)
+	return errors.Join(err, t.settle(call, reply, outcome))
+}
+
+// carried notes what became of the turn of s.
+func (c *Conn) carried(session string, s *session, outcome sessionstate.Outcome) {
+	switch outcome {
+	case sessionstate.Open:
+		return
+	case sessionstate.Given:
+		c.shared.sessions.finish(s)
+		c.seen(session)
+	case sessionstate.Unseen:
+		c.shared.sessions.countOne(s)
+		c.miss(session, unseenText, false)
 	}
-	return errors.Join(err,
-		b.o.Store.Settle(context.Background(), key, outcome),
-		b.settleShared(call, view, s, outcome, reply))
+	if c.o.Given != nil {
+		c.o.Given(session, s.text)
+	}
 }
 
 // inject edits the reply, and says what became of the turn.
-func (b *Briefing) inject(call *middleware.Call, view *sessionstate.Context, s *session, t tool, reply *wire.Message) (sessionstate.Outcome, error) {
-	text := s.text
-	structured := reply.Get("result", "structuredContent").Exists()
-	if alreadyThere(reply, text) {
+func (c *Conn) inject(call *middleware.Call, view *sessionstate.Context, t turn, r response, reply *wire.Message) (sessionstate.Outcome, error) {
+	s := t.s
+	how, seen := c.plan(r, reply)
+	switch {
+	case r.get(reply, "structuredContent", memberName).Equals(s.text):
+		skip(call, "an attache further in has added the same briefing")
+		return sessionstate.Given, nil
+	case alreadyThere(r.get(reply, "content"), s.text):
 		skip(call, "an attache further in has put the same briefing in front")
-		return outcome(!structured), nil // an attache further in was first
+		if !seen && t.isShared() {
+			return sessionstate.Open, nil // the other has counted it
+		}
+		return outcome(seen && how == textBlock), nil
+	case how == member:
+		return c.injectMember(call, s, r, reply)
 	}
-	added := block(text, view.Protocol)
-	if err := reply.Prepend(added, "result", "content"); err != nil {
+	added := block(s.text, view.Protocol)
+	if err := reply.Prepend(added, r.path("content")...); err != nil {
 		return sessionstate.Open, err
 	}
-	s.edited(call, "the turn of this response", nil, added, "result", "content", "0")
-	seen := !structured
-	switch {
-	case !structured:
-	case b.o.Structured == TextOnly && !t.output:
-		before := reply.Get("result", "structuredContent").Raw
-		if seen = reply.Delete("result", "structuredContent") == nil; seen {
-			s.edited(call, "clients show the model nothing else of a result that has it", before, nil, "result", "structuredContent")
+	s.edited(call, "the turn of this response", nil, added, r.path("content", "0")...)
+	if how == textOnly {
+		before := r.get(reply, "structuredContent").Raw
+		if err := reply.Delete(r.path("structuredContent")...); err != nil {
+			return sessionstate.Unseen, err
 		}
-	case b.o.Structured == Member && !t.closed && reply.Get("result", "structuredContent").IsObject() &&
-		!reply.Get("result", "structuredContent", "session_context").Exists():
-		quoted := wire.Quote(text)
-		if seen = reply.Set(quoted, "result", "structuredContent", "session_context") == nil; seen {
-			s.edited(call, "clients show the model nothing else of a result that has it", nil, quoted, "result", "structuredContent", "session_context")
-		}
+		s.edited(call, "some clients show the model nothing else of a result that has it", before, nil, r.path("structuredContent")...)
 	}
 	return outcome(seen), nil
 }
@@ -179,14 +263,14 @@ func outcome(seen bool) sessionstate.Outcome {
 	if seen {
 		return sessionstate.Given
 	}
-	return sessionstate.Deferred
+	return sessionstate.Unseen
 }
 
-// alreadyThere reports whether the first block is this very briefing. The text
-// is compared, not the marker: a server can write a marker, but does not know
-// the text.
-func alreadyThere(reply *wire.Message, text string) bool {
-	for e := range reply.Get("result", "content").Elements() {
+// alreadyThere reports whether the first block is this very briefing. The text is
+// compared, of which the marker has the digest: a server can write a marker, but does not
+// know the text.
+func alreadyThere(content wire.Value, text string) bool {
+	for e := range content.Elements() {
 		return e.Get("text").Equals(text)
 	}
 	return false
@@ -204,41 +288,4 @@ func block(text, revision string) []byte {
 		out = append(out, `,"_meta":{"`+MarkerKey+`":{"digest":"`+policy.Digest(text)+`"}}`...)
 	}
 	return append(out, '}')
-}
-
-// instruct appends the briefing to the server's instructions, the other channel.
-func (b *Briefing) instruct(call *middleware.Call, s *session, reply *wire.Message) error {
-	if s == nil || reply.Kind() != wire.Result || !reply.Plain() || !reply.Get("result").IsObject() {
-		return nil
-	}
-	add := func(_ context.Context, reply *wire.Message) error {
-		select {
-		case <-s.ready:
-		default:
-			b.warnOnce("the instructions went without the briefing, as the policy source is slow (briefing.wait, policy.timeout)", nil)
-			return nil
-		}
-		if s.text == "" {
-			fail(call, s.why)
-			return nil
-		}
-		text := s.text
-		old := reply.Get("result", "instructions")
-		if old.Text() != "" {
-			text = old.Text() + "\n\n" + text
-		}
-		quoted := wire.Quote(text)
-		if err := reply.Set(quoted, "result", "instructions"); err != nil {
-			return err
-		}
-		s.edited(call, "", old.Raw, quoted, "result", "instructions")
-		return nil
-	}
-	select {
-	case <-s.ready:
-		return add(context.Background(), reply)
-	default:
-	}
-	call.Suspend(reply, s.ready, b.o.Wait, add)
-	return nil
 }

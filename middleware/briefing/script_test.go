@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,22 +17,21 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// TestShared plays testdata/shared.txt: what other servers of a session have to do with
-// whose turn it is.
-func TestShared(t *testing.T) {
-	var beside sessionstate.Store // what the briefing layers of a script share
+// TestScripts plays the scripts of testdata.
+func TestScripts(t *testing.T) {
+	var beside sessionstate.Turns // what the briefing layers of a script share
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"session": session,
 		"first": func(s *proxytest.Session, how string) middleware.Layer {
-			beside = sessionstate.NewMemoryStore(nil)
+			beside = sessionstate.NewMemoryTurns(nil)
 			return layer(s, how, beside)
 		},
 		"second": func(s *proxytest.Session, how string) middleware.Layer { return layer(s, how, beside) },
 	}}.Play(t, "testdata/*.txt")
 }
 
-// session is a capture layer: "session=operator", or "session=connection" for a key that
-// no other process can know.
+// session is a capture layer: "session=operator" or "session=host", or "session=connection"
+// for a key that no other process can know.
 func session(_ *proxytest.Session, whose string) middleware.Layer {
 	view := &sessionstate.Context{Protocol: "2024-11-05", Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}}
 	if whose == "connection" {
@@ -45,50 +45,81 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 	}}
 }
 
-// layer is a briefing layer whose shared store behaves as how says, and which makes a
-// note of each warning.
-func layer(s *proxytest.Session, how string, store sessionstate.Store) middleware.Layer {
-	shared := &faulty{Store: store, how: how}
-	return briefing.New(briefing.Options{
-		Source:    onePolicy{},
-		Anonymous: true,
-		Shared: func() (sessionstate.Store, error) {
-			if how == "closed" {
-				return nil, errors.New("read-only file system")
+// layer is a briefing layer of a connection of its own, which makes a note of each
+// warning. how has words between commas: the fault of the turns that it shares, and options
+// of the configuration.
+func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
+	shared := &faulty{Turns: turns}
+	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
+	closed := errors.New("read-only file system")
+	o.UserTurns = func() (sessionstate.Turns, error) { return shared, nil }
+	for word := range strings.SplitSeq(how, ",") {
+		switch word {
+		case "response":
+			o.Response = true
+		case "instructions":
+			o.Instructions = true
+		case "member", "text-only", "defer":
+			o.Structured = briefing.Structured(word)
+		case "closed":
+			o.UserTurns = func() (sessionstate.Turns, error) { return nil, closed }
+		case "longer":
+			o.Source = twoPolicies{}
+		default:
+			shared.how = word
+		}
+	}
+	catalog := new(middleware.Catalog)
+	conn := briefing.Compile(o).Connect(briefing.ConnOptions{
+		Catalog:       catalog,
+		ClientProcess: func() string { return "4711" },
+		Log:           slog.New(warnings{s}),
+	})
+	return middleware.Layer{Name: "briefing", Wrap: func(next middleware.Handler) middleware.Handler {
+		next = middleware.Chain(next, conn.Layer(), catalog.Layer())
+		return func(ctx context.Context, m *wire.Message) error {
+			if m.MethodIs("notifications/test/close") {
+				conn.Close()
 			}
-			return shared, nil
-		},
-		Log: slog.New(warnings{s}),
-	}).Layer()
+			return next(ctx, m)
+		}
+	}}
 }
 
-// faulty is a store with a fault.
+// faulty are turns with a fault.
 type faulty struct {
-	sessionstate.Store
+	sessionstate.Turns
 	how   string
 	taken atomic.Int64
 }
 
-func (f *faulty) Take(ctx context.Context, key string) (bool, error) {
+func (f *faulty) Take(ctx context.Context, key string) (bool, int, error) {
 	n := f.taken.Add(1)
 	switch {
 	case f.how == "failing":
-		return false, errors.New("disk I/O error")
+		return false, 0, errors.New("disk I/O error")
 	case f.how == "stuck":
 		<-time.After(time.Minute) // as a file on a network that is gone
 	case f.how == "slow":
 		<-time.After(100 * time.Millisecond)
 	case f.how == "spent", f.how == "held" && n == 1:
-		return false, nil
+		return false, 0, nil
 	}
-	return f.Store.Take(ctx, key)
+	return f.Turns.Take(ctx, key)
 }
 
 func (f *faulty) Settle(ctx context.Context, key string, o sessionstate.Outcome) error {
 	if f.how == "full" {
 		return errors.New("database or disk is full")
 	}
-	return f.Store.Settle(ctx, key, o)
+	return f.Turns.Settle(ctx, key, o)
+}
+
+// twoPolicies has more to say than onePolicy.
+type twoPolicies struct{}
+
+func (twoPolicies) Effective(context.Context, policy.Query) (policy.Effective, error) {
+	return policy.Effective{Objectives: []string{"Ship", "Rest"}}, nil
 }
 
 type onePolicy struct{}

@@ -1,7 +1,7 @@
 // Package sqlitestore keeps turns in a file that many processes share: the servers
 // of one client, each behind an attache of its own, brief the model once among them.
 //
-// [Store] is a [sessionstate.Store] on SQLite. The file is in WAL mode, so those who
+// [Turns] is a [sessionstate.Turns] on SQLite. The file is in WAL mode, so those who
 // read do not wait for the one who writes, and every method is one statement, so a
 // process that is killed leaves either all of it or nothing, and no lock. A turn that
 // was taken by a process that died is free again after [sessionstate.Lease].

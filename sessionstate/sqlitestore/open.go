@@ -27,7 +27,7 @@ const schema = `CREATE TABLE IF NOT EXISTS turns (
 	key        BLOB PRIMARY KEY,           -- SHA-256
 	used       INTEGER NOT NULL,           -- nanoseconds since 1970, as the next
 	held_until INTEGER NOT NULL DEFAULT 0,
-	deferred   INTEGER NOT NULL DEFAULT 0, -- how often
+	deferred   INTEGER NOT NULL DEFAULT 0, -- how often it was settled as Unseen
 	closed     INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID, STRICT`
 
@@ -38,22 +38,22 @@ var ErrNewer = errors.New("the file is of a newer version")
 // Open opens the file of o, and makes it if it is not there. Many processes may do so at
 // once. An error means that the file cannot be used, and names it: the caller goes on
 // with a memory of its own.
-func Open(ctx context.Context, o Options) (*Store, error) {
+func Open(ctx context.Context, o Options) (*Turns, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
 	}
-	s := &Store{now: o.Now, max: sessionstate.DefaultMax}
+	t := &Turns{now: o.Now, max: sessionstate.DefaultMax}
 	err := makeFile(o.Path)
 	if err == nil {
-		s.db, err = connect(ctx, o)
+		t.db, err = connect(ctx, o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be used: %w", o.Path, err)
 	}
-	return s, nil
+	return t, nil
 }
 
 // makeFile sees to it that there is a file, and that it is its owner's alone: SQLite

@@ -1,9 +1,9 @@
-// Package statetest holds the suite that every [sessionstate.Store] passes. A
-// store's own test calls [Run] with a function that makes an empty one:
+// Package statetest holds the suite that every [sessionstate.Turns] passes. Its own test
+// calls [Run] with a function that makes an empty one:
 //
-//	func TestStore(t *testing.T) {
-//		statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Store {
-//			return sqlstore.New(t.TempDir(), now)
+//	func TestTurns(t *testing.T) {
+//		statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
+//			return mystore.New(t.TempDir(), now)
 //		})
 //	}
 package statetest
@@ -20,12 +20,12 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A NewStore makes an empty store that reads the time from now and from nowhere
-// else. It releases what the store holds with t.Cleanup.
-type NewStore func(t *testing.T, now func() time.Time) sessionstate.Store
+// A New makes empty Turns that read the time from now and from nowhere else. It releases
+// what they hold with t.Cleanup.
+type New func(t *testing.T, now func() time.Time) sessionstate.Turns
 
-// Run runs the suite. Each part gets a store of its own.
-func Run(t *testing.T, newStore NewStore) {
+// Run runs the suite. Each part gets Turns of its own.
+func Run(t *testing.T, newTurns New) {
 	parts := []struct {
 		name string
 		run  func(*testing.T, *subject)
@@ -35,7 +35,7 @@ func Run(t *testing.T, newStore NewStore) {
 		{"keys are independent", independentKeys},
 		{"an open turn is free again", openTurn},
 		{"a given turn is closed", givenTurn},
-		{"a turn is deferred three times", deferredTurn},
+		{"an unseen turn is free again and counted", unseenTurn},
 		{"settling counts without holding", settleUnheld},
 		{"a turn that is not settled is free after its lease", leaseExpires},
 		{"a late holder does not open what is closed", lateHolder},
@@ -47,7 +47,7 @@ func Run(t *testing.T, newStore NewStore) {
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
 			clock := &clock{now: time.Date(2026, 7, 28, 9, 0, 0, 0, time.UTC)}
-			part.run(t, &subject{t: t, clock: clock, store: newStore(t, clock.Now)})
+			part.run(t, &subject{t: t, clock: clock, turns: newTurns(t, clock.Now)})
 		})
 	}
 }
@@ -58,7 +58,7 @@ type clock struct {
 	now time.Time
 }
 
-// Now is the clock a store is given.
+// Now is the clock that the Turns are given.
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,17 +71,17 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// subject is a store under test, with its clock.
+// subject are the Turns under test, with its clock.
 type subject struct {
 	t     *testing.T
 	clock *clock
-	store sessionstate.Store
+	turns sessionstate.Turns
 }
 
 // take asks for the turn of key and fails the test if the answer is another.
 func (s *subject) take(key string, want bool) {
 	s.t.Helper()
-	got, err := s.store.Take(s.t.Context(), key)
+	got, _, err := s.turns.Take(s.t.Context(), key)
 	if err != nil || got != want {
 		s.t.Fatalf("Take(%.40q) = %v, %v; want %v", key, got, err, want)
 	}
@@ -89,14 +89,14 @@ func (s *subject) take(key string, want bool) {
 
 func (s *subject) settle(key string, o sessionstate.Outcome) {
 	s.t.Helper()
-	if err := s.store.Settle(s.t.Context(), key, o); err != nil {
+	if err := s.turns.Settle(s.t.Context(), key, o); err != nil {
 		s.t.Fatalf("Settle(%.40q, %v): %v", key, o, err)
 	}
 }
 
 func (s *subject) sweep(idle time.Duration, want int) {
 	s.t.Helper()
-	got, err := s.store.Sweep(s.t.Context(), idle)
+	got, err := s.turns.Sweep(s.t.Context(), idle)
 	if err != nil || got != want {
 		s.t.Fatalf("Sweep(%v) = %d, %v; want %d", idle, got, err, want)
 	}
@@ -116,7 +116,7 @@ func manyTakers(t *testing.T, s *subject) {
 		for range takers {
 			wg.Go(func() {
 				<-start
-				ok, err := s.store.Take(t.Context(), "a")
+				ok, _, err := s.turns.Take(t.Context(), "a")
 				if err != nil {
 					failed.Add(1)
 				}
@@ -163,25 +163,26 @@ func givenTurn(_ *testing.T, s *subject) {
 	s.take("a", false)
 }
 
-func deferredTurn(_ *testing.T, s *subject) {
-	for range sessionstate.MaxDeferred {
-		// A response that does not carry the briefing is not counted.
-		s.take("a", true)
-		s.settle("a", sessionstate.Open)
-
-		s.take("a", true)
-		s.take("a", false)
-		s.settle("a", sessionstate.Deferred)
+func unseenTurn(t *testing.T, s *subject) {
+	count := func(key string, want int) {
+		t.Helper()
+		if mine, unseen, err := s.turns.Take(t.Context(), key); !mine || unseen != want || err != nil {
+			t.Fatalf("Take(%q) = %v, %d, %v; want true, %d", key, mine, unseen, err, want)
+		}
 	}
+	for i := range 5 {
+		count("a", i)
+		s.settle("a", sessionstate.Open) // is not counted
+		count("a", i)
+		s.take("a", false)
+		s.settle("a", sessionstate.Unseen)
+	}
+	count("a", 5)
+	if mine, unseen, err := s.turns.Take(t.Context(), "a"); mine || unseen != 5 || err != nil {
+		t.Fatalf("Take of a held turn = %v, %d, %v; want false, 5", mine, unseen, err)
+	}
+	s.settle("a", sessionstate.Given)
 	s.take("a", false)
-	s.clock.advance(10 * sessionstate.Lease)
-	s.take("a", false)
-
-	s.take("b", true)
-	s.settle("b", sessionstate.Deferred)
-	s.take("b", true)
-	s.settle("b", sessionstate.Given)
-	s.take("b", false)
 }
 
 func settleUnheld(_ *testing.T, s *subject) {
@@ -189,10 +190,8 @@ func settleUnheld(_ *testing.T, s *subject) {
 	s.take("a", true)
 	s.settle("b", sessionstate.Given)
 	s.take("b", false)
-	for range sessionstate.MaxDeferred {
-		s.settle("c", sessionstate.Deferred)
-	}
-	s.take("c", false)
+	s.settle("c", sessionstate.Unseen)
+	s.take("c", true)
 }
 
 func leaseExpires(_ *testing.T, s *subject) {
@@ -213,7 +212,7 @@ func lateHolder(_ *testing.T, s *subject) {
 	s.settle("a", sessionstate.Given) // by the first, or the second: it was carried
 	s.settle("a", sessionstate.Open)  // by the other
 	s.take("a", false)
-	s.settle("a", sessionstate.Deferred)
+	s.settle("a", sessionstate.Unseen)
 	s.take("a", false)
 }
 
@@ -237,8 +236,8 @@ func sweepKeeps(_ *testing.T, s *subject) {
 	s.take("held", true)
 	s.take("told no", true)
 	s.settle("told no", sessionstate.Given)
-	s.take("deferred", true)
-	s.settle("deferred", sessionstate.Deferred)
+	s.take("unseen", true)
+	s.settle("unseen", sessionstate.Unseen)
 	s.sweep(0, 2)
 	s.take("held", false)
 
@@ -271,25 +270,25 @@ func anyKey(_ *testing.T, s *subject) {
 }
 
 func mistakes(t *testing.T, s *subject) {
-	if ok, err := s.store.Take(t.Context(), ""); ok || !errors.Is(err, sessionstate.ErrNoKey) {
+	if ok, _, err := s.turns.Take(t.Context(), ""); ok || !errors.Is(err, sessionstate.ErrNoKey) {
 		t.Errorf("Take of the empty key = %v, %v; want ErrNoKey", ok, err)
 	}
-	if err := s.store.Settle(t.Context(), "", sessionstate.Given); !errors.Is(err, sessionstate.ErrNoKey) {
+	if err := s.turns.Settle(t.Context(), "", sessionstate.Given); !errors.Is(err, sessionstate.ErrNoKey) {
 		t.Errorf("Settle of the empty key = %v; want ErrNoKey", err)
 	}
 	s.take("a", true)
-	if err := s.store.Settle(t.Context(), "a", sessionstate.Deferred+1); err == nil {
+	if err := s.turns.Settle(t.Context(), "a", sessionstate.Unseen+1); err == nil {
 		t.Error("Settle with an unknown outcome is no error")
 	}
 	s.take("a", false)
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if ok, err := s.store.Take(over, "b"); ok || !errors.Is(err, context.Canceled) {
+	if ok, _, err := s.turns.Take(over, "b"); ok || !errors.Is(err, context.Canceled) {
 		t.Errorf("Take with a cancelled context = %v, %v; want context.Canceled", ok, err)
 	}
 	s.take("b", true)
-	if n, err := s.store.Sweep(over, 0); n != 0 || !errors.Is(err, context.Canceled) {
+	if n, err := s.turns.Sweep(over, 0); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Sweep with a cancelled context = %v, %v; want context.Canceled", n, err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/statetest"
 )
 
-func TestMemoryStore(t *testing.T) {
-	statetest.Run(t, func(_ *testing.T, now func() time.Time) sessionstate.Store {
-		return sessionstate.NewMemoryStore(now)
+func TestMemoryTurns(t *testing.T) {
+	statetest.Run(t, func(_ *testing.T, now func() time.Time) sessionstate.Turns {
+		return sessionstate.NewMemoryTurns(now)
 	})
 }

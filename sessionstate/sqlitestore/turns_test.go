@@ -21,14 +21,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/statetest"
 )
 
-func TestStore(t *testing.T) {
-	statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Store {
+func TestTurns(t *testing.T) {
+	statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
 		return opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: now})
 	})
 }
 
 // opened opens a store to the end of the test.
-func opened(t *testing.T, o Options) *Store {
+func opened(t *testing.T, o Options) *Turns {
 	t.Helper()
 	s, err := Open(t.Context(), o)
 	if err != nil {
@@ -38,9 +38,9 @@ func opened(t *testing.T, o Options) *Store {
 	return s
 }
 
-func take(t *testing.T, s *Store, key string, want bool) {
+func take(t *testing.T, s *Turns, key string, want bool) {
 	t.Helper()
-	if got, err := s.Take(t.Context(), key); got != want || err != nil {
+	if got, _, err := s.Take(t.Context(), key); got != want || err != nil {
 		t.Fatalf("Take(%q) = %v, %v; want %v", key, got, err, want)
 	}
 }
@@ -136,7 +136,7 @@ func takeAsProcess(t *testing.T, path string) {
 		}
 	}
 	for i := range processKeys {
-		mine, err := s.Take(t.Context(), fmt.Sprint(i))
+		mine, _, err := s.Take(t.Context(), fmt.Sprint(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +244,7 @@ func TestUnusable(t *testing.T) {
 			s, err := Open(t.Context(), Options{Path: file, Wait: 20 * time.Millisecond})
 			if err == nil {
 				defer s.Close()
-				_, err = s.Take(t.Context(), "a")
+				_, _, err = s.Take(t.Context(), "a")
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v; want %q in it", err, test.want)
@@ -272,7 +272,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
-		_, err = s.Take(t.Context(), fmt.Sprint(i))
+		_, _, err = s.Take(t.Context(), fmt.Sprint(i))
 	}
 	if err == nil || !strings.Contains(err.Error(), "full") {
 		t.Fatalf("the error is %v; want that the disk is full", err)
@@ -335,19 +335,34 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// The clock is set back by a year while a turn is held.
+// A turn that was taken before the clock was set back is free when it would be held for
+// longer than two leases, and no sooner; what was given stays given.
 func TestClockSetBack(t *testing.T) {
-	now := time.Now()
-	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
-	take(t, s, "held", true)
-	take(t, s, "given", true)
-	if err := s.Settle(t.Context(), "given", sessionstate.Given); err != nil {
-		t.Fatal(err)
+	tests := []struct {
+		name string
+		back time.Duration
+		free bool
+	}{
+		{"by less than a lease", sessionstate.Lease - time.Nanosecond, false},
+		{"by a lease", sessionstate.Lease, false},
+		{"by more than a lease", sessionstate.Lease + time.Nanosecond, true},
+		{"by a year", 365 * 24 * time.Hour, true},
 	}
-	now = now.AddDate(-1, 0, 0)
-	take(t, s, "held", true)
-	take(t, s, "held", false)
-	take(t, s, "given", false)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			now := time.Now()
+			s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
+			take(t, s, "held", true)
+			take(t, s, "given", true)
+			if err := s.Settle(t.Context(), "given", sessionstate.Given); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(-test.back)
+			take(t, s, "held", test.free)
+			take(t, s, "held", false)
+			take(t, s, "given", false)
+		})
+	}
 }
 
 func TestIsBounded(t *testing.T) {
@@ -375,7 +390,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 	defer s.Close()
 	for b.Loop() {
-		if _, err := s.Take(b.Context(), "a"); err != nil {
+		if _, _, err := s.Take(b.Context(), "a"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -11,34 +11,34 @@ import (
 
 // The suite of package statetest has the rest.
 
-func TestMemoryStoreIsBounded(t *testing.T) {
-	store := sessionstate.NewMemoryStore(nil)
+func TestMemoryTurnsAreBounded(t *testing.T) {
+	turns := sessionstate.NewMemoryTurns(nil)
 	for i := range sessionstate.DefaultMax + 5 {
-		if _, err := store.Take(t.Context(), fmt.Sprint(i)); err != nil {
+		if _, _, err := turns.Take(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Settle(t.Context(), fmt.Sprint(i), sessionstate.Given); err != nil {
+		if err := turns.Settle(t.Context(), fmt.Sprint(i), sessionstate.Given); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := store.Sweep(t.Context(), 0); got != sessionstate.DefaultMax || err != nil {
+	if got, err := turns.Sweep(t.Context(), 0); got != sessionstate.DefaultMax || err != nil {
 		t.Errorf("%d keys were kept (%v), want %d", got, err, sessionstate.DefaultMax)
 	}
 }
 
 func TestOutcomeString(t *testing.T) {
-	for o, want := range []string{"open", "given", "deferred", "unknown outcome"} {
+	for o, want := range []string{"open", "given", "unseen", "unknown outcome"} {
 		if got := sessionstate.Outcome(o).String(); got != want {
 			t.Errorf("Outcome(%d) = %q, want %q", o, got, want)
 		}
 	}
 }
 
-func ExampleStore() {
+func ExampleTurns() {
 	ctx := context.Background()
-	var store sessionstate.Store = sessionstate.NewMemoryStore(time.Now)
+	var turns sessionstate.Turns = sessionstate.NewMemoryTurns(time.Now)
 	for _, response := range []string{"failed", "first", "second"} {
-		mine, err := store.Take(ctx, "session-1")
+		mine, _, err := turns.Take(ctx, "session-1")
 		if err != nil || !mine {
 			fmt.Println(response, "goes without")
 			continue
@@ -47,7 +47,7 @@ func ExampleStore() {
 		if response == "failed" {
 			outcome = sessionstate.Open // an error carries no briefing
 		}
-		if err := store.Settle(ctx, "session-1", outcome); err != nil {
+		if err := turns.Settle(ctx, "session-1", outcome); err != nil {
 			fmt.Println(err)
 		}
 		fmt.Println(response, outcome)

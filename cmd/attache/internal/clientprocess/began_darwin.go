@@ -1,0 +1,17 @@
+package clientprocess
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// began returns when a process began.
+func began(id int) (string, error) {
+	info, err := unix.SysctlKinfoProc("kern.proc.pid", id)
+	if err != nil {
+		return "", err
+	}
+	at := info.Proc.P_starttime
+	return fmt.Sprintf("%d.%06d", at.Sec, at.Usec), nil
+}

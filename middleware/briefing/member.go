@@ -1,0 +1,107 @@
+package briefing
+
+import (
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// memberName is the member of structuredContent that has the text.
+const memberName = "session_context"
+
+// memberSchema is what the output schema in tools/list says of it.
+const memberSchema = `{"type":"string","description":"Policies and objectives of this session"}`
+
+// extends reports whether lists are shown with the member. That depends on the
+// configuration and the client alone, never on what was called before, so a list is the
+// same each time.
+func (c *Conn) extends() bool {
+	way := c.shared.o.Structured
+	return c.responds() && (way == Member || way == Auto && clientOf(c.o.Memory.clientName()).StructuredAlone)
+}
+
+// extend adds the member to the output schemas of a page of tools/list, where that is
+// safe, and remembers the tools whose results may have it.
+func (c *Conn) extend(call *middleware.Call, reply *wire.Message) error {
+	k := c.o.Memory
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !reply.Plain() {
+		k.members = nil // what the client knows now has passed unread
+		return nil
+	}
+	if k.members == nil {
+		k.members = map[string]bool{}
+	}
+	var splices []wire.Splice
+	for entry := range reply.Get("result", "tools").Elements() {
+		name := strings.Clone(entry.Get("name").Text())
+		schema := entry.Get("outputSchema")
+		splice, ok := memberSplice(schema)
+		if ok {
+			splices = append(splices, splice)
+		}
+		if delete(k.members, name); (ok || !schema.Exists()) && len(k.members) < maxMembers && len(name) <= maxTaskName {
+			k.members[name] = true
+		}
+	}
+	if err := reply.Apply(splices...); err != nil {
+		k.members = nil
+		return err
+	}
+	if len(splices) > 0 && call.Noted() {
+		call.Note(middleware.Note{
+			Layer: "briefing", Rule: "briefing.structured", Act: middleware.Edited, Path: []string{"result", "tools"},
+			Why: "one result may have the briefing in structuredContent, so output schemas admit it", Source: "attache",
+		})
+	}
+	return nil
+}
+
+// memberSplice returns the edit that adds the member to an output schema. It reports false
+// for a schema that is not a plain object schema: a keyword that is not known here may
+// forbid the member elsewhere. TypeScript's SDK validates structuredContent by what it
+// was shown.
+func memberSplice(schema wire.Value) (wire.Splice, bool) {
+	var typed bool
+	var properties wire.Value
+	for m := range schema.Members() {
+		switch key := m.Key.Text(); key {
+		case "type":
+			typed = m.Value.Equals("object")
+		case "properties":
+			properties = m.Value
+		case "required", "additionalProperties", "minProperties", "$schema", "$id", "$defs", "definitions",
+			"$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly":
+		default:
+			return wire.Splice{}, false
+		}
+	}
+	switch {
+	case !typed:
+		return wire.Splice{}, false
+	case !properties.Exists():
+		return wire.AddMember(schema, "properties", []byte(`{"`+memberName+`":`+memberSchema+`}`)), true
+	case !properties.IsObject() || properties.Get(memberName).Exists():
+		return wire.Splice{}, false
+	}
+	return wire.AddMember(properties, memberName, []byte(memberSchema)), true
+}
+
+// injectMember adds the text to structuredContent, in front of its other members.
+func (c *Conn) injectMember(call *middleware.Call, s *session, r response, reply *wire.Message) (sessionstate.Outcome, error) {
+	into := r.get(reply, "structuredContent")
+	quoted := wire.Quote(s.text)
+	text := append([]byte(`"`+memberName+`":`), quoted...)
+	for range into.Members() {
+		text = append(text, ',')
+		break
+	}
+	if err := reply.Apply(wire.Splice{Off: into.Off + 1, Text: text}); err != nil {
+		return sessionstate.Open, err
+	}
+	s.edited(call, "the client shows the model nothing but structuredContent of a result that has it", nil, quoted, r.path("structuredContent", memberName)...)
+	return sessionstate.Given, nil
+}

@@ -1,0 +1,178 @@
+package briefing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// askAgain is how long a session is left alone whose turn another process has, or had:
+// [sessionstate.Turns] do not say which. So the calls of all processes but the one that
+// gave the briefing cost a look-up a second, and the use of the session is noted.
+const askAgain = time.Second
+
+// A turn is that of one session, in this process and among all of the user's.
+type turn struct {
+	c       *Conn
+	s       *session
+	key     string // in Options.Turns
+	userKey string // in Options.UserTurns; "" if other processes cannot have the session
+}
+
+// turnOf returns the turn of s. suffix makes it that of a channel by itself.
+//
+// The user's turn is also that of the text: two servers may have different things to say,
+// and whoever knows the session alone cannot spend the turn.
+func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) turn {
+	t := turn{c: c, s: s, key: view.Session.Value + suffix}
+	switch {
+	case c.shared.o.UserTurns == nil:
+	case view.Session.Source != sessionstate.None:
+		t.userKey = t.key + "\n" + policy.Digest(s.text)
+	case clientOf(c.o.Memory.clientName()).ByProcess:
+		if process := c.o.ClientProcess(); process != "" {
+			t.userKey = "process " + process + suffix + "\n" + policy.Digest(s.text)
+		}
+	}
+	return t
+}
+
+// isShared reports whether other processes may have the session too, and can be asked.
+func (t turn) isShared() bool {
+	all := &t.c.shared.sessions
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return t.userKey != "" && !all.alone
+}
+
+// take asks for the turn, holds reply back meanwhile, and then calls then with what came
+// of it: why is "" if the turn is the caller's, who settles it.
+func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *wire.Message, unseen int, why string) error) error {
+	o := &t.c.shared.o
+	mine, unseen, err := o.Turns.Take(context.Background(), t.key)
+	switch {
+	case err != nil || !mine:
+		return errors.Join(err, then(reply, unseen, "it is another response's turn"))
+	case !t.isShared():
+		return then(reply, unseen, "")
+	}
+	var ours bool
+	var unseenByAll int
+	taken := within(o.Wait, func(ctx context.Context) error {
+		turns, err := t.userTurns(ctx)
+		if err == nil {
+			ours, unseenByAll, err = turns.Take(ctx, t.userKey)
+		}
+		return err
+	})
+	return t.c.await(call, reply, taken, func(reply *wire.Message, err error) error {
+		switch {
+		case err != nil:
+			t.c.goAlone(err)
+			return then(reply, unseen, "")
+		case !ours:
+			err := o.Turns.Settle(context.Background(), t.key, sessionstate.Open)
+			return errors.Join(err, then(reply, unseenByAll, "it is another server's turn in this session, or was"))
+		}
+		return then(reply, unseenByAll, "")
+	})
+}
+
+// userTurns returns the turns that the user's processes share, swept once a session.
+func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
+	turns, err := t.c.shared.o.UserTurns()
+	if err != nil {
+		return nil, err
+	}
+	all := &t.c.shared.sessions
+	all.mu.Lock()
+	swept := t.s.swept
+	t.s.swept = true
+	all.mu.Unlock()
+	if !swept {
+		_, err = turns.Sweep(ctx, t.c.shared.o.TTL)
+	}
+	return turns, err
+}
+
+// settle says what became of the turn. The reply waits for that: whoever has seen it may
+// ask the next server at once.
+func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome sessionstate.Outcome) error {
+	o := &t.c.shared.o
+	err := o.Turns.Settle(context.Background(), t.key, outcome)
+	if !t.isShared() {
+		return err
+	}
+	settled := within(o.Wait, func(ctx context.Context) error {
+		turns, err := o.UserTurns()
+		if err == nil {
+			err = turns.Settle(ctx, t.userKey, outcome)
+		}
+		return err
+	})
+	return errors.Join(err, t.c.await(call, reply, settled, func(_ *wire.Message, err error) error {
+		if err != nil {
+			t.c.goAlone(err)
+		}
+		return nil
+	}))
+}
+
+// leaveAlone has the session's calls pass for a while.
+func (c *Conn) leaveAlone(s *session) {
+	all := &c.shared.sessions
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s.again = c.shared.o.Now().Add(askAgain)
+}
+
+// goAlone does without the user's turns from here on: the briefing may come once a
+// server, which is better than not at all.
+func (c *Conn) goAlone(err error) {
+	c.shared.warnings.once("the briefing may come once a server, as what the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", err)
+	all := &c.shared.sessions
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.alone = true
+}
+
+// An aside is something done beside the messages. err is what came of it, once over is
+// closed.
+type aside struct {
+	over chan struct{}
+	err  error
+}
+
+// within does f beside the messages. If f takes longer than limit that is the error, and
+// what f leaves behind must not be read.
+func within(limit time.Duration, f func(context.Context) error) *aside {
+	a := &aside{over: make(chan struct{})}
+	go func() {
+		defer close(a.over)
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- f(ctx) }()
+		select {
+		case a.err = <-done:
+		case <-ctx.Done():
+			a.err = ctx.Err()
+		}
+	}()
+	return a
+}
+
+// await holds reply back until a is over, and then calls then with it. What cannot be
+// held back, as the session is ending, waits here; a has a limit of its own.
+func (c *Conn) await(call *middleware.Call, reply *wire.Message, a *aside, then func(reply *wire.Message, err error) error) error {
+	call.Suspend(reply, a.over, 2*c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
+		<-a.over
+		return then(reply, a.err)
+	})
+	return nil
+}

@@ -1,0 +1,148 @@
+package sessionstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// An Outcome says what became of the turn that a caller took.
+type Outcome uint8
+
+const (
+	// Open: the briefing was not carried. The turn is free again.
+	Open Outcome = iota
+	// Given: the briefing was carried where the client shows it. There is no further
+	// turn.
+	Given
+	// Unseen: the briefing was carried where the client may not show it. The turn is
+	// free again, and Take tells how often that has happened.
+	Unseen
+)
+
+// String returns the outcome's name.
+func (o Outcome) String() string {
+	switch o {
+	case Open:
+		return "open"
+	case Given:
+		return "given"
+	case Unseen:
+		return "unseen"
+	}
+	return "unknown outcome"
+}
+
+// Lease is how long a turn is held without being settled. Whoever takes a turn settles
+// it well within this time; a turn whose holder died is free again after it.
+const Lease = time.Minute
+
+// ErrNoKey is returned for an empty key, which names no session. The caller has
+// forgotten to find out the session's key; the briefing is not to be given.
+var ErrNoKey = errors.New("no session key: find out the session before its turn is taken")
+
+// Turns keeps the turn of each session: the right to carry its briefing, given once.
+// It is safe for use by several goroutines, and, if what it keeps outlives the process,
+// by several processes.
+//
+// Errors other than [ErrNoKey] mean that Turns could not answer; the caller goes
+// without it.
+type Turns interface {
+	// Take asks for the turn of key. Of many callers at most one is told that it is
+	// theirs, and then holds the turn until it settles it or [Lease] is over. unseen is
+	// how often a turn of key was settled as Unseen.
+	Take(ctx context.Context, key string) (mine bool, unseen int, err error)
+
+	// Settle says what became of the turn. An outcome of Given or Unseen counts even if
+	// the lease ran out meanwhile, for the briefing has been carried; Open never opens
+	// what is closed. Call it with a context that outlives the call's: a turn that is
+	// not settled is free only after its lease.
+	Settle(ctx context.Context, key string, o Outcome) error
+
+	// Sweep forgets the keys that were neither taken nor settled for at least idle, and
+	// returns how many. Every Take counts, also one that is told false. A turn that is
+	// held is not forgotten.
+	Sweep(ctx context.Context, idle time.Duration) (int, error)
+}
+
+// MemoryTurns keeps turns in the memory of this process, and is the specification of all
+// other Turns. It keeps at most [DefaultMax] keys, each of 256 bytes at most, and forgets
+// the key longest unused for the next.
+type MemoryTurns struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	turns *recent[turn] // guarded by mu
+}
+
+// turn is what is kept of a key: it is held until a time, or closed for good, or free.
+type turn struct {
+	heldUntil time.Time
+	unseen    int
+	closed    bool
+}
+
+// NewMemoryTurns returns empty Turns with the given clock; nil means time.Now.
+func NewMemoryTurns(now func() time.Time) *MemoryTurns {
+	if now == nil {
+		now = time.Now
+	}
+	return &MemoryTurns{now: now, turns: newRecent[turn](DefaultMax)}
+}
+
+// Take implements [Turns].
+func (m *MemoryTurns) Take(ctx context.Context, key string) (mine bool, unseen int, err error) {
+	if key == "" {
+		return false, 0, ErrNoKey
+	}
+	if err := ctx.Err(); err != nil {
+		return false, 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	t := &m.turns.use(key, now).value
+	if t.closed || now.Before(t.heldUntil) {
+		return false, t.unseen, nil
+	}
+	t.heldUntil = now.Add(Lease)
+	return true, t.unseen, nil
+}
+
+// Settle implements [Turns]. It does not wait for anything, so it settles even when ctx
+// is over.
+func (m *MemoryTurns) Settle(_ context.Context, key string, o Outcome) error {
+	if key == "" {
+		return ErrNoKey
+	}
+	if o > Unseen {
+		return fmt.Errorf("outcome %d is not known: use Open, Given or Unseen", o)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := &m.turns.use(key, m.now()).value
+	t.heldUntil = time.Time{}
+	switch o {
+	case Given:
+		t.closed = true
+	case Unseen:
+		t.unseen++
+	}
+	return nil
+}
+
+// Sweep implements [Turns].
+func (m *MemoryTurns) Sweep(ctx context.Context, idle time.Duration) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	held := func(t *turn) bool { return now.Before(t.heldUntil) }
+	return m.turns.sweep(now, idle, held), nil
+}
+
+var _ Turns = (*MemoryTurns)(nil)
