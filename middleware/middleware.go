@@ -41,7 +41,8 @@
 // An error returned by a handler ends the session, and answers the request: it is
 // for a peer that is gone, and a layer passes on what next returned. A layer that merely failed to
 // do its work logs it and, if it enriches, calls next; if it enforces, answers
-// with an error.
+// with an error. If a handler or hook panics, the relay logs the stack and answers
+// the call with an internal error; the session goes on.
 //
 // # Who owns the bytes
 //
@@ -247,8 +248,9 @@ func (c *Call) Ask(to wire.Peer, method string, params []byte, limit time.Durati
 // one of them. While a reply from the server is held back, all other frames of
 // the server go ahead.
 //
-// What cannot wait is resumed at once: the members of a batch, which leave
-// together, a message that is no call's, and a reply too large to hold.
+// What cannot wait is resumed immediately, as if the limit had passed: the members
+// of a batch, which leave together, a message that is no call's, a reply too large
+// to hold, and a reply that would make all that wait exceed the hold limit.
 func (c *Call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume Handler) {
 	c.relay.Suspend(m, ready, limit, resume)
 }

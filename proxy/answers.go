@@ -3,6 +3,9 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -13,6 +16,9 @@ import (
 
 // queue hands the client a frame of attache's own, without ever blocking.
 func (s *session) queue(m *wire.Message, sent func()) {
+	if s.over.Load() {
+		return
+	}
 	s.watch(ClientOut, m.Line())
 	n := int64(len(m.Line()))
 	s.backlog.add(n)
@@ -74,9 +80,13 @@ func (c *call) Answer(_ context.Context, reply *wire.Message) error {
 // far, unless it has one. It never blocks: a client that is still writing may
 // not be reading.
 func (s *session) answer(c *call, reply *wire.Message) {
-	if !s.calls.claim(c) {
-		return
+	if s.calls.claim(c) {
+		s.answerClaimed(c, reply)
 	}
+}
+
+// answerClaimed is answer for a call whose one reply was claimed.
+func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	if !c.sent.Load() {
 		s.unseen.add(c.id())
 	}
@@ -100,33 +110,57 @@ func (s *session) answer(c *call, reply *wire.Message) {
 // direction that m goes, or answers in the client's.
 func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int, hold bool) *wire.Message {
 	for ; i >= 0; i-- {
+		if s.over.Load() {
+			return nil
+		}
 		ctx.Call = &c.mw
-		s.warnHook(ctx, c.mw.Hooks()[i](ctx, m))
+		m = s.hook(ctx, c, middleware.Handler(c.mw.Hooks()[i]), m)
 		for range maxInline {
 			sp := c.suspended
 			if c.suspended = nil; sp == nil {
 				break
 			}
-			if hold && s.work.begin() {
-				go s.resumeReply(sp, c, i-1)
+			if hold && s.holdReply(sp, c, i-1) {
 				return nil
 			}
-			m = sp.m
-			s.warnHook(ctx, sp.resume(ctx, m))
+			m = s.hook(ctx, c, sp.resume, sp.m)
 		}
 	}
 	return m
 }
 
-// maxInline is how often a hook may ask to wait where it cannot: it goes on at
-// once each time, and one that asks until it is content would never end.
-const maxInline = 8
-
-func (s *session) warnHook(ctx context.Context, err error) {
+// hook runs a hook, or what a hook that has waited goes on with, on a reply, and
+// returns the reply as it leaves it. If it panics, the call is answered with an
+// error, as the reply may have been left half edited.
+func (s *session) hook(ctx *middleware.Context, c *call, h middleware.Handler, m *wire.Message) *wire.Message {
+	err := s.protect(ctx, h, m)
+	if errors.Is(err, errPanic) && !m.TooLarge() {
+		c.suspended = nil
+		return wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err))
+	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a layer could not handle a reply, which passes as it is", "err", err)
 	}
+	return m
 }
+
+// errPanic is what protect returns of a layer that panicked.
+var errPanic = errors.New("a layer panicked")
+
+// protect runs a handler or hook of a layer, and logs a panic: the session goes on.
+func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Message) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.ErrorContext(ctx, "a layer panicked; the session goes on", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return h(ctx, m)
+}
+
+// maxInline is how often a hook may ask to wait where it cannot: it goes on at
+// once each time, and one that asks until it is content would never end.
+const maxInline = 8
 
 // settled sees to it that a request has an answer when the layers have let go
 // of it and it is neither on its way nor answered. err is what they returned.
@@ -177,10 +211,10 @@ func turnedDown(m *wire.Message, why error) *wire.Message {
 // client, or another request. Runs in the client's direction.
 func (s *session) refuse(m *wire.Message, code int, text string) {
 	id := clean(m.ID())
-	if m.Kind().IsReply() && id != nil && s.toServer.Load() != nil {
+	if l := s.link.Load(); l != nil && id != nil && m.Kind().IsReply() {
 		reply := wire.ErrorReply(id, code, text)
 		reply.From = wire.Client
-		s.write(reply)
+		l.write(reply)
 		return
 	}
 	s.queue(wire.ErrorReply(id, code, text), nil)

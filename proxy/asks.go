@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
@@ -46,12 +47,24 @@ func (c *call) Ask(to wire.Peer, method string, params []byte, limit time.Durati
 		go done(nil)
 		return
 	}
-	id := s.asks.add(to, limit, done, s.askExpired)
+	if !s.work.begin() {
+		go done(nil)
+		return
+	}
+	defer s.work.end()
+	id := s.asks.add(to, limit, s.protectDone(done), s.askExpired)
 	if id == "" {
 		go done(nil)
 		return
 	}
 	s.send(to, wire.NewRequest(otherPeer(to), []byte(id), method, params))
+}
+
+// protectDone returns done with a panic logged.
+func (s *session) protectDone(done func(*wire.Message)) func(*wire.Message) {
+	return func(reply *wire.Message) {
+		_ = s.protect(s.ctx, func(context.Context, *wire.Message) error { done(reply); return nil }, nil)
+	}
 }
 
 // add returns the raw id of a new request, "" if the session is over.
@@ -75,8 +88,9 @@ func (s *session) send(to wire.Peer, m *wire.Message) {
 		s.queue(m, nil)
 		return
 	}
+	l := s.link.Load()
 	s.watch(ServerIn, m.Line())
-	s.toServer.Load().Queue(m.Line(), func() { s.mayBeLost(m.Line()) })
+	l.in.Queue(m.Line(), func() { l.mayBeLost(m.Line()) })
 }
 
 // askExpired gives a request up, and tells the peer so.

@@ -39,13 +39,6 @@ func (t *calls) batchLeft(b *batch) {
 	b.left = true
 }
 
-// batchHasLeft reports whether there is a batch and its line has left.
-func (t *calls) batchHasLeft(b *batch) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return b != nil && b.left
-}
-
 // takeAnswers returns the answers that wait, if there is company for them, or
 // will be none: no member waits for the server any more.
 func (t *calls) takeAnswers(b *batch, company bool) []*wire.Message {

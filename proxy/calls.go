@@ -260,14 +260,20 @@ func (t *calls) twin(c *call, raw []byte) bool {
 }
 
 // awaits reports whether a call with the raw id waits for a reply.
-func (t *calls) awaits(raw []byte) bool { return t.youngest(raw) != nil }
+func (t *calls) awaits(raw []byte) bool {
+	k, long := makeKey(raw)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.head(k, long).any((*call).awaitsReply)
+}
 
 // awaitsReply reports whether the upstream has the call and it has no reply.
 // The caller holds calls.mu.
 func (c *call) awaitsReply() bool { return !c.replied && c.sent.Load() }
 
-// youngest returns the youngest call with the raw id that waits for a reply.
-func (t *calls) youngest(raw []byte) *call {
+// claimYoungest claims the youngest call with the raw id that waits for a reply,
+// and returns it, nil if there is none.
+func (t *calls) claimYoungest(raw []byte) *call {
 	k, long := makeKey(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -276,6 +282,9 @@ func (t *calls) youngest(raw []byte) *call {
 		if c.awaitsReply() {
 			found = c
 		}
+	}
+	if found != nil {
+		found.replied = true
 	}
 	return found
 }
@@ -423,15 +432,18 @@ func (t *calls) full() <-chan struct{} {
 	return t.room
 }
 
-// unanswered returns the calls that were sent and have no reply, in order of
-// arrival. One that is still on its way is answered where it fails.
-func (t *calls) unanswered() []*call {
+// claimAll claims the calls that were sent, have no reply, and for which only
+// returns true, and returns them in order of arrival; a nil only stands for all.
+// One that is still on its way is answered where it fails. The claim is made here,
+// as a call that has an answer may stand for another request a moment later.
+func (t *calls) claimAll(only func(*call) bool) []*call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []*call
 	for c := range t.heads {
 		for ; c != nil; c = c.next {
-			if c.awaitsReply() {
+			if c.awaitsReply() && (only == nil || only(c)) {
+				c.replied = true
 				out = append(out, c)
 			}
 		}

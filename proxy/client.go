@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -27,7 +26,6 @@ type clientSide struct {
 	none    call     // stands in for the call of a frame that is none
 	over    bool     // nothing is handled any more
 	pace    pace
-	moved   atomic.Int64 // lines and chunks written to the upstream
 
 	held    bool            // a frame is held back, those behind it wait
 	waiting []*wire.Message // they
@@ -44,9 +42,18 @@ func (d *clientSide) init(s *session) {
 // follow has the frames to come handled by r. The caller holds mu, or is alone.
 func (d *clientSide) follow(s *session, r Rules) {
 	needs := middleware.Needs(r.Layers...)
+	defer d.lookAgain()
 	d.scanner.ArgumentNames = needs.ArgumentNames
 	d.chain = middleware.Chain(s.forward, r.Layers...)
 	d.enforce, d.dryRun, d.guards = needs.Enforces, r.DryRun, needs.Guarded
+}
+
+// lookAgain looks at the frames that wait behind one that is held back: what is
+// plain for some rules need not be so for others.
+func (d *clientSide) lookAgain() {
+	for _, m := range d.waiting {
+		d.scanner.Look(m)
+	}
 }
 
 // close lets no further frame be handled. Those that wait still are.
@@ -89,8 +96,8 @@ func (s *session) clientPump() {
 // widenToServer makes way for a long line.
 func (s *session) widenToServer() {
 	widen(s.o.ClientIn)
-	if up := s.upstream(); up != nil {
-		widen(up.Stdin())
+	if l := s.link.Load(); l != nil {
+		l.widen()
 	}
 }
 
@@ -135,31 +142,32 @@ func (s *session) clientClosed() {
 	s.c.mu.Lock()
 	s.awaitTurn()
 	s.c.mu.Unlock()
-	if up := s.noMore(); up != nil {
+	if l := s.noMore(); l != nil {
 		within(time.Now().Add(lastWords), func() {
 			s.c.mu.Lock()
 			defer s.c.mu.Unlock()
 			s.flushServer()
 		})
-		up.Stdin().Close()
+		l.up.Stdin().Close()
 	}
 }
 
 // fromClient handles one whole line. last says that no other is waiting.
 func (s *session) fromClient(line []byte, last bool) error {
-	s.watch(ClientIn, line)
 	d := &s.c
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.over {
+	if d.over || s.over.Load() {
 		return errOver
 	}
+	s.watch(ClientIn, line)
 	m := &d.msg
 	m.Reset(wire.Client, line)
 	d.scanner.Look(m)
 	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.begin() {
 		defer s.work.end()
 		s.awaitRoom()
+		d.scanner.Look(m) // the rules may have been replaced meanwhile
 	}
 	if d.held && !repliesOnly(m) {
 		d.waiting = append(d.waiting, m.Clone())
@@ -266,7 +274,7 @@ func (s *session) cancelled(m *wire.Message) bool {
 	}
 	b, known, held := s.calls.cancel(id.Raw)
 	if known && held {
-		s.unread.add(id.Raw)
+		s.link.Load().unread.add(id.Raw)
 	}
 	s.answerBatch(b)
 	// A cancellation names a request that was sent (specification,
@@ -330,7 +338,7 @@ func (s *session) forward(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	c.sent.Store(true)
-	s.write(m)
+	s.link.Load().write(m)
 	return nil
 }
 
@@ -339,32 +347,22 @@ func (s *session) pass(m *wire.Message) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	s.write(m)
+	s.link.Load().write(m)
 	return nil
 }
 
 // ready starts the upstream if this is the first frame for it.
 func (s *session) ready() error {
-	if s.toServer.Load() != nil {
+	if s.link.Load() != nil {
 		return nil
 	}
 	return s.start()
 }
 
-// write writes a frame to the upstream. That it cannot be written any more is no
-// error of the session: see lost.
-func (s *session) write(m *wire.Message) {
-	s.watch(ServerIn, m.Line())
-	if s.toServer.Load().Write(m) != nil {
-		s.lost.lines(m.Line())
-	}
-	s.c.moved.Add(1)
-}
-
 // flushServer sends what was kept back for company. The caller holds c.mu.
 func (s *session) flushServer() {
-	if w := s.toServer.Load(); w != nil {
-		w.Flush()
-		s.answerLost()
+	if l := s.link.Load(); l != nil {
+		l.in.Flush()
+		s.answerLost(l)
 	}
 }

@@ -1,7 +1,9 @@
 package proxy_test
 
 import (
+	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
@@ -50,4 +52,48 @@ func TestControlReplace(t *testing.T) {
 	s.Server.Expect(ambiguous)
 	control.Notify(wire.NewNotification(wire.Server, "notifications/tools/list_changed", nil))
 	s.Client.Expect(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+}
+
+// Frames that wait while the rules are replaced are looked at again: they go
+// through the layers of the new rules, which name other arguments.
+func TestControlReplaceLooksAgain(t *testing.T) {
+	const (
+		first  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold"}}`
+		second = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"Organization":"evil","organization":"acme"}}}`
+	)
+	pins := middleware.Layer{Name: "pins", Enforces: true, ArgumentNames: [][]string{{"organization"}}}
+	for name, o := range map[string]proxy.Options{
+		"behind a frame that is held back": {},
+		"for calls in flight":              {InFlight: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var control proxy.Control
+				o.Control = &control
+				if o.InFlight == 0 {
+					o.Layers = []middleware.Layer{holdLayer(new(proxytest.Session), "1s")}
+				}
+				s := proxytest.Setup{Options: o}.Start(t)
+				s.Client.Send(first)
+				s.Client.Send(second)
+				synctest.Wait()
+				control.Replace(proxy.Rules{Layers: []middleware.Layer{pins}})
+				s.Server.Expect(first)
+				s.Server.Send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+				got := []string{string(s.Client.Next()), string(s.Client.Next())} // in either order
+				slices.Sort(got)
+				want := []string{
+					`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n",
+					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}` + "\n",
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("the client got %q", got)
+				}
+				s.Client.Close()
+				if n := s.Server.Pending(); n > 0 {
+					t.Errorf("%d more bytes reached the server", n)
+				}
+			})
+		})
+	}
 }

@@ -17,7 +17,7 @@ func (s *session) watchClient() {
 	}
 	t := time.NewTicker(stallTime)
 	defer t.Stop()
-	for moved := s.c.moved.Load(); ; moved = s.c.moved.Load() {
+	for moved := s.moved(); ; moved = s.moved() {
 		select {
 		case <-s.clientDone:
 			return
@@ -25,9 +25,17 @@ func (s *session) watchClient() {
 			return
 		case <-t.C:
 		}
-		if s.c.moved.Load() == moved {
+		if s.moved() == moved {
 			s.fail(ErrClientGone)
 			return
 		}
 	}
+}
+
+// moved returns how many lines and chunks were written to the upstream.
+func (s *session) moved() int64 {
+	if l := s.link.Load(); l != nil {
+		return l.moved.Load()
+	}
+	return 0
 }

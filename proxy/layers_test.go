@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ var named = map[string]func(s *proxytest.Session, arg string) middleware.Layer{
 	"ask":        askLayer,
 	"rude":       rudeLayer,
 	"must-hold":  mustHoldLayer,
+	"panic":      panicLayer,
+	"twice":      twiceLayer,
 }
 
 // enforces is a layer that has the relay refuse what parsers read differently.
@@ -199,6 +202,48 @@ func mustHoldLayer(s *proxytest.Session, arg string) middleware.Layer {
 				s.Note("held reply %s %s", what(reply), reply.ID())
 				return nil
 			})
+		}
+		return next(ctx, m)
+	})
+}
+
+// panicLayer panics where the name of the tool or method says: in the handler
+// before or behind next, in a hook, or when a call or reply that was held back goes
+// on.
+func panicLayer(*proxytest.Session, string) middleware.Layer {
+	return layer("panic", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		broken := func(context.Context, *wire.Message) error { panic("broken layer") }
+		switch where := m.Name().Text(); {
+		case where == "before", m.MethodIs("before"):
+			return broken(ctx, m)
+		case where == "behind", m.MethodIs("behind"):
+			return errors.Join(next(ctx, m), broken(ctx, m))
+		case where == "hook":
+			call.OnReply(func(context.Context, *wire.Message) error { panic("broken hook") })
+		case where == "resumed":
+			call.Suspend(m, nil, time.Second, broken)
+			return nil
+		case where == "reply":
+			call.OnReply(func(_ context.Context, reply *wire.Message) error {
+				call.Suspend(reply, nil, time.Second, broken)
+				return nil
+			})
+		case where == "ask":
+			call.Ask(wire.Client, "roots/list", nil, time.Minute, func(*wire.Message) { panic("broken done") })
+		}
+		return next(ctx, m)
+	})
+}
+
+// twiceLayer answers a call that it has let go on as well, or answers it twice.
+func twiceLayer(*proxytest.Session, string) middleware.Layer {
+	return layer("twice", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		answer := func(text string) error { return call.Answer(ctx, wire.ResultReply(m.ID(), wire.Quote(text))) }
+		switch {
+		case m.MethodIs("answered-twice"):
+			return errors.Join(answer("first"), answer("second"))
+		case m.MethodIs("sent-and-answered"):
+			return errors.Join(next(ctx, m), answer("first"), answer("second"))
 		}
 		return next(ctx, m)
 	})

@@ -27,7 +27,7 @@ type lost struct {
 // serverIn is the upstream's stdin, and notices what does not get through.
 type serverIn struct {
 	w io.Writer
-	s *session
+	l *link
 }
 
 // Write implements io.Writer.
@@ -36,9 +36,9 @@ func (w *serverIn) Write(b []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	w.s.lost.broken.Store(true)
-	if !w.s.lost.streaming.Load() {
-		w.s.lost.lines(b[bytes.LastIndexByte(b[:n], '\n')+1:])
+	w.l.lost.broken.Store(true)
+	if !w.l.lost.streaming.Load() {
+		w.l.lost.lines(b[bytes.LastIndexByte(b[:n], '\n')+1:])
 	}
 	return n, err
 }
@@ -83,19 +83,19 @@ func (l *lost) take() [][]byte {
 
 // answerLost answers the requests that could not be written. What the server
 // still says goes on to the client. The caller holds c.mu.
-func (s *session) answerLost() {
-	if !s.lost.any.Load() {
+func (s *session) answerLost(l *link) {
+	if !l.lost.any.Load() {
 		return
 	}
-	for _, id := range s.lost.take() {
+	for _, id := range l.lost.take() {
 		if a := s.asks.take(string(id)); a != nil {
 			a.timer.Stop()
 			go a.done(nil)
 			continue
 		}
-		if c := s.calls.youngest(id); c != nil {
+		if c := s.calls.claimYoungest(id); c != nil {
 			s.log.Debug("a request could not be sent: the server does not take input any more", "id", clip(id))
-			s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, closedInput))
+			s.answerClaimed(c, wire.ErrorReply(c.id(), wire.CodeInternalError, closedInput))
 		}
 	}
 }
@@ -103,17 +103,18 @@ func (s *session) answerLost() {
 // mayBeLost is called when a queued line has left, or could not. If the upstream
 // takes no input by then, the line counts as lost: a reply to attache's own
 // request is swallowed even when it comes after all.
-func (s *session) mayBeLost(line []byte) {
-	if s.lost.broken.Load() {
-		s.lost.lines(line)
+func (l *link) mayBeLost(line []byte) {
+	if l.lost.broken.Load() {
+		l.lost.lines(line)
 	}
-	if !s.lost.any.Load() || !s.work.begin() {
+	s := l.s
+	if !l.lost.any.Load() || !s.work.begin() {
 		return
 	}
 	go func() {
 		defer s.work.end()
 		s.c.mu.Lock()
 		defer s.c.mu.Unlock()
-		s.answerLost()
+		s.answerLost(l)
 	}()
 }

@@ -128,6 +128,9 @@ const (
 	minIDs = 1 << 20
 	// drainTime bounds the waits for a reader that is gone or stuck at the end.
 	drainTime = time.Second
+	// closeTime is how long the end waits at least for what is under way and not
+	// stuck.
+	closeTime = 50 * time.Millisecond
 )
 
 // ErrStart wraps the error of an upstream that could not be started.
@@ -156,7 +159,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	select {
 	case <-s.clientDone:
-	case <-s.serverDone:
+	case <-s.ended:
 	case <-s.failed:
 	case <-s.ctx.Done():
 	}
@@ -175,23 +178,22 @@ type session struct {
 	asks     asks
 	noise    noise
 	backlog  backlog
-	lost     lost
-	unseen   recentIDs // of calls that attache answered without the upstream
-	unread   unread    // of calls that were cancelled, whose reply must be held
+	unseen   recentIDs    // of calls that attache answered without the upstream
+	held     atomic.Int64 // bytes of replies that are held back
 	work     work
 
 	c clientSide
 	v serverSide
 
 	upMu     sync.Mutex // held while the upstream is being started
-	up       Upstream
 	startErr error
-	toServer atomic.Pointer[wire.Writer] // set by start
+	link     atomic.Pointer[link] // set by start
 
 	clientDone chan struct{}
-	goodbye    atomic.Bool // the client closed its end in good order; set before the upstream sees it
-	serverDone chan struct{}
+	goodbye    atomic.Bool   // the client closed its end in good order; set before the upstream sees it
+	ended      chan *link    // receives the link whose upstream has ended
 	ending     chan struct{} // closed when the upstream is gone: nothing is held back any longer
+	over       atomic.Bool   // Run returns: nothing is written, watched or logged any more
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -215,7 +217,7 @@ func newSession(ctx context.Context, o Options) *session {
 		asks:       newAsks(o.IDPrefix),
 		backlog:    backlog{limit: int64(o.Hold)},
 		clientDone: make(chan struct{}),
-		serverDone: make(chan struct{}),
+		ended:      make(chan *link, 1),
 		ending:     make(chan struct{}),
 		failed:     make(chan struct{}),
 	}
@@ -236,7 +238,7 @@ func newSession(ctx context.Context, o Options) *session {
 func (s *session) start() error {
 	s.upMu.Lock()
 	defer s.upMu.Unlock()
-	if s.up != nil || s.startErr != nil {
+	if s.link.Load() != nil || s.startErr != nil {
 		return s.startErr
 	}
 	up, err := s.o.Start(s.ctx)
@@ -244,31 +246,25 @@ func (s *session) start() error {
 		s.startErr = fmt.Errorf("%w: %w", ErrStart, err)
 		return s.startErr
 	}
-	s.up = up
-	s.toServer.Store(wire.NewWriter(&serverIn{up.Stdin(), s}))
-	go s.serverPump(up.Stdout())
+	l := newLink(s, up)
+	s.link.Store(l)
+	go l.pump()
 	return nil
 }
 
-// upstream returns the upstream, nil if none was started so far.
-func (s *session) upstream() Upstream {
+// noMore returns the link, nil if no upstream was started; then none will be.
+func (s *session) noMore() *link {
 	s.upMu.Lock()
 	defer s.upMu.Unlock()
-	return s.up
-}
-
-// noMore returns the upstream, nil if none was started; then none will be.
-func (s *session) noMore() Upstream {
-	s.upMu.Lock()
-	defer s.upMu.Unlock()
-	if s.up == nil && s.startErr == nil {
+	l := s.link.Load()
+	if l == nil && s.startErr == nil {
 		s.startErr = errOver
 	}
-	return s.up
+	return l
 }
 
 func (s *session) watch(at Point, line []byte) {
-	if s.o.Watch != nil {
+	if s.o.Watch != nil && !s.over.Load() {
 		s.o.Watch(at, line)
 	}
 }
@@ -300,29 +296,37 @@ func (s *session) finish() error {
 	defer s.cancel()
 	var how error
 	deadline := time.Now().Add(drainTime)
-	if up := s.noMore(); up != nil {
-		deadline, how = s.endServer(up)
+	l := s.noMore()
+	if l != nil {
+		deadline, how = l.end()
 	}
 	s.asks.close()
 	within(deadline, s.c.close)
 	close(s.ending)
 	s.work.settle(deadline)
-	within(deadline, func() { s.endCalls(how) })
+	within(deadline, func() { s.endCalls(l, how) })
 	s.work.settle(deadline)
 	within(deadline, func() { s.toClient.Flush() })
-	s.work.close()
+	s.close(deadline)
 	s.noise.report()
 	return s.failureSoFar()
 }
 
-// endServer ends the upstream and waits for the end of its output, but once the
-// upstream is gone no longer than until the deadline: a process of somebody
-// else's may hold the pipe open, or the client may not read.
-func (s *session) endServer(up Upstream) (deadline time.Time, how error) {
-	up.Stop()
-	deadline = time.Now().Add(drainTime)
-	within(deadline, func() { <-s.serverDone })
-	return deadline, up.Wait()
+// close sees to it that nothing is written, watched or logged when Run has
+// returned: what is under way in either direction has ended, or is stuck in a
+// write and ends with it.
+func (s *session) close(deadline time.Time) {
+	s.work.close()
+	s.work.settle(deadline)
+	s.over.Store(true)
+	s.toClient.Close()
+	if soonest := time.Now().Add(closeTime); deadline.Before(soonest) {
+		deadline = soonest
+	}
+	for _, mu := range []*sync.Mutex{&s.v.mu, &s.c.mu} {
+		within(deadline, func() { mu.Lock(); defer mu.Unlock() })
+	}
+	within(deadline, func() { s.toClient.Flush() })
 }
 
 // within runs f and waits for it no longer than until the deadline.
@@ -340,19 +344,19 @@ func within(deadline time.Time, f func()) {
 // endCalls answers every call in flight: the upstream is gone. Only a client
 // that closed its end in good order has no answers: what it did not wait for is
 // nobody's.
-func (s *session) endCalls(how error) {
+func (s *session) endCalls(l *link, how error) {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
 	err := s.failureSoFar()
-	if s.goodbye.Load() && err == nil {
+	if s.over.Load() || s.goodbye.Load() && err == nil {
 		return
 	}
 	text := endText(how)
-	if s.upstream() == nil && err != nil {
+	if l == nil && err != nil {
 		text = failureText(err)
 	}
-	for _, c := range s.calls.unanswered() {
-		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
+	for _, c := range s.calls.claimAll(nil) {
+		s.answerClaimed(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
 	}
 }
 

@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
-	"io"
+	"errors"
 	"slices"
 	"sync"
 
@@ -24,6 +24,8 @@ type serverSide struct {
 	none    call
 	pace    pace
 	array   *array // not nil while the members of one are handled
+
+	delivered bool // the frame being handled has gone on to the client
 }
 
 func (d *serverSide) init(s *session) {
@@ -38,37 +40,14 @@ func (d *serverSide) follow(s *session, r Rules) {
 	d.plain = !slices.ContainsFunc(r.Layers, func(l middleware.Layer) bool { return l.Wrap != nil })
 }
 
-// serverPump reads from the upstream until its end, or until the client takes
-// no more.
-func (s *session) serverPump(stdout io.Reader) {
-	defer close(s.serverDone)
-	r := wire.NewReader(stdout, s.o.Hold)
-	r.OnLongLine(func() { widen(stdout, s.o.ClientOut) })
-	for {
-		line, more, err := r.Next()
-		switch {
-		case err != nil:
-			if err := s.toClient.Flush(); err != nil {
-				s.fail(err)
-			}
-			return
-		case more:
-			err = s.streamFromServer(r, line)
-		default:
-			err = s.fromServer(line, !r.Buffered())
-		}
-		if err != nil {
-			s.fail(err)
-			return
-		}
-	}
-}
-
 // fromServer handles one whole line. last says that no other is waiting.
 func (s *session) fromServer(line []byte, last bool) error {
-	s.watch(ServerOut, line)
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
+	if s.over.Load() {
+		return errOver
+	}
+	s.watch(ServerOut, line)
 	m := &s.v.msg
 	m.Reset(wire.Server, line)
 	if !s.v.look(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
@@ -132,9 +111,25 @@ func (s *session) route(m *wire.Message) error {
 	if s.v.lookWhole(m); !m.Plain() {
 		return s.deliver(m) // as in the other direction: past the layers
 	}
+	return s.runServer(m)
+}
+
+// runServer takes a request or notification of the server's through the layers. A
+// request that a layer panics on is answered with an error, unless it has gone on.
+func (s *session) runServer(m *wire.Message) error {
 	s.v.none.mw.Reset(&s.v.none, false)
 	s.v.ctx.Call = &s.v.none.mw
-	return s.v.chain(&s.v.ctx, m)
+	s.v.delivered = false
+	err := s.protect(&s.v.ctx, s.v.chain, m)
+	if !errors.Is(err, errPanic) {
+		return err
+	}
+	if m.Kind() == wire.Request && !s.v.delivered {
+		reply := wire.ErrorReply(m.ID(), wire.CodeInternalError, failureText(err))
+		reply.From = wire.Client
+		s.send(wire.Server, reply)
+	}
+	return nil
 }
 
 // reply takes a reply of the server's to the call it answers, if there is one.
@@ -149,7 +144,7 @@ func (s *session) reply(m *wire.Message) error {
 	c, known, contested := s.calls.reply(id)
 	s.v.hooked = c != nil
 	switch {
-	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.unread.has(id):
+	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().unread.has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.astray(id):
 		return nil
@@ -180,6 +175,7 @@ func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i 
 
 // deliver writes a frame to the client. The caller holds v.mu.
 func (s *session) deliver(m *wire.Message) error {
+	s.v.delivered = true
 	if s.v.array != nil {
 		s.v.array.add(m)
 		return nil

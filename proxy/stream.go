@@ -10,18 +10,20 @@ const tooLong = "refused: the message is longer than the proxy may hold to apply
 // streamFromClient passes a line on that is over the hold limit, of which chunk
 // is the first.
 func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
-	s.watch(ClientIn, nil)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	s.awaitTurn()
-	if s.c.over {
+	if s.c.over || s.over.Load() {
 		return errOver
 	}
+	s.watch(ClientIn, nil)
 	var env wire.Envelope
 	env.Feed(chunk)
 	if s.enforces("it is longer than the hold limit") {
 		s.log.Warn("a message over the hold limit was refused, as rules must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
-		if m := rest(wire.Client, r, &env); !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
+		if m := rest(wire.Client, r, &env); s.over.Load() {
+			return errOver
+		} else if !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
 			s.aside(m, whyLong, wire.CodeInvalidRequest)
 			s.refuse(m, wire.CodeInvalidRequest, tooLong)
 		}
@@ -54,13 +56,13 @@ func rest(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
 // sendLong writes a long line to the upstream, and puts the call it makes in the
 // table before it ends.
 func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
-	s.lost.streaming.Store(true)
-	defer s.lost.streaming.Store(false)
-	to := s.toServer.Load()
+	l := s.link.Load()
+	l.lost.streaming.Store(true)
+	defer l.lost.streaming.Store(false)
 	var failed error
 	for more := true; more; {
-		s.c.moved.Add(1)
-		if err := to.Chunk(chunk, true); err != nil {
+		l.moved.Add(1)
+		if err := l.in.Chunk(chunk, true); err != nil {
 			failed = err
 		}
 		var err error
@@ -70,13 +72,16 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 		env.Feed(chunk)
 	}
 	var c *call
+	if s.over.Load() {
+		return
+	}
 	m := wire.Oversize(wire.Client, env)
 	s.aside(m, whyLong, 0)
 	if m.Kind() == wire.Request && clean(m.ID()) != nil && env.Complete() {
 		c = s.calls.add(s, m.ID())
 		c.sent.Store(true)
 	}
-	if err := to.Chunk(chunk, false); err != nil {
+	if err := l.in.Chunk(chunk, false); err != nil {
 		failed = err
 	}
 	if failed != nil && c != nil {
@@ -87,9 +92,12 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 // streamFromServer passes a line on that is over the hold limit, of which chunk
 // is the first.
 func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
-	s.watch(ServerOut, nil)
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
+	if s.over.Load() {
+		return errOver
+	}
+	s.watch(ServerOut, nil)
 	var env wire.Envelope
 	env.Feed(chunk)
 	if s.mustHold(&env) {

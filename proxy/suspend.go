@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -93,28 +94,50 @@ func (s *session) resumeCall(sp *suspension, c *call) {
 	}
 }
 
-// resumeReply lets a reply go on that was held back, through the hooks from
-// index i down.
+// holdReply holds a reply back, and then lets it go on through the hooks from
+// index i down. It reports false if the reply cannot wait: the session is over, or
+// so many bytes of replies wait that this one would exceed the hold limit.
+func (s *session) holdReply(sp *suspension, c *call, i int) bool {
+	size := int64(len(sp.m.Line()))
+	if s.held.Add(size) > int64(s.o.Hold) || !s.work.begin() {
+		s.held.Add(-size)
+		return false
+	}
+	go func() {
+		defer s.work.end()
+		defer s.held.Add(-size)
+		s.resumeReply(sp, c, i)
+	}()
+	return true
+}
+
+// resumeReply waits until a reply may go on. A layer may want to wait again; at the
+// end of the session nothing waits, so it may not do so for ever.
 func (s *session) resumeReply(sp *suspension, c *call, i int) {
-	defer s.work.end()
 	ctx := &middleware.Context{Context: s.ctx, Call: &c.mw}
-	for sp != nil {
+	for left := maxInline; sp != nil; {
 		sp.wait(s.ending)
-		sp = s.resumeOnce(ctx, sp, c, i)
+		if s.isEnding() {
+			left--
+		}
+		sp = s.resumeOnce(ctx, sp, c, i, left > 0)
 	}
 }
 
-// resumeOnce returns what to wait for if the layer wants to wait again.
-func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i int) *suspension {
+// resumeOnce returns what to wait for if the layer wants to wait again, and may.
+func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i int, again bool) *suspension {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
-	s.warnHook(ctx, sp.resume(ctx, sp.m))
+	if s.over.Load() {
+		return nil
+	}
+	m := s.hook(ctx, c, sp.resume, sp.m)
 	next := c.suspended
 	c.suspended = nil
-	if next != nil && !s.isEnding() {
+	if next != nil && again {
 		return next
 	}
-	if err := s.answered(ctx, c, sp.m, i); err == nil {
+	if err := s.answered(ctx, c, m, i); err == nil {
 		s.toClient.Flush()
 	}
 	return nil
@@ -123,9 +146,15 @@ func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i
 // through takes a message through a handler, and sees to it that a request does
 // not get lost there. The caller holds c.mu.
 func (s *session) through(mw *middleware.Call, h middleware.Handler, m *wire.Message) error {
+	if s.over.Load() {
+		return errOver
+	}
 	ctx := &s.c.ctx
 	ctx.Call = mw
-	err := h(ctx, m)
+	err := s.protect(ctx, h, m)
 	s.settled(mw.Relay().(*call), err)
+	if errors.Is(err, errPanic) {
+		return nil
+	}
 	return err
 }

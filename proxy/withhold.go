@@ -26,12 +26,12 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	}
 	id := m.ID()
 	switch {
-	case id == nil && s.unread.any():
+	case id == nil && s.link.Load().unread.any():
 		return true
 	case id == nil:
 		return m.Kind() == wire.Batch && s.calls.awaitsBatch()
 	case s.calls.awaits(id):
-		return s.unread.has(id)
+		return s.link.Load().unread.has(id)
 	}
 	return s.astray(id)
 }
@@ -41,13 +41,17 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 // the server gives another spelling (-0 for 0, or what is left of 2^53+1 in a
 // floating-point number).
 func (s *session) astray(id []byte) bool {
-	return s.unread.take(id) || s.unread.any() || s.calls.holdsReply(nil)
+	unread := &s.link.Load().unread
+	return unread.take(id) || unread.any() || s.calls.holdsReply(nil)
 }
 
 // withhold drops a long line and answers the call it was for with an error. The
 // caller holds v.mu.
 func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 	m := rest(wire.Server, r, env)
+	if s.over.Load() {
+		return
+	}
 	s.log.Warn("a line of the server's over the hold limit was dropped, as it was or may have been a reply that rules must read; raise limits.hold", "limit_bytes", s.o.Hold)
 	switch {
 	case !env.Complete():
@@ -80,10 +84,8 @@ func (s *session) withholdReply(id []byte) {
 func (s *session) withholdBatch() {
 	var a array
 	s.v.array = &a
-	for _, c := range s.calls.unanswered() {
-		if s.calls.batchHasLeft(c.batch) && s.calls.claim(c) {
-			s.answered(&s.v.ctx, c, wire.ErrorReply(c.id(), wire.CodeInternalError, tooLongToRead), len(c.mw.Hooks())-1)
-		}
+	for _, c := range s.calls.claimAll(func(c *call) bool { return c.batch != nil && c.batch.left }) {
+		s.answered(&s.v.ctx, c, wire.ErrorReply(c.id(), wire.CodeInternalError, tooLongToRead), len(c.mw.Hooks())-1)
 	}
 	s.v.array = nil
 	if a.n == 0 {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 )
@@ -25,6 +26,7 @@ type Writer struct {
 	qmu      sync.Mutex // guards the fields below; never held while writing
 	queue    []queued
 	waiting  atomic.Bool // queue is not empty; read without the lock
+	closed   atomic.Bool // nothing more is written
 	draining bool        // a goroutine is on its way to take the queue
 }
 
@@ -116,6 +118,11 @@ func (w *Writer) Flush() error {
 	return err
 }
 
+// Close lets nothing further be written: not what was kept or queued, and not by
+// those that wait for a write under way. It does not wait for that write, and does
+// not close what the Writer writes to.
+func (w *Writer) Close() { w.closed.Store(true) }
+
 // Queue hands over a line of attache's own and never blocks: it leaves with the
 // next Flush, or by itself. It takes over line. sent, which may be nil, is
 // called when the line has left or cannot, on whichever goroutine saw to that.
@@ -178,6 +185,9 @@ func (w *Writer) flush() {
 }
 
 func (w *Writer) write(b []byte) {
+	if w.err == nil && w.closed.Load() {
+		w.err = os.ErrClosed
+	}
 	if w.err != nil || len(b) == 0 {
 		return
 	}
