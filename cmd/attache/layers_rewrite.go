@@ -12,10 +12,10 @@ func (l *layers) addRewrite(s *Settings, log *slog.Logger) error {
 	if len(s.Rewrite) == 0 {
 		return nil
 	}
-	r, err := rewrite.New(rewrite.Options{Rules: rewriteRules(s.Rewrite), Server: s.Server.Name, Log: log})
+	shared, err := rewrite.Compile(rewrite.Options{Rules: rewriteRules(s.Rewrite), Server: s.Server.Name})
 	if err != nil {
 		return err
 	}
-	l.list = append(l.list, r.Layer())
+	l.list = append(l.list, shared.Connect(rewrite.ConnOptions{Catalog: &l.lasting.catalog, Log: log}).Layer())
 	return nil
 }

@@ -24,55 +24,55 @@ type target struct {
 }
 
 // call takes a call from the client.
-func (r *Rewrite) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
+func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	given := m.Name().View()
-	t := r.resolve(view, given)
+	t := c.resolve(view, given)
 	if t.why != "" {
-		return r.refuse(ctx, m, t, given)
+		return c.refuse(ctx, m, t, given)
 	}
-	if refusal := r.change(call, m, view, t); refusal.text != "" {
-		return r.turnDown(ctx, m, view, refusal)
+	if refusal := c.change(call, m, view, t); refusal.text != "" {
+		return c.turnDown(ctx, m, view, refusal)
 	}
 	return next(ctx, m)
 }
 
 // change makes of the call what the server is to see.
-func (r *Rewrite) change(call *middleware.Call, m *wire.Message, view *sessionstate.Context, t target) refusal {
-	set := r.some.Of(t.name).set
+func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate.Context, t target) refusal {
+	set := c.some.Of(t.name).set
 	if len(set) == 0 && !call.Explained() {
-		return r.edit(call, m, t)
+		return c.edit(call, m, t)
 	}
-	r.fill(&r.in, view, t.name)
-	r.in.Arguments = m.Arguments().Raw
-	refusal := r.evaluate(set)
+	c.fill(&c.in, view, t.name)
+	c.in.Arguments = m.Arguments().Raw
+	refusal := c.evaluate(set)
 	if refusal.text == "" {
-		refusal = r.edit(call, m, t)
+		refusal = c.edit(call, m, t)
 	}
 	if call.Explained() {
-		r.explain(call, t)
+		c.explain(call, t)
 	}
-	r.in.Clear()
-	r.values = r.values[:0]
+	c.in.Clear()
+	c.values = c.values[:0]
 	return refusal
 }
 
 // resolve returns what the client means by a name: a tool that is given it, or
 // the one whose own it is. Of several the server is known to have one counts; if
 // it has more, or none is known, nobody can tell.
-func (r *Rewrite) resolve(view *sessionstate.Context, given string) target {
-	own := r.visible(&r.in, view, given, r.some.Of(given))
+func (c *Conn) resolve(view *sessionstate.Context, given string) target {
+	own := c.visible(&c.in, view, given, c.some.Of(given))
 	found, known := target{rename: none}, false
-	for _, i := range r.byNew[given] {
-		name := r.o.Rules[i].Tools[0]
-		t := r.visible(&r.in, view, name, r.some.Of(name))
+	for _, i := range c.byNew[given] {
+		name := c.rules[i].Tools[0]
+		t := c.visible(&c.in, view, name, c.some.Of(name))
 		if t.why == "" && t.rename == i {
-			found, known = r.better(found, known, t)
+			found, known = c.better(found, known, t)
 		}
 	}
 	switch {
-	case found.name != "" && own.why == "" && own.rename == none && r.known.has(given):
-		found, _ = r.better(found, known, own)
+	case found.name != "" && own.why == "" && own.rename == none && c.has(given):
+		found, _ = c.better(found, known, own)
 	case found.name == "" && own.rename != none:
 		own.rule, own.why = own.rename, "the tool is known by another name"
 		return own
@@ -87,8 +87,8 @@ func (r *Rewrite) resolve(view *sessionstate.Context, given string) target {
 
 // better returns the one of two tools that the server is known to have, and
 // whether it is. If that does not tell them apart, t is the other of found.
-func (r *Rewrite) better(found target, known bool, t target) (target, bool) {
-	switch has := r.known.has(t.name); {
+func (c *Conn) better(found target, known bool, t target) (target, bool) {
+	switch has := c.has(t.name); {
 	case found.name == "" || has && !known:
 		return t, has
 	case has == known:
@@ -100,17 +100,17 @@ func (r *Rewrite) better(found target, known bool, t target) (target, bool) {
 // visible returns what the client may see of a tool of the server's: under which
 // name, or why not. Some rules have a say, all others are for other tools. It uses
 // in, which is empty, and leaves it so.
-func (r *Rewrite) visible(in *expression.Inputs, view *sessionstate.Context, name string, some *rules) target {
+func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name string, some *ruleSet) target {
 	t := target{name: name, rename: none, rule: none}
 	if len(some.hide) == 0 && len(some.rename) == 0 {
 		return t
 	}
-	r.fill(in, view, name)
+	c.fill(in, view, name)
 	var err error
-	if t.rule, err = r.hiddenBy(in, some.hide); t.rule != none {
+	if t.rule, err = c.hiddenBy(in, some.hide); t.rule != none {
 		t.why = hidden("tool", err)
 	} else {
-		t.rename = r.renamedBy(in, some.rename)
+		t.rename = c.renamedBy(in, some.rename)
 	}
 	in.Clear()
 	return t
@@ -128,18 +128,18 @@ func hidden(what string, err error) string {
 // is the one the specification has for unknown tools (server/tools, "Error
 // Handling"): clients expect it of a server that has no such tool, and so it
 // tells nothing of rules.
-func (r *Rewrite) refuse(ctx context.Context, m *wire.Message, t target, given string) error {
-	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: r.key(t.rule), Act: middleware.Refused, Why: t.why})
+func (c *Conn) refuse(ctx context.Context, m *wire.Message, t target, given string) error {
+	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(t.rule), Act: middleware.Refused, Why: t.why})
 	code, text := wire.CodeInvalidParams, "Unknown tool: "+cut(given)
 	if t.both != "" {
 		code, text = wire.CodeInternalError, ambiguous(t.name, t.both, given)
 	}
-	r.o.Log.InfoContext(ctx, "a call was refused", "name", cut(given), "rule", r.key(t.rule), "why", t.why)
-	return r.answer(ctx, m, wire.ErrorReply(m.ID(), code, text))
+	c.log.InfoContext(ctx, "a call was refused", "name", cut(given), "rule", c.key(t.rule), "why", t.why)
+	return c.answer(ctx, m, wire.ErrorReply(m.ID(), code, text))
 }
 
 // answer answers m in place of the server. A notification is dropped.
-func (r *Rewrite) answer(ctx context.Context, m, reply *wire.Message) error {
+func (c *Conn) answer(ctx context.Context, m, reply *wire.Message) error {
 	if m.Kind() != wire.Request {
 		return nil
 	}
@@ -169,15 +169,15 @@ type refusal struct {
 const textFailed = "Permission denied: the rewrite rules could not be applied to this call"
 
 // evaluate finds the values that the rules set, from the call as it came.
-func (r *Rewrite) evaluate(rules []int) refusal {
+func (c *Conn) evaluate(rules []int) refusal {
 	for _, i := range rules {
-		rule := &r.o.Rules[i]
-		came, err := rule.judge(&r.in)
+		rule := &c.rules[i]
+		came, err := rule.judge(&c.in)
 		switch came {
 		case undecided:
 			return refusal{i, textFailed, err.Error()}
 		case applies:
-			if err := r.collect(i, rule); err != nil {
+			if err := c.collect(i, rule); err != nil {
 				return refusal{i, textFailed, err.Error()}
 			}
 		}
@@ -187,69 +187,69 @@ func (r *Rewrite) evaluate(rules []int) refusal {
 
 // collect adds the values of rule i to those of the call, but for arguments that
 // an earlier rule has set.
-func (r *Rewrite) collect(i int, rule *Rule) error {
+func (c *Conn) collect(i int, rule *Rule) error {
 	for n := range rule.Set {
 		s := &rule.Set[n]
-		if r.covered(s) {
+		if c.covered(s) {
 			continue
 		}
-		raw, err := r.valueOf(s)
+		raw, err := c.valueOf(s)
 		if err != nil {
 			return err
 		}
 		v := value{i, s, raw}
-		if r.encloses(s) {
-			r.values = slices.Insert(r.values, 0, v) // and what stands inside of it comes after
+		if c.encloses(s) {
+			c.values = slices.Insert(c.values, 0, v) // and what stands inside of it comes after
 			continue
 		}
-		r.values = append(r.values, v)
+		c.values = append(c.values, v)
 	}
 	return nil
 }
 
 // encloses reports whether an argument that an earlier rule has set stands inside
 // of this one.
-func (r *Rewrite) encloses(s *Setting) bool {
-	return slices.ContainsFunc(r.values, func(v value) bool { return within(v.setting.Path, s.Path) })
+func (c *Conn) encloses(s *Setting) bool {
+	return slices.ContainsFunc(c.values, func(v value) bool { return within(v.setting.Path, s.Path) })
 }
 
 // covered reports whether an earlier rule has set the argument, or one that it
 // stands inside of.
-func (r *Rewrite) covered(s *Setting) bool {
-	return slices.ContainsFunc(r.values, func(v value) bool { return within(s.Path, v.setting.Path) })
+func (c *Conn) covered(s *Setting) bool {
+	return slices.ContainsFunc(c.values, func(v value) bool { return within(s.Path, v.setting.Path) })
 }
 
 var errUnknown = errors.New("the fact it is set to is not known in this session")
 
 // valueOf evaluates a setting. A fact that is not known is not set as an empty
 // string, which a server may take for "all"; an expression that means it says so.
-func (r *Rewrite) valueOf(s *Setting) ([]byte, error) {
-	if err := identified(s.Value, &r.in); err != nil {
+func (c *Conn) valueOf(s *Setting) ([]byte, error) {
+	if err := identified(s.Value, &c.in); err != nil {
 		return nil, err
 	}
 	if path := s.Value.Path(); sessionstate.KnownPath(path) {
-		if fact, _ := r.in.Context.Lookup(path); fact.Empty() {
+		if fact, _ := c.in.Context.Lookup(path); fact.Empty() {
 			return nil, errUnknown
 		}
 	}
-	v, err := s.Value.Eval(&r.in)
+	v, err := s.Value.Eval(&c.in)
 	return v.JSON, err
 }
 
 // edit gives the call the server's name of the tool, and sets its arguments.
-func (r *Rewrite) edit(call *middleware.Call, m *wire.Message, t target) refusal {
+func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 	if t.rename != none {
-		to := r.o.Rules[t.rename].quoted
+		to := c.rules[t.rename].quoted
 		if call.Noted() {
-			r.note(call, t.rename, "rename", []string{"params", "name"}, m.Name().Raw, to)
+			c.note(call, t.rename, "rename", []string{"params", "name"}, m.Name().Raw, to)
 		}
 		if err := m.Set(to, "params", "name"); err != nil {
 			return refusal{t.rename, textFailed, err.Error()}
 		}
-		call.OnReply(namesInReply(t.name, r.o.Rules[t.rename].Rename))
+		call.OnReply(namesInReply(t.name, c.rules[t.rename].Rename))
 	}
-	for i := range r.values {
-		if refused := r.set(call, m, &r.values[i]); refused.text != "" {
+	for i := range c.values {
+		if refused := c.set(call, m, &c.values[i]); refused.text != "" {
 			return refused
 		}
 	}
@@ -257,7 +257,7 @@ func (r *Rewrite) edit(call *middleware.Call, m *wire.Message, t target) refusal
 }
 
 // set sets one argument.
-func (r *Rewrite) set(call *middleware.Call, m *wire.Message, v *value) refusal {
+func (c *Conn) set(call *middleware.Call, m *wire.Message, v *value) refusal {
 	s := v.setting
 	before := m.Get(s.keys...).Raw
 	if bytes.Equal(before, v.raw) {
@@ -271,37 +271,37 @@ func (r *Rewrite) set(call *middleware.Call, m *wire.Message, v *value) refusal 
 		return refusal{v.rule, textFailed, err.Error()}
 	}
 	if call.Noted() {
-		r.note(call, v.rule, r.source(s.Value), s.keys, before, v.raw)
+		c.note(call, v.rule, c.source(s.Value), s.keys, before, v.raw)
 	}
 	return refusal{}
 }
 
 // source says where a value came from, for people.
-func (r *Rewrite) source(p *expression.Program) string {
+func (c *Conn) source(p *expression.Program) string {
 	if path := p.Path(); sessionstate.KnownPath(path) {
-		fact, _ := r.in.Context.Lookup(path)
+		fact, _ := c.in.Context.Lookup(path)
 		return path + " from " + fact.From
 	}
 	return p.String()
 }
 
 // note tells of an edit. Those who call it ask first whether anybody listens.
-func (r *Rewrite) note(call *middleware.Call, rule int, source string, path []string, before, after []byte) {
-	call.Note(middleware.Note{Layer: layerName, Rule: r.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
+func (c *Conn) note(call *middleware.Call, rule int, source string, path []string, before, after []byte) {
+	call.Note(middleware.Note{Layer: layerName, Rule: c.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
 }
 
 // turnDown answers a call whose arguments could not be set.
-func (r *Rewrite) turnDown(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
-	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: r.key(f.rule), Act: middleware.Refused, Why: f.why})
-	r.o.Log.WarnContext(ctx, "a call was refused, as its arguments could not be set", "rule", r.key(f.rule), "why", f.why)
-	return r.answer(ctx, m, wire.RefusalReply(m, f.text, view != nil && view.Modern))
+func (c *Conn) turnDown(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
+	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(f.rule), Act: middleware.Refused, Why: f.why})
+	c.log.WarnContext(ctx, "a call was refused, as its arguments could not be set", "rule", c.key(f.rule), "why", f.why)
+	return c.answer(ctx, m, wire.RefusalReply(m, f.text, view != nil && view.Modern))
 }
 
 // explain makes notes of the rules that did nothing to a call.
-func (r *Rewrite) explain(call *middleware.Call, t target) {
-	for i := range r.o.Rules {
-		rule := &r.o.Rules[i]
-		came, err := rule.judge(&r.in)
+func (c *Conn) explain(call *middleware.Call, t target) {
+	for i := range c.rules {
+		rule := &c.rules[i]
+		came, err := rule.judge(&c.in)
 		act, why := middleware.Skipped, string(came)
 		switch {
 		case err != nil:
@@ -313,6 +313,6 @@ func (r *Rewrite) explain(call *middleware.Call, t target) {
 		case came == applies:
 			why = "it changes how the tool is listed, not its calls"
 		}
-		call.Note(middleware.Note{Layer: layerName, Rule: r.key(i), Act: act, Why: why})
+		call.Note(middleware.Note{Layer: layerName, Rule: c.key(i), Act: act, Why: why})
 	}
 }

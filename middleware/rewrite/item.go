@@ -2,99 +2,124 @@ package rewrite
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"path"
 	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// item takes a request or notification that may be about prompts or resources.
-func (r *Rewrite) item(ctx context.Context, m *wire.Message, method string, view *sessionstate.Context, next middleware.Handler) error {
+// item handles a request or notification that may be about prompts or resources.
+func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	var f refusal
 	switch method {
 	case "prompts/list":
-		r.watchItems(call, view, "prompts", "name", r.itemHiddenBy)
+		c.watchItems(call, view, "prompts", "name", c.promptHiddenBy)
 	case "resources/list":
-		r.watchItems(call, view, "resources", "uri", r.uriHiddenBy)
+		c.watchResources(call, view, "resources", "uri")
 	case "resources/templates/list":
-		r.watchItems(call, view, "resourceTemplates", "uriTemplate", r.uriHiddenBy)
+		c.watchResources(call, view, "resourceTemplates", "uriTemplate")
 	case "prompts/get":
-		f = r.promptRefused(view, m.Params())
+		f = c.promptRefused(view, m.Params())
 	case "resources/read", "resources/subscribe", "resources/unsubscribe":
-		f = r.resourceRefused(view, m.Params())
+		f = c.resourceRefused(view, m.Params(), false)
 	case "completion/complete":
-		f = r.referenceRefused(view, m.Params())
+		f = c.referenceRefused(view, m.Params())
 	case "subscriptions/listen":
-		f = r.unlisten(call, m, view)
+		f = c.unlisten(call, m, view)
 	}
 	if f.text == "" {
 		return next(ctx, m)
 	}
-	call.Note(middleware.Note{Layer: layerName, Rule: r.key(f.rule), Act: middleware.Refused, Why: f.why})
-	r.o.Log.InfoContext(ctx, "a request was refused", "method", method, "rule", r.key(f.rule), "why", f.why)
-	return r.answer(ctx, m, wire.ErrorReply(m.ID(), wire.CodeInvalidParams, f.text))
+	call.Note(middleware.Note{Layer: layerName, Rule: c.key(f.rule), Act: middleware.Refused, Why: f.why})
+	c.log.InfoContext(ctx, "a request was refused", "method", method, "rule", c.key(f.rule), "why", f.why)
+	return c.answer(ctx, m, wire.ErrorReply(m.ID(), wire.CodeInvalidParams, f.text))
 }
 
-// promptRefused says what the client is told of a prompt it may not get, if it
-// may not: the error of the specification for one that is not there
-// (server/prompts, "Error Handling").
-func (r *Rewrite) promptRefused(view *sessionstate.Context, in wire.Value) refusal {
-	name := in.Get("name")
-	if twin(in, "name") || !name.IsString() {
-		return notPlain("name", "a string")
+// find returns a member of an object, which must be a string, an object or an array
+// as kind says, and no value if it is not there: whether it must be is for the server
+// to say. The refusal is for a request in which readers could find another.
+func find(in wire.Value, member, kind string) (wire.Value, refusal) {
+	v := in.Get(member)
+	fits := kind == "a string" && v.IsString() || kind == "an object" && v.IsObject() || kind == "an array" && v.IsArray()
+	if v.Exists() && !fits || in.Exists() && !in.IsObject() || twin(in, member) {
+		return v, refusal{none, "refused: " + member + " must be there once, as " + kind, member + " could be read in more than one way"}
 	}
-	if rule, err := r.itemHiddenBy(view, name.View()); rule != none {
+	return v, refusal{}
+}
+
+// promptRefused returns what the client is told of a prompt that it may not get, if
+// it may not: the error of the specification for one that is not there
+// (server/prompts, "Error Handling").
+func (c *Conn) promptRefused(view *sessionstate.Context, in wire.Value) refusal {
+	name, f := find(in, "name", "a string")
+	if !name.Exists() || f.text != "" {
+		return f
+	}
+	if rule, err := c.promptHiddenBy(view, name.View()); rule != none {
 		return refusal{rule, "Unknown prompt: " + cut(name.Text()), hidden("prompt", err)}
 	}
 	return refusal{}
 }
 
-// resourceRefused is promptRefused for a resource. Older revisions have an error
-// code of their own, -32002, for one that is not there; 2026-07-28 has retired it.
-func (r *Rewrite) resourceRefused(view *sessionstate.Context, in wire.Value) refusal {
-	uri := in.Get("uri")
-	if twin(in, "uri") || !uri.IsString() {
-		return notPlain("uri", "a string")
+// resourceRefused is promptRefused for a resource or, with template, for a template
+// of resources. Older revisions have an error code of their own, -32002, for one that
+// is not there; 2026-07-28 has retired it.
+func (c *Conn) resourceRefused(view *sessionstate.Context, in wire.Value, template bool) refusal {
+	if !c.hidesURIs() {
+		return refusal{}
 	}
-	if rule, err := r.uriHiddenBy(view, uri.View()); rule != none {
-		return refusal{rule, "Resource not found: " + cut(uri.Text()), hidden("resource", err)}
+	uri, f := find(in, "uri", "a string")
+	if !uri.Exists() || f.text != "" {
+		return f
+	}
+	text := uri.Text()
+	if rule, err := c.uriHiddenBy(view, text); rule != none {
+		return refusal{rule, "Resource not found: " + cut(text), hidden("resource", err)}
+	}
+	if template {
+		text = strings.NewReplacer("{", "", "}", "").Replace(text)
+	}
+	if rule, why := c.irregularBy(view, text); rule != none {
+		return refusal{rule, "refused: the URI is not in normal form: " + why, "the URI is not in normal form, and may be that of a hidden resource: " + why}
 	}
 	return refusal{}
 }
 
-// referenceRefused is promptRefused for what a completion refers to, by a name or
-// a URI.
-func (r *Rewrite) referenceRefused(view *sessionstate.Context, params wire.Value) refusal {
-	ref := params.Get("ref")
-	if twin(params, "ref") || !ref.IsObject() {
-		return notPlain("ref", "an object")
+// referenceRefused is promptRefused for what a completion refers to, by a name or by
+// the template of URIs.
+func (c *Conn) referenceRefused(view *sessionstate.Context, params wire.Value) refusal {
+	ref, f := find(params, "ref", "an object")
+	if !ref.Exists() || f.text != "" {
+		return f
 	}
-	if ref.Get("uri").Exists() || twin(ref, "uri") {
-		if f := r.resourceRefused(view, ref); f.text != "" {
+	if f := c.resourceRefused(view, ref, true); f.text != "" {
+		return f
+	}
+	return c.promptRefused(view, ref)
+}
+
+// unlisten removes hidden resources from those that the client subscribes to.
+func (c *Conn) unlisten(call *middleware.Call, m *wire.Message, view *sessionstate.Context) refusal {
+	if !c.hidesURIs() {
+		return refusal{}
+	}
+	path := []string{"params", "notifications", "resourceSubscriptions"}
+	list, by := m.Params(), none
+	for i, kind := range []string{"an object", "an array"} {
+		var f refusal
+		if list, f = find(list, path[i+1], kind); !list.Exists() || f.text != "" {
 			return f
 		}
 	}
-	if ref.Get("name").Exists() || twin(ref, "name") {
-		return r.promptRefused(view, ref)
-	}
-	return refusal{}
-}
-
-// unlisten takes hidden resources out of what the client wants to be told of.
-func (r *Rewrite) unlisten(call *middleware.Call, m *wire.Message, view *sessionstate.Context) refusal {
-	path := []string{"params", "notifications", "resourceSubscriptions"}
-	if twin(m.Params(), path[1]) || twin(m.Get(path[:2]...), path[2]) {
-		return notPlain(path[1], "an object")
-	}
-	list, by := m.Get(path...), none
 	gone := wire.RemoveElements(list, func(uri wire.Value) bool {
-		rule, _ := r.uriHiddenBy(view, uri.View())
+		rule, _ := c.uriHiddenBy(view, uri.View())
+		if rule == none {
+			rule, _ = c.irregularBy(view, uri.View())
+		}
 		if rule != none {
 			by = rule
 		}
@@ -108,15 +133,9 @@ func (r *Rewrite) unlisten(call *middleware.Call, m *wire.Message, view *session
 		return refusal{by, "the rewrite rules could not be applied to this request", err.Error()}
 	}
 	if call.Noted() {
-		r.note(call, by, "hide", path, before, m.Get(path...).Raw)
+		c.note(call, by, "hide", path, before, m.Get(path...).Raw)
 	}
 	return refusal{}
-}
-
-// notPlain refuses a request in which a member that is held against the rules
-// could be read in more than one way.
-func notPlain(member, kind string) refusal {
-	return refusal{none, "refused: " + member + " must be there once, as " + kind, member + " could be read in more than one way"}
 }
 
 // twin reports whether some reader takes another member of an object for the one
@@ -130,9 +149,24 @@ func twin(in wire.Value, member string) bool {
 	return false
 }
 
+// watchResources has the reply to a list of resources or templates edited, and
+// remembers those of their URIs that are not in normal form.
+func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context, list, member string) {
+	if !c.hidesURIs() {
+		return
+	}
+	c.watchItems(call, view, list, member, func(view *sessionstate.Context, uri string) (int, error) {
+		rule, err := c.uriHiddenBy(view, uri)
+		if rule == none && irregularity(uri) != "" {
+			c.keepListed(uri)
+		}
+		return rule, err
+	})
+}
+
 // watchItems has the reply to a list of prompts or resources edited. Entries are
 // known by member.
-func (r *Rewrite) watchItems(call *middleware.Call, view *sessionstate.Context, list, member string, by func(*sessionstate.Context, string) (int, error)) {
+func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, list, member string, by func(*sessionstate.Context, string) (int, error)) {
 	call.MustHold()
 	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
 		if reply.Kind() == wire.Error || reply.TooLarge() {
@@ -143,21 +177,21 @@ func (r *Rewrite) watchItems(call *middleware.Call, view *sessionstate.Context, 
 		entries := result.Get(list)
 		switch {
 		case !reply.Plain(), entries.Exists() && !entries.IsArray():
-			r.withhold(call, reply, true, reply.Ambiguity().String())
+			c.withhold(call, reply, true, reply.Ambiguity().String())
 			return nil
 		case !entries.Exists():
 			return nil
 		}
-		e := edits{r: r, call: call, view: view, list: list}
+		e := edits{c: c, call: call, view: view, list: list}
 		e.remove(entries, func(entry wire.Value) int {
 			name := entry.Get(member)
 			if !name.IsString() {
-				return r.nameless()
+				return c.nameless()
 			}
 			rule, _ := by(view, name.View())
 			return rule
 		})
-		if r.privateItems {
+		if c.privateItems {
 			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
 		e.apply(reply, true)
@@ -165,74 +199,59 @@ func (r *Rewrite) watchItems(call *middleware.Call, view *sessionstate.Context, 
 	})
 }
 
-// itemHiddenBy is hiddenBy for a prompt, by its name.
-func (r *Rewrite) itemHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
-	in := expression.Inputs{Context: view, Tool: name, Server: r.o.Server}
-	return r.hiddenBy(&in, r.items)
+// promptHiddenBy returns the rule that hides a prompt, none if it is not hidden. err
+// says why the rule could not be decided.
+func (c *Conn) promptHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
+	in := expression.Inputs{Context: view, Tool: name, Server: c.server}
+	return c.hiddenBy(&in, c.items)
 }
 
-// uriHiddenBy is hiddenBy for a resource, by its URI or the template of one.
-func (r *Rewrite) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, err error) {
-	if rule, err := r.itemHiddenBy(view, uri); rule != none {
-		return rule, err
-	}
-	if clean := cleaned(uri); clean != "" && clean != uri {
-		return r.itemHiddenBy(view, clean)
-	}
-	return none, nil
-}
-
-// cleaned returns a URI as a server may read it: its scheme and host in lower
-// case, escapes and dots in its path resolved, its query and fragment cut off, and
-// what the URL parsers of browsers and Node do to it (URL Standard, "URL parsing"):
-// blanks around it and line breaks and tabs in it are gone, a backslash is a slash,
-// and this machine needs no name in a file's. It returns "" for what is none, or
-// has no path.
-func cleaned(uri string) string {
-	uri = strings.TrimFunc(uri, func(c rune) bool { return c <= ' ' })
-	uri = urlBytes.Replace(uri)
-	if end := strings.IndexAny(uri, "?#"); end >= 0 {
-		uri = uri[:end]
-	}
-	u, err := url.Parse(escaped(uri))
-	if err != nil || u.Scheme == "" {
-		return ""
-	}
-	host, file := strings.ToLower(u.Host), u.Scheme == "file"
-	switch {
-	case u.Opaque != "" && !file:
-		return ""
-	case u.Opaque != "":
-		u.Path, err = url.PathUnescape("/" + u.Opaque)
-	}
-	if file && host == "localhost" {
-		host = ""
-	}
-	at := u.Scheme + "://" + host
-	if u.Path == "" || err != nil {
-		return at
-	}
-	return at + path.Clean(u.Path)
-}
-
-// escaped returns a URI with escapes for what stands for itself and could be none
-// of it: a percent sign that begins no escape, and control characters.
-func escaped(uri string) string {
-	var b strings.Builder
-	for i := range len(uri) {
-		c := uri[i]
-		begins := c != '%' || len(uri) > i+2 && hexadecimal(uri[i+1]) && hexadecimal(uri[i+2])
-		if c < ' ' || c == 0x7f || !begins {
-			fmt.Fprintf(&b, "%%%02X", c)
-			continue
+// uriHiddenBy is promptHiddenBy for a resource, by its URI or the template of one.
+func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, err error) {
+	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
+	read := readings(uri)
+	return c.hiddenIf(&in, c.uris, func(r *Rule) (outcome, error) {
+		named, err := glob.Match(r.Tools, uri)
+		for i := 0; i < len(read) && !named && err == nil; i++ {
+			named, err = glob.Match(r.uris, read[i])
 		}
-		b.WriteByte(c)
+		return r.judgeNamed(&in, named, err)
+	})
+}
+
+// irregularBy returns the rule for the sake of which a URI that is not in normal form
+// is refused, and what is wrong with the URI; none if it may pass.
+func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, why string) {
+	why = irregularity(uri)
+	if why == "" || c.wasListed(uri) {
+		return none, ""
 	}
-	return b.String()
+	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
+	scheme := schemeOf(uri)
+	rule, _ = c.hiddenIf(&in, c.uris, func(r *Rule) (outcome, error) { return r.judgeNamed(&in, reach(r.uris, scheme), nil) })
+	return rule, why
 }
 
-func hexadecimal(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+// maxListed bounds the URIs that are remembered because the server listed them, in
+// bytes.
+const maxListed = 1 << 20
+
+// keepListed remembers a URI that is not in normal form and that the server listed.
+func (c *Conn) keepListed(uri string) {
+	c.mu.Lock()
+	fits := c.listed[uri] || c.listedSize+len(uri) <= maxListed
+	if fits && !c.listed[uri] {
+		c.listed[strings.Clone(uri)] = true
+		c.listedSize += len(uri)
+	}
+	c.mu.Unlock()
+	if !fits && c.once("listed") {
+		c.log.Warn("the server lists too many URIs that are not in normal form; some will be refused, as rules hide resources", "uri", cut(uri))
+	}
 }
 
-var urlBytes = strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/")
+func (c *Conn) wasListed(uri string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listed[uri]
+}

@@ -65,12 +65,12 @@ func namesInReply(server, client string) middleware.ReplyHook {
 }
 
 // namesInTask returns the hook for what is told of a task, whose call was another.
-func (r *Rewrite) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
+func (c *Conn) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if !reply.Plain() {
 			return nil
 		}
-		shown := r.shown(view)
+		shown := c.shown(view)
 		edits := replaced(reply.Get("error", "data"), dataMembers[:], shown)
 		return reply.Apply(append(edits, replaced(reply.Get("result", "error", "data"), dataMembers[:], shown)...)...)
 	}
@@ -78,29 +78,29 @@ func (r *Rewrite) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
 
 // namesInNotification puts the client's names of tools into a notification. One
 // that cannot be edited passes: a name is no secret.
-func (r *Rewrite) namesInNotification(m *wire.Message) {
+func (c *Conn) namesInNotification(m *wire.Message) {
 	params := m.Params()
 	if !params.IsObject() {
 		return
 	}
-	shown := r.shown(r.last.Load())
+	shown := c.shown(c.last.Load())
 	edits := replaced(params, ownMembers[:], shown)
 	edits = append(edits, replaced(params.Get("data"), ownMembers[:], shown)...)
 	edits = append(edits, replaced(params.Get("error", "data"), dataMembers[:], shown)...)
 	if err := m.Apply(edits...); err != nil {
-		r.o.Log.Debug("a notification names a tool as the server does", "why", err)
+		c.log.Debug("a notification names a tool as the server does", "why", err)
 	}
 }
 
 // shown returns the function from the server's names of tools to the client's.
-func (r *Rewrite) shown(view *sessionstate.Context) func(string) string {
+func (c *Conn) shown(view *sessionstate.Context) func(string) string {
 	return func(name string) string {
-		if !r.known.names(name) {
+		if !c.isNamed(name) {
 			return ""
 		}
 		var in expression.Inputs
-		if t := r.visible(&in, view, name, &r.all); t.rename != none {
-			return r.o.Rules[t.rename].Rename
+		if t := c.visible(&in, view, name, &c.all); t.rename != none {
+			return c.rules[t.rename].Rename
 		}
 		return ""
 	}

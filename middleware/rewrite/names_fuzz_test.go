@@ -1,12 +1,10 @@
 package rewrite
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -24,8 +22,8 @@ func FuzzNames(f *testing.F) {
 	f.Add([]byte{'a' | sometimes, 'c', 'b', 'd'}, "abc", true) // a is c now and then
 	f.Add([]byte("ca"), "a", true)                             // c is a, and the server has no c: a is a
 	f.Fuzz(func(t *testing.T, rules []byte, tools string, sandboxed bool) {
-		r := rulesOf(t, rules)
-		if r == nil {
+		c := rulesOf(t, rules)
+		if c == nil {
 			t.Skip()
 		}
 		view := &sessionstate.Context{Trust: sessionstate.Fact{Value: "direct", Source: sessionstate.Operator}}
@@ -33,15 +31,15 @@ func FuzzNames(f *testing.F) {
 			view.Trust.Value = "sandboxed"
 		}
 		listed := someOf(tools)
-		shown, names, ok := listOnce(r, view, listed)
+		shown, names, ok := listOnce(t, c, view, listed)
 		for i, name := range shown {
-			if got := r.resolve(view, name); ok && (got.why != "" || got.name != names[i]) {
+			if got := c.resolve(view, name); ok && (got.why != "" || got.name != names[i]) {
 				t.Fatalf("%s is listed as %s, which goes to %q (%s)", names[i], name, got.name, got.why)
 			}
 		}
 		for _, letter := range "abcd" {
 			name := string(letter)
-			got := r.resolve(view, name)
+			got := c.resolve(view, name)
 			there, known := strings.Contains(strings.Join(shown, ""), name), strings.Contains(strings.Join(listed, ""), got.name)
 			if ok && got.why == "" && known && !there {
 				t.Fatalf("%s is not listed, and goes to %s", name, got.name)
@@ -50,7 +48,7 @@ func FuzzNames(f *testing.F) {
 				t.Fatalf("%s is listed twice: %v", name, shown)
 			}
 		}
-		if twice := collides(r, view, listed); ok == twice {
+		if twice := collides(c, view, listed); ok == twice {
 			t.Fatalf("two tools of one name: %v; the list passed: %v", twice, ok)
 		}
 	})
@@ -61,7 +59,7 @@ const sometimes = 0x80
 
 // rulesOf makes a rule of each two bytes: the tool's letter, and its new one or *
 // for hide. It returns nil for rules that make no sense.
-func rulesOf(t *testing.T, text []byte) *Rewrite {
+func rulesOf(t *testing.T, text []byte) *Conn {
 	var rules []Rule
 	for ; len(text) > 1 && len(rules) < 8; text = text[2:] {
 		rule := Rule{Tools: []string{letter(text[0] &^ sometimes)}}
@@ -75,11 +73,11 @@ func rulesOf(t *testing.T, text []byte) *Rewrite {
 		}
 		rules = append(rules, rule)
 	}
-	r, err := New(Options{Rules: rules})
+	c, err := connect(rules...)
 	if err != nil {
 		return nil
 	}
-	return r
+	return c
 }
 
 // letter returns one of four, itself for each of them.
@@ -97,13 +95,13 @@ func someOf(text string) (tools []string) {
 
 // listOnce takes a list through the layer. It returns the names shown and the
 // server's for each; ok is false if the list was withheld.
-func listOnce(r *Rewrite, view *sessionstate.Context, tools []string) (shown, names []string, ok bool) {
+func listOnce(t *testing.T, c *Conn, view *sessionstate.Context, tools []string) (shown, names []string, ok bool) {
 	var entries []string
 	for _, name := range tools {
 		entries = append(entries, fmt.Sprintf(`{"name":"%s","title":"%s"}`, name, name))
 	}
 	reply := page("[" + strings.Join(entries, ",") + "]")
-	r.showTools(&middleware.Context{Context: context.Background(), Call: &middleware.Call{}}, reply, view, true)
+	show(t, c, view, reply)
 	for entry := range reply.Get("result", "tools").Elements() {
 		shown = append(shown, entry.Get("name").Text())
 		names = append(names, entry.Get("title").Text())
@@ -113,11 +111,11 @@ func listOnce(r *Rewrite, view *sessionstate.Context, tools []string) (shown, na
 
 // collides reports whether two of the tools would have one name, as the rules say
 // it: the first that renames counts, and one that hides counts more.
-func collides(r *Rewrite, view *sessionstate.Context, tools []string) bool {
+func collides(c *Conn, view *sessionstate.Context, tools []string) bool {
 	seen := map[string]bool{}
 	for _, tool := range tools {
 		name, gone := "", false
-		for _, rule := range r.o.Rules {
+		for _, rule := range c.rules {
 			if rule.Tools[0] != tool || rule.When != nil && view.Trust.Value != "sandboxed" {
 				continue
 			}

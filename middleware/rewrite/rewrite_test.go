@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +24,7 @@ func program(t testing.TB, src string, want expression.Type) *expression.Program
 	return p
 }
 
-func TestNew(t *testing.T) {
+func TestCompile(t *testing.T) {
 	arguments := program(t, `has(arguments.x)`, expression.Bool)
 	value := program(t, `1`, expression.Any)
 	one := []string{"a"}
@@ -48,12 +48,12 @@ func TestNew(t *testing.T) {
 		"two of one name":    {[]Rule{{Tools: one, Rename: "c"}, {Tools: []string{"b"}, Rename: "c"}}, "rewrite[1]: b and, by rewrite[0], a would both be shown as c"},
 		"one of two names":   {[]Rule{{Tools: one, Rename: "c"}, {Tools: one, Rename: "d"}}, "rewrite[1]: a is renamed by rewrite[0] already"},
 	} {
-		if _, err := New(Options{Rules: test.rules}); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := Compile(Options{Rules: test.rules}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v; want %q", name, err, test.want)
 		}
 	}
-	if r, err := New(Options{}); err != nil || r.Enforces() || r.Names() != nil {
-		t.Errorf("no rules: %v, %v", r, err)
+	if s, err := Compile(Options{}); err != nil || s.needs.Enforces || s.needs.ArgumentNames != nil {
+		t.Errorf("no rules: %v, %v", s, err)
 	}
 }
 
@@ -72,34 +72,34 @@ func TestEnforces(t *testing.T) {
 		"set": {Rule{Tools: one, Set: []Setting{{[]string{"x", "y"}, value, nil}, {[]string{"x", "z"}, value, nil}, {[]string{"w"}, value, nil}}}, true,
 			[][]string{{"x", "w"}, {"y", "z"}}},
 	} {
-		r, err := New(Options{Rules: []Rule{test.rule}})
+		r, err := Compile(Options{Rules: []Rule{test.rule}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := r.Enforces(); got != test.want || !reflect.DeepEqual(r.Names(), test.names) {
-			t.Errorf("%s: %v, %v", name, got, r.Names())
+		if got := r.Connect(ConnOptions{}).Layer(); got.Enforces != test.want || !reflect.DeepEqual(got.ArgumentNames, test.names) {
+			t.Errorf("%s: %v, %v", name, got.Enforces, got.ArgumentNames)
 		}
 	}
 }
 
-// The rules given to New are the caller's, and stay as they are.
+// The rules given to Compile are the caller's, and stay as they are.
 func TestRulesAreNotWrittenTo(t *testing.T) {
 	rules := []Rule{{Tools: []string{"a"}, Set: []Setting{{Path: []string{"x"}, Value: program(t, `1`, expression.Any)}}}}
-	if _, err := New(Options{Rules: rules}); err != nil {
+	if _, err := Compile(Options{Rules: rules}); err != nil {
 		t.Fatal(err)
 	}
 	if rules[0].key != "" || rules[0].Set[0].keys != nil {
-		t.Errorf("New wrote to the rules: %+v", rules)
+		t.Errorf("Compile wrote to the rules: %+v", rules)
 	}
 }
 
 // What is remembered of a name is which rules are for it, and not what came of them.
 func TestResolveAgain(t *testing.T) {
-	r, err := New(Options{Rules: []Rule{
+	c, err := connect([]Rule{
 		{Tools: []string{"*_x"}, Hide: true, When: program(t, `session.trust == "sandboxed"`, expression.Bool)},
 		{Tools: []string{"old"}, Rename: "new", When: program(t, `principal.tenant == "acme"`, expression.Bool)},
 		{Tools: []string{"*a*a*a*a*a*a*b*c"}, Hide: true},
-	}})
+	}...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,85 +128,27 @@ func TestResolveAgain(t *testing.T) {
 		{acme, long(2000), long(2000), 0}, // longer than any pattern but a plain one is held against
 		{acme, "other", "other", none},
 	} {
-		if got := r.resolve(test.view, test.given); got.name != test.name || got.rule != test.rule || (got.why != "") != (test.rule != none) {
+		if got := c.resolve(test.view, test.given); got.name != test.name || got.rule != test.rule || (got.why != "") != (test.rule != none) {
 			t.Errorf("%.20s: %.20s, rule %d, %q; want %.20s, rule %d", test.given, got.name, got.rule, got.why, test.name, test.rule)
 		}
-		if r.in.Tool != "" || r.in.Context != nil {
+		if c.in.Tool != "" || c.in.Context != nil {
 			t.Errorf("%.20s: the inputs are kept", test.given)
 		}
 	}
 }
 
-func TestCleaned(t *testing.T) {
-	for uri, want := range map[string]string{
-		"file:///a/../b":      "file:///b",
-		"file:///a//b/./c/":   "file:///a/b/c",
-		"FILE:///%61":         "file:///a",
-		"https://HOST/x?y#z":  "https://host/x",
-		"https://host":        "https://host",
-		"urn:isbn:1":          "",
-		"no uri":              "",
-		"file:///%zz":         "file:///%zz",
-		"db://{table}":        "",
-		"file:///a/%2e%2e/b":  "file:///b",
-		"file:///a%2fb":       "file:///a/b",
-		"file:///a\x00/../b":  "file:///b",
-		"file:///é/../secret": "file:///secret",
-	} {
-		if got := cleaned(uri); got != want {
-			t.Errorf("cleaned(%q) = %q, want %q", uri, got, want)
-		}
-	}
-}
-
-// listOf returns the list of n tools, called PREFIX0 and so on.
-func listOf(prefix string, n int, annotations string) wire.Value {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, `,{"name":"%s%d","annotations":%s}`, prefix, i, annotations)
-	}
-	return wire.Value{Raw: []byte("[" + strings.TrimPrefix(b.String(), ",") + "]")}
-}
-
-// A server with ever new tools does not fill the memory, and does not push out
-// the names that rules need.
-func TestKnownIsBounded(t *testing.T) {
-	k := known{named: []string{"kept0"}, tools: map[string]tool{}}
-	k.learn(listOf("kept", 1, `{}`), true, false, true)
-	for i := range 3 {
-		k.learn(listOf(fmt.Sprintf("t%d_", i), maxKnown, `{}`), false, false, true)
-	}
-	if len(k.tools) > maxKnown || !k.has("kept0") {
-		t.Errorf("%d tools are known, kept0: %v", len(k.tools), k.has("kept0"))
-	}
-	long := `{"title":"` + strings.Repeat("x", maxAnnotations) + `"}`
-	k.learn(listOf("kept", 1, long), false, false, true)
-	if a := k.annotations("kept0"); a != nil {
-		t.Errorf("%d bytes of annotations are kept", len(a))
-	}
-}
-
-// Without a rule that reads annotations only the names in rules are kept.
-func TestKnownNamesAlone(t *testing.T) {
-	k := known{named: []string{"t1"}, tools: map[string]tool{}}
-	k.learn(listOf("t", 100, `{}`), true, true, false)
-	if len(k.tools) != 1 || !k.has("t1") {
-		t.Errorf("known: %v", k.tools)
-	}
-}
-
 func TestOnce(t *testing.T) {
-	r, err := New(Options{})
+	c, err := connect()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 * maxTold {
-		if !r.once(fmt.Sprint(i)) || r.once(fmt.Sprint(i)) {
+		if !c.once(fmt.Sprint(i)) || c.once(fmt.Sprint(i)) {
 			t.Fatal("told twice, or not at all")
 		}
 	}
-	if len(r.told) > maxTold {
-		t.Errorf("%d texts are remembered", len(r.told))
+	if len(c.told) > maxTold {
+		t.Errorf("%d texts are remembered", len(c.told))
 	}
 }
 
@@ -220,10 +162,31 @@ func page(tools string) *wire.Message {
 	return &m
 }
 
-// show takes a page through the layer.
-func show(r *Rewrite, reply *wire.Message) {
-	call := &middleware.Call{}
-	r.showTools(&middleware.Context{Context: context.Background(), Call: call}, reply, nil, true)
+// connect compiles rules and connects a client.
+func connect(rules ...Rule) (*Conn, error) {
+	s, err := Compile(Options{Rules: rules})
+	if err != nil {
+		return nil, err
+	}
+	return s.Connect(ConnOptions{}), nil
+}
+
+// show takes a page that the client asked for through the catalogue and the layer.
+func show(t *testing.T, c *Conn, view *sessionstate.Context, reply *wire.Message) {
+	t.Helper()
+	call := new(middleware.Call)
+	call.Reset(nil, true)
+	call.SetValue(sessionstate.ContextKey{}, view)
+	ctx := &middleware.Context{Context: t.Context(), Call: call}
+	chain := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, c.Layer(), c.catalog.Layer())
+	if err := chain(ctx, wire.NewRequest(wire.Client, []byte("1"), "tools/list", nil)); err != nil {
+		t.Fatal(err)
+	}
+	for _, hook := range slices.Backward(call.Hooks()) {
+		if err := hook(ctx, reply); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // An edit that would make a line too long for clients leaves nothing to be seen
@@ -238,30 +201,30 @@ func TestListTooLong(t *testing.T) {
 		"hide":     {[]Rule{long, {Tools: []string{"secret"}, Hide: true}}, wire.Error},
 		"describe": {[]Rule{long}, wire.Result},
 	} {
-		r, err := New(Options{Rules: test.rules})
+		c, err := connect(test.rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		reply := page(tools)
-		if show(r, reply); reply.Kind() != test.kind || reply.Kind() == wire.Error && strings.Contains(string(reply.Frame()), "secret") {
+		if show(t, c, nil, reply); reply.Kind() != test.kind || reply.Kind() == wire.Error && strings.Contains(string(reply.Frame()), "secret") {
 			t.Errorf("%s: the reply is %v: %.200s", name, reply.Kind(), reply.Frame())
 		}
 	}
 }
 
 // fuzzed are rules of each kind.
-func fuzzed(t testing.TB) *Rewrite {
-	r, err := New(Options{Log: slog.New(slog.DiscardHandler), Rules: []Rule{
+func fuzzed(t testing.TB) *Conn {
+	c, err := connect([]Rule{
 		{Tools: []string{"h*", "*\u00e9"}, Hide: true},
 		{Tools: []string{"n"}, Rename: "new", Describe: `with "quotes" and ` + "\n"},
 		{Tools: []string{"new"}, Rename: "n"},
 		{Tools: []string{"d*", "x"}, Describe: "D"},
 		{Tools: []string{"a"}, Hide: true, When: program(t, `!tool.annotations.readOnlyHint && tool.annotations.title != "shown"`, expression.Bool)},
-	}})
+	}...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return c
 }
 
 // FuzzList holds the edits of a list against a model that decodes it: the result
@@ -286,8 +249,7 @@ func FuzzList(f *testing.F) {
 		if json.Unmarshal([]byte(reply.Get("result", "tools").Raw), &before) != nil {
 			before = nil
 		}
-		r := fuzzed(t)
-		show(r, reply)
+		show(t, fuzzed(t), nil, reply)
 		if !json.Valid(reply.Frame()) {
 			t.Fatalf("no JSON: %s", reply.Frame())
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
@@ -28,8 +29,10 @@ type Rule struct {
 	// Set gives arguments of calls their values, whatever the client gave.
 	Set []Setting
 
-	key    string // where the configuration has the rule; set by New
-	quoted []byte // the server's name of a renamed tool; set by New
+	// Set by Compile:
+	key    string   // where the configuration has the rule
+	quoted []byte   // the server's name of a renamed tool
+	uris   []string // the patterns for URIs, as canonical makes them
 }
 
 // A Setting is one argument and its value.
@@ -39,7 +42,7 @@ type Setting struct {
 	// Value yields any JSON value.
 	Value *expression.Program
 
-	keys []string // from the frame's root; set by New
+	keys []string // from the frame's root; set by Compile
 }
 
 // maxName is how long a tool's name may be (specification, server/tools, "Tool
@@ -129,6 +132,26 @@ func (r *Rule) hidesItems() bool {
 	return r.Hide && (r.When == nil || !r.When.UsesAnnotations())
 }
 
+// needs returns which names of arguments a frame must have once: those that are
+// set, and those that conditions and values read.
+func (r *Rule) needs() (needs []middleware.Layer) {
+	read := func(p *expression.Program) {
+		if p != nil {
+			needs = append(needs, middleware.Layer{ArgumentNames: p.ArgumentNames()})
+		}
+	}
+	read(r.When)
+	for _, s := range r.Set {
+		var names [][]string
+		for _, name := range s.Path {
+			names = append(names, []string{name})
+		}
+		needs = append(needs, middleware.Layer{ArgumentNames: names})
+		read(s.Value)
+	}
+	return needs
+}
+
 func (r *Rule) usesSession() bool { return r.When != nil && r.When.UsesSession() }
 
 // Collision returns what is wrong with rule i beside those before it: that two
@@ -164,10 +187,10 @@ func (r *Rule) always(before []Rule) bool {
 	return r.When == nil && !slices.ContainsFunc(before, func(s Rule) bool { return s.Rename != "" && s.Tools[0] == r.Tools[0] })
 }
 
-// rules are the indexes of some rules by what they do, in order.
-type rules struct{ hide, rename, describe, set []int }
+// A ruleSet has the indexes of some rules by what they do, in order.
+type ruleSet struct{ hide, rename, describe, set []int }
 
-func (s *rules) add(i int, rule *Rule) {
+func (s *ruleSet) add(i int, rule *Rule) {
 	if rule.Hide {
 		s.hide = append(s.hide, i)
 	}
@@ -182,12 +205,12 @@ func (s *rules) add(i int, rule *Rule) {
 	}
 }
 
-// rulesFor returns the rules that may be for a tool: those that are, and those of
-// which nobody can tell, as they have to say so.
-func (r *Rewrite) rulesFor(tool string) *rules {
-	found := new(rules)
-	for i := range r.o.Rules {
-		rule := &r.o.Rules[i]
+// rulesFor returns the rules that may be for a tool: those whose patterns match,
+// and those whose patterns take too long to match, as that is an error of its own.
+func (s *Shared) rulesFor(tool string) *ruleSet {
+	found := new(ruleSet)
+	for i := range s.rules {
+		rule := &s.rules[i]
 		if named, err := glob.Match(rule.Tools, tool); named || err != nil {
 			found.add(i, rule)
 		}
@@ -206,9 +229,15 @@ const (
 	undecided      outcome = "it could not be decided"
 )
 
-// judge says what comes of the rule. The error says why it could not be decided.
+// judge returns what comes of the rule for a tool or a prompt. The error says why it
+// could not be decided.
 func (r *Rule) judge(in *expression.Inputs) (outcome, error) {
 	named, err := glob.Match(r.Tools, in.Tool)
+	return r.judgeNamed(in, named, err)
+}
+
+// judgeNamed is judge where it is known whether the rule's patterns match.
+func (r *Rule) judgeNamed(in *expression.Inputs, named bool, err error) (outcome, error) {
 	switch {
 	case err != nil:
 		return undecided, err

@@ -85,11 +85,17 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 	if !ok {
 		t.Fatalf("there are no rules called %q", name)
 	}
-	r, err := rewrite.New(rewrite.Options{Rules: rules, Server: "git", Log: slog.New(logged{s})})
+	shared, err := rewrite.Compile(rewrite.Options{Rules: rules, Server: "git"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Layer()
+	catalog := new(middleware.Catalog)
+	c := shared.Connect(rewrite.ConnOptions{Catalog: catalog, Log: slog.New(logged{s})})
+	layer := c.Layer()
+	layer.Wrap = func(next middleware.Handler) middleware.Handler {
+		return middleware.Chain(next, c.Layer(), catalog.Layer())
+	}
+	return layer
 }
 
 // logged makes a note of what is logged: "warn: text".

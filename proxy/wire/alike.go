@@ -163,3 +163,13 @@ const fullFolds = " ß=ss ŉ=ʼn ǰ=j\u030c ΐ=ι\u0308\u0301 ΰ=υ\u0308\u0301 
 	" \u1fd3=ι\u0308\u0301 ῖ=ι\u0342 ῗ=ι\u0308\u0342 ῢ=υ\u0308\u0300 \u1fe3=υ\u0308\u0301 ῤ=ρ\u0313" +
 	" ῦ=υ\u0342 ῧ=υ\u0308\u0342 ῲ=ὼι ῳ=ωι ῴ=ώι ῶ=ω\u0342 ῷ=ω\u0342ι ῼ=ωι ﬀ=ff ﬁ=fi ﬂ=fl ﬃ=ffi" +
 	" ﬄ=ffl ﬅ=st ﬆ=st ﬓ=մն ﬔ=մե ﬕ=մի ﬖ=վն ﬗ=մխ "
+
+// Fold returns the letters of name that [Alike] compares.
+func Fold(name string) string {
+	l := letters{rest: []byte(name)}
+	out := make([]rune, 0, len(name))
+	for r := l.next(); r != noLetter; r = l.next() {
+		out = append(out, r)
+	}
+	return string(out)
+}

@@ -1,0 +1,238 @@
+package rewrite
+
+import (
+	"net/netip"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A server that parses URIs gives one resource many names: the URL parser of
+// browsers and Node (URL Standard) repairs what is no URI, drops default ports,
+// resolves dots, decodes hosts; those of Python and Java do other things. A rule
+// would have to know them all, so a request that may reach a hidden resource must
+// have its URI in normal form, which they all take as it is:
+//
+//   - ASCII characters that RFC 3986 allows, and escapes only of characters that
+//     need one, no controls, slashes or escapes among them
+//   - a scheme in lower case
+//   - "//" and a host in lower-case ASCII behind http, https, ws, wss and ftp, no
+//     default port, no user, and a path
+//   - "///" behind file
+//   - no dot segments anywhere
+//
+// In what is left readers differ little, and [readings] has it all: escapes, letter
+// case, runs of slashes, and where the query is cut off.
+
+// defaultPorts are the special schemes of the URL Standard with an authority.
+var defaultPorts = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
+
+// irregularity returns why a URI is not in normal form, "" if it is.
+func irregularity(uri string) string {
+	scheme, rest, found := strings.Cut(uri, ":")
+	if !found || scheme == "" || strings.Trim(scheme, lowerCase+digits+"+-.") != "" || !strings.Contains(lowerCase, scheme[:1]) {
+		return "it does not begin with a scheme in lower case"
+	}
+	if strings.ContainsFunc(rest, func(r rune) bool { return !strings.ContainsRune(uriCharacters, r) }) {
+		return "it has characters that must be escaped"
+	}
+	decoded, err := url.PathUnescape(rest)
+	if err != nil || !utf8.ValidString(decoded) || needlessEscape(rest) {
+		return "it has an escape of a character that needs none, or of none"
+	}
+	for _, segment := range strings.FieldsFunc(decoded, func(r rune) bool { return strings.ContainsRune("/;?#", r) }) {
+		if segment == "." || segment == ".." {
+			return "it has a dot segment"
+		}
+	}
+	return irregularAuthority(scheme, rest)
+}
+
+const (
+	lowerCase     = "abcdefghijklmnopqrstuvwxyz"
+	digits        = "0123456789"
+	unreserved    = lowerCase + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits + "-._~"
+	uriCharacters = unreserved + ":/?#[]@!$&'()*+,;=%"
+)
+
+// needlessEscape reports whether there is an escape of a character that stands for
+// itself, that some reader ends or splits a path at, or that begins an escape.
+func needlessEscape(text string) bool {
+	for {
+		_, after, found := strings.Cut(text, "%")
+		if !found {
+			return false
+		}
+		c, err := strconv.ParseUint(after[:min(2, len(after))], 16, 8)
+		if err != nil || c < ' ' || c == 0x7f || strings.Contains(unreserved+`/\`, string(rune(c))) && c < utf8.RuneSelf {
+			return true
+		}
+		text = after[2:]
+		if _, err := url.PathUnescape("%" + text[:min(2, len(text))]); c == '%' && err == nil {
+			return true
+		}
+	}
+}
+
+// irregularAuthority is irregularity for the part between "//" and the path.
+func irregularAuthority(scheme, rest string) string {
+	port, special := defaultPorts[scheme]
+	hier, hierarchical := strings.CutPrefix(rest, "//")
+	authority, _, _ := cutAny(hier, "/?#")
+	behind := hier[len(authority):]
+	switch {
+	case !hierarchical && (special || scheme == "file"):
+		return "it has no // behind its scheme"
+	case !hierarchical:
+		return ""
+	case (special || scheme == "file") && !strings.HasPrefix(behind, "/"):
+		return "it has no path"
+	case scheme == "file" && authority != "":
+		return "a file needs no host"
+	case special && authority == "":
+		return "it has no host"
+	}
+	return irregularHost(authority, special, port)
+}
+
+// irregularHost is irregularity for a host and its port.
+func irregularHost(authority string, special bool, defaultPort string) string {
+	host, port := authority, ""
+	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
+		host, port = authority[:i], authority[i+1:]
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || host == "" || strconv.FormatUint(n, 10) != port || port == defaultPort {
+			return "its port could be left out, or is none"
+		}
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		if err != nil || !a.Is6() || a.Is4In6() || a.Zone() != "" || "["+a.String()+"]" != host {
+			return "its host is not written as an address is"
+		}
+		return ""
+	}
+	switch {
+	case strings.ContainsAny(host, ":@[]"):
+		return "it has a user, or more than one port"
+	case special && !plainHost(host):
+		return "its host is not in lower-case ASCII"
+	}
+	return ""
+}
+
+// plainHost reports whether every reader takes host as it is: labels of lower-case
+// ASCII, or four decimal numbers.
+func plainHost(host string) bool {
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if label == "" || strings.Trim(label, lowerCase+digits+"-_") != "" || strings.HasPrefix(label, "xn--") {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	if strings.Trim(last, digits) == "" || strings.HasPrefix(last, "0x") {
+		_, err := netip.ParseAddr(host) // which takes no other form than the normal one
+		return err == nil
+	}
+	return true
+}
+
+// cutAny is strings.Cut at the first of some characters.
+func cutAny(s, chars string) (before, after string, found bool) {
+	if i := strings.IndexAny(s, chars); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
+}
+
+// readings returns what readers may take a URI for: the whole, without query and
+// fragment, and without parameters and the slash at its end.
+func readings(uri string) []string {
+	all := canonical(strings.ReplaceAll(uri, `\`, "/"))
+	noQuery, _, _ := cutAny(all, "?#")
+	var bare strings.Builder
+	for i, segment := range strings.Split(noQuery, "/") {
+		if i > 0 {
+			bare.WriteByte('/')
+		}
+		segment, _, _ = strings.Cut(segment, ";")
+		bare.WriteString(segment)
+	}
+	return []string{all, noQuery, strings.TrimSuffix(bare.String(), "/")}
+}
+
+// canonical returns a URI, or a pattern of URIs, in the letters of [wire.Fold], with
+// escapes decoded, runs of slashes as one, none behind the scheme, and dots resolved.
+func canonical(uri string) string {
+	if decoded, err := url.PathUnescape(uri); err == nil {
+		uri = decoded
+	}
+	uri = wire.Fold(uri)
+	scheme, rest, found := strings.Cut(uri, ":")
+	if !found {
+		return uri
+	}
+	if scheme == "file" {
+		rest = strings.Replace(rest, "//localhost/", "///", 1)
+	}
+	clean := path.Clean("/" + rest)
+	if strings.HasSuffix(rest, "/") && clean != "/" {
+		clean += "/"
+	}
+	return scheme + ":" + clean
+}
+
+// uriPatterns returns the canonical form of those patterns that may match a URI.
+func uriPatterns(patterns []string) (out []string) {
+	for _, p := range patterns {
+		// A scheme, of which characters may be left open, and a colon.
+		at := strings.TrimLeft(strings.ToLower(p), lowerCase+digits+"+-.?")
+		if strings.HasPrefix(at, ":") || strings.HasPrefix(at, "*") || strings.HasPrefix(at, `\`) {
+			out = append(out, canonical(p))
+		}
+	}
+	return out
+}
+
+// schemeOf returns the scheme that some reader finds in a URI, "" if none does.
+func schemeOf(uri string) string {
+	scheme, _, found := strings.Cut(wire.Fold(uri), ":")
+	if !found || strings.Trim(scheme, lowerCase+digits+"+-.") != "" {
+		return ""
+	}
+	return scheme
+}
+
+// reach reports whether one of the patterns may match a URI of a scheme, any scheme
+// if that is "".
+func reach(patterns []string, scheme string) bool {
+	if scheme == "" {
+		return true
+	}
+	for _, p := range patterns {
+		if begins(p, scheme+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// begins reports whether a pattern may match a name that begins with prefix.
+func begins(pattern, prefix string) bool {
+	for i := range len(prefix) {
+		pattern = strings.TrimPrefix(pattern, `\`)
+		switch {
+		case pattern == "" || pattern[0] != '?' && pattern[0] != '*' && pattern[0] != prefix[i]:
+			return false
+		case pattern[0] == '*':
+			return true
+		}
+		pattern = pattern[1:]
+	}
+	return true
+}
