@@ -81,7 +81,11 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 // layers returns the chain of a run with an API key and policies, and a layer that
 // looks on.
 func (s *demoSession) layers(log *slog.Logger) []middleware.Layer {
-	c := capture.New(capture.Options{Identify: demoIdentify, Log: log})
+	shared, err := capture.Compile(capture.Options{Identify: demoIdentify})
+	if err != nil {
+		panic(err) // a mistake in the demo itself
+	}
+	c := shared.Connect(capture.ConnOptions{Log: log})
 	a := arguments.New(arguments.Options{Rules: []arguments.Rule{arguments.Default()}, Workspace: c, Log: log})
 	b := briefing.Compile(briefing.Options{Source: demoPolicies(), Log: log}).Connect(briefing.ConnOptions{
 		Credential: func(string) string { return demoKey },

@@ -411,7 +411,11 @@ func TestCredentialsStayHere(t *testing.T) {
 
 // A token goes to no policy endpoint.
 func TestPolicyKey(t *testing.T) {
-	sessions := capture.New(capture.Options{})
+	shared, err := capture.Compile(capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := shared.Connect(capture.ConnOptions{})
 	for credential, want := range map[string]string{"atk_abc_def": "atk_abc_def", testToken(nil): ""} {
 		c := &caller{own: fixed(credential, Origin{})}
 		if got := c.policyKey(sessions)("s"); got != want {

@@ -43,7 +43,7 @@ type lasting struct {
 	// replayed gives the spans of a session that is played again; see trace.Options.
 	replayed func(id []byte) string
 
-	capture   *capture.Capture
+	capture   *capture.Conn
 	nobody    bool                   // when capture was made there was nothing to identify anybody by
 	caller    atomic.Pointer[caller] // who says now whom the sessions act for
 	briefings sessionstate.Turns
@@ -86,31 +86,37 @@ func (k *lasting) newCaller(p process, s *Settings, log *slog.Logger) (*caller, 
 }
 
 // captureFor returns the capture layer, made for who at the first reading.
-func (k *lasting) captureFor(p process, s *Settings, who *caller, log *slog.Logger) *capture.Capture {
+func (k *lasting) captureFor(p process, s *Settings, who *caller, log *slog.Logger) (*capture.Conn, error) {
 	if k.capture != nil {
-		return k.capture
+		return k.capture, nil
 	}
 	o := capture.Options{
-		Base:             baseContext(p, s),
-		Sessions:         sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.Session.TTL}),
 		WorkspaceKeys:    paths(s.Session.Meta.Workspace),
 		ConversationKeys: paths(s.Session.Meta.Conversation),
 		Roots:            s.Session.Roots,
-		Log:              log,
 	}
-	if k.idPrefix != "" { // a recording has it, so the key is the same when it is played
-		o.Connection = "connection-" + strings.Trim(strings.TrimPrefix(k.idPrefix, ownIDs), "-")
-	}
-	o.Changed = k.tellOfPrincipal
 	who.configure(&o, s, log)
 	if k.nobody = !who.identifies(); !k.nobody {
 		o.Identify = func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
 			return k.caller.Load().Identify(ctx, came)
 		}
 	}
+	shared, err := capture.Compile(o)
+	if err != nil {
+		return nil, err
+	}
+	conn := capture.ConnOptions{
+		Base:     baseContext(p, s),
+		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.Session.TTL}),
+		Changed:  k.tellOfPrincipal,
+		Log:      log,
+	}
+	if k.idPrefix != "" { // a recording has it, so the key is the same when it is played
+		conn.Name = "connection-" + strings.Trim(strings.TrimPrefix(k.idPrefix, ownIDs), "-")
+	}
 	k.adopt(who, s)
-	k.capture = capture.New(o)
-	return k.capture
+	k.capture = shared.Connect(conn)
+	return k.capture, nil
 }
 
 // adopt puts who in force, as s has it.

@@ -53,7 +53,9 @@ func (k *lasting) build(p process, s *Settings, log *slog.Logger) (*layers, erro
 	if k.announces {
 		l.list = append(l.list, k.announce.Layer())
 	}
-	l.capture = k.captureFor(p, s, who, log)
+	if l.capture, err = k.captureFor(p, s, who, log); err != nil {
+		return nil, err
+	}
 	l.list = append(l.list, l.capture.Layer())
 	live := log
 	log = rehearsed(s, log) // of the layers from here on, which a dry run does not let act

@@ -211,7 +211,7 @@ func passing(err error) bool {
 // policyKey returns what gives the API key of a session to a policy endpoint. A
 // token goes to nobody: it was issued for us, and who gets it could be its owner
 // here.
-func (c *caller) policyKey(sessions *capture.Capture) func(session string) string {
+func (c *caller) policyKey(sessions *capture.Conn) func(session string) string {
 	return func(session string) string {
 		if c.own.text == nil {
 			return onlyKey(sessions.Credential(session).Text)

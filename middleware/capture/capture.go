@@ -3,9 +3,10 @@
 // snapshot of the session's context to every call, under
 // [sessionstate.ContextKey], for the layers further in.
 //
-// It edits one thing: a credential in a request's _meta is cut out, so that no
-// server ever sees it. It refuses nothing, and what it cannot read counts as
-// absent: an unreadable fact never stops a call.
+// It edits one thing: a credential under one of [CredentialKeys] is cut out, wherever
+// it stands in a frame but in the arguments of a call, so that no server ever sees
+// it. What the layer cannot read counts as absent: an unreadable fact never stops a
+// call.
 //
 // # Who the session acts for
 //
@@ -15,14 +16,17 @@
 // until it is over, at most for Options.Patience, and in a busy session the next
 // look-up is over before the old answer has run out, so nothing waits. A look-up
 // that fails, or takes too long, leaves the session without a principal, and
-// [Capture.LookupFailed] says why: whoever decides by the principal then refuses.
+// [Conn.LookupFailed] says why: whoever decides by the principal then refuses.
 package capture
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,22 +60,9 @@ func DefaultConversationKeys() [][]string {
 		{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"}}
 }
 
-// Options configure the layer. The zero value captures from the traffic alone.
+// Options are what holds for every connection. The zero value captures from the
+// traffic alone.
 type Options struct {
-	// Base holds the facts known before the first frame, each with its source:
-	// the operator's, the host's variables, the git root. A Session fact in it is
-	// the session key whatever the traffic says, unless its source is the host's
-	// environment, which a conversation key in _meta precedes.
-	Base *sessionstate.Context
-
-	// Connection is the session key of last resort, which names this connection, and
-	// begins that of each further handshake; "" stands for random ones.
-	Connection string
-
-	// Sessions is the table of sessions, whose clock is that of the layer; nil makes
-	// one.
-	Sessions *sessionstate.Sessions
-
 	// WorkspaceKeys and ConversationKeys are paths into _meta, the first that
 	// holds a non-empty string wins; nil stands for the defaults.
 	WorkspaceKeys, ConversationKeys [][]string
@@ -82,12 +73,9 @@ type Options struct {
 	// Identify says who a session acts for, with the credential that came with it,
 	// or without one; nil if nobody is identified. It may go to a network, and
 	// returns when its context is done. With an error it returns what holds all the
-	// same, such as what the operator said, and nil where nothing does.
+	// same, such as what the operator said, and nil where nothing does. Connections
+	// call it at the same time.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
-	// Changed, if not nil, is told when a session turns out to act for another than
-	// before, or one with other permissions: what it is shown may be other now. It is
-	// called by the goroutine of the look-up.
-	Changed func()
 	// Accept are the keys of _meta a credential is accepted under, of
 	// [CredentialKeys]. One that is not accepted is cut out too.
 	Accept []string
@@ -102,33 +90,17 @@ type Options struct {
 	// Patience is how long a request waits for its look-up; 0 stands for
 	// [DefaultPatience].
 	Patience time.Duration
-
-	// Log takes warnings; nil discards them.
-	Log *slog.Logger
 }
 
-// A Capture is the layer and what it knows.
-type Capture struct {
-	o       Options
-	index   map[string][]candidate
-	who     identified
-	current *sessionstate.Context // of the frame being handled; client's direction only
-
-	mu         sync.Mutex // guards what both directions touch
-	base       *sessionstate.Context
-	conn       sessionstate.Fact // the key of this connection
-	handshakes int               // begun on it
-	ask        rootsAsk
+// A Shared is what the layers of all connections have in common. It does not change.
+type Shared struct {
+	o     Options
+	index map[string][]candidate
 }
 
-// New returns a Capture for one connection.
-func New(o Options) *Capture {
-	if o.Base == nil {
-		o.Base = &sessionstate.Context{}
-	}
-	if o.Sessions == nil {
-		o.Sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{})
-	}
+// Compile returns the Shared of the options. It refuses a path without a key, and
+// in Accept what is not a key of a credential.
+func Compile(o Options) (*Shared, error) {
 	if o.WorkspaceKeys == nil {
 		o.WorkspaceKeys = DefaultWorkspaceKeys()
 	}
@@ -147,11 +119,80 @@ func New(o Options) *Capture {
 	if o.Patience <= 0 {
 		o.Patience = DefaultPatience
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	for _, path := range slices.Concat(o.WorkspaceKeys, o.ConversationKeys) {
+		if len(path) == 0 {
+			return nil, errors.New("a path into _meta is empty: name the key")
+		}
 	}
-	c := &Capture{o: o, base: o.Base, index: indexKeys(o), conn: connectionKey(o.Connection, 0)}
-	c.who.own, c.who.known, c.who.told = &identity{}, map[string]*identity{}, map[string]bool{}
+	for _, key := range o.Accept {
+		if !slices.Contains(CredentialKeys(), key) {
+			return nil, fmt.Errorf("no credential comes under %q: name one of %q", key, CredentialKeys())
+		}
+	}
+	return &Shared{o: o, index: indexKeys(o)}, nil
+}
+
+// ConnOptions are what one connection begins with. The zero value works.
+type ConnOptions struct {
+	// Base holds the facts known before the first frame, each with its source:
+	// the operator's, the host's variables, the git root. A Session fact in it is
+	// the session key whatever the traffic says, unless its source is the host's
+	// environment, which a conversation key in _meta precedes.
+	Base *sessionstate.Context
+
+	// Name is the session key of last resort, and begins that of each further
+	// handshake; "" stands for random ones.
+	Name string
+
+	// Sessions is the table of sessions, whose clock is that of the layer; nil makes
+	// one. Clients that do not trust each other must not share one: the conversation
+	// keys are theirs to choose.
+	Sessions *sessionstate.Sessions
+
+	// Changed, if not nil, is told when a session turns out to act for another than
+	// before, or one with other permissions: what it is shown may be other now. It is
+	// called by the goroutine of the look-up.
+	Changed func()
+
+	// Log takes warnings; nil discards them.
+	Log *slog.Logger
+}
+
+// A Conn is the layer of one connection and what it knows.
+type Conn struct {
+	*Shared
+	base     *sessionstate.Context // what the connection began with
+	name     string
+	sessions *sessionstate.Sessions
+	changed  func()
+	log      *slog.Logger
+	who      identities
+
+	// Of the frame being handled; client's direction only.
+	current *sessionstate.Context
+	view    identifiedView
+
+	mu         sync.Mutex            // guards what both directions touch
+	begin      *sessionstate.Context // what each session begins with: base, and what the handshake said
+	key        sessionstate.Fact     // the session key of this connection
+	handshakes int                   // begun on it
+	ask        rootsAsk
+}
+
+// Connect returns the Conn of a connection.
+func (s *Shared) Connect(o ConnOptions) *Conn {
+	c := &Conn{Shared: s, base: o.Base, name: o.Name, sessions: o.Sessions, changed: o.Changed, log: o.Log, key: connectionKey(o.Name, 0)}
+	if c.base == nil {
+		c.base = &sessionstate.Context{}
+	}
+	if c.sessions == nil {
+		c.sessions = sessionstate.NewSessions(sessionstate.SessionsOptions{})
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.begin = c.base
+	c.who.own, c.who.of, c.who.told = &identity{}, map[string]digest{}, map[string]bool{}
 	return c
 }
 
@@ -168,20 +209,25 @@ func connectionKey(named string, handshakes int) sessionstate.Fact {
 	return sessionstate.Fact{Value: named, Source: sessionstate.None, From: "this connection"}
 }
 
-// Layer returns the layer.
-func (c *Capture) Layer() middleware.Layer {
+// Layer returns the layer. A frame that it cannot edit, and in which a credential
+// may be, goes to no server.
+func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "capture", Wrap: c.wrap, Guarded: CredentialKeys()}
 }
 
-func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
+func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if m.From != wire.Client {
 			return next(ctx, m)
 		}
 		f := c.observe(ctx, m)
-		now := c.o.Sessions.Now()
-		s := c.session(&f, now)
-		id := c.identityOf(ctx, s.Key(), &f)
+		if err := c.cutCredentials(ctx, m); err != nil {
+			c.log.WarnContext(ctx, "a message was refused: a credential could not be cut out of it", "err", err)
+			return middleware.CallFrom(ctx).Answer(ctx, wire.ErrorReply(m.ID(), wire.CodeInvalidRequest, "refused: a credential could not be cut out of the message"))
+		}
+		now := c.sessions.Now()
+		s, inherits := c.session(&f, now)
+		id := c.identityOf(ctx, s.Key(), inherits, &f)
 		found, pending := c.lookUp(id, now)
 		if pending == nil || m.Kind() != wire.Request {
 			c.attach(ctx, s, id, found, &f)
@@ -198,16 +244,16 @@ func (c *Capture) wrap(next middleware.Handler) middleware.Handler {
 
 // Current returns the context of the frame being handled: what the upstream's
 // environment is made of when that frame starts it. Before the first frame that is
-// what the options have. Call it in the client's direction.
-func (c *Capture) Current() *sessionstate.Context {
+// what the connection began with. Call it in the client's direction.
+func (c *Conn) Current() *sessionstate.Context {
 	if c.current == nil {
-		return c.o.Base
+		return c.base
 	}
 	return c.current
 }
 
-// observe reads a frame of the client's, and cuts credentials out of it.
-func (c *Capture) observe(ctx context.Context, m *wire.Message) (f facts) {
+// observe reads a frame of the client's.
+func (c *Conn) observe(ctx context.Context, m *wire.Message) (f facts) {
 	if meta := m.Meta(); meta.Exists() {
 		f = c.readMeta(ctx, meta)
 	}
@@ -216,84 +262,54 @@ func (c *Capture) observe(ctx context.Context, m *wire.Message) (f facts) {
 	} else if m.MethodIs("notifications/roots/list_changed") {
 		c.forgetRoots()
 	}
-	if f.carries != [2]bool{} {
-		for i, key := range CredentialKeys() {
-			if f.carries[i] {
-				c.cut(ctx, m, key)
-			}
-		}
-	}
-	if len(f.twins) > maxTwins {
-		c.cut(ctx, m)
-		return f
-	}
-	for _, key := range f.twins {
-		c.cut(ctx, m, key)
-	}
 	return f
 }
 
-// cut takes the credential under a key of _meta out of a frame, and all of _meta
-// without a key.
-func (c *Capture) cut(ctx context.Context, m *wire.Message, key ...string) {
-	path := append([]string{"params", "_meta"}, key...)
-	if err := m.Delete(path...); err != nil {
-		c.o.Log.WarnContext(ctx, "the credential in _meta could not be cut out of the request", "key", strings.Join(key, ""), "err", err)
-		return
-	}
-	if call := middleware.CallFrom(ctx); call.Noted() {
-		call.Note(middleware.Note{
-			Layer: "capture", Act: middleware.Edited, Why: "a credential goes to no server",
-			Path: path, Before: []byte(`"[hidden]"`),
-		})
-	}
-}
-
 // attach attaches what is known to the call of a frame, and who id was found to be.
-func (c *Capture) attach(ctx context.Context, s *sessionstate.Session, id *identity, found finding, f *facts) {
-	view := c.apply(s, c.withPrincipal(s, id, found), f)
-	c.current = view
+func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity, found finding, f *facts) {
+	c.remember(s, f)
+	c.current = overlay(c.withPrincipal(s.Context(), id, found), f)
 	call := middleware.CallFrom(ctx)
-	call.SetValue(sessionstate.ContextKey{}, view)
-	c.explain(call, view, f)
+	call.SetValue(sessionstate.ContextKey{}, c.current)
+	explain(call, c.current, f)
 }
 
 // initialize begins a legacy connection, or begins it anew: what an earlier
 // handshake said of this connection is over.
-func (c *Capture) initialize(call *middleware.Call, m *wire.Message, f *facts) {
+func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
+	c.who.forgetSessions()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handshakes++
-	c.conn = connectionKey(c.o.Connection, c.handshakes)
-	base := c.o.Base
+	c.key = connectionKey(c.name, c.handshakes)
+	c.begin = c.base
 	if f.workspace != "" {
-		base = base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
+		c.begin = c.base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
 	}
-	c.base = base
 	c.ask = rootsAsk{allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists()}
 	call.OnReply(c.initialized)
 }
 
 // initialized reads the revision the two agreed on.
-func (c *Capture) initialized(_ context.Context, reply *wire.Message) error {
+func (c *Conn) initialized(_ context.Context, reply *wire.Message) error {
 	revision := reply.Get("result", "protocolVersion").Text()
-	if revision == "" {
+	if revision == "" || len(revision) > maxRevision {
 		return nil
 	}
 	set := func(ctx *sessionstate.Context) *sessionstate.Context {
 		return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = revision, false })
 	}
 	c.mu.Lock()
-	c.base = set(c.base)
-	key := c.key(&facts{})
+	c.begin = set(c.begin)
+	key := c.keyLocked(&facts{})
 	c.mu.Unlock()
-	c.o.Sessions.Get(key.Value).Update(set)
+	c.sessions.Get(key.Value).Update(set)
 	return nil
 }
 
-// key returns the key of the session a request belongs to. The caller holds mu.
-func (c *Capture) key(f *facts) sessionstate.Fact {
-	given := c.o.Base.Session
+// keyLocked returns the key of the session a request belongs to.
+func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
+	given := c.base.Session
 	switch {
 	case !given.Empty() && given.Source == sessionstate.Operator:
 		return given
@@ -302,50 +318,56 @@ func (c *Capture) key(f *facts) sessionstate.Fact {
 	case !given.Empty():
 		return given
 	}
-	return c.conn
+	return c.key
 }
 
 // session returns the session a frame belongs to, with the facts every session
-// of this connection begins with.
-func (c *Capture) session(f *facts, now time.Time) *sessionstate.Session {
+// of this connection begins with. inherits says that a frame without a credential
+// is from whom the last one in its session was: after a handshake, and not in the
+// modern era, in which each request speaks for itself.
+func (c *Conn) session(f *facts, now time.Time) (s *sessionstate.Session, inherits bool) {
 	c.mu.Lock()
-	key, base := c.key(f), c.base
+	key, begin := c.keyLocked(f), c.begin
+	inherits = c.handshakes > 0 && f.protocol == ""
 	c.mu.Unlock()
-	s := c.o.Sessions.GetAt(key.Value, now)
+	s = c.sessions.GetAt(key.Value, now)
 	if s.Context().Session.Empty() {
 		s.Update(func(old *sessionstate.Context) *sessionstate.Context {
 			if !old.Session.Empty() {
 				return nil
 			}
-			return base.With(func(ctx *sessionstate.Context) { ctx.Session = key })
+			return begin.With(func(ctx *sessionstate.Context) { ctx.Session = key })
 		})
 	}
-	return s
+	return s, inherits
 }
 
-// apply lays what the request's _meta says over the session's context.
-func (c *Capture) apply(s *sessionstate.Session, view *sessionstate.Context, f *facts) *sessionstate.Context {
+// remember adds to the session what a request's _meta says of it: the first
+// workspace, and the revision.
+func (c *Conn) remember(s *sessionstate.Session, f *facts) {
+	known := s.Context()
+	if f.workspace != "" && known.Workspace.Empty() {
+		s.Update(func(old *sessionstate.Context) *sessionstate.Context {
+			if !old.Workspace.Empty() {
+				return old
+			}
+			return old.WithWorkspace(f.workspaceFact())
+		})
+	}
+	if f.protocol != "" && (f.protocol != known.Protocol || !known.Modern) {
+		s.Update(func(ctx *sessionstate.Context) *sessionstate.Context {
+			return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = strings.Clone(f.protocol), true })
+		})
+	}
+}
+
+// overlay lays what a request's _meta says over what is known of its session.
+func overlay(view *sessionstate.Context, f *facts) *sessionstate.Context {
 	if f.workspace != "" {
-		w := sessionstate.Fact{Value: f.workspace, Source: sessionstate.RequestMeta, From: f.workspaceFrom}
-		if view.Workspace.Empty() {
-			view = s.Update(func(old *sessionstate.Context) *sessionstate.Context {
-				if !old.Workspace.Empty() {
-					return old
-				}
-				return old.WithWorkspace(w)
-			})
-		}
-		view = view.WithWorkspace(w)
+		view = view.WithWorkspace(f.workspaceFact())
 	}
 	if f.conversation != "" {
 		view = view.WithConversation(sessionstate.Fact{Value: f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom})
-	}
-	if f.protocol != "" && (f.protocol != view.Protocol || !view.Modern) {
-		set := func(ctx *sessionstate.Context) *sessionstate.Context {
-			return ctx.With(func(ctx *sessionstate.Context) { ctx.Protocol, ctx.Modern = strings.Clone(f.protocol), true })
-		}
-		s.Update(set)
-		view = set(view)
 	}
 	return view
 }

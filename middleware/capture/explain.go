@@ -7,7 +7,7 @@ import (
 
 // explain tells which facts of a frame's _meta did not hold, and why nobody is
 // identified. What does hold is in view, with its source.
-func (c *Capture) explain(call *middleware.Call, view *sessionstate.Context, f *facts) {
+func explain(call *middleware.Call, view *sessionstate.Context, f *facts) {
 	if !call.Noted() {
 		return
 	}

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"cmp"
+	"container/list"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -29,29 +31,37 @@ const (
 	// batchPatience is how long what cannot be held back waits, a member of a batch,
 	// and all that comes from the client with it. To look at a file takes less.
 	batchPatience = 100 * time.Millisecond
-	// maxIdentities bounds the table: credentials in _meta are the client's to vary.
-	maxIdentities = 10_000
+	// maxConversations bounds the table of whose each conversation is: their keys are
+	// the client's to vary.
+	maxConversations = 10_000
+	// maxCredentialBytes bounds the credentials that are kept, and what look-ups of
+	// them found, as [identity.size] estimates it.
+	maxCredentialBytes = 16 << 20
 )
 
 // ErrLate: a look-up takes longer than a request waits. Nobody is identified until
 // it is over; the calls that come meanwhile do not wait for it again.
 var ErrLate = errors.New("who the session acts for could not be looked up in time")
 
-// identified remembers who the sessions act for.
-type identified struct {
+// A digest stands for a credential.
+type digest [sha256.Size]byte
+
+// identities remembers who the sessions of a connection act for.
+type identities struct {
 	mu    sync.Mutex
-	own   *identity            // of the sessions that came without a credential
-	known map[string]*identity // of the others, by session key; bounded by maxIdentities
-	told  map[string]bool      // why a credential was not used
+	own   *identity         // of what comes without a credential
+	of    map[string]digest // the credential that came last in a session
+	known credentials
+	told  map[string]bool // why a credential was not used
 }
 
 // An identity is one credential and who it turned out to be. The look-up runs in a
 // goroutine of its own, one at a time.
 type identity struct {
 	credential Credential
-	sum        [32]byte
+	sum        digest
 
-	// Guarded by identified.mu.
+	// Guarded by identities.mu.
 	known     bool      // a look-up is over
 	at        time.Time // when that look-up began
 	principal *sessionstate.Principal
@@ -62,41 +72,88 @@ type identity struct {
 	stale     bool          // pending began before what is asked had changed
 }
 
-// identityOf returns the identity of a session; nil if nobody is to be identified.
-// A credential in _meta is the session's until another one comes.
-func (c *Capture) identityOf(ctx context.Context, session string, f *facts) *identity {
+// credentials are the identities of the credentials that came, bounded in bytes. The
+// one that was used longest ago has to go first. The zero value is empty.
+type credentials struct {
+	by    map[digest]*list.Element // of *identity
+	order list.List                // the front was used last
+	bytes int
+}
+
+// get returns the identity of a credential, nil if it is not kept.
+func (t *credentials) get(sum digest) *identity {
+	at, ok := t.by[sum]
+	if !ok {
+		return nil
+	}
+	t.order.MoveToFront(at)
+	return at.Value.(*identity)
+}
+
+// add keeps the identity of a new credential.
+func (t *credentials) add(id *identity) {
+	if t.by == nil {
+		t.by = map[digest]*list.Element{}
+	}
+	t.by[id.sum] = t.order.PushFront(id)
+	for t.bytes += id.size(); t.bytes > maxCredentialBytes; {
+		oldest := t.order.Remove(t.order.Back()).(*identity)
+		delete(t.by, oldest.sum)
+		t.bytes -= oldest.size()
+	}
+}
+
+// size is about how many bytes an identity takes: a principal made of a token can be
+// some times its length.
+func (id *identity) size() int { return 1024 + 6*len(id.credential.Text) }
+
+// identityOf returns the identity of a frame; nil if nobody is to be identified. One
+// without a credential has the identity of the last credential in its session if it
+// inherits, and that of the operator's if not.
+func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f *facts) *identity {
 	credential := c.accepted(ctx, f)
 	if c.o.Identify == nil {
 		return nil
 	}
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
-	id := c.who.known[session]
-	if credential.Text == "" {
-		if id != nil {
-			return id
-		}
+	sum, known := c.who.of[session]
+	switch {
+	case credential.Text != "":
+		sum = sha256.Sum256([]byte(credential.Key + "\x00" + credential.Text))
+	case !known:
+		return c.who.own
+	case !inherits:
+		delete(c.who.of, session)
 		return c.who.own
 	}
-	sum := sha256.Sum256([]byte(credential.Key + "\x00" + credential.Text))
-	if id == nil || id.sum != sum {
-		if len(c.who.known) >= maxIdentities {
-			clear(c.who.known)
-		}
+	id := c.who.known.get(sum)
+	if credential.Text == "" {
+		return cmp.Or(id, c.who.own)
+	}
+	if id == nil {
 		credential.Text = strings.Clone(credential.Text) // not the whole frame
 		id = &identity{credential: credential, sum: sum}
-		c.who.known[strings.Clone(session)] = id
+		c.who.known.add(id)
 	}
+	if !known && len(c.who.of) >= maxConversations {
+		clear(c.who.of)
+	}
+	c.who.of[strings.Clone(session)] = sum
 	return id
+}
+
+// forgetSessions forgets which credentials came in the sessions.
+func (t *identities) forgetSessions() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.of)
 }
 
 // accepted returns the credential of a frame if the operator allows it, and tells
 // once of one that was sent in vain, and why.
-func (c *Capture) accepted(ctx context.Context, f *facts) Credential {
+func (c *Conn) accepted(ctx context.Context, f *facts) Credential {
 	credential := f.credential
-	if f.twins != nil {
-		c.tellUnused(ctx, ", as its key has other letters or a NUL: write it to the letter", CredentialKeys()...)
-	}
 	for i, key := range CredentialKeys() {
 		switch {
 		case !f.carries[i]:
@@ -113,13 +170,13 @@ func (c *Capture) accepted(ctx context.Context, f *facts) Credential {
 }
 
 // tellUnused tells once for each reason of a credential that was cut out and not used.
-func (c *Capture) tellUnused(ctx context.Context, why string, key ...string) {
+func (c *Conn) tellUnused(ctx context.Context, why string, key ...string) {
 	c.who.mu.Lock()
 	before := c.who.told[why]
 	c.who.told[why] = true
 	c.who.mu.Unlock()
 	if !before {
-		c.o.Log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", strings.Join(key, " or "))
+		c.log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", strings.Join(key, " or "))
 	}
 }
 
@@ -138,7 +195,7 @@ type finding struct {
 // The look-up begins when a quarter of the time is left, so that a busy session
 // goes on with what it knows until the answer is there. What failed in a way that
 // passes is asked again sooner, and nobody waits for it.
-func (c *Capture) lookUp(id *identity, now time.Time) (found finding, pending <-chan struct{}) {
+func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-chan struct{}) {
 	if id == nil {
 		return finding{}, nil
 	}
@@ -166,10 +223,10 @@ func (c *Capture) lookUp(id *identity, now time.Time) (found finding, pending <-
 }
 
 // identify looks id up, once, in a goroutine of its own.
-func (c *Capture) identify(id *identity, pending chan struct{}) {
+func (c *Conn) identify(id *identity, pending chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Patience)
 	defer cancel()
-	began := c.o.Sessions.Now()
+	began := c.sessions.Now()
 	p, err := c.o.Identify(ctx, id.credential)
 	c.who.mu.Lock()
 	before := id.err
@@ -186,31 +243,31 @@ func (c *Capture) identify(id *identity, pending chan struct{}) {
 	}
 	id.soon = err != nil && c.o.Passing(err)
 	id.pending = nil
-	close(pending)
 	c.who.mu.Unlock()
 	switch {
 	case err != nil && err != before:
-		c.o.Log.Warn("nobody could be identified; calls go on without a principal", "err", err)
+		c.log.Warn("nobody could be identified; calls go on without a principal", "err", err)
 	case err == nil && before != nil:
-		c.o.Log.Info("the session is identified again")
+		c.log.Info("the session is identified again")
 	}
-	if other && c.o.Changed != nil {
-		c.o.Changed()
+	close(pending) // whoever waited for it finds the log written
+	if other && c.changed != nil {
+		c.changed()
 	}
 }
 
 // Recheck has every session looked up afresh with its next request: what Identify
 // asks has changed. The sessions without a credential of their own, which are most,
 // are at once, if they were before.
-func (c *Capture) Recheck() {
+func (c *Conn) Recheck() {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
 	forget := func(id *identity) {
 		id.at, id.stale = time.Time{}, id.pending != nil
 	}
 	forget(c.who.own)
-	for _, id := range c.who.known {
-		forget(id)
+	for at := c.who.known.order.Front(); at != nil; at = at.Next() {
+		forget(at.Value.(*identity))
 	}
 	if own := c.who.own; own.known && own.pending == nil && c.o.Identify != nil {
 		own.pending = make(chan struct{})
@@ -220,7 +277,7 @@ func (c *Capture) Recheck() {
 
 // await returns what the look-up found. A request that was held back for it gets
 // the answer at once; what could not be held back waits here.
-func (c *Capture) await(id *identity, pending <-chan struct{}) finding {
+func (c *Conn) await(id *identity, pending <-chan struct{}) finding {
 	select {
 	case <-pending:
 		return c.whoIs(id)
@@ -238,51 +295,65 @@ func (c *Capture) await(id *identity, pending <-chan struct{}) finding {
 }
 
 // whoIs returns who id turned out to be in a look-up that is over.
-func (c *Capture) whoIs(id *identity) finding {
+func (c *Conn) whoIs(id *identity) finding {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
 	return finding{id.principal, id.err}
 }
 
 // inVain notes that a request has waited for pending, and that no other is to.
-func (c *Capture) inVain(id *identity, pending <-chan struct{}) {
+func (c *Conn) inVain(id *identity, pending <-chan struct{}) {
 	c.who.mu.Lock()
 	first := id.pending == pending && !id.late
 	id.late = id.late || first
 	c.who.mu.Unlock()
 	if first {
-		c.o.Log.Warn("nobody is identified yet; calls go on without a principal until the look-up is over")
+		c.log.Warn("nobody is identified yet; calls go on without a principal until the look-up is over")
 	}
 }
 
-// withPrincipal returns the context of s with who id was found to be.
-func (c *Capture) withPrincipal(s *sessionstate.Session, id *identity, found finding) *sessionstate.Context {
-	now := s.Context()
-	if id == nil || now.Principal == found.principal && now.Unidentified == found.err {
-		return now
+// An identifiedView is a context with the principal that was found for it. It is
+// kept because the next frame mostly has the same; the session itself keeps no
+// principal, which may be large, and not every frame's in the modern era.
+type identifiedView struct {
+	of    *sessionstate.Context
+	found finding
+	view  *sessionstate.Context
+}
+
+// withPrincipal returns a session's context with who id was found to be. It is
+// called in the client's direction.
+func (c *Conn) withPrincipal(known *sessionstate.Context, id *identity, found finding) *sessionstate.Context {
+	if id == nil || known.Principal == found.principal && known.Unidentified == found.err {
+		return known
 	}
-	return s.Update(func(old *sessionstate.Context) *sessionstate.Context {
-		return old.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = found.principal, found.err })
-	})
+	if c.view.of != known || c.view.found != found {
+		c.view = identifiedView{known, found, known.With(func(ctx *sessionstate.Context) {
+			ctx.Principal, ctx.Unidentified = found.principal, found.err
+		})}
+	}
+	return c.view.view
 }
 
 // LookupFailed returns why the credential behind a view could not be turned into
 // a principal; nil if it could, or if there is none. For a layer that decides by
 // the principal and has to refuse what it cannot decide.
-func (c *Capture) LookupFailed(view *sessionstate.Context) error {
+func (c *Conn) LookupFailed(view *sessionstate.Context) error {
 	if view == nil {
 		return nil
 	}
 	return view.Unidentified
 }
 
-// Credential returns the credential that came with a session, without a text if
-// none did: for a policy source that asks on the session's behalf.
-func (c *Capture) Credential(session string) Credential {
+// Credential returns the credential that came last in a session, without a text if
+// the last request had none: for a policy source that asks on the session's behalf.
+func (c *Conn) Credential(session string) Credential {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
-	if id := c.who.known[session]; id != nil {
-		return id.credential
+	if sum, ok := c.who.of[session]; ok {
+		if id := c.who.known.get(sum); id != nil {
+			return id.credential
+		}
 	}
 	return Credential{}
 }

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // protocolKey is on every request of the modern era (2026-07-28, SEP-2575).
@@ -21,9 +21,13 @@ type facts struct {
 	conversation, conversationFrom string
 	protocol                       string
 	credential                     Credential
-	carries                        [2]bool  // which of CredentialKeys there are; a value need not be a string
-	empty                          [2]bool  // which of them have nothing to look up
-	twins                          []string // names that some reader takes for one of CredentialKeys
+	carries                        [2]bool // which of CredentialKeys there are; a value need not be a string
+	empty                          [2]bool // which of them have nothing to look up
+}
+
+// workspaceFact returns the workspace, which is not empty.
+func (f *facts) workspaceFact() sessionstate.Fact {
+	return sessionstate.Fact{Value: f.workspace, Source: sessionstate.RequestMeta, From: f.workspaceFrom}
 }
 
 // kept returns f in strings of its own, which outlive the frame.
@@ -42,9 +46,8 @@ const (
 	maxToken = 32 << 10
 	// maxKey is how long a conversation key may be before its digest stands for it.
 	maxKey = 256
-	// maxTwins is up to how many names that are not ours to the letter are cut out one
-	// by one. No honest client sends two, and each takes the time of the whole frame.
-	maxTwins = 4
+	// maxRevision is how long the name of a protocol revision may be.
+	maxRevision = 64
 )
 
 type kind uint8
@@ -69,9 +72,7 @@ func indexKeys(o Options) map[string][]candidate {
 	index := map[string][]candidate{}
 	add := func(k kind, paths [][]string) {
 		for rank, p := range paths {
-			if len(p) > 0 {
-				index[p[0]] = append(index[p[0]], candidate{k, rank, p[1:], describe(p)})
-			}
+			index[p[0]] = append(index[p[0]], candidate{k, rank, p[1:], describe(p)})
 		}
 	}
 	add(workspaceFact, o.WorkspaceKeys)
@@ -92,14 +93,10 @@ func describe(path []string) string {
 }
 
 // readMeta reads the facts in one pass over the object.
-func (c *Capture) readMeta(ctx context.Context, meta wire.Value) (f facts) {
+func (c *Conn) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 	best := [...]int{workspaceFact: -1, conversationFact: -1, credentialFact: -1, protocolFact: -1}
 	for m := range meta.Members() {
-		found := c.candidates(m.Key)
-		if found == nil && isTwin(m.Key) {
-			f.twins = append(f.twins, m.Key.Text())
-		}
-		for _, cand := range found {
+		for _, cand := range c.candidates(m.Key) {
 			if cand.kind == credentialFact {
 				f.carries[cand.rank] = true
 			}
@@ -108,7 +105,7 @@ func (c *Capture) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 			}
 			value := m.Value.Get(cand.rest...)
 			if len(value.Raw) > cand.longest() {
-				c.o.Log.WarnContext(ctx, "a fact in _meta was ignored, as it is too long", "from", cand.from, "bytes", len(value.Raw))
+				c.log.WarnContext(ctx, "a fact in _meta was ignored, as it is too long", "from", cand.from, "bytes", len(value.Raw))
 				continue
 			}
 			text := value.Text()
@@ -125,7 +122,7 @@ func (c *Capture) readMeta(ctx context.Context, meta wire.Value) (f facts) {
 	return f
 }
 
-func (c *Capture) candidates(key wire.Value) []candidate {
+func (c *Conn) candidates(key wire.Value) []candidate {
 	raw := key.Raw[1 : len(key.Raw)-1]
 	if found := c.index[string(raw)]; found != nil {
 		return found
@@ -138,19 +135,6 @@ func (c *Capture) candidates(key wire.Value) []candidate {
 	return nil
 }
 
-// isTwin reports whether key, which is none that is known, could be taken for one of
-// a credential.
-func isTwin(key wire.Value) bool {
-	name := key.Raw[1 : len(key.Raw)-1]
-	if len(name) < min(len(CredentialKey), len(TokenKey)) {
-		return false
-	}
-	if bytes.IndexByte(name, '\\') >= 0 {
-		name = []byte(key.Text())
-	}
-	return wire.Alike(name, CredentialKey) || wire.Alike(name, TokenKey)
-}
-
 // longest returns how long the value may be, in bytes.
 func (cand candidate) longest() int {
 	switch cand.kind {
@@ -158,6 +142,8 @@ func (cand candidate) longest() int {
 		return math.MaxInt // its digest stands for it
 	case credentialFact:
 		return maxToken
+	case protocolFact:
+		return maxRevision
 	}
 	return maxFact
 }
@@ -182,9 +168,9 @@ func (f *facts) set(cand candidate, text string) {
 // usable reports whether a workspace a peer named can be put into arguments and
 // environments. One that begins with a dash would be read as an option by a
 // server that runs a command (CVE-2025-68144).
-func (c *Capture) usable(ctx context.Context, workspace, from string) bool {
+func (c *Conn) usable(ctx context.Context, workspace, from string) bool {
 	if strings.HasPrefix(workspace, "-") || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		c.o.Log.WarnContext(ctx, "a workspace was ignored, as it begins with a dash or has control characters", "from", from)
+		c.log.WarnContext(ctx, "a workspace was ignored, as it begins with a dash or has control characters", "from", from)
 		return false
 	}
 	return true

@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// rootsAsk is the state of the one question for roots. Guarded by Capture.mu.
+// rootsAsk is the state of the one question for roots. Guarded by Conn.mu.
 type rootsAsk struct {
 	allowed bool
 	ready   chan struct{} // not nil once asked
@@ -23,7 +23,7 @@ type rootsAsk struct {
 const RootsTimeout = time.Second
 
 // CanAskWorkspace reports whether AskWorkspace would have something to wait for.
-func (c *Capture) CanAskWorkspace(call *middleware.Call) bool {
+func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
 	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,11 +33,11 @@ func (c *Capture) CanAskWorkspace(call *middleware.Call) bool {
 // AskWorkspace asks a legacy client for its roots, if it has said that it has
 // them and was not asked before, on behalf of a call that lacks a workspace.
 // ok is false if there is nothing to wait for; otherwise ready is closed when
-// [Capture.Refresh] knows what there is to know.
+// [Conn.Refresh] knows what there is to know.
 //
 // Only while a call is in flight, as SEP-2260 wants it; never in the modern
 // era, where a server sends no requests.
-func (c *Capture) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
+func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
 	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,9 +58,9 @@ func (c *Capture) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok
 }
 
 // takeRoots keeps the first root as the workspace, if the session has none.
-func (c *Capture) takeRoots(key string, reply *wire.Message) {
+func (c *Conn) takeRoots(key string, reply *wire.Message) {
 	if reply == nil {
-		c.o.Log.Debug("the client did not answer roots/list")
+		c.log.Debug("the client did not answer roots/list")
 		return
 	}
 	var first string
@@ -73,36 +73,36 @@ func (c *Capture) takeRoots(key string, reply *wire.Message) {
 		}
 	}
 	if n > 1 {
-		c.o.Log.Info("the client has several roots; the first is taken as the workspace", "workspace", first, "roots", n)
+		c.log.Info("the client has several roots; the first is taken as the workspace", "workspace", first, "roots", n)
 	}
-	c.o.Sessions.Get(key).Update(func(old *sessionstate.Context) *sessionstate.Context {
+	c.sessions.Get(key).Update(func(old *sessionstate.Context) *sessionstate.Context {
 		return old.WithWorkspace(sessionstate.Fact{Value: first, Source: sessionstate.Roots, From: "roots/list"})
 	})
 }
 
 // Refresh attaches the session's present context to a call that has waited.
-func (c *Capture) Refresh(call *middleware.Call) *sessionstate.Context {
+func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	if view == nil {
 		return nil
 	}
-	now := c.o.Sessions.Get(view.Session.Value).Context()
+	now := c.sessions.Get(view.Session.Value).Context()
 	view = view.WithWorkspace(now.Workspace)
 	call.SetValue(sessionstate.ContextKey{}, view)
 	return view
 }
 
 // forgetRoots lets the roots be asked for again: the client says they changed.
-func (c *Capture) forgetRoots() {
+func (c *Conn) forgetRoots() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ask.ready = nil
-	base := c.base
-	c.o.Sessions.Get(c.key(&facts{}).Value).Update(func(old *sessionstate.Context) *sessionstate.Context {
+	begin := c.begin
+	c.sessions.Get(c.keyLocked(&facts{}).Value).Update(func(old *sessionstate.Context) *sessionstate.Context {
 		if old.Workspace.Source != sessionstate.Roots {
 			return old
 		}
-		return old.With(func(ctx *sessionstate.Context) { ctx.Workspace = base.Workspace })
+		return old.With(func(ctx *sessionstate.Context) { ctx.Workspace = begin.Workspace })
 	})
 }
 

@@ -40,7 +40,7 @@ var (
 )
 
 func scripted(s *proxytest.Session, arg string) middleware.Layer {
-	o := capture.Options{Log: slog.New(logNotes{s}), Passing: func(err error) bool { return errors.Is(err, errDown) }}
+	o := capture.Options{Passing: func(err error) bool { return errors.Is(err, errDown) }}
 	a := &answers{s: s}
 	for _, word := range strings.Split(arg, ",") {
 		if word == "accept" {
@@ -50,7 +50,11 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 		a.left = append(a.left, word)
 	}
 	o.Identify = a.identify
-	c := capture.New(o)
+	shared, err := capture.Compile(o)
+	if err != nil {
+		panic(err) // a mistake in the script
+	}
+	c := shared.Connect(capture.ConnOptions{Log: slog.New(logNotes{s})})
 	return middleware.Layer{Name: "capture", Wrap: func(next middleware.Handler) middleware.Handler {
 		return c.Layer().Wrap(func(ctx context.Context, m *wire.Message) error {
 			if m.From == wire.Client {
@@ -62,7 +66,7 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 }
 
 // seen says what a layer further in sees.
-func seen(c *capture.Capture, call *middleware.Call) string {
+func seen(c *capture.Conn, call *middleware.Call) string {
 	view := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	text := "nobody"
 	if p := view.Principal; p != nil {

@@ -1,0 +1,192 @@
+package capture_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// TestFacts plays testdata/facts/*.txt. In a script
+//
+//	layers facts=WORD,WORD...
+//
+// is the layer, and each frame's session, workspace and revision are a note, with
+// where they came from. The words are
+//
+//	operator   the operator named the session and the workspace
+//	host       the host's variables did
+//	roots      a client may be asked for its roots, which each ping waits for
+//	explain    what did not hold is a note too
+func TestFacts(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the paths are of other systems")
+	}
+	proxytest.Player{
+		Options: proxy.Options{IDPrefix: "own-"},
+		Named:   map[string]func(*proxytest.Session, string) middleware.Layer{"facts": factsLayer},
+	}.Play(t, "testdata/facts/*.txt")
+}
+
+func factsLayer(s *proxytest.Session, arg string) middleware.Layer {
+	words := "," + arg + ","
+	has := func(word string) bool { return strings.Contains(words, ","+word+",") }
+	base := &sessionstate.Context{}
+	for word, source := range map[string]sessionstate.Source{"operator": sessionstate.Operator, "host": sessionstate.HostEnvironment} {
+		if has(word) {
+			base = base.WithSession(sessionstate.Fact{Value: word, Source: source, From: "the " + word}).
+				WithWorkspace(sessionstate.Fact{Value: "/" + word, Source: source, From: "the " + word})
+		}
+	}
+	shared, err := capture.Compile(capture.Options{Roots: has("roots")})
+	if err != nil {
+		panic(err) // a mistake in the script
+	}
+	c := shared.Connect(capture.ConnOptions{Base: base, Name: "conn", Log: slog.New(logNotes{s})})
+	tell := func(view *sessionstate.Context) {
+		if c.Current() != view && !has("roots") {
+			s.Note("the current context is another")
+		}
+		s.Note("session %s, workspace %s (%s), %s modern=%v", view.Session.Value, view.Workspace.Value, view.Workspace.From, view.Protocol, view.Modern)
+	}
+	wrap := func(next middleware.Handler) middleware.Handler {
+		inner := c.Layer().Wrap(func(ctx context.Context, m *wire.Message) error {
+			if m.From != wire.Client || m.Kind().IsReply() {
+				return next(ctx, m)
+			}
+			call := middleware.CallFrom(ctx)
+			if has("roots") && m.MethodIs("ping") && c.CanAskWorkspace(call) {
+				ready, _ := c.AskWorkspace(call)
+				call.Suspend(m, ready, 2*capture.RootsTimeout, func(ctx context.Context, m *wire.Message) error {
+					tell(c.Refresh(middleware.CallFrom(ctx)))
+					return next(ctx, m)
+				})
+				return nil
+			}
+			tell(call.Value(sessionstate.ContextKey{}).(*sessionstate.Context))
+			return next(ctx, m)
+		})
+		return func(ctx context.Context, m *wire.Message) error {
+			if has("explain") {
+				middleware.CallFrom(ctx).Listen(true, func(_ *middleware.Call, n middleware.Note) { s.Note("%s %s: %s", n.Act, n.Rule, n.Why) })
+			}
+			return inner(ctx, m)
+		}
+	}
+	return middleware.Layer{Name: "capture", Wrap: wrap}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for _, o := range []capture.Options{{WorkspaceKeys: [][]string{{}}}, {ConversationKeys: [][]string{{"a"}, {}}}, {Accept: []string{"apiKey"}}} {
+		if s, err := capture.Compile(o); s != nil || err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
+}
+
+// waiting is a relay that waits on the spot.
+type waiting struct{ middleware.Relay }
+
+func (w waiting) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Duration, resume middleware.Handler) {
+	<-ready
+	call := middleware.Call{}
+	call.Reset(w, true)
+	_ = resume(&middleware.Context{Context: context.Background(), Call: &call}, m)
+}
+
+// What is kept of conversations and credentials is bounded in bytes, however many
+// come and however long they are.
+func TestBounds(t *testing.T) {
+	shared, err := capture.Compile(capture.Options{
+		Accept: capture.CredentialKeys(),
+		Identify: func(_ context.Context, c capture.Credential) (*sessionstate.Principal, error) {
+			return &sessionstate.Principal{User: c.Text[:8], Roles: []string{strings.Clone(c.Text)}}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := shared.Connect(capture.ConnOptions{})
+	seen := 0
+	handler := c.Layer().Wrap(func(ctx context.Context, _ *wire.Message) error { seen++; return nil })
+	call := middleware.Call{}
+	var scanner wire.Scanner
+	before := heap()
+	padding := strings.Repeat("x", 31<<10)
+	for i := range 3000 {
+		call.Reset(waiting{}, true)
+		m := wire.Message{}
+		m.Reset(wire.Client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"threadId":"%d","io.github.attache-mcp/token":"%08d%s"}}}`+"\n", i, i, padding))
+		scanner.Look(&m)
+		if err := handler(&middleware.Context{Context: t.Context(), Call: &call}, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := int(heap()) - int(before); grown > 24<<20 || seen != 3000 {
+		t.Errorf("%d conversations with tokens of 32 KB hold %d MiB", seen, grown>>20)
+	}
+	runtime.KeepAlive(c)
+}
+
+// Recheck has who a session acts for looked up afresh, and Changed is told when it is
+// another.
+func TestRecheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		user := "ada"
+		changed := 0
+		shared, err := capture.Compile(capture.Options{
+			Identify: func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
+				return &sessionstate.Principal{User: user}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := shared.Connect(capture.ConnOptions{Changed: func() { changed++ }})
+		ping := func() string {
+			call := middleware.Call{}
+			call.Reset(waiting{}, true)
+			m, scanner := wire.Message{}, wire.Scanner{}
+			m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
+			scanner.Look(&m)
+			err := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })(&middleware.Context{Context: t.Context(), Call: &call}, &m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return c.Current().Principal.User
+		}
+		if got := ping(); got != "ada" {
+			t.Errorf("at first: %s", got)
+		}
+		user = "bob"
+		if got := ping(); got != "ada" || changed != 0 {
+			t.Errorf("within the time it holds: %s, changed %d times", got, changed)
+		}
+		c.Recheck()
+		synctest.Wait()
+		if got := ping(); got != "bob" || changed != 1 {
+			t.Errorf("after Recheck: %s, changed %d times", got, changed)
+		}
+	})
+}
+
+// heap returns what is in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
