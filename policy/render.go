@@ -30,16 +30,16 @@ const (
 func Render(e Effective, maxBytes int) string {
 	b := blockOf(e)
 	total := len(b.policies) + len(b.objectives)
-	whole := b.text(total, "")
-	if maxBytes <= 0 || len(whole) <= maxBytes || total == 0 {
-		return whole
+	if maxBytes <= 0 || total == 0 || b.length(total, "") <= maxBytes {
+		return b.text(total, "")
 	}
-	cut := func(left int) string {
-		return b.text(total-left, fmt.Sprintf("(%d more left out: the limit is %d bytes)", left, maxBytes))
+	note := func(left int) string {
+		return fmt.Sprintf("(%d more left out: the limit is %d bytes)", left, maxBytes)
 	}
 	// Each item left out makes the block shorter by more than its count can
 	// grow, so the fewest that must go can be searched for.
-	return cut(sort.Search(total, func(left int) bool { return len(cut(left)) <= maxBytes }))
+	left := sort.Search(total, func(left int) bool { return b.length(total-left, note(left)) <= maxBytes })
+	return b.text(total-left, note(left))
 }
 
 // block holds the lines of a block's two sections.
@@ -75,6 +75,25 @@ func blockOf(e Effective) block {
 		}
 	}
 	return b
+}
+
+// length returns the length of the text of the first kept items and the note.
+func (b block) length(kept int, note string) int {
+	policies := b.policies[:min(kept, len(b.policies))]
+	objectives := b.objectives[:kept-len(policies)]
+	n := len(b.text(0, note))
+	if kept > 0 && note == "" {
+		n -= len(nothingSet + "\n\n")
+	}
+	for i, lines := range [][]string{policies, objectives} {
+		if len(lines) > 0 {
+			n += len([]string{"Policies:", "Objectives:"}[i] + "\n\n")
+		}
+		for _, line := range lines {
+			n += len(line) + len("\n")
+		}
+	}
+	return n
 }
 
 // text joins the first kept items and the note, if there is one, into the block.

@@ -103,3 +103,22 @@ func (c *Context) withFact(field func(*Context) *Fact, f Fact) *Context {
 	*field(&next) = f
 	return &next
 }
+
+// size returns how many bytes the texts of c take, and about what its principal does. Each
+// session may have a principal of its own.
+func (c *Context) size() int {
+	n := 0
+	for _, f := range []*Fact{&c.Session, &c.Conversation, &c.Workspace, &c.WorkspaceID, &c.Trust} {
+		n += len(f.Value) + len(f.From)
+	}
+	n += len(c.Protocol)
+	if p := c.Principal; p != nil {
+		n += len(p.KeyID) + len(p.User) + len(p.Tenant) + len(p.Email) + len(p.Plan) + len(p.Scope) + len(p.Trust)
+		for _, words := range [][]string{p.Roles, p.Permissions} {
+			for _, word := range words {
+				n += len(word) + 16 // and its header
+			}
+		}
+	}
+	return n
+}

@@ -23,9 +23,12 @@ func boundKey(key string) string {
 }
 
 // recent is a table of values in the order of their last use. It is bounded in
-// number; its owner holds a lock around every call.
+// number, and in bytes if its owner says how many an entry takes; its owner holds a lock
+// around every call.
 type recent[V any] struct {
-	max   int
+	max      int
+	maxBytes int // 0 stands for no bound
+	bytes    int // of all entries
 	byKey map[string]*list.Element
 	order list.List // of *entry[V]; the front was used last
 }
@@ -33,6 +36,7 @@ type recent[V any] struct {
 type entry[V any] struct {
 	key   string
 	used  time.Time
+	bytes int // that weigh was told
 	value V
 }
 
@@ -65,6 +69,16 @@ func (r *recent[V]) use(key string, now time.Time) *entry[V] {
 	return e
 }
 
+// weigh notes how many bytes e takes, for which the entries longest unused may have to
+// go. The entry used last stays, whatever it takes.
+func (r *recent[V]) weigh(e *entry[V], bytes int) {
+	r.bytes += bytes - e.bytes
+	e.bytes = bytes
+	for r.maxBytes > 0 && r.bytes > r.maxBytes && r.order.Back() != r.order.Front() {
+		r.remove(r.order.Back())
+	}
+}
+
 // sweep removes the entries that were not used for idle or longer at now, but
 // for those that busy reports, and says how many. It looks at no others: the
 // order of use is the order of the list.
@@ -86,6 +100,8 @@ func (r *recent[V]) sweep(now time.Time, idle time.Duration, busy func(*V) bool)
 }
 
 func (r *recent[V]) remove(at *list.Element) {
-	delete(r.byKey, at.Value.(*entry[V]).key)
+	e := at.Value.(*entry[V])
+	r.bytes -= e.bytes
+	delete(r.byKey, e.key)
 	r.order.Remove(at)
 }

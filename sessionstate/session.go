@@ -13,6 +13,7 @@ type Session struct {
 	current atomic.Pointer[Context]
 
 	updating sync.Mutex // held while current is replaced
+	table    *Sessions  // that keeps it; nil for none
 }
 
 func newSession(key string) *Session {
@@ -42,8 +43,14 @@ func (s *Session) Update(change func(*Context) *Context) *Context {
 		return old
 	}
 	s.current.Store(next)
+	if s.table != nil {
+		s.table.weigh(s)
+	}
 	return next
 }
+
+// size returns about how much memory s takes.
+func (s *Session) size() int { return sessionBytes + len(s.key) + s.Context().size() }
 
 // SessionsOptions are the options of [NewSessions]; the zero value works.
 type SessionsOptions struct {
@@ -53,6 +60,9 @@ type SessionsOptions struct {
 	// Max is how many sessions are kept; 0 means [DefaultMax]. One more ends the
 	// session that has been idle longest.
 	Max int
+	// MaxBytes is about how much memory they may take; 0 means [DefaultMaxBytes]. More
+	// ends the sessions that have been idle longest.
+	MaxBytes int
 	// Now is the clock; nil means one that goes on from when the table was made.
 	Now func() time.Time
 }
@@ -62,6 +72,8 @@ const (
 	DefaultTTL = 12 * time.Hour
 	// DefaultMax is how many sessions are kept at once.
 	DefaultMax = 10_000
+	// DefaultMaxBytes is how much memory they may take: ten thousand everyday ones fit.
+	DefaultMaxBytes = 32 << 20
 )
 
 // Sessions is the table of the sessions of this process. It is bounded in time
@@ -74,6 +86,9 @@ type Sessions struct {
 	kept *recent[*Session] // guarded by mu
 }
 
+// sessionBytes is about what a session takes beside the texts of its context.
+const sessionBytes = 1 << 10
+
 // NewSessions returns an empty table. It starts no goroutine: sessions that are
 // over are removed by the calls of Get.
 func NewSessions(o SessionsOptions) *Sessions {
@@ -83,13 +98,18 @@ func NewSessions(o SessionsOptions) *Sessions {
 	if o.Max <= 0 {
 		o.Max = DefaultMax
 	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
 	if o.Now == nil {
 		// Only differences count, and each message asks: the monotonic clock alone
 		// takes half the time of both.
 		made := time.Now()
 		o.Now = func() time.Time { return made.Add(time.Since(made)) }
 	}
-	return &Sessions{ttl: o.TTL, now: o.Now, kept: newRecent[*Session](o.Max)}
+	t := &Sessions{ttl: o.TTL, now: o.Now, kept: newRecent[*Session](o.Max)}
+	t.kept.maxBytes = o.MaxBytes
+	return t
 }
 
 // Get returns the session of key, made afresh if there is none or its idle time
@@ -112,8 +132,19 @@ func (t *Sessions) GetAt(key string, now time.Time) *Session {
 	e := t.kept.use(key, now)
 	if e.value == nil {
 		e.value = newSession(e.key)
+		e.value.table = t
+		t.kept.weigh(e, e.value.size())
 	}
 	return e.value
+}
+
+// weigh notes the size of s, if it is still kept.
+func (t *Sessions) weigh(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at, ok := t.kept.byKey[s.key]; ok && at.Value.(*entry[*Session]).value == s {
+		t.kept.weigh(at.Value.(*entry[*Session]), s.size())
+	}
 }
 
 // Len returns how many sessions are kept, the ones that are over included until

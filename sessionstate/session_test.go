@@ -73,6 +73,29 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// A client that names another conversation and a long workspace each time does not grow
+// the table: the sessions idle longest go, and what is in use stays.
+func TestSessionsAreBoundedInBytes(t *testing.T) {
+	const limit = 1 << 20
+	sessions := sessionstate.NewSessions(sessionstate.SessionsOptions{MaxBytes: limit})
+	first := sessions.Get("first")
+	for i := range 5000 {
+		name(sessions.Get(fmt.Sprint(i)), strings.Repeat("w", 4096)+fmt.Sprint(i))
+		if sessions.Get("first") != first {
+			t.Fatalf("after %d: a session in use was ended, not the one idle longest", i)
+		}
+	}
+	if n := sessions.Len(); n < 100 || n > limit/4096 {
+		t.Errorf("%d sessions of 4 KiB and more are kept in 1 MiB", n)
+	}
+	sessions.Get("principal").Update(func(c *sessionstate.Context) *sessionstate.Context {
+		return c.WithPrincipal(&sessionstate.Principal{User: strings.Repeat("u", limit)})
+	})
+	if sessions.Get("principal"); sessions.Len() != 1 {
+		t.Errorf("%d sessions are kept beside one that takes all room", sessions.Len()-1)
+	}
+}
+
 func TestSessionsOddKeys(t *testing.T) {
 	sessions, _ := table(10)
 	if a, b := sessions.Get(""), sessions.Get(""); a == b || sessions.Len() != 0 {

@@ -2,12 +2,14 @@ package filesource
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
@@ -18,17 +20,14 @@ const (
 	maxFileBytes = 1 << 20
 	maxFiles     = 4096
 	maxEntries   = 100_000
+	maxDirBytes  = 16 << 20
 )
 
-// readDir reads the policy files below dir. Files that could not be read as a
-// policy are among the problems; the error says that the directory cannot be
-// read at all, or that ctx is over.
-func readDir(ctx context.Context, dir string) ([]file, []Problem, error) {
-	paths, problems, err := findFiles(ctx, dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	var files []file
+// readFiles reads the policy files in dir. Files that could not be read as a policy are
+// among the problems; the error says that the directory cannot be read at all, or that ctx
+// is over.
+func readFiles(ctx context.Context, dir string, paths []string) (files []file, problems []Problem, err error) {
+	bytes := 0
 	for _, path := range paths {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, &dirError{dir: dir, text: noTime, cause: err}
@@ -38,6 +37,9 @@ func readDir(ctx context.Context, dir string) ([]file, []Problem, error) {
 			problems = append(problems, Problem{File: path, Text: err.Error()})
 			continue
 		}
+		if bytes += len(data); bytes > maxDirBytes {
+			return nil, nil, &dirError{dir: dir, text: "has more than 16 MiB of policy files: correct the path", cause: fs.ErrInvalid}
+		}
 		f, found := parse(path, data)
 		problems = append(problems, found...)
 		if f.scope.Name != "" {
@@ -46,6 +48,34 @@ func readDir(ctx context.Context, dir string) ([]file, []Problem, error) {
 	}
 	return files, problems, nil
 }
+
+// A state is what a directory's policy files look like from outside.
+type state struct {
+	digest  [sha256.Size]byte // of the names, sizes and times
+	settled bool              // the newest is old enough for a later edit to have another time
+}
+
+// settleTime is longer than any file system takes to give the next edit another time.
+const settleTime = 2 * time.Second
+
+// stateOf returns the state of the files at paths.
+func stateOf(paths []string) state {
+	now := time.Now()
+	s, digest := state{settled: true}, sha256.New()
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return state{}
+		}
+		fmt.Fprintf(digest, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		s.settled = s.settled && info.ModTime().Add(settleTime).Before(now)
+	}
+	digest.Sum(s.digest[:0])
+	return s
+}
+
+// same reports whether the files are those of before, unchanged.
+func (s state) same(before state) bool { return before.settled && s.digest == before.digest }
 
 // findFiles returns the paths of the policy files below dir, in lexical order.
 func findFiles(ctx context.Context, dir string) (paths []string, problems []Problem, err error) {

@@ -37,14 +37,15 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// A Source answers from a directory of policy files. It reads them anew for each
-// question, so an edit takes effect with the next session.
+// A Source answers from a directory of policy files. It looks at them for each question,
+// so an edit takes effect with the next session.
 type Source struct {
 	dir  string
 	kept func(error)
 
 	mu   sync.Mutex
 	last map[string]policy.Scope // nil without Keeping
+	read state                   // of the directory when last was read
 	told string
 }
 
@@ -56,7 +57,8 @@ func New(dir string) *Source { return &Source{dir: dir} }
 
 // Keeping is New for a program that runs while people edit: when a directory that
 // was read before has problems, the source goes on with what it had, and tells
-// kept, once for each set of problems. A directory that is gone is not kept.
+// kept, once for each set of problems. A directory that is gone is not kept. Files whose
+// size and time are the same as before are not read again.
 func Keeping(dir string, kept func(error)) *Source { return &Source{dir: dir, kept: kept} }
 
 // Effective implements [policy.Source]. A directory that cannot be read is
@@ -89,11 +91,19 @@ func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 	}
 	s.mu.Lock() // while it is read, too: the last that was read is to be the latest
 	defer s.mu.Unlock()
-	scopes, err := load(ctx, s.dir)
+	paths, problems, err := findFiles(ctx, s.dir)
+	if err != nil {
+		return nil, err
+	}
+	now := stateOf(paths)
+	if s.last != nil && len(problems) == 0 && now.same(s.read) {
+		return s.last, nil
+	}
+	scopes, err := loadFiles(ctx, s.dir, paths, problems)
 	var invalid *InvalidError
 	switch {
 	case err == nil:
-		s.last, s.told = scopes, ""
+		s.last, s.read, s.told = scopes, now, ""
 	case errors.As(err, &invalid) && s.last != nil:
 		if s.told != err.Error() {
 			s.told = err.Error()
@@ -111,11 +121,20 @@ func Load(dir string) (map[string]policy.Scope, error) {
 }
 
 func load(ctx context.Context, dir string) (map[string]policy.Scope, error) {
-	files, problems, err := readDir(ctx, dir)
+	paths, problems, err := findFiles(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	problems = append(problems, crossCheck(files)...)
+	return loadFiles(ctx, dir, paths, problems)
+}
+
+// loadFiles reads the scopes of the files that were found, with problems, in dir.
+func loadFiles(ctx context.Context, dir string, paths []string, problems []Problem) (map[string]policy.Scope, error) {
+	files, more, err := readFiles(ctx, dir, paths)
+	if err != nil {
+		return nil, err
+	}
+	problems = slices.Concat(problems, more, crossCheck(files))
 	problems = slices.DeleteFunc(problems, func(p Problem) bool { return p.Warning })
 	if len(problems) > 0 {
 		slices.SortFunc(problems, Problem.compare)
@@ -132,7 +151,13 @@ func load(ctx context.Context, dir string) (map[string]policy.Scope, error) {
 // them, warnings included, in the order of files and lines. A directory that
 // cannot be read is a problem of its own.
 func Check(dir string) []Problem {
-	files, problems, err := readDir(context.Background(), dir)
+	paths, problems, err := findFiles(context.Background(), dir)
+	var files []file
+	if err == nil {
+		var more []Problem
+		files, more, err = readFiles(context.Background(), dir, paths)
+		problems = append(problems, more...)
+	}
 	switch {
 	case err != nil:
 		var down *dirError

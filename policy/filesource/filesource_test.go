@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -224,5 +225,46 @@ func TestKeeping(t *testing.T) {
 	}
 	if _, err := s.Effective(t.Context(), policy.Query{Scope: "acme"}); !errors.Is(err, policy.ErrUnavailable) {
 		t.Errorf("of a directory that is gone: %v", err)
+	}
+}
+
+// A directory is read again when a file has another size or time, or is so new that an
+// edit could have left both the same.
+func TestKeepingReadsWhatChanged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "acme.yaml")
+	s := filesource.Keeping(filepath.Dir(file), func(err error) { t.Error(err) })
+	past, now := time.Now().Add(-time.Hour), time.Now()
+	steps := []struct {
+		objective string
+		at        time.Time
+		want      string
+	}{
+		{"one", past, "one"},
+		{"two", past, "one"}, // not seen: nobody edits so by accident
+		{"two", past.Add(time.Second), "two"},
+		{"three", past.Add(time.Second), "three"},
+		{"four4", now, "four4"},
+		{"five5", now, "five5"},
+	}
+	for _, step := range steps {
+		write(t, file, "scope: acme\nobjectives: ["+step.objective+"]\n")
+		if err := os.Chtimes(file, step.at, step.at); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Effective(t.Context(), policy.Query{Scope: "acme"})
+		if err != nil || len(got.Objectives) != 1 || got.Objectives[0] != step.want {
+			t.Errorf("%s, changed at %v: got %v, %v; want %s", step.objective, step.at, got.Objectives, err, step.want)
+		}
+	}
+}
+
+// The files of a directory are bounded together, not only each.
+func TestDirectoryIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 17 {
+		write(t, filepath.Join(dir, fmt.Sprint(i, ".yaml")), fmt.Sprintf("scope: s%d\n#%s\n", i, strings.Repeat("x", 1<<20-100)))
+	}
+	if _, err := filesource.Load(dir); err == nil || !strings.Contains(err.Error(), "more than 16 MiB") {
+		t.Errorf("Load of 17 MiB of policies: %v", err)
 	}
 }

@@ -1,0 +1,122 @@
+package briefing
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// slowSource answers when gate is closed, with an objective as long as the workspace says.
+type slowSource struct {
+	gate          chan struct{}
+	now, most, of atomic.Int64
+}
+
+func (s *slowSource) Effective(_ context.Context, q policy.Query) (policy.Effective, error) {
+	s.of.Add(1)
+	n := s.now.Add(1)
+	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
+	}
+	<-s.gate
+	s.now.Add(-1)
+	return policy.Effective{Objectives: []string{q.WorkspacePath}}, nil
+}
+
+func sessionOf(key, workspace string) *sessionstate.Context {
+	return &sessionstate.Context{
+		Session:   sessionstate.Fact{Value: key, Source: sessionstate.RequestMeta},
+		Workspace: sessionstate.Fact{Value: workspace, Source: sessionstate.RequestMeta},
+	}
+}
+
+// Of a thousand conversations that begin at once, eight are looked up at a time, some wait,
+// and the others go without until they call again.
+func TestLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &slowSource{gate: make(chan struct{})}
+		c := Compile(Options{Source: source, Anonymous: true}).Connect(ConnOptions{})
+		open := func() (sessions, without int) {
+			for i := range 1007 {
+				if c.open(sessionOf(fmt.Sprint("conversation ", i), "w")) == nil {
+					without++
+				} else {
+					sessions++
+				}
+			}
+			synctest.Wait()
+			return sessions, without
+		}
+		if sessions, without := open(); sessions != maxWaiting || without != 1007-maxWaiting || source.now.Load() != maxLookups {
+			t.Errorf("%d are looked up or wait, %d go without, and the source is asked %d times at once", sessions, without, source.now.Load())
+		}
+		close(source.gate)
+		synctest.Wait()
+		for range 3 {
+			open()
+		}
+		if sessions, _ := open(); sessions != 1007 {
+			t.Errorf("%d of 1007 sessions have a briefing in the end", sessions)
+		}
+		if source.most.Load() != maxLookups || source.of.Load() != 1007 {
+			t.Errorf("the source was asked %d times, %d at once; want 1007 and %d", source.of.Load(), source.most.Load(), maxLookups)
+		}
+	})
+}
+
+// Three thousand conversations, each with 16 KiB of its own to be told, take no more
+// memory than the bounds say, and one text for all of them takes it once.
+func TestSessionsAreBounded(t *testing.T) {
+	gate := make(chan struct{})
+	close(gate)
+	tests := []struct {
+		name      string
+		workspace func(i int) string
+		most      int
+	}{
+		{"texts of their own", func(i int) string { return fmt.Sprint(i, strings.Repeat("x", 16<<10)) }, 2 * maxSessionBytes},
+		{"one text", func(int) string { return strings.Repeat("x", 16<<10) }, maxSessionBytes},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := Compile(Options{Source: &slowSource{gate: gate}, Anonymous: true}).Connect(ConnOptions{})
+			before := heap()
+			for i := range 3_000 {
+				view := sessionOf(fmt.Sprint("conversation ", i), test.workspace(i))
+				s := c.open(view)
+				<-s.ready
+				s.workspace, view = "", nil // it is capture's to bound
+			}
+			all := &c.shared.sessions
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			kept := 0
+			for key := range all.byKey {
+				kept += len(key)
+			}
+			for text := range all.texts {
+				kept += len(text)
+			}
+			if all.bytes > maxSessionBytes+20<<10 || kept > all.bytes || len(all.byKey) > maxSessions {
+				t.Errorf("%d sessions are kept with %d bytes of text, counted as %d", len(all.byKey), kept, all.bytes)
+			}
+			if grown := heap() - before; grown > test.most {
+				t.Errorf("the heap has grown by %d bytes, want at most %d", grown, test.most)
+			}
+		})
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
