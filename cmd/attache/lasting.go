@@ -64,7 +64,7 @@ type lasting struct {
 func (k *lasting) newCaller(p process, s *Settings, log *slog.Logger) (*caller, error) {
 	who, err := newCaller(p, s, heldKeys{
 		keys: func(err error) {
-			log.Warn("the key file was changed and is not valid; the keys read before hold", "err", err)
+			log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
 		},
 		tokens: func(err error) {
 			log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)

@@ -125,7 +125,8 @@ func acceptedKeys(s *Settings, kept func(error)) identity.Identifier {
 	if s.Identity.KeysFile == "" {
 		return nil
 	}
-	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: readAgain(s), Kept: kept})
+	// A principal is held for nearly identity.cache more, so together it is ten times.
+	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: readAgain(s), Kept: kept, Keep: 9 * s.Identity.Cache})
 }
 
 // readAgain is how long a key file that was read is relied on: a tenth of

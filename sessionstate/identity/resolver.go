@@ -26,10 +26,13 @@ type Options struct {
 	// which a revoked key stops to work; 0 means [DefaultCache].
 	Cache time.Duration
 	// Kept, if not nil, is told why a file that was changed is no key file any
-	// more, once for each reason; the keys read before hold until it is one again.
-	// Without it nobody is identified meanwhile. A file that is gone, or open to
-	// others, identifies nobody in any case.
+	// more, once for each reason; the keys read before hold until it is one again,
+	// at most for Keep. Without it nobody is identified meanwhile. A file that is
+	// gone, or open to others, identifies nobody in any case.
 	Kept func(error)
+	// Keep bounds how long a key that was taken back lives on in a file that cannot
+	// be read; 0 means ten times Cache.
+	Keep time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -40,13 +43,15 @@ type Resolver struct {
 	file  string
 	cache time.Duration
 	kept  func(error)
+	keep  time.Duration
 	now   func() time.Time
 
-	mu     sync.Mutex // guards what follows
-	keys   []key
-	info   fs.FileInfo // of the file when it was read; nil before that
-	readAt time.Time
-	told   string // why the file of now is not the one in force
+	mu       sync.Mutex // guards what follows
+	keys     []key
+	info     fs.FileInfo // of the file when it was read; nil before that
+	readAt   time.Time
+	told     string    // why the file of now is not the one in force
+	brokenAt time.Time // when that was first found
 }
 
 // key is an entry made ready for Resolve.
@@ -64,7 +69,10 @@ func New(o Options) *Resolver {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Resolver{file: o.File, cache: o.Cache, kept: o.Kept, now: o.Now}
+	if o.Keep <= 0 {
+		o.Keep = 10 * o.Cache
+	}
+	return &Resolver{file: o.File, cache: o.Cache, kept: o.Kept, keep: o.Keep, now: o.Now}
 }
 
 // Resolve returns whose key the credential is. The errors are [ErrUnknownKey],
@@ -146,14 +154,21 @@ func (r *Resolver) readLocked(now time.Time) error {
 	case err == nil:
 		r.take(entries)
 		r.told = ""
-	case before != nil && r.kept != nil:
+	case before == nil || r.kept == nil:
+		r.keys = nil
+		return err
+	default:
+		if r.told == "" {
+			r.brokenAt = now
+		}
+		if now.Sub(r.brokenAt) >= r.keep {
+			r.keys = nil
+			return fmt.Errorf("%w: the keys read before held for %v and do not any more", err, r.keep)
+		}
 		if r.told != err.Error() {
 			r.told = err.Error()
 			r.kept(err)
 		}
-	default:
-		r.keys = nil
-		return err
 	}
 	r.info, r.readAt = info, now
 	return nil

@@ -278,6 +278,19 @@ func TestResolveKeepsTheLastKeys(t *testing.T) {
 	if len(told) != 1 || !errors.Is(told[0], identity.ErrFile) {
 		t.Errorf("told %v", told)
 	}
+	// A key may have been taken back just before the mistake, so that is not for ever.
+	r.now = r.now.Add(10 * identity.DefaultCache)
+	for range 2 {
+		rewrite("keys: {", 0o600)
+		r.want(key, identity.ErrFile)
+	}
+	rewrite(string(good), 0o600)
+	r.want(key, nil)
+	rewrite("keys: [", 0o600)
+	r.want(key, nil)
+	if len(told) != 2 {
+		t.Errorf("told %v", told)
+	}
 	if err := os.WriteFile(r.file, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
