@@ -41,9 +41,13 @@ var reloadable = []string{
 func (r *reloader) reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := fingerprint(r.filesLocked())
 	err := stillThere(r.s.File)
 	if err == nil {
-		err = r.readAgain()
+		err = r.readAgain(before)
+	}
+	if errors.Is(err, errWritten) {
+		return // the watcher calls again
 	}
 	if err != nil {
 		r.refuse(err)
@@ -75,9 +79,16 @@ func stillThere(path string) error {
 	return nil
 }
 
-// readAgain reads the configuration and puts it in force.
-func (r *reloader) readAgain() error {
+// errWritten is returned for files that changed while they were read.
+var errWritten = errors.New("the files changed while they were read")
+
+// readAgain reads the configuration and puts it in force, if the files are still what
+// they were before.
+func (r *reloader) readAgain(before string) error {
 	s, err := r.load()
+	if fingerprint(r.filesLocked()) != before {
+		return errWritten
+	}
 	if err != nil {
 		return err
 	}
@@ -170,6 +181,10 @@ func (r *reloader) refuse(err error) {
 func (r *reloader) files() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.filesLocked()
+}
+
+func (r *reloader) filesLocked() []string {
 	s := r.s
 	all := []string{s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile}
 	return slices.DeleteFunc(all, func(path string) bool { return path == "" })

@@ -15,6 +15,8 @@ const (
 	// settleTime is how long files have to be left alone before they are looked
 	// at: editors write in several steps.
 	settleTime = 150 * time.Millisecond
+	// sameTime is how long after that they must still be the same.
+	sameTime = 100 * time.Millisecond
 	// maxWatched bounds the directories that are watched, and the files looked at.
 	maxWatched = 1000
 )
@@ -38,7 +40,7 @@ func watch(files func() []string, changed func()) (*watcher, error) {
 	}
 	w := &watcher{events: events, files: files, changed: changed, done: make(chan struct{}), over: make(chan struct{})}
 	w.follow()
-	go w.run(w.fingerprint())
+	go w.run(fingerprint(files()))
 	return w, nil
 }
 
@@ -51,6 +53,7 @@ func (w *watcher) close() {
 
 func (w *watcher) run(last string) {
 	defer close(w.over)
+	state := settling{last: last}
 	settled := time.NewTimer(0)
 	<-settled.C
 	for {
@@ -64,13 +67,37 @@ func (w *watcher) run(last string) {
 			settled.Reset(settleTime)
 		case <-settled.C:
 			w.follow()
-			if now := w.fingerprint(); now != last {
-				last = now
+			switch changed, again := state.look(fingerprint(w.files())); {
+			case changed:
 				w.changed()
 				w.follow() // what is watched may be other files now
+			case again:
+				settled.Reset(sameTime)
 			}
 		}
 	}
+}
+
+// settling decides when files that change are read: a file that is written in place
+// may parse when it is half written, so only when two looks in a row see the same.
+type settling struct {
+	last string // the state that was read
+	seen string // the state of the look before, if it was another
+}
+
+// look takes the state of the files now. changed says that they are to be read, and
+// again that they are to be looked at once more, after [sameTime].
+func (s *settling) look(now string) (changed, again bool) {
+	switch now {
+	case s.last:
+		s.seen = ""
+		return false, false
+	case s.seen:
+		s.last, s.seen = now, ""
+		return true, false
+	}
+	s.seen = now
+	return false, true
 }
 
 // follow watches the directories there are now. Those that are watched already
@@ -87,9 +114,9 @@ func (w *watcher) follow() {
 }
 
 // fingerprint tells one state of the files from another.
-func (w *watcher) fingerprint() string {
+func fingerprint(files []string) string {
 	var b strings.Builder
-	for _, path := range w.files() {
+	for _, path := range files {
 		fmt.Fprintf(&b, "%s\n", path)
 		each(path, func(path string, info fs.FileInfo) {
 			if !info.IsDir() {

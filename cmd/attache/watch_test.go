@@ -68,16 +68,32 @@ func TestWatch(t *testing.T) {
 // What is not configured is no reason to read anything again.
 func TestWatchLooksAtWhatIsConfigured(t *testing.T) {
 	dir := t.TempDir()
-	w := &watcher{files: func() []string { return []string{dir, filepath.Join(dir, "config.json")} }}
-	before := w.fingerprint()
+	files := []string{dir, filepath.Join(dir, "config.json")}
+	before := fingerprint(files)
 	for name, counts := range map[string]bool{"notes.txt": false, "config.yaml.swp": false, "one.yaml": true, "config.json": true} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		after := w.fingerprint()
+		after := fingerprint(files)
 		if changed := after != before; changed != counts {
 			t.Errorf("%s changes the fingerprint: %v\n%s\n%s", name, changed, before, after)
 		}
 		before = after
+	}
+}
+
+// A configuration that is written in place counts only when it has stayed the same.
+func TestSettling(t *testing.T) {
+	s := settling{last: "a"}
+	for i, step := range []struct {
+		now            string
+		changed, again bool
+	}{
+		{"a", false, false}, {"half", false, true}, {"b", false, true}, {"b", true, false}, {"b", false, false},
+		{"half", false, true}, {"b", false, false}, {"half", false, true}, {"c", false, true}, {"d", false, true}, {"d", true, false},
+	} {
+		if changed, again := s.look(step.now); changed != step.changed || again != step.again {
+			t.Errorf("%d: %q: %v, %v; want %v, %v", i, step.now, changed, again, step.changed, step.again)
+		}
 	}
 }
