@@ -24,8 +24,8 @@ type scrubbers struct {
 // auditing is the audit of a run, which outlives a configuration that is read
 // again; the secrets it must not record may change with that.
 type auditing struct {
-	audits bool         // there is to be one, if the configuration has a file for it
-	audit  *audit.Audit // nil without one
+	audits bool        // there is to be one, if the configuration has a file for it
+	audit  *audit.Conn // nil without one
 	scrub  atomic.Pointer[scrubbers]
 }
 
@@ -72,13 +72,18 @@ func (k *auditing) makeAudit(s *Settings, log *slog.Logger) error {
 	if s.Audit.File == "" {
 		return nil
 	}
-	k.audit = audit.New(audit.Options{
+	shared, err := audit.Compile(audit.Options{
 		Log:       chain.New(chain.Options{File: s.Audit.File, MaxSize: s.Audit.MaxSize, Log: log}),
 		Server:    s.Server.Name,
 		Arguments: audit.Arguments(s.Audit.Arguments),
-		Redact:    func(raw []byte) []byte { return k.scrub.Load().looks.Line(raw) },
-		Scrub:     func(record []byte) []byte { return k.scrub.Load().known.Line(record) },
 		Required:  s.Audit.Required,
+	})
+	if err != nil {
+		return err
+	}
+	k.audit = shared.Connect(audit.ConnOptions{
+		Redact: func(raw []byte) []byte { return k.scrub.Load().looks.Line(raw) },
+		Scrub:  func(record []byte) []byte { return k.scrub.Load().known.Line(record) },
 	})
 	return nil
 }
@@ -98,7 +103,7 @@ func auditProblems(s *Settings) (all Problems) {
 }
 
 // aside tells the audit of frames that no layer sees.
-func aside(a *audit.Audit) func(proxy.Aside) {
+func aside(a *audit.Conn) func(proxy.Aside) {
 	if a == nil {
 		return nil
 	}
@@ -106,11 +111,12 @@ func aside(a *audit.Audit) func(proxy.Aside) {
 }
 
 // endAudit writes what is left to write.
-func endAudit(a *audit.Audit, log *slog.Logger) {
+func endAudit(a *audit.Conn, log *slog.Logger) {
 	if a == nil {
 		return
 	}
-	if err := a.Close(auditEnd); err != nil {
+	a.Close()
+	if err := a.Shared.Close(auditEnd); err != nil {
 		log.Error(err.Error())
 	}
 }

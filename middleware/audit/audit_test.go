@@ -16,6 +16,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
+	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -35,16 +36,35 @@ func newLog(t *testing.T, log *slog.Logger) (*chain.Log, string) {
 	return chain.New(chain.Options{File: path, Log: log}), path
 }
 
-// options are those of these tests: everything is recorded.
-func options(log *chain.Log) audit.Options {
-	secrets := []string{"known-secret"}
-	return audit.Options{
-		Log:       log,
-		Server:    "files",
-		Arguments: audit.Full,
-		Redact:    record.NewScrubber(record.Secrets{Values: secrets}).Line,
-		Scrub:     record.NewToldScrubber(record.Secrets{Values: secrets}).Line,
+// auditor is an audit with one connection.
+type auditor struct {
+	*audit.Conn
+	shared *audit.Shared
+}
+
+// Close ends the connection, and then the audit.
+func (a auditor) Close(grace time.Duration) error {
+	a.Conn.Close()
+	return a.shared.Close(grace)
+}
+
+// everything has the arguments recorded in full.
+func everything(log *chain.Log) audit.Options {
+	return audit.Options{Log: log, Server: "files", Arguments: audit.Full}
+}
+
+// newAudit returns an audit that knows one secret.
+func newAudit(t testing.TB, o audit.Options) auditor {
+	t.Helper()
+	shared, err := audit.Compile(o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	secrets := record.Secrets{Values: []string{"known-secret"}}
+	return auditor{shared: shared, Conn: shared.Connect(audit.ConnOptions{
+		Redact: record.NewScrubber(secrets).Line,
+		Scrub:  record.NewToldScrubber(secrets).Line,
+	})}
 }
 
 // inside stands for the layers inside: it knows the session, and does what the name
@@ -158,9 +178,9 @@ func play(t *testing.T, text string) string {
 	var got string
 	synctest.Test(t, func(t *testing.T) {
 		log, path := newLog(t, nil)
-		a := audit.New(options(log))
+		a := newAudit(t, everything(log))
 		s := proxytest.Setup{Options: proxy.Options{
-			Layers: []middleware.Layer{a.Layer(), inside()},
+			Layers: []middleware.Layer{trace.New(trace.Options{}).Layer(), a.Layer(), inside()},
 			Aside:  func(f proxy.Aside) { a.Aside(f.Message, f.Why, f.Code) },
 		}}.Start(t)
 		for line := range strings.Lines(text) {
@@ -214,9 +234,7 @@ func TestArguments(t *testing.T) {
 	}
 	for _, test := range tests {
 		log, path := newLog(t, nil)
-		o := options(log)
-		o.Arguments = test.mode
-		a := audit.New(o)
+		a := newAudit(t, audit.Options{Log: log, Arguments: test.mode})
 		s := proxytest.Start(t, a.Layer(), inside())
 		s.Client.Send(strings.Replace(echo, `{"a":1}`, test.arguments, 1))
 		s.Server.Next()
@@ -239,7 +257,7 @@ func TestArguments(t *testing.T) {
 func TestArgumentsInFlightAreBounded(t *testing.T) {
 	const calls, size = 400, 60_000 // 24 MB, of which there is room for 16 MiB
 	log, path := newLog(t, nil)
-	a := audit.New(options(log))
+	a := newAudit(t, everything(log))
 	s := proxytest.Start(t, a.Layer())
 	line := strings.Replace(echo, `{"a":1}`, `{"a":"`+strings.Repeat("x", size)+`"}`, 1)
 	for range 2 { // what was given back can be used again
@@ -268,7 +286,7 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 // A reply too large to hold has passed, and is recorded so.
 func TestTooLarge(t *testing.T) {
 	log, path := newLog(t, nil)
-	a := audit.New(options(log))
+	a := newAudit(t, everything(log))
 	s := proxytest.Setup{Options: proxy.Options{Layers: []middleware.Layer{a.Layer()}, Hold: 64 << 10}}.Start(t)
 	s.Client.Send(echo)
 	s.Server.Next()
@@ -288,12 +306,10 @@ func TestTooLarge(t *testing.T) {
 }
 
 // required returns a session whose calls must be recorded.
-func required(t *testing.T, wait time.Duration) (*proxytest.Session, *audit.Audit, string) {
+func required(t *testing.T, wait time.Duration) (*proxytest.Session, auditor, string) {
 	t.Helper()
 	log, path := newLog(t, slog.New(slog.DiscardHandler))
-	o := options(log)
-	o.Required, o.Wait = true, wait
-	a := audit.New(o)
+	a := newAudit(t, audit.Options{Log: log, Server: "files", Arguments: audit.Full, Required: true, Wait: wait})
 	return proxytest.Setup{Options: proxy.Options{Layers: []middleware.Layer{a.Layer(), inside(), a.Gate()}}}.Start(t), a, path
 }
 
@@ -363,7 +379,7 @@ func TestRequiredRefuses(t *testing.T) {
 // what is missing.
 func TestNotRequiredGoesOn(t *testing.T) {
 	log, path := newLog(t, nil)
-	a := audit.New(options(log))
+	a := newAudit(t, everything(log))
 	s := proxytest.Start(t, a.Layer(), inside())
 	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
@@ -385,7 +401,7 @@ func TestNotRequiredGoesOn(t *testing.T) {
 
 func BenchmarkCall(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "audit.jsonl")
-	a := audit.New(audit.Options{Log: chain.New(chain.Options{File: path})})
+	a := newAudit(b, audit.Options{Log: chain.New(chain.Options{File: path})})
 	defer a.Close(time.Minute)
 	relay := noRelay{}
 	last := func(ctx context.Context, m *wire.Message) error {

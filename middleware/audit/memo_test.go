@@ -6,7 +6,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A note is written as one before it only if all that a record has of it is the same.
+// A note is written as an earlier one only if a record says the same of it.
 func TestMemo(t *testing.T) {
 	edit := func(change func(*middleware.Note)) *middleware.Note {
 		n := &middleware.Note{
@@ -22,12 +22,12 @@ func TestMemo(t *testing.T) {
 		known  bool
 	}{
 		{"nothing", func(*middleware.Note) {}, true},
-		{"a mark no record has", func(n *middleware.Note) { n.DryRun = true }, true},
+		{"a member that no record has", func(n *middleware.Note) { n.DryRun = true }, true},
 		{"layer", func(n *middleware.Note) { n.Layer = "rewrite" }, false},
 		{"rule", func(n *middleware.Note) { n.Rule = "arguments[1]" }, false},
 		{"act", func(n *middleware.Note) { n.Act = middleware.Refused }, false},
 		{"why", func(n *middleware.Note) { n.Why = "it had it" }, false},
-		{"way", func(n *middleware.Note) { n.Path = []string{"params", "a"} }, false},
+		{"parent", func(n *middleware.Note) { n.Path = []string{"params", "a"} }, false},
 		{"member", func(n *middleware.Note) { n.Path = []string{"params", "arguments", "b"} }, false},
 		{"before", func(n *middleware.Note) { n.Before = []byte(`1`) }, false},
 		{"after", func(n *middleware.Note) { n.After = []byte(`"evil"`) }, false},
@@ -39,30 +39,28 @@ func TestMemo(t *testing.T) {
 			first := edit(func(*middleware.Note) {})
 			m.keep(first, record("text"))
 			first.After[1], first.Path[0] = 'x', "x" // the frame's bytes are used again
-			got, known := m.text(edit(test.change))
 			want := ""
 			if test.known {
 				want = "text"
 			}
-			if known != test.known || string(got) != want {
-				t.Errorf("got %q, %v, want %q, %v", got, known, want, test.known)
+			if got := m.members(edit(test.change)); string(got) != want {
+				t.Errorf("got %q, want %q", got, want)
 			}
 		})
 	}
 }
 
-// What is remembered is bounded, and so is each of it.
+// The memo is bounded, and so is each note in it.
 func TestMemoIsBounded(t *testing.T) {
 	var m memo
-	for i := range 3 * memoSize {
+	m.keep(&middleware.Note{Rule: "long", After: make([]byte, maxKnownNote+1)}, nil)
+	if len(m.known) > 0 {
+		t.Error("a long value is kept")
+	}
+	for i := range 3 * maxKnown {
 		m.keep(&middleware.Note{Rule: string(rune('a' + i))}, nil)
 	}
-	if n := len(m.all()); n > memoSize {
-		t.Errorf("%d notes are remembered", n)
-	}
-	long := &middleware.Note{Rule: "long", After: make([]byte, maxMemo+1)}
-	m.keep(long, nil)
-	if _, known := m.text(long); known {
-		t.Error("a long value is remembered")
+	if len(m.known) != maxKnown {
+		t.Errorf("%d notes are kept", len(m.known))
 	}
 }

@@ -66,7 +66,7 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			const rounds = 50 // an entry is seldom the very next one used
 			log, path := newLog(t, nil)
-			a := audit.New(options(log))
+			a := newAudit(t, everything(log))
 			h := middleware.Chain(func(ctx context.Context, _ *wire.Message) error {
 				ctx.Value(insideKey{}).(step)(ctx)
 				return nil
@@ -106,7 +106,7 @@ func TestLateWordsAreOfNoOtherCall(t *testing.T) {
 // Nothing of one call is in the record of the next.
 func TestEntriesAreEmptied(t *testing.T) {
 	log, path := newLog(t, nil)
-	a := audit.New(options(log))
+	a := newAudit(t, everything(log))
 	h := middleware.Chain(func(ctx context.Context, _ *wire.Message) error {
 		ctx.Value(insideKey{}).(step)(ctx)
 		return nil
@@ -135,9 +135,7 @@ func TestEntriesAreEmptied(t *testing.T) {
 // A call that was cancelled on its way to the gate has its record, and is not sent.
 func TestCancelledBeforeTheGate(t *testing.T) {
 	log, path := newLog(t, nil)
-	o := options(log)
-	o.Required = true
-	a := audit.New(o)
+	a := newAudit(t, audit.Options{Log: log, Required: true})
 	cancel := func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
 			take(a.Layer().Wrap(next), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nothing)
@@ -164,7 +162,7 @@ func TestCancelledBeforeTheGate(t *testing.T) {
 func TestRecordsKeepApart(t *testing.T) {
 	const calls = 2000
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	a := audit.New(audit.Options{Log: chain.New(chain.Options{File: path, Linger: time.Microsecond, Queue: 32 << 10})})
+	a := newAudit(t, audit.Options{Log: chain.New(chain.Options{File: path, Linger: time.Microsecond, Queue: 32 << 10})})
 	s := proxytest.Start(t, a.Layer(), middleware.Layer{Name: "inside", Wrap: talkative})
 	in, out := s.Server.Raw()
 	go serve(in, out)

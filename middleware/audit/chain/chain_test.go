@@ -513,17 +513,17 @@ func TestFullDiskKeepsWholeLines(t *testing.T) {
 				}
 				return n, err
 			}
-			if _, err := w.append(batchOf(&w.tip, body(0))); err != nil {
+			if _, err := w.append(queueOf(body(0))); err != nil {
 				t.Fatal(err)
 			}
 			d.set(test.room)
 			bodies := [][]byte{body(1), body(2), body(3)}
-			n, err := w.append(batchOf(&w.tip, bodies...))
+			n, err := w.append(queueOf(bodies...))
 			if n != test.whole || !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("%d records are in the file, and %v; want %d", n, err, test.whole)
 			}
 			d.set(1 << 20)
-			if _, err := w.append(batchOf(&w.tip, bodies[n:]...)); err != nil {
+			if _, err := w.append(queueOf(bodies[n:]...)); err != nil {
 				t.Fatal(err)
 			}
 			if err := verify(t, path, &Verifier{}); err != nil {
@@ -734,7 +734,7 @@ func TestReadEnd(t *testing.T) {
 			file = want.next(file, fmt.Appendf(nil, `{"x":"%s"}`, strings.Repeat("x", n)))
 			r := &countingReader{bytes.NewReader(append(file, torn...)), 0}
 			e, err := readEnd(r, int64(r.Len()))
-			if err != nil || e.tip != want || (e.torn != nil) != (torn != "") {
+			if err != nil || e.tip != want || (e.partial != nil) != (torn != "") {
 				t.Errorf("a line of %d bytes, %d torn: %v, %+v", n, len(torn), err, e)
 			}
 			if n == 10 && torn == "" && r.read > firstLook {

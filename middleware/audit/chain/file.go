@@ -24,16 +24,16 @@ type file struct {
 	size    int64       // how much of it is known
 	tip     tip         // of its last line
 	retryAt int64       // the size at which to try again to rename it
-	room    []byte      // what lines are made in
 
-	// What is to be written before anything else, as the last look at the file
-	// found it so.
-	first   []byte // the body of a record; nil for none
-	newline bool   // and before that an end to the line that stands there, whole or torn
-	torn    *Torn  // what is torn, which first tells
+	room []byte // the buffer for lines
 
-	// lost says that records which were written are no longer where they were; ""
-	// once that was told.
+	// What to write before anything else, as the last look at the file found it.
+	first   []byte   // the body of a record; nil for none
+	newline bool     // before that, the newline that the last line lacks
+	partial *Partial // the incomplete line that first tells of
+
+	// lost says why records that were written are no longer there; "" once that was
+	// logged.
 	lost string
 }
 
@@ -42,7 +42,7 @@ func errFile(what string, err error) error { return fmt.Errorf("the audit file %
 
 // append writes the records, each as one line, and returns how many of them are in
 // the file.
-func (w *file) append(b *batch) (written int, err error) {
+func (w *file) append(work *queue) (written int, err error) {
 	if err := w.lock.take(); err != nil {
 		return 0, errFile("is not ours to write", err)
 	}
@@ -50,40 +50,51 @@ func (w *file) append(b *batch) (written int, err error) {
 	if err := w.look(); err != nil {
 		return 0, err
 	}
-	for written < len(b.records) {
-		n := w.fitting(b, written)
-		switch {
-		case n > 0 || w.first != nil || w.newline: // what there is to say of this file stands in this file
-			n, err = w.put(b, written, written+n)
-		default:
-			err = w.rotate()
+	for written < len(work.items) {
+		text, end, to := w.lines(work, written)
+		if len(text) == 0 {
+			if err := w.rotate(); err != nil {
+				return written, err
+			}
+			continue
 		}
-		if written += n; err != nil {
-			return written, err
+		if n, err := w.put(text, end); err != nil {
+			return written + n, err
 		}
+		written = to
 	}
 	return written, nil
 }
 
-// maxWrite is about how much is written at once, so that little has been done in
-// vain when the disk is full.
-const maxWrite = 1 << 20
+// maxWrite is about how many bytes are written at once, and how many records need
+// not wait for more.
+const maxWrite = 256 << 10
 
-// fitting returns how many of the records from one on go into the file with the next
-// write: 0 if it is full. An empty file has room for one in any case.
-func (w *file) fitting(b *batch, from int) int {
-	sum := int64(lineLen(len(w.first)))
-	for i, r := range b.records[from:] {
-		sum += int64(lineLen(r.end - 1 - r.body))
-		full := w.maxSize > 0 && w.size >= w.retryAt && w.size+sum > w.maxSize
-		switch {
-		case full && (i > 0 || w.size > 0):
-			return i
-		case sum > maxWrite:
-			return max(i, 1)
-		}
+// lines returns the lines to write next: what the file itself has to say, and the
+// records of work from one index to another, as many as fit. It returns the tip behind
+// them. There are none if the file is full; an empty file has room for one record in
+// any case.
+func (w *file) lines(work *queue, from int) (text []byte, end tip, to int) {
+	text, end = w.room[:0], w.tip
+	if w.newline {
+		text = append(text, '\n')
 	}
-	return len(b.records) - from
+	if w.first != nil {
+		text = end.next(text, w.first)
+	}
+	for to = from; to < len(work.items); to++ {
+		body := work.body(to)
+		size := len(text) + lineLen(len(body))
+		full := w.maxSize > 0 && w.size >= w.retryAt && w.size+int64(size) > w.maxSize
+		if full && (to > from || w.size > 0) || to > from && size > maxWrite {
+			break
+		}
+		text = end.next(text, body)
+	}
+	if cap(text) <= keepRoom {
+		w.room = text
+	}
+	return text, end, to
 }
 
 // look brings what is known of the file up to date. The caller holds the lock.
@@ -129,7 +140,7 @@ func (w *file) close() {
 	if w.f != nil {
 		_ = w.f.Close()
 	}
-	w.f, w.info, w.size, w.retryAt, w.first, w.newline, w.torn = nil, nil, 0, 0, nil, false, nil
+	w.f, w.info, w.size, w.retryAt, w.first, w.newline, w.partial = nil, nil, 0, 0, nil, false, nil
 }
 
 // read learns where the chain in the open file ends.
@@ -139,14 +150,14 @@ func (w *file) read(size int64) error {
 		w.close()
 		return errFile("cannot be gone on with", err)
 	}
-	w.size, w.first, w.newline, w.torn = size, nil, e.open, e.torn
+	w.size, w.first, w.newline, w.partial = size, nil, e.open, e.partial
 	if e.tip.seq == 0 {
 		w.begin("")
 		return nil
 	}
 	w.tip = e.tip
-	if e.torn != nil {
-		w.first = w.note(note{Kind: kindRepaired, Torn: e.torn, Why: "a writer ended within a line"})
+	if e.partial != nil {
+		w.first = w.note(note{Kind: kindRepaired, Partial: e.partial, Why: "a writer ended within a line"})
 	}
 	return nil
 }
@@ -167,7 +178,7 @@ func (w *file) goOn(was, size int64, why string) error {
 	}
 	if size > 0 {
 		w.lost = why
-		w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Torn: w.torn, Why: why})
+		w.first = w.note(note{Kind: kindShortened, Was: was, Is: size, Partial: w.partial, Why: why})
 	}
 	w.tip.seq = max(w.tip.seq, known.seq)
 	return nil
@@ -201,7 +212,7 @@ func (w *file) begin(after string) {
 			w.tip, after = e.tip, filepath.Base(newest)
 		}
 	}
-	n := note{Kind: kindBegin, Version: Version, After: after, Torn: w.torn}
+	n := note{Kind: kindBegin, Version: Version, After: after, Partial: w.partial}
 	if w.tip.seq > 0 && after == "" {
 		n.Why = "the file that was written before is gone"
 		w.lost = n.Why
@@ -246,26 +257,24 @@ func (w *file) closeKeeping() {
 	w.f = nil
 }
 
-// put writes the lines from one record of b to another behind the known end of the
-// file, and returns how many of them are there.
-func (w *file) put(b *batch, from, to int) (written int, err error) {
-	end := w.tip
-	text := w.lines(&end, b, from, to)
+// put writes lines behind the known end of the file; end is the tip behind them. If
+// it fails it returns how many of their records are in the file.
+func (w *file) put(text []byte, end tip) (written int, err error) {
 	if n, err := w.write(w.f, text); err != nil {
 		if n > 0 && w.f.Truncate(w.size) != nil {
-			w.info = nil // the next look reads it anew
-			written = w.whole(text, n)
+			w.info = nil // the next look reads it again
+			written = w.complete(text, n)
 		}
 		return written, errFile("could not be written", err)
 	}
 	w.size += int64(len(text))
-	w.tip, w.first, w.newline, w.torn = end, nil, false, nil
-	return to - from, nil
+	w.tip, w.first, w.newline, w.partial = end, nil, false, nil
+	return 0, nil
 }
 
-// whole returns how many records are in the file if only n bytes of text are, which
-// cannot be taken back: also one whose line only wants its newline (see readLast).
-func (w *file) whole(text []byte, n int) int {
+// complete returns how many records are in the file if only n bytes of text are, and
+// these cannot be removed. A line that lacks only its newline counts (see readLast).
+func (w *file) complete(text []byte, n int) int {
 	lines := bytes.Count(text[:min(n+1, len(text))], []byte{'\n'})
 	if w.newline {
 		lines--
@@ -274,26 +283,4 @@ func (w *file) whole(text []byte, n int) int {
 		lines--
 	}
 	return max(lines, 0)
-}
-
-// lines returns what is to be written with these records, and moves end to its last
-// line.
-func (w *file) lines(end *tip, b *batch, from, to int) []byte {
-	if w.first == nil && !w.newline {
-		if text, ok := b.lines(end, from, to); ok {
-			return text
-		}
-	}
-	text := w.room[:0]
-	if w.newline {
-		text = append(text, '\n')
-	}
-	if w.first != nil {
-		text = end.next(text, w.first)
-	}
-	text = b.appendTo(text, end, from, to)
-	if cap(text) <= keepRoom {
-		w.room = text
-	}
-	return text
 }

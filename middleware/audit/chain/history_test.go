@@ -41,13 +41,13 @@ func TestAnyHistoryVerifies(t *testing.T) {
 				case 2: // the disk is full for a moment
 					d.set(r.IntN(200))
 				default:
-					n, _ := processes[i].append(batchOf(&processes[i].tip, [][]byte{body(1), body(2), body(3)}[:1+r.IntN(3)]...))
+					n, _ := processes[i].append(queueOf([][]byte{body(1), body(2), body(3)}[:1+r.IntN(3)]...))
 					written += n
 					d.set(1 << 20)
 				}
 			}
 			d.set(1 << 20)
-			if n, err := processes[0].append(batchOf(&processes[0].tip, body(4))); err != nil { // so that nothing is torn at the end
+			if n, err := processes[0].append(queueOf(body(4))); err != nil { // so that nothing is torn at the end
 				t.Fatalf("%v: %d, %v", history, n, err)
 			}
 			var v Verifier
@@ -62,13 +62,13 @@ func TestAnyHistoryVerifies(t *testing.T) {
 	}
 }
 
-// batchOf returns a batch of these records for lines that follow t.
-func batchOf(t *tip, bodies ...[]byte) *batch {
-	b := &batch{first: t.seq + 1}
-	for _, body := range bodies {
-		b.add(append(b.open(), body...), item{})
+// queueOf returns a queue of these records.
+func queueOf(bodies ...[]byte) *queue {
+	var q queue
+	for _, b := range bodies {
+		q.add(b, nil)
 	}
-	return b
+	return &q
 }
 
 // tear leaves a part of a line at the end of the file.

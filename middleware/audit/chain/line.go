@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// MaxLine is how long a line may be, in bytes. What is longer is no line of a
-// chain; a record that would be is counted as lost.
+// MaxLine bounds the length of a line, in bytes. A record that would be longer is
+// lost.
 const MaxLine = 1 << 20
 
 // A Digest is the SHA-256 of a line, its newline included. The zero Digest is
@@ -53,34 +53,17 @@ const (
 	headPrev = `,"prev":"`
 )
 
-// next appends the line that follows t with the members of body, which is a JSON
-// object with at least one, and moves t there.
+// next appends the line that follows t with the members of body, a JSON object with
+// at least one, and moves t to it.
 func (t *tip) next(dst, body []byte) []byte {
 	from := len(dst)
-	dst, digest := appendHead(dst, t.seq+1)
-	dst = append(dst, body[1:]...)
-	dst = append(dst, '\n')
-	t.follow(dst[from:], digest-from)
+	dst = strconv.AppendUint(append(dst, headSeq...), t.seq+1, 10)
+	dst = append(append(dst, headPrev...), digestPrefix...)
+	dst = append(hex.AppendEncode(dst, t.digest[:]), `",`...)
+	dst = append(append(dst, body[1:]...), '\n')
+	*t = tip{t.seq + 1, sha256.Sum256(dst[from:])}
 	return dst
 }
-
-// follow makes the line, whose head is there, the one that follows t, and moves t to it.
-// digest is where in the line that of the line before goes.
-func (t *tip) follow(line []byte, digest int) {
-	hex.Encode(line[digest:], t.digest[:])
-	*t = tip{t.seq + 1, sha256.Sum256(line)}
-}
-
-// appendHead appends what a line begins with, to the comma before the members of the
-// record, and returns where in it the digest of the line before goes.
-func appendHead(dst []byte, seq uint64) (_ []byte, digest int) {
-	dst = strconv.AppendUint(append(dst, headSeq...), seq, 10)
-	dst = append(dst, headPrev+digestPrefix...)
-	return append(dst, noDigest+`",`...), len(dst)
-}
-
-// noDigest are the digits of the zero Digest.
-const noDigest = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // lineLen is how long the line for a body of n bytes can be.
 func lineLen(n int) int { return n + len(headSeq) + 20 + len(headPrev) + digestLen + 3 }
@@ -114,9 +97,9 @@ func parseLine(b []byte) (l line, ok bool) {
 	return line{seq, prev, sha256.Sum256(b)}, true
 }
 
-// Torn says what a process that died left of a line, without the newline at its
-// end.
-type Torn struct {
+// Partial describes what a process that died left of a line, without the newline at
+// its end.
+type Partial struct {
 	Bytes  int64  `json:"bytes"`
 	Digest string `json:"digest"` // of these bytes, as [Digest.String] writes it
 }
@@ -130,8 +113,8 @@ type note struct {
 	// After names the file before this one.
 	After string `json:"after,omitempty"`
 	// Why is for people.
-	Why  string `json:"why,omitempty"`
-	Torn *Torn  `json:"torn,omitempty"`
+	Why     string   `json:"why,omitempty"`
+	Partial *Partial `json:"torn,omitempty"`
 	// Records is how many records were lost.
 	Records int `json:"records,omitempty"`
 	// Was and Is are sizes of a file that has become shorter, in bytes.

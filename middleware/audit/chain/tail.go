@@ -9,39 +9,38 @@ import (
 	"os"
 )
 
-// ErrNotALog is returned for a file that holds something else. Name another file.
+// ErrNotALog is returned for a file that is not a log. Name another file.
 var ErrNotALog = errors.New("it holds something else than an audit log")
 
-// maxTorn is how far from the end the last whole line is looked for: a few
+// maxLook is how far from the end the last complete line is searched: a few
 // processes may have died, each within a line.
-const maxTorn = 4 * MaxLine
+const maxLook = 4 * MaxLine
 
 // An end is what the end of a file says.
 type end struct {
-	tip  tip
-	torn *Torn // nil if the file ends with a whole line
-	open bool  // what it ends with, whole or torn, wants a newline
+	tip     tip
+	partial *Partial // nil if the file ends with a complete line
+	open    bool     // its last byte is not a newline
 }
 
-// firstLook is how much of the end of a file is read at first: it nearly always
-// holds a whole line, and files are read at every start, and by each writer after
-// another has written.
+// firstLook is how much of the end is read first. It nearly always holds a complete
+// line, and files are read at every start and after another process has written.
 const firstLook = 8 << 10
 
-// readEnd finds the last whole line of the first size bytes of a file, and what
-// stands behind it.
+// readEnd finds the last complete line in the first size bytes of a file, and what
+// follows it.
 func readEnd(r io.ReaderAt, size int64) (e end, err error) {
 	for look := int64(firstLook); ; look *= 16 {
-		look = min(look, maxTorn, size)
+		look = min(look, maxLook, size)
 		e, err = readLast(r, size, look)
-		if !errors.Is(err, ErrNotALog) || look == size || look == maxTorn {
+		if !errors.Is(err, ErrNotALog) || look == size || look == maxLook {
 			return e, err
 		}
 	}
 }
 
-// readLast is readEnd for what stands in the last n of these bytes. What wants nothing
-// but its newline to be a line is one: with the newline nobody could tell it from one.
+// readLast is readEnd within the last n of these bytes. A last line that lacks only
+// its newline is complete: once the newline is written nobody can tell.
 func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	from := size - n
 	b := make([]byte, n, n+1)
@@ -57,26 +56,26 @@ func readLast(r io.ReaderAt, size, n int64) (end, error) {
 		start := bytes.LastIndexByte(b[:max(stop-1, 0)], '\n') + 1
 		if l, ok := parseLine(b[start:stop]); ok {
 			e.tip = tip{l.seq, l.digest}
-			e.tear(b[stop:])
+			e.setPartial(b[stop:])
 			return e, nil
 		}
 		stop = start
 	}
-	// There is no whole line. What begins like the first one is a first one torn.
+	// There is no complete line. It may be the beginning of a first one.
 	if b = b[:n]; from > 0 || n > 0 && !bytes.HasPrefix(b, []byte(headSeq)) && !bytes.HasPrefix([]byte(headSeq), b) {
 		return end{}, ErrNotALog
 	}
-	e.tear(b)
+	e.setPartial(b)
 	return e, nil
 }
 
-// tear takes what stands behind the last whole line, if anything does.
-func (e *end) tear(b []byte) {
+// setPartial takes what follows the last complete line, if anything does.
+func (e *end) setPartial(b []byte) {
 	if len(b) == 0 {
 		return
 	}
 	b = bytes.TrimSuffix(b, []byte{'\n'})
-	e.torn = &Torn{Bytes: int64(len(b)), Digest: Digest(sha256.Sum256(b)).String()}
+	e.partial = &Partial{Bytes: int64(len(b)), Digest: Digest(sha256.Sum256(b)).String()}
 }
 
 // endOf reads the end of the file at path.

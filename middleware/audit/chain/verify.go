@@ -53,13 +53,13 @@ type Verifier struct {
 	file     string
 	line     int
 	begun    bool // a line of this file was read
-	torn     torn
-	open     []byte // the last line of this file if it wants its newline, whole or not
+	partial  fragment
+	open     []byte // the last line of this file if it lacks its newline
 }
 
-// torn is a part of a file that is no lines: it must be followed by a record that
-// tells of it.
-type torn struct {
+// A fragment is a part of a file that is not lines of a chain. A record that
+// describes it must follow.
+type fragment struct {
 	line    int // where it begins; 0 for none
 	bytes   int64
 	sum     hash.Hash
@@ -70,9 +70,9 @@ type torn struct {
 // *Fault is one of reading.
 func (v *Verifier) File(name string, r io.Reader) error {
 	if len(v.open) > 0 {
-		v.tear(v.open)
+		v.takePartial(v.open)
 	}
-	if v.torn.line > 0 {
+	if v.partial.line > 0 {
 		return v.unexplained() // the file before ended so, and yet another follows
 	}
 	v.file, v.line, v.begun = name, 0, false
@@ -105,7 +105,7 @@ func (v *Verifier) File(name string, r io.Reader) error {
 func (v *Verifier) skip(b *bufio.Reader) error {
 	for {
 		text, err := b.ReadSlice('\n')
-		v.tear(text)
+		v.takePartial(text)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -119,7 +119,7 @@ func (v *Verifier) skip(b *bufio.Reader) error {
 func (v *Verifier) next(text []byte) error {
 	l, ok := parseLine(text)
 	if !ok {
-		v.tear(text)
+		v.takePartial(text)
 		return nil
 	}
 	n, err := v.note(text)
@@ -138,11 +138,11 @@ func (v *Verifier) next(text []byte) error {
 	return nil
 }
 
-// tear takes a part that is no line.
-func (v *Verifier) tear(text []byte) {
-	t := &v.torn
+// takePartial takes a part that is not a line.
+func (v *Verifier) takePartial(text []byte) {
+	t := &v.partial
 	if t.line == 0 {
-		*t = torn{line: v.line, sum: sha256.New()}
+		*t = fragment{line: v.line, sum: sha256.New()}
 	}
 	if t.newline {
 		t.add([]byte{'\n'})
@@ -151,7 +151,7 @@ func (v *Verifier) tear(text []byte) {
 	t.add(text)
 }
 
-func (t *torn) add(b []byte) {
+func (t *fragment) add(b []byte) {
 	t.bytes += int64(len(b))
 	t.sum.Write(b)
 }
@@ -198,23 +198,23 @@ func (v *Verifier) follows(l *line, n note) error {
 
 // explained checks that what is torn before a record is what the record says.
 func (v *Verifier) explained(n note) error {
-	t := &v.torn
+	t := &v.partial
 	if t.line == 0 {
-		if n.Torn != nil {
+		if n.Partial != nil {
 			return v.fault(v.line, "torn bytes that were before it are gone: lines were dropped")
 		}
 		return nil
 	}
-	if n.Torn == nil || !t.is(n.Torn) {
+	if n.Partial == nil || !t.is(n.Partial) {
 		return v.unexplained()
 	}
-	v.Remarks = append(v.Remarks, Remark{v.file, t.line, fmt.Sprintf("a writer ended within a line and left %d bytes of it; the next writer noted so", n.Torn.Bytes)})
-	v.torn = torn{}
+	v.Remarks = append(v.Remarks, Remark{v.file, t.line, fmt.Sprintf("a writer ended within a line and left %d bytes of it; the next writer noted so", n.Partial.Bytes)})
+	v.partial = fragment{}
 	return nil
 }
 
 // is reports whether the part is the one told of.
-func (t *torn) is(told *Torn) bool {
+func (t *fragment) is(told *Partial) bool {
 	return told.Bytes == t.bytes && told.Digest == Digest(t.sum.Sum(nil)).String()
 }
 
@@ -263,11 +263,11 @@ func (v *Verifier) Close() error {
 	if err := v.end(); err != nil {
 		return err
 	}
-	if v.torn.line > 0 && v.torn.newline {
+	if v.partial.line > 0 && v.partial.newline {
 		return v.unexplained()
 	}
-	if v.torn.line > 0 {
-		v.Remarks = append(v.Remarks, Remark{v.file, v.torn.line, fmt.Sprintf("the last line is not whole: a writer ended within it and left %d bytes", v.torn.bytes)})
+	if v.partial.line > 0 {
+		v.Remarks = append(v.Remarks, Remark{v.file, v.partial.line, fmt.Sprintf("the last line is not whole: a writer ended within it and left %d bytes", v.partial.bytes)})
 	}
 	if v.Expect != (Digest{}) && !v.expected {
 		return v.fault(max(v.line, 1), "no line has the digest that was expected: lines were dropped at the end, or the chain was made anew")
@@ -284,13 +284,13 @@ func (v *Verifier) end() error {
 		return v.next(text)
 	}
 	if len(v.open) > 0 {
-		v.tear(v.open)
+		v.takePartial(v.open)
 	}
 	return nil
 }
 
 func (v *Verifier) unexplained() error {
-	return v.fault(v.torn.line, "it was changed or added: it is no line of a log, and no record behind it says that a writer ended there")
+	return v.fault(v.partial.line, "it was changed or added: it is no line of a log, and no record behind it says that a writer ended there")
 }
 
 func (v *Verifier) fault(line int, format string, args ...any) error {

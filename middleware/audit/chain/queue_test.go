@@ -1,0 +1,70 @@
+package chain
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Records are in the file in the order of Append, also when the disk was full in
+// between.
+func TestRecordsKeepTheirOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{File: path})
+		d := &disk{room: 150} // for the first line of the file alone
+		l.file.write = d.write
+		for i := range 30 {
+			l.Append(body(i))
+			if i%7 == 0 { // which has what was before tried again
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+			}
+		}
+		d.set(1 << 20)
+		if r := l.Commit(body(30)); true {
+			if <-r.Done(); r.Err() != nil {
+				t.Error(r.Err())
+			}
+		}
+		if err := l.Close(time.Second); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var want, got strings.Builder
+	for i := range 31 {
+		fmt.Fprintf(&want, "%d ", i)
+	}
+	for _, line := range lines(t, path) {
+		if _, n, ok := bytes.Cut(line, []byte(`"n":`)); ok {
+			fmt.Fprintf(&got, "%s ", bytes.TrimRight(n, "}\n"))
+		}
+	}
+	if got.String() != want.String() {
+		t.Errorf("got  %s\nwant %s", got.String(), want.String())
+	}
+	if err := verify(t, path, &Verifier{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A record that is too long for a line is missing, and the log says so.
+func TestRecordTooLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := New(Options{File: path})
+	l.Append(append(append([]byte(`{"x":"`), bytes.Repeat([]byte{'x'}, MaxLine)...), `"}`...))
+	l.Append(body(1))
+	<-l.Commit(body(2)).Done()
+	if err := l.Close(time.Minute); !errors.Is(err, ErrLost) || !strings.HasPrefix(err.Error(), "1 ") {
+		t.Errorf("at the end: %v", err)
+	}
+	var v Verifier
+	if err := verify(t, path, &v); err != nil || v.Records != 4 || len(v.Remarks) != 1 {
+		t.Errorf("%v, %d records, %v", err, v.Records, v.Remarks)
+	}
+}

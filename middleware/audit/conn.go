@@ -1,0 +1,188 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// ConnOptions say which secrets of a connection must not be recorded.
+type ConnOptions struct {
+	// Redact removes from a JSON text what is a secret by its name or looks, for
+	// Redacted arguments and for addresses of resources. Nil removes everything.
+	Redact func(raw []byte) []byte
+	// Scrub removes known secrets from a whole record; nil removes nothing.
+	Scrub func(record []byte) []byte
+}
+
+// Conn records the calls of one client connection.
+type Conn struct {
+	*Shared
+	redact, scrub func([]byte) []byte
+	memo          memo
+	caller        atomic.Pointer[caller] // of the last record; most calls have the same
+
+	mu       sync.Mutex
+	inFlight []*entry // oldest first
+}
+
+// Connect returns the layers of one connection.
+func (s *Shared) Connect(o ConnOptions) *Conn {
+	c := &Conn{Shared: s, redact: o.Redact, scrub: o.Scrub}
+	if c.redact == nil {
+		c.redact = func([]byte) []byte { return []byte(`"redacted"`) }
+	}
+	if c.scrub == nil {
+		c.scrub = func(record []byte) []byte { return record }
+	}
+	return c
+}
+
+// Layer returns the layer that records calls. It stands outside all others but
+// trace.
+func (c *Conn) Layer() middleware.Layer {
+	return middleware.Layer{Name: "audit", Wrap: c.wrap, Enforces: c.o.Required}
+}
+
+func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		switch {
+		case m.From != wire.Client:
+		case recorded(m):
+			return c.handle(ctx, m, next)
+		case m.MethodIs("notifications/cancelled"):
+			c.cancelled(m.Get("params", "requestId"))
+		}
+		return next(ctx, m)
+	}
+}
+
+// recorded reports whether m is a call that is recorded.
+func recorded(m *wire.Message) bool {
+	return m.MethodIs("tools/call") || m.MethodIs("prompts/get") || m.MethodIs("resources/read")
+}
+
+func (c *Conn) handle(ctx context.Context, m *wire.Message, next middleware.Handler) error {
+	call := middleware.CallFrom(ctx)
+	e := c.begin(call, m)
+	call.Listen(false, e.listener)
+	if c.o.Required {
+		call.SetValue(entryKey{}, e)
+	}
+	if m.Kind() != wire.Request {
+		err := next(ctx, m)
+		if e.end(call, viewOf(call), outcome{result: resultNone}) {
+			c.record(e)
+		}
+		return err
+	}
+	c.mu.Lock()
+	c.inFlight = append(c.inFlight, e)
+	c.mu.Unlock()
+	call.OnReply(e.hook)
+	err := next(ctx, m)
+	e.setView(call, viewOf(call)) // for a call that gets no reply
+	return err
+}
+
+// replied is the hook for the reply.
+func (e *entry) replied(ctx context.Context, reply *wire.Message) error {
+	call := middleware.CallFrom(ctx)
+	if e.end(call, viewOf(call), outcomeOf(reply)) {
+		e.c.remove(e)
+		e.c.record(e)
+	}
+	return nil
+}
+
+func viewOf(call *middleware.Call) *sessionstate.Context {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	return view
+}
+
+// cancelled records the oldest call with the id: it will have no reply, or one that
+// the client does not expect.
+func (c *Conn) cancelled(id wire.Value) {
+	if !id.Exists() {
+		return
+	}
+	spelled := appendID(nil, id)
+	if e := c.endOldest(resultCancelled, func(e *entry) bool { return bytes.Equal(e.id, spelled) }); e != nil {
+		c.record(e)
+	}
+}
+
+// appendID appends an id in one spelling, because peers may escape it differently.
+func appendID(dst []byte, id wire.Value) []byte {
+	if id.IsString() {
+		return append(append(dst, '"'), id.View()...)
+	}
+	return append(dst, id.Raw...)
+}
+
+// Close records the calls that will have no reply any more.
+func (c *Conn) Close() {
+	for {
+		e := c.endOldest(resultNone, func(*entry) bool { return true })
+		if e == nil {
+			return
+		}
+		c.record(e)
+	}
+}
+
+// endOldest ends the oldest call in flight that is meant, and returns its entry, or
+// nil. An entry in the list is of one call while the list is locked. It may have
+// ended, and is about to be removed.
+func (c *Conn) endOldest(result string, meant func(*entry) bool) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, e := range c.inFlight {
+		if meant(e) && e.end(nil, nil, outcome{result: result}) {
+			c.inFlight = slices.Delete(c.inFlight, i, i+1)
+			return e
+		}
+	}
+	return nil
+}
+
+// remove removes an entry whose call has ended from the calls in flight.
+func (c *Conn) remove(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.inFlight, e); i >= 0 {
+		c.inFlight = slices.Delete(c.inFlight, i, i+1)
+	}
+}
+
+// record gives the record of a call that has ended to the log.
+func (c *Conn) record(e *entry) {
+	c.kept.Add(int64(-e.kept))
+	e.record = e.complete(e.record)
+	c.append(e.record)
+	e.free()
+}
+
+// Aside records a frame from the client that no layer saw. It was refused with a
+// code, or, with code 0, passed without any rule applied to it. The record may not
+// say what another parser reads in the frame.
+func (c *Conn) Aside(m *wire.Message, why string, code int) {
+	decision := "refused"
+	if code == 0 {
+		decision = "unjudged"
+	}
+	r := c.head(nil, "aside", time.Now()).text("server", c.o.Server).text("frame", m.Kind().String())
+	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
+		r = r.text("method", clip(m.Method())).text("tool", clip(m.Name().Text()))
+	}
+	r = r.text("decision", decision).text("why", why).number("code", code)
+	r = c.digests.append(r, "frame_digest", m.Frame())
+	c.append(r.number("request_bytes", len(m.Line())))
+}
