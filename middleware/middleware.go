@@ -157,12 +157,16 @@ func Reversed(layers []Layer) []Layer {
 // itself. It may edit it. An error is logged and the reply goes on.
 type ReplyHook func(ctx context.Context, reply *wire.Message) error
 
+// Work answers a call that was taken off its direction; see [Call.Defer].
+type Work func(ctx context.Context, m *wire.Message) (reply *wire.Message)
+
 // A Relay does for one Call what its methods of the same names promise. Package
 // proxy has the one implementation.
 type Relay interface {
 	Answer(ctx context.Context, reply *wire.Message) error
 	Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message))
 	Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume Handler)
+	Defer(m *wire.Message, work Work)
 	Cancelled() bool
 }
 
@@ -180,6 +184,7 @@ type Call struct {
 	mustHold  bool
 	explained bool
 	hooks     []ReplyHook
+	sent      []func(error)
 	values    []value
 	listeners []func(*Call, Note)
 }
@@ -195,7 +200,8 @@ func (c *Call) Reset(r Relay, request bool) {
 	clear(c.hooks)
 	clear(c.values)
 	clear(c.listeners)
-	c.live, c.hooks, c.values = request, c.hooks[:0], c.values[:0]
+	clear(c.sent)
+	c.live, c.hooks, c.values, c.sent = request, c.hooks[:0], c.values[:0], c.sent[:0]
 	c.mustHold, c.explained, c.listeners = false, false, c.listeners[:0]
 }
 
@@ -254,6 +260,37 @@ func (c *Call) Ask(to wire.Peer, method string, params []byte, limit time.Durati
 func (c *Call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume Handler) {
 	c.relay.Suspend(m, ready, limit, resume)
 }
+
+// Defer has work answer the call, on a goroutine of its own, while the frames
+// behind it go on. The layer does not call next and returns nil. work gets a copy of
+// m, the message being handled, and returns the reply, which carries the request's
+// raw id and goes through the hooks of the layers outside this one. A call has one
+// answer: what work returns is dropped if the call was cancelled meanwhile, and if it
+// returns nil or panics, the call is answered with an internal error.
+//
+// ctx ends when the client cancels the call, and at the end of the session; a client
+// that closed its input in good order is given half a second before that. The
+// session waits a moment for what work then returns. The answer to a member of a
+// batch goes with those that are ready when it is, or in an array of its own. For a
+// frame that is no request Defer does nothing.
+func (c *Call) Defer(m *wire.Message, work Work) {
+	if c.live {
+		c.relay.Defer(m, work)
+	}
+}
+
+// OnSent registers a function that is told when the call's reply was written to
+// the client, or could not be; it must not block. It is called once at most: not
+// for a reply that never comes, and not in a dry run. A reply of the server's that
+// somebody waits for so is written immediately, and not gathered with others.
+func (c *Call) OnSent(f func(error)) {
+	if c.live {
+		c.sent = append(c.sent, f)
+	}
+}
+
+// Sent returns what OnSent registered. For package proxy.
+func (c *Call) Sent() []func(error) { return c.sent }
 
 // Cancelled reports whether the client has cancelled the call, which may
 // happen while its reply is on the way.

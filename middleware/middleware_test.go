@@ -55,7 +55,8 @@ func (r *relay) Answer(context.Context, *wire.Message) error {
 	r.did = append(r.did, "answer")
 	return nil
 }
-func (r *relay) Cancelled() bool { r.did = append(r.did, "cancelled"); return true }
+func (r *relay) Defer(*wire.Message, middleware.Work) { r.did = append(r.did, "defer") }
+func (r *relay) Cancelled() bool                      { r.did = append(r.did, "cancelled"); return true }
 func (r *relay) Ask(wire.Peer, string, []byte, time.Duration, func(*wire.Message)) {
 	r.did = append(r.did, "ask")
 }

@@ -15,17 +15,17 @@ import (
 )
 
 // queue hands the client a frame of attache's own, without ever blocking.
-func (s *session) queue(m *wire.Message, sent func()) {
+func (s *session) queue(m *wire.Message, sent func(error)) {
 	if s.over.Load() {
 		return
 	}
 	s.watch(ClientOut, m.Line())
 	n := int64(len(m.Line()))
 	s.backlog.add(n)
-	s.toClient.Queue(m.Line(), func() {
+	s.toClient.Queue(m.Line(), func(err error) {
 		s.backlog.add(-n)
 		if sent != nil {
-			sent()
+			sent(err)
 		}
 	})
 }
@@ -96,11 +96,14 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	case reply == nil:
 		return
 	case b != nil:
-		s.calls.answerLater(b, reply)
+		s.calls.answerLater(b, reply, c.mw.Sent())
 		s.calls.end(c)
 		s.answerBatch(b)
 	default:
-		s.queue(reply, func() { s.calls.end(c) })
+		s.queue(reply, func(err error) {
+			s.tellSent(c.mw.Sent(), err)
+			s.calls.end(c)
+		})
 	}
 }
 
@@ -150,9 +153,13 @@ var errPanic = errors.New("a layer panicked")
 // protect runs a handler or hook of a layer, and logs a panic: the session goes on.
 func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Message) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if p == nil {
+			return
+		}
+		err = errPanic
+		if !s.over.Load() {
 			s.log.ErrorContext(ctx, "a layer panicked; the session goes on", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = errPanic
 		}
 	}()
 	return h(ctx, m)

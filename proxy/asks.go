@@ -90,7 +90,7 @@ func (s *session) send(to wire.Peer, m *wire.Message) {
 	}
 	l := s.link.Load()
 	s.watch(ServerIn, m.Line())
-	l.in.Queue(m.Line(), func() { l.mayBeLost(m.Line()) })
+	l.in.Queue(m.Line(), func(error) { l.mayBeLost(m.Line()) })
 }
 
 // askExpired gives a request up, and tells the peer so.

@@ -15,6 +15,7 @@ type batch struct {
 	open    int             // members that were sent and wait for a reply
 	left    bool            // the line has left
 	answers []*wire.Message // replies of attache's own that wait for the server's
+	sent    []func(error)   // to be told when those have left
 }
 
 // send counts in a member's call: it is on its way.
@@ -26,10 +27,11 @@ func (t *calls) sendInBatch(c *call) {
 }
 
 // answerLater keeps an answer of attache's own for the server's array.
-func (t *calls) answerLater(b *batch, reply *wire.Message) {
+func (t *calls) answerLater(b *batch, reply *wire.Message, sent []func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.answers = append(b.answers, reply)
+	b.sent = append(b.sent, sent...)
 }
 
 // batchLeft notes that the batch's line has left.
@@ -41,24 +43,24 @@ func (t *calls) batchLeft(b *batch) {
 
 // takeAnswers returns the answers that wait, if there is company for them, or
 // will be none: no member waits for the server any more.
-func (t *calls) takeAnswers(b *batch, company bool) []*wire.Message {
+func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, sent []func(error)) {
 	if b == nil {
-		return nil
+		return nil, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !b.left || b.open > 0 && !company {
-		return nil
+		return nil, nil
 	}
-	answers := b.answers
-	b.answers = nil
-	return answers
+	answers, sent = b.answers, b.sent
+	b.answers, b.sent = nil, nil
+	return answers, sent
 }
 
 // answerBatch sends the answers that wait for nothing any more.
 func (s *session) answerBatch(b *batch) {
-	if answers := s.calls.takeAnswers(b, false); len(answers) > 0 {
-		s.queue(joinAnswers(answers), nil)
+	if answers, sent := s.calls.takeAnswers(b, false); len(answers) > 0 {
+		s.queue(joinAnswers(answers), func(err error) { s.tellSent(sent, err) })
 	}
 }
 
@@ -188,7 +190,7 @@ func (s *session) refuseMember(b *batch, m *wire.Message) {
 		s.refuse(m, why.Code(), refusal(why))
 		return
 	}
-	s.calls.answerLater(b, wire.ErrorReply(clean(m.ID()), why.Code(), refusal(why)))
+	s.calls.answerLater(b, wire.ErrorReply(clean(m.ID()), why.Code(), refusal(why)), nil)
 }
 
 // An array collects what becomes of the members of a line that was taken apart,

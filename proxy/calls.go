@@ -50,6 +50,7 @@ type call struct {
 	holding   bool        // a layer holds it back; touched in the client's direction
 	suspended *suspension // what a hook asked for; touched by the goroutine that runs the hooks
 	batch     *batch      // the batch it arrived in
+	stop      func()      // not nil if the call was deferred: ends what will answer it; guarded by calls.mu
 	odd       bool        // a server may spell its id otherwise; guarded by calls.mu
 }
 
@@ -145,7 +146,7 @@ func (c *call) reset(s *session, k idKey, long string) {
 		c.s = s
 	}
 	c.key, c.long, c.raw, c.next = k, long, nil, nil
-	c.replied, c.contested, c.holding, c.suspended, c.batch = false, false, false, nil, nil
+	c.replied, c.contested, c.holding, c.suspended, c.batch, c.stop = false, false, false, nil, nil, nil
 	c.sent.Store(false)
 	c.cancelled.Store(false)
 	c.mw.Reset(c, true)
@@ -205,7 +206,7 @@ func each[K comparable](m map[K]*call, yield func(*call) bool) bool {
 }
 
 // reply returns the call that a reply with the raw id answers, the oldest in
-// flight, if it has hooks or came in a batch; it stays in the table until end.
+// flight, if a layer waits for it or it came in a batch; it stays in the table until end.
 // Any other call is over with its reply and leaves the table here. known says
 // whether there was one, and contested that the reply may be another's, or that
 // of another this one's, and one of them must be held: a server may answer in any
@@ -224,7 +225,7 @@ func (t *calls) reply(raw []byte) (c *call, known, contested bool) {
 	c.contest()
 	contested = c.contested || t.odd > 0 && !c.mw.HoldsReply() && t.twin(c, raw)
 	c.replied = true
-	if len(c.mw.Hooks()) == 0 && c.batch == nil {
+	if len(c.mw.Hooks()) == 0 && len(c.mw.Sent()) == 0 && c.batch == nil {
 		t.remove(c)
 		t.recycle(c)
 		return nil, true, contested
@@ -314,6 +315,33 @@ func (t *calls) claim(c *call) bool {
 	return true
 }
 
+// deferCall notes that the call will be answered by what stop ends, under the
+// number it returns. It reports false if the call has an answer, or nobody wants it.
+func (t *calls) deferCall(c *call, stop func()) (seq uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.replied || c.cancelled.Load() || c.stop != nil {
+		return 0, false
+	}
+	c.stop = stop
+	if c.batch != nil && !c.sent.Load() {
+		c.batch.open++
+	}
+	return c.seq, true
+}
+
+// claimDeferred is claim for a call that was deferred under the number seq, and
+// may stand for another request by now.
+func (t *calls) claimDeferred(c *call, seq uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.seq != seq || c.replied || c.cancelled.Load() {
+		return false
+	}
+	c.replied = true
+	return true
+}
+
 // awaitsBatch reports whether a call that came in an array waits for a reply.
 func (t *calls) awaitsBatch() bool {
 	return t.any(func(c *call) bool { return c.batch != nil && c.awaitsReply() })
@@ -353,11 +381,10 @@ func (t *calls) hasReply(c *call) bool {
 	return c.replied
 }
 
-// cancel forgets the call the client no longer wants an answer to. A late reply
-// passes like any reply nobody waits for, unless it must be held. known says whether there was one that
-// the upstream has, and held whether its reply must be held; b is the batch it came
-// in, if it did.
-func (t *calls) cancel(raw []byte) (b *batch, known, held bool) {
+// cancel takes the call with the raw id that the client no longer wants an answer
+// to out of the table and returns it, nil if there is none. It is not used again. A
+// late reply passes like any reply nobody waits for, unless it must be held.
+func (t *calls) cancel(raw []byte) *call {
 	k, long := makeKey(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -365,10 +392,10 @@ func (t *calls) cancel(raw []byte) (b *batch, known, held bool) {
 		c.cancelled.Store(true)
 		if !c.replied {
 			t.remove(c)
-			return c.batch, c.sent.Load(), c.mw.HoldsReply()
+			return c
 		}
 	}
-	return nil, false, false
+	return nil
 }
 
 // end takes a call whose reply has left out of the table.
@@ -407,7 +434,7 @@ func (t *calls) remove(c *call) {
 	if c.odd {
 		t.odd--
 	}
-	if c.batch != nil && c.sent.Load() {
+	if c.batch != nil && c.atWork() {
 		c.batch.open--
 	}
 	if t.room != nil && !t.crowded() {
@@ -432,17 +459,21 @@ func (t *calls) full() <-chan struct{} {
 	return t.room
 }
 
-// claimAll claims the calls that were sent, have no reply, and for which only
-// returns true, and returns them in order of arrival; a nil only stands for all.
-// One that is still on its way is answered where it fails. The claim is made here,
-// as a call that has an answer may stand for another request a moment later.
+// atWork reports whether the upstream has the call, or what answers it in the
+// upstream's place. One that is still on its way is answered where it fails. The
+// caller holds calls.mu.
+func (c *call) atWork() bool { return c.sent.Load() || c.stop != nil }
+
+// claimAll claims the calls that have no reply and for which only returns true, and
+// returns them in order of arrival. The claim is made here, as a call that has an
+// answer may stand for another request a moment later.
 func (t *calls) claimAll(only func(*call) bool) []*call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []*call
 	for c := range t.heads {
 		for ; c != nil; c = c.next {
-			if c.awaitsReply() && (only == nil || only(c)) {
+			if !c.replied && only(c) {
 				c.replied = true
 				out = append(out, c)
 			}

@@ -272,14 +272,21 @@ func (s *session) cancelled(m *wire.Message) bool {
 	if !id.Exists() {
 		return true
 	}
-	b, known, held := s.calls.cancel(id.Raw)
-	if known && held {
-		s.link.Load().unread.add(id.Raw)
-	}
-	s.answerBatch(b)
 	// A cancellation names a request that was sent (specification,
 	// basic/patterns/cancellation).
-	return known || !s.unseen.take(id.Raw)
+	c := s.calls.cancel(id.Raw)
+	if c == nil {
+		return !s.unseen.take(id.Raw)
+	}
+	if c.stop != nil {
+		c.stop()
+	}
+	sent := c.sent.Load()
+	if sent && c.mw.HoldsReply() {
+		s.link.Load().unread.add(id.Raw)
+	}
+	s.answerBatch(c.batch)
+	return sent || c.stop == nil && !s.unseen.take(id.Raw)
 }
 
 // unplain takes a frame that parsers may read differently.

@@ -84,7 +84,7 @@ func TestControlReplaceLooksAgain(t *testing.T) {
 				slices.Sort(got)
 				want := []string{
 					`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n",
-					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"refused: a member's name differs from one that matters only in letter case or a NUL","data":{"source":"attache"}}}` + "\n",
+					`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"refused: a name differs from one that matters only in letter case, blanks or invisible characters","data":{"source":"attache"}}}` + "\n",
 				}
 				if !slices.Equal(got, want) {
 					t.Errorf("the client got %q", got)

@@ -24,6 +24,7 @@ var named = map[string]func(s *proxytest.Session, arg string) middleware.Layer{
 	"must-hold":  mustHoldLayer,
 	"panic":      panicLayer,
 	"twice":      twiceLayer,
+	"later":      laterLayer,
 }
 
 // enforces is a layer that has the relay refuse what parsers read differently.
@@ -244,6 +245,40 @@ func twiceLayer(*proxytest.Session, string) middleware.Layer {
 			return errors.Join(answer("first"), answer("second"))
 		case m.MethodIs("sent-and-answered"):
 			return errors.Join(next(ctx, m), answer("first"), answer("second"))
+		}
+		return next(ctx, m)
+	})
+}
+
+// laterLayer answers the calls of the tool "later" after a time, or as soon as
+// nobody waits any more. It notes when a reply was sent, and to what.
+func laterLayer(s *proxytest.Session, arg string) middleware.Layer {
+	limit, _ := time.ParseDuration(arg)
+	return layer("later", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+		id := string(m.ID())
+		call.OnSent(func(err error) { s.Note("sent %s, error %v", id, err) })
+		switch name := m.Name().Text(); name {
+		case "later", "stubborn", "nil", "panics":
+			call.Defer(m, func(ctx context.Context, m *wire.Message) *wire.Message {
+				done := ctx.Done()
+				if name == "stubborn" {
+					done = nil
+				}
+				select {
+				case <-time.After(limit):
+				case <-done:
+					s.Note("ended %s", m.ID())
+					return wire.ResultReply(m.ID(), []byte(`"ended"`))
+				}
+				switch name {
+				case "nil":
+					return nil
+				case "panics":
+					panic("broken work")
+				}
+				return wire.ResultReply(m.ID(), []byte(`"later"`))
+			})
+			return nil
 		}
 		return next(ctx, m)
 	})

@@ -181,6 +181,7 @@ type session struct {
 	unseen   recentIDs    // of calls that attache answered without the upstream
 	held     atomic.Int64 // bytes of replies that are held back
 	work     work
+	deferred work // of calls that layers deferred
 
 	c clientSide
 	v serverSide
@@ -190,6 +191,8 @@ type session struct {
 	link     atomic.Pointer[link] // set by start
 
 	clientDone chan struct{}
+	laterCtx   context.Context // of what answers deferred calls; done when ending is closed
+	endLater   context.CancelFunc
 	goodbye    atomic.Bool   // the client closed its end in good order; set before the upstream sees it
 	ended      chan *link    // receives the link whose upstream has ended
 	ending     chan struct{} // closed when the upstream is gone: nothing is held back any longer
@@ -222,6 +225,7 @@ func newSession(ctx context.Context, o Options) *session {
 		failed:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.laterCtx, s.endLater = context.WithCancel(s.ctx)
 	s.noise.log = o.Log
 	s.c.init(s)
 	s.v.init(s)
@@ -302,7 +306,12 @@ func (s *session) finish() error {
 	}
 	s.asks.close()
 	within(deadline, s.c.close)
+	if s.goodbye.Load() {
+		s.deferred.settle(deadline.Add(-drainTime / 2))
+	}
 	close(s.ending)
+	s.endLater()
+	s.deferred.settle(deadline.Add(-drainTime / 4))
 	s.work.settle(deadline)
 	within(deadline, func() { s.endCalls(l, how) })
 	s.work.settle(deadline)
@@ -317,6 +326,7 @@ func (s *session) finish() error {
 // write and ends with it.
 func (s *session) close(deadline time.Time) {
 	s.work.close()
+	s.deferred.close()
 	s.work.settle(deadline)
 	s.over.Store(true)
 	s.toClient.Close()
@@ -355,7 +365,7 @@ func (s *session) endCalls(l *link, how error) {
 	if l == nil && err != nil {
 		text = failureText(err)
 	}
-	for _, c := range s.calls.claimAll(nil) {
+	for _, c := range s.calls.claimAll((*call).atWork) {
 		s.answerClaimed(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
 	}
 }

@@ -25,7 +25,8 @@ type serverSide struct {
 	pace    pace
 	array   *array // not nil while the members of one are handled
 
-	delivered bool // the frame being handled has gone on to the client
+	delivered bool          // the frame being handled has gone on to the client
+	sent      []func(error) // to be told when what was delivered has been written
 }
 
 func (d *serverSide) init(s *session) {
@@ -62,6 +63,7 @@ func (s *session) fromServer(line []byte, last bool) error {
 		m.LookEnvelope()
 	}
 	if err := s.route(m); err != nil {
+		s.flushClient(true)
 		return err
 	}
 	return s.flushClient(last)
@@ -87,12 +89,27 @@ func (d *serverSide) lookWhole(m *wire.Message) {
 	}
 }
 
+// flushClient writes what was gathered if it is time to: last says that no other
+// frame is waiting. The caller holds v.mu.
 func (s *session) flushClient(last bool) error {
-	if s.v.pace.due() || last {
-		defer s.v.pace.sent()
-		return s.toClient.Flush()
+	if !s.v.pace.due() && !last && len(s.v.sent) == 0 {
+		return nil
 	}
-	return nil
+	defer s.v.pace.sent()
+	err := s.toClient.Flush()
+	if len(s.v.sent) > 0 {
+		s.tellSent(s.v.sent, err)
+		clear(s.v.sent)
+		s.v.sent = s.v.sent[:0]
+	}
+	return err
+}
+
+// tellSent tells the layers that asked for it that a reply was written.
+func (s *session) tellSent(sent []func(error), err error) {
+	for _, f := range sent {
+		_ = s.protect(s.ctx, func(context.Context, *wire.Message) error { f(err); return nil }, nil)
+	}
 }
 
 // route takes a looked-at frame of the server's where it belongs. The caller
@@ -163,14 +180,26 @@ func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i 
 		return nil
 	}
 	err := s.deliver(m)
-	b := c.batch
-	s.calls.end(c)
-	for _, a := range s.calls.takeAnswers(b, true) {
-		if err == nil {
-			err = s.deliver(a)
-		}
+	if e := s.replied(c); err == nil {
+		err = e
 	}
 	return err
+}
+
+// replied takes a call whose reply was delivered out of the table, and delivers the
+// answers that waited for company. The caller holds v.mu.
+func (s *session) replied(c *call) error {
+	b := c.batch
+	s.v.sent = append(s.v.sent, c.mw.Sent()...)
+	s.calls.end(c)
+	answers, sent := s.calls.takeAnswers(b, true)
+	s.v.sent = append(s.v.sent, sent...)
+	for _, a := range answers {
+		if err := s.deliver(a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deliver writes a frame to the client. The caller holds v.mu.

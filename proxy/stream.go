@@ -102,7 +102,7 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	env.Feed(chunk)
 	if s.mustHold(&env) {
 		s.withhold(r, &env)
-		return s.toClient.Flush()
+		return s.flushClient(true)
 	}
 	keep := s.o.ForwardNoise || env.CanBeMessage() && !blank(chunk)
 	if keep {
@@ -126,7 +126,7 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	if env.Complete() {
 		s.longReply(&env)
 	}
-	return s.toClient.Flush()
+	return s.flushClient(true)
 }
 
 func (s *session) longPart(chunk []byte, keep bool) error {
@@ -162,9 +162,5 @@ func (s *session) longReply(env *wire.Envelope) {
 		return
 	}
 	s.hooks(&s.v.ctx, c, m, len(c.mw.Hooks())-1, false)
-	b := c.batch
-	s.calls.end(c)
-	for _, a := range s.calls.takeAnswers(b, true) {
-		s.deliver(a) // an error is met again by the Flush that follows
-	}
+	s.replied(c) // an error is met again by the flush that follows
 }

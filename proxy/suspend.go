@@ -137,9 +137,8 @@ func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i
 	if next != nil && again {
 		return next
 	}
-	if err := s.answered(ctx, c, m, i); err == nil {
-		s.toClient.Flush()
-	}
+	s.answered(ctx, c, m, i) // an error is met again by the flush
+	s.flushClient(true)
 	return nil
 }
 

@@ -84,7 +84,7 @@ func (s *session) withholdReply(id []byte) {
 func (s *session) withholdBatch() {
 	var a array
 	s.v.array = &a
-	for _, c := range s.calls.claimAll(func(c *call) bool { return c.batch != nil && c.batch.left }) {
+	for _, c := range s.calls.claimAll(func(c *call) bool { return c.sent.Load() && c.batch != nil && c.batch.left }) {
 		s.answered(&s.v.ctx, c, wire.ErrorReply(c.id(), wire.CodeInternalError, tooLongToRead), len(c.mw.Hooks())-1)
 	}
 	s.v.array = nil

@@ -19,6 +19,7 @@ import (
 type noRelay struct{}
 
 func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
+func (noRelay) Defer(*wire.Message, middleware.Work)        {}
 func (noRelay) Cancelled() bool                             { return false }
 func (noRelay) Ask(_ wire.Peer, _ string, _ []byte, _ time.Duration, done func(*wire.Message)) {
 	done(nil)

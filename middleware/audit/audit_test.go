@@ -437,4 +437,5 @@ func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
 func (noRelay) Ask(wire.Peer, string, []byte, time.Duration, func(*wire.Message)) {
 }
 func (noRelay) Suspend(*wire.Message, <-chan struct{}, time.Duration, middleware.Handler) {}
+func (noRelay) Defer(*wire.Message, middleware.Work)                                      {}
 func (noRelay) Cancelled() bool                                                           { return false }

@@ -26,7 +26,9 @@ package dryrun
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -103,7 +105,7 @@ func (d *dryRun) begin(real *middleware.Call, m *wire.Message) *run {
 // handle takes the copy through step, and then lets m go on as it is. step is the
 // inner chain, or where a layer that has waited goes on.
 func (r *run) handle(ctx context.Context, m *wire.Message, step, next middleware.Handler) error {
-	if err := step(r.context(ctx), r.frame); err != nil {
+	if err := try(r.context(ctx), step, r.frame); err != nil {
 		r.failed(err)
 	}
 	if w := r.takeWait(); w != nil {
@@ -113,10 +115,20 @@ func (r *run) handle(ctx context.Context, m *wire.Message, step, next middleware
 		return nil
 	}
 	r.requestDone(m)
-	if r.answer == nil && len(r.call.Hooks()) > 0 {
+	if r.answer == nil && !r.deferred && len(r.call.Hooks()) > 0 {
 		r.real.OnReply(r.reply)
 	}
 	return next(ctx, m)
+}
+
+// try runs a layer inside. A panic is an error like any other: the frame goes on.
+func try(ctx context.Context, step middleware.Handler, m *wire.Message) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return step(ctx, m)
 }
 
 // reply takes a copy of the call's reply through the hooks of the layers inside.
@@ -137,7 +149,7 @@ func (r *run) hooks(ctx context.Context, reply, shadow *wire.Message, i int, fir
 		if first = nil; step == nil {
 			step = middleware.Handler(r.call.Hooks()[i])
 		}
-		if err := step(r.context(ctx), shadow); err != nil {
+		if err := try(r.context(ctx), step, shadow); err != nil {
 			r.failed(err)
 		}
 		if w := r.takeWait(); w != nil {

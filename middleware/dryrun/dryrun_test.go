@@ -90,6 +90,13 @@ var acts = map[string]act{
 		call.Note(middleware.Note{Layer: "refuse", Rule: "rules[1]", Act: middleware.Refused, Why: "it denies the call"})
 		return call.Answer(ctx, wire.ToolErrorReply(m.ID(), "Permission denied", false))
 	},
+	"defer": func(_ context.Context, s *proxytest.Session, call *middleware.Call, m *wire.Message, _ middleware.Handler) error {
+		call.Defer(m, func(context.Context, *wire.Message) *wire.Message { s.Note("work was done"); return nil })
+		return nil
+	},
+	"panic": func(context.Context, *proxytest.Session, *middleware.Call, *wire.Message, middleware.Handler) error {
+		panic("broken layer")
+	},
 	"drop": func(context.Context, *proxytest.Session, *middleware.Call, *wire.Message, middleware.Handler) error {
 		return nil
 	},

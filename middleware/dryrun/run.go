@@ -25,6 +25,7 @@ type run struct {
 	refusal  *middleware.Note // why, as far as it was told
 	waits    *wait            // what the handler or hook that runs wants to wait for
 	told     bool             // an edit was logged
+	deferred bool             // a layer inside would answer the call later
 	replying bool
 }
 
@@ -84,6 +85,9 @@ func (r *run) Suspend(_ *wire.Message, ready <-chan struct{}, limit time.Duratio
 	r.waits = &wait{ready, limit, resume}
 }
 
+// Defer implements middleware.Relay. The work is not done: it may have an effect.
+func (r *run) Defer(*wire.Message, middleware.Work) { r.deferred = true }
+
 // Cancelled implements middleware.Relay.
 func (r *run) Cancelled() bool { return r.real.Cancelled() }
 
@@ -133,6 +137,8 @@ func (r *run) requestDone(m *wire.Message) {
 	switch {
 	case r.answer != nil:
 		r.log("dry run: would refuse the call", "layer", why.Layer, "rule", why.Rule, "why", why.Why, "answer", cut(answerText(r.answer)))
+	case r.deferred:
+		r.log("dry run: would answer the call instead of the server", "layer", why.Layer, "rule", why.Rule, "why", why.Why)
 	case !r.arrived:
 		r.log("dry run: would drop the message", "layer", why.Layer, "rule", why.Rule, "why", why.Why)
 	case !r.told && !bytes.Equal(r.frame.Frame(), m.Frame()):

@@ -32,7 +32,7 @@ type Writer struct {
 
 type queued struct {
 	line []byte
-	sent func()
+	sent func(error)
 }
 
 // gather is how many bytes of small lines are kept until Flush; a longer line
@@ -53,9 +53,10 @@ func (w *Writer) Write(m *Message) error {
 	if w.waiting.Load() {
 		sent = w.takeQueue()
 	}
+	queued := w.err
 	err := w.line(m.line)
 	w.mu.Unlock()
-	tell(sent)
+	tell(sent, queued)
 	return err
 }
 
@@ -103,7 +104,7 @@ func (w *Writer) Chunk(b []byte, more bool) error {
 	sent := w.takeQueue()
 	err := w.err
 	w.mu.Unlock()
-	tell(sent)
+	tell(sent, err)
 	return err
 }
 
@@ -114,7 +115,7 @@ func (w *Writer) Flush() error {
 	w.flush()
 	err := w.err
 	w.mu.Unlock()
-	tell(sent)
+	tell(sent, err)
 	return err
 }
 
@@ -125,9 +126,10 @@ func (w *Writer) Close() { w.closed.Store(true) }
 
 // Queue hands over a line of attache's own and never blocks: it leaves with the
 // next Flush, or by itself. It takes over line. sent, which may be nil, is
-// called when the line has left or cannot, on whichever goroutine saw to that.
+// called when the line has left, or with the error why it cannot, on whichever
+// goroutine saw to that.
 // Whoever queues bounds how much is queued.
-func (w *Writer) Queue(line []byte, sent func()) {
+func (w *Writer) Queue(line []byte, sent func(error)) {
 	w.qmu.Lock()
 	defer w.qmu.Unlock()
 	w.queue = append(w.queue, queued{line, sent})
@@ -144,8 +146,9 @@ func (w *Writer) drain() {
 	w.draining = false
 	w.qmu.Unlock()
 	sent := w.takeQueue()
+	err := w.err
 	w.mu.Unlock()
-	tell(sent)
+	tell(sent, err)
 }
 
 // takeQueue writes the queued lines behind those kept, unless a line is open:
@@ -168,11 +171,12 @@ func (w *Writer) takeQueue() []queued {
 	return queue
 }
 
-// tell says of the lines that they have left. The caller holds no lock.
-func tell(sent []queued) {
+// tell says of the lines that they have left, or why they cannot. The caller holds
+// no lock.
+func tell(sent []queued, err error) {
 	for _, q := range sent {
 		if q.sent != nil {
-			q.sent()
+			q.sent(err)
 		}
 	}
 }

@@ -127,11 +127,11 @@ func TestWriterQueuesBehindChunks(t *testing.T) {
 		write(t, w, "0\n")
 		w.Chunk([]byte("aaa"), true)
 		told := 0
-		w.Queue([]byte("q1\n"), func() { told++ })
+		w.Queue([]byte("q1\n"), func(error) { told++ })
 		synctest.Wait()
 		w.Flush()
 		w.Chunk([]byte("bbb"), true)
-		w.Queue([]byte("q2\n"), func() { told++ })
+		w.Queue([]byte("q2\n"), func(error) { told++ })
 		synctest.Wait()
 		if told != 0 {
 			t.Error("told that a line has left that waits")
@@ -208,7 +208,7 @@ func TestQueueNeverBlocks(t *testing.T) {
 		var mu sync.Mutex
 		want := "line\n"
 		for i := range 1000 {
-			w.Queue(fmt.Appendf(nil, "%d\n", i), func() {
+			w.Queue(fmt.Appendf(nil, "%d\n", i), func(error) {
 				mu.Lock()
 				defer mu.Unlock()
 				told = append(told, i)
@@ -236,9 +236,9 @@ func TestSentMayWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink
 		w := NewWriter(&s)
-		w.Queue([]byte("a\n"), func() {
+		w.Queue([]byte("a\n"), func(error) {
 			write(t, w, "b\n")
-			w.Queue([]byte("c\n"), func() { w.Flush() })
+			w.Queue([]byte("c\n"), func(error) { w.Flush() })
 		})
 		synctest.Wait()
 		if got := strings.Join(s.take(), ""); got != "a\nb\nc\n" {
@@ -260,7 +260,7 @@ func TestWriterErrorsStick(t *testing.T) {
 		var m Message
 		m.Reset(Client, []byte("b\n"))
 		told := false
-		w.Queue([]byte("q\n"), func() { told = true })
+		w.Queue([]byte("q\n"), func(error) { told = true })
 		synctest.Wait()
 		for _, err := range []error{w.Write(&m), w.Flush(), w.Chunk([]byte("c"), true), w.Chunk(nil, false), w.Flush()} {
 			if err != gone {
@@ -290,7 +290,7 @@ func TestWriterConcurrently(t *testing.T) {
 		sent.Add(each)
 		senders.Go(func() {
 			for i := range each {
-				w.Queue(fmt.Appendf(nil, "q%d-%d\n", q, i), sent.Done)
+				w.Queue(fmt.Appendf(nil, "q%d-%d\n", q, i), func(error) { sent.Done() })
 			}
 		})
 	}

@@ -1,0 +1,58 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// Defer implements middleware.Relay.
+func (c *call) Defer(m *wire.Message, work middleware.Work) {
+	s := c.s
+	c.holding = true
+	if s.isEnding() || !s.deferred.begin() {
+		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(errOver)))
+		return
+	}
+	ctx, stop := context.WithCancel(s.laterCtx)
+	seq, ok := s.calls.deferCall(c, stop)
+	if !ok {
+		stop()
+		s.deferred.end()
+		return
+	}
+	d := &deferral{s: s, c: c, seq: seq, id: c.id(), m: m.Clone(), work: work}
+	go func() {
+		defer s.deferred.end()
+		defer stop()
+		d.run(ctx)
+	}()
+}
+
+// A deferral is a call that is answered later, in place of the upstream.
+type deferral struct {
+	s    *session
+	c    *call
+	seq  uint64 // of the call, which may stand for another request when it has an answer
+	id   []byte
+	m    *wire.Message
+	work middleware.Work
+}
+
+// run does the work and answers the call, unless it has an answer.
+func (d *deferral) run(ctx context.Context) {
+	var reply *wire.Message
+	err := d.s.protect(ctx, func(ctx context.Context, m *wire.Message) error {
+		reply = d.work(ctx, m)
+		return nil
+	}, d.m)
+	if err != nil || reply == nil {
+		reply = wire.ErrorReply(d.id, wire.CodeInternalError, failureText(err))
+	}
+	d.s.v.mu.Lock() // hooks run in the direction of the reply
+	defer d.s.v.mu.Unlock()
+	if !d.s.over.Load() && d.s.calls.claimDeferred(d.c, d.seq) {
+		d.s.answerClaimed(d.c, reply)
+	}
+}
