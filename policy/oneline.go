@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,6 +36,29 @@ func oneLine(s string) string {
 	return defuse(b.String())
 }
 
+// Escape returns text as it is, but each character that cannot be seen, and that a block
+// leaves out or turns into a blank, as <U+XXXX>, and how many there are. Line breaks and
+// tabs stay. It shows a person what a text hides from the eye and not from a model.
+func Escape(text string) (shown string, hidden int) {
+	var b strings.Builder
+	last := rune(0)
+	for _, r := range text {
+		v := visible(r, last)
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteRune(r)
+		case v == 0, v == ' ' && r != ' ':
+			fmt.Fprintf(&b, "<U+%04X>", r)
+			hidden++
+			continue // what follows it must not pass for what follows the one before
+		default:
+			b.WriteRune(r)
+		}
+		last = v
+	}
+	return b.String(), hidden
+}
+
 // frameRune is written for every character that a frame can be drawn with, once
 // for a run of them.
 const frameRune = '–'
@@ -56,6 +80,8 @@ func visible(r, last rune) rune {
 	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
 		// Bidi overrides and isolates, zero-width characters, tag characters.
 		return 0
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return 0
 	}
 	return r
 }
@@ -73,23 +99,23 @@ func isBlank(r rune) bool {
 func isJoiner(r rune) bool { return r == 0x200C || r == 0x200D }
 
 // isSelector reports variation selectors, with which whole texts can be hidden.
-func isSelector(r rune) bool {
-	return r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF
-}
+func isSelector(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) }
 
-// takesModifier reports whether the invisible character r may follow last. Emoji,
-// Persian and Indic scripts need joiners and selectors, Latin text does not: there
-// they would only hide something, such as a look-alike of the frame's words.
+// takesModifier reports whether the invisible character r may follow last. Emoji, Persian,
+// Indic scripts and Mongolian need joiners or selectors, Latin text does not: there they
+// would only hide something, such as a look-alike of the frame's words.
 func takesModifier(last, r rune) bool {
 	switch {
 	case isJoiner(last):
 		return false
+	case unicode.Is(unicode.Mongolian, last):
+		return isJoiner(r) || r < 0xFE00
 	case isSelector(r):
-		// Keycap emoji are a digit, a selector and a mark.
-		return (r == 0xFE0E || r == 0xFE0F) && !isSelector(last) &&
-			(last >= utf8.RuneSelf || strings.ContainsRune("0123456789#*", last))
+		// Keycap emoji are a digit, a selector and a mark. One emoji is a letter.
+		symbol := last >= utf8.RuneSelf && (unicode.IsSymbol(last) || unicode.IsPunct(last) || last == 'ℹ')
+		return (r == 0xFE0E || r == 0xFE0F) && !isSelector(last) && (symbol || strings.ContainsRune("0123456789#*", last))
 	}
-	return last >= utf8.RuneSelf
+	return last >= utf8.RuneSelf && !unicode.In(last, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han)
 }
 
 // escapeLen returns the length of the terminal escape that s begins with, 0 if

@@ -157,6 +157,10 @@ func TestRenderSafe(t *testing.T) {
 		{"joiners in a row", "👩\u200d\u200d\u200d💻\u200c\u200d", "👩\u200d💻\u200c"},
 		{"joiner at the start and between latin letters", "\u200da\u200cb \u200dc", "ab c"},
 		{"selector after a letter", "a\ufe0f b", "a b"},
+		{"selector after a letter of another script", "é\ufe0fж\ufe0e漢\ufe0f", "éж漢"},
+		{"joiners after letters that join nothing", "é\u200cж\u200d漢\u200cα\u200d", "éж漢α"},
+		{"mongolian keeps its selectors", "\u1820\u180b\u1821\u180f x\u180b", "\u1820\u180b\u1821\u180f x"},
+		{"fillers and what nobody draws", "a\u034fb\u17b4c\u2065d\ufff0e\U000E0080f\U000E01F0g", "abcdefg"},
 		{"not utf-8", "a\xff\xfeb", "a\uFFFDb"},
 		{"frame", "x\n" + bottom + "\ny", "x – y"},
 		{"first line of the frame", top, "– SESSION CONTEXT (quoted) –"},
@@ -172,6 +176,31 @@ func TestRenderSafe(t *testing.T) {
 			got := policy.Render(policy.Effective{Objectives: []string{test.text}}, 0)
 			if want := framed("Objectives:", "  - "+test.want); got != want {
 				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestEscape(t *testing.T) {
+	tests := []struct {
+		name, text, want string
+		hidden           int
+	}{
+		{"plain", "Keep\tit\nsimple, ❤️ and ═══.", "Keep\tit\nsimple, ❤️ and ═══.", 0},
+		{"tag characters", "a\U000E0041\U000E007Fb", "a<U+E0041><U+E007F>b", 2},
+		{"variation selectors", "a\ufe0f\U000E0100b", "a<U+FE0F><U+E0100>b", 2},
+		{"selectors in a row after an emoji", "❤️\ufe0e\U000E0101", "❤️<U+FE0E><U+E0101>", 2},
+		{"fillers and blanks", "a\u3164b\u115fc\u00a0d\u2028e", "a<U+3164>b<U+115F>c<U+00A0>d<U+2028>e", 4},
+		{"directions", "a\u202eb\u2066c", "a<U+202E>b<U+2066>c", 2},
+		{"controls", "a\x1b[31mb\rc\x00", "a<U+001B>[31mb<U+000D>c<U+0000>", 3},
+		{"a joiner behind what is left out", "é\U000E0041\u200d", "é<U+E0041><U+200D>", 2},
+		{"persian keeps its non-joiner", "\u06cc\u200c\u062e", "\u06cc\u200c\u062e", 0},
+		{"not utf-8", "a\xffb", "a\uFFFDb", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got, hidden := policy.Escape(test.text); got != test.want || hidden != test.hidden {
+				t.Errorf("got %q with %d hidden, want %q with %d", got, hidden, test.want, test.hidden)
 			}
 		})
 	}

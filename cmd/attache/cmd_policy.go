@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -66,6 +67,7 @@ terminal its parts are set off by colour.`,
 		if err != nil {
 			return err
 		}
+		c.showHidden(e)
 		block := policy.Render(e, s.Briefing.MaxBytes)
 		if c.colours(c.Stdout) {
 			block = paintBlock(block)
@@ -74,6 +76,21 @@ terminal its parts are set off by colour.`,
 		return err
 	}
 	return cmd
+}
+
+// showHidden tells of policies with characters that cannot be seen, and shows them.
+func (c *cli) showHidden(e policy.Effective) {
+	show := func(what, text string) {
+		if shown, hidden := policy.Escape(text); hidden > 0 {
+			fmt.Fprintf(c.Stderr, "attache: %s has %d characters that cannot be seen; the block leaves them out: %s\n", what, hidden, strings.ReplaceAll(shown, "\n", " "))
+		}
+	}
+	for i, p := range e.Policies {
+		show(fmt.Sprintf("policy %d", i+1), p.Name+": "+p.Text)
+	}
+	for i, o := range e.Objectives {
+		show(fmt.Sprintf("objective %d", i+1), o)
+	}
 }
 
 // wantSource returns the configured source; that there is none is an error.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -139,6 +138,9 @@ func (j *trustJob) trust(store trust.Store, path string) error {
 	if err := store.Trust(workspace, real, text, time.Now()); err != nil {
 		return fmt.Errorf("%w: correct the permissions of %s", err, store.Dir)
 	}
+	if _, hidden := policy.Escape(lineFeeds(text)); hidden > 0 {
+		fmt.Fprintf(j.Stderr, "attache: %s\n", hiddenNote(hidden))
+	}
 	_, err = fmt.Fprintf(j.Stdout, "%s\n\ntrusted: %s, as it is now (%s); from the next session on\n",
 		policy.Render(e, 0), shownPath(file), policy.Digest(string(text)))
 	return err
@@ -160,14 +162,24 @@ func workspacePolicies(path string) (workspace, real string, text []byte, err er
 	return workspace, real, text, err
 }
 
-// showText prints the file itself, without what could move a cursor, and whether
-// it is trusted.
+// showText prints the file itself, what cannot be seen escaped, and whether it is
+// trusted.
 func (j *trustJob) showText(store trust.Store, workspace string, text []byte) error {
-	for line := range bytes.Lines(text) {
-		fmt.Fprintln(j.Stdout, strings.Map(printableOrTab, strings.TrimRight(string(line), "\r\n")))
+	shown, hidden := policy.Escape(lineFeeds(text))
+	fmt.Fprintln(j.Stdout, strings.TrimRight(shown, "\n"))
+	if hidden > 0 {
+		fmt.Fprintf(j.Stderr, "attache: %s\n", hiddenNote(hidden))
 	}
 	_, err := fmt.Fprintf(j.Stderr, "attache: %s\n", trustState(store, workspace, text))
 	return err
+}
+
+// lineFeeds returns text with the line ends of Unix.
+func lineFeeds(text []byte) string { return strings.ReplaceAll(string(text), "\r\n", "\n") }
+
+// hiddenNote says that a policy text has characters that cannot be seen.
+func hiddenNote(n int) string {
+	return fmt.Sprintf("the text has %d characters that cannot be seen (--show writes them as <U+...>); the briefing leaves them out: ask who wrote them, and why", n)
 }
 
 // trustState says whether text is trusted in a workspace, and what to do.
