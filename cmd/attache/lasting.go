@@ -53,9 +53,8 @@ type lasting struct {
 	policies  *filesource.Source
 	inForce   *Settings // what the above was made of; nil before the first reading
 
-	limiters    access.Limiters
-	annotations access.Annotations
-	catalog     middleware.Catalog
+	limiters access.Limiters
+	catalog  middleware.Catalog
 
 	auditing
 }

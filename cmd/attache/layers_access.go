@@ -25,7 +25,7 @@ func (l *layers) newAccess(s *Settings, log *slog.Logger) (*access.Conn, error) 
 	}
 	return shared.Connect(access.ConnOptions{
 		LookupFailed: l.capture.LookupFailed,
-		Annotations:  &l.lasting.annotations,
+		Catalog:      &l.lasting.catalog,
 		Log:          log,
 	}), nil
 }

@@ -93,9 +93,9 @@ type Shared struct {
 	names    []string   // of the rules, so that a note allocates none
 	reads    [][]string // the argument names that conditions read, by depth
 
-	learns  bool // a condition reads annotations
-	filters bool // a tool may have to be hidden
-	private bool // the list depends on the principal or the session
+	readsAnnotations bool // a condition does
+	filters          bool // a tool may have to be hidden
+	private          bool // the list depends on the principal or the session
 }
 
 // Compile checks and prepares the rules.
@@ -118,7 +118,7 @@ func Compile(o Options) (*Shared, error) {
 		}
 		s.all.rules = append(s.all.rules, i)
 		s.names = append(s.names, ruleName(i))
-		s.learns = s.learns || r.When != nil && r.When.UsesAnnotations()
+		s.readsAnnotations = s.readsAnnotations || r.When != nil && r.When.UsesAnnotations()
 		if o.Hide && !r.readsArguments() {
 			s.filters = s.filters || r.mayRefuse()
 			s.private = s.private || r.usesSession()
@@ -150,7 +150,7 @@ func (o *Options) check() error {
 }
 
 // Lists reports whether the rules need [Conn.ListLayer].
-func (s *Shared) Lists() bool { return s.learns || s.filters }
+func (s *Shared) Lists() bool { return s.filters }
 
 // candidates are the rules that may apply to one tool.
 type candidates struct {

@@ -16,9 +16,8 @@ type ConnOptions struct {
 	// LookupFailed, if not nil, returns why the principal of a session could not be
 	// looked up, or nil. Rules that depend on the principal then refuse.
 	LookupFailed func(view *sessionstate.Context) error
-	// Annotations, if not nil, holds what the connection learnt of tools under an
-	// earlier configuration.
-	Annotations *Annotations
+	// Catalog knows what tools/list said on this connection; nil means an empty one.
+	Catalog *middleware.Catalog
 	// Log gets refusals; nil discards them.
 	Log *slog.Logger
 }
@@ -27,7 +26,7 @@ type ConnOptions struct {
 type Conn struct {
 	*Shared
 	lookupFailed func(view *sessionstate.Context) error
-	annotations  *Annotations
+	catalog      *middleware.Catalog
 	log          *slog.Logger
 
 	// Used by the client's direction only.
@@ -37,9 +36,9 @@ type Conn struct {
 
 // Connect returns the layers of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{Shared: s, lookupFailed: o.LookupFailed, annotations: o.Annotations, log: o.Log}
-	if c.annotations == nil {
-		c.annotations = new(Annotations)
+	c := &Conn{Shared: s, lookupFailed: o.LookupFailed, catalog: o.Catalog, log: o.Log}
+	if c.catalog == nil {
+		c.catalog = new(middleware.Catalog)
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -98,8 +97,10 @@ func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, e
 	}
 	in := &c.inputs
 	in.Context, in.Tool, in.Server, in.Arguments = view, tool, c.o.Server, m.Arguments().Raw
-	if c.learns {
-		in.Annotations = c.annotations.of(tool)
+	if c.readsAnnotations {
+		if t, _ := c.catalog.Tool(tool); t != nil {
+			in.Annotations = t.Annotations
+		}
 	}
 	q := request{inputs: in, lookupErr: c.lookupErr(view)}
 	if explain {

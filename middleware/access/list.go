@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// ListLayer returns the layer that learns annotations from tools/list and removes
-// the tools that may not be called. It stands in front of the layers that edit
+// ListLayer returns the layer that removes from tools/list the tools that may not be
+// called. It stands in front of the layers that edit
 // calls, because those have to see every tool.
 func (c *Conn) ListLayer() middleware.Layer {
 	return middleware.Layer{Name: listLayerName, Wrap: c.wrapLists, Enforces: true}
@@ -20,24 +20,16 @@ func (c *Conn) ListLayer() middleware.Layer {
 
 func (c *Conn) wrapLists(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
-		switch {
-		case m.From == wire.Server:
-			if c.learns && m.MethodIs("notifications/tools/list_changed") {
-				c.annotations.forget()
-			}
-		case m.MethodIs("tools/list") && c.Lists():
+		if m.From == wire.Client && m.MethodIs("tools/list") && c.filters {
 			call := middleware.CallFrom(ctx)
-			if c.filters {
-				call.MustHold()
-			}
+			call.MustHold()
 			call.OnReply(c.filterReply(viewOf(call)))
 		}
 		return next(ctx, m)
 	}
 }
 
-// filterReply returns the hook that learns from one page of tools/list and filters
-// it.
+// filterReply returns the hook that filters one page of tools/list.
 func (c *Conn) filterReply(view *sessionstate.Context) middleware.ReplyHook {
 	return func(ctx context.Context, reply *wire.Message) error {
 		if reply.Kind() == wire.Error {
@@ -64,8 +56,7 @@ func (c *Conn) filterReply(view *sessionstate.Context) middleware.ReplyHook {
 	}
 }
 
-// filter learns from a list, and returns the edits that remove the tools which may
-// not be called.
+// filter returns the edits that remove the tools which may not be called.
 func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wire.Value) []wire.Splice {
 	i, hidden := -1, 0
 	edits := wire.RemoveElements(list, func(entry wire.Value) bool {
@@ -83,22 +74,20 @@ func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wi
 	return edits
 }
 
+// maxAnnotations bounds annotations as middleware.Catalog does, so that a tool is
+// listed as its calls are judged.
+const maxAnnotations = 4 << 10
+
 var errNoName = errors.New("the tool has no name")
 
-// judgeEntry learns from an entry of the list, and decides whether it stays. An
-// entry without a name cannot be called or judged, so it goes.
+// judgeEntry decides whether an entry stays in the list. An entry without a name
+// cannot be called or judged, so it goes.
 func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision {
 	name, annotations := entry.Get("name"), entry.Get("annotations")
 	if !annotations.IsObject() || len(annotations.Raw) > maxAnnotations {
 		annotations = wire.Value{}
 	}
-	if c.learns && name.IsString() {
-		c.annotations.learn(name.View(), annotations.Raw)
-	}
-	switch {
-	case !c.filters:
-		return decision{allowed: true}
-	case !name.IsString():
+	if !name.IsString() {
 		return undecided(none, errNoName)
 	}
 	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: annotations.Raw, Server: c.o.Server}
@@ -108,9 +97,6 @@ func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision
 // withhold replaces a list that cannot be filtered by an error. The relay does so
 // for a list over the hold limit; see [middleware.Call.MustHold].
 func (c *Conn) withhold(call *middleware.Call, reply *wire.Message) {
-	if !c.filters {
-		return
-	}
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the list of tools could not be filtered"})
 	c.log.WarnContext(call.LogContext(), "a list of tools could not be filtered and was answered with an error", "why", reply.Ambiguity().String())
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, "the server's list of tools could not be read, so that the access rules could not be applied to it")

@@ -66,7 +66,8 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conn access.ConnOptions
+	catalog := new(middleware.Catalog)
+	conn := access.ConnOptions{Catalog: catalog}
 	if name == "lookup" {
 		conn.LookupFailed = func(*sessionstate.Context) error { return errors.New("the key file is gone") }
 	}
@@ -74,7 +75,7 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	l := a.Layer()
 	judge := l.Wrap
 	l.Wrap = func(next middleware.Handler) middleware.Handler {
-		inner := a.ListLayer().Wrap(judge(next))
+		inner := a.ListLayer().Wrap(judge(catalog.Layer().Wrap(next)))
 		return func(ctx context.Context, m *wire.Message) error {
 			tool := m.Name().Text()
 			middleware.CallFrom(ctx).Listen(explain, func(_ *middleware.Call, n middleware.Note) { s.Note("%s", show(tool, n)) })
