@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -36,7 +39,7 @@ func BenchmarkChain(b *testing.B) {
 		b.Fatal(err)
 	}
 	parts := strings.Split(string(rules), "---\n")
-	for _, c := range []struct{ name, config string }{
+	for _, c := range []struct{ name, text string }{
 		{"plain", ""},
 		{"fill", parts[0]},
 		{"pin", parts[0] + parts[1]},
@@ -45,34 +48,34 @@ func BenchmarkChain(b *testing.B) {
 		{"audit", parts[0] + parts[4]},
 		{"all", strings.Join(parts, "")},
 	} {
-		b.Run(c.name, func(b *testing.B) { benchmarkChain(b, c.config) })
+		b.Run(c.name, func(b *testing.B) { benchmarkChain(b, c.text) })
 	}
 }
 
-func benchmarkChain(b *testing.B, config string) {
+func benchmarkChain(b *testing.B, text string) {
 	dir := b.TempDir()
 	file := filepath.Join(dir, "config.yaml")
 	key, _, err := identity.Create(filepath.Join(dir, "keys.yaml"), identity.Attributes{User: "ada", Tenant: "acme", Roles: []string{"developer"}, Permissions: []string{"tools:call"}}, "", 0, time.Now())
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	p := process{Env: []string{"ATTACHE_CONFIG=" + file, "ATTACHE_API_KEY=" + key}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-	s, err := loadSettings(p, nil)
+	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file, "ATTACHE_API_KEY=" + key}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+	s, err := config.Load(p, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := (&lasting{announces: true, auditing: auditing{audits: true}}).build(p, s, slog.New(slog.DiscardHandler))
+	l, err := (&assembly.State{Announces: true, Auditing: assembly.Auditing{Audits: true}}).Build(p, s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer endAudit(l.audit, slog.New(slog.DiscardHandler))
-	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, l.list...)
+	defer assembly.EndAudit(l.Audit, slog.New(slog.DiscardHandler))
+	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, l.List...)
 	var call middleware.Call
 	ctx := &middleware.Context{Context: b.Context(), Call: &call}
-	scanner := wire.Scanner{ArgumentNames: middleware.Needs(l.list...).ArgumentNames}
+	scanner := wire.Scanner{ArgumentNames: middleware.Needs(l.List...).ArgumentNames}
 	var m wire.Message
 	roundTrip := func(frame, answer []byte) {
 		m.Reset(wire.Client, frame)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -141,7 +142,7 @@ func TestInjectGuide(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?s)```([a-z ]+)\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
 		blocks[m[1]] = m[2]
 	}
-	p, _ := configured(t, blocks["yaml"])
+	p := attachetest.WriteConfig(t, blocks["yaml"])
 	line := regexp.MustCompile(`attache inject (.*) \.mcp\.json`).FindStringSubmatch(string(data))
 	p.Args = append([]string{"inject"}, strings.Fields(line[1])...)
 	var out, stderr strings.Builder

@@ -8,11 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
 // auditCommand looks at the records of calls.
-func (c *cli) auditCommand() *cobra.Command {
+func (c *program) auditCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "audit",
 		Short: "Check the records of calls, or read them as they come",
@@ -32,7 +34,7 @@ all of it anew, and no chain shows that: keep the digest that is printed somewhe
 give it to --expect the next time.`
 
 // auditVerify checks the chain.
-func (c *cli) auditVerify() *cobra.Command {
+func (c *program) auditVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [FILE...] [flags]",
 		Short: "Find the first record that was changed, dropped or added",
@@ -41,9 +43,9 @@ func (c *cli) auditVerify() *cobra.Command {
   attache audit verify audit.jsonl --expect sha256:9f86d081...`,
 		Args: cobra.ArbitraryArgs,
 	}
-	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
-	addFlag(cmd, flags, "expect", "DIGEST", "the digest of a record that must be there, as printed earlier")
-	addFlag(cmd, flags, "after", "DIGEST", "the digest of the last record before these files, where older ones were taken away")
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	config.AddFlag(cmd, flags, "expect", "DIGEST", "the digest of a record that must be there, as printed earlier")
+	config.AddFlag(cmd, flags, "after", "DIGEST", "the digest of the last record before these files, where older ones were taken away")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		v, err := newVerifier(flags)
 		if err != nil {
@@ -59,40 +61,40 @@ func (c *cli) auditVerify() *cobra.Command {
 	return cmd
 }
 
-func newVerifier(flags flagValues) (*chain.Verifier, error) {
+func newVerifier(flags config.Flags) (*chain.Verifier, error) {
 	v := &chain.Verifier{}
 	for name, to := range map[string]*chain.Digest{"expect": &v.Expect, "after": &v.After} {
-		text, err := flags.get(name)
-		if err == nil && flags.has(name) {
+		text, err := flags.Get(name)
+		if err == nil && flags.Has(name) {
 			*to, err = chain.ParseDigest(text) // an empty one too: was it a variable that is not set?
 		}
 		if err == nil && text != "" && *to == (chain.Digest{}) {
 			err = errors.New("no record has this digest: give one that \"attache audit verify\" printed")
 		}
 		if err != nil {
-			return nil, usagef("--%s: %v", name, err)
+			return nil, cli.Usagef("--%s: %v", name, err)
 		}
 	}
 	return v, nil
 }
 
 // auditFile returns the path of the file that files or the configuration name.
-func (c *cli) auditFile(files []string, flags flagValues) (string, error) {
+func (c *program) auditFile(files []string, flags config.Flags) (string, error) {
 	if len(files) > 0 {
 		return files[0], nil
 	}
-	s, err := loadSettings(c.process, flags)
+	s, err := config.Load(c.Process, flags)
 	if err != nil {
 		return "", err
 	}
 	if s.Audit.File == "" {
-		return "", usagef("which file? name it, or give the configuration whose audit.file it is with --config")
+		return "", cli.Usagef("which file? name it, or give the configuration whose audit.file it is with --config")
 	}
 	return s.Audit.File, nil
 }
 
 // auditFiles opens what is to be verified.
-func (c *cli) auditFiles(files []string, flags flagValues) (*chain.Snapshot, error) {
+func (c *program) auditFiles(files []string, flags config.Flags) (*chain.Snapshot, error) {
 	if len(files) > 1 {
 		return chain.OpenFiles(files...)
 	}
@@ -116,7 +118,7 @@ func noAuditFile(path string) error {
 }
 
 // verify prints what the verifier finds.
-func (c *cli) verify(v *chain.Verifier, s *chain.Snapshot) error {
+func (c *program) verify(v *chain.Verifier, s *chain.Snapshot) error {
 	var err error
 	for _, f := range s.Files {
 		if err = v.File(f.Name, f); err != nil {
@@ -133,14 +135,14 @@ func (c *cli) verify(v *chain.Verifier, s *chain.Snapshot) error {
 	switch {
 	case errors.As(err, &fault):
 		fmt.Fprintln(c.Stdout, fault)
-		return exitError(exitFailure)
+		return cli.ExitError(cli.ExitFailure)
 	case err != nil:
 		return err
 	case v.Records == 0:
 		return fmt.Errorf("%s holds no records", s.Files[0].Name)
 	}
 	name := filepath.Base(s.Files[len(s.Files)-1].Name)
-	fmt.Fprintf(c.Stdout, "%s: ok: records %d to %d in %s, none changed, dropped or added\n", name, v.First, v.Last, plural(len(s.Files), "file"))
+	fmt.Fprintf(c.Stdout, "%s: ok: records %d to %d in %s, none changed, dropped or added\n", name, v.First, v.Last, cli.Plural(len(s.Files), "file"))
 	fmt.Fprintf(c.Stdout, "last: %s\n", v.Digest)
 	return nil
 }

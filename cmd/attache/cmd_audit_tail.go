@@ -16,6 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/explain"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
@@ -23,7 +27,7 @@ import (
 const tailPoll = 200 * time.Millisecond
 
 // auditTail prints records as people read them.
-func (c *cli) auditTail() *cobra.Command {
+func (c *program) auditTail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [FILE] [flags]",
 		Short: "Print the last records in readable form; -f goes on as they come",
@@ -34,12 +38,12 @@ of the configuration. It does not check anything: see "attache audit verify".`,
   attache audit tail -n 50 audit.jsonl`,
 		Args: func(_ *cobra.Command, files []string) error {
 			if len(files) > 1 {
-				return usagef("%d files: give one, or none for audit.file of the configuration", len(files))
+				return cli.Usagef("%d files: give one, or none for audit.file of the configuration", len(files))
 			}
 			return nil
 		},
 	}
-	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
 	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print")
 	follow := cmd.Flags().BoolP("follow", "f", false, "go on with the records to come, until interrupted")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
@@ -47,7 +51,7 @@ of the configuration. It does not check anything: see "attache audit verify".`,
 		if err != nil {
 			return err
 		}
-		t := &auditTailer{path: file, show: recordPrinter{c.Stdout, c.colours(c.Stdout), time.Local}}
+		t := &auditTailer{path: file, show: recordPrinter{c.Stdout, term.HasColour(c.Getenv, c.Stdout), time.Local}}
 		if err := t.last(*n); err != nil {
 			return err
 		}
@@ -140,7 +144,7 @@ func (t *auditTailer) open() error {
 		return noAuditFile(t.path)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.path, unreadable(err))
+		return fmt.Errorf("%s: %w", t.path, cli.Unreadable(err))
 	}
 	t.f = f
 	return nil
@@ -160,7 +164,7 @@ func (t *auditTailer) read(each func(line []byte) error) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("%s: %w", t.path, unreadable(err))
+			return fmt.Errorf("%s: %w", t.path, cli.Unreadable(err))
 		default:
 			if err := each(t.line); err != nil {
 				return err
@@ -210,7 +214,7 @@ type recordPrinter struct {
 func (p recordPrinter) record(line []byte) error {
 	var r auditRecord
 	if json.Unmarshal(line, &r) != nil {
-		return p.print(demoBad, "a line that is no record: "+strconv.Itoa(len(line))+" bytes; see \"attache audit verify\"")
+		return p.print(term.Bad, "a line that is no record: "+strconv.Itoa(len(line))+" bytes; see \"attache audit verify\"")
 	}
 	switch r.Kind {
 	case "call", "intent", "aside":
@@ -218,38 +222,38 @@ func (p recordPrinter) record(line []byte) error {
 	}
 	text := r.Why
 	if r.Records > 0 {
-		text = plural(r.Records, "record") + " missing: " + text
+		text = cli.Plural(r.Records, "record") + " missing: " + text
 	}
-	return p.print(demoQuiet, strings.TrimRight(p.moment(r.Time)+"  "+r.Kind+"  "+text, " "))
+	return p.print(term.Quiet, strings.TrimRight(p.moment(r.Time)+"  "+r.Kind+"  "+text, " "))
 }
 
 // call prints a record of a call.
 func (p recordPrinter) call(r *auditRecord) error {
 	words := []styled{
-		{demoQuiet, p.moment(r.Time)},
-		{demoPlain, who(r)},
-		{demoHeading, target(r)},
+		{term.Quiet, p.moment(r.Time)},
+		{term.Plain, who(r)},
+		{term.Heading, target(r)},
 		{style(r), r.Decision},
 	}
-	add := func(s demoStyle, text string) { words = append(words, styled{s, text}) }
+	add := func(s term.Style, text string) { words = append(words, styled{s, text}) }
 	switch {
 	case r.Kind == "intent":
-		add(demoPlain, "about to be sent")
+		add(term.Plain, "about to be sent")
 	case r.Kind == "aside":
 		add(style(r), r.Why)
 	default:
 		add(style(r), result(r))
-		add(demoPlain, strconv.FormatFloat(r.MS, 'f', 1, 64)+" ms")
+		add(term.Plain, strconv.FormatFloat(r.MS, 'f', 1, 64)+" ms")
 	}
-	add(demoQuiet, sizes(r))
+	add(term.Quiet, sizes(r))
 	if r.Briefing {
-		add(demoGood, "briefed")
+		add(term.Good, "briefed")
 	}
 	if r.DryRun {
-		add(demoLogged, "dry run")
+		add(term.Notice, "dry run")
 	}
 	if r.Trace != "" {
-		add(demoQuiet, "trace "+r.Trace)
+		add(term.Quiet, "trace "+r.Trace)
 	}
 	if err := p.line(words...); err != nil {
 		return err
@@ -264,7 +268,7 @@ func (p recordPrinter) details(r *auditRecord) error {
 		if n.Why != "" {
 			text += ": " + n.Why
 		}
-		if err := p.print(actStyle(n.Act), text); err != nil {
+		if err := p.print(explain.ActStyle(n.Act), text); err != nil {
 			return err
 		}
 	}
@@ -273,7 +277,7 @@ func (p recordPrinter) details(r *auditRecord) error {
 		if e.Source != "" {
 			text += ": " + e.Source
 		}
-		if err := p.print(demoQuiet, text); err != nil {
+		if err := p.print(term.Quiet, text); err != nil {
 			return err
 		}
 	}
@@ -288,16 +292,16 @@ func by(layer, rule string) string {
 }
 
 // style is how a call stands out.
-func style(r *auditRecord) demoStyle {
+func style(r *auditRecord) term.Style {
 	switch {
 	case r.Decision == "refused", r.Kind == "aside":
-		return demoBad
+		return term.Bad
 	case r.Result == "ok":
-		return demoGood
+		return term.Good
 	case r.Kind == "intent":
-		return demoPlain
+		return term.Plain
 	}
-	return demoLogged
+	return term.Notice
 }
 
 func (p recordPrinter) moment(t time.Time) string {
@@ -349,12 +353,12 @@ func sizes(r *auditRecord) string {
 
 // A styled is a part of a line.
 type styled struct {
-	style demoStyle
+	style term.Style
 	text  string
 }
 
 // print prints a line in one style.
-func (p recordPrinter) print(style demoStyle, text string) error {
+func (p recordPrinter) print(style term.Style, text string) error {
 	return p.line(styled{style, text})
 }
 
@@ -369,7 +373,7 @@ func (p recordPrinter) line(parts ...styled) error {
 		if b.Len() > 0 {
 			b.WriteString("  ")
 		}
-		b.WriteString(painted(p.colours, part.style, strings.Map(printable, part.text)))
+		b.WriteString(term.Paint(p.colours, part.style, strings.Map(cli.Printable, part.text)))
 	}
 	_, err := fmt.Fprintln(p.out, b.String())
 	return err

@@ -1,9 +1,13 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
 
 // completionCommand prints what makes a shell complete attache's words.
-func (c *cli) completionCommand() *cobra.Command {
+func (c *program) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
@@ -17,7 +21,7 @@ not completed. The script for bash needs the package bash-completion.`,
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("which shell? write one of %s behind \"attache completion\"", quoted(shells))
+				return cli.Usagef("which shell? write one of %s behind \"attache completion\"", cli.Quoted(shells))
 			}
 			return nil
 		},
@@ -31,7 +35,7 @@ not completed. The script for bash needs the package bash-completion.`,
 			case "fish":
 				return root.GenFishCompletion(c.Stdout, true)
 			}
-			return usagef("unknown shell %q: write %s", args[0], quoted(shells))
+			return cli.Usagef("unknown shell %q: write %s", args[0], cli.Quoted(shells))
 		},
 	}
 }

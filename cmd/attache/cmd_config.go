@@ -9,10 +9,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
 // configCommand looks at the configuration.
-func (c *cli) configCommand() *cobra.Command {
+func (c *program) configCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "config",
 		Short: "Check the configuration, show what is in force, print its schema",
@@ -26,7 +30,7 @@ looked for in the workspace. Every key can be left out.`,
 }
 
 // configShow prints what is in force.
-func (c *cli) configShow() *cobra.Command {
+func (c *program) configShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print every value in force and where it came from",
@@ -37,9 +41,9 @@ printed. Given the flags of a client's entry, it shows what holds there.`,
   attache config show --config ./sentry.yaml --trust sandboxed`,
 		Args: noFile,
 	}
-	flags := addFlags(cmd)
+	flags := config.AddFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		s, err := loadSettings(c.process, flags)
+		s, err := config.Load(c.Process, flags)
 		if err != nil {
 			return err
 		}
@@ -53,25 +57,22 @@ printed. Given the flags of a client's entry, it shows what holds there.`,
 const longValue = 60
 
 // show prints s as a table, one value a line. On a terminal the defaults are dim.
-func (c *cli) show(s *Settings) error {
+func (c *program) show(s *config.Settings) error {
 	type row struct {
 		key, value, from string
 		dim              bool
 	}
 	var rows []row
-	for _, o := range options(s) {
-		if o.key == "" {
+	for _, o := range config.Options(s) {
+		if o.Key == "" {
 			continue
 		}
-		text := o.value.String()
-		if v, ok := o.value.(interface{ shown() string }); ok {
-			text = v.shown()
-		}
-		at := s.Origin(o.key)
-		rows = append(rows, row{o.key, cmp.Or(strings.Map(printable, text), `""`), at.String(), at.Default()})
+		text := o.Shown()
+		at := s.Origin(o.Key)
+		rows = append(rows, row{o.Key, cmp.Or(strings.Map(cli.Printable, text), `""`), at.String(), at.Default()})
 	}
-	for _, fact := range s.operatorFacts() {
-		rows = append(rows, row{fact[0], strings.Map(printable, fact[1]), fact[2], false})
+	for _, fact := range s.OperatorFacts() {
+		rows = append(rows, row{fact[0], strings.Map(cli.Printable, fact[1]), fact[2], false})
 	}
 	keys, values := 0, 0
 	for _, r := range rows {
@@ -81,10 +82,10 @@ func (c *cli) show(s *Settings) error {
 		}
 	}
 	out := bufio.NewWriter(c.Stdout)
-	colours := c.colours(c.Stdout)
+	coloured := term.HasColour(c.Getenv, c.Stdout)
 	for _, r := range rows {
 		line := fmt.Sprintf("%-*s  %-*s  %s", keys, r.key, values, r.value, r.from)
-		if r.dim && colours {
+		if r.dim && coloured {
 			line = "\x1b[2m" + line + "\x1b[0m"
 		}
 		fmt.Fprintln(out, line)
@@ -93,7 +94,7 @@ func (c *cli) show(s *Settings) error {
 }
 
 // configSchema prints the JSON Schema of the configuration file.
-func (c *cli) configSchema() *cobra.Command {
+func (c *program) configSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of the configuration file, for editors",
@@ -107,7 +108,7 @@ default. Editors that know YAML complete and check a file that names it in its f
 			out := json.NewEncoder(c.Stdout)
 			out.SetEscapeHTML(false)
 			out.SetIndent("", "  ")
-			return out.Encode(configSchema())
+			return out.Encode(config.Schema())
 		},
 	}
 }

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
 
 // helpCommand prints the help of a command. cobra's own takes an unknown one for
 // none.
@@ -34,11 +38,11 @@ func unknownTopic(parent *cobra.Command, word string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	switch near := nearest(word, names); {
+	switch near := cli.Nearest(word, names); {
 	case len(names) == 0:
-		return usagef("%q has no command %q: see \"%s --help\"", parent.CommandPath(), word, parent.CommandPath())
+		return cli.Usagef("%q has no command %q: see \"%s --help\"", parent.CommandPath(), word, parent.CommandPath())
 	case near != "":
-		return usagef("unknown command %q: did you mean \"%s help %s\"?", word, parent.Root().Name(), near)
+		return cli.Usagef("unknown command %q: did you mean \"%s help %s\"?", word, parent.Root().Name(), near)
 	}
-	return usagef("unknown command %q: write %s", word, quoted(names))
+	return cli.Usagef("unknown command %q: write %s", word, cli.Quoted(names))
 }

@@ -13,16 +13,20 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // injectCommand writes a session's context into a configuration.
-func (c *cli) injectCommand() *cobra.Command {
+func (c *program) injectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject [flags] [FILE]",
 		Short: "Write a session's context into the servers of a configuration",
@@ -39,22 +43,22 @@ are written in the end, over everything.`,
   attache inject --session "$ID" --user ada --prefix PARACHUTE < vault/.mcp.json > session.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%d files: give one, or none to read stdin", len(args))
+				return cli.Usagef("%d files: give one, or none to read stdin", len(args))
 			}
 			return nil
 		},
 	}
 	cmd.Flags().SortFlags = false
-	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
 	wanted := []string{"session", "workspace-id", "workspace", "trust", "session-file", "api-key-file", "token-file", "log-level", "log-format"}
-	for _, o := range options(&Settings{}) {
-		if slices.Contains(wanted, o.flag) {
-			addFlag(cmd, flags, o.flag, o.hint, o.help)
+	for _, o := range config.Options(&config.Settings{}) {
+		if slices.Contains(wanted, o.Flag) {
+			config.AddFlag(cmd, flags, o.Flag, o.Hint, o.Help)
 		}
 	}
 	var user string
 	var prefixes []string
-	cmd.Flags().StringVar(&user, "user", "", "who the session acts for; the same as "+userVariable+"=`NAME`")
+	cmd.Flags().StringVar(&user, "user", "", "who the session acts for; the same as "+config.UserVariable+"=`NAME`")
 	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "a `PREFIX` of the variables, instead of session.env_prefixes; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.inject(cmd.Context(), flags, user, prefixes, args)
@@ -63,18 +67,18 @@ are written in the end, over everything.`,
 }
 
 // inject reads a configuration and prints it with the session's context in it.
-func (c *cli) inject(ctx context.Context, flags flagValues, user string, prefixes, args []string) error {
-	p := c.process
+func (c *program) inject(ctx context.Context, flags config.Flags, user string, prefixes, args []string) error {
+	p := c.Process
 	if user != "" {
-		p.Env = append([]string{userVariable + "=" + user}, p.Env...) // the first holds
+		p.Env = append([]string{config.UserVariable + "=" + user}, p.Env...) // the first holds
 	}
-	s, err := loadSettings(p, flags)
+	s, err := config.Load(p, flags)
 	if err != nil {
 		return err
 	}
 	for _, prefix := range prefixes {
-		if err := (words{check: variableName}).accept(prefix); err != nil {
-			return usagef("--prefix: %v", err)
+		if err := config.CheckPrefix(prefix); err != nil {
+			return cli.Usagef("--prefix: %v", err)
 		}
 		s.Session.EnvPrefixes = prefixes
 	}
@@ -86,12 +90,12 @@ func (c *cli) inject(ctx context.Context, flags flagValues, user string, prefixe
 	if err != nil {
 		return err
 	}
-	sink := newStderrSink(c.Stderr)
+	sink := logging.NewSink(c.Stderr)
 	defer sink.Close()
-	log := newLogger(p, s, sink)
+	log := logging.New(p, s, sink)
 	done, err := clientconfig.Inject(data, injection(session, s))
 	if err != nil {
-		return usagef("%s: %v", name, err)
+		return cli.Usagef("%s: %v", name, err)
 	}
 	tellInjected(log, done, session, s)
 	_, err = c.Stdout.Write(done.Content)
@@ -100,10 +104,10 @@ func (c *cli) inject(ctx context.Context, flags flagValues, user string, prefixe
 
 // configuration returns what is in the file that is named, or in stdin, and what
 // to call it.
-func (c *cli) configuration(args []string) (data []byte, name string, err error) {
+func (c *program) configuration(args []string) (data []byte, name string, err error) {
 	if len(args) == 0 || args[0] == "-" {
 		name = "stdin"
-		if f, ok := c.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if f, ok := c.Stdin.(*os.File); ok && term.IsTerminal(f) {
 			fmt.Fprintln(c.Stderr, "attache: reading the configuration from the terminal: give a FILE instead, or end it with an end of file")
 		}
 		data, err = io.ReadAll(io.LimitReader(c.Stdin, clientconfig.MaxFile+1))
@@ -111,16 +115,16 @@ func (c *cli) configuration(args []string) (data []byte, name string, err error)
 			err = textfile.ErrTooLarge
 		}
 	} else if args[0] == "" {
-		return nil, "", usagef("the file's name is empty: was it a variable that is not set?")
+		return nil, "", cli.Usagef("the file's name is empty: was it a variable that is not set?")
 	} else {
-		name = strings.Map(printable, args[0])
-		data, err = readAtMost(args[0], clientconfig.MaxFile)
+		name = strings.Map(cli.Printable, args[0])
+		data, err = cli.ReadAtMost(args[0], clientconfig.MaxFile)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, name, usagef("%s: there is no such file: correct the path", name)
+		return nil, name, cli.Usagef("%s: there is no such file: correct the path", name)
 	case err != nil:
-		return nil, name, usagef("%s: %v", name, unreadable(err))
+		return nil, name, cli.Usagef("%s: %v", name, cli.Unreadable(err))
 	}
 	return data, name, nil
 }
@@ -128,26 +132,26 @@ func (c *cli) configuration(args []string) (data []byte, name string, err error)
 // sessionContext returns what is known of the session, by the same rules as for a
 // server that attache wraps. What cannot be known for sure is refused: servers are
 // left out because of it.
-func sessionContext(ctx context.Context, p process, s *Settings) (*sessionstate.Context, error) {
-	who, err := newCaller(p, s, heldKeys{})
+func sessionContext(ctx context.Context, p cli.Process, s *config.Settings) (*sessionstate.Context, error) {
+	who, err := assembly.NewAuthenticator(p, s, assembly.KeyWarnings{})
 	if err != nil {
 		return nil, err
 	}
 	principal, err := who.Identify(ctx, capture.Credential{})
 	if err != nil {
-		return nil, usagef("who the session acts for cannot be said: %v", err)
+		return nil, cli.Usagef("who the session acts for cannot be said: %v", err)
 	}
-	c := baseContext(p, s).WithPrincipal(principal)
+	c := assembly.BaseContext(p, s).WithPrincipal(principal)
 	checks := []struct {
 		path  string
 		check func(string) error
 	}{
-		{"session.id", sessionKey},
+		{"session.id", config.CheckSessionKey},
 		{"session.workspace.id", func(id string) error {
 			if id == "" {
 				return nil // no workspace is an empty text
 			}
-			return slug(id)
+			return config.CheckSlug(id)
 		}},
 		{"principal.user", userName},
 	}
@@ -155,9 +159,9 @@ func sessionContext(ctx context.Context, p process, s *Settings) (*sessionstate.
 		fact, _ := c.Lookup(one.path)
 		if err := one.check(fact.Value); err != nil {
 			if fact.Value == "" {
-				return nil, usagef("there is no session id: give one with --session")
+				return nil, cli.Usagef("there is no session id: give one with --session")
 			}
-			return nil, usagef("%s: %v", fact.From, err)
+			return nil, cli.Usagef("%s: %v", fact.From, err)
 		}
 	}
 	return c, nil
@@ -167,13 +171,13 @@ func sessionContext(ctx context.Context, p process, s *Settings) (*sessionstate.
 // any script, and no text that breaks a line.
 func userName(s string) error {
 	if len(s) > 256 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return fmt.Errorf("%q is no user: write at most 256 printable characters", elided(s))
+		return fmt.Errorf("%q is no user: write at most 256 printable characters", cli.Elided(s))
 	}
 	return nil
 }
 
 // injection returns what is done to a configuration for the session.
-func injection(session *sessionstate.Context, s *Settings) clientconfig.Injection {
+func injection(session *sessionstate.Context, s *config.Settings) clientconfig.Injection {
 	in := clientconfig.Injection{}
 	for _, entry := range sessionstate.Environment(session, s.Session.EnvPrefixes, nil) {
 		name, value, _ := strings.Cut(entry, "=")
@@ -203,7 +207,7 @@ func injection(session *sessionstate.Context, s *Settings) clientconfig.Injectio
 const mostTold = 20
 
 // tellInjected logs what was done, and what looks like a mistake.
-func tellInjected(log *slog.Logger, done clientconfig.Injected, session *sessionstate.Context, s *Settings) {
+func tellInjected(log *slog.Logger, done clientconfig.Injected, session *sessionstate.Context, s *config.Settings) {
 	id, _ := session.Lookup("session.id")
 	trust, _ := session.Lookup("session.trust")
 	log.Info("session context injected", "session", id.Value, "trust", trust.Value, "servers", len(done.Servers)-len(done.LeftOut), "left_out", len(done.LeftOut))
@@ -222,7 +226,7 @@ func tellInjected(log *slog.Logger, done clientconfig.Injected, session *session
 		log.Warn("variable not overwritten: the server's entry sets it", "server", k.Server, "variable", k.Variable)
 	}
 	for name := range s.Inject.Servers {
-		if near := nearest(name, done.Servers); near != "" && !slices.Contains(done.Servers, name) {
+		if near := cli.Nearest(name, done.Servers); near != "" && !slices.Contains(done.Servers, name) {
 			log.Warn("inject.servers: there is none of this name here: is one of them meant?", "name", name, "near", near)
 		}
 	}

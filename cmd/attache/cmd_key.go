@@ -12,11 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // keyCommand makes, lists and takes back API keys.
-func (c *cli) keyCommand() *cobra.Command {
+func (c *program) keyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "key",
 		Short: "Create, list and revoke API keys",
@@ -31,7 +33,7 @@ heeds what is changed there.`,
 
 // keyCreate makes a key. The key alone goes to stdout, for it is shown only once
 // and is most often sent on to where it is kept.
-func (c *cli) keyCreate() *cobra.Command {
+func (c *program) keyCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Make a key and print it; it is shown once, only its hash is kept",
@@ -43,7 +45,7 @@ by --api-key-file. A key that could not be printed is revoked at once.`,
 		Args: noArguments,
 	}
 	cmd.Flags().SortFlags = false
-	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
 	for _, f := range [][3]string{
 		{"user", "NAME", "whose key it is"},
 		{"tenant", "NAME", "the organisation it is used for"},
@@ -53,7 +55,7 @@ by --api-key-file. A key that could not be printed is revoked at once.`,
 		{"trust", "LEVEL", "direct or sandboxed; default: the configured level"},
 		{"expires", "WHEN", "a span such as 90d or 12h, or a day such as 2027-01-31; default: never"},
 	} {
-		addFlag(cmd, flags, f[0], f[1], f[2])
+		config.AddFlag(cmd, flags, f[0], f[1], f[2])
 	}
 	var a identity.Attributes
 	cmd.Flags().StringArrayVar(&a.Roles, "role", nil, "a `ROLE` of the owner; may be repeated")
@@ -64,40 +66,41 @@ by --api-key-file. A key that could not be printed is revoked at once.`,
 
 // createKey makes a key as the flags say, and for the owner that has the roles
 // and permissions in a.
-func (c *cli) createKey(flags flagValues, a identity.Attributes) error {
+func (c *program) createKey(flags config.Flags, a identity.Attributes) error {
 	now := time.Now()
-	var wrong Problems
+	var wrong config.Problems
 	get := func(name string) string {
-		s, err := flags.get(name)
+		s, err := flags.Get(name)
 		if err != nil {
-			wrong.add(Origin{Name: "--" + name}, "%v", err)
+			wrong.Add(config.Origin{Name: "--" + name}, "%v", err)
 		}
 		return s
 	}
 	a.User, a.Tenant, a.Email, a.Plan, a.Scope = get("user"), get("tenant"), get("email"), get("plan"), get("scope")
 	if trust := get("trust"); trust != "" {
-		if err := (choice{&a.Trust, trustLevels()}).set(trust, ""); err != nil {
-			wrong.add(Origin{Name: "--trust"}, "%v", err)
+		var err error
+		if a.Trust, err = config.OneOf(trust, config.TrustLevels()); err != nil {
+			wrong.Add(config.Origin{Name: "--trust"}, "%v", err)
 		}
 	}
 	expiry, err := parseExpiry(get("expires"), now)
 	if err != nil {
-		wrong.add(Origin{Name: "--expires"}, "%v", err)
+		wrong.Add(config.Origin{Name: "--expires"}, "%v", err)
 	}
 	s, err := c.keySettings(flags)
-	if err := errors.Join(wrong.err(), err); err != nil {
+	if err := errors.Join(wrong.Err(), err); err != nil {
 		return err
 	}
 	key, e, err := identity.Create(s.Identity.KeysFile, a, s.Identity.KeyPrefix, expiry, now)
 	if err != nil {
-		return usagef("%v", err)
+		return cli.Usagef("%v", err)
 	}
 	if _, err := fmt.Fprintln(c.Stdout, key); err != nil {
 		_ = identity.Revoke(s.Identity.KeysFile, e.ID, now) // nobody has it
 		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
 	}
 	fmt.Fprintf(c.Stderr, "attache: made key %s%s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
-		e.ID, validUntil(e), s.Identity.KeysFile, keyVariable)
+		e.ID, validUntil(e), s.Identity.KeysFile, config.APIKeyVariable)
 	if a.User == "" && a.Tenant == "" && a.Email == "" && a.Scope == "" && len(a.Roles)+len(a.Permissions) == 0 {
 		fmt.Fprintln(c.Stderr, "attache: it says nothing of whose it is, so no rule or policy goes by it: make one with --user, --tenant, --scope, --role or --permission, and revoke this one")
 	}
@@ -141,16 +144,16 @@ func parseExpiry(s string, now time.Time) (time.Duration, error) {
 }
 
 // keySettings returns the settings with a place for keys.
-func (c *cli) keySettings(flags flagValues) (*Settings, error) {
-	s, err := loadSettings(c.process, flags)
+func (c *program) keySettings(flags config.Flags) (*config.Settings, error) {
+	s, err := config.Load(c.Process, flags)
 	if err == nil && s.Identity.KeysFile == "" {
-		err = usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
+		err = cli.Usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
 	}
 	return s, err
 }
 
 // keyList prints what is known of each key.
-func (c *cli) keyList() *cobra.Command {
+func (c *program) keyList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "Print whose each key is and whether it is valid; the keys themselves are not kept",
@@ -160,7 +163,7 @@ stands for and until when. The keys themselves are not kept, so none can be prin
   attache key list --config ./attache.yaml`,
 		Args: noArguments,
 	}
-	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		s, err := c.keySettings(flags)
 		if err != nil {
@@ -172,7 +175,7 @@ stands for and until when. The keys themselves are not kept, so none can be prin
 			fmt.Fprintf(c.Stderr, "attache: there are no keys: %s is not there; make one with \"attache key create\"\n", s.Identity.KeysFile)
 			return nil
 		case err != nil:
-			return usagef("%v", err)
+			return cli.Usagef("%v", err)
 		}
 		return c.printKeys(entries, time.Now())
 	}
@@ -180,7 +183,7 @@ stands for and until when. The keys themselves are not kept, so none can be prin
 }
 
 // printKeys prints entries as a table.
-func (c *cli) printKeys(entries []identity.Entry, now time.Time) error {
+func (c *program) printKeys(entries []identity.Entry, now time.Time) error {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tSTATE\tUSER\tTENANT\tEMAIL\tROLES\tPERMISSIONS\tPLAN\tSCOPE\tTRUST\tCREATED\tEXPIRES")
@@ -190,7 +193,7 @@ func (c *cli) printKeys(entries []identity.Entry, now time.Time) error {
 			e.Plan, e.Scope, e.Trust, dayOf(e.Created), dayOf(e.Expires),
 		}
 		for i, cell := range row {
-			if row[i] = strings.Map(printable, cell); cell == "" {
+			if row[i] = strings.Map(cli.Printable, cell); cell == "" {
 				row[i] = "-"
 			}
 		}
@@ -222,7 +225,7 @@ func dayOf(t time.Time) string {
 }
 
 // keyRevoke takes keys back.
-func (c *cli) keyRevoke() *cobra.Command {
+func (c *program) keyRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke [flags] ID...",
 		Short: "Take keys back; sessions under way notice within identity.cache",
@@ -232,40 +235,25 @@ entries stay, so that "attache key list" and the audit still tell whose they wer
   attache key revoke x7k2m4qa hlovp5oz`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("which key? give its id, the middle part of the key; \"attache key list\" shows them")
+				return cli.Usagef("which key? give its id, the middle part of the key; \"attache key list\" shows them")
 			}
 			return nil
 		},
 	}
-	flags := addFlag(cmd, flagValues{}, "config", "FILE", configHelp)
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		s, err := c.keySettings(flags)
 		if err != nil {
 			return err
 		}
 		for _, arg := range args {
-			id := idOf(arg)
+			id := config.KeyID(arg)
 			if err := identity.Revoke(s.Identity.KeysFile, id, time.Now()); err != nil {
-				return usagef("%v", err)
+				return cli.Usagef("%v", err)
 			}
 			fmt.Fprintf(c.Stderr, "attache: revoked key %s\n", id)
 		}
 		return nil
 	}
 	return cmd
-}
-
-// idOf returns the id if arg is a whole key, so that the secret in it is not
-// printed in an error, and arg otherwise.
-func idOf(arg string) string {
-	if parts := strings.Split(arg, "_"); len(parts) > 2 {
-		return parts[len(parts)-2]
-	}
-	return arg
-}
-
-// checkKeysFile says what is wrong with the file of keys.
-func checkKeysFile(s *Settings) error {
-	_, err := identity.List(s.Identity.KeysFile)
-	return err
 }

@@ -1,9 +1,13 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
 
 // subcommands returns attache's own commands, in no order: help sorts them.
-func (c *cli) subcommands() []*cobra.Command {
+func (c *program) subcommands() []*cobra.Command {
 	return []*cobra.Command{
 		c.configCommand(),
 		c.keyCommand(),
@@ -39,17 +43,17 @@ func wantsCommand(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case len(args) == 0:
-		return usagef("%q wants a command: %s; see \"%s --help\"", cmd.CommandPath(), quoted(names), cmd.CommandPath())
-	case nearest(args[0], names) != "":
-		return usagef("unknown command %q: did you mean \"%s %s\"?", args[0], cmd.CommandPath(), nearest(args[0], names))
+		return cli.Usagef("%q wants a command: %s; see \"%s --help\"", cmd.CommandPath(), cli.Quoted(names), cmd.CommandPath())
+	case cli.Nearest(args[0], names) != "":
+		return cli.Usagef("unknown command %q: did you mean \"%s %s\"?", args[0], cmd.CommandPath(), cli.Nearest(args[0], names))
 	}
-	return usagef("unknown command %q: write %s; see \"%s --help\"", args[0], quoted(names), cmd.CommandPath())
+	return cli.Usagef("unknown command %q: write %s; see \"%s --help\"", args[0], cli.Quoted(names), cmd.CommandPath())
 }
 
 // noArguments refuses arguments, saying what to do instead.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("unexpected %q: %q takes no arguments, see \"%s --help\"", args[0], cmd.CommandPath(), cmd.CommandPath())
+		return cli.Usagef("unexpected %q: %q takes no arguments, see \"%s --help\"", args[0], cmd.CommandPath(), cmd.CommandPath())
 	}
 	return nil
 }

@@ -16,12 +16,12 @@ import (
 // buildCommands returns the commands that only building packages needs. They are
 // there with the tag man alone: what writes man pages is in no binary that is
 // shipped.
-func (c *cli) buildCommands() []*cobra.Command {
+func (c *program) buildCommands() []*cobra.Command {
 	return []*cobra.Command{c.manCommand()}
 }
 
 // manCommand writes a man page for each command.
-func (c *cli) manCommand() *cobra.Command {
+func (c *program) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write a man page for each command to a directory",

@@ -5,4 +5,4 @@ package main
 import "github.com/spf13/cobra"
 
 // buildCommands returns none: see cmd_man.go.
-func (c *cli) buildCommands() []*cobra.Command { return nil }
+func (c *program) buildCommands() []*cobra.Command { return nil }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,13 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
 // policyCommand looks at the policies.
-func (c *cli) policyCommand() *cobra.Command {
+func (c *program) policyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "policy",
 		Short: "Show the policies of a scope as they would be injected; check policy files",
@@ -29,20 +32,8 @@ its parents.`,
 	}, c.policyShow(), c.policyCheck())
 }
 
-// tokenMissing says that the endpoint's token is to come from a variable that is
-// not set; nil if it is, or need not be.
-func (c *cli) tokenMissing(s *Settings) error {
-	name := s.Policy.TokenEnv
-	if s.Policy.URL == "" || name == "" || c.getenv(name) != "" {
-		return nil
-	}
-	var p Problems
-	p.add(s.Origin("policy.token_env"), "policy.token_env: the variable %s is not set: set it to the token, or leave policy.token_env out", name)
-	return p
-}
-
 // policyShow prints the block that a session would be given.
-func (c *cli) policyShow() *cobra.Command {
+func (c *program) policyShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [flags]",
 		Short: "Print exactly the block that would be injected for --scope, or for the API key's principal",
@@ -53,13 +44,13 @@ terminal its parts are set off by colour.`,
   ATTACHE_API_KEY=atk_... attache policy show`,
 		Args: noArguments,
 	}
-	flags := addFlags(cmd)
+	flags := config.AddFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := loadSettings(c.process, flags)
+		s, err := config.Load(c.Process, flags)
 		if err != nil {
 			return err
 		}
-		source, err := c.sessionSource(s)
+		source, err := assembly.SessionSource(c.Process, s, logging.New(c.Process, s, c.Stderr))
 		if err != nil {
 			return err
 		}
@@ -69,8 +60,8 @@ terminal its parts are set off by colour.`,
 		}
 		c.showHidden(e)
 		block := policy.Render(e, s.Briefing.MaxBytes)
-		if c.colours(c.Stdout) {
-			block = paintBlock(block)
+		if term.HasColour(c.Getenv, c.Stdout) {
+			block = term.PaintBlock(block)
 		}
 		_, err = fmt.Fprintln(c.Stdout, block)
 		return err
@@ -79,7 +70,7 @@ terminal its parts are set off by colour.`,
 }
 
 // showHidden tells of policies with characters that cannot be seen, and shows them.
-func (c *cli) showHidden(e policy.Effective) {
+func (c *program) showHidden(e policy.Effective) {
 	show := func(what, text string) {
 		if shown, hidden := policy.Escape(text); hidden > 0 {
 			fmt.Fprintf(c.Stderr, "attache: %s has %d characters that cannot be seen; the block leaves them out: %s\n", what, hidden, strings.ReplaceAll(shown, "\n", " "))
@@ -93,38 +84,9 @@ func (c *cli) showHidden(e policy.Effective) {
 	}
 }
 
-// wantSource returns the configured source; that there is none is an error.
-func (c *cli) wantSource(s *Settings) (policy.Source, error) {
-	if err := c.tokenMissing(s); err != nil {
-		return nil, err
-	}
-	source, _, err := policySource(c.process, s, &layers{})
-	if err == nil && source == nil {
-		err = usagef("no policies are configured: give a directory or an address with --policy, or policy.dir or policy.url in the configuration")
-	}
-	return source, err
-}
-
-// sessionSource returns what a session asks: the configured source with the
-// policies of trusted workspaces, or those alone.
-func (c *cli) sessionSource(s *Settings) (policy.Source, error) {
-	var next policy.Source
-	own := s.Policy.Dir == "" && s.Policy.URL == "" && c.trusted().Any()
-	if !own {
-		var err error
-		if next, err = c.wantSource(s); err != nil {
-			return nil, err
-		}
-	}
-	if t := trustedSource(c.process, s, next, newLogger(c.process, s, c.Stderr)); t != nil {
-		return t, nil
-	}
-	return next, nil
-}
-
 // ask asks source what a session would. The error says what to do.
-func (c *cli) ask(ctx context.Context, s *Settings, source policy.Source) (policy.Effective, policy.Query, error) {
-	q, err := c.query(ctx, s)
+func (c *program) ask(ctx context.Context, s *config.Settings, source policy.Source) (policy.Effective, policy.Query, error) {
+	q, err := assembly.PolicyQuery(ctx, c.Process, s)
 	if err != nil {
 		return policy.Effective{}, q, err
 	}
@@ -135,33 +97,8 @@ func (c *cli) ask(ctx context.Context, s *Settings, source policy.Source) (polic
 	return e, q, err
 }
 
-// query is what a session of the given key, or of the operator's scope, asks.
-func (c *cli) query(ctx context.Context, s *Settings) (policy.Query, error) {
-	base := baseContext(c.process, s)
-	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID, WorkspacePath: base.Workspace.Value}
-	who, err := newCaller(c.process, s, heldKeys{})
-	if err != nil {
-		return q, err
-	}
-	if who.own.text != nil {
-		own, _ := who.own.text() // Identify says why not
-		q.Credential = policy.Credential(onlyKey(own))
-	}
-	principal, err := who.Identify(ctx, capture.Credential{})
-	switch {
-	case err == nil && principal != nil:
-		q.Scope = cmp.Or(principal.Scope, q.Scope)
-	case err == nil, s.Policy.URL != "": // the endpoint judges the key; it need not be one of ours
-	case who.own.text == nil:
-		return q, usagef("%v", err)
-	default:
-		return q, usagef("%s: %v", who.own.from, err)
-	}
-	return q, nil
-}
-
 // explainSource says what to do about an error of the source.
-func (c *cli) explainSource(s *Settings, q policy.Query, err error) error {
+func (c *program) explainSource(s *config.Settings, q policy.Query, err error) error {
 	switch {
 	case errors.Is(err, policy.ErrUnknownScope):
 		return c.unknownScope(s, q, err)
@@ -170,7 +107,7 @@ func (c *cli) explainSource(s *Settings, q policy.Query, err error) error {
 			return checked
 		}
 	case s.Policy.Dir != "":
-		return usagef("%v", err)
+		return cli.Usagef("%v", err)
 	case errors.Is(err, policy.ErrUnauthorized):
 		return fmt.Errorf("%w: give a key it knows in ATTACHE_API_KEY, or its token by policy.token_env", err)
 	}
@@ -178,25 +115,25 @@ func (c *cli) explainSource(s *Settings, q policy.Query, err error) error {
 }
 
 // unknownScope names the scopes there are.
-func (c *cli) unknownScope(s *Settings, q policy.Query, err error) error {
+func (c *program) unknownScope(s *config.Settings, q policy.Query, err error) error {
 	if s.Policy.Dir == "" {
-		return usagef("%v: correct --scope or policy.scope", err)
+		return cli.Usagef("%v: correct --scope or policy.scope", err)
 	}
 	scopes, _ := filesource.Load(s.Policy.Dir)
 	names := slices.Sorted(maps.Keys(scopes))
-	switch near := nearest(q.Scope, names); {
+	switch near := cli.Nearest(q.Scope, names); {
 	case len(names) == 0:
-		return usagef("there is no policy file in %s: write one, or correct --policy", s.Policy.Dir)
+		return cli.Usagef("there is no policy file in %s: write one, or correct --policy", s.Policy.Dir)
 	case q.Scope == "":
-		return usagef("no scope is given: give one of %s with --scope, or in policy.scope", quoted(names))
+		return cli.Usagef("no scope is given: give one of %s with --scope, or in policy.scope", cli.Quoted(names))
 	case near != "":
-		return usagef("there is no scope %q: did you mean %q?", q.Scope, near)
+		return cli.Usagef("there is no scope %q: did you mean %q?", q.Scope, near)
 	}
-	return usagef("there is no scope %q in %s: give one of %s with --scope, or in policy.scope", q.Scope, s.Policy.Dir, quoted(names))
+	return cli.Usagef("there is no scope %q in %s: give one of %s with --scope, or in policy.scope", q.Scope, s.Policy.Dir, cli.Quoted(names))
 }
 
 // policyCheck finds the mistakes in policies.
-func (c *cli) policyCheck() *cobra.Command {
+func (c *program) policyCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags]",
 		Short: "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
@@ -207,13 +144,13 @@ for the scope or the key given, and what it answered is told.`,
   attache policy check --policy https://policy.example/effective --scope acme`,
 		Args: noArguments,
 	}
-	flags := addFlags(cmd)
+	flags := config.AddFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := loadSettings(c.process, flags)
+		s, err := config.Load(c.Process, flags)
 		if err != nil {
 			return err
 		}
-		source, err := c.wantSource(s)
+		source, err := assembly.ConfiguredSource(c.Process, s)
 		if err != nil {
 			return err
 		}
@@ -231,19 +168,19 @@ for the scope or the key given, and what it answered is told.`,
 
 // checkFiles prints the problems of the policy files in dir. The error says only
 // that there are some.
-func (c *cli) checkFiles(dir string) error {
+func (c *program) checkFiles(dir string) error {
 	var err error
 	for _, p := range filesource.Check(dir) {
 		fmt.Fprintln(c.Stdout, p)
 		if !p.Warning {
-			err = exitError(exitUsage)
+			err = cli.ExitError(cli.ExitUsage)
 		}
 	}
 	return err
 }
 
 // checkEndpoint asks an endpoint once, which is all that can be known of it.
-func (c *cli) checkEndpoint(ctx context.Context, s *Settings, source policy.Source) error {
+func (c *program) checkEndpoint(ctx context.Context, s *config.Settings, source policy.Source) error {
 	e, q, err := c.ask(ctx, s, source)
 	if err != nil {
 		return err

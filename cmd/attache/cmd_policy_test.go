@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
 // attache runs the program in this process and returns what it wrote and its
@@ -13,7 +15,7 @@ import (
 func attache(t *testing.T, env []string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs strings.Builder
-	status = run(context.Background(), process{Args: args, Env: env, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	status = run(context.Background(), cli.Process{Args: args, Env: env, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 	return out.String(), errs.String(), status
 }
 
@@ -46,9 +48,9 @@ func TestPolicyEndpoint(t *testing.T) {
 	}{
 		{"show", "show", key, "  - [prepend] tests: Write them. (inherited)\n", "", 0},
 		{"check", "check", key, `has 1 policies and 0 objectives for scope "acme"`, "", 0},
-		{"show, wrong key", "show", wrong, "", "give a key it knows in ATTACHE_API_KEY", exitFailure},
-		{"check, wrong key", "check", wrong, "", "give a key it knows in ATTACHE_API_KEY", exitFailure},
-		{"show, no key", "show", nil, "", "give a key it knows in ATTACHE_API_KEY", exitFailure},
+		{"show, wrong key", "show", wrong, "", "give a key it knows in ATTACHE_API_KEY", cli.ExitFailure},
+		{"check, wrong key", "check", wrong, "", "give a key it knows in ATTACHE_API_KEY", cli.ExitFailure},
+		{"show, no key", "show", nil, "", "give a key it knows in ATTACHE_API_KEY", cli.ExitFailure},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/trust"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
@@ -29,13 +32,13 @@ mistake in the file or in the flags.`
 
 // A trustJob is one run of trust.
 type trustJob struct {
-	*cli
+	*program
 	show, list bool
 }
 
 // trustCommand allows a workspace's own policy file.
-func (c *cli) trustCommand() *cobra.Command {
-	j := &trustJob{cli: c}
+func (c *program) trustCommand() *cobra.Command {
+	j := &trustJob{program: c}
 	cmd := &cobra.Command{
 		Use:   "trust (PATH [--show] | --list)",
 		Short: "Use a workspace's own policy file, as it is now",
@@ -66,7 +69,7 @@ func (c *cli) trustCommand() *cobra.Command {
 }
 
 // untrustCommand forgets what trust has allowed.
-func (c *cli) untrustCommand() *cobra.Command {
+func (c *program) untrustCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "untrust PATH",
 		Short:   "Use a workspace's own policy file no more",
@@ -95,20 +98,20 @@ func (c *cli) untrustCommand() *cobra.Command {
 func onePath(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usagef("which workspace? give its path, as in \"%s .\"", cmd.CommandPath())
+		return cli.Usagef("which workspace? give its path, as in \"%s .\"", cmd.CommandPath())
 	case len(args) > 1:
-		return usagef("unexpected %q: give one path", args[1])
+		return cli.Usagef("unexpected %q: give one path", args[1])
 	case args[0] == "":
-		return usagef("the path is empty: was it a variable that is not set?")
+		return cli.Usagef("the path is empty: was it a variable that is not set?")
 	}
 	return nil
 }
 
 // wantStore returns where trust is kept.
-func (c *cli) wantStore() (trust.Store, error) {
-	store := c.trusted()
+func (c *program) wantStore() (trust.Store, error) {
+	store := assembly.TrustStore(c.Process)
 	if store.Dir == "" {
-		return store, usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", homeVariable())
+		return store, cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", clientconfig.HomeVariable())
 	}
 	return store, nil
 }
@@ -126,14 +129,14 @@ func (j *trustJob) trust(store trust.Store, path string) error {
 	e, problems := filesource.ParseLoose(file, text)
 	bad := false
 	for _, p := range problems {
-		fmt.Fprintln(j.Stdout, strings.Map(printable, p.String()))
+		fmt.Fprintln(j.Stdout, strings.Map(cli.Printable, p.String()))
 		bad = bad || !p.Warning
 	}
 	switch {
 	case bad:
-		return usagef("nothing was trusted: correct the file first")
+		return cli.Usagef("nothing was trusted: correct the file first")
 	case e.Empty():
-		return usagef("%s has no policies and no objectives: write one first", shownPath(file))
+		return cli.Usagef("%s has no policies and no objectives: write one first", shownPath(file))
 	}
 	if err := store.Trust(workspace, real, text, time.Now()); err != nil {
 		return fmt.Errorf("%w: correct the permissions of %s", err, store.Dir)
@@ -157,7 +160,7 @@ func workspacePolicies(path string) (workspace, real string, text []byte, err er
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("there is no %s in %s: give the workspace that has one", trust.File, shownPath(workspace))
 	case err != nil:
-		err = fmt.Errorf("%s in %s cannot be read: %w", trust.File, shownPath(workspace), unreadable(err))
+		err = fmt.Errorf("%s in %s cannot be read: %w", trust.File, shownPath(workspace), cli.Unreadable(err))
 	}
 	return workspace, real, text, err
 }
@@ -219,4 +222,4 @@ func (j *trustJob) printList(store trust.Store) error {
 }
 
 // shownPath is a path for people, without what could move a cursor.
-func shownPath(path string) string { return strings.Map(printable, path) }
+func shownPath(path string) string { return strings.Map(cli.Printable, path) }

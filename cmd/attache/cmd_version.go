@@ -13,7 +13,7 @@ import (
 var version, commit, date string
 
 // versionCommand prints what this is.
-func (c *cli) versionCommand() *cobra.Command {
+func (c *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version, the commit it was built from, and the Go version",
@@ -45,4 +45,12 @@ func versionText(info *debug.BuildInfo, ok bool) string {
 	}
 	return fmt.Sprintf("attache %s\ncommit  %s%s\ndate    %s\ngo      %s",
 		cmp.Or(v, "(devel)"), cmp.Or(rev, "unknown"), modified, cmp.Or(day, "unknown"), goVersion)
+}
+
+// ownVersion returns the version alone of what this is.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return cmp.Or(version, info.Main.Version, "(devel)")
+	}
+	return cmp.Or(version, "(devel)")
 }

@@ -17,12 +17,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
 // A wrapJob is one run of wrap or unwrap.
 type wrapJob struct {
-	*cli
+	*program
 	unwrap bool
 
 	all     bool
@@ -34,7 +36,7 @@ type wrapJob struct {
 	command string
 	npx     bool
 	repair  bool
-	flags   flagValues // what goes into the entries
+	flags   config.Flags // what goes into the entries
 
 	report bytes.Buffer // for stdout
 	failed []string     // files that could not be edited, for stderr
@@ -42,8 +44,8 @@ type wrapJob struct {
 }
 
 // wrapCommand puts attache in front of the servers of a client.
-func (c *cli) wrapCommand() *cobra.Command {
-	job := &wrapJob{cli: c}
+func (c *program) wrapCommand() *cobra.Command {
+	job := &wrapJob{program: c}
 	return job.cobra(&cobra.Command{
 		Use:   "wrap [flags]",
 		Short: "Put attache in front of the servers in clients' configuration files",
@@ -68,8 +70,8 @@ already. Servers that are switched off stay so.`,
 }
 
 // unwrapCommand takes attache out again.
-func (c *cli) unwrapCommand() *cobra.Command {
-	job := &wrapJob{cli: c, unwrap: true}
+func (c *program) unwrapCommand() *cobra.Command {
+	job := &wrapJob{program: c, unwrap: true}
 	return job.cobra(&cobra.Command{
 		Use:   "unwrap [flags]",
 		Short: "Take attache out of clients' configuration files again",
@@ -97,7 +99,7 @@ func (j *wrapJob) cobra(cmd *cobra.Command) *cobra.Command {
 	if !j.unwrap {
 		f.BoolVar(&j.npx, "npx", false, "have clients start attache by npx, which installs it where it is missing")
 		f.BoolVar(&j.repair, "repair", false, "in the entries that start attache already, replace how it is started; its flags stay")
-		j.flags = addFlags(cmd)
+		j.flags = config.AddFlags(cmd)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(clientNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Args = noArguments
@@ -120,14 +122,14 @@ func clientNames() []string {
 func (j *wrapJob) run(flags *pflag.FlagSet) error {
 	for _, f := range []struct{ name, value string }{{"project", j.project}, {"command", j.command}} {
 		if flags.Changed(f.name) && f.value == "" {
-			return usagef("--%s is empty: was it a variable that is not set?", f.name)
+			return cli.Usagef("--%s is empty: was it a variable that is not set?", f.name)
 		}
 	}
 	if j.npx && j.command != "" {
-		return usagef("--npx and --command exclude each other: keep one")
+		return cli.Usagef("--npx and --command exclude each other: keep one")
 	}
-	if carried, err := j.carriedFlags(false); err != nil || j.repair && len(carried) > 0 {
-		return cmp.Or(err, usagef("--repair keeps the flags that are in the entries: leave out %s", carriedName(carried)))
+	if carried, err := j.flags.Carry(false); err != nil || j.repair && len(carried) > 0 {
+		return cmp.Or(err, cli.Usagef("--repair keeps the flags that are in the entries: leave out %s", carriedName(carried)))
 	}
 	files, err := j.targets()
 	if err != nil {
@@ -138,7 +140,7 @@ func (j *wrapJob) run(flags *pflag.FlagSet) error {
 	}
 	for _, f := range files {
 		if err := j.edit(f); err != nil {
-			j.failed = append(j.failed, fmt.Sprintf("attache: %s: %v\n", strings.Map(printable, f.Path), err))
+			j.failed = append(j.failed, fmt.Sprintf("attache: %s: %v\n", strings.Map(cli.Printable, f.Path), err))
 		}
 	}
 	j.tellWhatNext()
@@ -149,7 +151,7 @@ func (j *wrapJob) run(flags *pflag.FlagSet) error {
 		fmt.Fprint(j.Stderr, text)
 	}
 	if j.failed != nil {
-		return exitError(exitFailure)
+		return cli.ExitError(cli.ExitFailure)
 	}
 	return err
 }
@@ -161,16 +163,16 @@ func (j *wrapJob) targets() ([]clientconfig.File, error) {
 		return nil, err
 	}
 	if j.all && len(clients) > 0 {
-		return nil, usagef("--all is every client: leave out --client, or --all")
+		return nil, cli.Usagef("--all is every client: leave out --client, or --all")
 	}
 	var files []clientconfig.File
 	if len(j.files) > 0 {
 		if len(clients) > 1 || j.all || j.project != "" {
-			return nil, usagef("--file names the files: leave out --all and --project, and give --client at most once")
+			return nil, cli.Usagef("--file names the files: leave out --all and --project, and give --client at most once")
 		}
 		for _, path := range j.files {
 			if path == "" {
-				return nil, usagef("--file: the file's name is empty: was it a variable that is not set?")
+				return nil, cli.Usagef("--file: the file's name is empty: was it a variable that is not set?")
 			}
 			f := clientconfig.File{Path: path}
 			if len(clients) == 1 {
@@ -180,8 +182,8 @@ func (j *wrapJob) targets() ([]clientconfig.File, error) {
 		}
 		return files, nil
 	}
-	if j.project == "" && j.system().Home == "" {
-		return nil, usagef("the home directory is not known: set %s, or name a file with --file", homeVariable())
+	if j.project == "" && clientconfig.ThisSystem(j.Getenv).Home == "" {
+		return nil, cli.Usagef("the home directory is not known: set %s, or name a file with --file", clientconfig.HomeVariable())
 	}
 	if len(clients) == 0 && !j.all && j.project == "" {
 		return nil, j.which()
@@ -193,7 +195,7 @@ func (j *wrapJob) targets() ([]clientconfig.File, error) {
 			continue
 		}
 		there = true
-		if d, err := readClient(f); err != nil || len(d.Entries) > 0 {
+		if d, err := clientconfig.Open(f); err != nil || len(d.Entries) > 0 {
 			files = append(files, f)
 		}
 	}
@@ -210,9 +212,9 @@ func (j *wrapJob) targets() ([]clientconfig.File, error) {
 func (j *wrapJob) chosenClients() ([]*clientconfig.Client, error) {
 	var chosen []*clientconfig.Client
 	for _, name := range j.clients {
-		var to string
-		if err := (choice{&to, clientNames()}).set(name, ""); err != nil {
-			return nil, usagef("--client: %v; or name its file with --file", err)
+		to, err := config.OneOf(name, clientNames())
+		if err != nil {
+			return nil, cli.Usagef("--client: %v; or name its file with --file", err)
 		}
 		for _, c := range clientconfig.Clients() {
 			if c.Name == to {
@@ -233,31 +235,18 @@ func (j *wrapJob) clientFiles(clients []*clientconfig.Client) []clientconfig.Fil
 	var files []clientconfig.File
 	for _, c := range clients {
 		if j.project != "" {
-			files = append(files, j.system().ProjectFiles(c, j.project)...)
+			files = append(files, clientconfig.ThisSystem(j.Getenv).ProjectFiles(c, j.project)...)
 		} else {
-			files = append(files, j.system().UserFiles(c)...)
+			files = append(files, clientconfig.ThisSystem(j.Getenv).UserFiles(c)...)
 		}
 	}
 	return files
 }
 
-// system is the machine as this process sees it.
-func (p process) system() clientconfig.System {
-	return clientconfig.System{OS: runtime.GOOS, Home: p.getenv(homeVariable()), Getenv: p.getenv}
-}
-
-// homeVariable holds the user's home directory, as in package os.
-func homeVariable() string {
-	if runtime.GOOS == "windows" {
-		return "USERPROFILE"
-	}
-	return "HOME"
-}
-
 func pathsOf(files []clientconfig.File) []string {
 	var all []string
 	for _, f := range files {
-		all = append(all, strings.Map(printable, f.Path))
+		all = append(all, strings.Map(cli.Printable, f.Path))
 	}
 	return all
 }
@@ -286,24 +275,15 @@ func (j *wrapJob) which() error {
 	}
 	var there []string
 	for _, f := range j.clientFiles(nil) {
-		if d, err := readClient(f); err == nil && len(d.Entries) > 0 {
+		if d, err := clientconfig.Open(f); err == nil && len(d.Entries) > 0 {
 			there = append(there, fmt.Sprintf("%s (%d servers)", f.Client.Name, len(d.Entries)))
 		}
 	}
 	if there == nil {
-		return usagef("which file? no client's file with servers was found: name one with --file, or a project with --project")
+		return cli.Usagef("which file? no client's file with servers was found: name one with --file, or a project with --project")
 	}
-	return usagef("which client? found %s: name one as in \"attache %s --client %s\", or all with \"attache %s --all\"; --dry-run shows what would change",
+	return cli.Usagef("which client? found %s: name one as in \"attache %s --client %s\", or all with \"attache %s --all\"; --dry-run shows what would change",
 		strings.Join(there, ", "), word, strings.Fields(there[0])[0], word)
-}
-
-// readClient returns the servers in a file.
-func readClient(f clientconfig.File) (*clientconfig.Document, error) {
-	content, _, err := clientconfig.Load(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	return clientconfig.Read(f, content)
 }
 
 // serversExist refuses names of servers that no file has. Files that cannot be
@@ -314,9 +294,9 @@ func (j *wrapJob) serversExist(files []clientconfig.File) error {
 	}
 	var names []string
 	for _, f := range files {
-		d, err := readClient(f)
+		d, err := clientconfig.Open(f)
 		if err != nil {
-			return fmt.Errorf("%s: %w", strings.Map(printable, f.Path), err)
+			return fmt.Errorf("%s: %w", strings.Map(cli.Printable, f.Path), err)
 		}
 		for _, e := range d.Entries {
 			names = append(names, e.Name)
@@ -326,23 +306,23 @@ func (j *wrapJob) serversExist(files []clientconfig.File) error {
 		if slices.Contains(names, name) {
 			continue
 		}
-		if near := nearest(name, names); near != "" {
-			return usagef("--server: there is no server %q: did you mean %q?", name, near)
+		if near := cli.Nearest(name, names); near != "" {
+			return cli.Usagef("--server: there is no server %q: did you mean %q?", name, near)
 		}
 		slices.Sort(names)
-		return usagef("--server: there is no server %q: there are %s", name, quoted(slices.Compact(names)))
+		return cli.Usagef("--server: there is no server %q: there are %s", name, cli.Quoted(slices.Compact(names)))
 	}
 	return nil
 }
 
 // edit edits one file, or shows how.
 func (j *wrapJob) edit(f clientconfig.File) error {
-	shared := j.project != "" || j.system().Shared(absolutePath(f.Path))
+	shared := j.project != "" || clientconfig.ThisSystem(j.Getenv).Shared(absolutePath(f.Path))
 	launch, err := j.launch(shared)
 	if err != nil {
 		return err
 	}
-	if launch.Flags, err = j.carriedFlags(shared); err != nil {
+	if launch.Flags, err = j.flags.Carry(shared); err != nil {
 		return err
 	}
 	var doc *clientconfig.Document
@@ -451,7 +431,7 @@ func (j *wrapJob) searchPath(path string) (string, bool) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	for _, dir := range filepath.SplitList(j.getenv("PATH")) {
+	for _, dir := range filepath.SplitList(j.Getenv("PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -18,9 +20,9 @@ func (j *wrapJob) tell(f clientconfig.File, plan *clientconfig.Plan, warnings []
 	if f.Client != nil {
 		title = f.Client.Title
 	}
-	fmt.Fprintf(&j.report, "%s: %s\n", title, strings.Map(printable, f.Path))
+	fmt.Fprintf(&j.report, "%s: %s\n", title, strings.Map(cli.Printable, f.Path))
 	for _, w := range warnings {
-		fmt.Fprintf(&j.report, "  note       %s\n", strings.Map(printable, w))
+		fmt.Fprintf(&j.report, "  note       %s\n", strings.Map(cli.Printable, w))
 	}
 	for _, step := range plan.Steps {
 		fmt.Fprintln(&j.report, "  "+j.stepText(step))
@@ -63,20 +65,20 @@ func (j *wrapJob) stepText(s clientconfig.Step) string {
 	if s.Text != "" {
 		text += ": " + s.Text
 	}
-	return strings.Map(printable, text)
+	return strings.Map(cli.Printable, text)
 }
 
 // showDiff shows the lines that would change.
 func (j *wrapJob) showDiff(plan *clientconfig.Plan) {
-	colours := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
-	coloured := j.colours(j.Stdout)
+	marks := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
+	coloured := term.HasColour(j.Getenv, j.Stdout)
 	for _, l := range plan.Diff(looksSecret) {
-		line := string(l.Op) + strings.Map(printableOrTab, l.Text)
+		line := string(l.Op) + strings.Map(cli.PrintableOrTab, l.Text)
 		if l.Op == '@' {
 			line = "@@ " + l.Text + " @@"
 		}
 		if coloured {
-			line = colours[l.Op] + line + "\x1b[0m"
+			line = marks[l.Op] + line + "\x1b[0m"
 		}
 		fmt.Fprintln(&j.report, line)
 	}
@@ -87,14 +89,6 @@ func looksSecret(argument string) bool {
 	scrub := record.NewScrubber(record.Secrets{})
 	quoted := wire.Quote(argument)
 	return !bytes.Equal(scrub.Line(quoted), quoted)
-}
-
-// printableOrTab keeps tabs too, by which files are indented.
-func printableOrTab(c rune) rune {
-	if c == '\t' {
-		return c
-	}
-	return printable(c)
 }
 
 // tellBackup says where the content before is kept. After unwrapping, backups that
@@ -114,7 +108,7 @@ func (j *wrapJob) tellBackup(f clientconfig.File, launch clientconfig.Launch, do
 		}
 	}
 	for _, path := range left {
-		fmt.Fprintf(&j.report, "  backup in %s\n", strings.Map(printable, path))
+		fmt.Fprintf(&j.report, "  backup in %s\n", strings.Map(cli.Printable, path))
 	}
 	return nil
 }

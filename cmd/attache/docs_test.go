@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
@@ -57,8 +60,8 @@ func TestDocsConfigurations(t *testing.T) {
 				checkPolicyBlock(t, name, block)
 				continue
 			}
-			p, _ := configured(t, block)
-			if _, err := load(t, p); err != nil {
+			p := attachetest.WriteConfig(t, block)
+			if _, err := attachetest.Load(t, p); err != nil {
 				t.Errorf("%s: %v in\n%s", name, err, block)
 			}
 		}
@@ -80,8 +83,8 @@ func checkPolicyBlock(t *testing.T, name, block string) {
 // configuration.
 func indentedYAML(text string) (all []string) {
 	var keys []string
-	for _, o := range options(defaultSettings("")) {
-		key, _, _ := strings.Cut(o.key, ".")
+	for _, o := range config.Options(config.DefaultSettings("")) {
+		key, _, _ := strings.Cut(o.Key, ".")
 		keys = append(keys, key+":")
 	}
 	for _, block := range indented(text) {
@@ -127,7 +130,7 @@ func TestDocsCommands(t *testing.T) {
 		}
 		check(name, strings.Join(all, "\n"))
 	}
-	eachCommand(new(cli).rootCommand([]string{"help"}), func(cmd *cobra.Command) {
+	eachCommand(new(program).rootCommand([]string{"help"}), func(cmd *cobra.Command) {
 		check(cmd.CommandPath()+" --help", cmd.Example)
 	})
 	if parsed < 80 {
@@ -162,7 +165,7 @@ func commandLine(line string) (args []string, ok bool) {
 
 // parseCommand has the command tree read a line, without running anything.
 func parseCommand(args []string) error {
-	c := &cli{process: process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
+	c := &program{Process: cli.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
 	args = c.split(args)
 	root := c.rootCommand(append([]string{"help"}, args...)) // the whole tree, whatever the line is
 	root.PersistentPreRunE = nil
@@ -269,8 +272,8 @@ func TestRecipesNameWhatServersHave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, _ := configured(t, strings.Join(blocks(section, "yaml"), "\n"))
-		s, err := load(t, p)
+		p := attachetest.WriteConfig(t, strings.Join(blocks(section, "yaml"), "\n"))
+		s, err := attachetest.Load(t, p)
 		if err != nil {
 			t.Fatal(err)
 		}

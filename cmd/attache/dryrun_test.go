@@ -13,6 +13,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
@@ -46,17 +49,17 @@ type saidLine struct {
 const askPrefix = "attache-0-"
 
 func (s said) dryRun(t *testing.T) {
-	p := process{Env: append(s.env, "HOME=/home/user", "ATTACHE_DRY_RUN=1"), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-	settings, err := loadSettings(p, nil)
+	p := cli.Process{Env: append(s.env, "HOME=/home/user", "ATTACHE_DRY_RUN=1"), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+	settings, err := config.Load(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	l, err := buildLayers(p, settings, log)
+	l, err := assembly.Build(p, settings, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := l.relay(settings, log)
+	o := l.Relay(settings, log)
 	o.IDPrefix = askPrefix
 	session := proxytest.Setup{Options: o}.Start(t)
 	defer session.Exit(nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -205,6 +206,6 @@ func mint(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	file := ts.MkAbs(args[0])
-	ts.Check(os.WriteFile(file, []byte(testToken(changed)+"\n"), 0o600))
-	ts.Check(os.WriteFile(filepath.Join(filepath.Dir(file), "jwks.json"), testKeySet(), 0o600))
+	ts.Check(os.WriteFile(file, []byte(attachetest.Token(changed)+"\n"), 0o600))
+	ts.Check(os.WriteFile(filepath.Join(filepath.Dir(file), "jwks.json"), attachetest.KeySet(), 0o600))
 }

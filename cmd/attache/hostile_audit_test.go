@@ -11,16 +11,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
 // auditedSettings are settings whose audit is in a directory of the test's.
-func auditedSettings(t *testing.T, config string) (*Settings, string) {
+func auditedSettings(t *testing.T, config string) (*config.Settings, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	p, _ := configured(t, fmt.Sprintf(config, file))
-	s, err := load(t, p)
+	p := attachetest.WriteConfig(t, fmt.Sprintf(config, file))
+	s, err := attachetest.Load(t, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,22 +66,22 @@ func readAsCall(frame []byte) bool {
 }
 
 // relayAudited relays what the client says to a server that answers.
-func relayAudited(t *testing.T, s *Settings, client string) {
+func relayAudited(t *testing.T, s *config.Settings, client string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	l, err := (&lasting{auditing: auditing{audits: true}}).build(process{}, s, log)
+	l, err := (&assembly.State{Auditing: assembly.Auditing{Audits: true}}).Build(cli.Process{}, s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := newKeeper()
-	o := l.relay(s, log)
-	o.Aside = aside(l.audit)
+	o := l.Relay(s, log)
+	o.Aside = assembly.Aside(l.Audit)
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &bytes.Buffer{}
 	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
 	if err := proxy.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	endAudit(l.audit, log)
+	assembly.EndAudit(l.Audit, log)
 }
 
 // The audit stands where it must, and outlives a configuration that is read again.
@@ -94,23 +98,23 @@ func TestAuditInTheChain(t *testing.T) {
 	}
 	for _, test := range tests {
 		s, _ := auditedSettings(t, test.config)
-		k := &lasting{announces: true, auditing: auditing{audits: true}}
-		first, err := k.build(process{}, s, slog.New(slog.DiscardHandler))
+		k := &assembly.State{Announces: true, Auditing: assembly.Auditing{Audits: true}}
+		first, err := k.Build(cli.Process{}, s, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		audit := first.audit
-		first.adopt(first.caller, s)
-		second, err := k.build(process{}, s, slog.New(slog.DiscardHandler))
+		audit := first.Audit
+		first.Adopt(first.Caller, s)
+		second, err := k.Build(cli.Process{}, s, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if second.audit != audit || audit == nil {
+		if second.Audit != audit || audit == nil {
 			t.Error("another audit after the configuration was read again")
 		}
-		for _, l := range []*layers{first, second} {
+		for _, l := range []*assembly.Layers{first, second} {
 			var got []string
-			for _, layer := range l.list {
+			for _, layer := range l.List {
 				got = append(got, layer.Name)
 			}
 			if i := slices.Index(got, "trace"); i >= 0 && i > slices.Index(got, "audit") {

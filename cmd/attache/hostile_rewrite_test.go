@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
@@ -16,7 +18,7 @@ func TestHostileFramesRewrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := loadSettings(process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil)
+	s, err := config.Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
@@ -99,13 +102,13 @@ func withoutOwn(lines string) string {
 	return rest.String()
 }
 
-func loadHostileRules(t testing.TB) *Settings {
+func loadHostileRules(t testing.TB) *config.Settings {
 	t.Helper()
 	path, err := filepath.Abs(hostileRules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := loadSettings(process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil)
+	s, err := config.Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,16 +117,16 @@ func loadHostileRules(t testing.TB) *Settings {
 
 // besiege relays what the client says to a server, through the layers and under
 // the rules of s, and returns what reached the server and what the client got.
-func besiege(t testing.TB, s *Settings, client string) (reached, answered string) {
+func besiege(t testing.TB, s *config.Settings, client string) (reached, answered string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	l, err := buildLayers(process{}, s, log)
+	l, err := assembly.Build(cli.Process{}, s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := newKeeper()
 	var out bytes.Buffer
-	o := l.relay(s, log)
+	o := l.Relay(s, log)
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &out
 	o.IDPrefix = "own-"
 	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }

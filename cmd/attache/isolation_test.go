@@ -16,6 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -86,7 +90,7 @@ func TestSessionsAreIsolated(t *testing.T) {
 // isolated is one client, attache and server.
 type isolated struct {
 	name          string
-	process       process
+	process       cli.Process
 	conversations []conversation
 }
 
@@ -112,11 +116,13 @@ func newIsolated(t *testing.T, dir string, i int) *isolated {
 		}
 		return path
 	}
-	write("jwks.json", string(testKeySet()))
-	s := &isolated{name: strconv.Itoa(i), process: process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
+	write("jwks.json", string(attachetest.KeySet()))
+	s := &isolated{name: strconv.Itoa(i), process: cli.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
 	c := conversation{User: "user-" + s.name, Tenant: "tenant-" + strconv.Itoa(i/2), Workspace: "/ws/" + s.name, Session: "session-" + s.name}
 	env := []string{"ATTACHE_CONFIG=" + write("config.yaml", isolationConfig)}
-	token := func(c conversation) string { return testToken(map[string]any{"sub": c.User, "org_id": c.Tenant}) }
+	token := func(c conversation) string {
+		return attachetest.Token(map[string]any{"sub": c.User, "org_id": c.Tenant})
+	}
 	operator := []string{"ATTACHE_SESSION_ID=" + c.Session, "ATTACHE_WORKSPACE_PATH=" + c.Workspace}
 	s.conversations = []conversation{c}
 	switch i % 5 {
@@ -151,22 +157,22 @@ func newIsolated(t *testing.T, dir string, i int) *isolated {
 // run makes at least n calls through an attache, checks each answer, and returns
 // how many calls there were.
 func (s *isolated) run(t *testing.T, n int) (made int) {
-	settings, err := loadSettings(s.process, nil)
+	settings, err := config.Load(s.process, nil)
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
-	l, err := buildLayers(s.process, settings, slog.New(slog.DiscardHandler))
+	l, err := assembly.Build(s.process, settings, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
 	toRelay, client := io.Pipe()
 	replies, fromRelay := io.Pipe()
-	o := l.relay(settings, slog.New(slog.DiscardHandler))
+	o := l.Relay(settings, slog.New(slog.DiscardHandler))
 	o.ClientIn, o.ClientOut = toRelay, fromRelay
 	o.Start = func(context.Context) (proxy.Upstream, error) {
-		return startEcho(strings.Join(l.environment(nil, settings), " ")), nil
+		return startEcho(strings.Join(l.Environment(nil, settings), " ")), nil
 	}
 	ended := make(chan error, 1)
 	go func() {

@@ -10,30 +10,15 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
-	"strings"
+	"path/filepath"
+	"runtime"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// process is what attache was given by whoever started it.
-type process struct {
-	// Args are the arguments without the program's name.
-	Args []string
-	// Env is the environment, as "NAME=value".
-	Env []string
-	// ConfigDir is where this user's configuration lives; empty where there is
-	// no such place, and then none is looked for.
-	ConfigDir string
-	// StateDir is where programs keep what lasts between their runs for this user;
-	// empty where there is no such place, and then nothing is kept.
-	StateDir string
-
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-}
-
 func main() {
-	p := process{
+	p := cli.Process{
 		Args:   os.Args[1:],
 		Env:    os.Environ(),
 		Stdin:  os.Stdin,
@@ -43,17 +28,29 @@ func main() {
 	if dir, err := os.UserConfigDir(); err == nil {
 		p.ConfigDir = dir
 	}
-	p.StateDir = userStateDir(p.getenv)
+	p.StateDir = userStateDir(p.Getenv)
 	os.Exit(run(context.Background(), p))
 }
 
-// getenv returns the value of the variable name, empty if there is none. Of two
-// entries with one name the first holds, as in package os.
-func (p process) getenv(name string) string {
-	for _, entry := range p.Env {
-		if len(entry) > len(name) && entry[len(name)] == '=' && strings.HasPrefix(entry, name) {
-			return entry[len(name)+1:]
+// userStateDir returns the directory for what programs keep of a user between
+// their runs, empty where there is none: XDG_STATE_HOME, or what the system has in
+// its place.
+func userStateDir(getenv func(string) string) string {
+	under := func(variable string, names ...string) string {
+		dir := getenv(variable)
+		if !filepath.IsAbs(dir) {
+			return ""
 		}
+		return filepath.Join(append([]string{dir}, names...)...)
 	}
-	return ""
+	switch runtime.GOOS {
+	case "windows":
+		return under("LOCALAPPDATA")
+	case "darwin":
+		return under("HOME", "Library", "Application Support")
+	}
+	if dir := under("XDG_STATE_HOME"); dir != "" {
+		return dir
+	}
+	return under("HOME", ".local", "state")
 }

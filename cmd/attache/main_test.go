@@ -51,12 +51,3 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector},
 	})
 }
-
-func TestGetenv(t *testing.T) {
-	p := process{Env: []string{"A=1", "AB=2", "A=3", "E=", "=C:=x", "NOEQUALS"}}
-	for name, want := range map[string]string{"A": "1", "AB": "2", "E": "", "B": "", "NOEQUALS": ""} {
-		if got := p.getenv(name); got != want {
-			t.Errorf("getenv(%q) = %q, want %q", name, got, want)
-		}
-	}
-}

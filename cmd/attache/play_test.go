@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
@@ -33,19 +36,19 @@ func TestPlay(t *testing.T) {
 func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Layer {
 	t.Helper()
 	words := strings.Split(arg, ",")
-	p := process{Env: words[1:], Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+	p := cli.Process{Env: words[1:], Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	p.Env = append(p.Env, "ATTACHE_CONFIG="+filepath.Join(dir, words[0]+".yaml"))
-	settings, err := loadSettings(p, nil)
+	settings, err := config.Load(p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := buildLayers(p, settings, slog.New(notes{s}))
+	l, err := assembly.Build(p, settings, slog.New(notes{s}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	layer := middleware.Needs(l.list...)
+	layer := middleware.Needs(l.List...)
 	layer.Name = "chain"
-	layer.Wrap = func(next middleware.Handler) middleware.Handler { return middleware.Chain(next, l.list...) }
+	layer.Wrap = func(next middleware.Handler) middleware.Handler { return middleware.Chain(next, l.List...) }
 	return layer
 }
 

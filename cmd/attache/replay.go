@@ -11,6 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/replay"
 )
@@ -22,7 +27,7 @@ The client and the server of a recording are played from the file: no program is
 started. The exit status is 1 if anything differs.`
 
 // replayCommand plays recorded sessions.
-func (c *cli) replayCommand() *cobra.Command {
+func (c *program) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "replay FILE... [flags]",
 		Short:   "Play recorded sessions through today's configuration, show every difference",
@@ -30,20 +35,20 @@ func (c *cli) replayCommand() *cobra.Command {
 		Example: "  attache --record session.jsonl -- npx -y @cyanheads/git-mcp-server\n  attache replay session.jsonl",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("no recording to play: name the files, as in \"%s session.jsonl\"; \"attache --record session.jsonl -- COMMAND\" makes one", cmd.CommandPath())
+				return cli.Usagef("no recording to play: name the files, as in \"%s session.jsonl\"; \"attache --record session.jsonl -- COMMAND\" makes one", cmd.CommandPath())
 			}
 			return nil
 		},
 	}
-	flags := addFlags(cmd)
+	flags := config.AddFlags(cmd)
 	update := cmd.Flags().Bool("update", false, "rewrite the files with what comes out today")
 	_ = cmd.Flags().MarkHidden("record")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
-		s, err := loadSettings(c.process, flags)
+		s, err := config.Load(c.Process, flags)
 		if err != nil {
 			return err
 		}
-		r := &replayer{cli: c, s: s, flags: flags, update: *update, log: newLogger(c.process, s, c.Stderr)}
+		r := &replayer{program: c, s: s, flags: flags, update: *update, log: logging.New(c.Process, s, c.Stderr)}
 		return r.run(cmd.Context(), files)
 	}
 	return cmd
@@ -51,9 +56,9 @@ func (c *cli) replayCommand() *cobra.Command {
 
 // A replayer plays recordings with one configuration.
 type replayer struct {
-	*cli
-	s      *Settings // of today, without what a recording was given
-	flags  flagValues
+	*program
+	s      *config.Settings // of today, without what a recording was given
+	flags  config.Flags
 	update bool
 	log    *slog.Logger
 }
@@ -83,32 +88,32 @@ func (r *replayer) run(ctx context.Context, files []string) error {
 		}
 	}
 	if differ > 0 && !r.update {
-		return exitError(exitFailure)
+		return cli.ExitError(cli.ExitFailure)
 	}
 	return nil
 }
 
 // play plays one file with layers of its own.
 func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error) {
-	data, err := readAtMost(file, maxRecording)
+	data, err := cli.ReadAtMost(file, maxRecording)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, cli.Unreadable(err)
 	}
 	recorded, err := record.Read(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	p := r.playing(recorded.Header, r.s)
-	s, err := loadSettings(p, r.flags)
+	p := assembly.RecordedProcess(r.Process, recorded.Header, r.s)
+	s, err := config.Load(p, r.flags)
 	if err != nil {
 		return nil, err
 	}
-	l, err := lastingOf(recorded).build(p, s, r.log)
+	l, err := assembly.ForRecording(recorded).Build(p, s, r.log)
 	if err != nil {
 		return nil, err
 	}
-	scrub := record.NewScrubber(recordSecrets(p, s, l.secrets))
-	return replay.Play(ctx, recorded, replay.Options{Proxy: l.relay(s, r.log), Scrub: scrub.Line})
+	scrub := record.NewScrubber(config.Secrets(p, s, l.Secrets))
+	return replay.Play(ctx, recorded, replay.Options{Proxy: l.Relay(s, r.log), Scrub: scrub.Line})
 }
 
 // show prints differences, each with its place in the file.
@@ -120,12 +125,12 @@ func (r *replayer) show(file string, all []replay.Difference) {
 		}
 		fmt.Fprintf(r.Stdout, "%s: %s\n", place, r.paint(d.String()))
 	}
-	fmt.Fprintf(r.Stdout, "%s: %s\n", file, plural(len(all), "difference"))
+	fmt.Fprintf(r.Stdout, "%s: %s\n", file, cli.Plural(len(all), "difference"))
 }
 
 // paint colours what was wanted and what came, for a terminal.
 func (r *replayer) paint(text string) string {
-	if !r.colours(r.Stdout) {
+	if !term.HasColour(r.Getenv, r.Stdout) {
 		return text
 	}
 	lines := strings.Split(text, "\n")
@@ -138,13 +143,6 @@ func (r *replayer) paint(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return itoa(n) + " " + what + "s"
 }
 
 // rewriteFile replaces the content of a file at once, and keeps its mode.

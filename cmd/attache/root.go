@@ -4,50 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// The exit statuses that are attache's own. A wrapped server's is passed on.
-const (
-	exitFailure = 1
-	exitUsage   = 2
-)
-
-// An exitError ends the program with a status, after what there was to say has
-// been said.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
-// A usageError is a mistake in how attache was called: exit status 2.
-type usageError struct{ text string }
-
-func (e usageError) Error() string { return e.text }
-
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Sprintf(format, args...)}
-}
-
-// A cli is one run of the program.
-type cli struct {
-	process
+// A program is one run of the program.
+type program struct {
+	cli.Process
 	// dashed says that there was a "--", server is what stood behind it. cobra
 	// never sees either: it would look for flags and subcommands in there.
 	dashed bool
 	server []string
 	// out is where all print but a session, which has stdout as it is.
-	out *printed
+	out *term.Output
 }
 
 // run is the program. It returns the exit status.
-func run(ctx context.Context, p process) int {
-	c := &cli{process: p, out: &printed{to: p.Stdout}}
+func run(ctx context.Context, p cli.Process) int {
+	c := &program{Process: p, out: &term.Output{To: p.Stdout}}
 	args := c.split(p.Args)
 	root := c.rootCommand(args)
 	root.SetArgs(args)
@@ -56,14 +40,14 @@ func run(ctx context.Context, p process) int {
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = c.out.failed
+		err = c.out.Failed
 	}
 	return c.exitStatus(err)
 }
 
 // split takes the server's command off args. A request for shell completion is
 // left whole: its arguments are words of a line that is still being typed.
-func (c *cli) split(args []string) []string {
+func (c *program) split(args []string) []string {
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		return args
 	}
@@ -75,31 +59,31 @@ func (c *cli) split(args []string) []string {
 }
 
 // exitStatus reports err and returns what the program is to exit with.
-func (c *cli) exitStatus(err error) int {
-	var status exitError
+func (c *program) exitStatus(err error) int {
+	var status cli.ExitError
 	if err == nil {
 		return 0
 	}
 	if errors.As(err, &status) {
 		return int(status)
 	}
-	var mistakes Problems
+	var mistakes config.Problems
 	if errors.As(err, &mistakes) {
 		for _, m := range mistakes {
 			fmt.Fprintln(c.Stderr, "attache:", m)
 		}
-		return exitUsage
+		return cli.ExitUsage
 	}
 	fmt.Fprintln(c.Stderr, "attache:", err)
-	var usage usageError
+	var usage cli.UsageError
 	if errors.As(err, &usage) {
-		return exitUsage
+		return cli.ExitUsage
 	}
-	return exitFailure
+	return cli.ExitFailure
 }
 
 // rootCommand returns the whole command line, or what of it args can need.
-func (c *cli) rootCommand(args []string) *cobra.Command {
+func (c *program) rootCommand(args []string) *cobra.Command {
 	root := c.wrapping(&cobra.Command{
 		Use:     "attache",
 		Short:   "Carry the session's context to any MCP server",
@@ -138,14 +122,14 @@ func flagsAlone(args []string) bool {
 		return true
 	}
 	root := &cobra.Command{}
-	addFlags(root)
+	config.AddFlags(root)
 	root.Flags().SetInterspersed(false)
 	return root.ParseFlags(args) == nil && root.Flags().NArg() == 0
 }
 
 // wrapping makes cmd a command that wraps a server.
-func (c *cli) wrapping(cmd *cobra.Command) *cobra.Command {
-	flags := addFlags(cmd)
+func (c *program) wrapping(cmd *cobra.Command) *cobra.Command {
+	flags := config.AddFlags(cmd)
 	// A server's own flags, given without "--", are not to be taken for ours.
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().SortFlags = false
@@ -153,16 +137,16 @@ func (c *cli) wrapping(cmd *cobra.Command) *cobra.Command {
 	cmd.Annotations = map[string]string{takesServer: "yes"}
 	cmd.Args = c.serverGiven
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := loadSettings(c.process, flags)
+		s, err := config.Load(c.Process, flags)
 		if err != nil {
 			return err
 		}
-		sink := newStderrSink(c.Stderr)
+		sink := logging.NewSink(c.Stderr)
 		defer sink.Close()
-		slog.SetDefault(newLogger(c.process, s, sink))
-		load := func() (*Settings, error) { return loadSettings(c.process, flags) }
-		if status := wrap(cmd.Context(), c.process, s, load, c.server); status != 0 {
-			return exitError(status)
+		log := logging.New(c.Process, s, sink)
+		load := func() (*config.Settings, error) { return config.Load(c.Process, flags) }
+		if status := session.Run(cmd.Context(), c.Process, s, load, ownVersion(), c.server, log); status != 0 {
+			return cli.ExitError(status)
 		}
 		return nil
 	}
@@ -178,9 +162,9 @@ const (
 
 // prepare refuses a server's command where none is wrapped, and has what is printed
 // there go by way of out.
-func (c *cli) prepare(cmd *cobra.Command, _ []string) error {
+func (c *program) prepare(cmd *cobra.Command, _ []string) error {
 	if c.dashed && cmd.Annotations[takesServer] == "" && cmd.Annotations[mayTakeServer] == "" {
-		return usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",
+		return cli.Usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",
 			cmd.CommandPath(), cmd.CommandPath())
 	}
 	if cmd.Annotations[takesServer] == "" {
@@ -191,38 +175,38 @@ func (c *cli) prepare(cmd *cobra.Command, _ []string) error {
 
 // serverGiven checks that there is a server's command, and that it stands behind
 // a "--".
-func (c *cli) serverGiven(cmd *cobra.Command, args []string) error {
+func (c *program) serverGiven(cmd *cobra.Command, args []string) error {
 	path := cmd.CommandPath()
 	switch {
 	case len(args) > 0:
 		return c.strayArgument(cmd, args)
 	case !c.dashed:
-		return usagef("no server to wrap: give its command behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", path)
+		return cli.Usagef("no server to wrap: give its command behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", path)
 	case len(c.server) == 0:
-		return usagef("nothing behind \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
+		return cli.Usagef("nothing behind \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
 	case c.server[0] == "":
-		return usagef("the server's command is empty: give a program behind \"--\"; was it a variable that is not set?")
+		return cli.Usagef("the server's command is empty: give a program behind \"--\"; was it a variable that is not set?")
 	}
 	return nil
 }
 
 // strayArgument explains what is wrong with arguments that are not flags: a
 // subcommand misspelt, or a server without its "--".
-func (c *cli) strayArgument(cmd *cobra.Command, args []string) error {
+func (c *program) strayArgument(cmd *cobra.Command, args []string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {
 		if !sub.Hidden {
 			names = append(names, sub.Name())
 		}
 	}
-	if near := nearest(args[0], names); near != "" {
-		return usagef("unknown command %q: did you mean \"%s %s\"? a server's command goes behind \"--\"", args[0], cmd.CommandPath(), near)
+	if near := cli.Nearest(args[0], names); near != "" {
+		return cli.Usagef("unknown command %q: did you mean \"%s %s\"? a server's command goes behind \"--\"", args[0], cmd.CommandPath(), near)
 	}
 	line := strings.Join(append([]string{cmd.CommandPath(), "--"}, args...), " ")
 	if c.dashed {
-		return usagef("unexpected %q before \"--\": only attache's flags go there; see \"attache --help\"", args[0])
+		return cli.Usagef("unexpected %q before \"--\": only attache's flags go there; see \"attache --help\"", args[0])
 	}
-	return usagef("unknown command %q: a server's command goes behind \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
+	return cli.Usagef("unknown command %q: a server's command goes behind \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
 }
 
 // flagError turns what the flag library says into what to do next.
@@ -238,13 +222,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &bare):
-		return usagef("--%s needs a value: see %q", bare.GetFlag().Name, help)
+		return cli.Usagef("--%s needs a value: see %q", bare.GetFlag().Name, help)
 	case errors.As(err, &invalid) && errors.As(err, &number):
-		return usagef("--%s %q: write a whole number from 0 on", invalid.GetFlag().Name, invalid.GetValue())
+		return cli.Usagef("--%s %q: write a whole number from 0 on", invalid.GetFlag().Name, invalid.GetValue())
 	case errors.As(err, &invalid):
-		return usagef("--%s %q: %v: see %q", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap(), help)
+		return cli.Usagef("--%s %q: %v: see %q", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap(), help)
 	}
-	return usagef("%v: see %q", err, help)
+	return cli.Usagef("%v: see %q", err, help)
 }
 
 // unknownFlag names the flag that was probably meant.
@@ -260,10 +244,10 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 		}
 	})
 	if given == "--version" {
-		return usagef("unknown flag %s: did you mean \"attache version\"?", given)
+		return cli.Usagef("unknown flag %s: did you mean \"attache version\"?", given)
 	}
-	if near := nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
-		return usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", given, near)
+	if near := cli.Nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
+		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", given, near)
 	}
-	return usagef("unknown flag %s: see \"%s --help\"; flags of the server go behind \"--\"", given, cmd.CommandPath())
+	return cli.Usagef("unknown flag %s: see \"%s --help\"; flags of the server go behind \"--\"", given, cmd.CommandPath())
 }

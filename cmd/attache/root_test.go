@@ -9,7 +9,7 @@ import (
 
 // Every command there is has a name of its own, says what it does, and does it.
 func TestCommands(t *testing.T) {
-	root := (&cli{}).rootCommand([]string{"any"})
+	root := (&program{}).rootCommand([]string{"any"})
 	root.InitDefaultHelpCmd()
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -58,7 +58,7 @@ func checkExamples(t *testing.T, cmd *cobra.Command) {
 // As clients start it, attache makes no subcommands; behind "--" their names are
 // the server's.
 func TestNoSubcommandsBehindDashes(t *testing.T) {
-	c := &cli{}
+	c := &program{}
 	args := c.split([]string{"--", "demo", "--", "--help"})
 	if len(args) != 0 || args == nil || !c.dashed || strings.Join(c.server, " ") != "demo -- --help" {
 		t.Errorf("args %q, server %q", args, c.server)

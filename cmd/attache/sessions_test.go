@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
@@ -17,20 +20,20 @@ import (
 // no Go: testdata/README.md says how to record it.
 func TestSessions(t *testing.T) {
 	proxytest.ReplayWith(t, "../../testdata/sessions/*.jsonl", func(t testing.TB, file string) proxy.Options {
-		p := process{Env: []string{"HOME=/home/user"}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-		config := strings.TrimSuffix(file, filepath.Ext(file)) + ".yaml"
-		if _, err := os.Stat(config); err == nil {
-			p.Env = append(p.Env, "ATTACHE_CONFIG="+config)
+		p := cli.Process{Env: []string{"HOME=/home/user"}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+		rules := strings.TrimSuffix(file, filepath.Ext(file)) + ".yaml"
+		if _, err := os.Stat(rules); err == nil {
+			p.Env = append(p.Env, "ATTACHE_CONFIG="+rules)
 		}
-		s, err := loadSettings(p, nil)
+		s, err := config.Load(p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		l, err := buildLayers(p, s, log)
+		l, err := assembly.Build(p, s, log)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return l.relay(s, log)
+		return l.Relay(s, log)
 	})
 }

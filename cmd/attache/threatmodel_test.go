@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // The configuration that docs/threat-model.md recommends is one.
@@ -16,8 +18,8 @@ func TestThreatModelConfiguration(t *testing.T) {
 		t.Fatal("the page has no configuration")
 	}
 	for _, text := range configurations {
-		if _, problems := read(text); len(problems) > 0 {
-			t.Errorf("%v\n%s", problems, text)
+		if _, err := attachetest.Load(t, attachetest.WriteConfig(t, text)); err != nil {
+			t.Errorf("%v\n%s", err, text)
 		}
 	}
 }

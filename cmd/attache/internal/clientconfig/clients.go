@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -236,4 +237,27 @@ func (s System) list(dir string) []string {
 		names = append(names, e.Name())
 	}
 	return slices.Sorted(slices.Values(names))
+}
+
+// ThisSystem returns the machine as a process with this environment sees it.
+func ThisSystem(getenv func(string) string) System {
+	return System{OS: runtime.GOOS, Home: getenv(HomeVariable()), Getenv: getenv}
+}
+
+// HomeVariable returns the name of the variable that holds the user's home
+// directory, as in package os.
+func HomeVariable() string {
+	if runtime.GOOS == "windows" {
+		return "USERPROFILE"
+	}
+	return "HOME"
+}
+
+// Open reads the servers in the file f.
+func Open(f File) (*Document, error) {
+	content, _, err := Load(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	return Read(f, content)
 }

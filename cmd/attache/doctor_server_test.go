@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// scriptTools are the tools of the server that doctor looks at in scripts.
+const scriptTools = `[
+	{"name":"git_status","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"repo_path":{"type":"string"}}}},
+	{"name":"create_issue","inputSchema":{"type":"object","properties":{"owner":{"type":"string"},"workspace":{"type":"string","description":"The GID of the workspace"},"tenantId":{"type":["string","null"]},
+		"projectId":{"type":"integer"},"project":{"type":"string"},"title":{"type":"string"},"options":{"type":"object","properties":{"cwd":{"type":"string"}}}},"required":["owner"]}}]`
+
+// doctorServer is a server for scripts. It adds the methods it is asked to the file
+// said, and does what its arguments say:
+//
+//	legacy, modern   it answers in that era
+//	obliging         it answers whatever else it is asked with an empty result
+//	noisy            it writes to stdout what is not JSON
+//	dead             it says a secret on stderr and ends
+//	stay             it goes on when its stdin is closed, and writes its pid to pid
+func doctorServer() {
+	is := func(word string) bool { return slices.Contains(os.Args[1:], word) }
+	if is("dead") {
+		fmt.Fprintln(os.Stderr, "no access with", os.Getenv("MY_TOKEN"))
+		os.Exit(4)
+	}
+	if is("noisy") {
+		fmt.Println("listening \x1b[31mnow")
+	}
+	if is("stay") {
+		check(os.WriteFile("pid", fmt.Append(nil, os.Getpid()), 0o600))
+	}
+	said, err := os.OpenFile("said", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	check(err)
+	tools := strings.NewReplacer("\n", "", "\t", "").Replace(scriptTools)
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		frame := wire.Value{Raw: slices.Clone(lines.Bytes())}
+		method, id := frame.Get("method").Text(), frame.Get("id")
+		fmt.Fprintln(said, method)
+		modern := frame.Get("params", "_meta", "io.modelcontextprotocol/protocolVersion").Exists()
+		result := ""
+		switch {
+		case method == "initialize" && is("legacy"):
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"for doctor","version":"1.2"}}`
+		case method == "server/discover" && is("modern"):
+			result = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+		case method == "tools/list" && (modern && is("modern") || !modern && is("legacy")):
+			result = `{"tools":` + tools + `}`
+		case is("obliging"):
+			result = `{}`
+		}
+		switch {
+		case !id.Exists():
+		case result == "":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not here"}}`+"\n", id.Raw)
+		default:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id.Raw, result)
+		}
+	}
+	if is("stay") {
+		select {}
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,45 @@
+package assembly
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware"
+)
+
+// A configuration that can refuse has the layer, in its place, and a relay that
+// refuses what parsers read differently; any other has neither.
+func TestAccessEnforces(t *testing.T) {
+
+	for text, want := range map[string]string{
+		"":                                     "trace capture arguments catalog",
+		"access: {default: allow, hide: true}": "trace capture arguments catalog",
+		"access: {rules: [], rates: []}":       "trace capture arguments catalog",
+		"access: {default: deny}":              "trace capture access-list arguments access catalog",
+		"access: {rules: [{tools: [x]}]}":      "trace capture arguments access catalog",
+		"access: {rates: [{tools: [x], per: user, limit: 1/s}]}":                          "trace capture arguments access catalog",
+		"access: {default: deny}\npolicy: {dir: /p}\nrewrite: [{tools: [x], hide: true}]": "trace capture rewrite access-list arguments access briefing catalog",
+	} {
+		s, err := attachetest.Load(t, attachetest.WriteConfig(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := slog.New(slog.DiscardHandler)
+		l, err := Build(cli.Process{}, s, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, layer := range l.List {
+			names = append(names, layer.Name)
+		}
+		got := strings.Join(names, " ")
+		enforces := middleware.Needs(l.Relay(s, log).Layers...).Enforces
+		if got != want || enforces != strings.Contains(want, "access") {
+			t.Errorf("%q: layers %s, enforce %v; want %s", text, got, enforces, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package assembly
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// BaseContext holds what is known before the first frame.
+func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
+	c := &sessionstate.Context{}
+	trust := operatorFact(s, "session.trust", s.Session.Trust)
+	if from := s.Origin("session.trust"); from.Default() || from == s.Operator.Origin() {
+		trust.Source = sessionstate.None // the session file's comes with its principal, read afresh
+	}
+	c = c.With(func(c *sessionstate.Context) { c.Trust = trust })
+	if s.Session.GitRoot {
+		c = c.WithWorkspace(gitRoot())
+	}
+	c = c.WithWorkspace(hostFact(p, s.Session.HostEnv.Workspace)).
+		WithSession(hostFact(p, s.Session.HostEnv.Session)).
+		WithWorkspace(operatorFact(s, "session.workspace", s.Session.Workspace)).
+		WithWorkspaceID(operatorFact(s, "session.workspace_id", s.Session.WorkspaceID))
+	return c.WithSession(operatorFact(s, "session.id", s.Session.ID))
+}
+
+func operatorFact(s *config.Settings, key, value string) sessionstate.Fact {
+	return sessionstate.Fact{Value: value, Source: sessionstate.Operator, From: s.Origin(key).String()}
+}
+
+// hostFact returns the first of the host's variables that is set.
+func hostFact(p cli.Process, names []string) sessionstate.Fact {
+	for _, name := range names {
+		if v := p.Getenv(name); v != "" {
+			return sessionstate.Fact{Value: v, Source: sessionstate.HostEnvironment, From: name}
+		}
+	}
+	return sessionstate.Fact{}
+}
+
+// gitRoot returns the working directory's git root. Only the file system is
+// asked, never git itself: a repository must not choose what is run.
+func gitRoot() sessionstate.Fact {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Lstat(filepath.Join(dir, ".git")); missing == nil {
+			return sessionstate.Fact{Value: dir, Source: sessionstate.GitRoot, From: "session.git_root"}
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			break
+		}
+		dir = parent
+	}
+	return sessionstate.Fact{}
+}

@@ -1,0 +1,269 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// A Authenticator says who the sessions of one run act for: what the operator says, and
+// below it what the one credential of a session says, the operator's or, where he
+// gives none and allows it, the client's. A credential that is refused is never
+// replaced by another.
+type Authenticator struct {
+	operator config.OperatorSettings
+	Own      Credential
+	keys     identity.Identifier // nil if there is no key file
+	tokens   identity.Identifier // nil if no issuer is configured
+	Accept   []string            // where in _meta a credential counts
+}
+
+// An Credential is the credential that the operator gives the sessions.
+type Credential struct {
+	Text func() (string, error) // nil if there is none
+	From config.Origin
+	// secret is the credential where it cannot change.
+	secret string
+	// unused is another one that was given and does not count.
+	unused config.Origin
+}
+
+// KeyWarnings are told why keys that were read before hold although what they were read
+// from cannot be read again; see [identity.Options] and [identity.TokenOptions]. The
+// zero value tells nobody.
+type KeyWarnings struct {
+	keys   func(error) // of the key file
+	tokens func(error) // of the key set for tokens
+}
+
+// NewAuthenticator returns who says it for s. An error is a mistake in the settings.
+func NewAuthenticator(p cli.Process, s *config.Settings, kept KeyWarnings) (*Authenticator, error) {
+	own, err := OperatorCredential(p, s)
+	if err != nil {
+		return nil, err
+	}
+	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, kept.keys)}
+	if s.Identity.JWT.Configured() {
+		o := s.Identity.JWT.Tokens()
+		o.Kept = kept.tokens
+		if c.tokens, err = identity.NewTokens(o); err != nil {
+			return nil, err
+		}
+	}
+	if own.Text != nil {
+		return c, nil
+	}
+	if s.Identity.MetaAPIKey {
+		c.Accept = append(c.Accept, capture.CredentialKey)
+	}
+	if s.Identity.MetaToken {
+		c.Accept = append(c.Accept, capture.TokenKey)
+	}
+	return c, nil
+}
+
+// OperatorCredential returns the operator's credential: the API key, or where there is
+// none the token.
+func OperatorCredential(p cli.Process, s *config.Settings) (Credential, error) {
+	key, from, err := config.APIKey(p, s)
+	if err != nil {
+		return Credential{}, err
+	}
+	token := ownToken(p, s)
+	if key == "" {
+		return token, nil
+	}
+	own := fixed(key.Reveal(), from)
+	if token.Text != nil {
+		own.unused = token.From
+	}
+	return own, nil
+}
+
+func fixed(credential string, from config.Origin) Credential {
+	return Credential{Text: func() (string, error) { return credential, nil }, From: from, secret: credential}
+}
+
+// ownToken returns the operator's token. The flag --token-file stands above the
+// variables that hold a token, and these above ATTACHE_TOKEN_FILE and the
+// configuration file. MCP_JWT is not a name of ours: it may be meant for the
+// server, unless tokens are accepted here.
+func ownToken(p cli.Process, s *config.Settings) Credential {
+	file := s.Origin("identity.token_file")
+	if file.Name != "--token-file" {
+		if given := strings.TrimSpace(p.Getenv(config.TokenVariable)); given != "" {
+			return fixed(given, config.Origin{Name: config.TokenVariable})
+		}
+		if given := strings.TrimSpace(p.Getenv(config.JWTVariable)); given != "" && s.Identity.JWT.Configured() {
+			return fixed(given, config.Origin{Name: config.JWTVariable})
+		}
+	}
+	if s.Identity.TokenFile == "" {
+		return Credential{}
+	}
+	return Credential{Text: identity.TokenFile(s.Identity.TokenFile), From: file}
+}
+
+// acceptedKeys returns what knows API keys, nil if nothing does. A file that is not
+// there identifies nobody, and says so when a key comes, unless the key is one that
+// the policy endpoint alone knows.
+func acceptedKeys(s *config.Settings, kept func(error)) identity.Identifier {
+	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
+		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) {
+			return endpointKeys{}
+		}
+	}
+	if s.Identity.KeysFile == "" {
+		return nil
+	}
+	// A principal is held for nearly identity.cache more, so together it is ten times.
+	return identity.New(identity.Options{File: s.Identity.KeysFile, Cache: readAgain(s), Kept: kept, Keep: 9 * s.Identity.Cache})
+}
+
+// readAgain is how long a key file that was read is relied on: a tenth of
+// identity.cache. The rest is how long a principal is held, so that together they
+// take no longer than was promised.
+func readAgain(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
+
+// endpointKeys are the keys that a policy endpoint judges, and nobody here.
+type endpointKeys struct{}
+
+// Resolve knows nobody, which is no failure.
+func (endpointKeys) Resolve(context.Context, string) (*sessionstate.Principal, error) {
+	return nil, nil
+}
+
+// Identifies reports whether there is anything to say at all.
+func (c *Authenticator) Identifies() bool {
+	return c.Own.Text != nil || len(c.Accept) > 0 || c.operator.Variables != nil || c.operator.SessionFile != ""
+}
+
+// Identify says who a session acts for that came with a credential, or without
+// one. With an error, what the operator says holds all the same.
+func (c *Authenticator) Identify(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
+	operator, err := c.Asserted()
+	if err != nil {
+		return operator, err
+	}
+	text, from, err := c.credential(came)
+	if err != nil || text == "" {
+		return operator, err
+	}
+	p, err := from.Resolve(ctx, text)
+	if err != nil {
+		return operator, err
+	}
+	p, err = sessionstate.Overlay(operator, p)
+	if err != nil {
+		err = fmt.Errorf("%w: correct %s, %s or the session file, or give the credential of whom they name", err, config.UserVariable, config.TenantVariable)
+	}
+	return p, err
+}
+
+// Asserted returns who the operator says the session acts for. The session file is
+// read afresh, so that a role taken out of it is gone.
+func (c *Authenticator) Asserted() (*sessionstate.Principal, error) {
+	if c.operator.SessionFile == "" {
+		return c.operator.Variables, nil
+	}
+	return c.operator.With(identity.ReadSessionFile(c.operator.SessionFile))
+}
+
+// credential returns the credential that counts, and what knows whose it is.
+func (c *Authenticator) credential(came capture.Credential) (text string, from identity.Identifier, err error) {
+	isToken := identity.LooksLikeToken(came.Text)
+	switch {
+	case came.Text == "":
+		if c.Own.Text != nil {
+			text, err = c.Own.Text()
+		}
+		return text, identity.Chain(c.keys, c.tokens), err
+	case came.Key == capture.CredentialKey && isToken:
+		return "", nil, fmt.Errorf("%w: it came where an API key belongs: send it under _meta[%q]", identity.ErrToken, capture.TokenKey)
+	case came.Key == capture.TokenKey && !isToken:
+		return "", nil, fmt.Errorf("%w: what came under _meta[%q] is none: send a JWT there, or an API key under _meta[%q]", identity.ErrToken, capture.TokenKey, capture.CredentialKey)
+	}
+	return came.Text, identity.Chain(c.keys, c.tokens), nil
+}
+
+// passing reports whether a failure may pass without anybody doing something here:
+// an issuer comes back, a file is renewed.
+func passing(err error) bool {
+	for _, kind := range []error{
+		identity.ErrKeySet, identity.ErrTokenKey, identity.ErrTokenExpired, identity.ErrTokenNotYetValid,
+		identity.ErrTokenFile, identity.ErrSessionFile, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// policyKey returns what gives the API key of a session to a policy endpoint. A
+// token goes to nobody: it was issued for us, and who gets it could be its owner
+// here.
+func (c *Authenticator) policyKey(sessions *capture.Conn) func(session string) string {
+	return func(session string) string {
+		if c.Own.Text == nil {
+			return onlyKey(sessions.Credential(session).Text)
+		}
+		own, _ := c.Own.Text() // why not is told where it is looked up
+		return onlyKey(own)
+	}
+}
+
+// onlyKey returns a credential unless it is a token.
+func onlyKey(credential string) string {
+	if identity.LooksLikeToken(credential) {
+		return ""
+	}
+	return credential
+}
+
+// configure sets what the capture layer has to know.
+func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *slog.Logger) {
+	if c.Own.unused != (config.Origin{}) {
+		log.Warn("two credentials are given; the API key counts, the token does not: give one of the two", "unused", c.Own.unused.String())
+	}
+	if err := s.Operator.FileErr; err != nil {
+		log.Warn("nothing of the session file holds, nor the workspace, session and trust it may name", "err", err)
+	}
+	o.Accept, o.Recheck, o.Passing = c.Accept, s.Identity.Cache-readAgain(s), passing
+}
+
+// secretVariables returns the variables with our credentials, which no server gets.
+func secretVariables(s *config.Settings) []string {
+	names := []string{config.APIKeyVariable, config.TokenVariable}
+	if s.Identity.JWT.Configured() {
+		names = append(names, config.JWTVariable)
+	}
+	return names
+}
+
+// WarnWorkspace tells of a workspace of the operator's that is not there. It is
+// used all the same: it may be on the server's machine, or be made yet.
+func WarnWorkspace(s *config.Settings, log *slog.Logger) {
+	path := s.Session.Workspace
+	if path == "" || strings.Contains(path, "://") {
+		return
+	}
+	from := s.Origin("session.workspace").String()
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		log.Warn("there is no such workspace; it is used all the same", "workspace", path, "from", from)
+	case err == nil && !info.IsDir():
+		log.Warn("the workspace is no directory; it is used all the same", "workspace", path, "from", from)
+	}
+}

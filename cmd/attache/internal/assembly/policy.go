@@ -1,0 +1,89 @@
+package assembly
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/policy/httpsource"
+)
+
+// ConfiguredSource returns the configured source; that there is none is an error.
+func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) {
+	if err := config.CheckPolicyToken(p, s); err != nil {
+		return nil, err
+	}
+	source, _, err := policySource(p, s, &Layers{})
+	if err == nil && source == nil {
+		err = cli.Usagef("no policies are configured: give a directory or an address with --policy, or policy.dir or policy.url in the configuration")
+	}
+	return source, err
+}
+
+// SessionSource returns what a session asks: the configured source with the
+// policies of trusted workspaces, or those alone.
+func SessionSource(p cli.Process, s *config.Settings, log *slog.Logger) (policy.Source, error) {
+	var next policy.Source
+	own := s.Policy.Dir == "" && s.Policy.URL == "" && TrustStore(p).Any()
+	if !own {
+		var err error
+		if next, err = ConfiguredSource(p, s); err != nil {
+			return nil, err
+		}
+	}
+	if t := trustedSource(p, s, next, log); t != nil {
+		return t, nil
+	}
+	return next, nil
+}
+
+// PolicyQuery is what a session of the given key, or of the operator's scope, asks.
+func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy.Query, error) {
+	base := BaseContext(p, s)
+	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID, WorkspacePath: base.Workspace.Value}
+	who, err := NewAuthenticator(p, s, KeyWarnings{})
+	if err != nil {
+		return q, err
+	}
+	if who.Own.Text != nil {
+		own, _ := who.Own.Text() // Identify says why not
+		q.Credential = policy.Credential(onlyKey(own))
+	}
+	principal, err := who.Identify(ctx, capture.Credential{})
+	switch {
+	case err == nil && principal != nil:
+		q.Scope = cmp.Or(principal.Scope, q.Scope)
+	case err == nil, s.Policy.URL != "": // the endpoint judges the key; it need not be one of ours
+	case who.Own.Text == nil:
+		return q, cli.Usagef("%v", err)
+	default:
+		return q, cli.Usagef("%s: %v", who.Own.From, err)
+	}
+	return q, nil
+}
+
+// policySource returns where policies come from, nil for nowhere. anonymous
+// says that it answers whoever asks.
+func policySource(p cli.Process, s *config.Settings, l *Layers) (source policy.Source, anonymous bool, err error) {
+	switch {
+	case s.Policy.Dir != "":
+		return filesource.New(s.Policy.Dir), false, nil
+	case s.Policy.URL == "":
+		return nil, false, nil
+	}
+	token := ""
+	if s.Policy.TokenEnv != "" {
+		if token = p.Getenv(s.Policy.TokenEnv); token == "" {
+			return nil, false, fmt.Errorf("policy.token_env names %s, which is not set: set it, or leave the key out to send the session's API key", s.Policy.TokenEnv)
+		}
+		l.Secrets = append(l.Secrets, token)
+	}
+	h, err := httpsource.New(httpsource.Options{URL: s.Policy.URL, Timeout: s.Policy.Timeout, Token: policy.Credential(token)})
+	return h, token != "", err
+}

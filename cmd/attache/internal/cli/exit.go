@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"fmt"
+)
+
+// The exit statuses that are attache's own. A wrapped server's is passed on.
+const (
+	ExitFailure = 1
+	ExitUsage   = 2
+)
+
+// An ExitError ends the program with a status, after what there was to say has
+// been said.
+type ExitError int
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// A UsageError is a mistake in how attache was called: exit status 2.
+type UsageError struct{ text string }
+
+func (e UsageError) Error() string { return e.text }
+
+func Usagef(format string, args ...any) error {
+	return UsageError{fmt.Sprintf(format, args...)}
+}
+
+// ExitNotStarted is the status of a server that could not be started, as in
+// shells.
+const ExitNotStarted = 127

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+// ReadAtMost returns the content of a regular file of at most limit bytes.
+func ReadAtMost(path string, limit int64) ([]byte, error) {
+	data, _, err := textfile.Read(path, textfile.Rules{Max: limit})
+	return data, err
+}
+
+// Reason returns err without the path, which the caller names itself.
+func Reason(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// Unreadable is why a file that a person named could not be read, without its path,
+// and what to do.
+func Unreadable(err error) error {
+	err = Reason(err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: correct the path", err)
+	case errors.Is(err, textfile.ErrDirectory), errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%w: name a file in it", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: let this user read it", err)
+	case errors.Is(err, textfile.ErrTooLarge), errors.Is(err, textfile.ErrNotRegular):
+		return fmt.Errorf("%w: name another file", err)
+	}
+	return err
+}

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// An ArgumentRule says where an argument of some tools comes from.
+type ArgumentRule struct {
+	Tools    []string // globs
+	Argument string   // a name, or names joined by dots
+	Value    *expression.Program
+	When     *expression.Program // nil: always
+	Mode     string              // "fill", "pin" or "forbid"
+	Schema   string              // "keep", "optional" or "hide"; empty: what the mode does
+	Required *bool               // nil: not said
+}
+
+// argumentRuleList is the list of the rules for arguments.
+func argumentRuleList(to *[]ArgumentRule) value {
+	return entries[ArgumentRule]{
+		to:       to,
+		fresh:    func() ArgumentRule { return ArgumentRule{Mode: "fill"} },
+		options:  ruleOptions,
+		required: []string{"tools", "argument"},
+		example:  argumentExample,
+		unset:    "the built-in rule: fill workspace from session.workspace.path",
+		check:    func(r *ArgumentRule) error { return checkArgument(*to, r) },
+		surprise: bindsOverFill,
+	}
+}
+
+const argumentExample = `{tools: ["git_*"], argument: path, value: session.workspace.path}`
+
+// ruleOptions returns what can be set in one rule for arguments.
+func ruleOptions(r *ArgumentRule) []option {
+	return []option{
+		{Key: "tools", Help: "globs of the tools' names", value: globs{&r.Tools}},
+		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", value: text{&r.Argument, argumentPath}},
+		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", value: argumentValue{&r.Value}},
+		{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
+		{Key: "mode", Help: "fill: given where the call lacks it; pin: set whatever the call says; forbid: a call that has it is refused", value: choice{&r.Mode, []string{"fill", "pin", "forbid"}}},
+		{Key: "schema", Help: "what the model is shown of the argument", value: choice{&r.Schema, []string{"keep", "optional", "hide"}}},
+		{Key: "required", Help: "a call is an error if there is neither an argument nor a value to fill it with", value: maybe{&r.Required}},
+	}
+}
+
+// errCallSays is the mistake in a rule for which [letsCallSay] holds.
+var errCallSays = errors.New("the call would say who calls, as the value depends on the principal, and when reads the argument that it is for: remove that from when")
+
+// letsCallSay reports whether a rule gives an argument a value that depends on the
+// principal, or not, as that very argument wants it: a fill by another name.
+func letsCallSay(when, value *expression.Program, argument string) bool {
+	return when != nil && value.UsesPrincipal() && when.ReadsArgument(strings.Split(argument, "."))
+}
+
+// checkArgument says what is wrong with r, by itself or beside those before it.
+func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
+	switch {
+	case r.Mode == "forbid" && r.Value != nil:
+		return errors.New("mode forbid takes no value, it refuses the argument whatever it is: remove the value, or write mode: pin to set it")
+	case r.Mode != "forbid" && r.Value == nil:
+		return fmt.Errorf("has no %q: write it as %s", "value", argumentExample)
+	case r.Mode != "fill" && r.Required != nil:
+		return fmt.Errorf("required is for mode fill: remove it; a call that mode %s cannot be applied to is refused in any case", r.Mode)
+	case r.Mode == "fill" && r.Value.UsesPrincipal():
+		return fmt.Errorf("mode fill would let the call say who calls, as the value depends on the principal (%s): write mode: pin", r.Value)
+	case r.Mode == "pin" && r.Value.UsesArguments():
+		return errors.New("a pinned value must not depend on arguments, which are the client's to choose: take it from session or principal")
+	case r.Mode == "pin" && letsCallSay(r.When, r.Value, r.Argument):
+		return errCallSays
+	}
+	for i := range all {
+		if &all[i] == r {
+			break
+		}
+		if all[i].covers(r) && (!r.bindsOver(&all[i]) || r.covers(&all[i])) {
+			return fmt.Errorf("never applies: arguments[%d] is about the same argument of the same tools, and the first that applies counts: remove one of the two", i)
+		}
+	}
+	return nil
+}
+
+// bindsOver reports whether r, which stands behind earlier, holds in its place where
+// both apply: what binds the client stands above what only fills.
+func (r *ArgumentRule) bindsOver(earlier *ArgumentRule) bool {
+	return r.Mode != "fill" && earlier.Mode == "fill"
+}
+
+// bindsOverFill tells of the first rule before rule i that rule i takes calls from,
+// though the order suggests the contrary.
+func bindsOverFill(all []ArgumentRule, i int) string {
+	r := &all[i]
+	for n := range all[:i] {
+		if earlier := &all[n]; earlier.Argument == r.Argument && r.bindsOver(earlier) && overlap(earlier.Tools, r.Tools) {
+			return fmt.Sprintf("mode %s holds for the argument %s also where arguments[%d] (mode fill), which stands before it, names the tool: put arguments[%d] first, or name other tools in arguments[%d]", r.Mode, r.Argument, n, i, n)
+		}
+	}
+	return ""
+}
+
+// overlap reports whether a tool may be named by patterns of both lists.
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(one string) bool {
+		return slices.ContainsFunc(b, func(other string) bool { return glob.Overlap(one, other) })
+	})
+}
+
+// covers reports whether r applies to every call that later is for.
+func (r *ArgumentRule) covers(later *ArgumentRule) bool {
+	if r.Argument != later.Argument || r.When != nil {
+		return false
+	}
+	for _, pattern := range later.Tools {
+		if !slices.Contains(r.Tools, pattern) && !slices.Contains(r.Tools, "*") {
+			return false
+		}
+	}
+	return true
+}
+
+// An argumentValue is an expression for the value of an argument. Most are plain
+// paths, and for what is nearly one the reader says which.
+type argumentValue struct{ to **expression.Program }
+
+func (v argumentValue) set(s, base string) error {
+	err := formula{v.to, expression.Any}.set(s, base)
+	if !isPath(s) || err == nil && (*v.to).Path() != "" {
+		return err
+	}
+	root, _, dotted := strings.Cut(s, ".")
+	known := sessionstate.KnownPaths()
+	switch {
+	case err == nil && dotted && root != "session" && root != "principal":
+		return nil // of arguments or tool
+	case err == nil && !dotted && !slices.Contains([]string{"session", "principal", "tool", "arguments", "server"}, s):
+		return nil // true or false
+	}
+	*v.to = nil
+	for _, path := range known {
+		if strings.HasPrefix(path, s+".") {
+			return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, path, strings.Join(known, ", "))
+		}
+	}
+	if near := cli.Nearest(s, known); near != "" {
+		return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, near, strings.Join(known, ", "))
+	}
+	return fmt.Errorf(`unknown value %q: write one of %s, or an expression; for the text itself '"%s"'`, s, strings.Join(known, ", "), s)
+}
+
+// isPath reports whether s is nothing but names joined by dots.
+func isPath(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return c != '.' && c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	})
+}
+
+func (v argumentValue) String() string         { return formula{to: v.to}.String() }
+func (v argumentValue) schema() map[string]any { return formula{v.to, expression.Any}.schema() }

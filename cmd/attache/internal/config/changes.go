@@ -1,0 +1,89 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// reloadable are the keys, or the beginnings of keys, that take effect in a
+// running session. The others say what the session is, and hold until it is over.
+// [Settings.taking] is in step with it.
+var reloadable = []string{
+	"arguments", "rewrite", "access", "policy", "briefing",
+	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
+}
+
+// Reloaded returns the settings of a session that began with was and goes on with
+// what of s is [reloadable]. All else stays as it was, for the layers that are made
+// anew as well: otherwise half of an audit that is no longer required would be
+// gone, and half of it there.
+func (was *Settings) Reloaded(s *Settings) *Settings {
+	out := *was
+	out.Arguments, out.Rewrite, out.Access = s.Arguments, s.Rewrite, s.Access
+	out.Policy, out.Briefing, out.DryRun = s.Policy, s.Briefing, s.DryRun
+	out.Identity.KeysFile, out.Identity.JWT, out.Identity.TokenFile = s.Identity.KeysFile, s.Identity.JWT, s.Identity.TokenFile
+	out.APIKeyFile, out.File, out.Warnings = s.APIKeyFile, s.File, s.Warnings
+	out.origins = maps.Clone(was.origins)
+	for _, o := range Options(s) {
+		if now, _ := SplitReloadable([]string{o.Key}); len(now) == 0 {
+			continue
+		}
+		delete(out.origins, o.Key)
+		if from, set := s.origins[o.Key]; set {
+			out.origins[o.Key] = from
+		}
+	}
+	return &out
+}
+
+// Values returns what every key is set to.
+func (s *Settings) Values() map[string]string {
+	all := map[string]string{}
+	for _, o := range Options(s) {
+		if o.Key != "" {
+			all[o.Key] = o.value.String()
+		}
+	}
+	return all
+}
+
+// ChangedKeys returns the keys whose values differ, in order.
+func ChangedKeys(before, after *Settings) []string {
+	var changed []string
+	was := before.Values()
+	for key, value := range after.Values() {
+		if was[key] != value {
+			changed = append(changed, key)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// SessionFileLost reports whether key differs only because the session file that said it can
+// no longer be read, which is told where the session is identified.
+func SessionFileLost(before, after *Settings, key string) bool {
+	return after.Operator.FileErr != nil && after.Origin(key).Default() && before.Origin(key) == before.Operator.Origin()
+}
+
+// SameValues reports whether nothing at or below key differs.
+func SameValues(before, after *Settings, key string) bool {
+	return !slices.ContainsFunc(ChangedKeys(before, after), func(k string) bool { return Below(k, key) })
+}
+
+func Below(key, above string) bool {
+	return key == above || strings.HasPrefix(key, above+".")
+}
+
+// SplitReloadable parts the keys that take effect now from those that do later.
+func SplitReloadable(changed []string) (now, later []string) {
+	for _, key := range changed {
+		if slices.ContainsFunc(reloadable, func(r string) bool { return Below(key, r) }) {
+			now = append(now, key)
+		} else {
+			later = append(later, key)
+		}
+	}
+	return now, later
+}

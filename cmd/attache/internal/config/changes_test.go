@@ -1,0 +1,33 @@
+package config
+
+import (
+	"slices"
+	"testing"
+)
+
+// Every key takes effect at once or later, whole: what is carried over is what is
+// told of.
+func TestTaking(t *testing.T) {
+	was, s := DefaultSettings("/was"), DefaultSettings("/is")
+	was.origins, s.origins = map[string]Origin{}, map[string]Origin{}
+	for _, o := range Options(s) {
+		if v, ok := o.value.(scalar); ok && o.Key != "" {
+			for _, text := range []string{"true", "7", "7h", "7MiB", "sandboxed", "text-only", "forward", "error", "json", "full", "deny", "/seven", "https://seven.example"} {
+				if v.set(text, "") == nil {
+					break
+				}
+			}
+		}
+	}
+	now, later := SplitReloadable(ChangedKeys(was, s))
+	out := was.Reloaded(s)
+	if got := ChangedKeys(was, out); !slices.Equal(got, now) {
+		t.Errorf("takes effect %v, told of %v", got, now)
+	}
+	if got := ChangedKeys(out, s); !slices.Equal(got, later) {
+		t.Errorf("does not take effect %v, told of %v", got, later)
+	}
+	if len(now) < 10 || len(later) < 10 {
+		t.Errorf("few keys were changed: %v and %v", now, later)
+	}
+}

@@ -1,0 +1,325 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// The variables that say who the session acts for. The first two hold a token and
+// never reach the server; the others are the operator's word, and need no proof.
+const (
+	TokenVariable  = Prefix + "_TOKEN"
+	JWTVariable    = "MCP_JWT"
+	UserVariable   = "MCP_USER_ID"
+	TenantVariable = "MCP_TENANT_ID"
+)
+
+// JWTSettings say which tokens are accepted: none without an issuer.
+type JWTSettings struct {
+	Issuer, Audience string
+	JWKS             string // an address, or the absolute path of a file
+	Leeway           time.Duration
+	Claims           identity.Claims
+}
+
+// Configured reports whether tokens are accepted at all.
+func (s JWTSettings) Configured() bool { return s.Issuer != "" }
+
+// Tokens returns the options for what accepts such tokens.
+func (s JWTSettings) Tokens() identity.TokenOptions {
+	o := identity.TokenOptions{Issuer: s.Issuer, Audience: s.Audience, JWKS: s.JWKS, Claims: s.Claims, Leeway: s.Leeway}
+	if o.Leeway == 0 {
+		o.Leeway = -1 // there, 0 is the default
+	}
+	return o
+}
+
+// OperatorSettings are what the operator says of who the session acts for.
+type OperatorSettings struct {
+	// Variables is who MCP_USER_ID and MCP_TENANT_ID name, nil if nobody.
+	Variables *sessionstate.Principal
+	// SessionFile is the path of the session file, absolute; empty for none.
+	SessionFile string
+	// File is what the session file said when attache was started, and FileErr why
+	// it said nothing.
+	File    identity.SessionFile
+	FileErr error
+}
+
+func sessionFileOptions(s *Settings) []option {
+	return []option{
+		{Key: "session.file", Flag: "session-file", Hint: "FILE",
+			Help: "file in which the host says whose session this is: user, tenant, roles, permissions, trust, workspace", value: file{&s.Operator.SessionFile}},
+	}
+}
+
+func tokenOptions(s *Settings) []option {
+	o := &s.Identity
+	options := []option{
+		{Key: "identity.meta_token", Help: `accept a token in _meta["io.github.attache-mcp/token"]`, value: boolean{&o.MetaToken}},
+		{Key: "identity.token_file", Flag: "token-file", Hint: "FILE",
+			Help: "file that holds the session's token and may be renewed (or give the token itself in ATTACHE_TOKEN)", value: tokenPath{file{&o.TokenFile}}},
+		{Key: "identity.jwt.issuer", Help: "the claim iss of tokens that are accepted", value: text{to: &o.JWT.Issuer}},
+		{Key: "identity.jwt.audience", Help: "what the claim aud has to contain", value: text{to: &o.JWT.Audience}},
+		{Key: "identity.jwt.jwks", Help: "the issuer's public keys: a file or an https address", value: keySet{&o.JWT.JWKS}},
+		{Key: "identity.jwt.leeway", Help: "how far the clocks of the issuer and of this machine may be apart", value: duration{&o.JWT.Leeway, 0}},
+	}
+	for _, c := range claimNames(&o.JWT.Claims) {
+		options = append(options, option{Key: "identity.jwt.claims." + c.field, Help: c.help, value: text{c.to, claimName}})
+	}
+	return options
+}
+
+// claimField is a field of a principal and the name of the claim it is read from.
+type claimField struct {
+	field, help string
+	to          *string
+}
+
+func claimNames(c *identity.Claims) []claimField {
+	return []claimField{
+		{"user", `the claim with the user; "-" for none`, &c.User},
+		{"tenant", "the claim with the tenant", &c.Tenant},
+		{"email", "the claim with the address", &c.Email},
+		{"roles", "the claim with the roles, a list or one text; dots lead into nested claims", &c.Roles},
+		{"permissions", "the claim with the permissions, a list or a text with blanks between them", &c.Permissions},
+		{"plan", "the claim with the tenant's plan; default: none", &c.Plan},
+		{"scope", "the claim with the policy scope; default: none", &c.Scope},
+		{"trust", `the claim with the level of trust; default: none, for who names one lets the issuer say "direct"`, &c.Trust},
+	}
+}
+
+// defaultJWT returns what holds when nobody says anything.
+func defaultJWT() JWTSettings {
+	return JWTSettings{
+		Leeway: identity.DefaultLeeway,
+		Claims: identity.Claims{
+			User: "sub", Tenant: "org_id", Email: "email", Roles: "roles", Permissions: "permissions",
+			Plan: identity.Unread, Scope: identity.Unread, Trust: identity.Unread,
+		},
+	}
+}
+
+func claimName(s string) error {
+	if s == "" {
+		return errors.New(`is empty: write the name of a claim, or "-" for none`)
+	}
+	return nil
+}
+
+// A tokenPath is the path of a file that holds a token.
+type tokenPath struct{ file }
+
+// set refuses a token in place of its file, and does not show it.
+func (v tokenPath) set(s, base string) error {
+	if strings.HasPrefix(s, "eyJ") && len(s) > 60 {
+		return fmt.Errorf("is a token and not a file that holds one: give the token itself in %s", TokenVariable)
+	}
+	return v.file.set(s, base)
+}
+
+// A keySet is where the public keys of an issuer are: a file or an address.
+type keySet struct{ to *string }
+
+func (v keySet) set(s, base string) error {
+	if !strings.Contains(s, "://") {
+		return file(v).set(s, base)
+	}
+	if _, err := identity.NewTokens(identity.TokenOptions{Issuer: "-", Audience: "-", JWKS: s}); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "identity.jwt.jwks "))
+	}
+	*v.to = s
+	return nil
+}
+
+func (v keySet) String() string         { return *v.to }
+func (v keySet) shown() string          { return address(v).shown() }
+func (v keySet) schema() map[string]any { return map[string]any{"type": "string"} }
+
+// identity takes in what is said of who the session acts for beside the options,
+// and checks that what was said goes together.
+func (l *loader) identity(s *Settings) {
+	l.operatorVariables(s)
+	l.sessionFile(s)
+	l.checkTokens(s)
+}
+
+// operatorVariables reads MCP_USER_ID and MCP_TENANT_ID.
+func (l *loader) operatorVariables(s *Settings) {
+	p := &sessionstate.Principal{Given: map[string]string{}}
+	for _, v := range []struct {
+		name, field string
+		to          *string
+	}{{UserVariable, "user", &p.User}, {TenantVariable, "tenant", &p.Tenant}} {
+		given := l.Getenv(v.name)
+		if given == "" {
+			continue
+		}
+		if strings.TrimSpace(given) != given || strings.ContainsFunc(given, unicode.IsControl) {
+			l.problems.Add(Origin{Name: v.name}, "has space around it, a line break or a control character in it: write the plain name")
+			continue
+		}
+		*v.to, p.Given[v.field] = given, v.name
+	}
+	if len(p.Given) > 0 {
+		s.Operator.Variables = p
+	}
+}
+
+// sessionFile reads the session file. What flags, variables and the configuration
+// say stands above it. One that cannot be used identifies nobody, and the rest goes
+// on, so that is no mistake of the settings.
+func (l *loader) sessionFile(s *Settings) {
+	o := &s.Operator
+	if o.SessionFile == "" {
+		return
+	}
+	if o.File, o.FileErr = identity.ReadSessionFile(o.SessionFile); o.FileErr == nil {
+		// One that names another than the variables may be of another session: then
+		// its workspace is not to be believed either.
+		_, o.FileErr = o.principal()
+	}
+	if o.FileErr != nil {
+		o.File = identity.SessionFile{}
+		return
+	}
+	for _, f := range []struct {
+		key, value string
+		to         *string
+	}{
+		{"session.workspace", o.File.Workspace, &s.Session.Workspace},
+		{"session.workspace_id", o.File.WorkspaceID, &s.Session.WorkspaceID},
+		{"session.id", o.File.Session, &s.Session.ID},
+		{"session.trust", o.File.Trust, &s.Session.Trust},
+	} {
+		if f.value != "" && s.Origin(f.key).Default() {
+			*f.to, s.origins[f.key] = f.value, o.Origin()
+		}
+	}
+}
+
+// Origin is where what the session file says comes from.
+func (o OperatorSettings) Origin() Origin { return Origin{Name: "session file " + o.SessionFile} }
+
+// checkTokens refuses what says half of which tokens are accepted: tokens of
+// anybody, or for anybody, must not be what a forgotten line means.
+func (l *loader) checkTokens(s *Settings) {
+	first := ""
+	for _, o := range tokenOptions(s) {
+		if strings.HasPrefix(o.Key, "identity.jwt.") && !s.Origin(o.Key).Default() {
+			first = o.Key
+			break
+		}
+	}
+	if first == "" {
+		return
+	}
+	if _, err := identity.NewTokens(s.Identity.JWT.Tokens()); err != nil {
+		at := s.Origin(first)
+		key, _, _ := strings.Cut(err.Error(), " ")
+		if l.problems.name(key) {
+			return // it was given, and refused
+		}
+		if !s.Origin(key).Default() {
+			at = s.Origin(key)
+		}
+		l.problems.Add(at, "%v", err)
+	}
+}
+
+// OperatorFacts returns what the operator says of who the session acts for, each as
+// key, value and origin. Trust is not among them: it is session.trust.
+func (s *Settings) OperatorFacts() [][3]string {
+	var all [][3]string
+	p, err := s.Operator.principal()
+	if err != nil {
+		all = append(all, [3]string{"principal", err.Error(), s.Operator.Origin().String()})
+	}
+	if p == nil {
+		return all
+	}
+	for _, f := range factsOf(p) {
+		if f.value != "" && f.field != "trust" {
+			all = append(all, [3]string{"principal." + f.field, f.value, p.Given[f.field]})
+		}
+	}
+	return all
+}
+
+// principal returns who the operator says the session acts for, nil if nobody. The
+// session file is read as it was when attache was started; see [assembly.Authenticator] for later.
+func (o OperatorSettings) principal() (*sessionstate.Principal, error) {
+	return o.With(o.File, o.FileErr)
+}
+
+// With returns who the operator's variables and a session file name together. An
+// error leaves what the variables say.
+func (o OperatorSettings) With(f identity.SessionFile, err error) (*sessionstate.Principal, error) {
+	if err != nil {
+		return o.Variables, err
+	}
+	p, err := sessionstate.Overlay(o.Variables, o.named(f))
+	if err != nil {
+		err = fmt.Errorf("%w: the session file names another than %s and %s: correct one of them", err, UserVariable, TenantVariable)
+	}
+	return p, err
+}
+
+// named returns the principal of a session file, nil if it names nobody and says
+// nothing of trust.
+func (o OperatorSettings) named(f identity.SessionFile) *sessionstate.Principal {
+	p := sessionstate.Principal{Trust: f.Trust, Given: map[string]string{}}
+	switch {
+	case f.Principal != nil:
+		p = *f.Principal
+		p.Given = map[string]string{}
+	case f.Trust == "":
+		return nil
+	}
+	for _, fact := range factsOf(&p) {
+		if fact.value != "" {
+			p.Given[fact.field] = o.Origin().String()
+		}
+	}
+	return &p
+}
+
+// A principalFact is a field of a principal as people are shown it.
+type principalFact struct{ field, value string }
+
+func factsOf(p *sessionstate.Principal) []principalFact {
+	return []principalFact{
+		{"user", p.User}, {"tenant", p.Tenant}, {"email", p.Email},
+		{"roles", strings.Join(p.Roles, ", ")}, {"permissions", strings.Join(p.Permissions, ", ")},
+		{"plan", p.Plan}, {"scope", p.Scope}, {"trust", p.Trust},
+	}
+}
+
+// CheckIdentity says what is wrong with the files that say who a session acts
+// for. A session would go on without them.
+func CheckIdentity(s *Settings) (all Problems) {
+	if err := s.Operator.FileErr; err != nil {
+		all.Add(s.Origin("session.file"), "session.file: %v", err)
+	}
+	if s.Identity.TokenFile != "" {
+		if _, err := identity.TokenFile(s.Identity.TokenFile)(); err != nil {
+			all.Add(s.Origin("identity.token_file"), "identity.token_file: %v", err)
+		}
+	}
+	if jwks := s.Identity.JWT.JWKS; jwks != "" && !strings.Contains(jwks, "://") {
+		if tokens, err := identity.NewTokens(s.Identity.JWT.Tokens()); err == nil {
+			// To say what is wrong with any token, it has to read the file.
+			if _, err := tokens.Resolve(context.Background(), ""); errors.Is(err, identity.ErrKeySet) {
+				all.Add(s.Origin("identity.jwt.jwks"), "identity.jwt.jwks: %v", err)
+			}
+		}
+	}
+	return all
+}

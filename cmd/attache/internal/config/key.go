@@ -1,0 +1,84 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+// APIKeyVariable holds the session's API key. It never reaches the server.
+const APIKeyVariable = Prefix + "_API_KEY"
+
+// APIKey returns the session's API key and where it came from; the empty one if
+// there is none. The flag --api-key-file stands above ATTACHE_API_KEY, and that
+// above ATTACHE_API_KEY_FILE and the configuration file. The error, [Problems],
+// never has the key in it.
+func APIKey(p cli.Process, s *Settings) (policy.Credential, Origin, error) {
+	file := s.Origin("identity.api_key_file")
+	if given := strings.TrimSpace(p.Getenv(APIKeyVariable)); given != "" && file.Name != "--api-key-file" {
+		return policy.Credential(given), Origin{Name: APIKeyVariable}, nil
+	}
+	if s.APIKeyFile == "" {
+		return "", Origin{}, nil
+	}
+	key, err := readKeyFile(s.APIKeyFile)
+	if err != nil {
+		return "", file, Problems{{file, fmt.Sprintf("%s: %v", s.APIKeyFile, err)}}
+	}
+	return policy.Credential(key), file, nil
+}
+
+// readKeyFile returns the one word in the file.
+func readKeyFile(path string) (string, error) {
+	data, _, err := textfile.Read(path, textfile.Rules{Max: 4096, Closed: 0o077})
+	var system *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", errors.New("there is no such file: correct the path")
+	case errors.As(err, &system):
+		return "", fmt.Errorf("%w: correct the path or its permissions", system.Err)
+	case errors.Is(err, textfile.ErrTooLarge), errors.Is(err, textfile.ErrDirectory):
+		return "", fmt.Errorf("%w: name a file with the key, and nothing else, in it", err)
+	case err != nil:
+		return "", err
+	}
+	words := strings.Fields(string(data))
+	if len(words) != 1 {
+		return "", fmt.Errorf("has %d words in it: write the key, and nothing else, in it", len(words))
+	}
+	return words[0], nil
+}
+
+// A keyFile is the path of a file that holds a key.
+type keyFile struct{ file }
+
+// set refuses a key in place of its file, and does not show it.
+func (v keyFile) set(s, base string) error {
+	if id := KeyID(s); id != s && len(s)-strings.LastIndexByte(s, '_') > 32 && !strings.ContainsAny(s, "/.") {
+		return fmt.Errorf("is a key and not a file that holds one: give the key itself in %s", APIKeyVariable)
+	}
+	return v.file.set(s, base)
+}
+
+// tokenName accepts the name of the variable that holds a token. What it refuses
+// it does not show: it may be the token.
+func tokenName(s string) error {
+	if CheckVariableName(s) != nil {
+		return errors.New("write the name of the variable that holds the token, not the token")
+	}
+	return nil
+}
+
+// KeyID returns the id if arg is a whole key, so that the secret in it is not
+// printed in an error, and arg otherwise.
+func KeyID(arg string) string {
+	if parts := strings.Split(arg, "_"); len(parts) > 2 {
+		return parts[len(parts)-2]
+	}
+	return arg
+}

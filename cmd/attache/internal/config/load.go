@@ -1,0 +1,189 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// maxConfigFile is how large a configuration file may be. It keeps a wrong path
+// (a device, a log) from filling the memory, and the parser from a nesting so deep
+// that its stack ends.
+const maxConfigFile = 256 << 10
+
+// Load returns what holds: flags before environment before file before
+// defaults. An error is [Problems]. Without a file it costs a look for one.
+func Load(p cli.Process, flags Flags) (*Settings, error) {
+	l := &loader{Process: p, flags: flags}
+	path, origin := l.configFile()
+	s := DefaultSettings(directory(path))
+	all := Options(s)
+	if data, ok := l.readFile(path, origin); ok {
+		s.File = path
+		l.problems = append(l.problems, readYAML(path, data, s, all)...)
+	}
+	for _, o := range all {
+		if o.Flag != "" || o.Injected != "" {
+			l.fromEnvironment(s, o)
+			l.fromFlag(s, o)
+		}
+	}
+	l.identity(s)
+	if at := s.Origin("policy.scope"); !at.Default() && s.Policy.Dir == "" && s.Policy.URL == "" {
+		s.Warnings.Add(at, "policy.scope has no effect: say where policies come from with --policy, or policy.dir")
+	}
+	return s, l.problems.Err()
+}
+
+// A loader gathers the settings and the mistakes in them.
+type loader struct {
+	cli.Process
+	flags    Flags
+	problems Problems
+}
+
+// configFile returns the path of the configuration file, empty for none, and who
+// named it; nobody did if the origin is the default.
+func (l *loader) configFile() (string, Origin) {
+	const variable = Prefix + "_CONFIG"
+	named, err := l.flags.Get("config")
+	origin := Origin{Name: "--config"}
+	if err != nil {
+		l.problems.Add(origin, "%v", err)
+	}
+	if named == "" {
+		named, origin = l.Getenv(variable), Origin{Name: variable}
+	}
+	if named == "" {
+		if l.ConfigDir == "" {
+			return "", Origin{}
+		}
+		return filepath.Join(l.ConfigDir, "attache", "config.yaml"), Origin{}
+	}
+	path, err := absolute(named, "")
+	if err != nil {
+		l.problems.Add(origin, "%v", err)
+		return "", origin
+	}
+	return path, origin
+}
+
+// directory is the directory of path, empty if path is.
+func directory(path string) string {
+	if path == "" {
+		return ""
+	}
+	return filepath.Dir(path)
+}
+
+// readFile returns the content of the configuration file. The bool is false if
+// there is none, or none that can be read.
+func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
+	if path == "" {
+		return nil, false
+	}
+	data, err := cli.ReadAtMost(path, maxConfigFile)
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	switch {
+	case err == nil:
+		return data, true
+	case missing && named.Default():
+	case missing:
+		l.problems.Add(named, "there is no file %s: correct the path, or leave it out to go without a configuration file", path)
+	case errors.Is(err, fs.ErrPermission):
+		l.problems.Add(Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or name another file with --config")
+	default:
+		l.problems.Add(Origin{File: path}, "cannot be read: %v: name another file with --config", cli.Reason(err))
+	}
+	return nil, false
+}
+
+// fromEnvironment sets o from its variables: the flag's own, then the name that
+// attache injects, under its own prefix and each configured one. The first that is
+// not empty counts.
+func (l *loader) fromEnvironment(s *Settings, o option) {
+	if o.Flag != "" {
+		if text := l.Getenv(o.Variable()); text != "" {
+			l.set(s, o, text, Origin{Name: o.Variable()})
+			return
+		}
+	}
+	if o.Injected == "" {
+		return
+	}
+	for _, prefix := range append([]string{Prefix}, s.Session.EnvPrefixes...) {
+		name := prefix + "_" + o.Injected
+		if text := l.Getenv(name); text != "" {
+			l.setInjected(s, o, text, Origin{Name: name})
+			return
+		}
+	}
+}
+
+// setInjected sets o from a variable that another program, or another attache,
+// made for servers to read. Its words are that program's: a path stays as it is,
+// and a level of trust that we do not know means sandboxed.
+func (l *loader) setInjected(s *Settings, o option, given string, from Origin) {
+	if at, ok := o.value.(place); ok {
+		o.value = text{to: at.to}
+	}
+	if o.Key == "session.trust" {
+		given = sessionstate.NormalizeTrust(given)
+	}
+	l.set(s, o, given, from)
+}
+
+// fromFlag sets o from its flag. An empty value counts as not given: it is what a
+// client makes of a variable that is not set.
+func (l *loader) fromFlag(s *Settings, o option) {
+	if o.Flag == "" {
+		return
+	}
+	origin := Origin{Name: "--" + o.Flag}
+	text, err := l.flags.Get(o.Flag)
+	if err != nil {
+		l.problems.Add(origin, "%v", err)
+		return
+	}
+	switch {
+	case text != "":
+		l.set(s, o, text, origin)
+	case o.Key == "session.trust" && l.flags.Has(o.Flag):
+		// As if it were not there it would be the default, which trusts more.
+		l.problems.Add(origin, "is empty: write \"direct\" or \"sandboxed\"; was it a variable that is not set?")
+	}
+}
+
+// set sets o to text and remembers where it came from.
+func (l *loader) set(s *Settings, o option, text string, from Origin) {
+	v, ok := o.value.(scalar)
+	if !ok {
+		return
+	}
+	if err := v.set(text, ""); err != nil {
+		l.problems.Add(from, "%v", err)
+		return
+	}
+	key := o.Key
+	if at, ok := v.(source); ok {
+		key = at.key()
+	}
+	s.origins[key] = from
+}
+
+// keyPrefix accepts what keys may begin with.
+func keyPrefix(s string) error {
+	strange := strings.ContainsFunc(s, func(c rune) bool {
+		return c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	})
+	if s == "" || len(s) > 32 || strange {
+		return fmt.Errorf("%q is no prefix for keys: write at most 32 letters, digits, dashes and underscores, such as atk", s)
+	}
+	return nil
+}

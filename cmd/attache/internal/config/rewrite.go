@@ -1,0 +1,88 @@
+package config
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/middleware/rewrite"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A RewriteRule says what becomes of some tools.
+type RewriteRule struct {
+	Tools            []string // globs of the server's names
+	When             *expression.Program
+	Hide             bool
+	Rename, Describe string
+	Set              map[string]*expression.Program // by argument, or its path joined by dots
+}
+
+// rule returns the rule as the layer takes it, its settings in one order.
+func (r *RewriteRule) rule() rewrite.Rule {
+	out := rewrite.Rule{Tools: r.Tools, When: r.When, Hide: r.Hide, Rename: r.Rename, Describe: r.Describe}
+	for _, name := range slices.Sorted(maps.Keys(r.Set)) {
+		out.Set = append(out.Set, rewrite.Setting{Path: strings.Split(name, "."), Value: r.Set[name]})
+	}
+	return out
+}
+
+func RewriteRules(all []RewriteRule) []rewrite.Rule {
+	var rules []rewrite.Rule
+	for i := range all {
+		rules = append(rules, all[i].rule())
+	}
+	return rules
+}
+
+// rewriteRuleList is the list of the rules for rewriting.
+func rewriteRuleList(to *[]RewriteRule) value {
+	return entries[RewriteRule]{
+		to:       to,
+		fresh:    func() RewriteRule { return RewriteRule{} },
+		options:  rewriteOptions,
+		required: []string{"tools"},
+		example:  `{tools: ["delete_*"], hide: true}`,
+		check:    func(r *RewriteRule) error { return checkRewrite(*to, r) },
+	}
+}
+
+// rewriteOptions returns what can be set in one rule for rewriting.
+func rewriteOptions(r *RewriteRule) []option {
+	return []option{
+		{Key: "tools", Help: "globs of the server's names of tools", value: globs{&r.Tools}},
+		{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
+		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", value: boolean{&r.Hide}},
+		{Key: "rename", Help: "the name the client knows the one tool by", value: text{&r.Rename, notEmpty}},
+		{Key: "describe", Help: "the description the client is shown", value: text{&r.Describe, describesSomething}},
+		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", value: expressions{&r.Set}},
+	}
+}
+
+// checkRewrite says what is wrong with r, by itself or beside those before it.
+func checkRewrite(all []RewriteRule, r *RewriteRule) error {
+	rule := r.rule()
+	if err := rule.Check(); err != nil {
+		return err
+	}
+	for argument, value := range r.Set {
+		if letsCallSay(r.When, value, argument) {
+			return errCallSays
+		}
+	}
+	rules := RewriteRules(all)
+	for i := range all {
+		if &all[i] == r {
+			return rewrite.Collision(rules, i)
+		}
+	}
+	return nil
+}
+
+func describesSomething(s string) error {
+	if s == "" {
+		return errors.New("is empty: write a text for the model, or leave the key out to keep the server's")
+	}
+	return nil
+}

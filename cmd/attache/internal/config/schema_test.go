@@ -1,0 +1,81 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// compiled returns the schema as an editor would read it.
+func compiled(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	text, err := json.Marshal(Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+// The schema and the reader agree: on the full example, key by key, and on
+// mistakes that a schema can see.
+func TestSchemaAgreesWithReader(t *testing.T) {
+	schema := compiled(t)
+	full, err := os.ReadFile("testdata/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		string(full), "session:", "policy: {url: https://policy.example/effective}", "arguments: []", "limits: {hold: 8388608}",
+		"sesion: {}", "session: {idd: x}", "session: {id: 1}", "log: {level: loud}", "limits: {in_flight: 0}", "limits: {in_flight: x}",
+		"session: {env_prefixes: A}", "session: {meta: {workspace: [[]]}}", "session: {meta: {workspace: [1]}}", "rewrite: []",
+		"identity: {jwt: {issuer: [a]}}", "identity: {jwt: {secret: x}}", "arguments: [{}]", "arguments: [{tools: [], argument: a, value: session.id}]",
+		"arguments: [{tools: [a], argument: a, value: ''}]", "arguments: [{tools: [a], argument: a, value: session.id, mode: pinn}]",
+		"arguments: [{tools: [a], argument: a, value: principal.tenant, mode: pin}, {tools: [a], argument: b, mode: forbid, when: 'true'}]",
+		"server: {env: {A-B: x}}", "server: {env: {A: []}}", "policy: {url: 'ftp://x'}", "session: {roots: 'yes'}", "arguments:", "- a",
+		"briefing: {channels: [smoke]}", "access: {default: maybe}", "access: {rules: [{}]}", "access: {rules: [{tools: [a], when: 'true'}]}",
+		"access: {rates: [{tools: [a], per: user, limit: 1/s}]}", "access: {rates: [{tools: [a], per: user, limit: x}]}", "access: {rates: [{tools: [a], limit: 1/s}]}",
+	} {
+		_, problems := read(text)
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatal(err)
+		}
+		plain, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value = nil
+		if err := json.Unmarshal(plain, &value); err != nil {
+			t.Fatal(err)
+		}
+		if refused := schema.Validate(value); (refused == nil) != (len(problems) == 0) {
+			t.Errorf("%.60q: schema says %v, reader says %v", text, refused, problems)
+		}
+	}
+}
+
+func TestSchemaDescribesEveryKey(t *testing.T) {
+	var walk func(path string, s map[string]any)
+	walk = func(path string, s map[string]any) {
+		properties, _ := s["properties"].(map[string]any)
+		for name, inner := range properties {
+			inner := inner.(map[string]any)
+			if inner["properties"] == nil && inner["description"] == nil {
+				t.Errorf("%s%s has no description", path, name)
+			}
+			walk(path+name+".", inner)
+		}
+	}
+	walk("", Schema())
+}

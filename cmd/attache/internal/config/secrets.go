@@ -1,0 +1,31 @@
+package config
+
+import (
+	"os"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/proxy/record"
+)
+
+// Secrets returns what must not reach a recording: the keys in use, and the
+// values of variables whose names say that they are secret.
+func Secrets(p cli.Process, s *Settings, secrets []string) record.Secrets {
+	out := record.Secrets{Values: append([]string(nil), secrets...), KeyPrefix: s.Identity.KeyPrefix, Home: p.Getenv("HOME")}
+	if out.Home == "" {
+		out.Home = p.Getenv("USERPROFILE")
+	}
+	out.Host, _ = os.Hostname()
+	for _, entry := range p.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		if record.CredentialName(name) {
+			out.Values = append(out.Values, value)
+		}
+	}
+	for name, value := range s.Server.Env {
+		if record.CredentialName(name) {
+			out.Values = append(out.Values, value)
+		}
+	}
+	return out
+}

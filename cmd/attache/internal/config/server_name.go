@@ -1,0 +1,153 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ServerName returns what rules and audit call a server that nobody named: the base
+// name of its command, or, where that is a program that fetches and runs another, the
+// name of the package or image, without its version. It depends on the command alone,
+// so a rule means the same from start to start; and where it is not sure which
+// argument is the package, none is taken, as it may hold a secret.
+func ServerName(command []string) string {
+	if len(command) == 0 {
+		return ""
+	}
+	name := programName(command[0])
+	if name == "cmd" && len(command) > 2 && strings.EqualFold(command[1], "/c") {
+		return ServerName(command[2:]) // as clients on Windows start npx
+	}
+	for _, r := range runners() {
+		if rest, ok := r.begins(name, command[1:]); ok {
+			if p := r.packageIn(rest); p != "" {
+				return p
+			}
+		}
+	}
+	return name
+}
+
+// programName returns the base name of a command, of Windows's as well.
+func programName(path string) string {
+	path = path[strings.LastIndexAny(path, `/\`)+1:]
+	for _, ext := range []string{".exe", ".cmd"} {
+		path = strings.TrimSuffix(path, ext)
+	}
+	return path
+}
+
+// A runner is a program that fetches and runs another.
+type runner struct {
+	programs []string // its names
+	verbs    string   // the words behind it, such as "tool run"
+	from     []string // flags whose value is the package
+	values   []string // flags that have a value of another kind
+	bare     []string // flags without a value
+	// others says that flags not named here have a value; if it is false, nothing
+	// is known of them.
+	others  bool
+	flagged bool   // the package is the value of a flag and nothing else
+	form    string // of the package, a regular expression; its first group is the name
+}
+
+// The forms of packages and images. They are compiled where a command is a runner's.
+const (
+	npmForm   = `^((?:@[\w.~-]+/)?[A-Za-z0-9][\w.~-]*)(?:@[\w.^~*-]+)?$`
+	pypiForm  = `^([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?(?:(?:@|[=<>~!]=|[<>])[\w.*]+)?$`
+	imageForm = `^((?:[\w.-]+(?::\d+)?/)?[\w./-]+)(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?$`
+)
+
+// runners returns the programs that are known to run others.
+func runners() []runner {
+	node := runner{
+		from:   []string{"-p", "--package"},
+		values: []string{"--registry", "--cache", "--prefix", "--userconfig", "--loglevel", "--node-options"},
+		bare:   []string{"-y", "--yes", "-q", "--quiet", "--silent", "--no-install", "--ignore-existing", "--offline", "--prefer-offline", "--prefer-online", "--bun"},
+		form:   npmForm,
+	}
+	python := runner{
+		from:   []string{"--from", "--spec"},
+		values: []string{"-p", "--python", "--with", "--index-url", "--extra-index-url", "--index", "--default-index", "--directory", "--cache-dir", "--prerelease", "--pip-args"},
+		bare:   []string{"-q", "--quiet", "-v", "--verbose", "--isolated", "--offline", "--refresh", "--no-cache", "-n", "--no-config", "--no-progress", "--native-tls"},
+		form:   pypiForm,
+	}
+	container := runner{
+		bare: []string{"-i", "--interactive", "-t", "--tty", "-it", "-ti", "-d", "--detach", "-P", "--publish-all",
+			"--rm", "--init", "--privileged", "--read-only", "--no-healthcheck", "--oom-kill-disable", "-q", "--quiet", "--sig-proxy"},
+		others: true,
+		form:   imageForm,
+	}
+	module := runner{from: []string{"-m"}, bare: []string{"-u", "-I", "-E", "-s", "-B", "-O"}, form: pypiForm, flagged: true}
+	return []runner{
+		node.as("npx bunx pnpx", ""), node.as("npm", "exec"), node.as("npm", "x"), node.as("pnpm yarn", "dlx"), node.as("bun", "x"),
+		python.as("uvx", ""), python.as("uv", "tool run"), python.as("pipx", "run"),
+		container.as("docker podman nerdctl", "run"), container.as("docker podman", "container run"),
+		module.as("python python3 py", ""),
+	}
+}
+
+func (r runner) as(programs, verbs string) runner {
+	r.programs, r.verbs = strings.Fields(programs), verbs
+	return r
+}
+
+// begins returns what stands behind the runner's verbs if the program is this runner.
+func (r *runner) begins(program string, args []string) (rest []string, ok bool) {
+	if base, _, dotted := strings.Cut(program, "."); dotted && strings.HasPrefix(program, "python3.") {
+		program = base
+	}
+	verbs := strings.Fields(r.verbs)
+	if !slices.Contains(r.programs, program) || len(args) < len(verbs) || !slices.Equal(args[:len(verbs)], verbs) {
+		return nil, false
+	}
+	return args[len(verbs):], true
+}
+
+// packageIn returns the name of the package among the arguments, "" if it is not sure
+// which it is.
+func (r *runner) packageIn(args []string) string {
+	for i := 0; i < len(args); i++ {
+		flag, value, joined := strings.Cut(args[i], "=")
+		switch {
+		case flag == "--" && i+1 < len(args):
+			return r.name(args[i+1])
+		case !strings.HasPrefix(flag, "-") && r.flagged:
+			return ""
+		case !strings.HasPrefix(flag, "-"):
+			return r.name(args[i])
+		case slices.Contains(r.from, flag) && joined:
+			return r.name(value)
+		case slices.Contains(r.from, flag) && i+1 < len(args):
+			return r.name(args[i+1])
+		case joined, slices.Contains(r.bare, flag), r.others && hasItsValue(flag):
+		case r.others, slices.Contains(r.values, flag):
+			i++
+		default:
+			return ""
+		}
+	}
+	return ""
+}
+
+// hasItsValue reports whether a container program's short flags, written in one word, need
+// no value behind them: none of them has one (-itd), or it is in the word (-p8080:80).
+func hasItsValue(flag string) bool {
+	return !strings.HasPrefix(flag, "--") && len(strings.TrimLeft(flag[1:], "itdPq")) != 1
+}
+
+// name returns a package's name without its version, "" if it has not the form of one.
+func (r *runner) name(given string) string {
+	if m := regexp.MustCompile(r.form).FindStringSubmatch(given); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// NameServer names the server after its command, if nobody did.
+func (s *Settings) NameServer(command []string) {
+	if s.Server.Name == "" {
+		s.Server.Name = ServerName(command)
+	}
+}

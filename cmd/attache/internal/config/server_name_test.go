@@ -1,0 +1,64 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestServerName(t *testing.T) {
+	for command, want := range map[string]string{
+		"":                    "",
+		"/usr/bin/git-server": "git-server",
+		"server.exe --port 1": "server",
+		"node build/index.js": "node",
+		"sh -c npx":           "sh",
+
+		"npx -y @cyanheads/git-mcp-server":                         "@cyanheads/git-mcp-server",
+		"/opt/node/bin/npx @scope/server-x@1.2.3 --root /src":      "@scope/server-x",
+		"npx.cmd --yes server-x@latest":                            "server-x",
+		"npx --package=@scope/server-x server-x-bin":               "@scope/server-x",
+		"npx -y -p @scope/server-x@2 server-x-bin":                 "@scope/server-x",
+		"npx -- server-x":                                          "server-x",
+		"npx --registry https://u:p@registry.example/ -y server-x": "server-x",
+		"cmd /c npx -y server-x":                                   "server-x",
+		`C:\Windows\System32\cmd.exe /C npx -y server-x`:           "server-x",
+		"bunx server-x":                                            "server-x",
+		"bun x server-x":                                           "server-x",
+		"npm exec -y server-x":                                     "server-x",
+		"npm x -- server-x":                                        "server-x",
+		"pnpm dlx server-x":                                        "server-x",
+		"yarn dlx -q server-x":                                     "server-x",
+		"uvx mcp-server-git --repository /src":                     "mcp-server-git",
+		"uvx mcp-server-git@2025.1":                                "mcp-server-git",
+		"uvx --python 3.12 --from mcp-server-git[all]==1.0 serve":  "mcp-server-git",
+		"uv tool run mcp-server-git":                               "mcp-server-git",
+		"pipx run mcp-server-git":                                  "mcp-server-git",
+		"python3 -m mcp_server_git --repository /src":              "mcp_server_git",
+		"python3.12 -u -m mcp_server_git":                          "mcp_server_git",
+		"docker run -i --rm -e API_KEY=hunter22 mcp/git":           "mcp/git",
+		"docker run --rm -it --env-file x ghcr.io/github/server:1": "ghcr.io/github/server",
+		"podman run -i --rm localhost:5000/x/server@sha256:00ff":   "localhost:5000/x/server",
+		"docker run -eAPI_KEY -p8080:80 mcp/git hunter22":          "mcp/git",
+		"docker run -itd -v /a:/b -ite API_KEY mcp/git hunter22":   "mcp/git",
+		"docker container run --name=n -i mcp/git --flag":          "mcp/git",
+
+		// What is not sure to be the package is not taken for it.
+		"npx":                            "npx",
+		"npx -y":                         "npx",
+		"npx --some-flag value server-x": "npx",
+		"npx -c server-x":                "npx",
+		"npx github:owner/repo":          "npx",
+		"npx https://user:token@host.example/x.tgz": "npx",
+		"npx ./local":                    "npx",
+		"npm start":                      "npm",
+		"uvx git+https://host.example/x": "uvx",
+		"uv run server.py":               "uv",
+		"python3 server.py":              "python3",
+		"docker compose up":              "docker",
+		"docker run -i --rm":             "docker",
+	} {
+		if got := ServerName(strings.Fields(command)); got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
+
+// Settings are what attache works by: the configuration file, the environment
+// and the flags taken together, and the defaults for the rest. The YAML keys are
+// in configuration order; see [Options].
+type Settings struct {
+	Server    ServerSettings
+	Session   SessionSettings
+	Identity  IdentitySettings
+	Operator  OperatorSettings
+	Policy    PolicySettings
+	Briefing  BriefingSettings
+	Arguments []ArgumentRule // nil: no key, the built-in rule holds; empty: no rules
+	Rewrite   []RewriteRule
+	Access    AccessSettings
+	Audit     AuditSettings
+	Trace     TraceSettings
+	Limits    LimitSettings
+	Log       LogSettings
+	Inject    InjectSettings
+
+	// APIKeyFile holds the session's API key; empty for none. See [APIKey].
+	APIKeyFile string
+	// Record is the file the session is recorded to, empty for none.
+	Record string
+	// StdoutNoise is "drop" or "forward".
+	StdoutNoise string
+	// DryRun has everything decided and logged and nothing changed.
+	DryRun bool
+
+	// File is the configuration file that was read, empty if there is none.
+	File string
+
+	// Warnings are what is no mistake, and may not be what was meant.
+	Warnings Problems
+
+	origins map[string]Origin
+}
+
+// ServerSettings say what the wrapped server is called and given.
+type ServerSettings struct {
+	Name string // empty: see [ServerName]
+	Env  map[string]string
+}
+
+// SessionSettings say what is known of the session, and where to look for more.
+type SessionSettings struct {
+	ID, Workspace, WorkspaceID string // empty: not known from the operator
+	Trust                      string // "direct" or "sandboxed"
+	TTL                        time.Duration
+	EnvPrefixes                []string
+	Meta                       MetaSettings
+	HostEnv                    HostEnvSettings
+	Roots, GitRoot             bool
+}
+
+// MetaSettings say where in _meta to look.
+type MetaSettings struct {
+	Workspace, Conversation []MetaPath
+}
+
+// A MetaPath is a path into objects. With one element it is one literal key, dots
+// and slashes included.
+type MetaPath []string
+
+// HostEnvSettings name the variables hosts give the servers they start.
+type HostEnvSettings struct {
+	Session, Workspace []string
+}
+
+// IdentitySettings say how a credential becomes a principal.
+type IdentitySettings struct {
+	KeysFile   string // absolute; need not exist
+	MetaAPIKey bool
+	MetaToken  bool
+	Cache      time.Duration
+	KeyPrefix  string
+	TokenFile  string // absolute; empty for none. See [assembly.ownToken].
+	JWT        JWTSettings
+}
+
+// PolicySettings say where policies come from. At most one of Dir and URL is set.
+type PolicySettings struct {
+	Dir, URL, Scope string
+	Timeout         time.Duration
+	TokenEnv        string // a variable's name, empty for the session's own key
+}
+
+// BriefingSettings say how the policies reach the model.
+type BriefingSettings struct {
+	Channels   []string // of "response" and "instructions"
+	OncePer    string   // "session" or "server"
+	Structured string   // "auto", "member", "text-only" or "defer"
+	Wait       time.Duration
+	MaxBytes   int
+}
+
+// LimitSettings bound memory.
+type LimitSettings struct {
+	Hold     int64 // bytes of a frame that are held; larger ones stream
+	InFlight int
+}
+
+// LogSettings say what goes to stderr.
+type LogSettings struct {
+	Level  string // "debug", "info", "warn" or "error"
+	Format string // "text" or "json"
+}
+
+// DefaultSettings returns what holds when nobody says anything. dir is where the
+// configuration file is or would be.
+func DefaultSettings(dir string) *Settings {
+	s := &Settings{
+		Session: SessionSettings{
+			Trust:       "direct",
+			TTL:         12 * time.Hour,
+			EnvPrefixes: []string{Prefix},
+			Meta: MetaSettings{
+				Workspace: []MetaPath{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}},
+				Conversation: []MetaPath{
+					{"vscode.conversationId"}, {"openai/session"}, {"ai.opencode/sessionID"},
+					{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"},
+				},
+			},
+			HostEnv: HostEnvSettings{
+				Session:   []string{"CLAUDE_CODE_SESSION_ID"},
+				Workspace: []string{"CLAUDE_PROJECT_DIR"},
+			},
+			Roots: true,
+		},
+		Identity: IdentitySettings{Cache: time.Minute, KeyPrefix: "atk", JWT: defaultJWT()},
+		Policy:   PolicySettings{Timeout: 2 * time.Second},
+		Briefing: BriefingSettings{
+			Channels:   []string{"response"},
+			OncePer:    "session",
+			Structured: "auto",
+			Wait:       2 * time.Second,
+			MaxBytes:   16384,
+		},
+		Access:      AccessSettings{Default: "allow", Hide: true},
+		Audit:       AuditSettings{Arguments: "digest", MaxSize: 64 << 20},
+		Limits:      LimitSettings{Hold: 8 << 20, InFlight: 100_000},
+		Log:         LogSettings{Level: "info", Format: "text"},
+		StdoutNoise: "drop",
+		origins:     map[string]Origin{},
+	}
+	if dir != "" {
+		s.Identity.KeysFile = filepath.Join(dir, "keys.yaml")
+	}
+	return s
+}
+
+// Origin returns where the value of key came from, such as "session.workspace".
+func (s *Settings) Origin(key string) Origin { return s.origins[key] }
+
+// An Origin is where a value came from. The zero Origin is attache's default.
+type Origin struct {
+	// Name is a flag ("--trust") or a variable ("ATTACHE_TRUST"); empty for a file.
+	Name string
+	// File, Line and Column are a place in the configuration file.
+	File         string
+	Line, Column int
+}
+
+// Default reports whether nobody set the value.
+func (o Origin) Default() bool { return o == Origin{} }
+
+// String returns the origin in words a person can look up.
+func (o Origin) String() string {
+	switch {
+	case o.Name != "":
+		return o.Name
+	case o.File != "":
+		return o.File + ":" + cli.Itoa(o.Line)
+	}
+	return "default"
+}
+
+// Inert returns settings with which layers decide as ever and leave no trace
+// outside of this process.
+func Inert(s *Settings) *Settings {
+	copied := *s
+	copied.DryRun, copied.Record = false, ""
+	return &copied
+}

@@ -1,0 +1,12 @@
+package config
+
+// TraceSettings say what becomes of trace context. Where spans and metrics go is
+// said by the OTEL_ variables; see [telemetry.telemetrySettings].
+type TraceSettings struct {
+	Propagate bool
+}
+
+func traceOption(s *Settings) option {
+	return option{Key: "trace.propagate", value: boolean{&s.Trace.Propagate},
+		Help: "make each call a child span of its trace in the request that goes on; spans are exported as the OTEL_ variables say"}
+}

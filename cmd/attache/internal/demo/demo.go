@@ -1,0 +1,127 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// Run plays the script and writes what happens to w.
+func Run(ctx context.Context, w io.Writer, colours bool) error {
+	p := &printer{&term.Printer{Out: bufio.NewWriter(w), Colours: colours, Layout: term.Layout{Shown: map[string]bool{}}}}
+	p.Line(term.Plain, intro)
+	for _, act := range script() {
+		p.Title(act.title)
+		if err := p.act(ctx, act); err != nil {
+			return fmt.Errorf("the demo went wrong, which is a fault of attache's; please report it: %w", err)
+		}
+	}
+	p.Title("Your turn")
+	p.Line(term.Plain, outro)
+	return p.Out.Flush()
+}
+
+// A printer prints the exchanges of the demo.
+type printer struct{ *term.Printer }
+
+// act plays one session.
+func (p *printer) act(ctx context.Context, a act) error {
+	s := startSession(ctx)
+	for _, step := range a.steps {
+		x, err := s.exchange(step.frame)
+		if err != nil {
+			_ = s.end()
+			return err
+		}
+		p.Line(term.Plain, "")
+		if x.arrived == nil {
+			p.refusal(step, x)
+			continue
+		}
+		p.request(step, x)
+		if x.got != nil {
+			p.reply(step, x)
+		}
+	}
+	return s.end()
+}
+
+// request shows the client's frame.
+func (p *printer) request(step step, x exchange) {
+	p.Heading("client → server", describe(x.sent), x.requestVerdict())
+	p.Frame(x.sent, x.arrived)
+	for _, method := range x.asked {
+		p.Why("first attache asked the server for " + method + " itself, as the client had not")
+	}
+	if !bytes.Equal(x.sent, x.arrived) {
+		p.Why("filled from " + x.workspace.From + " of " + describeSource(x.workspace))
+	}
+	p.Why(step.request)
+	p.Logged(x.logged)
+}
+
+// reply shows the server's answer.
+func (p *printer) reply(step step, x exchange) {
+	p.Heading("server → client", "result", x.replyVerdict())
+	if bytes.Equal(x.given, x.got) {
+		p.Beginning(x.got)
+	} else {
+		p.Frame(x.given, x.got)
+	}
+	p.Why(step.reply)
+}
+
+// refusal shows a call that attache answered itself.
+func (p *printer) refusal(step step, x exchange) {
+	p.Heading("client → attache", describe(x.sent), term.Verdict{Style: term.Bad, Text: "refused: the server never saw it"})
+	p.Frame(x.sent, x.sent)
+	p.Why(step.request)
+	p.Heading("attache → client", "result", term.Verdict{Style: term.Bad, Text: "a tool error that tells the model what to do"})
+	p.Frame(x.got, x.got)
+	p.Why(step.reply)
+}
+
+// describe names a frame of the client's.
+func describe(frame []byte) string {
+	v := wire.Value{Raw: frame}
+	what := v.Get("method").Text()
+	if tool := v.Get("params", "name").Text(); tool != "" {
+		what += " " + tool
+	}
+	return what
+}
+
+// describeSource says in which message a fact stood.
+func describeSource(f sessionstate.Fact) string {
+	if f.Source == sessionstate.InitializeMeta {
+		return "initialize"
+	}
+	return "this call"
+}
+
+func (x exchange) requestVerdict() term.Verdict {
+	if bytes.Equal(x.sent, x.arrived) {
+		return untouched(x.sent)
+	}
+	return term.Verdict{Style: term.Good, Text: "filled: the call lacked a workspace"}
+}
+
+func (x exchange) replyVerdict() term.Verdict {
+	switch {
+	case bytes.Equal(x.given, x.got):
+		return untouched(x.got)
+	case x.briefed:
+		return term.Verdict{Style: term.Good, Text: "briefed: policies and objectives in front"}
+	}
+	return term.Verdict{Style: term.Good, Text: "eased: workspace is no longer required"}
+}
+
+func untouched(frame []byte) term.Verdict {
+	return term.Verdict{Style: term.Quiet, Text: fmt.Sprintf("untouched: %d bytes identical", len(frame))}
+}

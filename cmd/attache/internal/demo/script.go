@@ -1,0 +1,115 @@
+package demo
+
+import (
+	"context"
+
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+const intro = `Here is every message between two MCP clients and a server, before and after
+attache. The clients say where they are; the server wants it in each call, which
+a model forgets. attache fills it in, puts policies in front of the first answer
+of each session, and passes all else on as it is. All of this really happens.
+
+"+" attache put in   "-" attache took out   "»" why   "…" not shown here`
+
+const outro = `
+Put attache in front of a server in your client's configuration:
+
+    before   "command": "npx",
+             "args": ["-y", "@cyanheads/git-mcp-server"]
+    after    "command": "attache",
+             "args": ["--", "npx", "-y", "@cyanheads/git-mcp-server"]
+
+No workspace from the client? Put "--workspace", "DIR" in front of the "--".
+Policies of your own? "--policy", "DIR", "--scope", "NAME". More: attache --help`
+
+// A act is one client that starts attache, and leaves.
+type act struct {
+	title string
+	steps []step
+}
+
+// A step is a frame the client sends, byte for byte, and what there is to say
+// about it and its reply that the demo cannot see for itself.
+type step struct {
+	frame          string
+	request, reply string
+}
+
+// script returns what a client of each era sends.
+func script() []act {
+	return []act{
+		{title: "A client with a handshake (MCP 2025-11-25)", steps: legacySteps()},
+		{title: "A client without one (MCP 2026-07-28): three chats, one process", steps: modernSteps()},
+	}
+}
+
+func legacySteps() []step {
+	call := func(id, tool, arguments string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
+	}
+	return []step{
+		{frame: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"demo","version":"1.0"},"_meta":{"io.github.attache-mcp/workspace":"/src/shop"}}}`,
+			request: "attache notes the workspace; its API key is ada's, of acme/platform"},
+		{frame: `{"jsonrpc":"2.0","method":"notifications/initialized"}`},
+		{frame: `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+			reply: "so the model may leave it out, and attache fills it in"},
+		{frame: call("3", "list_tasks", `{}`),
+			reply: "the first response of a session carries the policies of ada's acme/platform"},
+		{frame: call("4", "list_projects", `{}`),
+			request: "this tool takes no workspace", reply: "and this session has been briefed"},
+		{frame: call("5", "list_tasks", `{"workspace":"/src/blog"}`),
+			request: "what a call says itself is kept; that it differs from the session is logged"},
+	}
+}
+
+func modernSteps() []step {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"demo","version":"1.0"},"io.modelcontextprotocol/clientCapabilities":{}`
+	call := func(id, more string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"list_tasks","arguments":{},` + meta + more + `}}}`
+	}
+	return []step{
+		{frame: `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}}`},
+		{frame: call("2", `,"threadId":"chat-1","io.github.attache-mcp/workspace":"/src/shop"`),
+			reply: "a new session, so it is briefed: the same text as above"},
+		{frame: call("3", `,"threadId":"chat-2","io.github.attache-mcp/workspace":"/src/blog"`),
+			reply: "another chat is another session: its own workspace, its own briefing"},
+		{frame: call("4", `,"threadId":"chat-3"`),
+			request: "the tool requires a workspace, this chat has none, and nothing is guessed"},
+	}
+}
+
+// apiKey is the API key of the session. It opens nothing.
+const apiKey = "atk_demo_embedded"
+
+// identify knows who the session acts for, as a key that `attache key create`
+// made would have said.
+func identify(context.Context, capture.Credential) (*sessionstate.Principal, error) {
+	return &sessionstate.Principal{KeyID: "demo", User: "ada", Tenant: "acme", Scope: "acme/platform"}, nil
+}
+
+// scopes are policy files that are already read.
+type scopes map[string]policy.Scope
+
+// Effective implements policy.Source.
+func (s scopes) Effective(_ context.Context, q policy.Query) (policy.Effective, error) {
+	return policy.Resolve(s, q.Scope)
+}
+
+func policySource() policy.Source {
+	return scopes{
+		"acme": {
+			Name:       "acme",
+			Policies:   []policy.Policy{{Name: "require-tests", Position: policy.Prepend, Text: "All code changes must include tests."}},
+			Objectives: []string{"Improve platform reliability"},
+		},
+		"acme/platform": {
+			Name: "acme/platform", Parent: "acme",
+			Policies:   []policy.Policy{{Name: "security-review", Position: policy.Append, Text: "Flag any credential handling for review."}},
+			Objectives: []string{"Reduce deployment time to under 5 minutes"},
+		},
+	}
+}

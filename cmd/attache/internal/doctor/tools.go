@@ -1,0 +1,303 @@
+package doctor
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	toolglob "github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// An argumentGroup is an argument that several tools have alike, and what attache
+// does with it.
+type argumentGroup struct {
+	// Argument is its name, or its path into objects.
+	Argument string `json:"argument"`
+	// Kind is what it looks like: workspace, project, organisation, repository or
+	// tenant; empty if only a rule speaks of it.
+	Kind  string   `json:"kind,omitempty"`
+	Tools []string `json:"tools"`
+	// Optional says that the tools do without it.
+	Optional bool `json:"optional,omitempty"`
+	// ID says that its description speaks of an id, and of no path.
+	ID bool `json:"id,omitempty"`
+	// Rule is the rule that acts, Mode what it does, and Value what it gives.
+	Rule  string `json:"rule,omitempty"`
+	Mode  string `json:"mode,omitempty"`
+	Value string `json:"value,omitempty"`
+
+	suggest likeness
+}
+
+// A likeness says what arguments of some names look like, and what could fill
+// them.
+type likeness struct {
+	kind  string
+	names []string // in lower case, without what joins words
+	// value is the expression for them. One in double quotes is a constant that the
+	// operator has to choose.
+	value string
+	pin   bool // who calls is not a call's to say
+}
+
+// constant reports whether the value is one that the operator has to choose.
+func (l likeness) constant() bool { return strings.HasPrefix(l.value, `"`) }
+
+// likenesses are the arguments that servers ask for again and again. Names are
+// those of the servers for git, GitHub, GitLab, Sentry, Linear, Asana, Jira and
+// their kind.
+func likenesses() []likeness {
+	return []likeness{
+		{kind: "workspace", value: "session.workspace.path", names: []string{
+			"workspace", "workspacepath", "workspaceroot", "workspacedir", "workspacedirectory", "workspacefolder",
+			"projectpath", "projectroot", "projectdir", "projectdirectory", "repopath", "repositorypath", "reporoot",
+			"cwd", "workdir", "workingdir", "workingdirectory", "rootdir", "rootpath", "basedir",
+		}},
+		{kind: "workspace", value: "session.workspace.id", names: []string{"workspaceid", "workspacegid", "workspaceslug", "workspacekey"}},
+		{kind: "tenant", value: "principal.tenant", pin: true, names: []string{"tenant", "tenantid", "tenantslug", "accountid", "customerid"}},
+		{kind: "organisation", value: `"YOUR-ORGANISATION"`, names: []string{
+			"organization", "organisation", "org", "orgid", "orgslug", "organizationid", "organizationslug",
+			"organisationid", "organisationslug", "owner", "team", "teamid", "teamkey",
+		}},
+		{kind: "project", value: `"YOUR-PROJECT"`, names: []string{
+			"project", "projectid", "projectkey", "projectslug", "projectname", "projectgid", "projectnumber",
+		}},
+		{kind: "repository", value: `"YOUR-REPOSITORY"`, names: []string{
+			"repo", "reponame", "reposlug", "repoid", "repository", "repositoryname", "repositoryslug", "repositoryid",
+		}},
+	}
+}
+
+// pathOfWorkspace finds what says of an argument called path that it is that of the
+// repository or project worked in, and not that of any file.
+var pathOfWorkspace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(path|directory|root) (to|of) (the|a|your) (local )?(git )?(repository|repo|workspace|project)\b`)
+})
+
+// looksLike returns what an argument looks like by its name, or by its description
+// if its name says too little.
+func looksLike(name, description string) (likeness, bool) {
+	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(name))
+	all := likenesses()
+	if (plain == "path" || plain == "directory") && pathOfWorkspace().MatchString(description) {
+		return all[0], true
+	}
+	for _, l := range all {
+		if slices.Contains(l.names, plain) {
+			return l, true
+		}
+	}
+	return likeness{}, false
+}
+
+// A toolArgument is an argument of one tool.
+type toolArgument struct {
+	tool string
+	path []string
+	text bool // it may be text, which is all that is suggested
+
+	description string
+	optional    bool
+}
+
+// wantsID reports whether the description speaks of an id, and of no path.
+func (a toolArgument) wantsID() bool {
+	words := strings.FieldsFunc(strings.ToLower(a.description), func(c rune) bool { return c < 'a' || c > 'z' })
+	has := func(word string) bool { return slices.Contains(words, word) }
+	return (has("id") || has("gid") || has("uuid")) && !has("path") && !has("directory") && !has("folder")
+}
+
+// maxArgumentDepth is how deep into objects arguments are looked for.
+const maxArgumentDepth = 4
+
+// toolArguments returns the arguments of the tools in a JSON array.
+func toolArguments(list []byte) []toolArgument {
+	var all []toolArgument
+	for entry := range (wire.Value{Raw: list}).Elements() {
+		tool := entry.Get("name").Text()
+		var walk func(schema wire.Value, path []string)
+		walk = func(schema wire.Value, path []string) {
+			if len(path) == maxArgumentDepth {
+				return
+			}
+			required := textsOf(schema.Get("required"))
+			for m := range schema.Get("properties").Members() {
+				at := append(slices.Clone(path), m.Key.Text())
+				all = append(all, toolArgument{
+					tool: tool, path: at, text: admitsText(m.Value),
+					description: m.Value.Get("description").Text(),
+					optional:    !slices.Contains(required, m.Key.Text()),
+				})
+				walk(m.Value, at)
+			}
+		}
+		walk(entry.Get("inputSchema"), nil)
+	}
+	return all
+}
+
+// textsOf returns the texts in a list.
+func textsOf(list wire.Value) []string {
+	var all []string
+	for one := range list.Elements() {
+		all = append(all, one.Text())
+	}
+	return all
+}
+
+// admitsText reports whether a text can be a value of schema, as far as its type
+// says.
+func admitsText(schema wire.Value) bool {
+	kind := schema.Get("type")
+	switch {
+	case kind.IsString():
+		return kind.Text() == "string"
+	case kind.IsArray():
+		return slices.Contains(textsOf(kind), "string")
+	}
+	return true // not said, or by anyOf
+}
+
+// repeated returns a name that is there twice, empty if none is.
+func repeated(names []string) string {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return name
+		}
+		seen[name] = true
+	}
+	return ""
+}
+
+// groupArguments puts together the arguments that a rule acts on or that look like
+// something, by name and rule, in the order of their names.
+func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup {
+	byKey := map[string]*argumentGroup{}
+	for _, a := range all {
+		like, looks := looksLike(a.path[len(a.path)-1], a.description)
+		r := ruleFor(a, rules)
+		if r == nil && (!looks || !a.text) {
+			continue
+		}
+		g := argumentGroup{Argument: strings.Join(a.path, "."), Kind: like.kind, suggest: like}
+		if r == nil {
+			g.Optional = a.optional
+		} else {
+			g.ID = a.wantsID()
+			g.Rule, g.Mode = cmp.Or(r.Name, builtInRule), cmp.Or(string(r.Mode), "fill")
+			if r.Value != nil {
+				g.Value = r.Value.String()
+			}
+		}
+		key := fmt.Sprint(g.Argument, "\x00", g.Kind, g.Rule, g.Optional, g.ID)
+		if byKey[key] == nil {
+			byKey[key] = &g
+		}
+		if kept := byKey[key]; !slices.Contains(kept.Tools, a.tool) {
+			kept.Tools = append(kept.Tools, a.tool)
+		}
+	}
+	var groups []argumentGroup
+	for _, g := range byKey {
+		groups = append(groups, *g)
+	}
+	slices.SortFunc(groups, func(a, b argumentGroup) int {
+		return cmp.Or(cmp.Compare(a.Argument, b.Argument), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tools[0], b.Tools[0]))
+	})
+	return groups
+}
+
+// builtInRule names the rule that holds without configuration.
+const builtInRule = "the built-in rule"
+
+// ruleFor returns the first rule that is for an argument, nil if none is.
+func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
+	for i, r := range rules {
+		if applies, err := toolglob.Match(r.Tools, a.tool); err == nil && applies && slices.Equal(r.Argument, a.path) {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// withArticle returns a kind of argument as one of many.
+func withArticle(kind string) string {
+	if strings.HasPrefix(kind, "o") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// toolsText names the tools, or the first few of many.
+func toolsText(tools []string, all int) string {
+	const show = 4
+	switch {
+	case len(tools) == all && all > 1:
+		return "all " + cli.Plural(all, "tool")
+	case len(tools) > show:
+		return fmt.Sprintf("%s (%s and others)", cli.Plural(len(tools), "tool"), strings.Join(tools[:show], ", "))
+	}
+	return strings.Join(tools, ", ")
+}
+
+// suggestedRules returns rules for the arguments that none is for, in the form of
+// the configuration; empty if there is none to suggest. builtIn says that the
+// built-in rule holds, which a list of rules takes the place of.
+func suggestedRules(groups []argumentGroup, tools int, builtIn bool) string {
+	var lines []string
+	for _, g := range groups {
+		if line := suggestedRule(g, tools); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	if builtIn {
+		lines = append([]string{`  - {tools: ["*"], argument: workspace, value: session.workspace.path} # as without a list`}, lines...)
+	}
+	return "arguments:\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// plainName are the names that a rule can be written with: no dot, which leads
+// into objects, and nothing that a pattern or YAML takes for more than itself.
+func plainName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_/-]{0,99}$`) }
+
+// suggestedRule returns a rule for an argument that none is for. Names are the
+// server's: one that is not plain is left out. A constant is not suggested where the
+// argument is optional: to set a project might move an issue there.
+func suggestedRule(g argumentGroup, all int) string {
+	plain := plainName()
+	path := strings.Split(g.Argument, ".")
+	bad := func(name string) bool { return !plain.MatchString(name) }
+	like := g.suggest
+	if g.Rule != "" || g.Optional && like.constant() || slices.ContainsFunc(path, bad) {
+		return ""
+	}
+	tools := slices.DeleteFunc(slices.Clone(g.Tools), bad)
+	if len(g.Tools) == all {
+		tools = []string{"*"}
+	}
+	if len(tools) == 0 {
+		return ""
+	}
+	list, _ := json.Marshal(tools) // strings never fail
+	line := fmt.Sprintf("  - {tools: %s, argument: %s, value: ", list, g.Argument)
+	switch {
+	case like.pin:
+		line += like.value + ", mode: pin} # refuses the calls of those without one"
+	case like.constant():
+		line += "'" + like.value + "'} # write your own"
+	default:
+		line += like.value + "}"
+	}
+	return line
+}

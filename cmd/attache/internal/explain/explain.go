@@ -1,0 +1,362 @@
+package explain
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/replay"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// Request are the flags of explain that are no settings.
+type Request struct {
+	Tool, Arguments, Meta, Frame, Tools, Era string
+	Call                                     int
+	JSON, Chain                              bool
+}
+
+// Check finds what does not go together.
+func (e *Request) Check(server bool) error {
+	switch {
+	case e.Chain:
+		return nil
+	case e.Tool == "" && e.Frame == "":
+		return cli.Usagef("which call? name its tool with --tool, or give a frame or a recording with --frame; \"attache explain --help\" has examples")
+	case e.Tool != "" && e.Frame != "":
+		return cli.Usagef("--tool and --frame are both given: give one of them")
+	case e.Frame != "" && (e.Arguments != "" || e.Meta != "" || e.Era != ""):
+		return cli.Usagef("--arguments, --meta and --era are for --tool: a frame says these itself")
+	case e.Era != "" && e.Era != "legacy" && e.Era != "modern":
+		return cli.Usagef("--era %q: write legacy or modern", e.Era)
+	case e.Tools != "" && server:
+		return cli.Usagef("--tools and a server are both given: give one of them")
+	case e.Call < 0:
+		return cli.Usagef("--call %d: the first call is 1", e.Call)
+	case e.Call > 0 && e.Tool != "":
+		return cli.Usagef("--call is for recorded sessions: leave it out beside --tool")
+	}
+	return nil
+}
+
+// An Explainer explains with one configuration.
+type Explainer struct {
+	cli.Process
+	Dashed bool     // there was a "--"
+	Server []string // the command behind it
+	Request
+	Settings *config.Settings
+	Flags    config.Flags
+	Log      *slog.Logger
+}
+
+func (e *Explainer) Run(ctx context.Context) error {
+	if e.Chain {
+		return e.printChain()
+	}
+	in, err := e.input()
+	if err != nil {
+		return err
+	}
+	var calls []callReport
+	if in.recording != nil {
+		calls, err = e.recording(ctx, in.recording)
+	} else {
+		calls, err = e.frameCall(ctx, in.frame)
+	}
+	if err != nil {
+		return err
+	}
+	e.scrub(calls)
+	if e.JSON {
+		err = e.printJSON(explanation{Version: 1, Calls: calls})
+	} else {
+		err = e.print(calls)
+	}
+	stopped := slices.ContainsFunc(calls, func(x callReport) bool { return x.Outcome != outcomeGoesOn })
+	if err == nil && stopped {
+		return cli.ExitError(cli.ExitFailure)
+	}
+	return err
+}
+
+// input returns what is to be explained.
+func (e *Explainer) input() (callInput, error) {
+	if e.Frame != "" {
+		in, err := readInput(e.Frame, e.Stdin)
+		if err == nil && in.recording == nil && e.Call != 0 {
+			err = cli.Usagef("--call is for recorded sessions: %s is one frame", e.Frame)
+		}
+		if err == nil && in.recording != nil && (e.Dashed || e.Request.Tools != "") {
+			err = cli.Usagef("a recording has the server's tools itself: leave out --tools and what stands behind \"--\"")
+		}
+		return in, err
+	}
+	frame, err := composeCall(e.Tool, e.Arguments, e.Meta, e.Era == "modern")
+	return callInput{frame: frame}, err
+}
+
+// frameCall explains one frame in a session of its own.
+func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, error) {
+	l, err := assembly.Build(e.Process, e.Settings, e.Log)
+	if err != nil {
+		return nil, err
+	}
+	o := l.Relay(e.Settings, e.Log)
+	m := look(frame, middleware.Needs(o.Layers...).ArgumentNames)
+	if m.Kind() == wire.Batch {
+		return nil, cli.Usagef("the frame is an array of messages: give one of them, or a recording of the session")
+	}
+	tools, err := e.toolsFor(ctx, l, m)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Plain() {
+		x := e.ambiguous(m, o)
+		x.Schema = tools.from
+		return []callReport{x}, nil
+	}
+	p := &probe{layers: o.Layers, wanted: func(seen *wire.Message) bool { return bytes.Equal(seen.Frame(), m.Frame()) }}
+	o.Layers = p.chain()
+	shown, err := e.session(ctx, o, m, tools)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.seen) == 0 {
+		return nil, errors.New("the frame came by no layer, which is a fault of attache's; please report it")
+	}
+	x := p.explain(p.seen[0])
+	x.Schema = tools.from
+	x.Hidden = m.MethodIs("tools/call") && !slices.Contains(shown, x.Tool)
+	withConfig(&x, e.Settings)
+	return []callReport{x}, nil
+}
+
+// session says m in a session with a server that has the tools, and returns the
+// names of those that the client is shown.
+func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Message, tools toolList) (shown []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	s := &session{tools: tools.list, name: e.Settings.Server.Name, modern: m.Meta().Get("io.modelcontextprotocol/protocolVersion").Exists()}
+	startSession(ctx, o, s)
+	defer s.end()
+	if !m.MethodIs("initialize") {
+		listed, err := s.handshake(ctx)
+		if err != nil {
+			return nil, err
+		}
+		shown = inspect.ToolNames(wire.Value{Raw: listed}.Get("result", "tools").Raw)
+		if err := unknownTool(m, tools, shown); err != nil {
+			return nil, err
+		}
+	}
+	return shown, s.frame(ctx, m)
+}
+
+// unknownTool says that a call is of a tool that neither the server has nor the
+// client is shown.
+func unknownTool(m *wire.Message, tools toolList, shown []string) error {
+	name := m.Name().Text()
+	if !tools.known || !m.MethodIs("tools/call") {
+		return nil
+	}
+	if slices.Contains(inspect.ToolNames(tools.list), name) || slices.Contains(shown, name) {
+		return nil
+	}
+	if near := cli.Nearest(name, shown); near != "" {
+		return cli.Usagef("unknown tool %q: did you mean %q?", name, near)
+	}
+	if len(shown) == 0 {
+		return cli.Usagef("unknown tool %q: the server shows no tools", name)
+	}
+	return cli.Usagef("unknown tool %q: the server shows %s", name, cli.Quoted(shown))
+}
+
+// toolsFor returns the tools of the server that the frame m is for.
+func (e *Explainer) toolsFor(ctx context.Context, l *assembly.Layers, m *wire.Message) (toolList, error) {
+	switch {
+	case e.Dashed && len(e.Server) == 0:
+		return toolList{}, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
+	case e.Dashed:
+		tools, err := toolsOfServer(ctx, e.Server, l.Environment(e.Env, e.Settings))
+		if err != nil {
+			fmt.Fprintln(e.Stderr, "attache:", err)
+			return tools, cli.ExitError(cli.ExitNotStarted)
+		}
+		return tools, nil
+	case e.Request.Tools != "":
+		return toolsFromFile(e.Request.Tools)
+	}
+	return assumedTools(e.serversName(m.Name().Text()), m.Arguments(), e.argumentPaths()), nil
+}
+
+// serversName returns the name that a tool must have at the server to be shown by
+// the name given.
+func (e *Explainer) serversName(shown string) string {
+	for _, r := range e.Settings.Rewrite {
+		if r.Rename == shown && len(r.Tools) == 1 && !strings.ContainsAny(r.Tools[0], "*?") {
+			return r.Tools[0]
+		}
+	}
+	return shown
+}
+
+// argumentPaths returns the arguments that rules name.
+func (e *Explainer) argumentPaths() [][]string {
+	var all [][]string
+	for _, r := range assembly.ArgumentRules(e.Settings) {
+		all = append(all, r.Argument)
+	}
+	return all
+}
+
+// look looks at a frame as the relay does.
+func look(frame []byte, names [][]string) *wire.Message {
+	m := &wire.Message{}
+	m.Reset(wire.Client, append(slices.Clone(frame), '\n'))
+	(&wire.Scanner{ArgumentNames: names}).Look(m)
+	return m
+}
+
+// ambiguous explains a frame that parsers may read differently: no layer sees it.
+func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
+	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: rawJSON(m.Frame()), Ambiguity: m.Ambiguity().String()}
+	for _, l := range o.Layers {
+		x.Layers = append(x.Layers, layerReport{Name: l.Name})
+	}
+	needs := middleware.Needs(o.Layers...)
+	guarded := slices.ContainsFunc(needs.Guarded, func(g string) bool { return wire.Mentions(m.Frame(), g) })
+	if !needs.Enforces && !guarded {
+		x.Outcome, x.Sent = outcomeGoesOn, x.Frame
+		return x
+	}
+	reply := wire.ErrorReply(m.ID(), m.Ambiguity().Code(), "refused: "+x.Ambiguity)
+	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", rawJSON(reply.Frame()), answerText(reply.Frame())
+	return x
+}
+
+// recording explains the tools/call requests of a recorded session, in its
+// context: the session is played from the beginning.
+func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]callReport, error) {
+	if err := e.given(session.Header); err != nil {
+		return nil, err
+	}
+	l, err := assembly.ForRecording(session).Build(e.Process, e.Settings, e.Log)
+	if err != nil {
+		return nil, err
+	}
+	o := l.Relay(e.Settings, e.Log)
+	p := &probe{layers: o.Layers, wanted: func(m *wire.Message) bool { return m.MethodIs("tools/call") }}
+	o.Layers = p.chain()
+	names := middleware.Needs(o.Layers...).ArgumentNames
+	o.Watch = func(at proxy.Point, line []byte) {
+		if m := look(bytes.TrimRight(line, "\r\n"), names); at == proxy.ClientIn && !m.Plain() && m.MethodIs("tools/call") {
+			p.ambiguous(m)
+		}
+	}
+	if _, err := replay.Play(ctx, session, replay.Options{Proxy: o}); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Frame, err)
+	}
+	inOrder(p.seen, session)
+	var calls []callReport
+	for _, t := range p.seen {
+		x := p.explain(t)
+		if t.ambiguity != 0 {
+			o.Layers = p.layers
+			x = e.ambiguous(look(t.frames[0], names), o)
+		}
+		x.Schema = "as recorded"
+		withConfig(&x, e.Settings)
+		calls = append(calls, x)
+	}
+	return e.pick(calls)
+}
+
+// given takes what a recorded session was given for what this one is given.
+func (e *Explainer) given(h record.Header) error {
+	p := assembly.RecordedProcess(e.Process, h, e.Settings)
+	s, err := config.Load(p, e.Flags)
+	if err != nil {
+		return err
+	}
+	s.Server.Name, s.Log = e.Settings.Server.Name, e.Settings.Log
+	e.Process, e.Settings = p, config.Inert(s)
+	return nil
+}
+
+// pick returns the call of --call, or all.
+func (e *Explainer) pick(calls []callReport) ([]callReport, error) {
+	switch {
+	case len(calls) == 0:
+		return nil, cli.Usagef("%s has no tools/call in it", e.Frame)
+	case e.Call > len(calls):
+		return nil, cli.Usagef("--call %d: %s has %s", e.Call, e.Frame, cli.Plural(len(calls), "call"))
+	case e.Call > 0:
+		return calls[e.Call-1 : e.Call], nil
+	}
+	return calls, nil
+}
+
+// scrub takes secrets out of what is printed.
+func (e *Explainer) scrub(calls []callReport) {
+	secrets := config.Secrets(e.Process, e.Settings, nil)
+	secrets.Home, secrets.Host = "", ""
+	scrub := record.NewScrubber(secrets)
+	for i := range calls {
+		scrubCall(scrub, &calls[i])
+	}
+}
+
+// scrubCall scrubs all that comes from a frame. Facts are none of them secrets.
+func scrubCall(scrub *record.Scrubber, x *callReport) {
+	clean := func(raw *json.RawMessage) {
+		if *raw != nil {
+			*raw = scrub.Line(*raw)
+		}
+	}
+	for _, raw := range []*json.RawMessage{&x.Frame, &x.Sent, &x.Answer} {
+		clean(raw)
+	}
+	x.Text = string(scrub.Line([]byte(x.Text)))
+	for i := range x.Layers {
+		part := &x.Layers[i]
+		for _, edit := range []*editReport{part.Request, part.Reply} {
+			if edit != nil {
+				clean(&edit.Before)
+				clean(&edit.After)
+			}
+		}
+		for j := range part.Notes {
+			n := &part.Notes[j]
+			for _, raw := range []*json.RawMessage{&n.Before, &n.After} {
+				if *raw != nil {
+					*raw = assembly.ScrubMember(scrub, n.Path, *raw)
+				}
+			}
+		}
+	}
+}
+
+func (e *Explainer) printJSON(x any) error {
+	out := bufio.NewWriter(e.Stdout)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(x); err != nil {
+		return err
+	}
+	return out.Flush()
+}

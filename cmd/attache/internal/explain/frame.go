@@ -1,0 +1,136 @@
+package explain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// maxFile is how large a frame, a list of tools or a recording may be.
+const maxFile = 256 << 20
+
+// An callInput is what is to be explained: one frame, or a recording.
+type callInput struct {
+	frame     []byte
+	recording *record.Session
+}
+
+// composeCall returns the frame of a call of tool.
+func composeCall(tool, arguments, meta string, modern bool) ([]byte, error) {
+	args, err := objectFlag("--arguments", arguments)
+	if err != nil {
+		return nil, err
+	}
+	frame := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":`), wire.Quote(tool)...)
+	frame = append(append(frame, `,"arguments":`...), args...)
+	if meta != "" || modern {
+		m, err := objectFlag("--meta", meta)
+		if err != nil {
+			return nil, err
+		}
+		frame = append(append(frame, `,"_meta":`...), metaOf(m, modern)...)
+	}
+	return append(frame, "}}"...), nil
+}
+
+// objectFlag returns the JSON object that a flag was given, on one line.
+func objectFlag(flag, text string) ([]byte, error) {
+	if strings.TrimSpace(text) == "" {
+		return []byte(`{}`), nil
+	}
+	line, err := oneLine([]byte(text))
+	switch {
+	case err != nil:
+		return nil, cli.Usagef("%s: %v: write one JSON object, in single quotes for the shell", flag, err)
+	case line[0] != '{':
+		return nil, cli.Usagef("%s: %s is no JSON object: write one, such as '{\"path\": \"/src\"}'", flag, inspect.Shorten(line))
+	}
+	return line, nil
+}
+
+// metaOf returns the _meta of a request: meta, and before it what a request of
+// the modern era must say and meta does not.
+func metaOf(meta []byte, modern bool) []byte {
+	if !modern {
+		return meta
+	}
+	out := []byte{'{'}
+	for m := range (wire.Value{Raw: []byte(`{` + inspect.ModernMeta + `}`)}).Members() {
+		if !(wire.Value{Raw: meta}).Get(m.Key.Text()).Exists() {
+			out = append(append(append(out, m.Key.Raw...), ':'), m.Value.Raw...)
+			out = append(out, ',')
+		}
+	}
+	rest := bytes.TrimSpace(meta[1:])
+	if rest[0] == '}' {
+		out = bytes.TrimSuffix(out, []byte{','})
+	}
+	return append(out, rest...)
+}
+
+// oneLine returns a JSON text as it can go over the wire: as it is if it stands
+// on one line, and without white space otherwise. An error begins with its place,
+// line and column.
+func oneLine(data []byte) ([]byte, error) {
+	var raw json.RawMessage
+	var syntax *json.SyntaxError
+	switch err := json.Unmarshal(data, &raw); {
+	case errors.As(err, &syntax):
+		at := syntax.Offset - 1 // of the byte that is wrong
+		if syntax.Error() == "unexpected end of JSON input" {
+			at = int64(len(data))
+		}
+		line, column := placeOf(data, int(at))
+		return nil, fmt.Errorf("%d:%d: %w", line, column, err)
+	case err != nil:
+		return nil, err
+	}
+	data = bytes.TrimSpace(data)
+	if !bytes.ContainsAny(data, "\r\n") {
+		return data, nil
+	}
+	var out bytes.Buffer
+	err := json.Compact(&out, data)
+	return out.Bytes(), err
+}
+
+// placeOf returns the line and column of the byte at an offset, from 1.
+func placeOf(data []byte, offset int) (line, column int) {
+	head := data[:max(0, min(offset, len(data)))]
+	return 1 + bytes.Count(head, []byte{'\n'}), len(head) - bytes.LastIndexByte(head, '\n')
+}
+
+// readInput reads the file of --frame: a frame, or a recording.
+func readInput(path string, stdin io.Reader) (callInput, error) {
+	var data []byte
+	var err error
+	if path == "-" {
+		data, err = io.ReadAll(io.LimitReader(stdin, maxFile))
+	} else {
+		data, err = cli.ReadAtMost(path, maxFile)
+	}
+	if err != nil {
+		return callInput{}, cli.Usagef("--frame: %s: %v", path, cli.Unreadable(err))
+	}
+	head, _, _ := bytes.Cut(data, []byte{'\n'})
+	if header := (wire.Value{Raw: bytes.TrimSpace(head)}); json.Valid(head) && header.Get("version").Exists() && !header.Get("jsonrpc").Exists() {
+		session, err := record.Read(bytes.NewReader(data))
+		if err != nil {
+			return callInput{}, cli.Usagef("--frame: %s: %v", path, err)
+		}
+		return callInput{recording: session}, nil
+	}
+	frame, err := oneLine(data)
+	if err != nil {
+		return callInput{}, cli.Usagef("--frame: %s:%v: it is neither one JSON-RPC message nor a recording of \"attache --record\"", path, err)
+	}
+	return callInput{frame: frame}, nil
+}

@@ -1,0 +1,308 @@
+package explain
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/audit"
+)
+
+// layerWork says what each layer does, for `attache explain --chain`.
+var layerWork = map[string]string{
+	"trace":       "follows the call: trace context in _meta, spans and metrics",
+	"audit":       "writes down what was decided",
+	"capture":     "reads who and where out of the traffic; cuts credentials out",
+	"rewrite":     "hides, renames, describes tools; sets arguments by rule",
+	"access-list": "leaves out of tools/list what may not be called",
+	"arguments":   "fills, pins and forbids arguments from the session; keeps the schema in step",
+	"access":      "refuses calls that are not allowed; rates",
+	"briefing":    "puts policies and objectives in front of the first response",
+	"catalog":     "remembers what tools/list says, for the layers in front of it",
+
+	audit.GateName: "lets a call go on when its record is written",
+}
+
+// printChain prints the layers of a session in order.
+func (e *Explainer) printChain() error {
+	l, err := (&assembly.State{Auditing: assembly.Auditing{Audits: true}}).Build(e.Process, e.Settings, e.Log)
+	if err != nil {
+		return err
+	}
+	type link struct {
+		Layer string `json:"layer"`
+		Does  string `json:"does"`
+	}
+	chain := []link{}
+	for _, layer := range l.List {
+		chain = append(chain, link{layer.Name, layerWork[layer.Name]})
+	}
+	if e.JSON {
+		return e.printJSON(chain)
+	}
+	fmt.Fprintln(e.Stdout, "client")
+	for i, x := range chain {
+		fmt.Fprintf(e.Stdout, "  %d  %-10s %s\n", i+1, x.Layer, x.Does)
+	}
+	_, err = fmt.Fprintln(e.Stdout, "server")
+	return err
+}
+
+// print prints explanations for people.
+func (e *Explainer) print(calls []callReport) error {
+	var text bytes.Buffer
+	p := &printer{Printer: term.Printer{Out: bufio.NewWriter(&text), Colours: term.HasColour(e.Getenv, e.Stdout)}}
+	for i := range calls {
+		if i > 0 {
+			p.Line(term.Plain, "")
+		}
+		p.call(&calls[i], i+1, len(calls))
+	}
+	_ = p.Out.Flush() // into memory
+	_, err := io.WriteString(e.Stdout, term.PrintableLines(text.String()))
+	return err
+}
+
+// An printer writes explanations.
+type printer struct{ term.Printer }
+
+// diff prints a frame before and after. Each stands for itself, so nothing is left
+// out for having been shown before.
+func (p *printer) diff(e *editReport) {
+	p.Layout = term.Layout{Shown: map[string]bool{}}
+	p.Frame(e.Before, e.After)
+}
+
+func (p *printer) call(x *callReport, n, of int) {
+	what := strings.TrimSpace(x.Method + " " + x.Tool)
+	if of > 1 {
+		what = fmt.Sprintf("%d of %d  %s", n, of, what)
+	}
+	v := verdictOf(x)
+	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
+	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
+	p.wrapped("schema: ", x.Schema, term.Quiet)
+	if x.Hidden {
+		hidden := "the model is not shown this tool"
+		if x.Outcome == outcomeGoesOn {
+			hidden += "; a client may call it all the same"
+		}
+		p.wrapped("hidden: ", hidden, term.Notice)
+	}
+	p.facts(x.Facts)
+	if x.Ambiguity != "" {
+		p.Line(term.Plain, "")
+		p.wrapped("ambiguous: ", x.Ambiguity+"; so parsers may read it differently, and no layer sees it. "+ambiguityRule(x), term.Notice)
+	}
+	for i, part := range x.Layers {
+		if x.Ambiguity == "" {
+			p.request(i+1, part, x)
+		}
+	}
+	p.outcome(x)
+	p.wayBack(x)
+}
+
+func verdictOf(x *callReport) term.Verdict {
+	switch {
+	case x.Outcome == outcomeRefused:
+		return term.Verdict{Style: term.Bad, Text: "refused by " + x.By}
+	case x.Outcome == outcomeDropped:
+		return term.Verdict{Style: term.Bad, Text: "dropped by " + x.By}
+	case string(x.Sent) != string(x.Frame):
+		return term.Verdict{Style: term.Good, Text: "goes on, changed"}
+	}
+	return term.Verdict{Style: term.Good, Text: "goes on, unchanged"}
+}
+
+// ambiguityRule says what holds for ambiguous frames.
+func ambiguityRule(x *callReport) string {
+	if x.Outcome == outcomeRefused {
+		return "With a rule that enforces (access, pin, forbid), or a credential in it, it is refused."
+	}
+	return "As no rule enforces (access, pin, forbid), it passes as it is; with one it would be refused."
+}
+
+// facts prints what is known of the session.
+func (p *printer) facts(facts []factReport) {
+	if len(facts) == 0 {
+		return
+	}
+	width := 0
+	for _, f := range facts {
+		width = max(width, len(f.Name))
+	}
+	p.Line(term.Plain, "")
+	p.Line(term.Heading, "what is known of the session")
+	for _, f := range facts {
+		p.Line(term.Plain, fmt.Sprintf("  %-*s  %s", width, f.Name, f.Value)+p.In(term.Quiet, "  "+term.Provenance(f.Source, f.From)))
+	}
+}
+
+func (p *printer) request(n int, part layerReport, x *callReport) {
+	p.Line(term.Plain, "")
+	title := fmt.Sprintf("%d  %s", n, part.Name)
+	if !part.Reached {
+		p.Line(term.Plain, p.In(term.Quiet, title+": not reached"))
+		return
+	}
+	p.Line(term.Heading, title)
+	told := p.notes(part.Notes, "request")
+	switch {
+	case part.Request != nil:
+		p.diff(part.Request)
+	case !told && x.By != part.Name:
+		p.Line(term.Quiet, "  nothing to do")
+	}
+}
+
+// notes prints what rules did on one of the two ways, and reports whether they did
+// anything.
+func (p *printer) notes(notes []noteReport, on string) bool {
+	told := false
+	for _, n := range notes {
+		if n.On != on {
+			continue
+		}
+		told = true
+		head := p.In(ActStyle(n.Act), fmt.Sprintf("%-8s", n.Act))
+		if n.Rule != "" {
+			head += " " + n.Rule
+		}
+		p.Line(term.Plain, "  "+head+tail(n))
+		if n.Config != "" {
+			p.Line(term.Quiet, "           rule: "+n.Config)
+		}
+		for _, f := range n.Inputs {
+			p.Line(term.Quiet, "           "+f.String())
+		}
+	}
+	return told
+}
+
+// tail says what a rule did: where, what, from where, and why.
+func tail(n noteReport) string {
+	text := ""
+	if len(n.Path) > 0 {
+		text += "  " + strings.Join(n.Path, ".")
+	}
+	switch {
+	case n.Act != string(middleware.Edited):
+	case n.After == nil:
+		text += " removed"
+	case n.Before == nil:
+		text += " = " + brief(n.After)
+	default:
+		text += " = " + brief(n.After) + " instead of " + brief(n.Before)
+	}
+	if n.Source != "" {
+		text += ", from " + n.Source
+	}
+	switch {
+	case n.Why == "":
+	case text == "" && n.Rule == "":
+		text = " " + n.Why // there is nothing that it is said of
+	default:
+		text += ": " + n.Why
+	}
+	return text
+}
+
+// brief cuts a value that the diff below shows whole.
+func brief(raw json.RawMessage) string {
+	if text := []rune(string(raw)); len(text) > 60 {
+		return string(text[:60]) + "…"
+	}
+	return string(raw)
+}
+
+// String says what a rule was given.
+func (f factReport) String() string {
+	if f.Value == "" {
+		return f.Name + " is not known"
+	}
+	return f.Name + " is " + f.Value + " " + term.Provenance(f.Source, f.From)
+}
+
+func ActStyle(act string) term.Style {
+	switch middleware.Act(act) {
+	case middleware.Refused, middleware.Failed:
+		return term.Bad
+	case middleware.Edited, middleware.Allowed:
+		return term.Good
+	case middleware.Kept:
+		return term.Notice
+	}
+	return term.Quiet
+}
+
+// outcome prints what comes out in the end.
+func (p *printer) outcome(x *callReport) {
+	p.Line(term.Plain, "")
+	switch x.Outcome {
+	case outcomeGoesOn:
+		p.Line(term.Heading, "the server gets")
+		p.Line(term.Plain, "  "+string(x.Sent))
+	case outcomeRefused:
+		p.Line(term.Heading, "the server gets nothing, the client gets")
+		p.Line(term.Plain, "  "+string(x.Answer))
+		p.wrapped("the model reads: ", x.Text, term.Bad)
+	default:
+		p.Line(term.Heading, "nobody gets it")
+	}
+}
+
+// wayBack prints what would be done to an answer of the server's.
+func (p *printer) wayBack(x *callReport) {
+	first := true
+	for i := len(x.Layers) - 1; i >= 0; i-- {
+		part := x.Layers[i]
+		if part.Reply == nil && !onReply(part.Notes) || x.Outcome != outcomeGoesOn {
+			continue
+		}
+		if first {
+			first = false
+			p.Line(term.Plain, "")
+			p.Line(term.Heading, "an answer of the server's, on its way back")
+		}
+		p.Line(term.Plain, "")
+		p.Line(term.Heading, fmt.Sprintf("%d  %s", i+1, part.Name))
+		p.notes(part.Notes, "reply")
+		if part.Reply != nil {
+			p.diff(part.Reply)
+		}
+	}
+}
+
+func onReply(notes []noteReport) bool {
+	for _, n := range notes {
+		if n.On == "reply" {
+			return true
+		}
+	}
+	return false
+}
+
+// wrapped writes a text of several words, wrapped.
+func (p *printer) wrapped(lead, text string, style term.Style) {
+	if text == "" {
+		return
+	}
+	line := lead
+	indent := strings.Repeat(" ", len(lead))
+	for _, word := range strings.Fields(text) {
+		if utf8.RuneCountInString(line+word) > term.Width && strings.TrimSpace(line) != "" {
+			p.Line(style, line)
+			line = indent
+		}
+		line += word + " "
+	}
+	p.Line(style, line)
+}

@@ -1,0 +1,70 @@
+package explain
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/access"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// ruleKey takes the place of a rule apart: access.rules[2].
+var ruleKey = regexp.MustCompile(`^([a-z_.]+)\[(\d+)\]$`)
+
+// configOf returns the rule as the configuration has it, "" if it is not there:
+// attache has a rule of its own where nothing is configured.
+func configOf(s *config.Settings, rule string) string {
+	m := ruleKey.FindStringSubmatch(rule)
+	if m == nil {
+		return ""
+	}
+	for _, o := range config.Options(s) {
+		if i, err := strconv.Atoi(m[2]); o.Key == m[1] && err == nil {
+			return o.EntryText(i)
+		}
+	}
+	return ""
+}
+
+// factName finds the facts that a rule names.
+var factName = regexp.MustCompile(`\b(session|principal)\.[a-z_]+(\.[a-z_]+)*`)
+
+// inputsOf returns the facts that a rule names, also those that are not known,
+// and those that it goes by without naming them.
+func inputsOf(config string, facts []factReport) []factReport {
+	names := factName.FindAllString(config, -1)
+	if strings.Contains(config, "require: ") {
+		names = append(names, "principal.permissions")
+	}
+	for per, name := range map[string]string{"user": "principal.user", "tenant": "principal.tenant", "session": "session.id"} {
+		if strings.Contains(config, "per: "+per) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var inputs []factReport
+	for _, name := range slices.Compact(names) {
+		if i := slices.IndexFunc(facts, func(f factReport) bool { return f.Name == name }); i >= 0 {
+			inputs = append(inputs, facts[i])
+			continue
+		}
+		inputs = append(inputs, factReport{Name: name, Source: sessionstate.None.String()})
+	}
+	return inputs
+}
+
+// withConfig adds to the notes what the configuration says of their rules.
+func withConfig(x *callReport, s *config.Settings) {
+	for i := range x.Layers {
+		for j := range x.Layers[i].Notes {
+			n := &x.Layers[i].Notes[j]
+			n.Config = configOf(s, n.Rule)
+			if n.Why != string(access.OtherTools) { // such a rule was given nothing
+				n.Inputs = inputsOf(n.Config, x.Facts)
+			}
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package explain
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// toolList are the server's tools as an explanation takes them.
+type toolList struct {
+	list  []byte // a JSON array
+	from  string // for people
+	known bool
+}
+
+// toolsFromFile reads a saved result of tools/list: the reply, its result, or the
+// array alone.
+func toolsFromFile(path string) (toolList, error) {
+	data, err := cli.ReadAtMost(path, maxFile)
+	if err != nil {
+		return toolList{}, cli.Usagef("--tools: %s: %v", path, cli.Unreadable(err))
+	}
+	compact, err := oneLine(data)
+	if err != nil {
+		return toolList{}, cli.Usagef("--tools: %s:%v", path, err)
+	}
+	v := wire.Value{Raw: compact}
+	for _, at := range [][]string{{}, {"tools"}, {"result", "tools"}} {
+		if list := v.Get(at...); list.IsArray() {
+			return toolList{list.Raw, "from " + path, true}, nil
+		}
+	}
+	return toolList{}, cli.Usagef("--tools: %s has no list of tools: save the answer to tools/list, {\"tools\":[...]}", path)
+}
+
+// assumedTools returns the tool of a call as it has to be for every rule to find
+// its argument.
+func assumedTools(tool string, arguments wire.Value, rules [][]string) toolList {
+	root := map[string]any{}
+	for m := range arguments.Members() {
+		root[m.Key.Text()] = map[string]any{}
+	}
+	for _, path := range rules {
+		at := root
+		for i, name := range path {
+			if i == len(path)-1 {
+				if at[name] == nil {
+					at[name] = map[string]any{}
+				}
+				break
+			}
+			at = nested(at, name)
+		}
+	}
+	list, _ := json.Marshal([]any{map[string]any{ // maps of strings never fail
+		"name":        tool,
+		"inputSchema": map[string]any{"type": "object", "properties": root},
+	}})
+	return toolList{list: list, from: "assumed: the tool takes every argument that the call or a rule names, and requires none; " +
+		`give the server behind "--", or --tools FILE, to use its own schema`}
+}
+
+// nested returns the properties of the object that is the property name.
+func nested(properties map[string]any, name string) map[string]any {
+	if schema, ok := properties[name].(map[string]any); ok {
+		if inner, ok := schema["properties"].(map[string]any); ok {
+			return inner
+		}
+	}
+	inner := map[string]any{}
+	properties[name] = map[string]any{"type": "object", "properties": inner}
+	return inner
+}
+
+// toolsOfServer starts a server, asks it for its tools and stops it. No tool is
+// called. What the server says on stderr is told only if it fails: many write
+// pages at each start.
+func toolsOfServer(ctx context.Context, argv, env []string) (toolList, error) {
+	var list []byte
+	v := inspect.Visit{Argv: argv, Env: env, Within: inspect.Timeout}
+	seen, err := v.Ask(ctx, func(l *inspect.Client) (err error) {
+		list, err = l.List()
+		return err
+	})
+	var started *child.StartError
+	switch {
+	case errors.As(err, &started):
+		return toolList{}, err
+	case err != nil:
+		return toolList{}, fmt.Errorf("the server's tools could not be listed: %w: try it alone, or save its tools and give --tools FILE%s", err, cli.LastWords(seen.Tail))
+	}
+	return toolList{list, "of the server, asked for just now", true}, nil
+}

@@ -1,0 +1,182 @@
+package inspect
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+const ModernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+	`"io.modelcontextprotocol/clientInfo":{"name":"attache-explain","version":"1"},` +
+	`"io.modelcontextprotocol/clientCapabilities":{}`
+
+// names returns the names of the tools in a JSON array.
+func ToolNames(list []byte) []string {
+	var all []string
+	for entry := range (wire.Value{Raw: list}).Elements() {
+		all = append(all, entry.Get("name").Text())
+	}
+	return all
+}
+
+// Timeout bounds what a server may take to start and to list its tools: npx may
+// have to fetch it first.
+const Timeout = 60 * time.Second
+
+// maxListPages bounds the pages of tools/list that are asked for.
+const maxListPages = 100
+
+// A Visit starts a server in order to ask it something, and leaves nothing of it
+// behind.
+type Visit struct {
+	Argv, Env []string
+	Within    time.Duration
+}
+
+// A Visited is what is known of a server when the visit is over.
+type Visited struct {
+	Exit child.Exit
+	Tail []string // of its stderr; the server's own words
+	Took time.Duration
+}
+
+// Ask has question ask a server that was started for it, and stops the server.
+// The error is a *[child.StartError] where it could not be started.
+func (v Visit) Ask(ctx context.Context, question func(*Client) error) (Visited, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Within)
+	defer cancel()
+	began := time.Now()
+	server, err := child.Start(context.Background(), child.Options{Argv: v.Argv, Env: v.Env})
+	if err != nil {
+		return Visited{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
+	err = question(&Client{in: server.Stdin(), out: bufio.NewReader(server.Stdout())})
+	took := time.Since(began)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it did not answer within %s", v.Within)
+	}
+	stop()
+	server.Stdout().Close()
+	server.Stop(context.Background())
+	return Visited{Exit: server.Wait(), Tail: server.Tail(), Took: took}, err
+}
+
+// A Client speaks to a server as a client does that only wants to know what it is.
+type Client struct {
+	in  io.Writer
+	out *bufio.Reader
+	n   int
+
+	Noise int    // lines that are no JSON
+	First []byte // the first of them
+}
+
+func (l *Client) List() ([]byte, error) {
+	reply, err := l.Initialize()
+	if err != nil {
+		return nil, err
+	}
+	meta := ""
+	if !reply.Get("result").Exists() {
+		meta = ModernMember // a server of the modern era knows no handshake
+	}
+	return l.Pages(meta)
+}
+
+// ModernMember is the member of params by which a request is one of the modern
+// era.
+const ModernMember = `"_meta":{` + ModernMeta + `}`
+
+// Initialize makes the handshake of the legacy era, and returns the reply to it,
+// which may be an error.
+func (l *Client) Initialize() (wire.Value, error) {
+	reply, err := l.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}`)
+	if err == nil && reply.Get("result").Exists() {
+		_, err = io.WriteString(l.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	}
+	return reply, err
+}
+
+// Discover asks a server of the modern era what it is.
+func (l *Client) Discover() (wire.Value, error) {
+	return l.ask("server/discover", `{`+ModernMember+`}`)
+}
+
+// Pages returns the tools of all pages of tools/list. meta is a member of params,
+// or empty.
+func (l *Client) Pages(meta string) ([]byte, error) {
+	var all [][]byte
+	cursor := ""
+	for range maxListPages {
+		params := strings.Trim(meta+","+cursor, ",")
+		reply, err := l.ask("tools/list", `{`+params+`}`)
+		if err != nil {
+			return nil, err
+		}
+		page := reply.Get("result", "tools")
+		if !page.IsArray() {
+			return nil, fmt.Errorf("it answered tools/list with %s", Shorten(reply.Raw))
+		}
+		for entry := range page.Elements() {
+			all = append(all, entry.Raw)
+		}
+		next := reply.Get("result", "nextCursor")
+		if !next.IsString() {
+			break
+		}
+		cursor = `"cursor":` + string(next.Raw)
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(all, []byte{','}), []byte{']'}), nil
+}
+
+// ask sends a request and returns the reply, past everything else that the server
+// says.
+func (l *Client) ask(method, params string) (wire.Value, error) {
+	l.n++
+	id := fmt.Sprintf(`"attache-explain-%d"`, l.n)
+	if _, err := io.WriteString(l.in, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+"}\n"); err != nil {
+		return wire.Value{}, fmt.Errorf("it ended before it answered %s", method) // it reads no more
+	}
+	for {
+		line, err := l.out.ReadBytes('\n')
+		if err != nil {
+			return wire.Value{}, fmt.Errorf("it ended before it answered %s", method)
+		}
+		reply := wire.Value{Raw: bytes.TrimSpace(line)}
+		switch {
+		case !json.Valid(line):
+			l.heardNoise(reply.Raw)
+		case string(reply.Get("id").Raw) == id:
+			return reply, nil
+		}
+	}
+}
+
+// heardNoise notes a line that is no JSON. An empty one disturbs nobody.
+func (l *Client) heardNoise(line []byte) {
+	if len(line) == 0 {
+		return
+	}
+	if l.Noise++; l.Noise == 1 {
+		l.First = line
+	}
+}
+
+// Shorten cuts what is shown of a frame.
+func Shorten(frame []byte) string {
+	if len(frame) > cli.MaxShown {
+		return strings.ToValidUTF8(string(frame[:cli.MaxShown]), "") + "…"
+	}
+	return string(frame)
+}

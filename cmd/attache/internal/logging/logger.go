@@ -1,0 +1,30 @@
+package logging
+
+import (
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+)
+
+// New returns the logger of this run, which writes to w, the process's
+// stderr or what leads there.
+func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
+	k := newSecrets(p, s)
+	if s.Log.Format == "json" {
+		return slog.New(&redactor{traceHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})}, k, jsonUnescaped})
+	}
+	return slog.New(&redactor{traceHandler{textHandler(w, level, term.HasColour(p.Getenv, p.Stderr))}, k, textUnescaped})
+}
+
+// textHandler returns the handler of lines for people.
+func textHandler(w io.Writer, level slog.Level, colours bool) slog.Handler {
+	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !colours})
+}

@@ -1,0 +1,68 @@
+package logging
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+)
+
+// TestLoggerWritesWhereItIsTold keeps the logger away from stderr itself, which
+// may block: only what stands before it does not.
+func TestLoggerWritesWhereItIsTold(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		var direct, sink bytes.Buffer
+		s := &config.Settings{}
+		s.Log.Format, s.Log.Level = format, "info"
+		New(cli.Process{Stderr: &direct}, s, &sink).Warn("told")
+		if direct.Len() > 0 || !strings.Contains(sink.String(), "told") {
+			t.Errorf("%s: stderr got %q, the sink %q", format, direct.String(), sink.String())
+		}
+	}
+}
+
+// What a peer chose is in attributes, in errors, and in the texts of both. A
+// terminal is the one place where control characters do harm at once.
+func TestLogIsDiscreet(t *testing.T) {
+	const key, odd = "shop_k1_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "a\x1b[2Jb\nc\u009bd\\x1b[2J"
+	s := config.DefaultSettings("")
+	s.Identity.KeyPrefix = "shop"
+	for _, test := range []struct {
+		name    string
+		handler func(io.Writer) slog.Handler
+		rough   unescaped
+	}{
+		{"text", func(w io.Writer) slog.Handler { return textHandler(w, slog.LevelInfo, false) }, textUnescaped},
+		{"colour", func(w io.Writer) slog.Handler { return textHandler(w, slog.LevelInfo, true) }, textUnescaped},
+		{"json", func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }, jsonUnescaped},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			log := slog.New(&redactor{test.handler(&out), newSecrets(cli.Process{}, s), test.rough})
+			log.With("with", key+odd).WithGroup("g").Warn("message "+key+odd, "value", odd+key, "err", errors.New(key+odd),
+				"any", []string{key}, slog.Group("in", "group", key), "n", 7, "lazy", lazy(key+odd))
+			got := colourCodes.ReplaceAllString(out.String(), "")
+			if strings.Contains(got, key) || strings.ContainsAny(strings.TrimSuffix(got, "\n"), "\x1b\n\u009b") {
+				t.Errorf("the log has %q", got)
+			}
+			for _, want := range []string{"message ", "with", "value", "err", "any", "group", "lazy", "7", "atk_scrubbed"} {
+				if !strings.Contains(got, want) {
+					t.Errorf("%q is not in %q", want, got)
+				}
+			}
+		})
+	}
+}
+
+// colours are the escapes that the log itself writes.
+var colourCodes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+type lazy string
+
+func (l lazy) LogValue() slog.Value { return slog.StringValue(string(l)) }

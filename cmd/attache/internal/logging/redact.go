@@ -1,0 +1,143 @@
+package logging
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/proxy/record"
+)
+
+// A redactor handler takes secrets out of all that is logged, and has control
+// characters escaped. Names, ids and paths are chosen by peers: a client may take an
+// API key for a thread's id, and a terminal obeys what it is shown.
+type redactor struct {
+	slog.Handler
+	secrets   *secrets
+	unescaped unescaped
+}
+
+// unescaped are the characters that must not be shown and that a handler writes as they
+// are, in a message and in a value.
+type unescaped struct{ message, value func(rune) bool }
+
+// The handlers that there are: that of text quotes values, but makes an escape, which
+// begins a colour, of what it has quoted as one; that of JSON escapes what JSON has to.
+var (
+	textUnescaped = unescaped{unprintable, func(c rune) bool { return c == '\x1b' }}
+	jsonUnescaped = unescaped{unprintableWide, unprintableWide}
+)
+
+func unprintable(c rune) bool { return !unicode.IsPrint(c) }
+
+func unprintableWide(c rune) bool { return c >= 0x7f && !unicode.IsPrint(c) }
+
+// escaped returns text with the characters that are rough as Go writes them. The
+// escape is written in the form that the handler of text does not turn into one, also
+// where somebody wrote its other form out.
+func escaped(text string, rough func(rune) bool) string {
+	if strings.ContainsFunc(text, rough) {
+		var b strings.Builder
+		for _, c := range text {
+			if !rough(c) {
+				b.WriteRune(c)
+				continue
+			}
+			q := strconv.QuoteRune(c)
+			b.WriteString(q[1 : len(q)-1])
+		}
+		text = b.String()
+	}
+	return strings.ReplaceAll(text, `\x1b`, `\u001b`)
+}
+
+// secrets are what a log keeps to itself: what has the looks of a secret, and the
+// values it is told of.
+type secrets struct {
+	p     cli.Process
+	scrub atomic.Pointer[func() *record.Scrubber]
+}
+
+func newSecrets(p cli.Process, s *config.Settings) *secrets {
+	k := &secrets{p: p}
+	k.hold(s, nil)
+	return k
+}
+
+// hold has the values of s and these kept secret from now on. They are gathered for
+// the first line that is logged, as most sessions log none.
+func (k *secrets) hold(s *config.Settings, values []string) {
+	scrub := sync.OnceValue(func() *record.Scrubber {
+		all := config.Secrets(k.p, s, values)
+		all.Home, all.Host = "", "" // a log is to name files as they are
+		return record.NewScrubber(all)
+	})
+	k.scrub.Store(&scrub)
+}
+
+// without returns text without secrets.
+func (k *secrets) without(text string) string {
+	return string((*k.scrub.Load())().Line([]byte(text)))
+}
+
+// Redact has log keep what is secret under s, these values among it.
+func Redact(log *slog.Logger, s *config.Settings, values []string) {
+	if h, ok := log.Handler().(*redactor); ok {
+		h.secrets.hold(s, values)
+	}
+}
+
+// Handle implements slog.Handler.
+func (h *redactor) Handle(ctx context.Context, r slog.Record) error {
+	out := slog.NewRecord(r.Time, r.Level, escaped(h.secrets.without(r.Message), h.unescaped.message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		out.AddAttrs(h.attr(a))
+		return true
+	})
+	return h.Handler.Handle(ctx, out)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *redactor) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &redactor{h.Handler.WithAttrs(h.attrs(attrs)), h.secrets, h.unescaped}
+}
+
+// WithGroup implements slog.Handler.
+func (h *redactor) WithGroup(name string) slog.Handler {
+	return &redactor{h.Handler.WithGroup(name), h.secrets, h.unescaped}
+}
+
+func (h *redactor) attrs(attrs []slog.Attr) []slog.Attr {
+	out := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		out[i] = h.attr(a)
+	}
+	return out
+}
+
+// attr returns a as it may be shown. Its name is ours, and stays.
+func (h *redactor) attr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindString:
+		v = slog.StringValue(h.shown(v.String()))
+	case slog.KindAny: // such as an error
+		if text := fmt.Sprint(v.Any()); h.shown(text) != text {
+			v = slog.StringValue(h.shown(text))
+		}
+	case slog.KindGroup:
+		v = slog.GroupValue(h.attrs(v.Group())...)
+	}
+	return slog.Attr{Key: a.Key, Value: v}
+}
+
+func (h *redactor) shown(value string) string {
+	return escaped(h.secrets.without(value), h.unescaped.value)
+}

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// hungUp returns a channel that is closed when the other end of f, a pipe or a
+// socket, is closed, though what it wrote is still to be read. It is nil for
+// anything else.
+//
+// The runtime's poller tells of that only together with what can be read. So the
+// poller watches a set of our own, in which hanging up is the only event. A thread
+// that waits in poll(2) would do as well, but it would keep one of the runtime's
+// processors at the very start, of which there may be two; see await in
+// proxy/child.
+func hungUp(f *os.File) <-chan struct{} {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+		return nil
+	}
+	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil
+	}
+	err = unix.EpollCtl(set, unix.EPOLL_CTL_ADD, int(f.Fd()), &unix.EpollEvent{Events: unix.EPOLLRDHUP})
+	_ = unix.SetNonblock(set, true) // what makes a file pollable for package os
+	watched := os.NewFile(uintptr(set), "hangup")
+	conn, connErr := watched.SyscallConn()
+	if err != nil || connErr != nil {
+		watched.Close()
+		return nil
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer watched.Close()
+		events := make([]unix.EpollEvent, 1)
+		err := conn.Read(func(set uintptr) (over bool) {
+			n, err := unix.EpollWait(int(set), events, 0)
+			return n > 0 || err != nil && err != unix.EINTR
+		})
+		if err == nil {
+			close(gone)
+		}
+	}()
+	return gone
+}

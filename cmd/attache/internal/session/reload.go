@@ -1,0 +1,191 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/proxy"
+)
+
+// A reloader reads the configuration, the keys and the policies again while a
+// session runs. A version that is not valid is told of and changes nothing.
+type reloader struct {
+	p       cli.Process
+	load    func() (*config.Settings, error)
+	log     *slog.Logger
+	control *proxy.Control
+
+	mu     sync.Mutex       // one reading at a time
+	s      *config.Settings // in force
+	layers *assembly.Layers
+	told   string // what was wrong with the last version
+	later  string // the keys of the last version that do not take effect
+}
+
+// reload reads everything again.
+func (r *reloader) reload() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := fingerprint(r.filesLocked())
+	err := stillThere(r.s.File)
+	if err == nil {
+		err = r.readAgain(before)
+	}
+	if errors.Is(err, errWritten) {
+		return // the watcher calls again
+	}
+	if err != nil {
+		r.refuse(err)
+		return
+	}
+	if r.told != "" {
+		r.log.Info("the configuration is valid again, and in force")
+	}
+	r.told = ""
+	r.layers.Refresh()
+}
+
+// stillThere returns an error if the configuration file is gone or empty: so it is
+// for a moment while an editor saves it, and so it stays where the disk is full.
+// That is not how rules are taken back. To open what is no file may take for ever.
+func stillThere(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s cannot be read: %w: write {} into it to go on without rules", path, cli.Reason(err))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no file any more: put a file in its place", path)
+	case info.Size() == 0:
+		return fmt.Errorf("%s is empty: write {} into it to go on without rules", path)
+	}
+	return nil
+}
+
+// errWritten is returned for files that changed while they were read.
+var errWritten = errors.New("the files changed while they were read")
+
+// readAgain reads the configuration and puts it in force, if the files are still what
+// they were before.
+func (r *reloader) readAgain(before string) error {
+	s, err := r.load()
+	if fingerprint(r.filesLocked()) != before {
+		return errWritten
+	}
+	if err != nil {
+		return err
+	}
+	return r.replace(s)
+}
+
+// replace puts s in force. An error leaves everything as it was.
+func (r *reloader) replace(s *config.Settings) error {
+	was := r.s
+	changed := slices.DeleteFunc(config.ChangedKeys(was, s), func(key string) bool { return config.SessionFileLost(was, s, key) })
+	now, later := config.SplitReloadable(changed)
+	s = was.Reloaded(s)
+	l, err := r.layers.Build(r.p, s, r.log)
+	if err != nil {
+		return err
+	}
+	if l.Nobody && l.Caller.Identifies() {
+		now, later = identityLater(now, later)
+	}
+	l.Adopt(l.Caller, s)
+	r.control.Replace(l.Rules())
+	r.s, r.layers = s, l
+	r.tellLater(strings.Join(later, ", "))
+	if !slices.Equal(s.Warnings, was.Warnings) {
+		warnSettings(s, r.log)
+	}
+	if len(now) > 0 {
+		r.log.Info("the configuration was changed and is in force", "keys", strings.Join(now, ", "))
+	}
+	if s.DryRun && was.DryRun {
+		return nil // what is listed has not changed
+	}
+	for _, m := range l.Announce.Changed(changedLists(now)...) {
+		r.control.Notify(m)
+	}
+	return nil
+}
+
+// tellLater tells once which keys will take effect later.
+func (r *reloader) tellLater(keys string) {
+	if keys != "" && keys != r.later {
+		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", keys)
+	}
+	r.later = keys
+}
+
+// refuse tells once what is wrong with a version that is not put in force.
+func (r *reloader) refuse(err error) {
+	if r.told == err.Error() {
+		return
+	}
+	r.told = err.Error()
+	problems := []string{err.Error()}
+	var mistakes config.Problems
+	if errors.As(err, &mistakes) {
+		problems = problems[:0]
+		for _, m := range mistakes {
+			problems = append(problems, m.String())
+		}
+	}
+	for _, problem := range problems {
+		r.log.Error("the configuration was changed and is not valid; the one before stays in force", "problem", problem)
+	}
+}
+
+// files are what is read again when it has changed.
+func (r *reloader) files() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.filesLocked()
+}
+
+func (r *reloader) filesLocked() []string {
+	s := r.s
+	all := []string{s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile}
+	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
+}
+
+// identityLater has the keys of identity take effect later: a session that began
+// with nothing to identify anybody by identifies nobody.
+func identityLater(now, later []string) (rest, all []string) {
+	for _, key := range now {
+		if config.Below(key, "identity") {
+			later = append(later, key)
+		} else {
+			rest = append(rest, key)
+		}
+	}
+	return rest, later
+}
+
+// changedLists returns the lists that keys have a say in.
+func changedLists(keys []string) []announce.List {
+	has := func(above ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool {
+			return slices.ContainsFunc(above, func(a string) bool { return config.Below(k, a) })
+		})
+	}
+	switch {
+	case has("rewrite", "dry_run"):
+		return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
+	case has("arguments", "access"):
+		return []announce.List{announce.Tools}
+	}
+	return nil
+}

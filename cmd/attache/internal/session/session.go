@@ -1,0 +1,279 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/child"
+)
+
+// Run relays one session between the client on stdin and stdout and the server
+// that command starts, and returns the status to exit with: the server's. load
+// reads the settings again.
+func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version string, command []string, log *slog.Logger) int {
+	s.NameServer(command)
+	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
+	t := telemetry.Start(p, s.Server.Name, version, w.log)
+	defer t.Close()
+	k := &assembly.State{Announces: true, Shares: true, Auditing: assembly.Auditing{Audits: true}, Telemetry: t.Recorder(), Control: &w.control}
+	if s.Record != "" {
+		k.IdPrefix = assembly.RandomPrefix()
+	}
+	l, err := k.Build(p, s, w.log)
+	if err != nil {
+		w.log.Error(err.Error())
+		return cli.ExitUsage
+	}
+	w.layers = l
+	again := func() (*config.Settings, error) {
+		s, err := load()
+		s.NameServer(command)
+		return s, err
+	}
+	w.reloader = &reloader{p: p, load: again, log: w.log, control: &w.control, s: s, layers: l}
+	warnSettings(s, w.log)
+	assembly.WarnWorkspace(s, w.log)
+	return w.run(ctx)
+}
+
+// warnSettings tells of what in the configuration may not be what was meant.
+func warnSettings(s *config.Settings, log *slog.Logger) {
+	for _, w := range s.Warnings {
+		log.Warn(w.String())
+	}
+}
+
+// A relay is one run of attache in front of a server.
+type relay struct {
+	p       cli.Process
+	s       *config.Settings
+	command []string
+	log     *slog.Logger
+	layers  *assembly.Layers
+	cancel  context.CancelFunc
+
+	heeding  <-chan struct{} // closed when signals are heeded
+	control  proxy.Control
+	reloader *reloader
+	watching *watcher // nil before the server is started, and where nothing can be watched
+
+	mu       sync.Mutex
+	server   *child.Process
+	signaled os.Signal // what ended us before the server was started
+	over     bool
+}
+
+func (w *relay) run(ctx context.Context) int {
+	ctx, w.cancel = context.WithCancel(ctx)
+	defer w.cancel()
+	defer w.heedSignals()()
+	defer w.unwatch()
+	defer assembly.EndAudit(w.layers.Audit, w.log)
+	o := w.layers.Relay(w.s, w.log)
+	o.Aside = assembly.Aside(w.layers.Audit)
+	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
+	o.Control = &w.control
+	if in, ok := w.p.Stdin.(*os.File); ok {
+		w.greet(in)
+		o.ClientGone = hungUp(in) // before pollable: asking a file for its descriptor makes it blocking
+		file, restore := pollable(in)
+		defer restore()
+		o.ClientIn = file
+	}
+	if out, ok := w.p.Stdout.(*os.File); ok {
+		file, restore := pollable(out)
+		defer restore()
+		o.ClientOut = file
+	}
+	if w.s.Record != "" {
+		r, err := startRecording(w.p, w.s, w.layers.IdPrefix, w.layers.Secrets, w.log)
+		if err != nil {
+			w.log.Error(err.Error())
+			return cli.ExitUsage
+		}
+		defer r.end()
+		o.Watch, o.IDPrefix = r.watch, r.idPrefix
+	}
+	err := proxy.Run(ctx, o)
+	w.layers.Close()
+	return w.status(err)
+}
+
+// greet tells a person who started attache by hand what it waits for.
+func (w *relay) greet(in *os.File) {
+	if info, err := in.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 || !term.IsTerminal(in) {
+		return
+	}
+	w.log.Info("waiting for an MCP client on stdin; put this command into a client's configuration, or try `attache demo`")
+}
+
+// status turns the end of the session into attache's exit status.
+func (w *relay) status(err error) int {
+	w.mu.Lock()
+	server, sig := w.server, w.signaled
+	w.mu.Unlock()
+	switch {
+	case errors.Is(err, context.Canceled): // also of a start that a signal forestalled
+	case errors.Is(err, proxy.ErrStart):
+		w.log.Error(err.Error())
+		return cli.ExitNotStarted
+	case errors.Is(err, proxy.ErrClientGone):
+		w.log.Warn(err.Error())
+	case err != nil:
+		w.log.Error("the session ended early: the client could not be read or written", "err", err)
+	}
+	if server != nil {
+		return server.Wait().Status()
+	}
+	if s, ok := sig.(syscall.Signal); ok {
+		return 128 + int(s)
+	}
+	// Nothing was ever said to the server. That is no fault, but a person who
+	// tries a command by hand wants to know that it is not there.
+	if _, err := child.Find(child.Options{Argv: w.command, Env: w.p.Env}); err != nil {
+		w.log.Error(err.Error())
+		return cli.ExitNotStarted
+	}
+	return 0
+}
+
+// start starts the server with what is known of the session in its environment.
+func (w *relay) start(context.Context) (proxy.Upstream, error) {
+	<-w.heeding
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.signaled != nil {
+		return nil, context.Canceled
+	}
+	env := w.layers.Environment(w.p.Env, w.s)
+	if w.s.DryRun {
+		w.log.Info("dry run: would give the server the session's context in its environment", "variables", strings.Join(w.layers.Injected(w.p.Env, w.s), " "))
+	}
+	// Not the session's context: the server ends by the ladder, not at once.
+	server, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: env, Stderr: w.p.Stderr})
+	if err != nil {
+		return nil, err
+	}
+	if err := server.GuardErr(); err != nil {
+		w.log.Debug("if attache is killed, the server or what it started may live on", "why", err)
+	}
+	w.log.Debug("server started", "command", server.Path(), "pid", server.Pid())
+	w.server = server
+	go w.watch() // it takes its time, which no message is to wait for
+	return upstream{server}, nil
+}
+
+// watch begins to watch the files that are configured, if there are any. A client
+// may have started attache only to probe it, so it begins with the server.
+func (w *relay) watch() {
+	if len(w.reloader.files()) == 0 {
+		return
+	}
+	watching, err := watch(w.reloader.files, w.reloader.reload)
+	if err != nil {
+		w.log.Info("changes of the configuration are not noticed by themselves here; send SIGHUP to have it read again", "why", err)
+		return
+	}
+	w.mu.Lock()
+	over := w.over
+	w.watching = watching
+	w.mu.Unlock()
+	if over {
+		watching.close()
+	}
+}
+
+// unwatch ends the watching.
+func (w *relay) unwatch() {
+	w.mu.Lock()
+	w.over = true
+	watching := w.watching
+	w.mu.Unlock()
+	if watching != nil {
+		watching.close()
+	}
+}
+
+// heedSignals passes signals on to the server until the function it returns is
+// called. SIGPIPE is taken too: a client that is gone shows as an error of the
+// write, and the server still has to be ended in good order. It is not ignored,
+// as what a process ignores its children ignore as well.
+//
+// The runtime takes on each signal in a thread of its own and waits for that, some
+// 200 µs in all. So it is done beside the first frame, and the server waits for it:
+// until there is one, a signal may end us as it ends any program.
+func (w *relay) heedSignals() (stop func()) {
+	signals := make(chan os.Signal, 4)
+	again := make(chan os.Signal, 1)
+	heeding, done := make(chan struct{}), make(chan struct{})
+	w.heeding = heeding
+	go func() {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		signal.Notify(signals, ending...)
+		// A signal that whoever started us has ignored, as nohup does, stays so here
+		// and in the server, which inherits it: to listen would undo that for both.
+		if heeded := slices.DeleteFunc(slices.Clone(rereading), signal.Ignored); len(heeded) > 0 {
+			signal.Notify(again, heeded...)
+		}
+		close(heeding)
+		for {
+			select {
+			case sig := <-signals:
+				w.signal(sig)
+			case <-again:
+				go w.reloader.reload() // which may wait for a server that does not read
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		<-heeding
+		signal.Stop(signals)
+		signal.Stop(again)
+		close(done)
+	}
+}
+
+func (w *relay) signal(sig os.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.server != nil {
+		w.server.Signal(sig)
+		return
+	}
+	w.signaled = sig
+	w.cancel()
+}
+
+// upstream is a child process as the relay sees it.
+type upstream struct{ *child.Process }
+
+func (u upstream) Stdin() io.WriteCloser { return u.Process.Stdin() }
+func (u upstream) Stdout() io.Reader     { return u.Process.Stdout() }
+func (u upstream) Stop()                 { u.Process.Stop(context.Background()) }
+
+// Wait says how the server ended, with the last of its stderr: most often that
+// is the reason.
+func (u upstream) Wait() error {
+	exit := u.Process.Wait()
+	last := cli.LastWords(u.Tail())
+	if exit.Status() == 0 && last == "" {
+		return nil
+	}
+	return errors.New(exit.String() + last)
+}

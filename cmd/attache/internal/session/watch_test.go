@@ -1,0 +1,99 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestWatch changes files in the ways that editors, and Kubernetes, do.
+func TestWatch(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(os.MkdirAll(at("policies/deep"), 0o700))
+	do(os.MkdirAll(at("v1"), 0o700))
+	do(os.MkdirAll(at("v2"), 0o700))
+	write("config.yaml", "a")
+	write("policies/deep/one.yaml", "a")
+	write("v1/linked.yaml", "a")
+	write("v2/linked.yaml", "ab")
+	do(os.Symlink("v1", at("data")))
+
+	changed := make(chan struct{}, 100)
+	files := func() []string {
+		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("later.yaml")}
+	}
+	w, err := watch(files, func() { changed <- struct{}{} })
+	if err != nil {
+		t.Skipf("nothing can be watched here: %v", err)
+	}
+	defer w.close()
+	for _, step := range []struct {
+		name string
+		do   func()
+	}{
+		{"written in place", func() { write("config.yaml", "bc") }},
+		{"replaced", func() { write("config.yaml.tmp", "def"); do(os.Rename(at("config.yaml.tmp"), at("config.yaml"))) }},
+		{"removed", func() { do(os.Remove(at("config.yaml"))) }},
+		{"made again", func() { write("config.yaml", "g") }},
+		{"appears", func() { write("later.yaml", "a") }},
+		{"below a directory", func() { write("policies/deep/one.yaml", "bc") }},
+		{"in a new directory", func() { do(os.MkdirAll(at("policies/new"), 0o700)); write("policies/new/two.yaml", "a") }},
+		{"opened to others", func() { do(os.Chmod(at("config.yaml"), 0o644)) }},
+		{"a link that is turned", func() { do(os.Symlink("v2", at("turned"))); do(os.Rename(at("turned"), at("data"))) }},
+	} {
+		write("unrelated", step.name) // this must not hide what counts
+		step.do()
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: not noticed", step.name)
+		}
+	}
+}
+
+// What is not configured is no reason to read anything again.
+func TestWatchLooksAtWhatIsConfigured(t *testing.T) {
+	dir := t.TempDir()
+	files := []string{dir, filepath.Join(dir, "config.json")}
+	before := fingerprint(files)
+	for name, counts := range map[string]bool{"notes.txt": false, "config.yaml.swp": false, "one.yaml": true, "config.json": true} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		after := fingerprint(files)
+		if changed := after != before; changed != counts {
+			t.Errorf("%s changes the fingerprint: %v\n%s\n%s", name, changed, before, after)
+		}
+		before = after
+	}
+}
+
+// A configuration that is written in place counts only when it has stayed the same.
+func TestSettling(t *testing.T) {
+	s := settling{last: "a"}
+	for i, step := range []struct {
+		now            string
+		changed, again bool
+	}{
+		{"a", false, false}, {"half", false, true}, {"b", false, true}, {"b", true, false}, {"b", false, false},
+		{"half", false, true}, {"b", false, false}, {"half", false, true}, {"c", false, true}, {"d", false, true}, {"d", true, false},
+	} {
+		if changed, again := s.look(step.now); changed != step.changed || again != step.again {
+			t.Errorf("%d: %q: %v, %v; want %v, %v", i, step.now, changed, again, step.changed, step.again)
+		}
+	}
+}

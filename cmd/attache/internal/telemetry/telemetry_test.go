@@ -1,0 +1,58 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/trace"
+	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// Without a variable that asks for it nothing is made and nothing runs.
+func TestNoTelemetry(t *testing.T) {
+	before := runtime.NumGoroutine()
+	p := cli.Process{Env: []string{"OTEL_SERVICE_NAME=x", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_HEADERS=a=b"}, Stderr: io.Discard}
+	got := Start(p, "", "", slog.New(slog.DiscardHandler))
+	if got != nil || got.Recorder() != nil || runtime.NumGoroutine() != before {
+		t.Errorf("%+v, and %d goroutines instead of %d", got, runtime.NumGoroutine(), before)
+	}
+	got.Close()
+}
+
+// A collector that does not answer holds the end of a session up no longer than
+// flushTime.
+func TestTelemetryEnds(t *testing.T) {
+	c := otlptest.Start()
+	never := make(chan struct{})
+	c.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		select {
+		case <-never:
+		case <-r.Context().Done():
+		}
+		return true
+	}
+	defer c.Close()
+	defer close(never)
+	p := cli.Process{Env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Stderr: io.Discard}
+	tel := Start(p, "", "", slog.New(slog.DiscardHandler))
+	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, trace.New(trace.Options{Telemetry: tel.Recorder()}).Layer())
+	var call middleware.Call
+	call.Reset(nil, true)
+	m := wire.NewRequest(wire.Client, []byte("1"), "ping", nil)
+	if err := h(&middleware.Context{Context: t.Context(), Call: &call}, m); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	tel.Close()
+	if d := time.Since(begun); d < flushTime || d > flushTime+time.Second {
+		t.Errorf("the end took %v", d)
+	}
+}

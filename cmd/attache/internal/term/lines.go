@@ -1,0 +1,47 @@
+package term
+
+import (
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// PrintableLines returns lines, in which there may be colours, without the control
+// characters that names and values of peers bring: a terminal would obey them.
+func PrintableLines(text string) string {
+	parts := strings.SplitAfter(text, "\x1b[")
+	for i, part := range parts {
+		body, begins := strings.CutSuffix(part, "\x1b[")
+		body = strings.Map(func(c rune) rune {
+			if c == '\n' || c == '\t' {
+				return c
+			}
+			return cli.Printable(c)
+		}, body)
+		if begins && i+1 < len(parts) && isColour(parts[i+1]) {
+			body += "\x1b["
+		} else if begins {
+			body += "\uFFFD["
+		}
+		parts[i] = body
+	}
+	return strings.Join(parts, "")
+}
+
+// isColour reports whether text goes on as an escape that sets a colour.
+func isColour(text string) bool {
+	end := strings.TrimLeft(text, "0123456789;")
+	return strings.HasPrefix(end, "m")
+}
+
+// Provenance returns where a fact is from, in brackets.
+func Provenance(source, from string) string {
+	switch {
+	case from == "":
+		return "(" + source + ")"
+	case source == sessionstate.None.String():
+		return "(" + from + ")"
+	}
+	return "(" + source + ": " + from + ")"
+}

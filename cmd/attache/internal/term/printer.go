@@ -1,0 +1,132 @@
+package term
+
+import (
+	"bufio"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Printer writes the demo. Errors of out are kept by it until its Flush.
+type Printer struct {
+	Out     *bufio.Writer
+	Colours bool
+	Layout  Layout
+}
+
+// A Style is a colour by what it is for (ECMA-48, SGR).
+type Style string
+
+const (
+	Plain   Style = ""
+	Heading Style = "1"  // bold
+	Quiet   Style = "2"  // faint
+	Bad     Style = "31" // red
+	Good    Style = "32" // green
+	Notice  Style = "33" // yellow
+	Reason  Style = "36" // cyan
+)
+
+// Paint returns text in a style, as it is without colours.
+func Paint(colours bool, style Style, text string) string {
+	if !colours || style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+}
+
+// In returns text in a style.
+func (p *Printer) In(style Style, text string) string { return Paint(p.Colours, style, text) }
+
+// Line writes a line, without the spaces at its end.
+func (p *Printer) Line(style Style, text string) {
+	p.Out.WriteString(p.In(style, strings.TrimRight(text, " ")))
+	p.Out.WriteByte('\n')
+}
+
+// Title begins an act.
+func (p *Printer) Title(text string) {
+	p.Line(Plain, "")
+	p.Line(Heading, "═══ "+text+" "+strings.Repeat("═", max(0, Width-5-utf8.RuneCountInString(text))))
+}
+
+// Heading says which way a message went, what it is, and at the right margin what
+// attache did to it.
+func (p *Printer) Heading(way, what string, v Verdict) {
+	left := way + "  " + what
+	gap := max(2, Width-utf8.RuneCountInString(left+v.Text))
+	p.Line(Plain, p.In(Heading, left)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
+}
+
+// Frame writes a frame before and after.
+func (p *Printer) Frame(before, after []byte) {
+	for _, l := range p.Layout.frame(Diff(before, after)) {
+		style := Plain
+		switch l.op {
+		case added:
+			style = Good
+		case removed:
+			style = Bad
+		}
+		p.Line(style, string(rune(l.op))+" "+strings.Repeat(" ", l.indent)+l.text)
+	}
+}
+
+// Beginning writes what fits on a line of a frame. The rest counts as shown.
+func (p *Printer) Beginning(frame []byte) {
+	p.Layout.frame(Diff(frame, frame))
+	text := []rune(string(frame))
+	if n := Width - margin; len(text) > n {
+		text = append(text[:n-1], '…')
+	}
+	p.Line(Quiet, "  "+string(text))
+}
+
+// Why writes a reason, if there is one.
+func (p *Printer) Why(text string) {
+	if text != "" {
+		p.Line(Reason, "» "+text)
+	}
+}
+
+// Logged writes what attache logged, wrapped.
+func (p *Printer) Logged(text string) {
+	line := "log:"
+	for _, word := range strings.Fields(text) {
+		if utf8.RuneCountInString(line+" "+word) > Width {
+			p.Line(Notice, line)
+			line = "    "
+		}
+		line += " " + word
+	}
+	if text != "" {
+		p.Line(Notice, line)
+	}
+}
+
+// A Verdict says what attache did to a message.
+type Verdict struct {
+	Style Style
+	Text  string
+}
+
+// Hanging writes text behind lead. On a terminal it is wrapped, and aligned behind
+// lead; anywhere else, where it may be searched, it is one line.
+func (p *Printer) Hanging(lead, text string, style Style) {
+	if !p.Colours {
+		p.Line(style, lead+text)
+		return
+	}
+	indent := strings.Repeat(" ", len(lead))
+	line, begun := lead, false
+	for _, word := range strings.Split(text, " ") {
+		if begun && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Width {
+			p.Line(style, line)
+			line, begun = indent, false
+		}
+		if begun {
+			line += " "
+		}
+		line, begun = line+word, true
+	}
+	p.Line(style, line)
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "os"
-
-// pollable returns f as it is: only Unix descriptors have a mode to change.
-func pollable(f *os.File) (file *os.File, restore func()) { return f, func() {} }
