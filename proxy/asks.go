@@ -114,8 +114,34 @@ func (a *asks) take(id string) *ask {
 	return q
 }
 
-// owns reports whether a raw id is that of a request of attache's own.
-func (a *asks) owns(id []byte) bool { return bytes.HasPrefix(id, a.prefix) }
+// owns reports whether a raw id is that of a request of attache's own, or could be.
+func (a *asks) owns(id []byte) bool {
+	if len(id) > 0 && id[0] == '"' && bytes.IndexByte(id, '\\') >= 0 {
+		id = wire.Quote((wire.Value{Raw: id}).Text())
+	}
+	return bytes.HasPrefix(id, a.prefix)
+}
+
+// whyOwnID is what a request of the client's is told whose id could be that of one of
+// attache's own: the reply to it would be taken for the reply to that.
+const whyOwnID = "the proxy uses ids that begin so; choose another"
+
+// ownID reports whether m is a request whose id could be one of attache's own. It
+// answers it with an error; b is the batch it came in, nil if it came alone.
+func (s *session) ownID(m *wire.Message, b *batch) bool {
+	if m.Kind() != wire.Request || !s.asks.owns(clean(m.ID())) {
+		return false
+	}
+	s.log.Warn("a request was refused because its id begins like those of the proxy's own requests", "id", clip(m.ID()))
+	s.aside(m, whyOwnID, wire.CodeInvalidRequest)
+	reply := wire.ErrorReply(m.ID(), wire.CodeInvalidRequest, "refused: "+whyOwnID)
+	if b != nil {
+		s.calls.answerLater(b, reply, nil)
+	} else {
+		s.queue(reply, nil)
+	}
+	return true
+}
 
 // swallow reports whether a reply is for a request of attache's own, and if so
 // takes it. A reply that comes too late, or from the peer that was not asked, is

@@ -163,6 +163,9 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 		s.refuseMember(b, m)
 		return nil
 	}
+	if s.ownID(m, b) {
+		return nil
+	}
 	s.aside(m, memberFault(m).String(), 0)
 	b.add(m)
 	if m.Kind() == wire.Request && clean(m.ID()) != nil {

@@ -260,6 +260,30 @@ func (t *calls) twin(c *call, raw []byte) bool {
 	})
 }
 
+// claimAlike claims the oldest call whose reply must be held and whose id is the raw
+// one to a reader who turns both into numbers, and returns it, nil if there is none.
+func (t *calls) claimAlike(raw []byte) *call {
+	number, ok := looseNumber(raw)
+	if !ok {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found *call
+	t.anyLocked(func(c *call) bool {
+		if c.awaitsReply() && c.mw.HoldsReply() && (found == nil || c.seq < found.seq) {
+			if n, ok := looseNumber(c.id()); ok && n == number {
+				found = c
+			}
+		}
+		return false
+	})
+	if found != nil {
+		found.replied = true
+	}
+	return found
+}
+
 // awaits reports whether a call with the raw id waits for a reply.
 func (t *calls) awaits(raw []byte) bool {
 	k, long := makeKey(raw)

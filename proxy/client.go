@@ -251,6 +251,9 @@ func (s *session) run(m *wire.Message, b *batch) error {
 	c := &s.c.none
 	switch m.Kind() {
 	case wire.Request:
+		if s.ownID(m, b) {
+			return nil
+		}
 		c = s.calls.add(s, m.ID())
 	case wire.Notification:
 		if m.MethodIs("notifications/cancelled") && !s.cancelled(m) {
@@ -295,6 +298,9 @@ func (s *session) unplain(m *wire.Message) error {
 		s.warnRefused(m.Ambiguity())
 		s.aside(m, m.Ambiguity().String(), m.Ambiguity().Code())
 		s.refuse(m, m.Ambiguity().Code(), refusal(m.Ambiguity()))
+		return nil
+	}
+	if s.ownID(m, nil) {
 		return nil
 	}
 	s.aside(m, m.Ambiguity().String(), 0)

@@ -153,7 +153,7 @@ func (s *session) runServer(m *wire.Message) error {
 func (s *session) reply(m *wire.Message) error {
 	id := m.ID()
 	if id == nil {
-		return s.deliver(m)
+		return s.unnamed(m)
 	}
 	if s.asks.swallow(wire.Server, m) {
 		return nil
@@ -164,7 +164,7 @@ func (s *session) reply(m *wire.Message) error {
 	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().unread.has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.astray(id):
-		return nil
+		return s.alike(id)
 	case c == nil:
 		return s.deliver(m)
 	}
@@ -247,7 +247,34 @@ func (s *session) conflicting(m *wire.Message) error {
 	if hit {
 		return nil
 	}
-	return s.deliver(m)
+	return s.unnamed(m)
+}
+
+// unnamed takes a reply of which it cannot be told whose it is. A result may be that
+// of a call whose reply must be held, to a reader who takes the id for another
+// spelling of the call's: then it does not reach the client.
+func (s *session) unnamed(m *wire.Message) error {
+	if !m.Result().Exists() || !s.mayHold() {
+		return s.deliver(m)
+	}
+	for member := range m.Root().Members() {
+		if !member.Key.Equals("id") {
+			continue
+		}
+		if err := s.alike(member.Value.Raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alike answers the call whose reply must be held and whose id is the raw one in
+// another spelling, if there is one: the server will not answer it again.
+func (s *session) alike(id []byte) error {
+	if c := s.calls.claimAlike(id); c != nil {
+		return s.ambiguousReply(c, c.id(), "its id is another spelling of the request's")
+	}
+	return nil
 }
 
 // whyContested is what is said of a reply that may be another call's.

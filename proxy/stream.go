@@ -77,7 +77,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	}
 	m := wire.Oversize(wire.Client, env)
 	s.aside(m, whyLong, 0)
-	if m.Kind() == wire.Request && clean(m.ID()) != nil && env.Complete() {
+	if env.Complete() && !s.ownID(m, nil) && m.Kind() == wire.Request && clean(m.ID()) != nil {
 		c = s.calls.add(s, m.ID())
 		c.sent.Store(true)
 	}

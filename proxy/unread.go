@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -97,6 +98,16 @@ func idNumber(id []byte) (n float64, ok bool) {
 	}
 	n, err := strconv.ParseFloat(string(id), 64)
 	return n + 0, err == nil // 0 for -0 too
+}
+
+// looseNumber returns an id as a reader has it that turns texts into numbers too.
+func looseNumber(id []byte) (n float64, ok bool) {
+	text := string(id)
+	if len(id) > 0 && id[0] == '"' {
+		text = strings.TrimSpace((wire.Value{Raw: id}).Text())
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n + 0, err == nil
 }
 
 // oddNumber reports whether an id is an integer that floating point may not give back

@@ -41,9 +41,11 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 // the server gives another spelling (-0 for 0, or what is left of 2^53+1 in a
 // floating-point number).
 func (s *session) astray(id []byte) bool {
-	unread := &s.link.Load().unread
-	return unread.take(id) || unread.any() || s.calls.holdsReply(nil)
+	return s.link.Load().unread.take(id) || s.mayHold()
 }
+
+// mayHold reports whether a reply that must be held may come under some id.
+func (s *session) mayHold() bool { return s.link.Load().unread.any() || s.calls.holdsReply(nil) }
 
 // withhold drops a long line and answers the call it was for with an error. The
 // caller holds v.mu.
@@ -70,6 +72,12 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 // gone, and nobody misses it.
 func (s *session) withholdReply(id []byte) {
 	c, known, _ := s.calls.reply(id)
+	if c == nil && !known {
+		c = s.calls.claimAlike(id)
+	}
+	if c != nil {
+		id = c.id()
+	}
 	reply := wire.ErrorReply(id, wire.CodeInternalError, tooLongToRead)
 	switch {
 	case c != nil:
