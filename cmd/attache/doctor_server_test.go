@@ -12,9 +12,10 @@ import (
 
 // scriptTools are the tools of the server that doctor looks at in scripts.
 const scriptTools = `[
-	{"name":"git_status","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"repo_path":{"type":"string"}}}},
+	{"name":"git_status","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Path of the workspace"},"repo_path":{"type":"string","description":"Path to the git repository"}},"required":["workspace"]}},
+	{"name":"git_init","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"Path to the git repository"}}}},
 	{"name":"create_issue","inputSchema":{"type":"object","properties":{"owner":{"type":"string"},"workspace":{"type":"string","description":"The GID of the workspace"},"tenantId":{"type":["string","null"]},
-		"projectId":{"type":"integer"},"project":{"type":"string"},"title":{"type":"string"},"options":{"type":"object","properties":{"cwd":{"type":"string"}}}},"required":["owner"]}}]`
+		"projectId":{"type":"integer"},"project":{"type":"string"},"title":{"type":"string"},"options":{"type":"object","properties":{"cwd":{"type":"string","description":"Working directory"}}}},"required":["owner"]}}]`
 
 // doctorServer is a server for scripts. It adds the methods it is asked to the file
 // said, and does what its arguments say:

@@ -20,7 +20,7 @@ import (
 
 // echoTool is the one tool of the echo server. Its arguments are facts of a session
 // that attache may fill in.
-const echoTool = `{"name":"whoami","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"user":{"type":"string"},"tenant":{"type":"string"},"session":{"type":"string"}}}}`
+const echoTool = `{"name":"whoami","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Path of the workspace"},"user":{"type":"string"},"tenant":{"type":"string"},"session":{"type":"string"}}}}`
 
 // echo serves MCP as far as tests need it: a call of its tool is answered with the
 // arguments that arrived, and the rest of what the server was given.

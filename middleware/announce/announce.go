@@ -96,13 +96,6 @@ func (a *Announce) ready() {
 	a.initialized = true
 }
 
-// Initialized reports whether a legacy client has said that it is initialized.
-func (a *Announce) Initialized() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.initialized
-}
-
 // declare reads the server's capabilities out of its answer to initialize.
 func (a *Announce) declare(_ context.Context, reply *wire.Message) error {
 	a.mu.Lock()

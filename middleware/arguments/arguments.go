@@ -13,15 +13,20 @@
 // tools/list as it passes, and asked for once when a call comes first. Whatever
 // cannot be found out lets the call pass as it came. The one exception is a value
 // that is required and missing; its call is answered with a tool result that says
-// so.
+// so. The schema shown lets the model leave the argument out only while the session
+// has a value for it, or can be asked for one.
+//
+// Only plain objects are edited and filled. Where a schema has "$ref", "oneOf", "not"
+// or anything else that looks at the object around the argument, the tool is shown as
+// it is, the argument is not filled, and pinned all the same.
 //
 // Pin and forbid serve the operator, who does not leave a choice to the model:
 // whatever cannot be decided refuses. A pinned argument is set where the schema has
 // it, and where the schema is not known; where the schema does not have it, a value
 // that the call brings is overwritten all the same. A pin that has no value, because
 // nobody is identified or the session does not know it, refuses the call: the
-// client's own value is never sent in its place. The relay has to refuse frames that
-// parsers may read differently; see [Arguments.Enforces].
+// client's own value is never sent in its place. The relay refuses frames that parsers
+// may read differently; see middleware.Layer.
 //
 // Who calls is never for the call to say. So a fill rule whose value depends on the
 // principal acts as a pin.
@@ -34,79 +39,17 @@ package arguments
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
-
-// A Mode says what a rule does about its argument.
-type Mode string
-
-// The modes; see the package comment.
-const (
-	Fill   Mode = "fill"
-	Pin    Mode = "pin"
-	Forbid Mode = "forbid"
-)
-
-// A Schema says how the argument of a rule is shown in tools/list.
-type Schema string
-
-// The ways to show an argument.
-const (
-	Keep     Schema = "keep"     // as the upstream shows it
-	Optional Schema = "optional" // the property stays and is not required; the default of Fill
-	Hide     Schema = "hide"     // the property is not shown; the default of Pin and Forbid
-)
-
-// A Rule is about one argument of the tools it names.
-type Rule struct {
-	// Name is where the configuration has the rule, such as "arguments[1]", for
-	// those who read notes; "" for a rule that nobody configured.
-	Name string
-	// Tools are patterns of tool names, with * and ?.
-	Tools []string
-	// Argument is the path of the argument: one key, or the keys of nested
-	// objects.
-	Argument []string
-	// Mode is what the rule does; "" stands for Fill. A Fill rule whose Value
-	// depends on the principal is a Pin.
-	Mode Mode
-	// Value gives the argument's value, of any JSON type; nil for Forbid. An empty
-	// string or list and null count as no value, and so does whatever reads the
-	// principal while there is none.
-	Value *expression.Program
-	// When, if not nil, is the condition under which the rule applies. It reads
-	// the arguments as the client sent them. A condition that fails lets a Fill
-	// rule pass and has a Pin or Forbid rule refuse.
-	When *expression.Program
-	// Schema says how the argument is shown; "" stands for what the mode does. A
-	// rule whose condition reads arguments leaves the schema as it is.
-	Schema Schema
-	// Required says what a call that lacks an argument to fill meets when there is
-	// no value either: true, an error for the model; false, it passes; nil, an
-	// error if the upstream's schema requires the argument.
-	Required *bool
-}
-
-// Default is the rule there is without configuration.
-func Default() Rule {
-	value, err := expression.Compile(workspacePath, expression.Any)
-	if err != nil {
-		panic(err) // a constant that compiles
-	}
-	return Rule{Tools: []string{"*"}, Argument: []string{"workspace"}, Value: value}
-}
-
-const workspacePath = "session.workspace.path"
 
 // A Workspace can find out a workspace that is not known yet. The layer named
 // capture is one.
@@ -120,208 +63,134 @@ type Workspace interface {
 	Refresh(call *middleware.Call) *sessionstate.Context
 }
 
-// Options configure the layer.
+// Options are the rules, and what is the same for all connections.
 type Options struct {
 	// Rules in order; of those for one argument of one tool the first that applies
 	// counts, and one that binds the client counts before any that fills.
 	Rules []Rule
-	// AskForMissing has the upstream asked for its tools also when there is no
-	// value to fill, to find out whether one is required. Without it a call that
-	// comes before any list passes as it came.
-	AskForMissing bool
-	// Workspace, if not nil, is asked when a workspace is missing.
-	Workspace Workspace
 	// Server is the server's name, for expressions.
 	Server string
-	// Initialized, if not nil, reports whether a legacy client had said already
-	// that it is initialized when the layer came into the chain.
-	Initialized func() bool
-	// Scrub takes secrets out of the raw JSON of a call's own argument before it is
+	// Scrub removes secrets from the raw JSON of a call's own argument before it is
 	// logged; path is the argument's. Nil leaves it as it is.
 	Scrub func(path []string, raw []byte) []byte
-	// Log takes what is worth telling; nil discards it.
-	Log *slog.Logger
 }
 
-const (
-	// askTime bounds attache's own walk through the upstream's tools/list.
-	askTime = 2 * time.Second
-	// waitTime is longer, so that a question that has timed out is over when the
-	// call goes on.
-	waitTime = askTime + 500*time.Millisecond
-)
+// Shared holds the compiled rules. It serves any number of connections at once.
+type Shared struct {
+	o        Options
+	rules    []rule
+	all      []*rule // the same
+	slots    int     // of different arguments
+	overlap  bool    // the argument of a rule is inside that of another
+	enforces bool
+	names    [][]string // the argument names of the rules and their conditions, by depth
 
-// An Arguments is the layer and what it has learnt.
-type Arguments struct {
-	o Options
-
-	rules     []rule
-	all       []*rule // the same
-	annotated bool    // a condition or value reads annotations
-	overlap   bool    // the argument of a rule is inside that of another
-
-	// Client's direction only:
-	initialized bool
-	in          expression.Inputs // of the call at hand, if reading
-	reading     bool
-	settled     []bool       // by path: a rule has had its say about the call at hand
-	given       []wire.Value // what the call at hand has for the rules that may be for it; none if it was not looked at
-	splices     []wire.Splice
-	added       []byte // members to add, of values that were computed
-
-	rounds rounds // has its own lock
-
-	mu      sync.Mutex
-	tools   map[string]*tool // of a whole list, nil while none is known
-	partial map[string]*tool // of the list whose pages are passing
-	ask     *listing         // the one question under way or done
-	told    map[string]bool  // tools that a warning was about
+	annotated bool // a condition or value reads annotations
 }
 
-// New returns the layer.
-func New(o Options) *Arguments {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Initialized == nil {
-		o.Initialized = func() bool { return false }
-	}
-	a := &Arguments{o: o, told: map[string]bool{}}
+// Compile checks and prepares the rules.
+func Compile(o Options) (*Shared, error) {
+	s := &Shared{o: o}
 	paths := map[string]int{}
-	for i, given := range o.Rules {
-		r := newRule(i, given)
+	for _, given := range o.Rules {
+		if err := given.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", given.Name, err)
+		}
+		r := newRule(given)
 		if _, known := paths[r.path]; !known {
 			paths[r.path] = len(paths)
 		}
 		r.slot = paths[r.path]
-		a.annotated = a.annotated || usesAnnotations(r.When) || usesAnnotations(r.Value)
-		a.rules = append(a.rules, r)
+		s.annotated = s.annotated || usesAnnotations(r.When) || usesAnnotations(r.Value)
+		s.enforces = s.enforces || r.enforces()
+		s.rules = append(s.rules, r)
 	}
-	for slot := range len(paths) {
-		bindingFirst(a.rules, slot)
+	s.slots = len(paths)
+	for slot := range s.slots {
+		bindingFirst(s.rules, slot)
 	}
-	a.given = make([]wire.Value, 0, len(a.rules))
-	for i := range a.rules {
-		a.all = append(a.all, &a.rules[i])
+	var reads []middleware.Layer
+	for i := range s.rules {
+		s.rules[i].index = i
+		s.all = append(s.all, &s.rules[i])
+		reads = append(reads, middleware.Layer{ArgumentNames: s.rules[i].reads()})
 	}
-	a.settled = make([]bool, len(paths))
+	s.names = middleware.Needs(reads...).ArgumentNames
 	for outer := range paths {
 		for inner := range paths {
-			a.overlap = a.overlap || strings.HasPrefix(inner, outer+".")
+			s.overlap = s.overlap || strings.HasPrefix(inner, outer+".")
 		}
 	}
-	return a
+	return s, nil
 }
 
 func usesAnnotations(p *expression.Program) bool { return p != nil && p.UsesAnnotations() }
 
-// A rule is a Rule with what is derived from it.
-type rule struct {
-	Rule
-	index int
-	keys  []string // from the frame's root
-	path  string   // for people
-	slot  int      // the same for rules with the same path
-	fact  string   // the path of the fact that is the value, "" if it is computed
+// ConnOptions are those of one connection.
+type ConnOptions struct {
+	// Catalog is the connection's; nil makes one that never learns anything.
+	Catalog *middleware.Catalog
+	// Workspace, if not nil, is asked when a workspace is missing.
+	Workspace Workspace
+	// Log takes what is worth telling; nil discards it.
+	Log *slog.Logger
+}
+
+// A Conn is the layer of one connection.
+type Conn struct {
+	*Shared
+	catalog   *middleware.Catalog
+	workspace Workspace
+	log       *slog.Logger
 
 	// Client's direction only:
-	known  reading // of the fact, by the last view
-	warned bool    // that its value cannot be computed
-	origin string  // who the last value was from
-	source string  // and that, as notes have it
+	plans   map[string]*plan  // by tool
+	states  []ruleState       // by the index of the rule
+	in      expression.Inputs // of the call at hand, if reading
+	reading bool
+	settled []bool       // by slot: a rule has had its say about the call at hand
+	given   []wire.Value // what the call at hand has for the rules that may be for it; none if it was not looked at
+	splices []wire.Splice
+	added   []byte // members to add, of values that were computed
+
+	rounds rounds // has its own lock
+
+	mu   sync.Mutex
+	told map[event]bool // what the log has had once
 }
 
-func newRule(i int, given Rule) rule {
-	r := rule{Rule: given, index: i, path: strings.Join(given.Argument, ".")}
-	r.keys = append([]string{"params", "arguments"}, given.Argument...)
-	if r.Mode == "" {
-		r.Mode = Fill
+// Connect returns the layer for one connection.
+func (s *Shared) Connect(o ConnOptions) *Conn {
+	c := &Conn{Shared: s, catalog: o.Catalog, workspace: o.Workspace, log: o.Log}
+	if c.catalog == nil {
+		c.catalog = new(middleware.Catalog)
 	}
-	if r.Value != nil {
-		if r.Mode == Fill && r.Value.UsesPrincipal() {
-			r.Mode = Pin
-		}
-		if path := r.Value.Path(); sessionstate.KnownPath(path) {
-			r.fact = path
-		}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
 	}
-	if r.Schema == "" {
-		r.Schema = Hide
-		if r.Mode == Fill {
-			r.Schema = Optional
-		}
-	}
-	return r
+	c.states = make([]ruleState, len(s.rules))
+	c.given = make([]wire.Value, 0, len(s.rules))
+	c.settled = make([]bool, s.slots)
+	return c
 }
 
-func (r *rule) last() string { return r.Argument[len(r.Argument)-1] }
-
-// bindingFirst puts those of the rules for one argument that bind the client in the
-// places before those that only fill, so that they count: a fill that somebody wrote
-// first must not open what a pin closes.
-func bindingFirst(rules []rule, slot int) {
-	var places []int
-	var binding, filling []rule
-	for i, r := range rules {
-		switch {
-		case r.slot != slot:
-			continue
-		case r.enforces():
-			binding = append(binding, r)
-		default:
-			filling = append(filling, r)
-		}
-		places = append(places, i)
-	}
-	for n, r := range append(binding, filling...) {
-		rules[places[n]] = r
-	}
+// Layer returns the layer. It stands in front of the layers that judge a call, and of
+// the catalogue.
+func (c *Conn) Layer() middleware.Layer {
+	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: c.enforces, ArgumentNames: c.names}
 }
 
-// enforces reports whether the rule binds the client.
-func (r *rule) enforces() bool { return r.Mode != Fill }
+const layerName = "arguments"
 
-// Enforces reports whether a rule binds the client. Then the relay must let no
-// frame pass that parsers may read differently, and none that is too large to
-// hold; see [middleware.Layer].
-func (a *Arguments) Enforces() bool {
-	return slices.ContainsFunc(a.rules, func(r rule) bool { return r.enforces() })
-}
-
-// Names returns the argument names of the rules by depth: what a frame's scan
-// must find unambiguous.
-func (a *Arguments) Names() [][]string {
-	var names [][]string
-	for _, r := range a.o.Rules {
-		for depth, name := range r.Argument {
-			if depth == len(names) {
-				names = append(names, nil)
-			}
-			names[depth] = append(names[depth], name)
-		}
-	}
-	return names
-}
-
-// Layer returns the layer.
-func (a *Arguments) Layer() middleware.Layer {
-	return middleware.Layer{Name: "arguments", Wrap: a.wrap, Enforces: a.Enforces(), ArgumentNames: a.Names()}
-}
-
-func (a *Arguments) wrap(next middleware.Handler) middleware.Handler {
+func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		switch {
 		case m.From == wire.Server:
-			if m.MethodIs("notifications/tools/list_changed") {
-				a.forget()
-			}
 		case m.MethodIs("tools/call"):
-			return a.call(ctx, m, next, asked{})
+			return c.call(ctx, m, next, waits{})
 		case m.MethodIs("tools/list"):
 			call := middleware.CallFrom(ctx)
-			call.OnReply(a.listed(viewOf(call), !m.Get("params", "cursor").Exists()))
-		case m.MethodIs("notifications/initialized"):
-			a.initialized = true
+			call.OnReply(c.listed(viewOf(call)))
 		}
 		return next(ctx, m)
 	}
@@ -332,111 +201,134 @@ func viewOf(call *middleware.Call) *sessionstate.Context {
 	return view
 }
 
-// asked says what a call has waited for already; nothing is waited for twice.
-type asked struct{ list, workspace bool }
+// waits says what a call has waited for already; nothing is waited for twice.
+type waits struct{ list, workspace bool }
+
+// waitTime is how long a call waits, longer than the question takes: one that has
+// timed out is over when the call goes on.
+const waitTime = middleware.ListTimeout + middleware.ListTimeout/4
 
 // call takes a tools/call, request or notification.
-func (a *Arguments) call(ctx context.Context, m *wire.Message, next middleware.Handler, was asked) error {
-	c := calling{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != asked{}}
-	c.view = viewOf(c.call)
-	if was.workspace && a.o.Workspace != nil {
-		c.view = a.o.Workspace.Refresh(c.call)
+func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, was waits) error {
+	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != waits{}}
+	tc.view = viewOf(tc.call)
+	if was.workspace && c.workspace != nil {
+		tc.view = c.workspace.Refresh(tc.call)
 	}
-	ready, no := a.handle(&c, &was)
+	ready, no := c.handle(&tc, &was)
 	switch {
 	case ready != nil:
-		return a.suspend(&c, ready, next, was)
+		c.suspend(&tc, ready, next, was)
+		return nil
 	case no != nil:
-		return a.refuse(ctx, &c, no)
+		return c.refuse(ctx, &tc, no)
 	}
-	c.tell()
+	tc.tell()
 	return next(ctx, m)
+}
+
+// suspend holds the call back until ready is closed, and then handles it anew. It is a
+// function of its own so that a call that does not wait allocates nothing.
+func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, was waits) {
+	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, was) })
 }
 
 // handle applies the rules. It returns what there is to wait for before that can be
 // done, or what a rule has against the call.
-func (a *Arguments) handle(c *calling, was *asked) (ready <-chan struct{}, no *refusal) {
-	if a.annotated {
-		if a.lookUp(c); !c.known && !was.list {
-			was.list = true
-			if ready := a.askList(c.call, c.m, c.view); ready != nil {
+func (c *Conn) handle(tc *toolCall, was *waits) (ready <-chan struct{}, no *refusal) {
+	if c.annotated {
+		if c.lookUp(tc); !tc.known && !was.list {
+			if ready := c.askList(tc, was); ready != nil {
 				return ready, nil
 			}
 		}
 	}
 	var spare [4]intent
-	intents, no := a.judge(c, spare[:0])
+	intents, no := c.judge(tc, spare[:0])
 	if no != nil || len(intents) == 0 {
 		return nil, no
 	}
-	a.lookUp(c)
-	round := a.recall(c, intents)
-	if c.known {
-		if intents = c.admit(intents); len(intents) == 0 {
+	c.lookUp(tc)
+	round := c.recall(tc, intents)
+	if tc.known {
+		if intents = c.admit(tc, intents); len(intents) == 0 {
 			return nil, nil
 		}
 	}
-	if ready := a.wait(c, intents, was); ready != nil {
+	if ready := c.wait(tc, intents, was); ready != nil {
 		return ready, nil
 	}
-	if !c.known {
-		intents = c.unknown(intents)
+	if !tc.known {
+		intents = tc.unknown(intents)
+		if was.list {
+			c.once(event{kind: "unlisted"}, slog.LevelWarn, "the server did not list its tools, so no arguments are filled until it does")
+		}
 	}
-	if no := c.unmet(intents); no != nil {
+	if no := tc.unmet(intents); no != nil {
 		return nil, no
 	}
-	c.tell()
-	return nil, a.write(c, intents, round)
+	tc.tell()
+	return nil, c.write(tc, intents, round)
 }
 
 // lookUp finds out what is known of the tool.
-func (a *Arguments) lookUp(c *calling) {
-	if !c.known {
-		c.tool, c.known = a.tool(c.name)
+func (c *Conn) lookUp(tc *toolCall) {
+	if tc.known {
+		return
+	}
+	t, known := c.catalog.Tool(tc.name)
+	if tc.known = known; t == nil {
+		return
+	}
+	tc.plan = c.plans[t.Name]
+	if tc.plan == nil || tc.plan.tool != t {
+		if c.plans == nil || len(c.plans) >= maxPlans {
+			c.plans = map[string]*plan{}
+		}
+		tc.plan = c.newPlan(t)
+		c.plans[t.Name] = tc.plan
 	}
 }
 
-// suspend holds the call back until ready is closed, and takes it up anew.
-func (a *Arguments) suspend(c *calling, ready <-chan struct{}, next middleware.Handler, was asked) error {
-	c.call.Suspend(c.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return a.call(ctx, m, next, was) })
-	return nil
+// maxPlans bounds the memory of plans: the names are the server's to choose.
+const maxPlans = 10_000
+
+// askList has the catalogue ask the server for its tools.
+func (c *Conn) askList(tc *toolCall, was *waits) <-chan struct{} {
+	ready := c.catalog.Ask(tc.call, tc.m)
+	was.list = ready != nil
+	return ready
 }
 
-// wait returns what there is to wait for before the intents can be carried out,
-// nil if nothing: first the schema, as nobody is to be asked for the value of an
-// argument that no tool has, then the workspace.
-func (a *Arguments) wait(c *calling, intents []intent, was *asked) <-chan struct{} {
-	askable := a.o.Workspace != nil && !was.workspace && lacksWorkspace(intents) && a.o.Workspace.CanAskWorkspace(c.call)
-	if !c.known && !was.list && (a.o.AskForMissing || askable || worthAsking(intents)) {
-		was.list = true
-		return a.askList(c.call, c.m, c.view)
+// wait returns what there is to wait for before the intents can be carried out, nil
+// if nothing: first the schema, as nobody is asked for the value of an argument that
+// no tool has, then the workspace.
+func (c *Conn) wait(tc *toolCall, intents []intent, was *waits) <-chan struct{} {
+	askable := !was.workspace && slices.ContainsFunc(intents, lacksWorkspace) && c.canAsk(tc.call)
+	if !tc.known && !was.list && (askable || slices.ContainsFunc(intents, worthAsking)) {
+		if ready := c.askList(tc, was); ready != nil {
+			return ready
+		}
 	}
-	if askable && (c.known || some(intents, (*intent).pinsWorkspace)) {
+	if askable && (tc.known || slices.ContainsFunc(intents, pinsWorkspace)) {
 		was.workspace = true
-		if ready, ok := a.o.Workspace.AskWorkspace(c.call); ok {
+		if ready, ok := c.workspace.AskWorkspace(tc.call); ok {
 			return ready
 		}
 	}
 	return nil
 }
 
-func lacksWorkspace(intents []intent) bool { return some(intents, (*intent).lacksWorkspace) }
-
-func (in *intent) lacksWorkspace() bool { return in.value.empty() && in.rule.fact == workspacePath }
-
-// pinsWorkspace reports whether a pin needs the workspace, whatever the schema.
-func (in *intent) pinsWorkspace() bool { return in.rule.enforces() && in.lacksWorkspace() }
-
-// some is slices.ContainsFunc without a copy of each intent.
-func some(intents []intent, is func(*intent) bool) bool {
-	for i := range intents {
-		if is(&intents[i]) {
-			return true
-		}
-	}
-	return false
+func (c *Conn) canAsk(call *middleware.Call) bool {
+	return c.workspace != nil && c.workspace.CanAskWorkspace(call)
 }
 
-// names reports whether the rule is for a tool. The error is of a name that takes
-// too long to match, as no ordinary one does.
-func (r *rule) names(tool string) (bool, error) { return glob.Match(r.Tools, tool) }
+func lacksWorkspace(in intent) bool { return in.value.empty() && in.rule.fact == workspacePath }
+
+// pinsWorkspace reports whether a pin needs the workspace, whatever the schema.
+func pinsWorkspace(in intent) bool { return in.rule.enforces() && lacksWorkspace(in) }
+
+// worthAsking reports whether a list would decide anything: there is a value to give,
+// or one that must not be missing. The built-in rule asks for no list to find out that
+// a value is missing.
+func worthAsking(in intent) bool { return !in.value.empty() || !in.rule.PathOnly }

@@ -2,6 +2,7 @@ package arguments_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -27,22 +28,27 @@ type relay struct{ middleware.Relay }
 
 func (relay) Answer(context.Context, *wire.Message) error { return nil }
 
-const benchList = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"list_repos","inputSchema":{"type":"object","properties":{"workspace":{"type":"string"},"page":{"type":"integer"},"tenant":{"type":"string"},"sort":{},"options":{"type":"object","properties":{"tenant":{"type":"string"}}},"o":{"type":"object","properties":{"a":{},"b":{},"c":{"type":"string"}}}},"required":["workspace"]}}]}}` + "\n"
+const benchList = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"list_repos","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Path of the workspace"},"page":{"type":"integer"},"tenant":{"type":"string"},"sort":{},"options":{"type":"object","properties":{"tenant":{"type":"string"}}},"o":{"type":"object","properties":{"a":{},"b":{},"c":{"type":"string"}}}},"required":["workspace"]}}]}}` + "\n"
 
 func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
 	tb.Helper()
-	a := arguments.New(arguments.Options{Rules: rules})
+	shared, err := arguments.Compile(arguments.Options{Rules: rules})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	catalog := new(middleware.Catalog)
+	layer := shared.Connect(arguments.ConnOptions{Catalog: catalog}).Layer()
 	b := &bench{view: &sessionstate.Context{
 		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.Operator, From: "--workspace"},
 		Principal: &sessionstate.Principal{KeyID: "k1", Tenant: "acme"},
 	}}
-	b.scanner.ArgumentNames = a.Names()
-	b.handler = a.Layer().Wrap(func(_ context.Context, m *wire.Message) error {
+	b.scanner.ArgumentNames = layer.ArgumentNames
+	b.handler = layer.Wrap(catalog.Layer().Wrap(func(_ context.Context, m *wire.Message) error {
 		if b.next != nil {
 			b.next(m)
 		}
 		return nil
-	})
+	}))
 	b.ctx = middleware.Context{Context: tb.Context(), Call: new(middleware.Call)}
 	b.handle([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"))
 	b.reply(tb, benchList)
@@ -55,7 +61,7 @@ func (b *bench) reply(tb testing.TB, line string) {
 	var reply wire.Message
 	reply.Reset(wire.Server, []byte(line))
 	reply.LookEnvelope()
-	for _, hook := range b.ctx.Call.Hooks() {
+	for _, hook := range slices.Backward(b.ctx.Call.Hooks()) {
 		if err := hook(&b.ctx, &reply); err != nil {
 			tb.Fatal(err)
 		}

@@ -201,9 +201,9 @@ func TestRulesInsideOneAnother(t *testing.T) {
 func TestFillFromPrincipalPins(t *testing.T) {
 	r := pin("workspace", "principal.tenant")
 	r.Mode = arguments.Fill
-	a := arguments.New(arguments.Options{Rules: []arguments.Rule{r}})
-	if !a.Enforces() {
-		t.Error("the layer does not enforce")
+	shared, err := arguments.Compile(arguments.Options{Rules: []arguments.Rule{r}})
+	if err != nil || !shared.Connect(arguments.ConnOptions{}).Layer().Enforces {
+		t.Errorf("the layer does not enforce: %v", err)
 	}
 	b := newBench(t, r)
 	b.next = func(m *wire.Message) {

@@ -31,16 +31,16 @@ const maxRounds = 1000
 // tool and the arguments the client gave, which a next round repeats; and by whose
 // it is, so that nobody can repeat the round of another, or one of his own from when
 // he had a role that was taken away.
-func (a *Arguments) recall(c *calling, intents []intent) (key uint64) {
-	if c.view == nil || !c.view.Modern {
+func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
+	if tc.view == nil || !tc.view.Modern {
 		return 0
 	}
-	key = a.rounds.sum(c.view, c.m.Name().Raw, c.m.Arguments().Raw)
+	key = c.rounds.sum(tc.view, tc.m.Name().Raw, tc.m.Arguments().Raw)
 	var last map[int]string
-	if state := c.m.Get("params", "requestState"); state.Exists() {
-		last = a.rounds.get(a.rounds.sum(c.view, state.Raw, nil))
-	} else if c.m.Get("params", "inputResponses").Exists() {
-		last = a.rounds.get(key)
+	if state := tc.m.Get("params", "requestState"); state.Exists() {
+		last = c.rounds.get(c.rounds.sum(tc.view, state.Raw, nil))
+	} else if tc.m.Get("params", "inputResponses").Exists() {
+		last = c.rounds.get(key)
 	}
 	for i := range intents {
 		if raw, ok := last[intents[i].rule.index]; ok {

@@ -1,29 +1,60 @@
 package arguments
 
 import (
-	"bytes"
-	"slices"
+	"regexp"
+	"strings"
+	"sync"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A tool is what the upstream says of it in tools/list. The nil tool is one nothing
-// is known of.
-type tool struct {
-	rules       []*rule // that are for it, or may be
-	places      []place
-	annotations []byte // kept only if an expression reads them
+// A plan is what the rules come to for one tool. The nil plan is that of a tool
+// nothing is known of.
+type plan struct {
+	tool   *middleware.Tool
+	rules  []*rule // that are for it, or may be
+	places []place
+}
+
+// newPlan reads a tool's schema for the rules.
+func (s *Shared) newPlan(t *middleware.Tool) *plan {
+	p := &plan{tool: t}
+	for _, r := range s.all {
+		named, err := r.names(t.Name)
+		if named || err != nil {
+			p.rules = append(p.rules, r)
+		}
+		if named {
+			p.places = append(p.places, r.place(t))
+		}
+	}
+	return p
+}
+
+// place returns what is known of a rule's argument.
+func (p *plan) place(r *rule) *place {
+	if p != nil {
+		for i := range p.places {
+			if p.places[i].rule == r {
+				return &p.places[i]
+			}
+		}
+	}
+	return &place{rule: r}
 }
 
 // A place is what a tool's schema says of the argument of a rule.
 type place struct {
 	rule     *rule
 	state    state
-	required bool // in the object around it
+	why      string // it is unclear: the keyword that attache does not follow
+	required bool   // in the object around it
+	demanded bool   // the objects around it are required too
+	sparse   bool   // the objects around it may be made with nothing else in them
 	takes    kinds
-	tied     bool // a call may be admitted without it and refused with it, whatever its value
-	demanded bool // the objects around it are required too
-	sparse   bool // the objects around it may be made with nothing else in them
+	verdict  Verdict        // of a rule for paths only
+	pattern  *regexp.Regexp // of a rule for paths only, nil if there is none
 }
 
 // A state says whether a schema has an argument.
@@ -35,146 +66,86 @@ const (
 	present
 )
 
-// place returns what is known of a rule's argument.
-func (t *tool) place(r *rule) place {
-	if t != nil {
-		for i := range t.places {
-			if t.places[i].rule == r {
-				return t.places[i]
-			}
+// place finds out what the schema of a tool says of the rule's argument. It follows
+// plain objects alone. Whatever else may have a say about the objects around the
+// argument makes it unclear, unless the schema does not mention its name at all.
+func (r *rule) place(t *middleware.Tool) place {
+	p := place{rule: r, state: present, demanded: true, sparse: true}
+	root := wire.Value{Raw: t.InputSchema}
+	at := root
+	for i, key := range r.Argument {
+		if p.why = unfollowed(at, i > 0); p.why != "" {
+			break
+		}
+		required := at.Get("required")
+		if i > 0 {
+			p.demanded = p.demanded && p.required
+			p.sparse = p.sparse && requiresOnly(required, key)
+		}
+		p.required = lists(required, key)
+		if at = at.Get("properties", key); !at.Exists() {
+			p.state = absent
+			return p
 		}
 	}
-	return place{rule: r}
-}
-
-// fillable reports whether the argument may be filled by its rule, as far as that
-// does not depend on the value.
-func (p *place) fillable() bool {
-	if p.tied {
-		return false
+	around, outside := references(t.InputSchema, r.Argument[0])
+	if p.why == "" && (around || outside) {
+		p.why = "$ref"
 	}
-	if p.rule.fact != "" {
-		return p.state == present && p.takes&texts != 0
-	}
-	return p.state == present && p.takes != 0
-}
-
-const textOtherType = "the argument does not take any value of that type"
-
-// unfillable returns why a call with these arguments is not to be filled by the rule,
-// "" if it may be: what was a good call without the argument has to be one with it.
-func (p *place) unfillable(args wire.Value) (why string) {
-	switch {
-	case p.state != present:
-		return "the tool's schema does not have the argument"
-	case p.tied:
-		return "in the tool's schema it decides what else may be given"
-	case !p.sparse && !p.rule.around(args):
-		return "the object around it is not there, and by the tool's schema is not to be made for it"
-	case !p.fillable():
-		return textOtherType
-	}
-	return ""
-}
-
-// maxAnnotations is how long annotations may be; longer ones are none.
-const maxAnnotations = 4 << 10
-
-// read learns what one entry of tools/list says.
-func (a *Arguments) read(entry wire.Value) (name string, t *tool) {
-	name, t = entry.Get("name").Text(), &tool{}
-	if said := entry.Get("annotations"); a.annotated && said.IsObject() && len(said.Raw) <= maxAnnotations {
-		t.annotations = bytes.Clone(said.Raw)
-	}
-	d := document{root: entry.Get("inputSchema")}
-	for i := range a.rules {
-		r := &a.rules[i]
-		named, err := r.names(name)
-		if named || err != nil {
-			t.rules = append(t.rules, r)
-		}
-		if named {
-			t.places = append(t.places, d.place(r))
-		}
-	}
-	return name, t
-}
-
-// place finds out what the schema says of a rule's argument.
-func (d *document) place(r *rule) place {
-	p := place{rule: r, state: absent}
-	levels, whole := d.follow(r.Argument)
-	if !whole {
+	if p.why != "" {
 		p.state = unclear
-	}
-	for _, s := range levels[len(levels)-1] {
-		property := s.schema.Get("properties", r.last())
-		switch {
-		case !property.Exists():
-		case p.state != present:
-			p.state, p.takes = present, d.takes(property, 0)
-		case s.weight == must:
-			p.takes &= d.takes(property, 0)
+		if root.IsObject() && !outside && !wire.Mentions(t.InputSchema, r.last()) {
+			p.state = absent
 		}
-		if p.state == absent && patterned(s.schema, r.last()) {
-			p.state = unclear
-		}
-		p.required = p.required || s.weight == must && d.requires(s.schema, r.last())
+		return p
 	}
-	if r.Mode == Fill && p.state == present {
-		d.surroundings(&p, levels)
+	p.takes = takes(at, true)
+	if r.PathOnly {
+		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
+		if pattern := at.Get("pattern"); pattern.Exists() && p.verdict.Path {
+			p.pattern, _ = regexp.Compile(pattern.Text()) // Judge has compiled it
+		}
 	}
 	return p
 }
 
-// surroundings finds out when an argument may be filled without harm to a call that
-// was good without it.
-func (d *document) surroundings(p *place, levels [][]sub) {
-	inner := len(levels) - 1
-	p.tied = minds(levels[inner], p.rule.last()) || slices.ContainsFunc(levels[inner], func(s sub) bool {
-		return s.weight != must && !p.rule.certain(s.schema.Get("properties", p.rule.last()))
-	})
-	p.demanded, p.sparse = true, inner == 0 || !p.tied
-	if p.required {
-		p.tied = false // an object without it is not good
+// unfollowed returns the keyword by which a schema says more of an object than what
+// its properties are, "" if there is none. inner says that the object is itself the
+// value of a property, and so must be nothing but an object.
+func unfollowed(schema wire.Value, inner bool) string {
+	if !schema.IsObject() || inner && !schema.Get("type").Equals("object") {
+		return "type"
 	}
-	for i, key := range p.rule.Argument[:inner] {
-		p.tied = p.tied || judgedWhole(levels[i], key)
-		p.demanded = p.demanded && slices.ContainsFunc(levels[i], func(s sub) bool {
-			return s.weight == must && lists(s.schema.Get("required"), key)
-		})
-		p.sparse = p.sparse && d.kindsAt(levels[i], key)&objects != 0 &&
-			admitsOnly(levels[i+1], p.rule.Argument[i+1]) && !minds(levels[i], key)
-	}
-}
-
-// around reports whether the call has the object that the argument stands in.
-func (r *rule) around(args wire.Value) bool {
-	return args.Get(r.Argument[:len(r.Argument)-1]...).IsObject()
-}
-
-// requires reports whether an object that satisfies the schema s has a property of
-// that name: it, or each of its alternatives, lists it as required.
-func (d *document) requires(s wire.Value, name string) bool {
-	listed := func(f sub) bool { return f.weight == must && lists(f.schema.Get("required"), name) }
-	each := func(alternative wire.Value) bool {
-		w := walk{d: d}
-		w.visit(alternative, must, 0)
-		return slices.ContainsFunc(w.found, listed)
-	}
-	return listed(sub{schema: s}) || every(s.Get("anyOf"), each) || every(s.Get("oneOf"), each)
-}
-
-// every reports whether an array has elements and all of them are as asked.
-func every(array wire.Value, is func(wire.Value) bool) bool {
-	some := false
-	for e := range array.Elements() {
-		if !is(e) {
-			return false
+	for m := range schema.Members() {
+		switch key := m.Key.Text(); key {
+		case "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
+			"dependentRequired", "dependentSchemas", "dependencies", "patternProperties", "propertyNames",
+			"minProperties", "maxProperties", "unevaluatedProperties", "const", "enum":
+			return key
 		}
-		some = true
 	}
-	return some
+	return ""
+}
+
+var reference = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"([^"]*)"`)
+})
+
+// references reports whether a reference in a schema may lead to the argument of that
+// name, or to what is around it, and whether one leads out of the schema.
+func references(schema []byte, name string) (around, outside bool) {
+	for _, m := range reference().FindAllSubmatch(schema, -1) {
+		to := string(m[1])
+		if !strings.HasPrefix(to, "#") {
+			outside = true
+			continue
+		}
+		property, of := strings.CutPrefix(to, "#/properties/")
+		property, _, _ = strings.Cut(property, "/")
+		elsewhere := of && property != name && !strings.ContainsAny(property, `%~\`)
+		around = around || !elsewhere && !strings.HasPrefix(to, "#/$defs/") && !strings.HasPrefix(to, "#/definitions/")
+	}
+	return around, outside
 }
 
 // lists reports whether an array has the string.
@@ -185,6 +156,64 @@ func lists(array wire.Value, text string) bool {
 		}
 	}
 	return false
+}
+
+// requiresOnly reports whether an array has no string but that one.
+func requiresOnly(array wire.Value, text string) bool {
+	for e := range array.Elements() {
+		if !e.Equals(text) {
+			return false
+		}
+	}
+	return true
+}
+
+const textOtherType = "the argument does not take any value of that type"
+
+// unfillable returns why a call with these arguments is not filled by the rule, "" if
+// it may be: what was a good call without the argument has to be one with it.
+func (p *place) unfillable(args wire.Value, v *value) (why string) {
+	switch {
+	case p.state == absent:
+		return "the tool's schema does not have the argument"
+	case p.state == unclear && p.why == "":
+		return "the server does not list the tool"
+	case p.state == unclear:
+		return "the tool's schema has " + p.why + " around the argument, which attache does not follow"
+	case !p.sparse && !p.rule.around(args):
+		return "the object around it is not there, and by the tool's schema is not to be made for it"
+	case p.takes&p.rule.gives() == 0, !v.empty() && !p.takes.has(v):
+		return textOtherType
+	case p.rule.PathOnly:
+		return p.unsure(v)
+	}
+	return ""
+}
+
+// unsure returns why a rule for paths only does not fill, "" if it does.
+func (p *place) unsure(v *value) string {
+	switch {
+	case !p.verdict.Path:
+		return p.verdict.Why
+	case !(p.required && p.demanded) && !v.announced():
+		return "the tool does not require the argument, and the client has not announced a workspace"
+	case p.pattern != nil && !v.empty() && !p.pattern.MatchString(v.fact().Value):
+		return "the value does not match the argument's pattern"
+	}
+	return ""
+}
+
+// around reports whether the call has the object that the argument stands in.
+func (r *rule) around(args wire.Value) bool {
+	return args.Get(r.Argument[:len(r.Argument)-1]...).IsObject()
+}
+
+// gives returns the types that the rule's value may have.
+func (r *rule) gives() kinds {
+	if r.fact != "" {
+		return texts
+	}
+	return anyKind
 }
 
 // kinds is a set of JSON types.
@@ -202,14 +231,20 @@ const (
 
 // kindOf returns the type that a JSON Schema calls by that name. An integer is a
 // number: whether a number is a whole one is for the server to see.
-func kindOf(name wire.Value) kinds {
-	for text, k := range map[string]kinds{
-		"string": texts, "number": numbers, "integer": numbers, "boolean": booleans,
-		"object": objects, "array": arrays, "null": nulls,
-	} {
-		if name.Equals(text) {
-			return k
-		}
+func kindOf(name string) kinds {
+	switch name {
+	case "string":
+		return texts
+	case "number", "integer":
+		return numbers
+	case "boolean":
+		return booleans
+	case "object":
+		return objects
+	case "array":
+		return arrays
+	case "null":
+		return nulls
 	}
 	return 0
 }
@@ -220,15 +255,15 @@ func typesOf(schema wire.Value) kinds {
 	if !kind.Exists() {
 		return anyKind
 	}
-	set := kindOf(kind)
+	set := kindOf(kind.Text())
 	for k := range kind.Elements() {
-		set |= kindOf(k)
+		set |= kindOf(k.Text())
 	}
 	return set
 }
 
 // has reports whether a value is of one of the types.
-func (k kinds) has(v value) bool {
+func (k kinds) has(v *value) bool {
 	if v.raw == nil {
 		return k&texts != 0
 	}
@@ -247,45 +282,38 @@ func (k kinds) has(v value) bool {
 	return k&numbers != 0
 }
 
-// takes returns the types of which a property can be any value. What is filled is
-// no choice among words: that is not ours to make.
-func (d *document) takes(property wire.Value, depth int) kinds {
-	switch {
-	case !d.onward(depth):
-		return 0
-	case string(property.Raw) == "true":
+// takes returns the types of which a property can be any value. What is filled is no
+// choice among words: that is not ours to make. Alternatives are followed one deep, as
+// far as "a text or null" goes.
+func takes(property wire.Value, outer bool) kinds {
+	if string(property.Raw) == "true" {
 		return anyKind
-	case !property.IsObject():
+	}
+	if !property.IsObject() {
 		return 0
 	}
 	set := typesOf(property)
 	for m := range property.Members() {
-		switch m.Key.Text() {
-		case "enum", "const", "not", "if":
+		switch key := m.Key.Text(); key {
+		case "enum", "const", "not", "if", "allOf", "$ref", "$dynamicRef", "$recursiveRef":
 			return 0
-		case "$ref":
-			target, _ := d.resolve(m.Value)
-			set &= d.takes(target, depth+1)
-		case "allOf":
-			for e := range m.Value.Elements() {
-				set &= d.takes(e, depth+1)
+		case "anyOf", "oneOf":
+			if !outer {
+				return 0
 			}
-		case "anyOf":
-			set &= d.taken(m.Value, depth, false)
-		case "oneOf":
-			set &= d.taken(m.Value, depth, true)
+			set &= taken(m.Value, key == "oneOf")
 		}
 	}
 	return set
 }
 
-// taken returns the types of which any value satisfies one of the alternatives, and
-// if only one of them may hold, no other.
-func (d *document) taken(alternatives wire.Value, depth int, one bool) (set kinds) {
+// taken returns the types of which any value satisfies one of the alternatives, and if
+// only one of them may hold, no other.
+func taken(alternatives wire.Value, one bool) (set kinds) {
 	var seen, twice kinds
 	for e := range alternatives.Elements() {
-		set |= d.takes(e, depth+1)
-		may := d.kinds(e, depth+1)
+		set |= takes(e, false)
+		may := typesOf(e)
 		twice |= seen & may
 		seen |= may
 	}

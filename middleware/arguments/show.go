@@ -2,9 +2,11 @@ package arguments
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"log/slog"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -12,133 +14,214 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// listed returns the hook that learns the tools of a page of tools/list and has
-// their schemas agree with the rules.
-func (a *Arguments) listed(view *sessionstate.Context, first bool) middleware.ReplyHook {
+// listed returns the hook that makes the schemas of a page of tools/list agree with
+// the rules.
+func (c *Conn) listed(view *sessionstate.Context) middleware.ReplyHook {
 	return func(ctx context.Context, reply *wire.Message) error {
-		list := reply.Get("result", "tools")
+		result := reply.Get("result")
+		list := result.Get("tools")
 		if !list.IsArray() || !reply.Plain() {
 			return nil
 		}
 		call := middleware.CallFrom(ctx)
-		page := map[string]*tool{}
-		s := shaping{a: a, view: view, noted: call.Noted()}
+		e := listEdit{c: c, call: call, view: view, tools: make([]int, len(c.rules))}
 		index := 0
 		for entry := range list.Elements() {
-			name, t := a.read(entry)
-			page[name] = t
-			s.shape(index, name, t, entry.Get("inputSchema"))
+			e.tool(index, entry)
 			index++
 		}
-		a.learn(page, first, !reply.Get("result", "nextCursor").Exists())
-		if s.depends {
-			s.edits = append(s.edits, private(reply.Get("result"), view)...)
+		if e.depends {
+			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
-		if err := reply.Apply(s.edits...); err != nil {
+		if err := reply.Apply(e.splices...); err != nil {
 			return err
 		}
-		for _, n := range s.notes {
+		for _, n := range e.notes {
 			call.Note(n)
 		}
+		c.tellShown(call, e.tools)
 		return nil
 	}
 }
 
-// private returns the edit that keeps a list from those it was not made for
-// (specification, server/utilities/caching: cacheScope).
-func private(result wire.Value, view *sessionstate.Context) []wire.Splice {
-	scope := result.Get("cacheScope")
-	switch {
-	case scope.Equals("private"), !scope.Exists() && (view == nil || !view.Modern):
-		return nil
-	case scope.Exists():
-		return []wire.Splice{{Off: scope.Off, Len: len(scope.Raw), Text: []byte(`"private"`)}}
-	}
-	return []wire.Splice{wire.AddMember(result, "cacheScope", []byte(`"private"`))}
-}
-
-// A shaping has the schemas of one page agree with the rules.
-type shaping struct {
-	a       *Arguments
+// A listEdit collects the edits of one page of tools/list.
+type listEdit struct {
+	c       *Conn
+	call    *middleware.Call
 	view    *sessionstate.Context
-	noted   bool
-	edits   []wire.Splice
+	splices []wire.Splice
 	notes   []middleware.Note
-	depends bool // on who asks
+	tools   []int // how many a rule has edited, by its index
+	depends bool  // on the session
 }
 
-// shape edits the schema of one tool. What one rule wants is done wholly or not at
-// all.
-func (s *shaping) shape(index int, name string, t *tool, schema wire.Value) {
+// tool edits the schema of one tool. What one rule wants is done wholly or not at all.
+func (e *listEdit) tool(index int, entry wire.Value) {
+	schema := entry.Get("inputSchema")
 	if !schema.IsObject() {
 		return // nothing is shown
 	}
+	t := &middleware.Tool{Name: entry.Get("name").Text(), InputSchema: schema.Raw}
+	if known, _ := e.c.catalog.Tool(t.Name); known != nil {
+		t.Annotations = known.Annotations
+	}
 	text := schema.Raw
 	settled := map[int]bool{}
-	for i := range t.places {
-		p := &t.places[i]
-		if settled[p.rule.slot] || !s.applies(p.rule, name, t) {
+	plan := e.c.newPlan(t)
+	for i := range plan.places {
+		p := &plan.places[i]
+		r := p.rule
+		if settled[r.slot] || !e.applies(r, t) {
 			continue
 		}
-		settled[p.rule.slot] = true
-		if !p.shaped() {
+		settled[r.slot] = true
+		if !e.edits(p, t) {
 			continue
 		}
-		next, ok := agree(text, p.rule)
-		if !ok {
-			s.a.tellUnshaped(name, p.rule)
+		next := r.show(text)
+		if bytes.Equal(next, text) {
 			continue
 		}
-		if s.noted && !bytes.Equal(next, text) {
-			s.notes = append(s.notes, middleware.Note{Layer: layerName, Rule: p.rule.Name, Act: middleware.Edited,
+		if e.tools[r.index]++; e.call.Noted() {
+			e.notes = append(e.notes, middleware.Note{Layer: layerName, Rule: r.Name, Act: middleware.Edited,
 				Why: "the schema agrees with the rule", Path: []string{"result", "tools", strconv.Itoa(index), "inputSchema"},
 				Before: text, After: next, Source: "the rule"})
 		}
+		e.depends = e.depends || r.Mode == Fill && r.Value.UsesSession()
 		text = next
 	}
 	if !bytes.Equal(text, schema.Raw) {
-		s.edits = append(s.edits, wire.Splice{Off: schema.Off, Len: len(schema.Raw), Text: text})
+		e.splices = append(e.splices, wire.Splice{Off: schema.Off, Len: len(schema.Raw), Text: text})
 	}
-}
-
-// shaped reports whether the schema has to agree with the rule about this place.
-func (p *place) shaped() bool {
-	switch {
-	case p.rule.Schema == Keep, p.state == absent:
-		return false
-	case p.rule.Mode == Fill:
-		return p.fillable()
-	}
-	return true
 }
 
 // applies reports whether the rule applies to every call of the tool that this
 // client makes, as far as a list can tell.
-func (s *shaping) applies(r *rule, name string, t *tool) bool {
+func (e *listEdit) applies(r *rule, t *middleware.Tool) bool {
 	if r.When == nil {
 		return true
 	}
-	s.depends = s.depends || r.When.UsesSession()
+	e.depends = e.depends || r.When.UsesSession()
 	if r.When.UsesArguments() {
 		return false
 	}
-	holds, err := r.When.Holds(&expression.Inputs{Context: s.view, Tool: name, Annotations: t.annotations, Server: s.a.o.Server})
+	holds, err := r.When.Holds(e.inputs(t))
 	return err == nil && holds
 }
 
-// maxTold bounds the memory of warnings: the names are the upstream's to choose.
-const maxTold = 1000
+func (e *listEdit) inputs(t *middleware.Tool) *expression.Inputs {
+	return &expression.Inputs{Context: e.view, Tool: t.Name, Annotations: t.Annotations, Server: e.c.o.Server}
+}
 
-// tellUnshaped warns of a tool that is shown as it is, once.
-func (a *Arguments) tellUnshaped(tool string, r *rule) {
-	a.mu.Lock()
-	told := a.told[tool] || len(a.told) >= maxTold
-	if !told {
-		a.told[strings.Clone(tool)] = true
+// edits reports whether the schema is to agree with the rule about this place. If it
+// is and cannot be, the log says so.
+func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
+	r := p.rule
+	switch {
+	case p.state == absent || r.PathOnly && e.passesOver(p, t):
+		return false
+	case p.state == unclear:
+		e.c.tellUnclear(t.Name, r, p.why)
+		return false
+	case r.Schema == Keep:
+		return false
+	case r.Mode == Fill:
+		return p.takes&r.gives() != 0 && e.hasValue(r, t)
+	case r.Mode == Pin && !p.demanded && !p.sparse:
+		// The shown schema would admit a call without the object around the argument,
+		// and the call as it is sent would have that object and lack something in it.
+		e.c.tellUnclear(t.Name, r, "required")
+		return false
 	}
-	a.mu.Unlock()
-	if !told {
-		a.o.Log.Warn("the schema of a tool cannot be made to agree with a rule for one of its arguments, so the tool is shown as it is; the rule holds all the same",
-			"tool", cut(tool), "argument", r.path, "mode", string(r.Mode))
+	return true
+}
+
+// passesOver reports whether the built-in rule leaves the argument alone.
+func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
+	if p.state == present && p.verdict.Path {
+		return !p.required || !p.demanded
 	}
+	e.c.tellPassedOver(t.Name, p)
+	return true
+}
+
+// hasValue reports whether a rule that fills has a value for this session, or may have
+// one by the time of a call.
+func (e *listEdit) hasValue(r *rule, t *middleware.Tool) bool {
+	if r.fact != "" {
+		fact, _ := e.view.Lookup(r.fact)
+		return !fact.Empty() || r.fact == workspacePath && e.c.canAsk(e.call)
+	}
+	if r.Value.UsesArguments() {
+		return true
+	}
+	raw, err := r.compute(e.inputs(t))
+	v := value{raw: raw}
+	return err == nil && !v.empty()
+}
+
+// show returns the schema of a tool as the rule has it shown. The objects around the
+// argument are plain ones.
+func (r *rule) show(schema []byte) []byte {
+	at := wire.Value{Raw: schema}
+	for _, key := range r.Argument[:len(r.Argument)-1] {
+		at = at.Get("properties", key)
+	}
+	var edits []wire.Splice
+	if r.Schema == Hide {
+		edits = wire.RemoveMembers(at.Get("properties"), func(m wire.Member) bool { return m.Key.Equals(r.last()) })
+	}
+	required := at.Get("required")
+	switch {
+	case !lists(required, r.last()):
+	case requiresOnly(required, r.last()):
+		// An empty "required" is an error in older dialects.
+		edits = append(edits, wire.RemoveMembers(at, func(m wire.Member) bool { return m.Key.Equals("required") })...)
+	default:
+		edits = append(edits, wire.RemoveElements(required, func(v wire.Value) bool { return v.Equals(r.last()) })...)
+	}
+	return splice(schema, edits)
+}
+
+// splice makes edits that do not overlap.
+func splice(text []byte, edits []wire.Splice) (out []byte) {
+	slices.SortStableFunc(edits, func(x, y wire.Splice) int { return cmp.Compare(x.Off, y.Off) })
+	from := 0
+	for _, e := range edits {
+		out = append(append(out, text[from:e.Off]...), e.Text...)
+		from = e.Off + e.Len
+	}
+	return append(out, text[from:]...)
+}
+
+// tellShown logs how many tools each rule has edited in a list.
+func (c *Conn) tellShown(call *middleware.Call, tools []int) {
+	for i, n := range tools {
+		if n == 0 {
+			continue
+		}
+		r := &c.rules[i]
+		c.log.Log(call.LogContext(), c.level(event{kind: "shown", rule: r}), "edited the schemas in tools/list",
+			"argument", r.path, "tools", n, "shown", string(r.Schema))
+	}
+}
+
+// tellUnclear warns once of a tool that is shown as it is, though a rule would edit it.
+func (c *Conn) tellUnclear(tool string, r *rule, keyword string) {
+	effect := "the argument is not filled"
+	if r.enforces() {
+		effect = "the rule holds for calls all the same"
+	}
+	c.once(event{"unclear", tool, r}, slog.LevelWarn, "a tool is shown as it is, because its schema has more than plain objects around an argument",
+		"tool", cut(tool), "argument", r.path, "keyword", keyword, "effect", effect)
+}
+
+// tellPassedOver says once of a tool why the built-in rule leaves its argument alone.
+func (c *Conn) tellPassedOver(tool string, p *place) {
+	why, words := p.verdict.Why, p.verdict.Words
+	if p.state == unclear {
+		why, words = "there is more than plain objects around it", p.why
+	}
+	c.once(event{"passed over", tool, p.rule}, slog.LevelDebug, "the built-in rule leaves an argument alone",
+		"tool", cut(tool), "argument", p.rule.path, "why", why, "words", words)
 }

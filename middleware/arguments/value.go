@@ -2,7 +2,7 @@ package arguments
 
 import (
 	"bytes"
-	"fmt"
+	"log/slog"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -25,10 +25,16 @@ type reading struct {
 	start  int    // of the value in member
 }
 
+// A ruleState is what a connection remembers of a rule. Client's direction only.
+type ruleState struct {
+	known  reading // of the fact, by the last view
+	origin string  // who the last value was from
+	source string  // and that, as notes have it
+}
+
 // read returns the reading of r's fact in a view, nil if the fact is not known. It
 // is valid until the next.
-func (r *rule) read(view *sessionstate.Context) *reading {
-	k := &r.known
+func (r *rule) read(view *sessionstate.Context, k *reading) *reading {
 	if k.view != view || k.member == nil {
 		k.view = view
 		k.fact, _ = view.Lookup(r.fact)
@@ -68,6 +74,12 @@ func (v *value) empty() bool {
 	return false
 }
 
+// announced reports whether the value is a fact that the client itself has said.
+func (v *value) announced() bool {
+	source := v.fact().Source
+	return source == sessionstate.RequestMeta || source == sessionstate.InitializeMeta
+}
+
 // json returns a value that is not empty as JSON.
 func (v *value) json() []byte {
 	if v.raw != nil {
@@ -93,15 +105,15 @@ func (v *value) String() string {
 }
 
 // source says where the value of an intent comes from, for notes.
-func (in *intent) source() string {
+func (c *Conn) source(in *intent) string {
 	if in.value.fact().Empty() {
 		return in.rule.Value.String()
 	}
-	r := in.rule
-	if origin := in.origin(); r.source == "" || r.origin != origin {
-		r.origin, r.source = origin, r.fact+" from "+origin
+	st := &c.states[in.rule.index]
+	if origin := in.origin(); st.source == "" || st.origin != origin {
+		st.origin, st.source = origin, in.rule.fact+" from "+origin
 	}
-	return r.source
+	return st.source
 }
 
 // origin says who the value of an intent is from.
@@ -118,92 +130,49 @@ func (in *intent) origin() string {
 
 // evaluate finds out the value of an intent for this call. One that cannot be
 // computed is none.
-func (a *Arguments) evaluate(c *calling, in *intent) {
+func (c *Conn) evaluate(tc *toolCall, in *intent) {
 	r := in.rule
 	if r.fact != "" {
-		in.value.known = r.read(c.view)
+		in.value.known = r.read(tc.view, &c.states[r.index].known)
 		return
 	}
-	if r.Value == nil || r.Value.ReadsPrincipal() && (c.view == nil || c.view.Principal == nil) {
+	if r.Value == nil {
 		return
 	}
-	v, err := r.Value.Eval(a.inputs(c))
+	raw, err := r.compute(c.inputs(tc))
+	if err != nil {
+		c.once(event{kind: "uncomputed", rule: r}, slog.LevelWarn, "the value of an argument could not be computed",
+			"argument", r.path, "value", r.Value.String(), "err", err)
+	}
+	in.value.raw = raw
+}
+
+// compute returns the value of a rule whose value is no fact. One that reads the
+// principal while there is none has none.
+func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
+	if r.Value.ReadsPrincipal() && (in.Context == nil || in.Context.Principal == nil) {
+		return nil, nil
+	}
+	v, err := r.Value.Eval(in)
 	switch {
-	case err != nil && !r.warned:
-		r.warned = true
-		a.o.Log.WarnContext(c.call.LogContext(), "the value of an argument could not be computed", "argument", r.path, "value", r.Value.String(), "err", err)
 	case err != nil:
+		return nil, err
 	case r.Value.Type() == expression.String:
-		in.value.raw = wire.Quote(v.Text)
-	default:
-		in.value.raw = v.JSON
+		return wire.Quote(v.Text), nil
 	}
+	return v.JSON, nil
 }
 
 // inputs returns what expressions read of the call. They are made once for each
 // judgement, and only if a rule has an expression.
-func (a *Arguments) inputs(c *calling) *expression.Inputs {
-	if !a.reading {
-		a.reading = true
-		a.in.Context, a.in.Tool, a.in.Server = c.view, c.name, a.o.Server
-		a.in.Arguments = c.m.Arguments().Raw
-		if c.tool != nil {
-			a.in.Annotations = c.tool.annotations
+func (c *Conn) inputs(tc *toolCall) *expression.Inputs {
+	if !c.reading {
+		c.reading = true
+		c.in.Context, c.in.Tool, c.in.Server = tc.view, tc.name, c.o.Server
+		c.in.Arguments = tc.m.Arguments().Raw
+		if tc.plan != nil {
+			c.in.Annotations = tc.plan.tool.Annotations
 		}
 	}
-	return &a.in
-}
-
-const layerName = "arguments"
-
-// The texts of refusals give the model no name of a tool: the layers outside may
-// have shown it another.
-const textUndecided = "Permission denied: the rules for the arguments of this tool could not be applied to this call"
-
-func forbidden(r *rule) *refusal {
-	return &refusal{r, "the call has the argument, which is forbidden",
-		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here. Leave it out and call again.", r.path)}
-}
-
-// hiddenWay is what comes of a call that may have the argument where nobody can see
-// it.
-func hiddenWay(r *rule) *refusal {
-	return &refusal{r, "what stands around the argument, which is forbidden, is no object",
-		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here, and what is around it has to be an object. Give an object where one belongs, or leave it out, and call again.", r.path)}
-}
-
-// unknownPin is what a pin without a value has against a call.
-func unknownPin(in *intent) *refusal {
-	how := "its value could not be determined"
-	if in.rule.fact != "" {
-		how = "it is taken from " + in.rule.fact + ", which is not known for this session"
-	}
-	return &refusal{in.rule, "there is no value to pin the argument to",
-		fmt.Sprintf("The argument %q is not the model's to choose: %s, so the call was not sent. Ask the user to %s.",
-			in.rule.path, how, remedy(in.rule))}
-}
-
-// unwritable is what comes of a value that a call has no place for.
-func unwritable(r *rule, err error) *refusal {
-	return &refusal{r, "the value could not be written: " + err.Error(),
-		fmt.Sprintf("The argument %q is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.", r.path)}
-}
-
-// remedy says what a person does about a value that is missing.
-func remedy(r *rule) string {
-	switch {
-	case r.fact == workspacePath:
-		return "set the session's workspace (--workspace or ATTACHE_WORKSPACE for attache, or _meta of the client)"
-	case r.Value.ReadsPrincipal():
-		return "check the credential that attache was given for this session"
-	case r.fact != "":
-		return "set " + r.fact + " for the session"
-	}
-	return "look at the configuration and the log of attache"
-}
-
-// missingText tells the model what to do about an argument that is required.
-func missingText(tool string, r *rule) string {
-	return fmt.Sprintf("missing %s: the tool %s needs the argument %q and the session has no value for it. Give it in the call, or ask the user to %s.",
-		r.path, tool, r.path, remedy(r))
+	return &c.in
 }

@@ -49,21 +49,28 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 // choosesWorkspace returns the words of a tool's name by which its path is not that of
 // the workspace there is, "" if there are none.
 func choosesWorkspace(tool string) string {
-	verb, noun := "", ""
+	var verb, changer, place, path string
 	for _, w := range nameWords(tool) {
 		switch {
 		case makers.has(w):
 			return w
 		case choosers.has(w):
 			verb = w
-		case places.has(w) || heads.has(w) || w == "working":
-			noun = cmp.Or(noun, w)
+		case changers.has(w):
+			changer = w
+		case places.has(w) || w == "working":
+			place = w
+		case heads.has(w):
+			path = w
 		}
 	}
-	if verb == "" || noun == "" {
-		return ""
+	if place = cmp.Or(place, path); verb != "" && place != "" {
+		return verb + " " + place
 	}
-	return verb + " " + noun
+	if changer != "" && place != path {
+		return changer + " " + place
+	}
+	return ""
 }
 
 // nameWords returns the words of a name in snake, kebab or camel case, in lower case.
@@ -85,7 +92,7 @@ func judgeForm(property wire.Value) Verdict {
 	no := func(key, why string) Verdict {
 		return Verdict{Words: key + " " + cut(string(property.Get(key).Raw)), Why: why}
 	}
-	if (&document{}).takes(property, 0)&texts == 0 {
+	if takes(property, true)&texts == 0 {
 		for _, key := range []string{"enum", "const", "type"} {
 			if property.Get(key).Exists() {
 				return no(key, "it does not take any text")
@@ -150,8 +157,8 @@ func judgeText(property wire.Value, name string) Verdict {
 	var path, of Verdict
 	bare := ""
 	for _, s := range sentences(said) {
-		for _, w := range s {
-			if against.has(w) {
+		for i, w := range s {
+			if against.has(w) && !resolves(s, i) {
 				return Verdict{Words: w, Why: "it speaks of something other than the path of the workspace"}
 			}
 		}
@@ -181,6 +188,12 @@ func judgeText(property wire.Value, name string) Verdict {
 		return Verdict{Why: "its schema does not say what it takes"}
 	}
 	return Verdict{Why: "its schema does not say that it takes the path of the workspace"}
+}
+
+// resolves reports whether s[i] is of "resolving relative paths": the argument is what
+// they are relative to.
+func resolves(s []string, i int) bool {
+	return s[i] == "relative" && i > 0 && strings.HasPrefix(s[i-1], "resolv")
 }
 
 // formOfPath returns the format or example that says that a property takes a path.

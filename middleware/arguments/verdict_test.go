@@ -3,6 +3,7 @@ package arguments
 import (
 	"bufio"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -32,5 +33,41 @@ func TestJudge(t *testing.T) {
 		if got.Why == "" || got.Path && got.Words == "" {
 			t.Errorf("%s\n\thas no reason: %+v", line, got)
 		}
+	}
+}
+
+// TestJudgeServers holds Judge to what a person decided about the arguments of real
+// servers, in testdata/workspace-arguments.txt of the project.
+func TestJudgeServers(t *testing.T) {
+	data, err := os.ReadFile("../../testdata/workspace-arguments.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := regexp.MustCompile(`^(\S+) (\d\S*)$`)
+	row := regexp.MustCompile(`^  (path|no  ) ([\w.]+)(\*?) (\{.*\}) ([\w -]+)$`)
+	server, judged := "", 0
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		if s := section.FindStringSubmatch(line); s != nil {
+			server = s[1]
+		}
+		r := row.FindStringSubmatch(line)
+		if r == nil {
+			continue
+		}
+		path := strings.Split(r[2], ".")
+		schema := r[4]
+		for i := len(path) - 1; i >= 0; i-- {
+			schema = `{"type":"object","properties":{"` + path[i] + `":` + schema + `}}`
+		}
+		for _, tool := range strings.Fields(r[5]) {
+			judged++
+			if got := Judge(tool, []byte(schema), path...); got.Path != (r[1] == "path") {
+				t.Errorf("%s %s %s: got %t (%s: %q)", server, tool, r[2]+" "+r[4], got.Path, got.Why, got.Words)
+			}
+		}
+	}
+	if judged < 500 {
+		t.Errorf("only %d arguments were judged", judged)
 	}
 }

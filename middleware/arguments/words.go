@@ -57,11 +57,11 @@ const (
 		subdirectories subfolder subfolders subpath sub list array comma token hostname host remote bucket container
 		docker vault organization organisation team account tenant xcode xcodeproj xcworkspace sln csproj api endpoint
 		initialize initialise clone cloned created destination`
-	// makers in the name of a tool say that it makes a workspace; choosers that it
-	// does something to one, if the name has a place or path as well.
+	// makers in the name of a tool say that it makes a workspace. Choosers say so of a
+	// tool that names a place or a path as well, and changers of one that names a place.
 	makers   vocabulary = `init initialize initialise clone scaffold bootstrap`
-	choosers vocabulary = `set change switch select open create new add register activate load use import export
-		move rename copy delete remove destroy cd mk`
+	choosers vocabulary = `set change switch select open activate use cd`
+	changers vocabulary = `create new add register load import export move rename copy delete remove destroy mk`
 
 	pathFormats vocabulary = `path directory directory-path dir-path dirpath folder folder-path absolute-path`
 )
@@ -133,11 +133,20 @@ func subjectOf(s []string) (kind textKind, words string) {
 		return nothingText, ""
 	case to == len(s) || s[to] == ",":
 		return barePathText, strings.Join(s[:to], " ")
+	case isWorkedIn(s, to):
+		return workspacePathText, strings.Join(s[:to+2], " ")
 	case !links.has(s[to]):
 		return otherUnless(goesOn(s, to)), strings.Join(s[:to], " ")
 	}
 	isStrong = isStrong || slices.ContainsFunc(s[at:to], func(w string) bool { return strong.has(w) }) || s[to] != "of"
 	return pathTo(s, to+1, isStrong)
+}
+
+// isWorkedIn reports whether a directory is the working directory by what s says behind
+// it: that something is run there, or that relative paths begin there.
+func isWorkedIn(s []string, i int) bool {
+	next := strings.Join(s[i:], " ") + " "
+	return strings.HasPrefix(next, "to run ") || strings.HasPrefix(next, "to execute ") || strings.HasPrefix(next, "for resolving relative paths ")
 }
 
 // pathTo reads what a path is of, from s[at] on.
@@ -150,9 +159,7 @@ func pathTo(s []string, at int, isStrong bool) (textKind, string) {
 		if strangers.has(s[end]) || heads.has(s[end]) && !isRootOf(s, end) {
 			return otherPathText, strings.Join(s[:end+1], " ")
 		}
-		if heads.has(s[end]) {
-			end++ // "the root of the project"
-		}
+		end = skip(s, end, heads) // "the root of the project"
 		end = skip(s, end+1, fillers)
 	}
 	if end >= len(s) || !places.has(s[end]) {
@@ -168,7 +175,7 @@ func pathTo(s []string, at int, isStrong bool) (textKind, string) {
 // isRootOf reports whether s goes on at i as "root of" or "root directory of".
 func isRootOf(s []string, i int) bool {
 	end := skip(s, i, heads)
-	return s[i] == "root" && end == i+1 && end < len(s) && s[end] == "of"
+	return s[i] == "root" && end < len(s) && s[end] == "of"
 }
 
 // sure returns the kind of a sentence that has named the path of the workspace in

@@ -11,11 +11,11 @@ import (
 
 // write gives the values to the call. What cannot be filled is left out; what
 // cannot be pinned refuses.
-func (a *Arguments) write(c *calling, intents []intent, round uint64) *refusal {
-	if a.overlap {
+func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
+	if c.overlap {
 		slices.SortStableFunc(intents, before)
 	}
-	written := a.writeAll(c, intents)
+	written := c.writeAll(tc, intents)
 	var given map[int]string
 	for i := range intents {
 		in := &intents[i]
@@ -23,13 +23,13 @@ func (a *Arguments) write(c *calling, intents []intent, round uint64) *refusal {
 			continue
 		}
 		raw := in.value.json()
-		if err := a.set(c, in, raw, written); err != nil {
+		if err := c.set(tc, in, raw, written); err != nil {
 			if in.rule.enforces() {
 				return unwritable(in.rule, err)
 			}
-			a.o.Log.WarnContext(c.call.LogContext(), "an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
-			if c.call.Noted() {
-				c.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
+			c.log.WarnContext(tc.call.LogContext(), "an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
+			if tc.call.Noted() {
+				tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
 			}
 			continue
 		}
@@ -41,7 +41,7 @@ func (a *Arguments) write(c *calling, intents []intent, round uint64) *refusal {
 		}
 	}
 	if given != nil {
-		c.call.OnReply(a.rounds.keep(c.view, round, given))
+		tc.call.OnReply(c.rounds.keep(tc.view, round, given))
 	}
 	return nil
 }
@@ -49,12 +49,12 @@ func (a *Arguments) write(c *calling, intents []intent, round uint64) *refusal {
 // writeAll writes all values in one edit and reports whether it has. If not, as where
 // one belongs inside an object, the message is as it was, and they have to be written
 // one by one.
-func (a *Arguments) writeAll(c *calling, intents []intent) bool {
-	if a.overlap {
+func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
+	if c.overlap {
 		return false
 	}
-	tail, follows := wire.Tail(c.m.Arguments())
-	a.splices, a.added = a.splices[:0], a.added[:0]
+	tail, follows := wire.Tail(tc.m.Arguments())
+	c.splices, c.added = c.splices[:0], c.added[:0]
 	for i := range intents {
 		in := &intents[i]
 		switch {
@@ -62,26 +62,26 @@ func (a *Arguments) writeAll(c *calling, intents []intent) bool {
 		case len(in.rule.Argument) > 1:
 			return false
 		case !in.given.Exists():
-			text := a.member(in)
+			text := c.member(in)
 			if !follows {
 				text, follows = text[1:], true
 			}
-			a.splices = append(a.splices, wire.Splice{Off: tail, Text: text})
+			c.splices = append(c.splices, wire.Splice{Off: tail, Text: text})
 		case !bytes.Equal(in.value.json(), in.given.Raw):
-			a.splices = append(a.splices, wire.Splice{Off: in.given.Off, Len: len(in.given.Raw), Text: in.value.json()})
+			c.splices = append(c.splices, wire.Splice{Off: in.given.Off, Len: len(in.given.Raw), Text: in.value.json()})
 		}
 	}
-	return c.m.Apply(a.splices...) == nil
+	return tc.m.Apply(c.splices...) == nil
 }
 
 // member returns the argument as it is added behind others.
-func (a *Arguments) member(in *intent) []byte {
+func (c *Conn) member(in *intent) []byte {
 	if in.value.raw == nil {
 		return in.value.known.member
 	}
-	start := len(a.added)
-	a.added = append(in.rule.appendName(a.added), in.value.raw...)
-	return a.added[start:]
+	start := len(c.added)
+	c.added = append(in.rule.appendName(c.added), in.value.raw...)
+	return c.added[start:]
 }
 
 // before orders intents of which one may write inside of what another has written:
@@ -100,15 +100,15 @@ func rank(r *rule) int {
 
 // set writes one value, unless the call has it already, and tells of it. written
 // says that it stands there since the rule was judged.
-func (a *Arguments) set(c *calling, in *intent, raw []byte, written bool) error {
-	if !a.overlap && bytes.Equal(raw, in.given.Raw) { // bytes: parsers must not differ about it
-		c.skipNow(in.rule, "the call has this value already")
+func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
+	if !c.overlap && bytes.Equal(raw, in.given.Raw) { // bytes: parsers must not differ about it
+		tc.skipNow(in.rule, "the call has this value already")
 		return nil
 	}
 	if !written {
-		keys, text, err := in.rule.spot(c.m.Arguments(), raw)
+		keys, text, err := in.rule.spot(tc.m.Arguments(), raw)
 		if err == nil {
-			err = c.m.Set(text, keys...)
+			err = tc.m.Set(text, keys...)
 		}
 		if err != nil {
 			return err
@@ -117,19 +117,21 @@ func (a *Arguments) set(c *calling, in *intent, raw []byte, written bool) error 
 	why := "the call lacked it"
 	if in.given.Exists() && in.rule.enforces() {
 		why = "the call's own value was overwritten"
-		a.differ(c, in, why)
+		c.differ(tc, in, why)
+	} else {
+		c.tellEdit(tc, in)
 	}
-	if c.call.Noted() {
-		c.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why,
-			Path: in.rule.keys, Before: in.given.Raw, After: raw, Source: in.source()})
+	if tc.call.Noted() {
+		tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why,
+			Path: in.rule.keys, Before: in.given.Raw, After: raw, Source: c.source(in)})
 	}
 	return nil
 }
 
 // skipNow is skip for a judgement that is final.
-func (c *calling) skipNow(r *rule, why string) {
-	c.skip(r, why)
-	c.tell()
+func (tc *toolCall) skipNow(r *rule, why string) {
+	tc.skip(r, why)
+	tc.tell()
 }
 
 // spot returns the member to set so that the argument has the value raw, and what

@@ -49,7 +49,7 @@ func TestCallsAreReadAfresh(t *testing.T) {
 }
 
 // pins returns a layer with rules that pin the paths.
-func pins(t *testing.T, paths string) *Arguments {
+func pins(t *testing.T, paths string) *Conn {
 	t.Helper()
 	values := map[string]string{"workspace": workspacePath, "tenant": "principal.tenant"}
 	var rules []Rule
@@ -64,17 +64,21 @@ func pins(t *testing.T, paths string) *Arguments {
 		}
 		rules = append(rules, Rule{Tools: []string{"*"}, Argument: strings.Split(path, "."), Mode: Pin, Value: value})
 	}
-	return New(Options{Rules: rules})
+	shared, err := Compile(Options{Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shared.Connect(ConnOptions{})
 }
 
 // sent returns the frame as it goes on, "" if the call is refused.
-func sent(t *testing.T, a *Arguments, frame string) (out string) {
+func sent(t *testing.T, c *Conn, frame string) (out string) {
 	t.Helper()
-	handler := a.Layer().Wrap(func(_ context.Context, m *wire.Message) error {
+	handler := c.Layer().Wrap(func(_ context.Context, m *wire.Message) error {
 		out = string(m.Line())
 		return nil
 	})
-	scanner := wire.Scanner{ArgumentNames: a.Names()}
+	scanner := wire.Scanner{ArgumentNames: c.Layer().ArgumentNames}
 	var m wire.Message
 	m.Reset(wire.Client, []byte(frame))
 	if scanner.Look(&m); !m.Plain() {
@@ -97,7 +101,8 @@ func TestReadings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRule(0, Rule{Argument: []string{"tenant"}, Mode: Pin, Value: value})
+	r := newRule(Rule{Argument: []string{"tenant"}, Mode: Pin, Value: value})
+	var known reading
 	acme := &sessionstate.Context{Principal: &sessionstate.Principal{Tenant: "acme"}}
 	for i, test := range []struct {
 		view *sessionstate.Context
@@ -112,7 +117,7 @@ func TestReadings(t *testing.T) {
 		{nil, ""},
 	} {
 		got := ""
-		if k := r.read(test.view); k != nil {
+		if k := r.read(test.view, &known); k != nil {
 			got = string(k.member)
 		}
 		if got != test.want {

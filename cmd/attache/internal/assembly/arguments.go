@@ -11,21 +11,18 @@ import (
 
 // addArguments adds the layer that gives tool arguments their values, unless the
 // configuration has an empty list of rules for it.
-func (l *Layers) addArguments(s *config.Settings, log *slog.Logger) {
+func (l *Layers) addArguments(s *config.Settings, log *slog.Logger) error {
 	rules := ArgumentRules(s)
 	if len(rules) == 0 {
-		return
+		return nil
 	}
-	a := arguments.New(arguments.Options{
-		Rules:         rules,
-		AskForMissing: s.Arguments != nil,
-		Workspace:     l.Capture,
-		Server:        s.Server.Name,
-		Initialized:   l.Announce.Initialized,
-		Scrub:         l.scrubbed(),
-		Log:           log,
-	})
-	l.List = append(l.List, a.Layer())
+	shared, err := arguments.Compile(arguments.Options{Rules: rules, Server: s.Server.Name, Scrub: l.scrubbed()})
+	if err != nil {
+		return err
+	}
+	c := shared.Connect(arguments.ConnOptions{Catalog: &l.State.catalog, Workspace: l.Capture, Log: log})
+	l.List = append(l.List, c.Layer())
+	return nil
 }
 
 // ArgumentRules returns the configured rules, or the built-in one.

@@ -65,7 +65,9 @@ func (k *State) Build(p cli.Process, s *config.Settings, log *slog.Logger) (*Lay
 	if a != nil && a.Lists() {
 		l.List = append(l.List, a.ListLayer())
 	}
-	l.addArguments(s, log)
+	if err := l.addArguments(s, log); err != nil {
+		return nil, err
+	}
 	if a != nil {
 		l.List = append(l.List, a.Layer())
 	}

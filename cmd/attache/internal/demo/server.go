@@ -24,7 +24,7 @@ func newServer() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1.0.0"},
 		&mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
 	type inWorkspace struct {
-		Workspace string `json:"workspace"`
+		Workspace string `json:"workspace" jsonschema:"path of the workspace"`
 	}
 	mcp.AddTool(server, &mcp.Tool{Name: "list_tasks"},
 		func(_ context.Context, _ *mcp.CallToolRequest, in inWorkspace) (*mcp.CallToolResult, any, error) {

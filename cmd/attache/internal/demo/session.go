@@ -86,7 +86,12 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 		panic(err) // a mistake in the demo itself
 	}
 	c := shared.Connect(capture.ConnOptions{Log: log})
-	a := arguments.New(arguments.Options{Rules: []arguments.Rule{arguments.Default()}, Workspace: c, Log: log})
+	catalog := new(middleware.Catalog)
+	rules, err := arguments.Compile(arguments.Options{Rules: []arguments.Rule{arguments.Default()}})
+	if err != nil {
+		panic(err) // likewise
+	}
+	a := rules.Connect(arguments.ConnOptions{Catalog: catalog, Workspace: c, Log: log})
 	b := briefing.Compile(briefing.Options{Source: policySource(), Log: log}).Connect(briefing.ConnOptions{
 		Credential: func(string) string { return apiKey },
 		Given: func(string, string) {
@@ -96,7 +101,7 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 		},
 		Log: log,
 	})
-	return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), b.Layer()}
+	return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), b.Layer(), catalog.Layer()}
 }
 
 // look notes what is known of the session.

@@ -617,7 +617,7 @@ func (d *Doctor) examineTools(list []byte, l *assembly.Layers) {
 				"%s (argument %s) is for no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
 		}
 	}
-	d.Rules = suggestedRules(groups, len(names), d.Settings.Arguments == nil)
+	d.Rules = suggestedRules(groups, len(names))
 	if len(groups) == 0 {
 		d.ok("no tool has an argument that looks like a workspace, project, organisation, repository or tenant")
 	}
@@ -628,21 +628,36 @@ func (d *Doctor) examineTools(list []byte, l *assembly.Layers) {
 func (d *Doctor) tellArgument(g argumentGroup, l *assembly.Layers, all int) {
 	what := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all))
 	switch {
+	case g.Rule == "" && g.Path:
+		d.note("look at the rules below, and paste those that are right for you", "%s is not filled; %s", what, g.reason())
+	case g.Rule == "" && g.builtIn:
+		d.note("nothing; or, if it does take that path, write a rule for it, as docs/rules.md has them",
+			"%s is left alone by the built-in rule: %s", what, g.reason())
 	case g.Rule == "" && g.Optional && g.suggest.constant():
 		d.note("nothing: without it the call means something of its own", "%s is optional, looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Rule == "":
 		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Mode == string(arguments.Forbid):
 		d.ok("%s is forbidden by %s", what, g.Rule)
-	case g.ID && g.Value == "session.workspace.path":
-		d.warn("write a rule of your own for it, as docs/recipes.md has them; its value may be session.workspace.id",
-			"%s is set by %s from %s, but its description asks for an id", what, g.Rule, g.Value)
+	case g.Value == workspaceValue && !g.Path && g.Words != "":
+		d.warn("correct the rule; the value may be session.workspace.id, or a text of your own",
+			"%s is set by %s from %s, which it does not take: %s", what, g.Rule, g.Value, g.reason())
+	case g.Value == workspaceValue && !g.Path:
+		d.note("see in the server's documentation that it takes that path", "%s is set by %s (%s) from %s; %s", what, g.Rule, g.Mode, g.Value, g.reason())
 	case d.unknownValue(g.Value, l):
 		d.note("nothing, if the client says it; or say it by the flags or a key, as in --workspace",
 			"%s is set by %s (%s) from %s, which is not known here", what, g.Rule, g.Mode, g.Value)
 	default:
 		d.ok("%s is set by %s (%s) from %s", what, g.Rule, g.Mode, g.Value)
 	}
+}
+
+// reason says why an argument takes the path of the workspace, or why not.
+func (g *argumentGroup) reason() string {
+	if g.Words == "" {
+		return g.Why
+	}
+	return fmt.Sprintf("%s (%q)", g.Why, g.Words)
 }
 
 // unknownValue reports whether a value is a fact of the session that is not known.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/middleware/arguments"
@@ -20,20 +20,24 @@ import (
 type argumentGroup struct {
 	// Argument is its name, or its path into objects.
 	Argument string `json:"argument"`
-	// Kind is what it looks like: workspace, project, organisation, repository or
-	// tenant; empty if only a rule speaks of it.
+	// Kind is what it is: workspace by its schema, or by its name workspace id, project,
+	// organisation, repository or tenant; empty if only a rule speaks of it.
 	Kind  string   `json:"kind,omitempty"`
 	Tools []string `json:"tools"`
 	// Optional says that the tools do without it.
 	Optional bool `json:"optional,omitempty"`
-	// ID says that its description speaks of an id, and of no path.
-	ID bool `json:"id,omitempty"`
+	// Path says that it takes the path of the workspace by its schema; Why says why or
+	// why not, and Words are the words of the schema that decided.
+	Path  bool   `json:"path,omitempty"`
+	Why   string `json:"why,omitempty"`
+	Words string `json:"words,omitempty"`
 	// Rule is the rule that acts, Mode what it does, and Value what it gives.
 	Rule  string `json:"rule,omitempty"`
 	Mode  string `json:"mode,omitempty"`
 	Value string `json:"value,omitempty"`
 
 	suggest likeness
+	builtIn bool // the built-in rule is for it, and leaves it alone
 }
 
 // A likeness says what arguments of some names look like, and what could fill
@@ -55,12 +59,7 @@ func (l likeness) constant() bool { return strings.HasPrefix(l.value, `"`) }
 // their kind.
 func likenesses() []likeness {
 	return []likeness{
-		{kind: "workspace", value: "session.workspace.path", names: []string{
-			"workspace", "workspacepath", "workspaceroot", "workspacedir", "workspacedirectory", "workspacefolder",
-			"projectpath", "projectroot", "projectdir", "projectdirectory", "repopath", "repositorypath", "reporoot",
-			"cwd", "workdir", "workingdir", "workingdirectory", "rootdir", "rootpath", "basedir",
-		}},
-		{kind: "workspace", value: "session.workspace.id", names: []string{"workspaceid", "workspacegid", "workspaceslug", "workspacekey"}},
+		{kind: "workspace id", value: "session.workspace.id", names: []string{"workspaceid", "workspacegid", "workspaceslug", "workspacekey"}},
 		{kind: "tenant", value: "principal.tenant", pin: true, names: []string{"tenant", "tenantid", "tenantslug", "accountid", "customerid"}},
 		{kind: "organisation", value: `"YOUR-ORGANISATION"`, names: []string{
 			"organization", "organisation", "org", "orgid", "orgslug", "organizationid", "organizationslug",
@@ -75,21 +74,14 @@ func likenesses() []likeness {
 	}
 }
 
-// pathOfWorkspace finds what says of an argument called path that it is that of the
-// repository or project worked in, and not that of any file.
-var pathOfWorkspace = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(path|directory|root) (to|of) (the|a|your) (local )?(git )?(repository|repo|workspace|project)\b`)
-})
-
-// looksLike returns what an argument looks like by its name, or by its description
-// if its name says too little.
-func looksLike(name, description string) (likeness, bool) {
-	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(name))
-	all := likenesses()
-	if (plain == "path" || plain == "directory") && pathOfWorkspace().MatchString(description) {
-		return all[0], true
+// looksLike returns what an argument looks like: the path of the workspace by its
+// schema, or something else by its name.
+func looksLike(name string, v arguments.Verdict) (likeness, bool) {
+	if v.Path {
+		return likeness{kind: "workspace", value: workspaceValue}, true
 	}
-	for _, l := range all {
+	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(name))
+	for _, l := range likenesses() {
 		if slices.Contains(l.names, plain) {
 			return l, true
 		}
@@ -97,21 +89,15 @@ func looksLike(name, description string) (likeness, bool) {
 	return likeness{}, false
 }
 
+const workspaceValue = "session.workspace.path"
+
 // A toolArgument is an argument of one tool.
 type toolArgument struct {
-	tool string
-	path []string
-	text bool // it may be text, which is all that is suggested
-
-	description string
-	optional    bool
-}
-
-// wantsID reports whether the description speaks of an id, and of no path.
-func (a toolArgument) wantsID() bool {
-	words := strings.FieldsFunc(strings.ToLower(a.description), func(c rune) bool { return c < 'a' || c > 'z' })
-	has := func(word string) bool { return slices.Contains(words, word) }
-	return (has("id") || has("gid") || has("uuid")) && !has("path") && !has("directory") && !has("folder")
+	tool     string
+	path     []string
+	text     bool // it may be text, which is all that is suggested
+	verdict  arguments.Verdict
+	optional bool
 }
 
 // maxArgumentDepth is how deep into objects arguments are looked for.
@@ -132,8 +118,8 @@ func toolArguments(list []byte) []toolArgument {
 				at := append(slices.Clone(path), m.Key.Text())
 				all = append(all, toolArgument{
 					tool: tool, path: at, text: admitsText(m.Value),
-					description: m.Value.Get("description").Text(),
-					optional:    !slices.Contains(required, m.Key.Text()),
+					verdict:  arguments.Judge(tool, entry.Get("inputSchema").Raw, at...),
+					optional: !slices.Contains(required, m.Key.Text()),
 				})
 				walk(m.Value, at)
 			}
@@ -182,22 +168,25 @@ func repeated(names []string) string {
 func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup {
 	byKey := map[string]*argumentGroup{}
 	for _, a := range all {
-		like, looks := looksLike(a.path[len(a.path)-1], a.description)
+		like, looks := looksLike(a.path[len(a.path)-1], a.verdict)
 		r := ruleFor(a, rules)
 		if r == nil && (!looks || !a.text) {
 			continue
 		}
 		g := argumentGroup{Argument: strings.Join(a.path, "."), Kind: like.kind, suggest: like}
-		if r == nil {
+		g.Path, g.Why, g.Words = a.verdict.Path, a.verdict.Why, a.verdict.Words
+		switch {
+		case r == nil:
 			g.Optional = a.optional
-		} else {
-			g.ID = a.wantsID()
+		case r.PathOnly && (!g.Path || a.optional):
+			g.Optional, g.builtIn = a.optional, true
+		default:
 			g.Rule, g.Mode = cmp.Or(r.Name, builtInRule), cmp.Or(string(r.Mode), "fill")
 			if r.Value != nil {
 				g.Value = r.Value.String()
 			}
 		}
-		key := fmt.Sprint(g.Argument, "\x00", g.Kind, g.Rule, g.Optional, g.ID)
+		key := fmt.Sprint(g.Argument, "\x00", g.Kind, g.Rule, g.Optional, g.Why, "\x00", g.Words)
 		if byKey[key] == nil {
 			byKey[key] = &g
 		}
@@ -249,22 +238,28 @@ func toolsText(tools []string, all int) string {
 }
 
 // suggestedRules returns rules for the arguments that none is for, in the form of
-// the configuration; empty if there is none to suggest. builtIn says that the
-// built-in rule holds, which a list of rules takes the place of.
-func suggestedRules(groups []argumentGroup, tools int, builtIn bool) string {
-	var lines []string
+// the configuration; empty if there is none to suggest. A list of rules takes the
+// place of the built-in rule, so it also has rules for what that one fills.
+func suggestedRules(groups []argumentGroup, tools int) string {
+	var lines, before []string
 	for _, g := range groups {
-		if line := suggestedRule(g, tools); line != "" {
+		builtIn := g.Rule == builtInRule
+		if builtIn {
+			g.Rule = ""
+		}
+		line := suggestedRule(g, tools)
+		switch {
+		case line == "":
+		case builtIn:
+			before = append(before, line+", as without a list")
+		default:
 			lines = append(lines, line)
 		}
 	}
 	if len(lines) == 0 {
 		return ""
 	}
-	if builtIn {
-		lines = append([]string{`  - {tools: ["*"], argument: workspace, value: session.workspace.path} # as without a list`}, lines...)
-	}
-	return "arguments:\n" + strings.Join(lines, "\n") + "\n"
+	return "arguments:\n" + strings.Join(append(before, lines...), "\n") + "\n"
 }
 
 // plainName are the names that a rule can be written with: no dot, which leads
@@ -279,7 +274,7 @@ func suggestedRule(g argumentGroup, all int) string {
 	path := strings.Split(g.Argument, ".")
 	bad := func(name string) bool { return !plain.MatchString(name) }
 	like := g.suggest
-	if g.Rule != "" || g.Optional && like.constant() || slices.ContainsFunc(path, bad) {
+	if g.Rule != "" || like.kind == "" || g.Optional && like.constant() || slices.ContainsFunc(path, bad) {
 		return ""
 	}
 	tools := slices.DeleteFunc(slices.Clone(g.Tools), bad)
@@ -293,11 +288,13 @@ func suggestedRule(g argumentGroup, all int) string {
 	line := fmt.Sprintf("  - {tools: %s, argument: %s, value: ", list, g.Argument)
 	switch {
 	case like.pin:
-		line += like.value + ", mode: pin} # refuses the calls of those without one"
+		line += like.value + ", mode: pin} # by its name; refuses the calls of those without one"
 	case like.constant():
-		line += "'" + like.value + "'} # write your own"
+		line += "'" + like.value + "'} # by its name; write your own"
+	case g.Path:
+		line += fmt.Sprintf("%s} # its schema says %s", like.value, strconv.QuoteToASCII(g.Words))
 	default:
-		line += like.value + "}"
+		line += like.value + "} # by its name"
 	}
 	return line
 }

@@ -1,0 +1,88 @@
+package arguments
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// An event is what the log says once of a connection, or once at a higher level.
+type event struct {
+	kind string
+	tool string // "" for all
+	rule *rule  // nil for all
+}
+
+// maxEvents bounds the memory: the names of tools are the server's to choose.
+const maxEvents = 1000
+
+// first reports whether an event is the first of its kind.
+func (c *Conn) first(e event) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told[e] || len(c.told) >= maxEvents {
+		return false
+	}
+	if c.told == nil {
+		c.told = map[event]bool{}
+	}
+	e.tool = strings.Clone(e.tool)
+	c.told[e] = true
+	return true
+}
+
+// level returns the level for an event: info the first time, then debug.
+func (c *Conn) level(e event) slog.Level {
+	if c.first(e) {
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// once logs an event the first time.
+func (c *Conn) once(e event, level slog.Level, text string, args ...any) {
+	if c.first(e) {
+		c.log.Log(context.Background(), level, text, args...)
+	}
+}
+
+// tellEdit says that an argument was filled or pinned. The first time for a tool this
+// is at info, so that harm cannot go unnoticed.
+func (c *Conn) tellEdit(tc *toolCall, in *intent) {
+	verb := "filled"
+	if in.rule.enforces() {
+		verb = "pinned"
+	}
+	level := c.level(event{verb, tc.name, in.rule})
+	if ctx := tc.call.LogContext(); c.log.Enabled(ctx, level) {
+		c.log.Log(ctx, level, verb+" "+in.rule.path+" of "+cut(tc.name)+" from "+in.origin())
+	}
+}
+
+// differ logs that the call's value is not the rule's, and where each is from.
+func (c *Conn) differ(tc *toolCall, in *intent, what string) {
+	if c.log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
+		c.log.InfoContext(tc.call.LogContext(), what, "tool", cut(tc.name), "argument", in.rule.path,
+			"given", c.shown(in), "given_by", "tools/call", "session", in.value.String(), "session_by", in.origin())
+	}
+}
+
+// shown returns the call's own value as a log line takes it.
+func (c *Conn) shown(in *intent) string {
+	v := in.given
+	if c.o.Scrub != nil {
+		v.Raw = c.o.Scrub(in.rule.Argument, v.Raw)
+	}
+	text := string(v.Raw)
+	if v.IsString() {
+		text = v.Text()
+	}
+	return cut(text)
+}
+
+func cut(text string) string {
+	if len(text) > 200 {
+		return text[:200] + "…"
+	}
+	return text
+}

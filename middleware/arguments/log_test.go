@@ -1,0 +1,51 @@
+package arguments
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// The first edit of each kind that a tool gets is a line at info, every further one at
+// debug, and so is why the built-in rule leaves an argument alone.
+func TestLog(t *testing.T) {
+	var out bytes.Buffer
+	x := newToolTest(t, Default())
+	x.conn.log = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	for range 2 {
+		x.shown(`{"properties":{"workspace":{"type":"string","description":"Path of the workspace"}},"required":["workspace"]}`)
+		x.call(`{}`)
+	}
+	for range 2 {
+		x.shown(`{"properties":{"workspace":{"type":"string","description":"The workspace's ID"}},"required":["workspace"]}`)
+		x.call(`{}`)
+	}
+	const want = `level=INFO msg="edited the schemas in tools/list" argument=workspace tools=1 shown=optional
+level=INFO msg="filled workspace of t from CLAUDE_PROJECT_DIR"
+level=DEBUG msg="edited the schemas in tools/list" argument=workspace tools=1 shown=optional
+level=DEBUG msg="filled workspace of t from CLAUDE_PROJECT_DIR"
+level=DEBUG msg="the built-in rule leaves an argument alone" tool=t argument=workspace why="it speaks of something other than the path of the workspace" words=id
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What the log has once takes bounded memory.
+func TestEventsAreBounded(t *testing.T) {
+	var c Conn
+	for i := range maxEvents + 10 {
+		if got := c.first(event{kind: "filled", tool: strings.Repeat("x", i)}); got != (i < maxEvents) {
+			t.Fatalf("event %d is the first of its kind: %v", i, got)
+		}
+	}
+}

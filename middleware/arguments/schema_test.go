@@ -1,0 +1,525 @@
+package arguments
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// pinned is the value that the rules of these tests give to the argument.
+const pinned = "acme"
+
+func pinRule(mode Mode, schema Schema, path ...string) Rule {
+	value, err := expression.Compile("session.id", expression.Any)
+	if err != nil {
+		panic(err)
+	}
+	if mode == Forbid {
+		value = nil
+	}
+	return Rule{Tools: []string{"t"}, Argument: path, Mode: mode, Schema: schema, Value: value}
+}
+
+// A toolTest is the layer in front of a server that has one tool, t.
+type toolTest struct {
+	*testing.T
+	conn    *Conn
+	handler middleware.Handler
+	ctx     *middleware.Context
+	sent    *wire.Message
+}
+
+func newToolTest(t *testing.T, r Rule) *toolTest {
+	t.Helper()
+	shared, err := Compile(Options{Rules: []Rule{r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &toolTest{T: t, ctx: &middleware.Context{Context: t.Context(), Call: new(middleware.Call)}}
+	catalog := new(middleware.Catalog)
+	x.conn = shared.Connect(ConnOptions{Catalog: catalog})
+	x.handler = x.conn.Layer().Wrap(catalog.Layer().Wrap(
+		func(_ context.Context, m *wire.Message) error {
+			x.sent = m
+			return nil
+		}))
+	return x
+}
+
+type noRelay struct{ middleware.Relay }
+
+func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
+
+func (x *toolTest) handle(method, params string) {
+	x.Helper()
+	x.sent = nil
+	x.ctx.Call.Reset(noRelay{}, true)
+	x.ctx.Call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{
+		Session:   sessionstate.Fact{Value: pinned, Source: sessionstate.Operator},
+		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.HostEnvironment, From: "CLAUDE_PROJECT_DIR"},
+	})
+	if err := x.handler(x.ctx, wire.NewRequest(wire.Client, []byte("1"), method, []byte(params))); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// shown returns the tool's schema as the client is shown it.
+func (x *toolTest) shown(schema string) string {
+	x.Helper()
+	x.handle("tools/list", "{}")
+	reply := new(wire.Message)
+	reply.Reset(wire.Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","inputSchema":`+schema+`}]}}`))
+	reply.LookEnvelope()
+	for _, hook := range slices.Backward(x.ctx.Call.Hooks()) {
+		if err := hook(x.ctx, reply); err != nil {
+			x.Fatal(err)
+		}
+	}
+	for entry := range reply.Get("result", "tools").Elements() {
+		return string(entry.Get("inputSchema").Raw)
+	}
+	return ""
+}
+
+// call returns the arguments of a call as the server gets them, "" if it gets none.
+func (x *toolTest) call(arguments string) string {
+	x.Helper()
+	x.handle("tools/call", `{"name":"t","arguments":`+arguments+`}`)
+	if x.sent == nil {
+		return ""
+	}
+	return string(x.sent.Arguments().Raw)
+}
+
+// TestShown shows a schema by a rule that pins, fills or forbids, and makes a call
+// without the argument.
+func TestShown(t *testing.T) {
+	pin, fill, hide := pinRule(Pin, "", "p"), pinRule(Fill, "", "p"), pinRule(Fill, Hide, "p")
+	inner, fillInner := pinRule(Pin, "", "o", "p"), pinRule(Fill, "", "o", "p")
+	const same = "as it is"
+	for _, test := range []struct {
+		name   string
+		rule   Rule
+		schema string
+		shown  string
+		call   string // what the client gives
+		sent   string
+	}{
+		{"the property and its name in required", pin,
+			`{"properties": {"p": {"type":"string"}, "a": {}}, "required": ["a", "p"], "x": 1}`,
+			`{"properties": {"a": {}}, "required": ["a"], "x": 1}`, `{}`, `{"p":"acme"}`},
+		{"filled", fill, `{"properties":{"p":{},"a":{}},"required":["p","a"]}`, `{"properties":{"p":{},"a":{}},"required":["a"]}`, `{}`, `{"p":"acme"}`},
+		{"filled and hidden", hide, `{"properties":{"p":{},"a":{}},"required":["p"]}`, `{"properties":{"a":{}}}`, `{}`, `{"p":"acme"}`},
+		{"forbidden", pinRule(Forbid, "", "p"), `{"properties":{"p":{},"a":{}},"required":["p"],"additionalProperties":false}`,
+			`{"properties":{"a":{}},"additionalProperties":false}`, `{}`, `{}`},
+		{"an escaped name", pin, `{"properties":{"\u0070":{}},"required":["\u0070"]}`, `{"properties":{}}`, `{}`, `{"p":"acme"}`},
+		{"kept", pinRule(Pin, Keep, "p"), `{"properties":{"p":{}},"required":["p"]}`, same, `{}`, `{"p":"acme"}`},
+		{"pinned and shown", pinRule(Pin, Optional, "p"), `{"properties":{"p":{}},"required":["p"]}`, `{"properties":{"p":{}}}`, `{}`, `{"p":"acme"}`},
+		{"another tool's argument", pin, `{"properties":{"a":{}}}`, same, `{}`, `{}`},
+		{"another tool's, and the call has it", pin, `{"properties":{"a":{}}}`, same, `{"p":"x"}`, `{"p":"acme"}`},
+		{"a tool without a schema", pin, `true`, same, `{}`, `{"p":"acme"}`},
+
+		{"nested", inner, `{"properties":{"o":{"type":"object","properties":{"p":{}},"required":["p"]}}}`,
+			`{"properties":{"o":{"type":"object","properties":{}}}}`, `{}`, `{"o":{"p":"acme"}}`},
+		{"nested, in an object that needs more", inner, `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p","a"]}}}`, same,
+			`{"o":{"a":1}}`, `{"o":{"a":1,"p":"acme"}}`},
+		{"nested, in an object that needs more and is required", inner, `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p","a"]}},"required":["o"]}`,
+			`{"properties":{"o":{"type":"object","properties":{"a":{}},"required":["a"]}},"required":["o"]}`, `{"o":{"a":1}}`, `{"o":{"a":1,"p":"acme"}}`},
+		{"nested, where a string may go", inner, `{"properties":{"o":{"properties":{"p":{}}}}}`, same, `{}`, `{"o":{"p":"acme"}}`},
+		{"nested, filled", fillInner, `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p"]}}}`,
+			`{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}}}}}`, `{}`, `{"o":{"p":"acme"}}`},
+		{"nested, filled, in an object that needs more", fillInner, `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p","a"]}}}`,
+			`{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["a"]}}}`, `{}`, `{}`},
+		{"nested, filled, and the object is there", fillInner, `{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["p","a"]}}}`,
+			`{"properties":{"o":{"type":"object","properties":{"p":{},"a":{}},"required":["a"]}}}`, `{"o":{"a":1}}`, `{"o":{"a":1,"p":"acme"}}`},
+		{"nested, filled, where a string may go", fillInner, `{"properties":{"o":{"properties":{"p":{}}}}}`, same, `{"o":{}}`, `{"o":{}}`},
+
+		{"a text or nothing", fill, `{"properties":{"p":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}}}`, same, `{}`, `{"p":"acme"}`},
+		{"one of some words or nothing", fill, `{"properties":{"p":{"anyOf":[{"enum":["x","y"]},{"type":"null"}]}},"required":["p"]}`, same, `{}`, `{}`},
+		{"one of some words", fill, `{"properties":{"p":{"oneOf":[{"const":"x"},{"const":"y"}]}},"required":["p"]}`, same, `{}`, `{}`},
+		{"a number", fill, `{"properties":{"p":{"type":"integer"}},"required":["p"]}`, same, `{}`, `{}`},
+		{"a text of two kinds", fill, `{"properties":{"p":{"oneOf":[{"type":"string","format":"uri"},{"type":"string"}]}}}`, same, `{}`, `{}`},
+		{"alternatives of alternatives", fill, `{"properties":{"p":{"anyOf":[{"anyOf":[{"type":"string"}]}]}}}`, same, `{}`, `{}`},
+		{"a definition as the property", fill, `{"properties":{"p":{"$ref":"#/$defs/P"}},"required":["p"],"$defs":{"P":{"type":"string"}}}`, same, `{}`, `{}`},
+		{"a definition as the property, pinned", pin, `{"properties":{"p":{"$ref":"#/$defs/P"}},"required":["p"],"$defs":{"P":{"type":"string"}}}`,
+			`{"properties":{},"$defs":{"P":{"type":"string"}}}`, `{}`, `{"p":"acme"}`},
+		{"another property by reference", fill, `{"properties":{"p":{},"a":{"type":"object"},"b":{"$ref":"#/properties/a"}},"required":["p"]}`,
+			`{"properties":{"p":{},"a":{"type":"object"},"b":{"$ref":"#/properties/a"}}}`, `{}`, `{"p":"acme"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			x := newToolTest(t, test.rule)
+			want := test.shown
+			if want == same {
+				want = test.schema
+			}
+			if got := x.shown(test.schema); got != want {
+				t.Errorf("shown is %s\nwant     %s", got, want)
+			}
+			if got := x.call(test.call); got != test.sent {
+				t.Errorf("sent is %s\nwant    %s", got, test.sent)
+			}
+		})
+	}
+}
+
+// A rule that means nothing is a mistake, and names that some parser takes for those that
+// a condition reads are the relay's to refuse.
+func TestCompile(t *testing.T) {
+	good := pinRule(Pin, "", "o", "p")
+	good.When, _ = expression.Compile(`arguments.kind == "x"`, expression.Bool)
+	shared, err := Compile(Options{Rules: []Rule{good}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shared.Connect(ConnOptions{}).Layer(); !got.Enforces || len(got.ArgumentNames) != 2 ||
+		!slices.Equal(got.ArgumentNames[0], []string{"o", "kind"}) || !slices.Equal(got.ArgumentNames[1], []string{"p"}) {
+		t.Errorf("the layer enforces %v and names %q", got.Enforces, got.ArgumentNames)
+	}
+	for want, bad := range map[string]Rule{
+		"names no argument":           {Value: good.Value},
+		"has no value":                {Argument: []string{"p"}},
+		`the mode "fil" is not known`: {Argument: []string{"p"}, Mode: "fil", Value: good.Value},
+	} {
+		if _, err := Compile(Options{Rules: []Rule{bad}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// Whatever looks at the object around the argument has the tool shown as it is. The
+// argument is not filled, and is pinned.
+func TestNotPlain(t *testing.T) {
+	for _, around := range []string{
+		`"$ref":"#/$defs/A","$defs":{"A":{}}`, `"$dynamicRef":"#a"`, `"$recursiveRef":"#"`, `"allOf":[{"required":["p"]}]`,
+		`"anyOf":[{"required":["p"]},{"required":["a"]}]`, `"oneOf":[{"required":["p"]},{"required":["a"]}]`, `"not":{"required":["p"]}`,
+		`"if":{"required":["p"]},"then":{"required":["a"]}`, `"then":{}`, `"else":{}`, `"dependentRequired":{"p":["a"]}`,
+		`"dependentSchemas":{"a":{"required":["p"]}}`, `"dependencies":{"p":["a"]}`, `"patternProperties":{"^p":{"minLength":9}}`,
+		`"propertyNames":{"minLength":2}`, `"minProperties":1`, `"maxProperties":1`, `"unevaluatedProperties":false`, `"const":{"a":1}`,
+		`"enum":[{"a":1}]`, `"all\u004ff":[{"required":["p"]}]`,
+	} {
+		level := `{"type":"object","properties":{"p":{"type":"string"},"a":{}},"required":["p"],` + around + `}`
+		notPlain(t, level, "p")
+		notPlain(t, `{"type":"object","properties":{"o":`+level+`}}`, "o", "p")
+		notPlain(t, `{"type":"object","properties":{"o":{"type":"object","properties":{"p":{"type":"string"}},"required":["p"]}},`+around+`}`, "o", "p")
+	}
+	for _, elsewhere := range []string{`"#"`, `"#/properties/p"`, `"#/properties/p/x"`, `"#here"`, `"#/properties/%70"`, `"https://example.com/s"`} {
+		notPlain(t, `{"properties":{"p":{},"child":{"$ref":`+elsewhere+`}},"required":["p"]}`, "p")
+	}
+}
+
+func notPlain(t *testing.T, schema string, path ...string) {
+	t.Helper()
+	outer, sent := "{}", `{"p":"acme"}`
+	if len(path) > 1 {
+		outer, sent = `{"o":{}}`, `{"o":{"p":"acme"}}`
+	}
+	for _, test := range []struct {
+		rule Rule
+		sent string
+	}{
+		{pinRule(Pin, "", path...), sent},
+		{pinRule(Fill, "", path...), outer},
+		{pinRule(Forbid, "", path...), outer},
+	} {
+		x := newToolTest(t, test.rule)
+		if got := x.shown(schema); got != schema {
+			t.Errorf("%s: shown is %s\nwant %s", test.rule.Mode, got, schema)
+		}
+		if got := x.call(outer); got != test.sent {
+			t.Errorf("%s: %s: sent is %s, want %s", test.rule.Mode, schema, got, test.sent)
+		}
+	}
+}
+
+// A schema that is not plain and does not so much as mention the argument does not
+// have it, so that nothing is added to calls of a tool that does not take it.
+func TestNotMentioned(t *testing.T) {
+	for _, test := range []struct{ schema, sent string }{
+		{`{"properties":{"a":{}},"anyOf":[{"required":["a"]}]}`, `{}`},
+		{`{"properties":{"a":{}},"anyOf":[{"required":["a"]}],"$ref":"https://example.com/s"}`, `{"pin":"acme"}`},
+		{`{"properties":{"a":{}},"anyOf":[{"properties":{"\u0070in":{}}}]}`, `{"pin":"acme"}`},
+	} {
+		x := newToolTest(t, pinRule(Pin, "", "pin"))
+		x.shown(test.schema)
+		if got := x.call(`{}`); got != test.sent {
+			t.Errorf("%s: sent is %s, want %s", test.schema, got, test.sent)
+		}
+	}
+}
+
+// A dice makes schemas and calls that have every keyword there is to get wrong. The
+// argument is p; a, b and c are others.
+type dice struct {
+	*rand.Rand
+	definitions []string // that schemas may refer to
+}
+
+func (d dice) one(n int) bool { return d.IntN(n) == 0 }
+
+func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+
+// some returns a random subset.
+func (d dice) some(names ...string) []any {
+	var out []any
+	for _, n := range names {
+		if d.one(3) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+type object = map[string]any
+
+// property makes the schema of p. One that has to hold admits the pinned value.
+func (d dice) property(sure bool) any {
+	admits := []any{object{}, object{"type": "string"}, object{"type": "string", "title": "P"}, true,
+		object{"enum": []any{pinned, "x"}}, object{"const": pinned}, object{"type": []any{"string", "null"}}, object{"minLength": 2}}
+	if sure {
+		return pick(d, admits...)
+	}
+	return pick(d, append(admits, object{"const": "x"}, object{"type": "integer"}, false, object{"minLength": 9}, object{"enum": []any{"x"}})...)
+}
+
+// schema makes a schema for the object that holds p. required says that it may
+// require p.
+func (d dice) schema(depth int, sure, required bool) object {
+	s, properties := object{}, object{}
+	if !d.one(3) {
+		properties["p"] = d.property(sure)
+	}
+	for _, n := range []string{"a", "b"} {
+		if d.one(2) {
+			properties[n] = pick(d, any(object{}), any(object{"type": "string"}), any(object{"type": "integer"}))
+		}
+	}
+	s["properties"] = properties
+	names := []string{"a", "b", "c"}
+	if required || !sure {
+		names = append(names, "p")
+	}
+	maybe := func(key string, n int, make func() any) {
+		if d.one(n) {
+			s[key] = make()
+		}
+	}
+	plain := d.one(2)
+	maybe("required", 2, func() any { return append([]any{}, d.some(names...)...) })
+	maybe("additionalProperties", 4, func() any { return pick(d, any(false), any(true), any(object{"type": "string"})) })
+	if plain { // as those of nearly all tools
+		return s
+	}
+	maybe("unevaluatedProperties", 8, func() any { return pick(d, any(false), any(true)) })
+	maybe("patternProperties", 8, func() any {
+		return object{pick(d, "^p", "^[ab]$", "z"): pick(d, any(object{"type": "string"}), any(object{"type": "integer"}))}
+	})
+	maybe("propertyNames", 20, func() any { return object{"pattern": pick(d, "^[abp]$", "^[ab]$")} })
+	maybe("minProperties", 20, func() any { return d.IntN(3) })
+	maybe("maxProperties", 20, func() any { return d.IntN(4) })
+	maybe("dependentRequired", 5, func() any { return object{pick(d, "p", "a"): append([]any{}, d.some("p", "b", "c")...)} })
+	if depth > 0 {
+		inner := func(sure bool) func() any {
+			return func() any { return d.schema(depth-1, sure, required) }
+		}
+		list := func(sure bool) func() any {
+			return func() any {
+				return []any{d.schema(depth-1, sure, required), d.schema(depth-1, sure, required)}[:1+d.IntN(2)]
+			}
+		}
+		maybe("allOf", 5, list(sure))
+		maybe("anyOf", 5, list(false))
+		maybe("oneOf", 5, list(false))
+		maybe("not", 8, inner(false))
+		maybe("if", 5, inner(false))
+		maybe("then", 5, inner(false))
+		maybe("else", 5, inner(false))
+		maybe("dependentSchemas", 8, func() any {
+			on := pick(d, "p", "a") // p is always there
+			return object{on: d.schema(depth-1, sure && on == "p", required)}
+		})
+		if len(d.definitions) > 0 {
+			maybe("$ref", 8, func() any { return "#/$defs/" + pick(d, d.definitions...) })
+		}
+	}
+	return s
+}
+
+// members makes an object without p.
+func (d dice) members() object {
+	o := object{}
+	for _, n := range []string{"a", "b", "c"} {
+		if d.one(2) {
+			o[n] = pick(d, any("x"), any(1))
+		}
+	}
+	return o
+}
+
+// root makes a schema of arguments, in which p stands at path.
+func (d dice) root(path []string, required bool) object {
+	d.definitions = []string{"D", "E"}
+	at := d.schema(2, true, required)
+	if len(path) > 1 {
+		outer := object{"properties": object{"o": at}}
+		at["type"] = pick(d, any("object"), any("object"), any([]any{"object", "null"}), any("string"))
+		if d.one(3) {
+			outer["properties"] = object{"o": object{"anyOf": []any{at, object{"type": "null"}}}}
+		}
+		if d.one(3) {
+			outer["required"] = []any{"o"}
+		}
+		d.mind(outer)
+		at = outer
+	}
+	d.definitions = []string{"E"}
+	at["$defs"] = object{"D": d.schema(1, true, required), "E": d.schema(0, true, required)}
+	return at
+}
+
+// mind has what is around the object o depend on whether it is there.
+func (d dice) mind(outer object) {
+	some := func() object {
+		return object{"required": append([]any{}, d.some("o", "a", "b")...)}
+	}
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		if d.one(8) {
+			outer[keyword] = []any{some(), some()}
+		}
+	}
+	for _, keyword := range []string{"not", "if", "then", "else"} {
+		if d.one(8) {
+			outer[keyword] = some()
+		}
+	}
+	if d.one(6) {
+		outer["dependentRequired"] = object{pick(d, "o", "a"): append([]any{}, d.some("o", "a", "b")...)}
+	}
+	if d.one(8) {
+		outer["dependentSchemas"] = object{"o": some()}
+	}
+	if d.one(8) {
+		outer["maxProperties"] = 1 + d.IntN(2)
+	}
+	if d.one(8) {
+		outer["patternProperties"] = object{pick(d, "^o", "^z"): object{"maxProperties": 1}}
+	}
+	if d.one(8) {
+		outer["additionalProperties"] = pick(d, any(false), any(true), any(object{"type": "string"}))
+	}
+}
+
+// call makes arguments without p.
+func (d dice) call(path []string) object {
+	if len(path) == 1 {
+		return d.members()
+	}
+	o := object{}
+	if d.one(2) {
+		o = d.members()
+	}
+	switch d.IntN(4) {
+	case 0:
+	case 1:
+		o["o"] = nil
+	default:
+		o["o"] = d.members()
+	}
+	return o
+}
+
+// checkAgreement makes a schema and calls without the argument. What a client may send,
+// by the schema it is shown, the server's own schema has to admit as it is sent. The
+// same holds of a fill for what the client may send by the server's schema. It reports
+// whether the schema was changed and whether a call was.
+func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
+	d := dice{Rand: rand.New(rand.NewPCG(seed, 1))}
+	r := pinRule(pick(d, Pin, Forbid, Fill), "", "p")
+	if d.one(2) {
+		r = pinRule(r.Mode, "", "o", "p")
+	}
+	if r.Mode == Pin && d.one(4) {
+		r.Schema = Optional
+	}
+	raw, err := json.Marshal(d.root(r.Argument, r.Mode != Forbid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := string(raw)
+	x := newToolTest(t, r)
+	after := x.shown(before)
+	upstream, shown := resolve(t, []byte(before)), resolve(t, []byte(after))
+	if changed = before != after; upstream == nil || shown == nil || !changed && r.Mode != Fill {
+		return changed, false
+	}
+	for range 20 {
+		call := d.call(r.Argument)
+		admitted := shown.Validate(call) == nil || r.Mode == Fill && upstream.Validate(call) == nil
+		text, err := json.Marshal(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := x.call(string(text))
+		if edited = edited || sent != string(text); !admitted {
+			continue
+		}
+		var arguments any
+		if err := json.Unmarshal([]byte(sent), &arguments); err != nil {
+			t.Fatalf("seed %d, %s: sent is %s: %v", seed, r.Mode, sent, err)
+		}
+		if err := upstream.Validate(arguments); err != nil {
+			t.Errorf("seed %d, %s: a client may send %s, and the server's schema does not admit %s: %v\nbefore %s\nafter  %s", seed, r.Mode, text, sent, err, before, after)
+			return changed, edited
+		}
+	}
+	return changed, edited
+}
+
+func TestAgreement(t *testing.T) {
+	changed, edited := 0, 0
+	for seed := range uint64(3_000) {
+		schema, call := checkAgreement(t, seed)
+		if schema {
+			changed++
+		}
+		if call {
+			edited++
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if changed < 200 || edited < 200 {
+		t.Errorf("only %d of 3000 schemas and the calls of %d were changed: the test tests little", changed, edited)
+	}
+}
+
+func FuzzAgreement(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { checkAgreement(t, seed) })
+}
+
+func resolve(t *testing.T, text []byte) *jsonschema.Resolved {
+	t.Helper()
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		if strings.Contains(err.Error(), "cannot be resolved") {
+			t.Fatal(err)
+		}
+		return nil
+	}
+	return resolved
+}
