@@ -89,7 +89,7 @@ func inside() middleware.Layer {
 				call.Note(middleware.Note{Layer: "arguments", Rule: "arguments[0]", Act: middleware.Edited, Path: []string{"params", "arguments", "a/b"}, After: []byte(`"acme"`), Source: "principal.tenant from key k1"})
 				call.Note(middleware.Note{Layer: "rewrite", Rule: "rewrite[1]", Act: middleware.Edited, Path: []string{"params", "arguments", "token"}, After: []byte(`"sk-live-1"`), Source: `"sk-live-1"`})
 				call.OnReply(func(context.Context, *wire.Message) error {
-					call.Note(middleware.Note{Layer: "briefing", Act: middleware.Edited, Path: []string{"result", "content"}, After: []byte(`{}`)})
+					call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Path: []string{"result", "content"}, After: []byte(`{}`)})
 					return nil
 				})
 			case "dry":

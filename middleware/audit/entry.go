@@ -138,7 +138,7 @@ func (e *entry) note(call *middleware.Call, n middleware.Note) {
 	}
 	e.dryRun = e.dryRun || n.DryRun
 	e.refused = e.refused || n.Act == middleware.Refused
-	e.briefed = e.briefed || n.Act == middleware.Edited && n.Layer == "briefing" && !n.DryRun
+	e.briefed = e.briefed || n.Act == middleware.Edited && n.Layer == "briefing" && n.Rule == "policy" && !n.DryRun
 	if n.Act == middleware.Edited && len(n.Path) == 2 && n.Path[0] == "params" && n.Path[1] == "name" && !n.DryRun {
 		e.sentAs = clip((wire.Value{Raw: n.After}).Text())
 	}

@@ -101,6 +101,8 @@ func (r *Recorder) note(_ *middleware.Call, n middleware.Note) {
 	case n.Act == middleware.Refused:
 		r.report.Refused++
 		r.report.Edits = r.append(r.report.Edits, fmt.Sprintf("%s refused: %s", n.Layer, n.Why))
+	case n.Layer == "briefing" && (n.Rule != "policy" || n.After == nil):
+		// It made room for the briefing.
 	case n.Layer == "briefing":
 		r.report.Briefed++
 		r.report.Edits = r.append(r.report.Edits, "briefed the model")
