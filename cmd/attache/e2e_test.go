@@ -38,6 +38,7 @@ func TestE2E(t *testing.T) {
 	t.Run("Processes", l.testProcesses)
 	t.Run("Reload", l.testReload)
 	t.Run("Environment", l.testEnvironment)
+	t.Run("Agents", l.testAgents)
 	t.Run("Fill", l.testFill)
 	t.Run("Briefing", l.testBriefing)
 }

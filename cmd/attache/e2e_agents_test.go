@@ -1,0 +1,331 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newID() string { return rand.Text()[:12] }
+
+// The text of a briefing that no server and no agent has.
+const briefed = "Keep the seven green lanterns lit"
+
+// An agent is a coding agent of npm, in a home of its own, in front of five servers.
+type agent struct {
+	program []string
+	model   *model
+	dir     string // its project
+	env     []string
+	servers map[string][]string // what starts them
+}
+
+// agentServers are the servers that an agent has, behind attache.
+func (l *lab) agentServers(dir string) map[string][]string {
+	return map[string][]string{
+		"files":    l.filesystem(dir).command,
+		"memory":   l.memory().command,
+		"git":      l.git().command,
+		"all":      l.everything().command,
+		"thinking": {"node", l.npm("@modelcontextprotocol/server-sequential-thinking/dist/index.js")},
+	}
+}
+
+func (l *lab) newAgent(t *testing.T, program []string, s service, scripts map[string][]toolCall) *agent {
+	t.Helper()
+	dir := t.TempDir()
+	project, home := filepath.Join(dir, "project"), filepath.Join(dir, "home")
+	writeFiles(t, dir, map[string]string{
+		"files/note.txt":     "hello\n",
+		"project/README.md":  "a project\n",
+		"home/.keep":         "",
+		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+		"attache.yaml":       "policy: {dir: policies, scope: acme}\n",
+	})
+	if msg, err := exec.Command("git", "init", "-q", project).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v\n%s", err, msg)
+	}
+	a := &agent{program: program, model: newModel(t, s, scripts), dir: project, servers: l.agentServers(dir)}
+	a.env = append(l.env(t), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home+"/state", "TMPDIR="+dir, "MEMORY_FILE_PATH="+dir+"/graph.jsonl")
+	for name, command := range a.servers {
+		a.servers[name] = l.through(command, "--config", filepath.Join(dir, "attache.yaml"))
+	}
+	return a
+}
+
+// inTurn are calls of one tool of each server, in an order in which results with
+// structuredContent come first.
+func inTurn(repo string) []toolCall {
+	return []toolCall{
+		{"files", "list_allowed_directories", `{}`},
+		{"memory", "read_graph", `{}`},
+		{"git", "git_status", fmt.Sprintf(`{"path":%q}`, repo)},
+		{"all", "echo", `{"message":"hello"}`},
+		{"thinking", "sequentialthinking", `{"thought":"one","nextThoughtNeeded":false,"thoughtNumber":1,"totalThoughts":1}`},
+	}
+}
+
+// testAgents runs coding agents whose model is a script, and counts how often the model is
+// shown the briefing.
+func (l *lab) testAgents(t *testing.T) {
+	if l.standIn {
+		t.Skip("needs attache")
+	}
+	for _, version := range []string{"2.1.197", "2.1.330"} {
+		t.Run("claude-"+version, func(t *testing.T) {
+			t.Parallel()
+			l.claude(t, l.agentProgram(t, "claude-"+version+"/claude"))
+		})
+	}
+	t.Run("codex", func(t *testing.T) {
+		t.Parallel()
+		l.codex(t, l.agentProgram(t, "codex/vendor/x86_64-unknown-linux-musl/bin/codex"))
+	})
+	t.Run("gemini", func(t *testing.T) {
+		t.Parallel()
+		l.gemini(t, l.agentProgram(t, "@google/gemini-cli/bundle/gemini.js"))
+	})
+}
+
+// agentProgram returns the path of an agent's program. Where it is not installed, the test
+// fails in CI and is skipped elsewhere.
+func (l *lab) agentProgram(t *testing.T, path string) string {
+	t.Helper()
+	file := filepath.Join(l.scripts, "agents/node_modules", path)
+	if _, err := os.Stat(file); err != nil {
+		const missing = "the coding agents are missing; run on Linux, amd64: npm --prefix testdata/e2e/agents install --no-package-lock --ignore-scripts"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	return file
+}
+
+// requireShown wants the briefing in the last request of a script between so and so often.
+func (a *agent) requireShown(t *testing.T, script string, least, most int) {
+	t.Helper()
+	times, ok := a.model.shown(script, briefed)
+	if !ok {
+		t.Errorf("the model was never asked about %s", script)
+		return
+	}
+	t.Logf("%s: the model was shown the briefing %d times", script, times)
+	if times < least || times > most {
+		t.Errorf("%s: the model was shown the briefing %d times, want %d to %d", script, times, least, most)
+	}
+	a.requireCalled(t, script)
+}
+
+// requireShownAsBefore wants a conversation that goes on with another to have the briefing as
+// often as that one, and no more.
+func (a *agent) requireShownAsBefore(t *testing.T, script, before string) {
+	t.Helper()
+	times, _ := a.model.shown(before, briefed)
+	a.requireShown(t, script, times, times)
+}
+
+// requireCalled wants that all calls of the script were made and that none failed, or the
+// counts would say nothing.
+func (a *agent) requireCalled(t *testing.T, script string) {
+	t.Helper()
+	a.model.mu.Lock()
+	defer a.model.mu.Unlock()
+	last := a.model.given[script]
+	if !a.model.done[script] {
+		t.Errorf("%s: not all calls were made", script)
+	}
+	for _, failed := range []string{`"is_error":true`, "No such tool", "unsupported call", "not found in registry"} {
+		if strings.Contains(last, failed) {
+			t.Errorf("%s: a call failed: the request has %q", script, failed)
+			keep(t, script, last)
+		}
+	}
+}
+
+// run runs the agent to its end with these arguments.
+func (a *agent) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd, mark := a.start(t, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s\n%s", args, err, tail(stdout.String(), 3000), tail(stderr.String(), 3000))
+	}
+	if left := mark.gone(5 * time.Second); len(left) > 0 {
+		t.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
+	}
+	return stdout.String()
+}
+
+// start returns the command. The time it has is for a machine that is busy with other things.
+func (a *agent) start(t *testing.T, args ...string) (*exec.Cmd, mark) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	mark := newMark()
+	cmd := exec.CommandContext(ctx, a.program[0], append(a.program[1:], args...)...)
+	cmd.Dir = a.dir
+	cmd.Env = append(a.env, mark.variable())
+	cmd.WaitDelay = 5 * time.Second
+	t.Cleanup(func() { mark.gone(0) })
+	return cmd, mark
+}
+
+// claude holds Claude Code to what docs/clients.md says of it: in one process a sub-agent
+// that calls first, the main conversation and one after /clear; a session of its own, and
+// that session again after --resume.
+func (l *lab) claude(t *testing.T, program string) {
+	calls := inTurn(l.repo)
+	task := toolCall{"", "Agent", `{"description":"look","prompt":"RUN:sub","subagent_type":"general-purpose","run_in_background":false}`}
+	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{
+		"main":   append([]toolCall{task}, calls...),
+		"sub":    calls[:2],
+		"clear":  calls[:2],
+		"other":  calls[:2],
+		"resume": calls[:2],
+	})
+	a.env = append(a.env,
+		"ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=sk-dummy",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+		"MCP_CONNECTION_NONBLOCKING=false", "MCP_TIMEOUT=180000") // the first turn would begin without the servers
+	flags := []string{"-p", "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", "mcp__files,mcp__memory,mcp__git,mcp__all,mcp__thinking,Agent"}
+
+	a.claudeServers(t, "files", "memory", "git", "all", "thinking")
+	a.turns(t, flags, "RUN:main", "/clear", "RUN:clear")
+	a.requireShown(t, "main", 1, 2)
+	a.requireShown(t, "sub", 1, 2)
+	a.requireShown(t, "clear", 1, 2)
+	a.claudeServers(t, "files", "memory")
+	const session = "01234567-89ab-4cde-8f01-23456789abcd"
+	a.run(t, append(flags, "--session-id", session, "RUN:other")...)
+	a.requireShown(t, "other", 1, 2)
+	a.run(t, append(flags, "--resume", session, "RUN:resume")...)
+	a.requireShownAsBefore(t, "resume", "other")
+}
+
+// claudeServers writes the list of servers for Claude Code.
+func (a *agent) claudeServers(t *testing.T, names ...string) {
+	t.Helper()
+	servers := object{}
+	for _, name := range names {
+		servers[name] = object{"command": a.servers[name][0], "args": a.servers[name][1:]}
+	}
+	config, err := json.Marshal(object{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, a.dir, map[string]string{"mcp.json": string(config)})
+}
+
+// turns runs several turns in one process of Claude Code.
+func (a *agent) turns(t *testing.T, flags []string, turns ...string) {
+	t.Helper()
+	cmd, mark := a.start(t, append(flags, "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewScanner(stdout)
+	in.Buffer(nil, 16<<20)
+	for _, turn := range turns {
+		fmt.Fprintf(stdin, `{"type":"user","message":{"role":"user","content":%q}}`+"\n", turn)
+		if !awaitResult(in) {
+			t.Fatalf("%s has no result\n%s", turn, tail(stderr.String(), 3000))
+		}
+	}
+	stdin.Close()
+	_, _ = io.Copy(io.Discard, stdout) // until it has left
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, tail(stderr.String(), 3000))
+	}
+	if left := mark.gone(5 * time.Second); len(left) > 0 {
+		t.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
+	}
+}
+
+// awaitResult reads to the end of a turn.
+func awaitResult(in *bufio.Scanner) bool {
+	for in.Scan() {
+		var event struct{ Type string }
+		if os.Getenv("E2E_SHOW") != "" {
+			println(string(in.Bytes()))
+		}
+		if json.Unmarshal(in.Bytes(), &event) == nil && event.Type == "result" {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *lab) codex(t *testing.T, program string) {
+	a := l.newAgent(t, []string{program}, responses{}, map[string][]toolCall{
+		"main": inTurn(l.repo), "resume": inTurn(l.repo)[:2],
+	})
+	var config strings.Builder
+	fmt.Fprintf(&config, `model = "gpt-5"
+model_provider = "fake"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+[model_providers.fake]
+name = "fake"
+base_url = %q
+wire_api = "responses"
+env_key = "FAKE_KEY"
+requires_openai_auth = false
+supports_websockets = false
+`, a.model.url+"/v1")
+	for name, command := range a.servers {
+		args, err := json.Marshal(command[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&config, "[mcp_servers.%s]\ncommand = %q\nargs = %s\nrequired = true\nstartup_timeout_sec = 180\n", name, command[0], args)
+	}
+	writeFiles(t, filepath.Join(a.dir, "../home/.codex"), map[string]string{"config.toml": config.String()})
+	a.env = append(a.env, "FAKE_KEY=sk-dummy")
+	a.run(t, "exec", "--skip-git-repo-check", "RUN:main")
+	a.requireShown(t, "main", 1, 2)
+	a.run(t, "exec", "resume", "--last", "--skip-git-repo-check", "RUN:resume")
+	a.requireShownAsBefore(t, "resume", "main")
+}
+
+func (l *lab) gemini(t *testing.T, program string) {
+	a := l.newAgent(t, []string{"node", program}, generateContent{}, map[string][]toolCall{"main": inTurn(l.repo)})
+	servers := object{}
+	for name, command := range a.servers {
+		servers[name] = object{"command": command[0], "args": command[1:], "trust": true, "timeout": 180000}
+	}
+	config, err := json.Marshal(object{
+		"mcpServers": servers, "security": object{"auth": object{"selectedType": "gemini-api-key"}},
+		"privacy": object{"usageStatisticsEnabled": false}, "telemetry": object{"enabled": false},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, filepath.Join(a.dir, "../home/.gemini"), map[string]string{"settings.json": string(config)})
+	a.env = append(a.env, "GEMINI_API_KEY=dummy", "GOOGLE_GEMINI_BASE_URL="+a.model.url, "GEMINI_CLI_TRUST_WORKSPACE=true")
+	a.run(t, "--yolo", "-m", "gemini-2.5-flash", "-p", "RUN:main")
+	a.requireShown(t, "main", 1, 2)
+}

@@ -1,0 +1,310 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A model stands in for the service that a coding agent asks, on loopback. It calls tools
+// by a script and keeps each request, which is all that the real one would be given.
+//
+// A prompt chooses the script: "RUN:main" runs that called main. How far it has come shows
+// in the request itself, which has the results of the tools since that prompt.
+type model struct {
+	url     string
+	scripts map[string][]toolCall
+
+	mu    sync.Mutex
+	given map[string]string // the body of the last request, by script
+	done  map[string]bool   // the scripts that have come to their end
+}
+
+// A toolCall is a call of a wrapped server's tool; of the agent's own, if server is empty.
+type toolCall struct{ server, tool, arguments string }
+
+// A service is the interface of one vendor's models.
+type service interface {
+	// read returns the last user's prompt, the number of results since, and the names of
+	// the tools there are.
+	read(body []byte) (prompt string, results int, tools []string)
+	// write answers with a call of a tool, or with text if name is empty.
+	write(w http.ResponseWriter, body []byte, name, arguments, text string)
+}
+
+func newModel(t *testing.T, s service, scripts map[string][]toolCall) *model {
+	t.Helper()
+	m := &model{scripts: scripts, given: make(map[string]string), done: make(map[string]bool)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Method != http.MethodPost || strings.Contains(r.URL.Path, "ount") { // counts tokens
+			fmt.Fprint(w, `{"data":[],"models":[],"input_tokens":1,"totalTokens":1}`)
+			return
+		}
+		m.answer(w, s, body)
+	}))
+	t.Cleanup(server.Close)
+	m.url = server.URL
+	return m
+}
+
+var scriptName = regexp.MustCompile(`RUN:(\w+)`)
+
+func (m *model) answer(w http.ResponseWriter, s service, body []byte) {
+	prompt, results, tools := s.read(body)
+	names := scriptName.FindAllStringSubmatch(prompt, -1)
+	if names == nil || len(tools) == 0 { // a title, a summary, a check of the quota
+		s.write(w, body, "", "", "done")
+		return
+	}
+	name := names[len(names)-1][1]
+	script := m.scripts[name]
+	m.mu.Lock()
+	m.given[name] = string(body)
+	m.done[name] = results >= len(script)
+	m.mu.Unlock()
+	if results >= len(script) {
+		s.write(w, body, "", "", "done "+name)
+		return
+	}
+	if slices.Contains(tools, waitForServers) {
+		s.write(w, body, waitForServers, "{}", "")
+		return
+	}
+	s.write(w, body, script[results].find(tools), script[results].arguments, "")
+}
+
+// waitForServers is a tool that Claude Code offers while some servers are not there yet.
+// Its results are no step of a script.
+const waitForServers = "WaitForMcpServers"
+
+// find returns the name by which the agent offers the tool. An agent that shows names on
+// demand knows those of Claude Code all the same.
+func (c toolCall) find(tools []string) string {
+	if c.server == "" {
+		return c.tool
+	}
+	for _, name := range tools {
+		if strings.Contains(name, c.server) && strings.HasSuffix(name, c.tool) {
+			return name
+		}
+	}
+	return "mcp__" + c.server + "__" + c.tool
+}
+
+// shown returns how often a text is in the last request of a script, and whether there was
+// one. A conversation only grows, so the last has all.
+func (m *model) shown(script, text string) (times int, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last, ok := m.given[script]
+	return strings.Count(last, text), ok
+}
+
+// events writes server-sent events, each a name and its data; the name may be empty.
+func events(w http.ResponseWriter, all ...any) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, data := range all {
+		b, err := json.Marshal(data)
+		if err != nil {
+			panic(err) // a fault of the test
+		}
+		if e, ok := data.(map[string]any); ok && e["type"] != nil {
+			fmt.Fprintf(w, "event: %s\n", e["type"])
+		}
+		fmt.Fprintf(w, "data: %s\n\n", b)
+	}
+}
+
+type object = map[string]any
+
+// messages is Anthropic's interface.
+type messages struct{}
+
+func (messages) read(body []byte) (prompt string, results int, tools []string) {
+	var r struct {
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+		Tools []struct{ Name string }
+	}
+	if json.Unmarshal(body, &r) != nil {
+		return "", 0, nil
+	}
+	for _, message := range r.Messages {
+		if message.Role != "user" {
+			continue
+		}
+		var text string
+		var blocks []struct {
+			Type, Text string
+			ID         string `json:"tool_use_id"`
+		}
+		if json.Unmarshal(message.Content, &text) != nil && json.Unmarshal(message.Content, &blocks) != nil {
+			continue
+		}
+		for _, b := range blocks {
+			text += b.Text
+			if b.Type == "tool_result" && !strings.Contains(b.ID, waitForServers) {
+				results++
+			}
+		}
+		if strings.Contains(text, "RUN:") {
+			prompt, results = text, 0
+		}
+	}
+	for _, tool := range r.Tools {
+		tools = append(tools, tool.Name)
+	}
+	return prompt, results, tools
+}
+
+func (messages) write(w http.ResponseWriter, body []byte, name, arguments, text string) {
+	var r struct {
+		Model  string
+		Stream bool
+	}
+	_ = json.Unmarshal(body, &r) // read has taken it already
+	block, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": text}, "end_turn"
+	if name != "" {
+		block = object{"type": "tool_use", "id": "toolu_" + name + newID(), "name": name, "input": object{}}
+		delta = object{"type": "input_json_delta", "partial_json": arguments}
+		stop = "tool_use"
+	}
+	message := object{
+		"id": "msg_" + newID(), "type": "message", "role": "assistant", "model": r.Model, "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": 1, "output_tokens": 1},
+	}
+	if r.Stream {
+		events(w,
+			object{"type": "message_start", "message": message},
+			object{"type": "content_block_start", "index": 0, "content_block": block},
+			object{"type": "content_block_delta", "index": 0, "delta": delta},
+			object{"type": "content_block_stop", "index": 0},
+			object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 1}},
+			object{"type": "message_stop"})
+		return
+	}
+	if name != "" {
+		block["input"] = json.RawMessage(arguments)
+	} else {
+		block["text"] = text
+	}
+	message["content"], message["stop_reason"] = []any{block}, stop
+	_ = json.NewEncoder(w).Encode(message) // the agent may have left
+}
+
+// responses is OpenAI's interface.
+type responses struct{}
+
+func (responses) read(body []byte) (prompt string, results int, tools []string) {
+	var r struct {
+		Input []struct {
+			Type, Role string
+			Content    []struct{ Text string }
+		}
+		Tools []struct {
+			Type, Name string
+			Tools      []struct{ Name string }
+		}
+	}
+	if json.Unmarshal(body, &r) != nil {
+		return "", 0, nil
+	}
+	for _, item := range r.Input {
+		if item.Type == "function_call_output" {
+			results++
+		}
+		for _, c := range item.Content {
+			if item.Role == "user" && strings.Contains(c.Text, "RUN:") {
+				prompt, results = c.Text, 0
+			}
+		}
+	}
+	for _, tool := range r.Tools {
+		tools = append(tools, tool.Name)
+		for _, inner := range tool.Tools {
+			tools = append(tools, tool.Name+"\n"+inner.Name)
+		}
+	}
+	return prompt, results, tools
+}
+
+func (responses) write(w http.ResponseWriter, _ []byte, name, arguments, text string) {
+	item := object{"type": "message", "id": "msg_" + newID(), "role": "assistant", "status": "completed",
+		"content": []any{object{"type": "output_text", "text": text, "annotations": []any{}}}}
+	if name != "" {
+		item = object{"type": "function_call", "id": "fc_" + newID(), "call_id": "call_" + newID(), "name": name, "arguments": arguments, "status": "completed"}
+		if space, inner, ok := strings.Cut(name, "\n"); ok {
+			item["namespace"], item["name"] = space, inner
+		}
+	}
+	response := func(status string, output ...any) object {
+		return object{"id": "resp_1", "object": "response", "status": status, "output": append([]any{}, output...), "usage": object{
+			"input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
+			"input_tokens_details": object{"cached_tokens": 0}, "output_tokens_details": object{"reasoning_tokens": 0},
+		}}
+	}
+	events(w,
+		object{"type": "response.created", "response": response("in_progress")},
+		object{"type": "response.output_item.added", "output_index": 0, "item": item},
+		object{"type": "response.output_item.done", "output_index": 0, "item": item},
+		object{"type": "response.completed", "response": response("completed", item)})
+}
+
+// generateContent is Gemini's interface.
+type generateContent struct{}
+
+func (generateContent) read(body []byte) (prompt string, results int, tools []string) {
+	var r struct {
+		Contents []struct {
+			Parts []struct {
+				Text             string
+				FunctionResponse json.RawMessage
+			}
+		}
+		Tools []struct {
+			FunctionDeclarations []struct{ Name string }
+		}
+	}
+	if json.Unmarshal(body, &r) != nil {
+		return "", 0, nil
+	}
+	for _, content := range r.Contents {
+		for _, part := range content.Parts {
+			if part.FunctionResponse != nil {
+				results++
+			}
+			if strings.Contains(part.Text, "RUN:") {
+				prompt, results = part.Text, 0
+			}
+		}
+	}
+	for _, group := range r.Tools {
+		for _, tool := range group.FunctionDeclarations {
+			tools = append(tools, tool.Name)
+		}
+	}
+	return prompt, results, tools
+}
+
+func (generateContent) write(w http.ResponseWriter, _ []byte, name, arguments, text string) {
+	part := object{"text": text}
+	if name != "" {
+		part = object{"functionCall": object{"name": name, "args": json.RawMessage(arguments)}}
+	}
+	events(w, object{
+		"candidates":    []any{object{"content": object{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
+		"usageMetadata": object{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+	})
+}
