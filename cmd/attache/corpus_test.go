@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/middleware/arguments"
 )
 
 // A judgedArgument is what a person decided about one property of some tools of a server,
@@ -15,7 +17,7 @@ type judgedArgument struct {
 	server, version string
 	property        string // a dot leads into an object
 	required        bool
-	path            bool   // it takes the path of the workspace, project root or working directory
+	verdict         string // path, miss or no: see the file
 	schema          string // what decided, as JSON
 	tools           []string
 }
@@ -28,7 +30,7 @@ func judgedArguments(t *testing.T) []judgedArgument {
 		t.Fatal(err)
 	}
 	section := regexp.MustCompile(`^(\S+) (\d\S*)$`)
-	row := regexp.MustCompile(`^  (path|no  ) ([\w.]+)(\*?) (\{.*\}) ([\w -]+)$`)
+	row := regexp.MustCompile(`^  (path|miss|no  ) ([\w.]+)(\*?) (\{.*\}) ([\w -]+)$`)
 	var all []judgedArgument
 	var server, version string
 	for line := range strings.Lines(string(data)) {
@@ -46,7 +48,7 @@ func judgedArguments(t *testing.T) []judgedArgument {
 		}
 		all = append(all, judgedArgument{
 			server: server, version: version, property: r[2], required: r[3] == "*",
-			path: r[1] == "path", schema: r[4], tools: strings.Fields(r[5]),
+			verdict: strings.TrimSpace(r[1]), schema: r[4], tools: strings.Fields(r[5]),
 		})
 	}
 	return all
@@ -61,7 +63,16 @@ var mayBePlace = regexp.MustCompile(`(?i)^(` + strings.Join([]string{
 	`repo(sitory)?(_?(id|slug|name|path|url))?`, `organization(_?(id|gid|slug))?`,
 }, "|") + `)$`)
 
-// Each property is in scope, and has one verdict in each tool.
+// tool returns an input schema that has the property.
+func (j judgedArgument) tool() []byte {
+	schema := j.schema
+	for _, name := range slices.Backward(strings.Split(j.property, ".")) {
+		schema = `{"type":"object","properties":{"` + name + `":` + schema + `}}`
+	}
+	return []byte(schema)
+}
+
+// Each property is in scope, has one verdict in each tool, and attache comes to the same.
 func TestJudgedArguments(t *testing.T) {
 	type one struct{ server, tool, property string }
 	seen := make(map[one]bool)
@@ -79,6 +90,9 @@ func TestJudgedArguments(t *testing.T) {
 				t.Errorf("%s %s %s has two lines", o.server, o.tool, o.property)
 			}
 			seen[o] = true
+			if v := arguments.Judge(tool, j.tool(), strings.Split(j.property, ".")...); v.Path != (j.verdict == "path") {
+				t.Errorf("%s %s %s takes the workspace's path: %v, and a person says %q: %s (%q)\n\t%s", o.server, o.tool, o.property, v.Path, j.verdict, v.Why, v.Words, j.schema)
+			}
 		}
 	}
 	if len(servers) < 25 {
