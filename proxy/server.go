@@ -51,11 +51,9 @@ func (s *session) fromServer(line []byte, last bool) error {
 	s.watch(ServerOut, line)
 	m := &s.v.msg
 	m.Reset(wire.Server, line)
-	if !s.v.look(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
-		if !s.o.ForwardNoise {
-			s.noise.add(line)
-			return s.flushClient(last)
-		}
+	if !s.isMessage(m) && !s.o.ForwardNoise {
+		s.noise.add(line)
+		return s.flushClient(last)
 	}
 	if len(m.LineEnd()) == 0 {
 		// The last line lacks its newline, and a client would wait for it.
@@ -67,6 +65,16 @@ func (s *session) fromServer(line []byte, last bool) error {
 		return err
 	}
 	return s.flushClient(last)
+}
+
+// isMessage looks at a line of the server's and reports whether it is a message. The
+// reply to a call in flight is one also where its form is not that of JSON-RPC: what
+// the client makes of it is not ours to decide, and it waits for nothing else.
+func (s *session) isMessage(m *wire.Message) bool {
+	if !s.v.look(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
+		return false
+	}
+	return m.Plain() || m.HasForm() || m.Kind().IsReply() && m.ID() != nil && clean(m.ID()) != nil && s.calls.awaits(m.ID())
 }
 
 // look reads a frame of the server's, as far as it takes to know what it is, and

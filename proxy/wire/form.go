@@ -1,0 +1,69 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// HasForm reports whether a frame that LookEnvelope took for a message has the form
+// of one: jsonrpc "2.0", and the members that JSON-RPC names with values of their
+// kind. A text or number among them is valid JSON; of an object or array only the
+// first bytes are looked at, and members of other names not at all: to read all of a
+// large result would cost more than to relay it. Of a frame that says two things of
+// one message only jsonrpc counts, and of a batch that it is valid JSON.
+func (m *Message) HasForm() bool {
+	if m.kind == Batch {
+		return true
+	}
+	if !m.at(slotVersion).Equals("2.0") {
+		return false
+	}
+	if m.ambiguity != 0 {
+		return true
+	}
+	switch m.kind {
+	case Request, Notification:
+		params := m.at(slotParams)
+		return m.at(slotMethod).IsString() && m.hasID() && validStart(m.at(slotMethod).Raw) &&
+			(!params.Exists() || params.IsNull() || isNested(params.Raw) && validStart(params.Raw))
+	case Result:
+		return m.ids == 1 && m.hasID() && validStart(m.at(slotResult).Raw)
+	case Error:
+		failure := m.at(slotError).Raw
+		return m.hasID() && isNested(failure) && failure[0] == '{' && validStart(failure)
+	}
+	return false
+}
+
+// hasID reports whether the frame has no id, or one that is a text, a number or null.
+func (m *Message) hasID() bool {
+	id := m.at(slotID)
+	return !id.Exists() || !isNested(id.Raw) && string(id.Raw) != "true" && string(id.Raw) != "false" && validStart(id.Raw)
+}
+
+func isNested(raw []byte) bool { return raw[0] == '{' || raw[0] == '[' }
+
+// validStart reports whether a raw value is valid JSON, as far as HasForm looks.
+func validStart(raw []byte) bool {
+	switch raw[0] {
+	case '{':
+		next := raw[skipSpace(raw, 1)]
+		return next == '"' || next == '}'
+	case '[':
+		next := raw[skipSpace(raw, 1)]
+		return next == '"' || next == ']' || bytes.IndexByte([]byte(`{[-0123456789tfn`), next) >= 0
+	}
+	return isBare(raw) || validID(raw) && raw[0] != '"' || utf8.Valid(raw) && json.Valid(raw)
+}
+
+// isBare reports whether raw is a text of ASCII alone without escapes: most ids and
+// methods are.
+func isBare(raw []byte) bool {
+	for _, c := range raw[1:max(1, len(raw)-1)] {
+		if c < ' ' || c > '~' || c == '\\' || c == '"' {
+			return false
+		}
+	}
+	return raw[0] == '"' && raw[len(raw)-1] == '"' && len(raw) > 1
+}
