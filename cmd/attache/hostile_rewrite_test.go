@@ -1,12 +1,9 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
@@ -14,14 +11,7 @@ import (
 // of denied, and an argument that is set in place of pinned: no parser finds either
 // undone.
 func TestHostileFramesRewrite(t *testing.T) {
-	path, err := filepath.Abs("../../testdata/hostile/rewrite.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := config.Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := loadHostile(t, "../../testdata/hostile/rewrite.yaml")
 	for _, f := range proxytest.Frames(t, hostileFrames) {
 		t.Run(f.Name, func(t *testing.T) {
 			reached, _ := besiege(t, s, hello+listTools+string(f.Bytes)+"\n"+goodCall)

@@ -102,9 +102,12 @@ func withoutOwn(lines string) string {
 	return rest.String()
 }
 
-func loadHostileRules(t testing.TB) *config.Settings {
+func loadHostileRules(t testing.TB) *config.Settings { return loadHostile(t, hostileRules) }
+
+// loadHostile reads a configuration.
+func loadHostile(t testing.TB, file string) *config.Settings {
 	t.Helper()
-	path, err := filepath.Abs(hostileRules)
+	path, err := filepath.Abs(file)
 	if err != nil {
 		t.Fatal(err)
 	}

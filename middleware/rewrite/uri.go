@@ -26,7 +26,7 @@ import (
 //   - no dot segments anywhere
 //
 // In what is left readers differ little, and [readings] has it all: escapes, letter
-// case, runs of slashes, and where the query is cut off.
+// case, runs of slashes, whether the port counts, and where the query is cut off.
 
 // defaultPorts are the special schemes of the URL Standard with an authority.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
@@ -151,7 +151,7 @@ func cutAny(s, chars string) (before, after string, found bool) {
 }
 
 // readings returns what readers may take a URI for: the whole, without query and
-// fragment, and without parameters and the slash at its end.
+// fragment, and without port, parameters and the slash at its end.
 func readings(uri string) []string {
 	all := canonical(strings.ReplaceAll(uri, `\`, "/"))
 	noQuery, _, _ := cutAny(all, "?#")
@@ -161,6 +161,9 @@ func readings(uri string) []string {
 			bare.WriteByte('/')
 		}
 		segment, _, _ = strings.Cut(segment, ";")
+		if colon := strings.LastIndexByte(segment, ':'); i == 1 && colon >= 0 && strings.Trim(segment[colon+1:], digits) == "" {
+			segment = segment[:colon]
+		}
 		bare.WriteString(segment)
 	}
 	return []string{all, noQuery, strings.TrimSuffix(bare.String(), "/")}
