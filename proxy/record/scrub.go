@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Secrets say what must not reach the disk, beside what can be told by its looks.
@@ -65,7 +67,7 @@ func NewScrubber(s Secrets) *Scrubber {
 	}
 	for i, v := range s.Values {
 		if len(v) >= minSecret && !attacheKey().MatchString(v) {
-			out.add(nameSecret, v, fmt.Sprintf("scrubbed-secret-%d", i+1), false)
+			out.literals = append(out.literals, literal{name: nameSecret, text: []byte(v), by: fmt.Appendf(nil, "scrubbed-secret-%d", i+1)})
 		}
 	}
 	if home := strings.TrimRight(s.Home, `/\`); len(home) > 1 {
@@ -74,7 +76,7 @@ func NewScrubber(s Secrets) *Scrubber {
 			by = `C:\Users\user`
 		}
 		if home != by {
-			out.add(nameHome, home, by, true)
+			out.literals = append(out.literals, literal{name: nameHome, text: []byte(home), by: []byte(by), path: true})
 		}
 	}
 	if len(s.Host) > 3 && s.Host != "localhost" && s.Host != "host" {
@@ -119,24 +121,6 @@ func ends(line []byte, before string, last byte) bool {
 	}
 }
 
-// add adds a literal in each spelling it may have inside a frame: as it is, in a
-// JSON string, and in JSON that is itself the text of a string.
-func (s *Scrubber) add(name, text, by string, path bool) {
-	for range 3 {
-		s.literals = append(s.literals, literal{name: name, text: []byte(text), by: []byte(by), path: path})
-		next := inString(text)
-		if next == text {
-			return
-		}
-		text, by = next, inString(by)
-	}
-}
-
-func inString(s string) string {
-	q := appendQuoted(nil, []byte(s))
-	return string(q[1 : len(q)-1])
-}
-
 // Found returns the names of what has been replaced so far, in order.
 func (s *Scrubber) Found() []string {
 	s.mu.Lock()
@@ -160,19 +144,73 @@ func (s *Scrubber) Line(line []byte) []byte {
 	if s.idle(line) {
 		return line
 	}
-	if !json.Valid(line) {
-		line = s.text(line)
-		if !json.Valid(line) {
-			return line
+	return s.content(line, maxLayers)
+}
+
+// maxLayers is how many layers of escapes a secret is looked for behind: that of a
+// JSON string, of JSON in its text, and some more.
+const maxLayers = 8
+
+// content returns b without secrets: a line, or the text of a JSON string, which may
+// be JSON again, or have a part of some in it. It is the same slice if there were none.
+func (s *Scrubber) content(b []byte, layers int) []byte {
+	if !json.Valid(b) {
+		b = s.text(b)
+		if !json.Valid(b) {
+			return s.behindEscapes(b, layers)
 		}
 		// What made it no JSON stood in a secret: now it has members to look at.
 	}
-	w := walk{s: s, in: line}
+	w := walk{s: s, in: b, layers: layers}
 	w.run()
 	if !w.changed {
-		return line
+		return b
 	}
 	return w.out
+}
+
+// behindEscapes returns b, or b without its escapes and without secrets if one was
+// behind them.
+func (s *Scrubber) behindEscapes(b []byte, layers int) []byte {
+	if layers == 0 || bytes.IndexByte(b, '\\') < 0 {
+		return b
+	}
+	text := unescaped(b)
+	if bytes.Equal(text, b) {
+		return b
+	}
+	if scrubbed := s.content(text, layers-1); !bytes.Equal(scrubbed, text) {
+		return scrubbed
+	}
+	return b
+}
+
+// unescaped returns b, which need not be a JSON string, without the escapes of one,
+// but for those of control characters.
+func unescaped(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' || i+1 == len(b) {
+			out = append(out, b[i])
+			continue
+		}
+		switch next := b[i+1]; next {
+		case '"', '\\', '/':
+			out = append(out, next)
+			i++
+		case 'u':
+			r, err := strconv.ParseUint(string(b[i+2:min(i+6, len(b))]), 16, 16)
+			if err != nil || i+6 > len(b) || r < ' ' {
+				out = append(out, b[i])
+				continue
+			}
+			out = utf8.AppendRune(out, rune(r))
+			i += 5
+		default:
+			out = append(out, b[i])
+		}
+	}
+	return out
 }
 
 // text scrubs the raw bytes of a string, or of a line that is no JSON.

@@ -12,6 +12,7 @@ type walk struct {
 	in, out []byte
 	done    int // how much of in is in out
 	changed bool
+	layers  int // of escapes that may follow
 
 	stack      []container
 	credential bool // the value that follows belongs to a member that holds a credential
@@ -110,8 +111,11 @@ func (w *walk) plain(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return out
 	}
+	if w.layers == 0 {
+		return out
+	}
 	text := []byte(unquote(out))
-	if scrubbed := w.s.text(text); !bytes.Equal(scrubbed, text) {
+	if scrubbed := w.s.content(text, w.layers-1); !bytes.Equal(scrubbed, text) {
 		return appendQuoted(nil, scrubbed)
 	}
 	return out
