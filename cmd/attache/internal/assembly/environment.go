@@ -9,10 +9,17 @@ import (
 )
 
 // ownVariables returns the variables that go no further than this process: those
-// with secrets, and the one that would have a second attache write to the first
-// one's recording.
+// with secrets, the one that would have a second attache write to the first one's
+// recording, and those with which a server can put text of the user's before the
+// model, unless the operator lets it.
 func ownVariables(s *config.Settings) []string {
-	names := append(secretVariables(s), config.Prefix+"_RECORD")
+	names := append(secretVariables(s), config.Prefix+"_RECORD",
+		// What the OTEL_ variables say of the collector's credentials.
+		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS")
+	if !s.Server.PassMessaging {
+		names = append(names, "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN")
+	}
 	for _, prefix := range s.Session.EnvPrefixes {
 		names = append(names, prefix+"_API_KEY")
 	}

@@ -327,6 +327,7 @@ func TestTokenFileRotated(t *testing.T) {
 // Our credentials go to no server, by no variable, and count as secrets.
 func TestCredentialsStayHere(t *testing.T) {
 	token := attachetest.Token(nil)
+	messaging := []string{"CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN"}
 	for name, test := range map[string]struct {
 		config string
 		gone   []string
@@ -334,8 +335,15 @@ func TestCredentialsStayHere(t *testing.T) {
 	}{
 		"tokens are accepted": {jwtConfig, []string{"ATTACHE_TOKEN", "ATTACHE_API_KEY", "MCP_JWT"}, []string{"MCP_USER_ID", "OTHER"}},
 		"tokens are not":      {"{}", []string{"ATTACHE_TOKEN", "ATTACHE_API_KEY"}, []string{"MCP_JWT", "MCP_USER_ID", "OTHER"}},
+		"headers of telemetry": {"{}", []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+			"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS"}, []string{"OTEL_SERVICE_NAME"}},
+		"the client's messages": {"{}", messaging, nil},
+		"and they are let":      {"server: {pass_messaging: true}", nil, messaging},
+		"and they are set":      {"server: {env: {CLAUDE_CODE_MESSAGING_SOCKET: s}}", messaging[1:], messaging[:1]},
 	} {
-		p := attachetest.WriteConfig(t, test.config, "ATTACHE_TOKEN="+token, "MCP_JWT="+token, "ATTACHE_API_KEY=", "MCP_USER_ID=ada", "OTHER=1")
+		p := attachetest.WriteConfig(t, test.config, "ATTACHE_TOKEN="+token, "MCP_JWT="+token, "ATTACHE_API_KEY=", "MCP_USER_ID=ada", "OTHER=1",
+			"OTEL_EXPORTER_OTLP_HEADERS=a=b", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS=a=b",
+			"OTEL_EXPORTER_OTLP_LOGS_HEADERS=a=b", "OTEL_SERVICE_NAME=x", messaging[0]+"=/run/s", messaging[1]+"=t")
 		s, err := config.Load(p, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -256,5 +257,18 @@ func TestWrapChoosesServersAndSections(t *testing.T) {
 	d, err = Read(File{Path: "mcp.json"}, []byte(config))
 	if err != nil || len(d.Entries) != 3 {
 		t.Errorf("without a client %d entries are found, %v", len(d.Entries), err)
+	}
+}
+
+// The parser would take minutes for these, or exhaust the stack.
+func TestReadHugeTOML(t *testing.T) {
+	for _, unit := range []string{"[mcp_servers.s%d]\ncommand = \"c\"\n", "mcp_servers.s%d.command = \"c\"\n", "a%d = [["} {
+		var text strings.Builder
+		for i := range 200_000 {
+			fmt.Fprintf(&text, unit, i)
+		}
+		if _, err := Read(File{Path: "config.toml"}, []byte(text.String())); err == nil || !strings.Contains(err.Error(), "more than 20000 keys and tables") {
+			t.Errorf("%.20s: %v", text.String(), err)
+		}
 	}
 }

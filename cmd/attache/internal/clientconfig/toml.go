@@ -11,9 +11,17 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
+// maxTOMLKeys is how many keys, tables and lists a configuration may have. The parser
+// compares each table with its neighbours, so 200,000 of them took it a minute, and
+// calls itself for each level of nesting.
+const maxTOMLKeys = 20_000
+
 // readTOML finds the servers in d.
 func (d *Document) readTOML(sections []section) error {
 	text := bytes.TrimPrefix(d.data, []byte(mark))
+	if bytes.Count(text, []byte("="))+bytes.Count(text, []byte("[")) > maxTOMLKeys {
+		return fmt.Errorf("it has more than %d keys and tables, as no configuration has: name another file", maxTOMLKeys)
+	}
 	// The parser that tells where things stand takes one line at a time and
 	// would not notice a table that is there twice.
 	var all map[string]any

@@ -48,6 +48,8 @@ type Settings struct {
 type ServerSettings struct {
 	Name string // empty: see [ServerName]
 	Env  map[string]string
+	// PassMessaging leaves the server the means to write to the client's conversation.
+	PassMessaging bool
 }
 
 // SessionSettings say what is known of the session, and where to look for more.

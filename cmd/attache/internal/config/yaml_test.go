@@ -44,7 +44,7 @@ func TestReadFullExample(t *testing.T) {
 // key that is not read shows.
 func fullSettings() *Settings {
 	return &Settings{
-		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}},
+		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true},
 		Session: SessionSettings{
 			ID: "42", Workspace: "/work", WorkspaceID: "ws-1", Trust: "sandboxed",
 			TTL:         90 * time.Minute,
