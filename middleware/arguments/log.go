@@ -54,8 +54,8 @@ func (c *Conn) tellEdit(tc *toolCall, in *intent) {
 		verb = "pinned"
 	}
 	level := c.level(event{verb, tc.name, in.rule})
-	if ctx := tc.call.LogContext(); c.log.Enabled(ctx, level) {
-		c.log.Log(ctx, level, verb+" "+in.rule.path+" of "+cut(tc.name)+" from "+in.origin())
+	if c.log.Enabled(context.Background(), level) { // the text costs something
+		c.log.Log(tc.call.LogContext(), level, verb+" "+in.rule.path+" of "+cut(tc.name)+" from "+in.origin())
 	}
 }
 

@@ -486,7 +486,7 @@ func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 
 func TestAgreement(t *testing.T) {
 	changed, edited := 0, 0
-	for seed := range uint64(3_000) {
+	for seed := range uint64(1_000) {
 		schema, call := checkAgreement(t, seed)
 		if schema {
 			changed++
@@ -498,8 +498,8 @@ func TestAgreement(t *testing.T) {
 			return
 		}
 	}
-	if changed < 200 || edited < 200 {
-		t.Errorf("only %d of 3000 schemas and the calls of %d were changed: the test tests little", changed, edited)
+	if changed < 80 || edited < 60 {
+		t.Errorf("only %d of 1000 schemas and the calls of %d were changed: the test tests little", changed, edited)
 	}
 }
 
