@@ -19,6 +19,7 @@ import (
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // How FuzzRelay sets the relay up, as bits.
@@ -103,7 +104,12 @@ func serverAlone(t *testing.T, o proxy.Options, server []byte) {
 // isMessage reports whether a line is a message by anybody's reading.
 func isMessage(line []byte) bool {
 	var m map[string]json.RawMessage
-	return json.Unmarshal(line, &m) == nil && string(m["jsonrpc"]) == `"2.0"` && !bytes.Contains(line, []byte(ownMark))
+	if json.Unmarshal(line, &m) != nil || string(m["jsonrpc"]) != `"2.0"` || bytes.Contains(line, []byte(ownMark)) {
+		return false
+	}
+	var form wire.Message
+	form.Reset(wire.Server, line)
+	return form.LookEnvelope() && form.HasForm()
 }
 
 const ownMark = `"data":{"source":"attache"}`

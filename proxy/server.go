@@ -74,7 +74,7 @@ func (s *session) isMessage(m *wire.Message) bool {
 	if !s.v.look(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		return false
 	}
-	return m.Plain() || m.HasForm() || m.Kind().IsReply() && m.ID() != nil && clean(m.ID()) != nil && s.calls.awaits(m.ID())
+	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && clean(m.ID()) != nil && s.calls.awaits(m.ID())
 }
 
 // look reads a frame of the server's, as far as it takes to know what it is, and

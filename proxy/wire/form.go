@@ -28,7 +28,7 @@ func (m *Message) HasForm() bool {
 		return m.at(slotMethod).IsString() && m.hasID() && validStart(m.at(slotMethod).Raw) &&
 			(!params.Exists() || params.IsNull() || isNested(params.Raw) && validStart(params.Raw))
 	case Result:
-		return m.ids == 1 && m.hasID() && validStart(m.at(slotResult).Raw)
+		return m.hasID() && validStart(m.at(slotResult).Raw)
 	case Error:
 		failure := m.at(slotError).Raw
 		return m.hasID() && isNested(failure) && failure[0] == '{' && validStart(failure)
@@ -36,10 +36,11 @@ func (m *Message) HasForm() bool {
 	return false
 }
 
-// hasID reports whether the frame has no id, or one that is a text, a number or null.
+// hasID reports whether the frame has no id, or one that is valid. Its kind is not
+// judged: a client that makes ids of its own kind is answered with them.
 func (m *Message) hasID() bool {
 	id := m.at(slotID)
-	return !id.Exists() || !isNested(id.Raw) && string(id.Raw) != "true" && string(id.Raw) != "false" && validStart(id.Raw)
+	return !id.Exists() || validStart(id.Raw)
 }
 
 func isNested(raw []byte) bool { return raw[0] == '{' || raw[0] == '[' }

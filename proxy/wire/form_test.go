@@ -26,13 +26,11 @@ no  {"jsonrpc":"2.0"}
 no  {"jsonrpc":"2.0","id":1}
 no  {"jsonrpc":"1.0","id":1,"result":{}}
 no  {"jsonrpc":2.0,"id":1,"result":{}}
-no  {"jsonrpc":"2.0","result":{}}
 no  {"jsonrpc":"2.0","id":1,"result":{oops}}
 no  {"jsonrpc":"2.0","id":1,"result":[oops]}
 no  {"jsonrpc":"2.0","id":1,"result":oops}
 no  {"jsonrpc":"2.0","id":oops,"result":{}}
-no  {"jsonrpc":"2.0","id":[1],"result":{}}
-no  {"jsonrpc":"2.0","id":true,"result":{}}
+yes {"jsonrpc":"2.0","id":{"a":1},"result":{}}
 no  {"jsonrpc":"2.0","id":"\x","result":{}}
 no  {"jsonrpc":"2.0","id":1,"error":"no such file"}
 no  {"jsonrpc":"2.0","id":1,"method":2}
