@@ -79,6 +79,8 @@ func remedy(problem, before string) string {
 		return vocabulary
 	case strings.HasPrefix(problem, "undeclared reference"):
 		return vocabulary
+	case strings.Contains(problem, typePrefix):
+		return compareField(problem)
 	case strings.Contains(problem, "no matching overload"):
 		return "both sides have to be of a type the operation knows; of arguments, whose types nobody knows, string(...), int(...) or double(...) makes one"
 	case strings.HasPrefix(problem, notPattern):
@@ -87,6 +89,20 @@ func remedy(problem, before string) string {
 		return `write CEL: equal is ==, and is &&, or is ||; a text stands in quotes within those of YAML, as in '"acme"'`
 	}
 	return "see the package documentation of expressions, and https://cel.dev for the language"
+}
+
+// compareField returns the remedy for an object that stands where a value is needed,
+// as in server == "x".
+func compareField(problem string) string {
+	_, object, _ := strings.Cut(problem, typePrefix)
+	if end := strings.IndexFunc(object, func(r rune) bool { return r != '_' && r != '.' && (r >= 0x80 || !isLetter(byte(r))) }); end >= 0 {
+		object = strings.TrimSuffix(object[:end], ".")
+	}
+	fields := fieldNames(object)
+	if strings.HasSuffix(fields, "name") {
+		return "compare " + object + ".name"
+	}
+	return "compare a field of it: " + object + " has " + fields
 }
 
 const vocabulary = "an expression reads session, principal, tool, arguments and server; a text stands in quotes"

@@ -171,6 +171,10 @@ func TestCompileErrors(t *testing.T) {
 		{`seesion.trust == "x"`, Bool, "column 1: undeclared reference to 'seesion' (did you mean 'session'?): an expression reads session,"},
 		{"true &&\n  foo", Bool, "line 2, column 3: undeclared reference to 'foo'"},
 		{`session.trust == 3`, Bool, "column 15: found no matching overload for '_==_' applied to '(string, int)'"},
+		{`server == "x"`, Bool, "(attache.server, string)': compare server.name"},
+		{`"x" != tool`, Bool, "compare tool.name"},
+		{`session in ["s1"]`, Bool, "compare a field of it: session has "},
+		{`session.workspace == "/src"`, Bool, "compare a field of it: session.workspace has id, path"},
 		{`session.trust = "x"`, Bool, "equal is =="},
 		{`session.trust == "x" and true`, Bool, "Syntax error"},
 		{`/src/shop`, String, `a text stands in quotes within those of YAML, as in '"acme"'`},
@@ -243,6 +247,29 @@ func TestEvalErrors(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error gives away an argument: %v", test.src, err)
+		}
+	}
+}
+
+// The cost limit stops a loop by itself, however quick the machine is.
+func TestCostLimit(t *testing.T) {
+	p, err := Compile(`arguments.list.all(x, arguments.list.exists(y, x == y))`, Bool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]error{100: nil, 2000: ErrCost} {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprint(i))
+		}
+		in := &Inputs{Arguments: []byte(`{"list":[` + strings.Join(list, ",") + `]}`)}
+		in.settle(p.engine.types)
+		_, _, err := p.engine.program.Eval((*activation)(in)) // without the limit on time
+		if err != nil {
+			err = evalError(err)
+		}
+		if err != want {
+			t.Errorf("%d elements: %v, want %v", n, err, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+	"github.com/tidwall/gjson"
 )
 
 // A guard is one side of an && at the top of a condition that is known without
@@ -99,82 +100,21 @@ func lacks(object []byte, name string) bool {
 
 // hasMember reports whether the object raw has a member of that name, without
 // making anything of the values. sure is false where a name is escaped, or raw is
-// not what it should be.
+// not an object.
 func hasMember(raw []byte, name string) (has, sure bool) {
 	if len(raw) == 0 {
 		return false, true
 	}
-	d := decoder{in: raw}
-	if !d.take('{') {
+	object := gjson.ParseBytes(raw)
+	if !object.IsObject() || !gjson.ValidBytes(raw) {
 		return false, false
 	}
-	for first := true; !d.take('}'); first = false {
-		if !first && !d.take(',') {
-			return false, false
-		}
-		d.space()
-		key, ok := d.skipText()
-		if !ok || bytes.IndexByte(key, '\\') >= 0 || !d.take(':') {
-			return false, false
-		}
-		if string(key) == name {
-			return true, true
-		}
-		if !d.skipValue() {
-			return false, false
-		}
-	}
-	return false, true
-}
-
-// skipText passes over a string and returns what is between its quotes.
-func (d *decoder) skipText() ([]byte, bool) {
-	if d.peek() != '"' {
-		return nil, false
-	}
-	for end := d.at + 1; end < len(d.in); end++ {
-		switch d.in[end] {
-		case '\\':
-			end++
-		case '"':
-			inside := d.in[d.at+1 : end]
-			d.at = end + 1
-			return inside, true
-		}
-	}
-	return nil, false
-}
-
-// skipValue passes over a value.
-func (d *decoder) skipValue() bool {
-	d.space()
-	start, depth := d.at, 0
-	for d.at < len(d.in) {
-		switch d.in[d.at] {
-		case '"':
-			if _, ok := d.skipText(); !ok {
-				return false
-			}
-			if depth == 0 {
-				return true
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return d.at > start // a number or word ends here
-			}
-			if depth--; depth == 0 {
-				d.at++
-				return true
-			}
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 {
-				return d.at > start
-			}
-		}
-		d.at++
-	}
-	return false
+	sure = true
+	object.ForEach(func(key, _ gjson.Result) bool {
+		inside := key.Raw[1 : len(key.Raw)-1]
+		sure = strings.IndexByte(inside, '\\') < 0
+		has = sure && inside == name
+		return sure && !has
+	})
+	return has, sure
 }
