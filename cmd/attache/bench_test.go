@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
@@ -67,15 +68,17 @@ func benchmarkChain(b *testing.B, text string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := (&assembly.State{Announces: true, Auditing: assembly.Auditing{Audits: true}}).Build(p, s, slog.New(slog.DiscardHandler))
+	conn, err := assembly.Single(assembly.Options{Process: p, Audit: true, Log: slog.New(slog.DiscardHandler)}, s, assembly.ConnOptions{Control: new(proxy.Control)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer assembly.EndAudit(l.Audit, slog.New(slog.DiscardHandler))
-	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, l.List...)
+	defer conn.Shared().Close()
+	defer conn.Close()
+	layers := conn.Relay().Layers
+	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, layers...)
 	var call middleware.Call
 	ctx := &middleware.Context{Context: b.Context(), Call: &call}
-	scanner := wire.Scanner{ArgumentNames: middleware.Needs(l.List...).ArgumentNames}
+	scanner := wire.Scanner{ArgumentNames: middleware.Needs(layers...).ArgumentNames}
 	var m wire.Message
 	roundTrip := func(frame, answer []byte) {
 		m.Reset(wire.Client, frame)

@@ -55,11 +55,11 @@ func (s said) dryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	l, err := assembly.Build(p, settings, log)
+	conn, err := assembly.Single(assembly.Options{Process: p, Log: log}, settings, assembly.ConnOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := l.Relay(settings, log)
+	o := conn.Relay()
 	o.IDPrefix = askPrefix
 	session := proxytest.Setup{Options: o}.Start(t)
 	defer session.Exit(nil)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
@@ -69,19 +68,19 @@ func readAsCall(frame []byte) bool {
 func relayAudited(t *testing.T, s *config.Settings, client string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	l, err := (&assembly.State{Auditing: assembly.Auditing{Audits: true}}).Build(cli.Process{}, s, log)
+	conn, err := assembly.Single(assembly.Options{Audit: true, Log: log}, s, assembly.ConnOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := newKeeper()
-	o := l.Relay(s, log)
-	o.Aside = assembly.Aside(l.Audit)
+	o := conn.Relay()
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &bytes.Buffer{}
 	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }
 	if err := proxy.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	assembly.EndAudit(l.Audit, log)
+	conn.Close()
+	conn.Shared().Close()
 }
 
 // The audit stands where it must, and outlives a configuration that is read again.
@@ -98,25 +97,15 @@ func TestAuditInTheChain(t *testing.T) {
 	}
 	for _, test := range tests {
 		s, _ := auditedSettings(t, test.config)
-		k := &assembly.State{Announces: true, Auditing: assembly.Auditing{Audits: true}}
-		first, err := k.Build(cli.Process{}, s, slog.New(slog.DiscardHandler))
+		conn, err := assembly.Single(assembly.Options{Audit: true, Log: slog.New(slog.DiscardHandler)}, s, assembly.ConnOptions{Control: new(proxy.Control)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		audit := first.Audit
-		first.Adopt(first.Caller, s)
-		second, err := k.Build(cli.Process{}, s, slog.New(slog.DiscardHandler))
-		if err != nil {
+		first := conn.Names()
+		if _, err := conn.Shared().Reload(s); err != nil {
 			t.Fatal(err)
 		}
-		if second.Audit != audit || audit == nil {
-			t.Error("another audit after the configuration was read again")
-		}
-		for _, l := range []*assembly.Layers{first, second} {
-			var got []string
-			for _, layer := range l.List {
-				got = append(got, layer.Name)
-			}
+		for _, got := range [][]string{first, conn.Names()} {
 			if i := slices.Index(got, "trace"); i >= 0 && i > slices.Index(got, "audit") {
 				t.Errorf("audit is outside trace: %v", got)
 			}

@@ -123,13 +123,13 @@ func loadHostile(t testing.TB, file string) *config.Settings {
 func besiege(t testing.TB, s *config.Settings, client string) (reached, answered string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	l, err := assembly.Build(cli.Process{}, s, log)
+	conn, err := assembly.Single(assembly.Options{Log: log}, s, assembly.ConnOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := newKeeper()
 	var out bytes.Buffer
-	o := l.Relay(s, log)
+	o := conn.Relay()
 	o.ClientIn, o.ClientOut = strings.NewReader(client), &out
 	o.IDPrefix = "own-"
 	o.Start = func(context.Context) (proxy.Upstream, error) { go server.serve(); return server, nil }

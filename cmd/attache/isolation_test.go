@@ -162,17 +162,17 @@ func (s *isolated) run(t *testing.T, n int) (made int) {
 		t.Error(err)
 		return 0
 	}
-	l, err := assembly.Build(s.process, settings, slog.New(slog.DiscardHandler))
+	conn, err := assembly.Single(assembly.Options{Process: s.process, Log: slog.New(slog.DiscardHandler)}, settings, assembly.ConnOptions{})
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
 	toRelay, client := io.Pipe()
 	replies, fromRelay := io.Pipe()
-	o := l.Relay(settings, slog.New(slog.DiscardHandler))
+	o := conn.Relay()
 	o.ClientIn, o.ClientOut = toRelay, fromRelay
 	o.Start = func(context.Context) (proxy.Upstream, error) {
-		return startEcho(strings.Join(l.Environment(nil, settings), " ")), nil
+		return startEcho(strings.Join(conn.Environment(nil), " ")), nil
 	}
 	ended := make(chan error, 1)
 	go func() {

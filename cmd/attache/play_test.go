@@ -42,13 +42,14 @@ func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Lay
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := assembly.Build(p, settings, slog.New(notes{s}))
+	conn, err := assembly.Single(assembly.Options{Process: p, Log: slog.New(notes{s})}, settings, assembly.ConnOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	layer := middleware.Needs(l.List...)
+	layers := conn.Relay().Layers
+	layer := middleware.Needs(layers...)
 	layer.Name = "chain"
-	layer.Wrap = func(next middleware.Handler) middleware.Handler { return middleware.Chain(next, l.List...) }
+	layer.Wrap = func(next middleware.Handler) middleware.Handler { return middleware.Chain(next, layers...) }
 	return layer
 }
 

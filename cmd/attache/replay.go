@@ -108,12 +108,12 @@ func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error
 	if err != nil {
 		return nil, err
 	}
-	l, err := assembly.ForRecording(recorded).Build(p, s, r.log)
+	conn, err := assembly.Single(assembly.Options{Process: p, Log: r.log}, s, assembly.ForRecording(recorded))
 	if err != nil {
 		return nil, err
 	}
-	scrub := record.NewScrubber(config.Secrets(p, s, l.Secrets))
-	return replay.Play(ctx, recorded, replay.Options{Proxy: l.Relay(s, r.log), Scrub: scrub.Line})
+	scrub := record.NewScrubber(config.Secrets(p, s, conn.Shared().Secrets()))
+	return replay.Play(ctx, recorded, replay.Options{Proxy: conn.Relay(), Scrub: scrub.Line})
 }
 
 // show prints differences, each with its place in the file.

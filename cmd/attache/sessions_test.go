@@ -30,10 +30,10 @@ func TestSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		l, err := assembly.Build(p, s, log)
+		conn, err := assembly.Single(assembly.Options{Process: p, Log: log}, s, assembly.ConnOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return l.Relay(s, log)
+		return conn.Relay()
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/middleware"
 )
 
@@ -28,16 +27,12 @@ func TestAccessEnforces(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		l, err := Build(cli.Process{}, s, log)
+		conn, err := Single(Options{Log: log}, s, ConnOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var names []string
-		for _, layer := range l.List {
-			names = append(names, layer.Name)
-		}
-		got := strings.Join(names, " ")
-		enforces := middleware.Needs(l.Relay(s, log).Layers...).Enforces
+		got := strings.Join(conn.Names(), " ")
+		enforces := middleware.Needs(conn.Relay().Layers...).Enforces
 		if got != want || enforces != strings.Contains(want, "access") {
 			t.Errorf("%q: layers %s, enforce %v; want %s", text, got, enforces, want)
 		}

@@ -36,9 +36,11 @@ func ownVariables(s *config.Settings) []string {
 // the tenant of a verified key is not a variable's to say. What is not known is
 // left as inherited, so that a chain of attaches loses nothing. In a dry run the
 // context is left out.
-func (l *Layers) Environment(env []string, s *config.Settings) []string {
+func (c *Conn) Environment(env []string) []string {
+	shared := c.shared.Load()
+	s := shared.settings
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
-	context := l.Injected(env, s)
+	context := c.Injected(env)
 	if s.DryRun {
 		context = nil
 	}
@@ -48,7 +50,7 @@ func (l *Layers) Environment(env []string, s *config.Settings) []string {
 	}
 	out := make([]string, 0, len(env)+len(s.Server.Env)+len(context))
 	for _, entry := range env {
-		if name := variable(entry); !set(name) && !known[name] && !slices.Contains(l.ours, name) {
+		if name := variable(entry); !set(name) && !known[name] && !slices.Contains(shared.withheld, name) {
 			out = append(out, entry)
 		}
 	}
@@ -60,13 +62,14 @@ func (l *Layers) Environment(env []string, s *config.Settings) []string {
 
 // Injected returns the session's context as it goes into the environment of a
 // server that is started with env.
-func (l *Layers) Injected(env []string, s *config.Settings) []string {
+func (c *Conn) Injected(env []string) []string {
+	s := c.Settings()
 	set := func(name string) bool { _, ok := s.Server.Env[name]; return ok }
 	inherited := map[string]bool{}
 	for _, entry := range env {
 		inherited[variable(entry)] = true
 	}
-	context := sessionstate.Environment(l.Capture.Current(), s.Session.EnvPrefixes, set)
+	context := sessionstate.Environment(c.capture.Current(), s.Session.EnvPrefixes, set)
 	return slices.DeleteFunc(context, func(entry string) bool {
 		return strings.HasSuffix(entry, "=") && inherited[variable(entry)]
 	})

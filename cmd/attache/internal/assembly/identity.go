@@ -17,7 +17,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// A Authenticator says who the sessions of one run act for: what the operator says, and
+// An Authenticator says who the sessions of one run act for: what the operator says, and
 // below it what the one credential of a session says, the operator's or, where he
 // gives none and allows it, the client's. A credential that is refused is never
 // replaced by another.
@@ -29,7 +29,7 @@ type Authenticator struct {
 	Accept   []string            // where in _meta a credential counts
 }
 
-// An Credential is the credential that the operator gives the sessions.
+// A Credential is the credential that the operator gives the sessions.
 type Credential struct {
 	Text func() (string, error) // nil if there is none
 	From config.Origin
@@ -71,6 +71,32 @@ func NewAuthenticator(p cli.Process, s *config.Settings, kept KeyWarnings) (*Aut
 		c.Accept = append(c.Accept, capture.TokenKey)
 	}
 	return c, nil
+}
+
+// authenticator returns the Authenticator for settings, with the keys that were read
+// under before.
+func (p *process) authenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
+	who, err := NewAuthenticator(p.Process, settings, KeyWarnings{
+		keys: func(err error) {
+			p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
+		},
+		tokens: func(err error) {
+			p.Log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)
+		},
+	})
+	if err != nil || before == nil {
+		return who, err
+	}
+	was := before.authenticator
+	if o, n := before.settings.Identity, settings.Identity; o.KeysFile == n.KeysFile && o.Cache == n.Cache {
+		if keys, ok := was.keys.(*identity.Resolver); ok {
+			who.keys = keys
+		}
+	}
+	if was.tokens != nil && config.SameValues(before.settings, settings, "identity.jwt") {
+		who.tokens = was.tokens
+	}
+	return who, nil
 }
 
 // OperatorCredential returns the operator's credential: the API key, or where there is

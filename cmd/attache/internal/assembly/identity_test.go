@@ -348,15 +348,15 @@ func TestCredentialsStayHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := Build(p, s, slog.New(slog.DiscardHandler))
+		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, s, ConnOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(l.Secrets) != 1 || l.Secrets[0] != token {
-			t.Errorf("%s: %d secrets; want the token", name, len(l.Secrets))
+		if secrets := conn.Shared().Secrets(); len(secrets) != 1 || secrets[0] != token {
+			t.Errorf("%s: %d secrets; want the token", name, len(secrets))
 		}
 		env := map[string]bool{}
-		for _, e := range l.Environment(p.Env, s) {
+		for _, e := range conn.Environment(p.Env) {
 			env[variable(e)] = true
 		}
 		for _, v := range test.gone {

@@ -19,11 +19,11 @@ func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) 
 	if err := config.CheckPolicyToken(p, s); err != nil {
 		return nil, err
 	}
-	source, _, err := policySource(p, s, &Layers{})
-	if err == nil && source == nil {
+	source, err := policySource(p, s)
+	if err == nil && source.Source == nil {
 		err = cli.Usagef("no policies are configured: give a directory or an address with --policy, or policy.dir or policy.url in the configuration")
 	}
-	return source, err
+	return source.Source, err
 }
 
 // SessionSource returns what a session asks: the configured source with the
@@ -68,22 +68,30 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 	return q, nil
 }
 
-// policySource returns where policies come from, nil for nowhere. anonymous
-// says that it answers whoever asks.
-func policySource(p cli.Process, s *config.Settings, l *Layers) (source policy.Source, anonymous bool, err error) {
+// A configuredSource is where policies come from; its Source is nil if they come from
+// nowhere.
+type configuredSource struct {
+	policy.Source
+	token string // by which the source answers whoever asks; may be empty
+}
+
+// policySource returns what the settings name as the source of policies.
+func policySource(p cli.Process, s *config.Settings) (from configuredSource, err error) {
 	switch {
 	case s.Policy.Dir != "":
-		return filesource.New(s.Policy.Dir), false, nil
+		return configuredSource{Source: filesource.New(s.Policy.Dir)}, nil
 	case s.Policy.URL == "":
-		return nil, false, nil
+		return configuredSource{}, nil
 	}
 	token := ""
 	if s.Policy.TokenEnv != "" {
 		if token = p.Getenv(s.Policy.TokenEnv); token == "" {
-			return nil, false, fmt.Errorf("policy.token_env names %s, which is not set: set it, or leave the key out to send the session's API key", s.Policy.TokenEnv)
+			return configuredSource{}, fmt.Errorf("policy.token_env names %s, which is not set: set it, or leave the key out to send the session's API key", s.Policy.TokenEnv)
 		}
-		l.Secrets = append(l.Secrets, token)
 	}
 	h, err := httpsource.New(httpsource.Options{URL: s.Policy.URL, Timeout: s.Policy.Timeout, Token: policy.Credential(token)})
-	return h, token != "", err
+	if err != nil {
+		return configuredSource{}, err
+	}
+	return configuredSource{h, token}, nil
 }

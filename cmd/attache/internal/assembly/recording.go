@@ -77,10 +77,10 @@ func sessionNames(s *config.Settings) (flags map[string]string, variables []stri
 	return flags, variables
 }
 
-// ForRecording returns what layers begin with that play the recording: what was random
-// then is as it was, and what would be today is the same each time.
-func ForRecording(s *record.Session) *State {
-	return &State{IdPrefix: cmp.Or(s.Header.IDPrefix, ownIDs), replayed: parentsOf(s)}
+// ForRecording returns the options of a connection that plays the recording: what was
+// random then is as it was, and what would be today is the same each time.
+func ForRecording(s *record.Session) ConnOptions {
+	return ConnOptions{IDPrefix: cmp.Or(s.Header.IDPrefix, ownIDs), Replayed: parentsOf(s)}
 }
 
 // parentsOf returns what gives the traceparent that a request of the recording reached

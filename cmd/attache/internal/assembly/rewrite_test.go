@@ -27,11 +27,11 @@ func TestRewriteEnforces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := Build(p, s, slog.New(slog.DiscardHandler))
+		conn, err := Single(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, s, ConnOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := l.Relay(s, slog.New(slog.DiscardHandler))
+		o := conn.Relay()
 		needs := middleware.Needs(o.Layers...)
 		slices.Sort(needs.ArgumentNames[0])
 		if needs.Enforces != test.enforce || !slices.Equal(needs.ArgumentNames[0], test.names) {

@@ -481,12 +481,12 @@ func (d *Doctor) examineServer(ctx context.Context) {
 		d.note("correct the configuration, then run doctor again", "the server was not started")
 		return
 	}
-	l, err := assembly.Build(d.Process, d.Settings, slog.New(slog.DiscardHandler))
+	conn, err := assembly.Single(assembly.Options{Process: d.Process, Log: slog.New(slog.DiscardHandler)}, d.Settings, assembly.ConnOptions{})
 	if err != nil {
 		d.problem("correct the setting it names", "sessions do not begin: %v", err)
 		return
 	}
-	env := l.Environment(d.Env, d.Settings)
+	env := conn.Environment(d.Env)
 	path, err := child.Find(child.Options{Argv: d.Server, Env: env})
 	if err != nil {
 		d.problem("correct the command behind \"--\", or install it", "%v", err)
@@ -519,7 +519,7 @@ func (d *Doctor) examineServer(ctx context.Context) {
 		tools = modern.tools
 	}
 	if tools != nil {
-		d.examineTools(tools, l)
+		d.examineTools(tools, conn)
 	}
 }
 
@@ -597,7 +597,7 @@ func (d *Doctor) ending(eras ...era) {
 }
 
 // examineTools says which arguments attache fills or could fill.
-func (d *Doctor) examineTools(list []byte, l *assembly.Layers) {
+func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	names := inspect.ToolNames(list)
 	d.check = "tools"
 	if twice := repeated(names); twice != "" {
@@ -608,7 +608,7 @@ func (d *Doctor) examineTools(list []byte, l *assembly.Layers) {
 	groups := groupArguments(toolArguments(list), rules)
 	d.Arguments = groups
 	for _, g := range groups {
-		d.tellArgument(g, l, len(names))
+		d.tellArgument(g, conn, len(names))
 	}
 	for _, r := range rules {
 		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.Rule == r.Name })
@@ -625,7 +625,7 @@ func (d *Doctor) examineTools(list []byte, l *assembly.Layers) {
 
 // tellArgument says what attache does with an argument, of how many tools there
 // are in all.
-func (d *Doctor) tellArgument(g argumentGroup, l *assembly.Layers, all int) {
+func (d *Doctor) tellArgument(g argumentGroup, conn *assembly.Conn, all int) {
 	what := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all))
 	switch {
 	case g.Rule == "" && g.Path:
@@ -644,7 +644,7 @@ func (d *Doctor) tellArgument(g argumentGroup, l *assembly.Layers, all int) {
 			"%s is set by %s from %s, which it does not take: %s", what, g.Rule, g.Value, g.reason())
 	case g.Value == workspaceValue && !g.Path:
 		d.note("see in the server's documentation that it takes that path", "%s is set by %s (%s) from %s; %s", what, g.Rule, g.Mode, g.Value, g.reason())
-	case d.unknownValue(g.Value, l):
+	case d.unknownValue(g.Value, conn):
 		d.note("nothing, if the client says it; or say it by the flags or a key, as in --workspace",
 			"%s is set by %s (%s) from %s, which is not known here", what, g.Rule, g.Mode, g.Value)
 	default:
@@ -661,7 +661,7 @@ func (g *argumentGroup) reason() string {
 }
 
 // unknownValue reports whether a value is a fact of the session that is not known.
-func (d *Doctor) unknownValue(value string, l *assembly.Layers) bool {
-	fact, known := d.identified(l.Capture.Current()).Lookup(value)
+func (d *Doctor) unknownValue(value string, conn *assembly.Conn) bool {
+	fact, known := d.identified(conn.Context()).Lookup(value)
 	return known && fact.Empty()
 }

@@ -111,16 +111,16 @@ func (e *Explainer) input() (callInput, error) {
 
 // frameCall explains one frame in a session of its own.
 func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, error) {
-	l, err := assembly.Build(e.Process, e.Settings, e.Log)
+	conn, err := assembly.Single(assembly.Options{Process: e.Process, Log: e.Log}, e.Settings, assembly.ConnOptions{})
 	if err != nil {
 		return nil, err
 	}
-	o := l.Relay(e.Settings, e.Log)
+	o := conn.Relay()
 	m := look(frame, middleware.Needs(o.Layers...).ArgumentNames)
 	if m.Kind() == wire.Batch {
 		return nil, cli.Usagef("the frame is an array of messages: give one of them, or a recording of the session")
 	}
-	tools, err := e.toolsFor(ctx, l, m)
+	tools, err := e.toolsFor(ctx, conn, m)
 	if err != nil {
 		return nil, err
 	}
@@ -186,12 +186,12 @@ func unknownTool(m *wire.Message, tools toolList, shown []string) error {
 }
 
 // toolsFor returns the tools of the server that the frame m is for.
-func (e *Explainer) toolsFor(ctx context.Context, l *assembly.Layers, m *wire.Message) (toolList, error) {
+func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.Message) (toolList, error) {
 	switch {
 	case e.Dashed && len(e.Server) == 0:
 		return toolList{}, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
 	case e.Dashed:
-		tools, err := toolsOfServer(ctx, e.Server, l.Environment(e.Env, e.Settings))
+		tools, err := toolsOfServer(ctx, e.Server, conn.Environment(e.Env))
 		if err != nil {
 			fmt.Fprintln(e.Stderr, "attache:", err)
 			return tools, cli.ExitError(cli.ExitNotStarted)
@@ -254,11 +254,11 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 	if err := e.given(session.Header); err != nil {
 		return nil, err
 	}
-	l, err := assembly.ForRecording(session).Build(e.Process, e.Settings, e.Log)
+	conn, err := assembly.Single(assembly.Options{Process: e.Process, Log: e.Log}, e.Settings, assembly.ForRecording(session))
 	if err != nil {
 		return nil, err
 	}
-	o := l.Relay(e.Settings, e.Log)
+	o := conn.Relay()
 	p := &probe{layers: o.Layers, wanted: func(m *wire.Message) bool { return m.MethodIs("tools/call") }}
 	o.Layers = p.chain()
 	names := middleware.Needs(o.Layers...).ArgumentNames

@@ -12,27 +12,12 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/audit"
+	"github.com/attache-mcp/attache/middleware/dryrun"
 )
-
-// layerWork says what each layer does, for `attache explain --chain`.
-var layerWork = map[string]string{
-	"trace":       "follows the call: trace context in _meta, spans and metrics",
-	"audit":       "writes down what was decided",
-	"capture":     "reads who and where out of the traffic; cuts credentials out",
-	"rewrite":     "hides, renames, describes tools; sets arguments by rule",
-	"access-list": "leaves out of tools/list what may not be called",
-	"arguments":   "fills, pins and forbids arguments from the session; keeps the schema in step",
-	"access":      "refuses calls that are not allowed; rates",
-	"briefing":    "puts policies and objectives in front of the first response",
-	"catalog":     "remembers what tools/list says, for the layers in front of it",
-
-	audit.GateName: "lets a call go on when its record is written",
-}
 
 // printChain prints the layers of a session in order.
 func (e *Explainer) printChain() error {
-	l, err := (&assembly.State{Auditing: assembly.Auditing{Audits: true}}).Build(e.Process, e.Settings, e.Log)
+	conn, err := assembly.Single(assembly.Options{Process: e.Process, Audit: true, Log: e.Log}, e.Settings, assembly.ConnOptions{})
 	if err != nil {
 		return err
 	}
@@ -40,9 +25,13 @@ func (e *Explainer) printChain() error {
 		Layer string `json:"layer"`
 		Does  string `json:"does"`
 	}
+	does := map[string]string{dryrun.Name: "runs the layers behind capture without letting them act"}
+	for _, place := range assembly.Order() {
+		does[place.Name] = place.Does
+	}
 	chain := []link{}
-	for _, layer := range l.List {
-		chain = append(chain, link{layer.Name, layerWork[layer.Name]})
+	for _, name := range conn.Names() {
+		chain = append(chain, link{name, does[name]})
 	}
 	if e.JSON {
 		return e.printJSON(chain)

@@ -13,22 +13,18 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/announce"
-	"github.com/attache-mcp/attache/proxy"
 )
 
 // A reloader reads the configuration, the keys and the policies again while a
 // session runs. A version that is not valid is told of and changes nothing.
 type reloader struct {
-	p       cli.Process
-	load    func() (*config.Settings, error)
-	log     *slog.Logger
-	control *proxy.Control
+	load func() (*config.Settings, error)
+	log  *slog.Logger
 
 	mu     sync.Mutex       // one reading at a time
-	s      *config.Settings // in force
-	layers *assembly.Layers
-	told   string // what was wrong with the last version
-	later  string // the keys of the last version that do not take effect
+	shared *assembly.Shared // in force
+	told   string           // what was wrong with the last version
+	later  string           // the keys of the last version that do not take effect
 }
 
 // reload reads everything again.
@@ -36,7 +32,7 @@ func (r *reloader) reload() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := fingerprint(r.filesLocked())
-	err := stillThere(r.s.File)
+	err := stillThere(r.shared.Settings().File)
 	if err == nil {
 		err = r.readAgain(before)
 	}
@@ -51,7 +47,7 @@ func (r *reloader) reload() {
 		r.log.Info("the configuration is valid again, and in force")
 	}
 	r.told = ""
-	r.layers.Refresh()
+	r.shared.Refresh()
 }
 
 // stillThere returns an error if the configuration file is gone or empty: so it is
@@ -91,20 +87,18 @@ func (r *reloader) readAgain(before string) error {
 
 // replace puts s in force. An error leaves everything as it was.
 func (r *reloader) replace(s *config.Settings) error {
-	was := r.s
+	was := r.shared.Settings()
 	changed := slices.DeleteFunc(config.ChangedKeys(was, s), func(key string) bool { return config.SessionFileLost(was, s, key) })
 	now, later := config.SplitReloadable(changed)
 	s = was.Reloaded(s)
-	l, err := r.layers.Build(r.p, s, r.log)
+	shared, err := r.shared.Reload(s)
 	if err != nil {
 		return err
 	}
-	if l.Nobody && l.Caller.Identifies() {
+	r.shared = shared
+	if shared.IgnoresIdentity() {
 		now, later = identityLater(now, later)
 	}
-	l.Adopt(l.Caller, s)
-	r.control.Replace(l.Rules())
-	r.s, r.layers = s, l
 	r.tellLater(strings.Join(later, ", "))
 	if !slices.Equal(s.Warnings, was.Warnings) {
 		warnSettings(s, r.log)
@@ -115,9 +109,7 @@ func (r *reloader) replace(s *config.Settings) error {
 	if s.DryRun && was.DryRun {
 		return nil // what is listed has not changed
 	}
-	for _, m := range l.Announce.Changed(changedLists(now)...) {
-		r.control.Notify(m)
-	}
+	shared.Announce(changedLists(now)...)
 	return nil
 }
 
@@ -156,7 +148,7 @@ func (r *reloader) files() []string {
 }
 
 func (r *reloader) filesLocked() []string {
-	s := r.s
+	s := r.shared.Settings()
 	all := []string{s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile}
 	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
 }

@@ -64,13 +64,12 @@ func newReloading(t *testing.T, text string, env ...string) *reloading {
 	}
 	log := slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var control proxy.Control
-	l, err := (&assembly.State{Announces: true, Control: &control}).Build(p, s, log)
+	shared, err := assembly.Compile(assembly.Options{Process: p, Log: log}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := l.Relay(s, log)
-	o.Control = &control
-	r.reloader = &reloader{p: p, load: load, log: log, control: &control, s: s, layers: l}
+	o := shared.Connect(assembly.ConnOptions{Control: &control}).Relay()
+	r.reloader = &reloader{load: load, log: log, shared: shared}
 	r.Session = proxytest.Setup{Options: o}.Start(t)
 	return r
 }

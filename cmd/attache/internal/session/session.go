@@ -29,22 +29,22 @@ func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*c
 	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
 	t := telemetry.Start(p, s.Server.Name, version, w.log)
 	defer t.Close()
-	k := &assembly.State{Announces: true, Shares: true, Auditing: assembly.Auditing{Audits: true}, Telemetry: t.Recorder(), Control: &w.control}
+	conn := assembly.ConnOptions{Control: &w.control}
 	if s.Record != "" {
-		k.IdPrefix = assembly.RandomPrefix()
+		conn.IDPrefix = assembly.RandomPrefix()
 	}
-	l, err := k.Build(p, s, w.log)
+	shared, err := assembly.Compile(assembly.Options{Process: p, Telemetry: t.Recorder(), Audit: true, UserTurns: true, Log: log}, s)
 	if err != nil {
 		w.log.Error(err.Error())
 		return cli.ExitUsage
 	}
-	w.layers = l
+	w.conn = shared.Connect(conn)
 	again := func() (*config.Settings, error) {
 		s, err := load()
 		s.NameServer(command)
 		return s, err
 	}
-	w.reloader = &reloader{p: p, load: again, log: w.log, control: &w.control, s: s, layers: l}
+	w.reloader = &reloader{load: again, log: w.log, shared: shared}
 	warnSettings(s, w.log)
 	assembly.WarnWorkspace(s, w.log)
 	return w.run(ctx)
@@ -63,7 +63,7 @@ type relay struct {
 	s       *config.Settings
 	command []string
 	log     *slog.Logger
-	layers  *assembly.Layers
+	conn    *assembly.Conn
 	cancel  context.CancelFunc
 
 	heeding  <-chan struct{} // closed when signals are heeded
@@ -82,11 +82,9 @@ func (w *relay) run(ctx context.Context) int {
 	defer w.cancel()
 	defer w.heedSignals()()
 	defer w.unwatch()
-	defer assembly.EndAudit(w.layers.Audit, w.log)
-	o := w.layers.Relay(w.s, w.log)
-	o.Aside = assembly.Aside(w.layers.Audit)
+	defer w.closeLayers()
+	o := w.conn.Relay()
 	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
-	o.Control = &w.control
 	if in, ok := w.p.Stdin.(*os.File); ok {
 		w.greet(in)
 		o.ClientGone = hungUp(in) // before pollable: asking a file for its descriptor makes it blocking
@@ -100,17 +98,21 @@ func (w *relay) run(ctx context.Context) int {
 		o.ClientOut = file
 	}
 	if w.s.Record != "" {
-		r, err := startRecording(w.p, w.s, w.layers.IdPrefix, w.layers.Secrets, w.log)
+		r, err := startRecording(w.p, w.s, w.conn.IDPrefix, w.conn.Shared().Secrets(), w.log)
 		if err != nil {
 			w.log.Error(err.Error())
 			return cli.ExitUsage
 		}
 		defer r.end()
-		o.Watch, o.IDPrefix = r.watch, r.idPrefix
+		o.Watch = r.watch
 	}
-	err := proxy.Run(ctx, o)
-	w.layers.Close()
-	return w.status(err)
+	return w.status(proxy.Run(ctx, o))
+}
+
+// closeLayers ends the connection, and with it what the process keeps for it.
+func (w *relay) closeLayers() {
+	w.conn.Close()
+	w.conn.Shared().Close()
 }
 
 // greet tells a person who started attache by hand what it waits for.
@@ -159,9 +161,9 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	if w.signaled != nil {
 		return nil, context.Canceled
 	}
-	env := w.layers.Environment(w.p.Env, w.s)
-	if w.s.DryRun {
-		w.log.Info("dry run: would give the server the session's context in its environment", "variables", strings.Join(w.layers.Injected(w.p.Env, w.s), " "))
+	env := w.conn.Environment(w.p.Env)
+	if w.conn.Settings().DryRun {
+		w.log.Info("dry run: would give the server the session's context in its environment", "variables", strings.Join(w.conn.Injected(w.p.Env), " "))
 	}
 	// Not the session's context: the server ends by the ladder, not at once.
 	server, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: env, Stderr: w.p.Stderr})

@@ -1,0 +1,84 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/sqlitestore"
+)
+
+// compileBriefing compiles what briefs from the policy source and from trusted
+// workspaces, if there are any.
+func (s *Shared) compileBriefing() error {
+	configured, err := policySource(s.Process, s.settings)
+	if err != nil {
+		return err
+	}
+	if configured.token != "" {
+		s.secrets = append(s.secrets, configured.token)
+		s.redactLog()
+	}
+	source := s.keepPolicies(configured.Source)
+	trusted := trustedSource(s.Process, s.settings, source, s.Log)
+	if source == nil && trusted == nil {
+		return nil
+	}
+	b := &s.settings.Briefing
+	o := briefing.Options{
+		Source:     source,
+		Scope:      s.settings.Policy.Scope,
+		Anonymous:  configured.token != "",
+		Turns:      s.turns,
+		Structured: briefing.Structured(b.Structured),
+		Wait:       b.Wait,
+		MaxBytes:   b.MaxBytes,
+		TTL:        s.settings.Session.TTL,
+		Log:        s.log,
+	}
+	// A dry run, and what only plays a session, neither spends the turn of a real one
+	// nor goes by it.
+	if s.UserTurns && !s.settings.DryRun && b.OncePer != "server" {
+		o.UserTurns = s.userTurns
+	}
+	if !s.settings.Origin("briefing.channels").Default() {
+		o.Response = slices.Contains(b.Channels, "response")
+		o.Instructions = slices.Contains(b.Channels, "instructions")
+	}
+	useTrusted(&o, trusted)
+	s.briefing = briefing.Compile(o)
+	return nil
+}
+
+// keepPolicies returns the source that answers for source: where it reads a
+// directory, the one before, which has policies that were read well.
+func (p *process) keepPolicies(source policy.Source) policy.Source {
+	files, ok := source.(*filesource.Source)
+	if !ok {
+		return source
+	}
+	if p.policies == nil || p.policies.Dir() != files.Dir() {
+		p.policies = filesource.Keeping(files.Dir(), func(err error) {
+			p.Log.Warn("the policies were changed and are not valid; those read before hold", "err", err)
+		})
+	}
+	return p.policies
+}
+
+// openTurns opens the file that the user's attaches share. It stays open to the end of
+// the process: closing it would write out the log of SQLite, which others may do, and
+// a client that ends its servers does not wait long.
+func openTurns(p cli.Process) (sessionstate.Turns, error) {
+	if p.StateDir == "" {
+		return nil, errors.New("it is not known where the user's state belongs: set HOME")
+	}
+	return sqlitestore.Open(context.Background(), sqlitestore.Options{
+		Path: filepath.Join(p.StateDir, "attache", "briefings.db"),
+	})
+}

@@ -1,0 +1,274 @@
+// Package assembly makes the layers that settings ask for.
+//
+// A [Shared] is compiled once from a configuration and serves any number of
+// connections at once. A [Conn] is what belongs to one client connection. A stdio
+// run is one Shared with one Conn.
+//
+// What must outlive a change of the configuration (keys and policies that were read,
+// rate buckets, the turns of briefings, the audit) belongs to the process. Compile
+// makes it, and [Shared.Reload] hands it to the next Shared.
+package assembly
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/middleware/access"
+	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/middleware/audit"
+	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/middleware/dryrun"
+	"github.com/attache-mcp/attache/middleware/rewrite"
+	"github.com/attache-mcp/attache/middleware/trace"
+	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// Options are what the process gives to every configuration.
+type Options struct {
+	// Process has the environment and the user's directories.
+	Process cli.Process
+	// Telemetry is where the layer trace records to; nil for nowhere.
+	Telemetry *trace.Telemetry
+	// Audit writes the audit that the settings ask for. Without it no record is
+	// written, and frames are judged as if one were.
+	Audit bool
+	// UserTurns gives a briefing once among all processes of the user.
+	UserTurns bool
+	// Log gets what is worth telling.
+	Log *slog.Logger
+}
+
+// A Shared holds what all connections have in common under one configuration. It is
+// safe for use by many of them at once.
+type Shared struct {
+	*process
+	settings      *config.Settings
+	authenticator *Authenticator
+	lists         []announce.List // those that depend on the principal
+	secrets       []string        // must not reach a disk or a server
+	withheld      []string        // variables that no server gets
+	log           *slog.Logger    // of the layers that a dry run keeps from acting
+	scrub         *scrubbers      // nil without an audit
+	scrubber      func() *record.Scrubber
+
+	rewrite   *rewrite.Shared   // nil without rules
+	access    *access.Shared    // nil if every call is allowed
+	arguments *arguments.Shared // nil for an empty list of rules
+	briefing  *briefing.Shared  // nil without a policy source
+}
+
+// A process owns what outlives a configuration.
+type process struct {
+	Options
+	capture    *capture.Shared
+	identifies bool                          // capture looks up who a session acts for
+	who        atomic.Pointer[Authenticator] // in force
+	audit      *audit.Shared                 // nil without one
+	policies   *filesource.Source
+	turns      sessionstate.Turns
+	userTurns  func() (sessionstate.Turns, error)
+	limiters   access.Limiters
+
+	mu      sync.Mutex
+	current *Shared // in force
+	conns   map[*Conn]struct{}
+}
+
+// Compile makes what settings ask for. An error is a mistake in them.
+func Compile(o Options, settings *config.Settings) (*Shared, error) {
+	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
+	p.userTurns = sync.OnceValues(func() (sessionstate.Turns, error) { return openTurns(o.Process) })
+	s, err := p.compile(settings, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.putInForce(s)
+	return s, nil
+}
+
+// compile compiles settings. before is the Shared in force, nil at first.
+func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, error) {
+	who, err := p.authenticator(settings, before)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shared{
+		process:       p,
+		settings:      settings,
+		authenticator: who,
+		lists:         principalLists(settings),
+		withheld:      ownVariables(settings),
+		log:           p.Log,
+	}
+	if who.Own.secret != "" {
+		s.secrets = append(s.secrets, who.Own.secret)
+	}
+	s.scrubber = sync.OnceValue(func() *record.Scrubber { return record.NewScrubber(record.Secrets{Values: s.secrets}) })
+	s.redactLog()
+	if settings.DryRun {
+		s.log = dryrun.Mark(p.Log)
+	}
+	for _, step := range []func(*Shared) error{
+		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileAudit,
+	} {
+		if err := step(s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// redactLog keeps the secrets there are so far out of the log.
+func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
+
+// compileCapture compiles the capture layer, whose settings hold as long as the
+// process.
+func (s *Shared) compileCapture() (err error) {
+	p := s.process
+	if p.capture != nil {
+		return nil
+	}
+	o := capture.Options{
+		WorkspaceKeys:    paths(s.settings.Session.Meta.Workspace),
+		ConversationKeys: paths(s.settings.Session.Meta.Conversation),
+		Roots:            s.settings.Session.Roots,
+	}
+	s.authenticator.configure(&o, s.settings, p.Log)
+	if p.identifies = s.authenticator.Identifies(); p.identifies {
+		o.Identify = func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
+			return p.who.Load().Identify(ctx, came)
+		}
+	}
+	p.capture, err = capture.Compile(o)
+	return err
+}
+
+// compileRules compiles the rules about calls. Without rules a layer is left out.
+func (s *Shared) compileRules() (err error) {
+	if len(s.settings.Rewrite) > 0 {
+		s.rewrite, err = rewrite.Compile(rewrite.Options{
+			Rules:  config.RewriteRules(s.settings.Rewrite),
+			Server: s.settings.Server.Name,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if rules := ArgumentRules(s.settings); len(rules) > 0 {
+		s.arguments, err = arguments.Compile(arguments.Options{Rules: rules, Server: s.settings.Server.Name, Scrub: s.scrubbed()})
+		if err != nil {
+			return err
+		}
+	}
+	if a := s.settings.Access; a.Enforces() {
+		s.access, err = access.Compile(access.Options{
+			Rules:    a.Rules,
+			Default:  access.Default(a.Default),
+			Hide:     a.Hide,
+			Rates:    a.Rates,
+			Server:   s.settings.Server.Name,
+			Limiters: &s.process.limiters,
+		})
+	}
+	return err
+}
+
+// putInForce makes s the Shared of new connections, and returns those there are.
+func (p *process) putInForce(s *Shared) []*Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = s
+	p.who.Store(s.authenticator)
+	var all []*Conn
+	for c := range p.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Reload compiles settings and puts them in force on every connection. An error
+// leaves everything as it was. It is called by one goroutine at a time, on the Shared
+// that was compiled last.
+func (s *Shared) Reload(settings *config.Settings) (*Shared, error) {
+	next, err := s.compile(settings, s)
+	if err != nil {
+		return nil, err
+	}
+	var wait sync.WaitGroup
+	for _, c := range s.putInForce(next) {
+		wait.Go(func() { c.use(next) }) // one may wait for a server that does not read
+	}
+	wait.Wait()
+	return next, nil
+}
+
+// IgnoresIdentity reports whether the settings say who a session acts for and the
+// process does not ask, because it was started with settings that did not.
+func (s *Shared) IgnoresIdentity() bool {
+	return !s.identifies && s.authenticator.Identifies()
+}
+
+// Refresh reads the files again that are read at times of their own.
+func (s *Shared) Refresh() {
+	if keys, ok := s.authenticator.keys.(*identity.Resolver); ok {
+		_ = keys.Refresh() // what is wrong is told when a key is looked up
+	}
+	if s.policies != nil {
+		_ = s.policies.Refresh(context.Background()) // as above
+	}
+	for _, c := range s.connections() {
+		c.capture.Recheck()
+	}
+}
+
+// Announce tells every client that lists have changed.
+func (s *Shared) Announce(lists ...announce.List) {
+	for _, c := range s.connections() {
+		c.tell(lists)
+	}
+}
+
+func (p *process) connections() []*Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []*Conn
+	for c := range p.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Settings returns what s was compiled from.
+func (s *Shared) Settings() *config.Settings { return s.settings }
+
+// Secrets returns the values that must not reach a disk or a server.
+func (s *Shared) Secrets() []string { return slices.Clone(s.secrets) }
+
+// Close writes what is left to write, when the connections are closed.
+func (s *Shared) Close() {
+	if s.audit == nil {
+		return
+	}
+	if err := s.audit.Close(auditEnd); err != nil {
+		s.Log.Error(err.Error())
+	}
+}
+
+func paths(in []config.MetaPath) [][]string {
+	out := make([][]string, 0, len(in))
+	for _, p := range in {
+		out = append(out, p)
+	}
+	return out
+}
