@@ -92,15 +92,6 @@ func Quoted(words []string) string {
 	return b.String()
 }
 
-// LastWords returns what a server that has ended said last on stderr, to be put
-// behind what is said of its end.
-func LastWords(tail []string) string {
-	if len(tail) == 0 {
-		return ""
-	}
-	return "; its last words on stderr:\n" + strings.Join(tail, "\n")
-}
-
 // MaxShown is how much of a value is told, in bytes.
 const MaxShown = 200
 

@@ -93,7 +93,7 @@ func toolsOfServer(ctx context.Context, argv, env []string) (toolList, error) {
 	case errors.As(err, &started):
 		return toolList{}, err
 	case err != nil:
-		return toolList{}, fmt.Errorf("the server's tools could not be listed: %w: try it alone, or save its tools and give --tools FILE%s", err, cli.LastWords(seen.Tail))
+		return toolList{}, fmt.Errorf("the server's tools could not be listed: %w: try it alone, or save its tools and give --tools FILE%s", err, child.LastWords(seen.Tail))
 	}
 	return toolList{list, "of the server, asked for just now", true}, nil
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -176,7 +175,7 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	w.log.Debug("server started", "command", server.Path(), "pid", server.Pid())
 	w.server = server
 	go w.watch() // it takes its time, which no message is to wait for
-	return upstream{server}, nil
+	return server.Upstream(), nil
 }
 
 // watch begins to watch the files that are configured, if there are any. A client
@@ -260,22 +259,4 @@ func (w *relay) signal(sig os.Signal) {
 	}
 	w.signaled = sig
 	w.cancel()
-}
-
-// upstream is a child process as the relay sees it.
-type upstream struct{ *child.Process }
-
-func (u upstream) Stdin() io.WriteCloser { return u.Process.Stdin() }
-func (u upstream) Stdout() io.Reader     { return u.Process.Stdout() }
-func (u upstream) Stop()                 { u.Process.Stop(context.Background()) }
-
-// Wait says how the server ended, with the last of its stderr: most often that
-// is the reason.
-func (u upstream) Wait() error {
-	exit := u.Process.Wait()
-	last := cli.LastWords(u.Tail())
-	if exit.Status() == 0 && last == "" {
-		return nil
-	}
-	return errors.New(exit.String() + last)
 }
