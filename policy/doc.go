@@ -1,11 +1,11 @@
-// Package policy says which policies and objectives hold for a scope, and
-// writes them as the one block of text that a session is given.
+// Package policy finds the policies and objectives of a scope, and renders them as the
+// block of text that a session is given.
 //
-// A [Scope] is what one team wrote down: policies, objectives, and the parent
-// scope it builds on. Scopes form a chain (organisation, team, project, user).
-// [Resolve] walks that chain and answers with an [Effective]: what holds in the
-// end, in the order in which it is to be read. [Render] turns an Effective into
-// text, [Digest] names that text.
+// A [Scope] has the policies and objectives of one team, and the name of the parent scope
+// that it inherits from. Scopes form a chain (organisation, team, project, user).
+// [Resolve] walks that chain and returns an [Effective]: the policies and objectives that
+// apply, in reading order. [Render] turns an Effective into text, and [Digest] names that
+// text.
 //
 //	scopes, err := filesource.Load("policies")       // or any other Source
 //	effective, err := policy.Resolve(scopes, "acme/platform")
@@ -17,15 +17,13 @@
 //
 // Rules of the chain:
 //
-//   - Prepends of the outermost scope come first, appends of the outermost
-//     last. Within a scope the order is the one written down.
-//   - A policy's name is its identity. A child's policy takes the place of a
-//     parent's with the same name, and then stands where the child's policies
-//     stand. [Scope.Drop] removes an inherited one.
-//   - Objectives add up, outermost first; one that is there already is not
-//     repeated.
+//   - Prepends of the outermost scope come first, appends of the outermost scope last.
+//     Within a scope, policies keep the order of the file.
+//   - A policy's name is its identity. A child's policy replaces a parent's policy of the
+//     same name, and stands among the child's policies. [Scope.Drop] removes an inherited
+//     policy.
+//   - Objectives are added up, outermost first, without duplicates.
 //
-// What the package does not do: it caches nothing, it decides no permission
-// (policies here are sentences for a model to read, not rules that are
-// enforced), and it knows nothing of the protocol the text travels in.
+// The package caches nothing and enforces nothing (a policy is a sentence for a model to
+// read), and does not know the protocol that carries the text.
 package policy

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// oneLine makes text from a file or a server fit for one line of the block.
-// White space of any kind, line breaks included, becomes single spaces; what
-// cannot be seen is removed, because a reviewer must be able to read all that a
-// model is told; look-alikes of the frame are defused.
+// oneLine returns text from a file or a server as one line for the block. Any white space,
+// line breaks included, becomes single spaces. Invisible characters are removed, because a
+// reviewer must be able to read all that a model is told. Look-alikes of the frame are
+// replaced.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	var b strings.Builder
-	last := rune(0) // what stands before: 0 at the start, a space not yet written
+	last := rune(0) // the character before: 0 at the start; a space is not yet written
 	for i := 0; i < len(s); {
 		if n := escapeLen(s[i:]); n > 0 {
 			i += n
@@ -36,9 +36,9 @@ func oneLine(s string) string {
 	return defuse(b.String())
 }
 
-// Escape returns text as it is, but each character that cannot be seen, and that a block
-// leaves out or turns into a blank, as <U+XXXX>, and how many there are. Line breaks and
-// tabs stay. It shows a person what a text hides from the eye and not from a model.
+// Escape returns text with each invisible character that a block leaves out, or turns into
+// a blank, written as <U+XXXX>, and the number of these characters. Line breaks and tabs
+// stay. It shows a reviewer what a text hides.
 func Escape(text string) (shown string, hidden int) {
 	var b strings.Builder
 	last := rune(0)
@@ -50,7 +50,7 @@ func Escape(text string) (shown string, hidden int) {
 		case v == 0, v == ' ' && r != ' ':
 			fmt.Fprintf(&b, "<U+%04X>", r)
 			hidden++
-			continue // what follows it must not pass for what follows the one before
+			continue // last stays, as in oneLine
 		default:
 			b.WriteRune(r)
 		}
@@ -59,12 +59,11 @@ func Escape(text string) (shown string, hidden int) {
 	return b.String(), hidden
 }
 
-// frameRune is written for every character that a frame can be drawn with, once
-// for a run of them.
+// frameRune replaces every run of characters that a frame can be drawn with.
 const frameRune = '–'
 
-// visible returns what is to be written for r when last stands before it: r
-// itself, a space, frameRune, or 0 for nothing.
+// visible returns what to write for r after the character last: r itself, a space,
+// frameRune, or 0 for nothing.
 func visible(r, last rune) rune {
 	switch {
 	case unicode.IsSpace(r), isBlank(r):
@@ -86,7 +85,7 @@ func visible(r, last rune) rune {
 	return r
 }
 
-// isBlank reports letters and symbols that are drawn as nothing.
+// isBlank reports whether r is a letter or symbol that is drawn as a blank.
 func isBlank(r rune) bool {
 	switch r {
 	case 0x115F, 0x1160, 0x180E, 0x2800, 0x3164, 0xFFA0:
@@ -95,10 +94,10 @@ func isBlank(r rune) bool {
 	return false
 }
 
-// isJoiner reports the zero-width joiner and non-joiner.
+// isJoiner reports whether r is the zero-width joiner or non-joiner.
 func isJoiner(r rune) bool { return r == 0x200C || r == 0x200D }
 
-// isSelector reports variation selectors, with which whole texts can be hidden.
+// isSelector reports whether r is a variation selector. A text can be hidden in them.
 func isSelector(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) }
 
 // takesModifier reports whether the invisible character r may follow last. Emoji, Persian,
@@ -118,10 +117,9 @@ func takesModifier(last, r rune) bool {
 	return last >= utf8.RuneSelf && !unicode.In(last, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han)
 }
 
-// escapeLen returns the length of the terminal escape that s begins with, 0 if
-// it begins with none. One that is cut short counts for nothing, so that it does
-// not swallow the text after it: its control character goes the way of all
-// control characters.
+// escapeLen returns the length of the terminal escape that s begins with, 0 if it begins
+// with none. An incomplete escape has length 0, so that it does not swallow the text after
+// it; its control character is removed like any other.
 func escapeLen(s string) int {
 	const esc = 0x1B
 	if len(s) < 2 {
@@ -162,8 +160,8 @@ func spanLen(s string, start int, from, to, lowest, highest byte) int {
 
 // stringLen returns the length of s up to and with the end of a terminal's
 // control string (BEL, or ST in either form), 0 if it has none after start. Any
-// other control character breaks the string off, which also keeps a text made of
-// beginnings alone from costing the square of its length.
+// other control character ends the search, so that a text of many beginnings does not
+// take quadratic time.
 func stringLen(s string, start int) int {
 	for end := start; end < len(s); end++ {
 		rest := s[end:]
@@ -179,8 +177,8 @@ func stringLen(s string, start int) int {
 	return 0
 }
 
-// defuse takes the words out of s by which the block names itself, so that no
-// item can quote the first line of the frame, whatever it is drawn with.
+// defuse replaces the words in s by which the block names itself, so that no item can
+// imitate the first line of the frame.
 func defuse(s string) string {
 	const words, instead = "(auto-injected)", "(quoted)"
 	var b strings.Builder

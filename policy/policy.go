@@ -10,7 +10,7 @@ import (
 	"log/slog"
 )
 
-// Position says on which side of the work a policy is to be read.
+// Position says whether a policy is read before or after those of the scopes further in.
 type Position string
 
 const (
@@ -20,52 +20,51 @@ const (
 	Append Position = "append"
 )
 
-// Valid reports whether p is one of the two positions there are.
+// Valid reports whether p is Prepend or Append.
 func (p Position) Valid() bool { return p == Prepend || p == Append }
 
-// A Policy is one sentence or paragraph that a model is to follow.
+// A Policy is a sentence or paragraph that a model must follow.
 type Policy struct {
 	// Name is the policy's identity along a chain of scopes.
 	Name     string
 	Position Position
 	Text     string
-	// Inherited says that the policy came from a parent of the scope asked
-	// for. It means nothing in a Scope, where every policy is the scope's own.
+	// Inherited says that the policy came from a parent of the scope in the query. It has
+	// no meaning in a Scope, where every policy is the scope's own.
 	Inherited bool
 }
 
-// Effective is what holds for a scope, in the order in which it is to be read.
+// Effective has the policies and objectives that apply to a scope, in reading order.
 type Effective struct {
 	Policies   []Policy
 	Objectives []string
 }
 
-// Empty reports whether there is nothing to say. A source that answers with an
-// empty Effective is up and has been asked: that is not an error.
+// Empty reports whether there are neither policies nor objectives. A source may return an
+// empty Effective: that is not an error.
 func (e Effective) Empty() bool { return len(e.Policies) == 0 && len(e.Objectives) == 0 }
 
-// A Query says for whom the effective policies are wanted.
+// A Query says whose effective policies to return.
 type Query struct {
 	// Scope is the name of the innermost scope, such as "acme/platform".
 	Scope string
 	// Workspace is the id of the workspace, empty if there is none. A source
 	// may ignore it.
 	Workspace string
-	// WorkspacePath is where the workspace is, as it was named by whoever said so,
-	// perhaps a client; empty if that is not known. It goes to no other machine.
+	// WorkspacePath is the path of the workspace, empty if it is not known. A client may
+	// have named it. A source must not send it to another machine.
 	WorkspacePath string
-	// Credential is the session's own, for sources that ask on its behalf.
+	// Credential is the session's own, for sources that need one.
 	Credential Credential
 }
 
-// A Credential is a secret on its way to a source. It never prints: formatting,
-// logging and marshalling it give a fixed word. Note that fmt cannot call the
-// methods of a value inside an unexported field; do not keep a Credential in one
-// that gets printed.
+// A Credential is a secret for a source. Formatting, logging and marshalling it give a
+// fixed word instead. Do not keep a Credential in an unexported field of a struct that is
+// printed: fmt cannot call its methods there.
 type Credential string
 
-// hidden is what a credential looks like wherever it is printed. It tells an
-// absent credential from a present one, which is the question when debugging.
+// hidden returns the word that is printed for a credential. It differs for an absent
+// credential, which helps when debugging.
 func (c Credential) hidden() string {
 	if c == "" {
 		return "[none]"
@@ -73,7 +72,7 @@ func (c Credential) hidden() string {
 	return "[hidden]"
 }
 
-// Reveal returns the secret itself, for the one place that sends it.
+// Reveal returns the secret itself. Call it only where the secret is sent.
 func (c Credential) Reveal() string { return string(c) }
 
 // String hides the secret.
@@ -88,13 +87,13 @@ func (c Credential) LogValue() slog.Value { return slog.StringValue(c.hidden()) 
 // MarshalText hides the secret from encoding/json and its like.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.hidden()), nil }
 
-// A Source knows the effective policies of scopes. It is safe for use by
-// several goroutines, answers each call afresh, and keeps no reference to what
+// A Source returns the effective policies of scopes. It is safe for use by several
+// goroutines, answers each call with the present policies, and keeps no reference to what
 // it returned: the caller may change it.
 //
-// An error is one of those below, or wraps one; no error text contains the
-// query's credential. On any error the session's tools still work: the caller
-// goes without the policies, warns once, and may ask again later.
+// An error wraps one of those below; no error text contains the query's credential. On
+// any error the session's tools still work: the caller goes without the policies, warns
+// once, and may ask again later.
 type Source interface {
 	Effective(ctx context.Context, q Query) (Effective, error)
 }
@@ -105,13 +104,13 @@ var (
 	// corrected.
 	ErrUnknownScope = errors.New("unknown scope")
 
-	// ErrInvalid: what the source holds contradicts itself or cannot be read
-	// as policies (a cycle, an unknown parent, a mistake in a file). A person
-	// has to mend it; the text says where.
+	// ErrInvalid: the source's policies contradict each other or cannot be parsed (a
+	// cycle, an unknown parent, a mistake in a file). A person must correct them; the text
+	// says where.
 	ErrInvalid = errors.New("invalid policies")
 
-	// ErrUnavailable: the source is down, too slow, or answered with something
-	// that is not policies. Asking again later may help.
+	// ErrUnavailable: the source is down or too slow, or its answer is not a policy
+	// answer. Asking again later may help.
 	ErrUnavailable = errors.New("policy source is down")
 
 	// ErrUnauthorized: the source refused the credential. Asking again with
@@ -119,20 +118,19 @@ var (
 	ErrUnauthorized = errors.New("policy source refused the credential")
 )
 
-// A Scope is what was written down for one scope: one policy file.
+// A Scope is the content of one policy file.
 type Scope struct {
-	// Name is the scope's own name, such as "acme/platform". The name means
-	// nothing beyond itself: only Parent makes a chain.
+	// Name is the scope's own name, such as "acme/platform". A slash in it has no meaning:
+	// only Parent makes a chain.
 	Name string
 	// Parent is the name of the scope this one builds on, empty for none.
 	Parent string
-	// Policies in the order written down; no two with one name.
+	// Policies are in the order of the file; no two have the same name.
 	Policies []Policy
-	// Drop names the inherited policies that this scope does without. A name
-	// that no parent has is ignored, so that a parent can be tidied up without
-	// breaking its children.
+	// Drop names the inherited policies that do not apply to this scope. A name that no
+	// parent has is ignored, so that removing a parent's policy breaks no child.
 	Drop []string
-	// Objectives in the order written down.
+	// Objectives are in the order of the file.
 	Objectives []string
 }
 

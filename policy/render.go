@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// The lines of the block that are the same in every session. A model and a
-// person tell the block from a tool's own words by the first and the last, so
-// [oneLine] keeps both from appearing within an item.
+// The lines of the block that are the same in every session. The first and the last
+// separate the block from a tool's own text, so [oneLine] keeps both out of items.
 const (
 	frameTop    = "═══ SESSION CONTEXT (auto-injected) ═══"
 	frameBottom = "═══════════════════════════════════════"
@@ -18,15 +17,14 @@ const (
 // Render writes e as the block that is put in front of a session's first tool
 // response. It has no newline at its end.
 //
-// Every item is one line of text that cannot pass for anything but an item:
-// line breaks are folded, and control characters, terminal escapes, invisible
-// and direction-changing characters and look-alikes of the block's own frame
-// are taken out. An item of which nothing is left is not written.
+// Every item is one line that cannot be taken for another part of the block: line breaks
+// become spaces, and control characters, terminal escapes, invisible and
+// direction-changing characters and look-alikes of the frame are removed. An item that is
+// empty then is not written.
 //
-// The block is at most maxBytes long (0: no limit): items that do not fit are
-// left out whole, from the first one that does not fit to the last, and the last
-// line inside the frame says how many. The frame and that line are written even
-// if they alone are longer.
+// The block is at most maxBytes long (0: no limit). From the first item that does not fit
+// on, all items are left out, and the last line inside the frame says how many. The frame
+// and that line are written even if they alone are longer.
 func Render(e Effective, maxBytes int) string {
 	b := blockOf(e)
 	total := len(b.policies) + len(b.objectives)
@@ -36,8 +34,8 @@ func Render(e Effective, maxBytes int) string {
 	note := func(left int) string {
 		return fmt.Sprintf("(%d more left out: the limit is %d bytes)", left, maxBytes)
 	}
-	// Each item left out makes the block shorter by more than its count can
-	// grow, so the fewest that must go can be searched for.
+	// Leaving out an item shortens the block by more than the count in the note can grow,
+	// so a binary search finds the smallest number.
 	left := sort.Search(total, func(left int) bool { return b.length(total-left, note(left)) <= maxBytes })
 	return b.text(total-left, note(left))
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Resolve answers what holds for the scope called name: its own policies and
-// those of its parents. The key of the map is a scope's name.
+// Resolve returns the policies and objectives that apply to the scope called name: its own
+// and those of its parents. The key of the map is a scope's name.
 //
 // A name that is not in the map is [ErrUnknownScope]. A parent that is not in
 // the map, a cycle, two policies of one name in one scope, or a policy without
@@ -19,8 +19,8 @@ func Resolve(scopes map[string]Scope, name string) (Effective, error) {
 	if err != nil {
 		return Effective{}, err
 	}
-	// Innermost first: a name is decided by the first scope that speaks of it,
-	// be it with a policy or by dropping it.
+	// Innermost first: the first scope that has a policy of a name, or drops it, decides
+	// about that name.
 	decided := make(map[string]bool)
 	var prepends, appends [][]Policy
 	for i, s := range chain {
@@ -91,7 +91,7 @@ func chainOf(scopes map[string]Scope, name string) ([]Scope, error) {
 	return chain, nil
 }
 
-// check says what is wrong with the policies of a scope that is known as name.
+// check returns what is wrong with the policies of the scope called name.
 func (s Scope) check(name string) error {
 	seen := make(map[string]bool)
 	for i, p := range s.Policies {
@@ -114,8 +114,8 @@ func (s Scope) check(name string) error {
 	return nil
 }
 
-// unknownScope is the error for a scope that is asked for and not there. It
-// names a few that are, since most such errors are a slip in the name.
+// unknownScope returns the error for a scope that does not exist. It names a few that do,
+// since most such errors are mistyped names.
 func unknownScope(scopes map[string]Scope, name string) error {
 	const show = 8
 	known := slices.Sorted(maps.Keys(scopes))

@@ -1,6 +1,5 @@
-// Package sessionstate is what is known of a session: the facts, where each came
-// from, who the credential turned out to be, and whose turn it is to carry the
-// briefing.
+// Package sessionstate holds what is known of a session: facts, each with its source, the
+// principal of its credential, and whether its briefing was given.
 //
 //   - [Fact] is one known value with its [Source]. Sources are ordered by trust;
 //     [Better] picks the fact that holds.
@@ -15,7 +14,6 @@
 //
 // Package identity turns credentials into a [Principal].
 //
-// What the package does not do: it reads nothing (no environment, no message),
-// starts no goroutine, and takes no decision about access. Whoever puts a fact
-// into a Context answers for its Source.
+// The package reads no environment and no message, starts no goroutine, and decides about
+// no access. The caller that puts a fact into a Context is responsible for its Source.
 package sessionstate

@@ -82,8 +82,8 @@ type Sessions struct {
 	ttl time.Duration
 	now func() time.Time
 
-	mu   sync.Mutex
-	kept *recent[*Session] // guarded by mu
+	mu      sync.Mutex
+	entries *lru[*Session] // guarded by mu
 }
 
 // sessionBytes is about what a session takes beside the texts of its context.
@@ -107,8 +107,8 @@ func NewSessions(o SessionsOptions) *Sessions {
 		made := time.Now()
 		o.Now = func() time.Time { return made.Add(time.Since(made)) }
 	}
-	t := &Sessions{ttl: o.TTL, now: o.Now, kept: newRecent[*Session](o.Max)}
-	t.kept.maxBytes = o.MaxBytes
+	t := &Sessions{ttl: o.TTL, now: o.Now, entries: newLRU[*Session](o.Max)}
+	t.entries.maxBytes = o.MaxBytes
 	return t
 }
 
@@ -128,12 +128,12 @@ func (t *Sessions) GetAt(key string, now time.Time) *Session {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.kept.sweep(now, t.ttl, nil)
-	e := t.kept.use(key, now)
+	t.entries.sweep(now, t.ttl, nil)
+	e := t.entries.use(key, now)
 	if e.value == nil {
 		e.value = newSession(e.key)
 		e.value.table = t
-		t.kept.weigh(e, e.value.size())
+		t.entries.weigh(e, e.value.size())
 	}
 	return e.value
 }
@@ -142,15 +142,15 @@ func (t *Sessions) GetAt(key string, now time.Time) *Session {
 func (t *Sessions) weigh(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at, ok := t.kept.byKey[s.key]; ok && at.Value.(*entry[*Session]).value == s {
-		t.kept.weigh(at.Value.(*entry[*Session]), s.size())
+	if at, ok := t.entries.byKey[s.key]; ok && at.Value.(*entry[*Session]).value == s {
+		t.entries.weigh(at.Value.(*entry[*Session]), s.size())
 	}
 }
 
-// Len returns how many sessions are kept, the ones that are over included until
-// the next Get.
+// Len returns the number of sessions in the table, which includes expired ones until the
+// next Get.
 func (t *Sessions) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.kept.byKey)
+	return len(t.entries.byKey)
 }

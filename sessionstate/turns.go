@@ -14,9 +14,8 @@ type Outcome uint8
 const (
 	// Open: the briefing was not carried. The turn is free again.
 	Open Outcome = iota
-	// Given: the briefing was carried where the client shows it. There is no further
-	// turn.
-	Given
+	// Seen: the briefing was carried where the client shows it. There is no further turn.
+	Seen
 	// Unseen: the briefing was carried where the client may not show it. The turn is
 	// free again, and Take tells how often that has happened.
 	Unseen
@@ -27,8 +26,8 @@ func (o Outcome) String() string {
 	switch o {
 	case Open:
 		return "open"
-	case Given:
-		return "given"
+	case Seen:
+		return "seen"
 	case Unseen:
 		return "unseen"
 	}
@@ -55,7 +54,7 @@ type Turns interface {
 	// how often a turn of key was settled as Unseen.
 	Take(ctx context.Context, key string) (mine bool, unseen int, err error)
 
-	// Settle says what became of the turn. An outcome of Given or Unseen counts even if
+	// Settle says what became of the turn. An outcome of Seen or Unseen counts even if
 	// the lease ran out meanwhile, for the briefing has been carried; Open never opens
 	// what is closed. Call it with a context that outlives the call's: a turn that is
 	// not settled is free only after its lease.
@@ -74,7 +73,7 @@ type MemoryTurns struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	turns *recent[turn] // guarded by mu
+	turns *lru[turn] // guarded by mu
 }
 
 // turn is what is kept of a key: it is held until a time, or closed for good, or free.
@@ -89,7 +88,7 @@ func NewMemoryTurns(now func() time.Time) *MemoryTurns {
 	if now == nil {
 		now = time.Now
 	}
-	return &MemoryTurns{now: now, turns: newRecent[turn](DefaultMax)}
+	return &MemoryTurns{now: now, turns: newLRU[turn](DefaultMax)}
 }
 
 // Take implements [Turns].
@@ -118,14 +117,14 @@ func (m *MemoryTurns) Settle(_ context.Context, key string, o Outcome) error {
 		return ErrNoKey
 	}
 	if o > Unseen {
-		return fmt.Errorf("outcome %d is not known: use Open, Given or Unseen", o)
+		return fmt.Errorf("outcome %d is not known: use Open, Seen or Unseen", o)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := &m.turns.use(key, m.now()).value
 	t.heldUntil = time.Time{}
 	switch o {
-	case Given:
+	case Seen:
 		t.closed = true
 	case Unseen:
 		t.unseen++

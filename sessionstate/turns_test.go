@@ -17,7 +17,7 @@ func TestMemoryTurnsAreBounded(t *testing.T) {
 		if _, _, err := turns.Take(t.Context(), fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
-		if err := turns.Settle(t.Context(), fmt.Sprint(i), sessionstate.Given); err != nil {
+		if err := turns.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -27,7 +27,7 @@ func TestMemoryTurnsAreBounded(t *testing.T) {
 }
 
 func TestOutcomeString(t *testing.T) {
-	for o, want := range []string{"open", "given", "unseen", "unknown outcome"} {
+	for o, want := range []string{"open", "seen", "unseen", "unknown outcome"} {
 		if got := sessionstate.Outcome(o).String(); got != want {
 			t.Errorf("Outcome(%d) = %q, want %q", o, got, want)
 		}
@@ -43,7 +43,7 @@ func ExampleTurns() {
 			fmt.Println(response, "goes without")
 			continue
 		}
-		outcome := sessionstate.Given
+		outcome := sessionstate.Seen
 		if response == "failed" {
 			outcome = sessionstate.Open // an error carries no briefing
 		}
@@ -54,6 +54,6 @@ func ExampleTurns() {
 	}
 	// Output:
 	// failed open
-	// first given
+	// first seen
 	// second goes without
 }

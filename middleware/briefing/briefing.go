@@ -148,8 +148,8 @@ type ConnOptions struct {
 	// of the same session; "" if that is not known. It is asked for clients that tell
 	// their servers nothing else of the session. nil stands for "".
 	ClientProcess func() string
-	// Given, if not nil, is told of each briefing carried. For demo and audit.
-	Given func(session, text string)
+	// Carried, if not nil, is called with each briefing that a message carries.
+	Carried func(session, text string)
 	// Log takes warnings about the sessions of the connection; nil discards them.
 	Log *slog.Logger
 }

@@ -36,7 +36,8 @@ func Clients() []Client {
 			Name:            "codex-mcp-client",
 			StructuredAlone: true,
 			Measured: "0.169.0: shows structuredContent alone; _meta.threadId names the conversation on each call, and stays the " +
-				"same when it is resumed. It comes after initialize, so instructions could not be given once among several servers.",
+				"same when it is resumed; a sub-agent has its own. It comes after initialize, so instructions could not be given " +
+				"once among several servers.",
 		},
 		{
 			Name:         "gemini-cli-mcp-client",
@@ -44,7 +45,7 @@ func Clients() []Client {
 			Instructions: true,
 			ByProcess:    true,
 			Measured: "0.61.0: shows content also beside structuredContent; instructions are in the project context of every " +
-				"request; nothing names the session, the servers are children of the client's process.",
+				"request, a sub-agent's too; nothing names the session, the servers are children of the client's process.",
 		},
 	}
 }

@@ -50,7 +50,7 @@ func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Contex
 			skip(call, why)
 			return nil
 		}
-		outcome, err := sessionstate.Given, instruct(call, s, reply)
+		outcome, err := sessionstate.Seen, instruct(call, s, reply)
 		if err != nil {
 			outcome = sessionstate.Open
 		}

@@ -103,5 +103,5 @@ func (c *Conn) injectMember(call *middleware.Call, s *session, r response, reply
 		return sessionstate.Open, err
 	}
 	s.edited(call, "the client shows the model nothing but structuredContent of a result that has it", nil, quoted, r.path("structuredContent", memberName)...)
-	return sessionstate.Given, nil
+	return sessionstate.Seen, nil
 }

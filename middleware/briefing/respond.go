@@ -215,15 +215,15 @@ func (c *Conn) carried(session string, s *session, outcome sessionstate.Outcome)
 	switch outcome {
 	case sessionstate.Open:
 		return
-	case sessionstate.Given:
+	case sessionstate.Seen:
 		c.shared.sessions.finish(s)
 		c.seen(session)
 	case sessionstate.Unseen:
 		c.shared.sessions.countOne(s)
 		c.miss(session, unseenText, false)
 	}
-	if c.o.Given != nil {
-		c.o.Given(session, s.text)
+	if c.o.Carried != nil {
+		c.o.Carried(session, s.text)
 	}
 }
 
@@ -234,7 +234,7 @@ func (c *Conn) inject(call *middleware.Call, view *sessionstate.Context, t turn,
 	switch {
 	case r.get(reply, "structuredContent", memberName).Equals(s.text):
 		skip(call, "an attache further in has added the same briefing")
-		return sessionstate.Given, nil
+		return sessionstate.Seen, nil
 	case alreadyThere(r.get(reply, "content"), s.text):
 		skip(call, "an attache further in has put the same briefing in front")
 		if !seen && t.isShared() {
@@ -261,7 +261,7 @@ func (c *Conn) inject(call *middleware.Call, view *sessionstate.Context, t turn,
 
 func outcome(seen bool) sessionstate.Outcome {
 	if seen {
-		return sessionstate.Given
+		return sessionstate.Seen
 	}
 	return sessionstate.Unseen
 }

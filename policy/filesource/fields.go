@@ -10,8 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// fields are the keys that a mapping may have, in the order in which people are
-// told of them.
+// fields are the keys that a mapping may have, in the order of error messages.
 type fields []field
 
 type field struct {

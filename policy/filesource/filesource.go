@@ -9,22 +9,20 @@
 //	objectives:
 //	  - Reduce deployment time to under 5 minutes
 //
-// Every *.yaml and *.yml file below the directory is read; names that begin with a
-// dot are passed over, and links to directories are not followed. The scope is
-// what the file says, its name and folder mean nothing.
+// It reads every *.yaml and *.yml file below the directory, but not names that begin with
+// a dot, and it does not follow links to directories. The file's content names the scope;
+// the file's own name and folder have no meaning.
 //
-// Reading is strict, for a policy that is silently not there is worse than one
-// that is loudly wrong: an unknown key, a scope that is there twice, a parent that
-// is not, anything that is not plain text where text is expected is a [Problem]
-// with its file, line and column. One problem anywhere makes the directory
-// unusable. YAML's anchors, aliases, tags and merge keys are not accepted: a policy
-// is to be read where it stands.
+// Reading is strict, because a missing policy that nobody notices is worse than an error:
+// an unknown key, a scope that exists twice, an unknown parent, or anything but plain text
+// where text is expected is a [Problem] with its file, line and column. One problem makes
+// the whole directory unusable. YAML's anchors, aliases, tags and merge keys are not
+// accepted, so that a policy can be read in its place.
 //
-// A Source made with [Keeping] answers from what it read last while a directory
-// that was well has problems.
+// A Source made with [Keeping] returns the policies that it read last while a directory
+// that was valid has problems.
 //
-// What the package does not do: it does not watch the directory, and it writes
-// nothing.
+// The package does not watch the directory, and writes nothing.
 package filesource
 
 import (
@@ -40,26 +38,26 @@ import (
 // A Source answers from a directory of policy files. It looks at them for each question,
 // so an edit takes effect with the next session.
 type Source struct {
-	dir  string
-	kept func(error)
+	dir     string
+	invalid func(error) // nil without Keeping
 
-	mu   sync.Mutex
-	last map[string]policy.Scope // nil without Keeping
-	read state                   // of the directory when last was read
-	told string
+	mu       sync.Mutex
+	last     map[string]policy.Scope // nil without Keeping
+	read     state                   // of the directory when last was read
+	reported string                  // the problems that invalid was called with
 }
 
 var _ policy.Source = (*Source)(nil)
 
-// New returns a Source that reads dir. The directory is not looked at before the
-// first question.
+// New returns a Source that reads dir, for the first time with the first call of
+// Effective.
 func New(dir string) *Source { return &Source{dir: dir} }
 
-// Keeping is New for a program that runs while people edit: when a directory that
-// was read before has problems, the source goes on with what it had, and tells
-// kept, once for each set of problems. A directory that is gone is not kept. Files whose
-// size and time are the same as before are not read again.
-func Keeping(dir string, kept func(error)) *Source { return &Source{dir: dir, kept: kept} }
+// Keeping is New for a program that runs while people edit. When a directory that was read
+// before has problems, the source returns the policies of before and calls invalid, once
+// for each set of problems. A directory that was removed is an error. Files whose size and
+// time are unchanged are not read again.
+func Keeping(dir string, invalid func(error)) *Source { return &Source{dir: dir, invalid: invalid} }
 
 // Effective implements [policy.Source]. A directory that cannot be read is
 // [policy.ErrUnavailable]; problems in it are an [*InvalidError].
@@ -78,18 +76,18 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 // Dir returns the directory that is read.
 func (s *Source) Dir() string { return s.dir }
 
-// Refresh reads the directory now, for who knows that it has changed and wants to
-// hear of problems before a session does. The error is that of Effective.
+// Refresh reads the directory now, so that a caller who knows of a change learns of
+// problems before a session does. The error is that of Effective.
 func (s *Source) Refresh(ctx context.Context) error {
 	_, err := s.scopes(ctx)
 	return err
 }
 
 func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
-	if s.kept == nil {
+	if s.invalid == nil {
 		return load(ctx, s.dir)
 	}
-	s.mu.Lock() // while it is read, too: the last that was read is to be the latest
+	s.mu.Lock() // also while it is read, so that last is the latest
 	defer s.mu.Unlock()
 	paths, problems, err := findFiles(ctx, s.dir)
 	if err != nil {
@@ -100,14 +98,14 @@ func (s *Source) scopes(ctx context.Context) (map[string]policy.Scope, error) {
 		return s.last, nil
 	}
 	scopes, err := loadFiles(ctx, s.dir, paths, problems)
-	var invalid *InvalidError
+	var problem *InvalidError
 	switch {
 	case err == nil:
-		s.last, s.read, s.told = scopes, now, ""
-	case errors.As(err, &invalid) && s.last != nil:
-		if s.told != err.Error() {
-			s.told = err.Error()
-			s.kept(err)
+		s.last, s.read, s.reported = scopes, now, ""
+	case errors.As(err, &problem) && s.last != nil:
+		if s.reported != err.Error() {
+			s.reported = err.Error()
+			s.invalid(err)
 		}
 		return s.last, nil
 	}

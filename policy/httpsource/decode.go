@@ -12,13 +12,13 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// decode reads an answer. Its errors say what is wrong and quote nothing of it:
-// an endpoint may send back what it was sent.
+// decode parses an answer. Its errors quote nothing of the answer, as an endpoint may send
+// the credential back.
 func decode(body []byte) (policy.Effective, error) {
 	if !utf8.Valid(body) {
 		return policy.Effective{}, errors.New("it is not UTF-8")
 	}
-	// null is an empty list, for that is how many servers write one.
+	// null is an empty list: many servers write one so.
 	var policies []json.RawMessage
 	var objectives []string
 	seen, err := members(body, map[string]any{"policies": &policies, "objectives": &objectives})

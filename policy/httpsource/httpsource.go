@@ -8,18 +8,17 @@
 //	{"policies": [{"name": "...", "position": "prepend", "text": "...", "inherited": true}],
 //	 "objectives": ["..."]}
 //
-// in the order in which the items are to be read. A list may be null or absent,
-// though not both; "inherited" may be absent. Anything else is a source that is
-// down: another status, an unknown member, more than 1 MiB, or later than the
-// timeout. Only 401 and 403 ([policy.ErrUnauthorized]) and 404
-// ([policy.ErrUnknownScope]) are told apart.
+// in reading order. One of the lists may be null or absent; "inherited" may be absent.
+// Any other answer means that the source is down: another status, an unknown member, more
+// than 1 MiB, or an answer after the timeout. Only 401 and 403 ([policy.ErrUnauthorized])
+// and 404 ([policy.ErrUnknownScope]) have errors of their own.
 //
-// The credential goes to the configured host alone, over TLS or to this machine,
-// and is in no error: errors name the host and path that was asked, never the
-// query, and nothing of what was answered.
+// The credential is sent only to the configured host, over TLS or to this machine. No
+// error contains it: errors have the host and path of the endpoint, but not the query and
+// nothing of the answer.
 //
-// What the package does not do: it retries nothing and keeps nothing, not even a
-// connection. There is one question a session, and a caller that can go without.
+// The package retries nothing and keeps no connection open: there is one question a
+// session, and its caller can go without the answer.
 package httpsource
 
 import (
@@ -88,8 +87,8 @@ func New(o Options) (*Source, error) {
 	}, nil
 }
 
-// parseURL reads the endpoint's address and says why it is none. Its errors do
-// not repeat the address, which may have a password in it.
+// parseURL parses the endpoint's address. Its errors do not repeat the address, which may
+// contain a password.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -110,19 +109,19 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// isLoopback reports whether host can only be this machine. Other names that
-// happen to resolve to it can be made to resolve elsewhere.
+// isLoopback reports whether host can only be this machine. Another name that resolves to
+// it now can resolve elsewhere later.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// newClient returns given with the rules that keep the credential where it
-// belongs.
-func newClient(given *http.Client) *http.Client {
+// newClient returns a client that sends the credential nowhere else. It has the transport
+// of base, if base is not nil and has one.
+func newClient(base *http.Client) *http.Client {
 	client := &http.Client{CheckRedirect: sameHost}
-	if given != nil && given.Transport != nil {
-		client.Transport = given.Transport
+	if base != nil && base.Transport != nil {
+		client.Transport = base.Transport
 		return client
 	}
 	client.Transport = &http.Transport{
@@ -138,7 +137,7 @@ var (
 	errRedirects = errors.New("it redirects too often: correct policy.url")
 )
 
-// sameHost allows a redirect only to where the request went in the first place.
+// sameHost allows a redirect only to the host of the first request.
 func sameHost(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	switch {
@@ -207,7 +206,7 @@ func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, er
 	return request, nil
 }
 
-// refusal is the error of a status other than 200.
+// refusal returns the error of a status other than 200.
 func (s *Source) refusal(status int) error {
 	switch status {
 	case http.StatusOK:
@@ -220,9 +219,9 @@ func (s *Source) refusal(status int) error {
 	return s.fault("answered %d: see what is wrong there", status)
 }
 
-// down is the error of a question that got no whole answer. What net/http says of
-// it begins with the whole address, whose query is nobody's business; only what
-// lies beneath is passed on.
+// down returns the error of a question that got no complete answer. The error of net/http
+// begins with the whole address, which contains the query; only the error below it is
+// wrapped.
 func (s *Source) down(ctx context.Context, err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
@@ -235,13 +234,13 @@ func (s *Source) down(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s: %w: see whether it is up and policy.url is right", policy.ErrUnavailable, s.name(), err)
 }
 
-// fault is the error of an answer that cannot be used.
+// fault returns the error of an answer that cannot be used.
 func (s *Source) fault(format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", policy.ErrUnavailable, s.name(), fmt.Sprintf(format, args...))
 }
 
-// name is what errors call the endpoint: its address without the query, where
-// people put tokens.
+// name returns the endpoint's address without the query, in which people put tokens, for
+// errors.
 func (s *Source) name() string {
 	return (&url.URL{Scheme: s.url.Scheme, Host: s.url.Host, Path: s.url.Path}).String()
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// version is that of the schema, kept in the file as its user_version. A change of the
-// schema that an older attache would misread makes it one more.
+// version is the version of the schema, and the file's user_version. A change of the
+// schema that an older attache would misread increments it.
 const version = 1
 
-// schema has no index but the key: a sweep is rare, and reads ten thousand rows at most.
+// schema has no index beside the key: a sweep is rare, and reads ten thousand rows at most.
 const schema = `CREATE TABLE IF NOT EXISTS turns (
 	key        BLOB PRIMARY KEY,           -- SHA-256
 	used       INTEGER NOT NULL,           -- nanoseconds since 1970, as the next
@@ -31,13 +31,12 @@ const schema = `CREATE TABLE IF NOT EXISTS turns (
 	closed     INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID, STRICT`
 
-// ErrNewer is returned for a file that a newer version of the program has made. It is
-// left as it is; the caller goes on without it.
+// ErrNewer is returned for a file that a newer version of the program has made. Open does
+// not change it; the caller continues without it.
 var ErrNewer = errors.New("the file is of a newer version")
 
-// Open opens the file of o, and makes it if it is not there. Many processes may do so at
-// once. An error means that the file cannot be used, and names it: the caller goes on
-// with a memory of its own.
+// Open opens the file of o, and creates it if it does not exist. Many processes may do so
+// at once. An error means that the file cannot be used, and names it.
 func Open(ctx context.Context, o Options) (*Turns, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -56,9 +55,9 @@ func Open(ctx context.Context, o Options) (*Turns, error) {
 	return t, nil
 }
 
-// makeFile sees to it that there is a file, and that it is its owner's alone: SQLite
-// would make one that others can read. It never opens a file that is there, as closing
-// it would let go of the locks that this process has on it (fcntl, POSIX).
+// makeFile creates the file if it does not exist, readable by its owner alone: SQLite would
+// create one that others can read. It does not open a file that exists, as closing it
+// would release the locks that this process has on it (fcntl, POSIX).
 func makeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -88,7 +87,7 @@ func makeFile(path string) error {
 	return f.Close()
 }
 
-// connect opens the file and makes what is missing in it.
+// connect opens the file and creates the table if it is missing.
 func connect(ctx context.Context, o Options) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", address(o.Path, o.Wait))
 	if err != nil {
@@ -101,7 +100,7 @@ func connect(ctx context.Context, o Options) (*sql.DB, error) {
 	return db, nil
 }
 
-// address is the file as SQLite takes it, with what every connection is to have. In
+// address returns the file as a URI for SQLite, with the settings of every connection. In
 // WAL mode synchronous=NORMAL loses the last turns when the machine crashes, and never
 // damages the file.
 func address(path string, wait time.Duration) string {
@@ -116,9 +115,9 @@ func address(path string, wait time.Duration) string {
 	return u.String()
 }
 
-// prepare has the file in WAL mode and with the schema. While another process changes
-// the mode SQLite says "busy" without waiting, as it cannot tell who will give way; so
-// this tries again. wait bounds that alone: a slow disk is no lock.
+// prepare sets WAL mode and creates the schema. While another process changes the mode,
+// SQLite returns "busy" without waiting, so prepare tries again until wait is over. wait
+// does not bound a slow disk.
 func prepare(ctx context.Context, db *sql.DB, wait time.Duration) error {
 	for until := time.Now().Add(wait); ; {
 		err := tryPrepare(ctx, db)

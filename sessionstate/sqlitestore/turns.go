@@ -11,15 +11,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// DefaultWait is how long a method waits for another process that has the file
-// locked. One statement takes well under a millisecond, and a new file a few writes that
-// the disk has to confirm.
+// DefaultWait is how long a method waits while another process has the file locked. One
+// statement takes well under a millisecond; a new file takes a few synchronous writes.
 const DefaultWait = time.Second
 
 // Options are the options of [Open].
 type Options struct {
-	// Path is the file. It is made for its owner alone if it is not there, and so is
-	// its directory.
+	// Path is the file. If it does not exist, Open creates it and its directory, for their
+	// owner alone.
 	Path string
 	// Wait is how long to wait for a lock; 0 stands for [DefaultWait].
 	Wait time.Duration
@@ -35,7 +34,7 @@ type Turns struct {
 	max int // how many keys Sweep leaves
 }
 
-// Close lets go of the file. A process that ends without it loses nothing.
+// Close closes the file. A process that ends without Close loses nothing.
 func (t *Turns) Close() error { return t.db.Close() }
 
 // held is the condition that a turn is held at ?1. A turn that would be held for longer
@@ -73,12 +72,12 @@ func (t *Turns) Settle(ctx context.Context, key string, o sessionstate.Outcome) 
 		return sessionstate.ErrNoKey
 	}
 	if o > sessionstate.Unseen {
-		return fmt.Errorf("outcome %d is not known: use Open, Given or Unseen", o)
+		return fmt.Errorf("outcome %d is not known: use Open, Seen or Unseen", o)
 	}
 	_, err := t.exec(context.WithoutCancel(ctx), `INSERT INTO turns (key, used, deferred, closed) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT (key) DO UPDATE SET used = ?2, held_until = 0, deferred = deferred + ?3,
 			closed = closed OR ?4`,
-		digest(key), t.now().UnixNano(), o == sessionstate.Unseen, o == sessionstate.Given)
+		digest(key), t.now().UnixNano(), o == sessionstate.Unseen, o == sessionstate.Seen)
 	if err != nil {
 		return fmt.Errorf("settling the turn: %w", err)
 	}
@@ -108,7 +107,7 @@ func (t *Turns) exec(ctx context.Context, query string, args ...any) (int, error
 	return int(n), err
 }
 
-// digest is what is kept of a key.
+// digest returns the form of a key in the file.
 func digest(key string) []byte {
 	sum := sha256.Sum256([]byte(key))
 	return sum[:]

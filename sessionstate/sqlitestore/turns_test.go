@@ -154,7 +154,7 @@ func TestReopened(t *testing.T) {
 	take(t, first, "held", true)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := first.Settle(over, "given", sessionstate.Given); err != nil {
+	if err := first.Settle(over, "given", sessionstate.Seen); err != nil {
 		t.Errorf("Settle with a context that is over: %v", err)
 	}
 
@@ -354,7 +354,7 @@ func TestClockSetBack(t *testing.T) {
 			s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
 			take(t, s, "held", true)
 			take(t, s, "given", true)
-			if err := s.Settle(t.Context(), "given", sessionstate.Given); err != nil {
+			if err := s.Settle(t.Context(), "given", sessionstate.Seen); err != nil {
 				t.Fatal(err)
 			}
 			now = now.Add(-test.back)
@@ -372,7 +372,7 @@ func TestIsBounded(t *testing.T) {
 	for i := range 5 {
 		now = now.Add(time.Second)
 		take(t, s, fmt.Sprint(i), true)
-		if err := s.Settle(t.Context(), fmt.Sprint(i), sessionstate.Given); err != nil {
+		if err := s.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -34,7 +34,7 @@ func Run(t *testing.T, newTurns New) {
 		{"of many takers one gets the turn", manyTakers},
 		{"keys are independent", independentKeys},
 		{"an open turn is free again", openTurn},
-		{"a given turn is closed", givenTurn},
+		{"a seen turn is closed", seenTurn},
 		{"an unseen turn is free again and counted", unseenTurn},
 		{"settling counts without holding", settleUnheld},
 		{"a turn that is not settled is free after its lease", leaseExpires},
@@ -140,7 +140,7 @@ func manyTakers(t *testing.T, s *subject) {
 func independentKeys(_ *testing.T, s *subject) {
 	s.take("a", true)
 	s.take("b", true)
-	s.settle("a", sessionstate.Given)
+	s.settle("a", sessionstate.Seen)
 	s.take("b", false)
 	s.settle("b", sessionstate.Open)
 	s.take("b", true)
@@ -155,9 +155,9 @@ func openTurn(_ *testing.T, s *subject) {
 	s.take("a", true)
 }
 
-func givenTurn(_ *testing.T, s *subject) {
+func seenTurn(_ *testing.T, s *subject) {
 	s.take("a", true)
-	s.settle("a", sessionstate.Given)
+	s.settle("a", sessionstate.Seen)
 	s.take("a", false)
 	s.clock.advance(10 * sessionstate.Lease)
 	s.take("a", false)
@@ -181,14 +181,14 @@ func unseenTurn(t *testing.T, s *subject) {
 	if mine, unseen, err := s.turns.Take(t.Context(), "a"); mine || unseen != 5 || err != nil {
 		t.Fatalf("Take of a held turn = %v, %d, %v; want false, 5", mine, unseen, err)
 	}
-	s.settle("a", sessionstate.Given)
+	s.settle("a", sessionstate.Seen)
 	s.take("a", false)
 }
 
 func settleUnheld(_ *testing.T, s *subject) {
 	s.settle("a", sessionstate.Open)
 	s.take("a", true)
-	s.settle("b", sessionstate.Given)
+	s.settle("b", sessionstate.Seen)
 	s.take("b", false)
 	s.settle("c", sessionstate.Unseen)
 	s.take("c", true)
@@ -209,8 +209,8 @@ func lateHolder(_ *testing.T, s *subject) {
 	s.take("a", true)
 	s.clock.advance(2 * sessionstate.Lease)
 	s.take("a", true)
-	s.settle("a", sessionstate.Given) // by the first, or the second: it was carried
-	s.settle("a", sessionstate.Open)  // by the other
+	s.settle("a", sessionstate.Seen) // by the first, or the second: it was carried
+	s.settle("a", sessionstate.Open) // by the other
 	s.take("a", false)
 	s.settle("a", sessionstate.Unseen)
 	s.take("a", false)
@@ -220,7 +220,7 @@ func sweepIdle(_ *testing.T, s *subject) {
 	s.sweep(time.Hour, 0)
 	for _, key := range []string{"a", "b", "c"} {
 		s.take(key, true)
-		s.settle(key, sessionstate.Given)
+		s.settle(key, sessionstate.Seen)
 	}
 	s.clock.advance(time.Hour - time.Second)
 	s.sweep(time.Hour, 0)
@@ -235,18 +235,18 @@ func sweepIdle(_ *testing.T, s *subject) {
 func sweepKeeps(_ *testing.T, s *subject) {
 	s.take("held", true)
 	s.take("told no", true)
-	s.settle("told no", sessionstate.Given)
+	s.settle("told no", sessionstate.Seen)
 	s.take("unseen", true)
 	s.settle("unseen", sessionstate.Unseen)
 	s.sweep(0, 2)
 	s.take("held", false)
 
 	s.take("told no", true)
-	s.settle("told no", sessionstate.Given)
+	s.settle("told no", sessionstate.Seen)
 	for range 5 {
 		s.clock.advance(40 * time.Minute)
 		s.take("told no", false)
-		s.settle("held", sessionstate.Given)
+		s.settle("held", sessionstate.Seen)
 		s.sweep(time.Hour, 0)
 	}
 	s.take("told no", false)
@@ -264,7 +264,7 @@ func anyKey(_ *testing.T, s *subject) {
 	}
 	for _, key := range keys {
 		s.take(key, false)
-		s.settle(key, sessionstate.Given)
+		s.settle(key, sessionstate.Seen)
 		s.take(key, false)
 	}
 }
@@ -273,7 +273,7 @@ func mistakes(t *testing.T, s *subject) {
 	if ok, _, err := s.turns.Take(t.Context(), ""); ok || !errors.Is(err, sessionstate.ErrNoKey) {
 		t.Errorf("Take of the empty key = %v, %v; want ErrNoKey", ok, err)
 	}
-	if err := s.turns.Settle(t.Context(), "", sessionstate.Given); !errors.Is(err, sessionstate.ErrNoKey) {
+	if err := s.turns.Settle(t.Context(), "", sessionstate.Seen); !errors.Is(err, sessionstate.ErrNoKey) {
 		t.Errorf("Settle of the empty key = %v; want ErrNoKey", err)
 	}
 	s.take("a", true)

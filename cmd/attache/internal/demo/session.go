@@ -94,7 +94,7 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 	a := rules.Connect(arguments.ConnOptions{Catalog: catalog, Workspace: c, Log: log})
 	b := briefing.Compile(briefing.Options{Source: policySource(), Log: log}).Connect(briefing.ConnOptions{
 		Credential: func(string) string { return apiKey },
-		Given: func(string, string) {
+		Carried: func(string, string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.seen.briefed = true

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// longestKey is the length in bytes up to which a key is kept as it is. Keys
-// come from hosts; without a limit their number times their size would not be
-// bounded by anything.
+// longestKey is the length in bytes up to which a key is kept as it is. Hosts choose the
+// keys; without a limit nothing would bound their size.
 const longestKey = 256
 
 // boundKey returns the form in which key is kept: itself, or its hash.
@@ -22,31 +21,30 @@ func boundKey(key string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// recent is a table of values in the order of their last use. It is bounded in
-// number, and in bytes if its owner says how many an entry takes; its owner holds a lock
-// around every call.
-type recent[V any] struct {
+// lru is a table of values in the order of their last use. It is bounded in number, and in
+// bytes if its owner says how many an entry takes. Its owner holds a lock around every call.
+type lru[V any] struct {
 	max      int
 	maxBytes int // 0 stands for no bound
 	bytes    int // of all entries
-	byKey map[string]*list.Element
-	order list.List // of *entry[V]; the front was used last
+	byKey    map[string]*list.Element
+	order    list.List // of *entry[V]; the front was used last
 }
 
 type entry[V any] struct {
 	key   string
 	used  time.Time
-	bytes int // that weigh was told
+	bytes int // as weigh was called with
 	value V
 }
 
-func newRecent[V any](limit int) *recent[V] {
-	return &recent[V]{max: limit, byKey: make(map[string]*list.Element)}
+func newLRU[V any](limit int) *lru[V] {
+	return &lru[V]{max: limit, byKey: make(map[string]*list.Element)}
 }
 
-// use returns the entry of key, which counts as its use at now. One that was not
-// there is made, for which the one longest unused may have to go.
-func (r *recent[V]) use(key string, now time.Time) *entry[V] {
+// use returns the entry of key, and notes its use at now. It makes an entry that does not
+// exist; the one longest unused may be removed for it.
+func (r *lru[V]) use(key string, now time.Time) *entry[V] {
 	if at := r.order.Front(); at != nil {
 		if e := at.Value.(*entry[V]); e.key == key { // as it mostly is
 			e.used = now
@@ -69,9 +67,9 @@ func (r *recent[V]) use(key string, now time.Time) *entry[V] {
 	return e
 }
 
-// weigh notes how many bytes e takes, for which the entries longest unused may have to
-// go. The entry used last stays, whatever it takes.
-func (r *recent[V]) weigh(e *entry[V], bytes int) {
+// weigh notes how many bytes e takes. The entries longest unused are removed while all take
+// too much; the entry used last stays, whatever its size.
+func (r *lru[V]) weigh(e *entry[V], bytes int) {
 	r.bytes += bytes - e.bytes
 	e.bytes = bytes
 	for r.maxBytes > 0 && r.bytes > r.maxBytes && r.order.Back() != r.order.Front() {
@@ -79,10 +77,10 @@ func (r *recent[V]) weigh(e *entry[V], bytes int) {
 	}
 }
 
-// sweep removes the entries that were not used for idle or longer at now, but
-// for those that busy reports, and says how many. It looks at no others: the
-// order of use is the order of the list.
-func (r *recent[V]) sweep(now time.Time, idle time.Duration, busy func(*V) bool) int {
+// sweep removes the entries that were not used for idle or longer at now, except those
+// that busy reports, and returns how many. It stops at the first entry that was used later:
+// the list is in the order of use.
+func (r *lru[V]) sweep(now time.Time, idle time.Duration, busy func(*V) bool) int {
 	removed := 0
 	for at := r.order.Back(); at != nil; {
 		e := at.Value.(*entry[V])
@@ -99,7 +97,7 @@ func (r *recent[V]) sweep(now time.Time, idle time.Duration, busy func(*V) bool)
 	return removed
 }
 
-func (r *recent[V]) remove(at *list.Element) {
+func (r *lru[V]) remove(at *list.Element) {
 	e := at.Value.(*entry[V])
 	r.bytes -= e.bytes
 	delete(r.byKey, e.key)
