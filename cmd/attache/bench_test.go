@@ -64,7 +64,7 @@ func benchmarkChain(b *testing.B, text string) {
 		b.Fatal(err)
 	}
 	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file, "ATTACHE_API_KEY=" + key}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-	s, err := config.Load(p, nil)
+	s, err := config.Load(p, nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (c *program) auditFile(files []string, flags config.Flags) (string, error) 
 	if len(files) > 0 {
 		return files[0], nil
 	}
-	s, err := config.Load(c.Process, flags)
+	s, err := config.Load(c.Process, flags, nil)
 	if err != nil {
 		return "", err
 	}

@@ -36,14 +36,17 @@ func (c *program) configShow() *cobra.Command {
 		Short: "Print every value in force and where it came from",
 		Long: `Print every value in force, one a line: its key, what it is, and where it came from: a flag, a
 variable, a line of the file, or the default, which is faint on a terminal. Secrets are not
-printed. Given the flags of a client's entry, it shows what holds there.`,
+printed. Given the flags of a client's entry, it shows what holds there; given a server's
+command behind "--", what holds for that server.`,
 		Example: `  attache config show
-  attache config show --config ./sentry.yaml --trust sandboxed`,
-		Args: noFile,
+  attache config show --config ./sentry.yaml --trust sandboxed
+  attache config show -- npx -y @cyanheads/git-mcp-server`,
+		Args:        noFile,
+		Annotations: map[string]string{mayTakeServer: "yes"},
 	}
 	flags := config.AddFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, c.server)
 		if err != nil {
 			return err
 		}
@@ -70,6 +73,9 @@ func (c *program) show(s *config.Settings) error {
 		text := o.Shown()
 		at := s.Origin(o.Key)
 		rows = append(rows, row{o.Key, cmp.Or(strings.Map(cli.Printable, text), `""`), at.String(), at.Default()})
+	}
+	for _, e := range s.Servers {
+		rows = append(rows, row{"servers." + e.Name, strings.Map(cli.Printable, e.Match.String()), e.From.String(), false})
 	}
 	for _, fact := range s.OperatorFacts() {
 		rows = append(rows, row{fact[0], strings.Map(cli.Printable, fact[1]), fact[2], false})

@@ -26,7 +26,7 @@ Exit status 2 if there are any. Warnings are told and change nothing.`,
 	}
 	flags := config.AddFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, c.server)
 		if err == nil {
 			err = config.CheckFiles(c.Process, s)
 		}

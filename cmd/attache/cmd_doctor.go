@@ -48,9 +48,8 @@ func (c *program) doctorCommand() *cobra.Command {
 		if c.dashed && (len(c.server) == 0 || c.server[0] == "") {
 			return cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
 		}
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, c.server)
 		d := &doctor.Doctor{Process: c.Process, Server: c.server, Version: versionText(debug.ReadBuildInfo()), Settings: config.Inert(s)}
-		d.Settings.NameServer(c.server)
 		d.Examine(cmd.Context(), err)
 		return d.Report(*asJSON)
 	}

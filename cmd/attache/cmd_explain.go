@@ -57,7 +57,7 @@ func (c *program) explainCommand() *cobra.Command {
 		_ = f.MarkHidden(name)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, c.server)
 		if err != nil {
 			return err
 		}
@@ -65,9 +65,6 @@ func (c *program) explainCommand() *cobra.Command {
 			return err
 		}
 		x := &explain.Explainer{Process: c.Process, Dashed: c.dashed, Server: c.server, Request: e, Settings: config.Inert(s), Flags: flags}
-		if x.Settings.Server.Name == "" && len(c.server) > 0 {
-			x.Settings.Server.Name = config.ServerName(c.server)
-		}
 		if s.Origin("log.level").Default() {
 			x.Settings.Log.Level = "warn" // what is told at info is in the explanation
 		}

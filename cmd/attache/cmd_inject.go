@@ -72,7 +72,7 @@ func (c *program) inject(ctx context.Context, flags config.Flags, user string, p
 	if user != "" {
 		p.Env = append([]string{config.UserVariable + "=" + user}, p.Env...) // the first holds
 	}
-	s, err := config.Load(p, flags)
+	s, err := config.Load(p, flags, nil)
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func parseExpiry(s string, now time.Time) (time.Duration, error) {
 
 // keySettings returns the settings with a place for keys.
 func (c *program) keySettings(flags config.Flags) (*config.Settings, error) {
-	s, err := config.Load(c.Process, flags)
+	s, err := config.Load(c.Process, flags, nil)
 	if err == nil && s.Identity.KeysFile == "" {
 		err = cli.Usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
 	}

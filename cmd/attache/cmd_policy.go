@@ -46,7 +46,7 @@ terminal its parts are set off by colour.`,
 	}
 	flags := config.AddFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, nil)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ for the scope or the key given, and what it answered is told.`,
 	}
 	flags := config.AddFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, nil)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ const askPrefix = "attache-0-"
 
 func (s said) dryRun(t *testing.T) {
 	p := cli.Process{Env: append(s.env, "HOME=/home/user", "ATTACHE_DRY_RUN=1"), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-	settings, err := config.Load(p, nil)
+	settings, err := config.Load(p, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func loadHostile(t testing.TB, file string) *config.Settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := config.Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil)
+	s, err := config.Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,7 @@ func newIsolated(t *testing.T, dir string, i int) *isolated {
 // run makes at least n calls through an attache, checks each answer, and returns
 // how many calls there were.
 func (s *isolated) run(t *testing.T, n int) (made int) {
-	settings, err := config.Load(s.process, nil)
+	settings, err := config.Load(s.process, nil, nil)
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -38,7 +38,7 @@ func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Lay
 	words := strings.Split(arg, ",")
 	p := cli.Process{Env: words[1:], Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	p.Env = append(p.Env, "ATTACHE_CONFIG="+filepath.Join(dir, words[0]+".yaml"))
-	settings, err := config.Load(p, nil)
+	settings, err := config.Load(p, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

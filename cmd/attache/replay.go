@@ -44,7 +44,7 @@ func (c *program) replayCommand() *cobra.Command {
 	update := cmd.Flags().Bool("update", false, "rewrite the files with what comes out today")
 	_ = cmd.Flags().MarkHidden("record")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, nil)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (r *replayer) play(ctx context.Context, file string) (*replay.Result, error
 		return nil, err
 	}
 	p := assembly.RecordedProcess(r.Process, recorded.Header, r.s)
-	s, err := config.Load(p, r.flags)
+	s, err := config.Load(p, r.flags, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -137,14 +137,14 @@ func (c *program) wrapping(cmd *cobra.Command) *cobra.Command {
 	cmd.Annotations = map[string]string{takesServer: "yes"}
 	cmd.Args = c.serverGiven
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags)
+		s, err := config.Load(c.Process, flags, c.server)
 		if err != nil {
 			return err
 		}
 		sink := logging.NewSink(c.Stderr)
 		defer sink.Close()
 		log := logging.New(c.Process, s, sink)
-		load := func() (*config.Settings, error) { return config.Load(c.Process, flags) }
+		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
 		if status := session.Run(cmd.Context(), c.Process, s, load, ownVersion(), c.server, log); status != 0 {
 			return cli.ExitError(status)
 		}

@@ -25,7 +25,7 @@ func TestSessions(t *testing.T) {
 		if _, err := os.Stat(rules); err == nil {
 			p.Env = append(p.Env, "ATTACHE_CONFIG="+rules)
 		}
-		s, err := config.Load(p, nil)
+		s, err := config.Load(p, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func callerOf(t *testing.T, settings string, files map[string]string, env ...str
 	for _, e := range env {
 		p.Env = append(p.Env, in.Replace(e))
 	}
-	s, err := config.Load(p, nil)
+	s, err := config.Load(p, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestIdentitySettingsRefused(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			p := attachetest.WriteConfig(t, test.config, test.env...)
-			_, err := config.Load(p, nil)
+			_, err := config.Load(p, nil, nil)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v; want one with %q", err, test.want)
 			}
@@ -229,7 +229,7 @@ func TestIdentitySettingsToldOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := attachetest.WriteConfig(t, text)
-			_, err := config.Load(p, nil)
+			_, err := config.Load(p, nil, nil)
 			var all config.Problems
 			if !errors.As(err, &all) || len(all) != 1 {
 				t.Errorf("want one problem, got %v", err)
@@ -249,7 +249,7 @@ func TestSessionFileOfSomebodyElse(t *testing.T) {
 	}
 	for user, want := range map[string]string{"sue": "s", "eve": ""} {
 		p := attachetest.WriteConfig(t, "{}", "ATTACHE_SESSION_FILE="+file, "MCP_USER_ID="+user)
-		s, err := config.Load(p, nil)
+		s, err := config.Load(p, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +344,7 @@ func TestCredentialsStayHere(t *testing.T) {
 		p := attachetest.WriteConfig(t, test.config, "ATTACHE_TOKEN="+token, "MCP_JWT="+token, "ATTACHE_API_KEY=", "MCP_USER_ID=ada", "OTHER=1",
 			"OTEL_EXPORTER_OTLP_HEADERS=a=b", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS=a=b",
 			"OTEL_EXPORTER_OTLP_LOGS_HEADERS=a=b", "OTEL_SERVICE_NAME=x", messaging[0]+"=/run/s", messaging[1]+"=t")
-		s, err := config.Load(p, nil)
+		s, err := config.Load(p, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,7 @@ func Load(t testing.TB, p cli.Process, args ...string) (*config.Settings, error)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	return config.Load(p, flags)
+	return config.Load(p, flags, nil)
 }
 
 // WriteConfig writes text as the user's configuration and returns a process that

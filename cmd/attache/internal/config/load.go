@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,16 +19,20 @@ import (
 // that its stack ends.
 const maxConfigFile = 256 << 10
 
-// Load returns what holds: flags before environment before file before
-// defaults. An error is [Problems]. Without a file it costs a look for one.
-func Load(p cli.Process, flags Flags) (*Settings, error) {
+// Load returns what holds for the server that command starts: flags before environment
+// before file before defaults. Without a command, as for `config check`, no entry of
+// servers applies. An error is [Problems]. Without a file it costs a look for one.
+func Load(p cli.Process, flags Flags, command []string) (*Settings, error) {
 	l := &loader{Process: p, flags: flags}
 	path, origin := l.configFile()
 	s := DefaultSettings(directory(path))
 	all := Options(s)
 	if data, ok := l.readFile(path, origin); ok {
 		s.File = path
-		l.problems = append(l.problems, readYAML(path, data, s, all)...)
+		l.read(l.documents(path, data, s), s, command)
+	}
+	if s.Server.Name == "" {
+		s.Server.Name = ServerName(command)
 	}
 	for _, o := range all {
 		if o.Flag != "" || o.Injected != "" {
@@ -39,6 +45,32 @@ func Load(p cli.Process, flags Flags) (*Settings, error) {
 		s.Warnings.Add(at, "policy.scope has no effect: say where policies come from with --policy, or policy.dir")
 	}
 	return s, l.problems.Err()
+}
+
+// read reads the documents into s, the last one first, and then what they have for the
+// server that command starts.
+func (l *loader) read(documents []*document, s *Settings, command []string) {
+	for _, d := range slices.Backward(documents) {
+		d.reader.over(d.fields)
+		l.take(d.reader)
+	}
+	for _, d := range documents {
+		s.Servers = append(s.Servers, d.servers...)
+	}
+	if len(command) == 0 || command[0] == "" {
+		return
+	}
+	name := cmp.Or(s.Server.Name, ServerName(command))
+	for _, d := range slices.Backward(documents) {
+		i := slices.IndexFunc(d.servers, func(e Server) bool { return e.is(command, name) })
+		if i < 0 {
+			continue
+		}
+		d.servers[i].read(s) // its mistakes were found when the document was parsed
+		if s.Origin("server.name").Default() {
+			s.Server.Name = d.servers[i].Name
+		}
+	}
 }
 
 // A loader gathers the settings and the mistakes in them.

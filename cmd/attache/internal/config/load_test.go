@@ -20,7 +20,7 @@ func load(t *testing.T, p cli.Process, args ...string) (*Settings, error) {
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	return Load(p, flags)
+	return Load(p, flags, nil)
 }
 
 // configured writes text as the user's configuration and returns a process that

@@ -13,14 +13,20 @@ func Schema() map[string]any {
 		if o.Key == "" {
 			continue
 		}
-		at := root
-		names := strings.Split(o.Key, ".")
-		for _, name := range names[:len(names)-1] {
-			at = subsection(at, name)
-		}
-		at["properties"].(map[string]any)[names[len(names)-1]] = described(o)
+		addOption(root, o)
 	}
+	properties := root["properties"].(map[string]any)
+	properties["servers"], properties["include"] = serverSchema(), includeSchema()
 	return root
+}
+
+// addOption adds the schema of o to that of a section, in the subsections of its key.
+func addOption(at map[string]any, o option) {
+	names := strings.Split(o.Key, ".")
+	for _, name := range names[:len(names)-1] {
+		at = subsection(at, name)
+	}
+	at["properties"].(map[string]any)[names[len(names)-1]] = described(o)
 }
 
 // section returns the schema of a section without keys.

@@ -15,10 +15,26 @@ func ServerName(command []string) string {
 	if len(command) == 0 {
 		return ""
 	}
-	name := programName(command[0])
-	if name == "cmd" && len(command) > 2 && strings.EqualFold(command[1], "/c") {
-		return ServerName(command[2:]) // as clients on Windows start npx
+	if name := packageName(command); name != "" {
+		return name
 	}
+	return programName(underCmd(command)[0])
+}
+
+// underCmd returns the command that cmd /c runs, as clients on Windows start npx; any
+// other command as it is.
+func underCmd(command []string) []string {
+	if programName(command[0]) == "cmd" && len(command) > 2 && strings.EqualFold(command[1], "/c") {
+		return underCmd(command[2:])
+	}
+	return command
+}
+
+// packageName returns the package or image that a command fetches and runs, without its
+// version, and "" for a command that runs none.
+func packageName(command []string) string {
+	command = underCmd(command)
+	name := programName(command[0])
 	for _, r := range runners() {
 		if rest, ok := r.begins(name, command[1:]); ok {
 			if p := r.packageIn(rest); p != "" {
@@ -26,7 +42,7 @@ func ServerName(command []string) string {
 			}
 		}
 	}
-	return name
+	return ""
 }
 
 // programName returns the base name of a command, of Windows's as well.
@@ -143,11 +159,4 @@ func (r *runner) name(given string) string {
 		return m[1]
 	}
 	return ""
-}
-
-// NameServer names the server after its command, if nobody did.
-func (s *Settings) NameServer(command []string) {
-	if s.Server.Name == "" {
-		s.Server.Name = ServerName(command)
-	}
 }

@@ -37,6 +37,11 @@ type Settings struct {
 
 	// File is the configuration file that was read, empty if there is none.
 	File string
+	// Included are the files on this machine that it includes.
+	Included []string
+	// Servers are the entries for single servers, in the order of the file. The one
+	// that fits has been applied.
+	Servers []Server
 
 	// Warnings are what is no mistake, and may not be what was meant.
 	Warnings Problems

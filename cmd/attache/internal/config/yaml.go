@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,23 +13,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// readYAML reads data, the content of the file, into the options, which are bound
-// to s. It returns all mistakes that it found. Where there are any, s is half set.
-func readYAML(file string, data []byte, s *Settings, all []option) Problems {
-	r := &reader{file: file, base: filepath.Dir(file), settings: s, options: all}
-	body, ok := r.parse(data)
-	if !ok || body == nil {
-		return r.problems
-	}
-	if fields, ok := r.fields(body, "the configuration"); ok {
-		r.section("", fields)
-	}
-	if s.Policy.Dir != "" && s.Policy.URL != "" {
-		r.problems.Add(s.Origin("policy.url"), "policy.url: there is a policy.dir too: keep one of the two")
-	}
-	return r.problems
-}
-
 // A reader reads the syntax tree of a configuration file. It walks the tree
 // itself, and decodes nothing by reflection, because only so does every mistake
 // have its place and are all of them told at once.
@@ -39,6 +21,7 @@ type reader struct {
 	settings   *Settings
 	options    []option
 	problems   Problems
+	prefix     string // stands in front of keys in the texts of mistakes: "servers.git."
 }
 
 // parse returns the content of data; nil if it is empty. The bool is false if there
@@ -127,6 +110,10 @@ func (r *reader) section(prefix string, fields []field) {
 			r.set(o, f)
 			continue
 		}
+		if prefix == "" && f.name == "servers" {
+			r.problems.Add(f.at, "servers: an entry of servers cannot have servers: remove it")
+			continue
+		}
 		if !r.isSection(key) {
 			r.problems.Add(f.at, "unknown key %q%s", f.name, r.suggest(prefix, f.name))
 			continue
@@ -203,7 +190,7 @@ func unique(list []string) []string {
 // set reads the value of one option.
 func (r *reader) set(o option, f field) {
 	before := len(r.problems)
-	r.value(o.Key, o.value, f)
+	r.value(r.prefix+o.Key, o.value, f)
 	if len(r.problems) == before {
 		r.settings.origins[o.Key] = f.at
 	}

@@ -14,10 +14,17 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
+// readYAML reads a configuration file without what it includes.
+func readYAML(file string, data []byte, s *Settings) Problems {
+	l := &loader{}
+	l.read(l.documents(file, data, s), s, nil)
+	return l.problems
+}
+
 // read reads a configuration as the file /conf/config.yaml.
 func read(text string) (*Settings, Problems) {
 	s := DefaultSettings("/conf")
-	return s, readYAML("/conf/config.yaml", []byte(text), s, Options(s))
+	return s, readYAML("/conf/config.yaml", []byte(text), s)
 }
 
 func TestReadFullExample(t *testing.T) {
@@ -118,7 +125,7 @@ func readFile(t *testing.T, name string) (*Settings, Problems) {
 		t.Fatal(err)
 	}
 	s := DefaultSettings(filepath.Dir(name))
-	return s, readYAML(name, data, s, Options(s))
+	return s, readYAML(name, data, s)
 }
 
 func TestArgumentsAbsentOrEmpty(t *testing.T) {

@@ -20,6 +20,12 @@ func (r *reader) value(key string, v value, f field) {
 		r.words(key, v, f.value)
 	case globs:
 		r.words(key, v.words(), f.value)
+	case patterns:
+		if isText(f.value) {
+			*v.to = []string{textOf(f.value)}
+			return
+		}
+		r.words(key, v.words(), f.value)
 	case metaPaths:
 		r.metaPaths(key, v.to, f.value)
 	case variables:

@@ -288,7 +288,7 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 // given takes what a recorded session was given for what this one is given.
 func (e *Explainer) given(h record.Header) error {
 	p := assembly.RecordedProcess(e.Process, h, e.Settings)
-	s, err := config.Load(p, e.Flags)
+	s, err := config.Load(p, e.Flags, nil)
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func (r *reloader) files() []string {
 
 func (r *reloader) filesLocked() []string {
 	s := r.shared.Settings()
-	all := []string{s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile}
+	all := append(slices.Clone(s.Included), s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile)
 	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
 }
 

@@ -57,7 +57,7 @@ func newReloading(t *testing.T, text string, env ...string) *reloading {
 	r := &reloading{t: t, dir: t.TempDir()}
 	r.write("config.yaml", text)
 	p := cli.Process{Env: append(env, "ATTACHE_CONFIG="+filepath.Join(r.dir, "config.yaml")), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
-	load := func() (*config.Settings, error) { return config.Load(p, nil) }
+	load := func() (*config.Settings, error) { return config.Load(p, nil, nil) }
 	s, err := load()
 	if err != nil {
 		t.Fatal(err)

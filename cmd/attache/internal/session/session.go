@@ -24,7 +24,6 @@ import (
 // that command starts, and returns the status to exit with: the server's. load
 // reads the settings again.
 func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version string, command []string, log *slog.Logger) int {
-	s.NameServer(command)
 	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
 	t := telemetry.Start(p, s.Server.Name, version, w.log)
 	defer t.Close()
@@ -38,12 +37,7 @@ func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*c
 		return cli.ExitUsage
 	}
 	w.conn = shared.Connect(conn)
-	again := func() (*config.Settings, error) {
-		s, err := load()
-		s.NameServer(command)
-		return s, err
-	}
-	w.reloader = &reloader{load: again, log: w.log, shared: shared}
+	w.reloader = &reloader{load: load, log: w.log, shared: shared}
 	warnSettings(s, w.log)
 	assembly.WarnWorkspace(s, w.log)
 	return w.run(ctx)

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/attache-mcp/attache/middleware/glob"
+)
+
+// A Server is an entry of servers: which server it is for, and what holds for that
+// server alone. Its rules stand in front of those of the rest of the file, and its
+// other values in their place.
+type Server struct {
+	Name  string
+	Match Match
+	From  Origin
+
+	reader *reader
+	fields []field // what holds, without match
+}
+
+// A Match names servers by globs. One that fits is enough. An entry without any is
+// for the server of its name.
+type Match struct {
+	Package []string // the npm or PyPI package, or the image, that the command runs
+	Command []string // the program: its name, or its path where the glob has a slash
+	URL     []string // the address of a remote server
+}
+
+// matchOptions returns what can be said in match.
+func matchOptions(m *Match) []option {
+	return []option{
+		{Key: "package", Help: "globs of the package or image that the command runs", value: patterns{&m.Package}},
+		{Key: "command", Help: "globs of the program's name, or of its path if they have a slash", value: patterns{&m.Command}},
+		{Key: "url", Help: "globs of the server's address", value: patterns{&m.URL}},
+	}
+}
+
+// serverKeys are the keys, or the beginnings of keys, that an entry may have.
+var serverKeys = []string{"server.env", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
+
+// serverOptions returns the options that an entry may set, bound to s.
+func serverOptions(s *Settings) []option {
+	return slices.DeleteFunc(Options(s), func(o option) bool {
+		return o.Key == "" || !slices.ContainsFunc(serverKeys, func(key string) bool { return Below(o.Key, key) })
+	})
+}
+
+// servers reads the section of that name. Every entry is checked, also those for
+// servers that do not run.
+func (r *reader) servers(f field) []Server {
+	if f.value == nil || f.value.Type() == ast.NullType {
+		return nil
+	}
+	fields, _ := r.fields(f.value, "servers")
+	var all []Server
+	for _, entry := range fields {
+		key := "servers." + entry.name
+		inner, ok := r.fields(entry.value, key)
+		if !ok {
+			continue
+		}
+		server := Server{Name: entry.name, From: entry.at, reader: r}
+		for _, field := range inner {
+			if field.name == "match" {
+				r.match(key+".match", &server.Match, field)
+			} else {
+				server.fields = append(server.fields, field)
+			}
+		}
+		scratch := server.read(DefaultSettings(""))
+		r.problems = append(r.problems, scratch...)
+		all = append(all, server)
+	}
+	return all
+}
+
+// match reads how the servers of an entry are recognised.
+func (r *reader) match(key string, to *Match, f field) {
+	fields, ok := r.fields(f.value, key)
+	if !ok {
+		return
+	}
+	known := &reader{options: matchOptions(to)}
+	for _, field := range fields {
+		if o, ok := known.option(field.name); ok {
+			r.value(key+"."+field.name, o.value, field)
+		} else {
+			r.problems.Add(field.at, "%s: unknown key %q%s", key, field.name, known.suggest("", field.name))
+		}
+	}
+}
+
+// read reads what holds for the server into s, over what s has.
+func (e *Server) read(s *Settings) Problems {
+	r := &reader{file: e.reader.file, base: e.reader.base, settings: s, options: serverOptions(s), prefix: "servers." + e.Name + "."}
+	r.over(e.fields)
+	return r.problems
+}
+
+// is reports whether the entry is for the server that command starts, whose name is
+// name.
+func (e *Server) is(command []string, name string) bool {
+	m := &e.Match
+	if m.Package == nil && m.Command == nil && m.URL == nil {
+		return e.Name == name
+	}
+	matches := func(patterns []string, text string) bool {
+		ok, err := glob.Match(patterns, text)
+		return ok && err == nil && text != ""
+	}
+	program, bare := command[0], programName(command[0])
+	return matches(m.Package, packageName(command)) ||
+		matches(m.URL, program) && strings.Contains(program, "://") ||
+		slices.ContainsFunc(m.Command, func(pattern string) bool {
+			return matches([]string{pattern}, bare) || strings.ContainsAny(pattern, `/\`) && matches([]string{pattern}, program)
+		})
+}
+
+// String returns the match as the configuration writes it.
+func (m *Match) String() string {
+	var all []string
+	for _, o := range matchOptions(m) {
+		if text := o.value.String(); text != "[]" {
+			all = append(all, o.Key+": "+text)
+		}
+	}
+	return "{" + strings.Join(all, ", ") + "}"
+}
+
+// patterns is one glob or a list of them.
+type patterns struct{ to *[]string }
+
+func (v patterns) words() words {
+	return words{to: v.to, check: notEmpty, empty: "name one, or remove the key"}
+}
+
+func (v patterns) String() string { return v.words().String() }
+func (v patterns) schema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "string", "minLength": 1}, v.words().schema()}}
+}
+
+// serverSchema returns the JSON Schema of the section servers.
+func serverSchema() map[string]any {
+	entry := section("what holds for one server")
+	match := section("how the server is recognised; without it, by its name")
+	for _, o := range matchOptions(&Match{}) {
+		match["properties"].(map[string]any)[o.Key] = described(o)
+	}
+	entry["properties"].(map[string]any)["match"] = match
+	for _, o := range serverOptions(DefaultSettings("")) {
+		addOption(entry, o)
+	}
+	return map[string]any{
+		"description":          "what holds for one server; the rest of the file holds for all",
+		"type":                 []string{"object", "null"},
+		"additionalProperties": entry,
+	}
+}

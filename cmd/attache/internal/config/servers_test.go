@@ -1,0 +1,152 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
+
+const twoServers = `
+arguments:
+  - {tools: ["*"], argument: tenant, value: principal.tenant, mode: pin}
+access: {default: deny, rules: [{tools: [a]}]}
+briefing: {wait: 3s}
+servers:
+  git:
+    match: {package: ["@cyanheads/git-*"]}
+    session: {workspace: /src/shop}
+    server: {env: {A: b}}
+    arguments:
+      - {tools: [git_push], argument: force, mode: forbid}
+    access: {default: allow, rules: [{tools: [b]}]}
+    briefing: {wait: 5s}
+  files:
+    match: {command: /opt/*/files, url: "https://files.example/*"}
+    arguments: []
+  plain: {}
+`
+
+// loadFor loads a configuration for the server that command starts.
+func loadFor(t *testing.T, text string, command ...string) (*Settings, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path}}, nil, command)
+}
+
+// The entry that fits holds: its rules first, its other values in place of the
+// file's.
+func TestServers(t *testing.T) {
+	tests := []struct{ command, name, workspace string }{
+		{"", "", ""},
+		{"npx -y @cyanheads/git-mcp-server@1.2.3", "git", "/src/shop"},
+		{"cmd /c npx @cyanheads/git-mcp-server", "git", "/src/shop"},
+		{"npx other", "other", ""},
+		{"/opt/x/files --root /", "files", ""},
+		{"files", "files", ""},
+		{"https://files.example/mcp", "files", ""},
+		{"./plain", "plain", ""},
+	}
+	for _, test := range tests {
+		s, err := loadFor(t, twoServers, strings.Fields(test.command)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Server.Name != test.name || s.Session.Workspace != test.workspace || len(s.Servers) != 3 {
+			t.Errorf("%s: name %q, workspace %q, %d entries", test.command, s.Server.Name, s.Session.Workspace, len(s.Servers))
+		}
+	}
+	s, _ := loadFor(t, twoServers, "npx", "@cyanheads/git-mcp-server")
+	if len(s.Arguments) != 2 || s.Arguments[0].Argument != "force" || s.Arguments[1].Argument != "tenant" {
+		t.Errorf("arguments %+v", s.Arguments)
+	}
+	if s.Access.Default != "allow" || len(s.Access.Rules) != 2 || s.Access.Rules[0].Tools[0] != "b" || s.Server.Env["A"] != "b" {
+		t.Errorf("access %+v, environment %v", s.Access, s.Server.Env)
+	}
+	if at := s.Origin("briefing.wait"); s.Briefing.Wait.Seconds() != 5 || at.Line != 14 {
+		t.Errorf("briefing.wait %v from %v", s.Briefing.Wait, at)
+	}
+}
+
+// A variable stands above an entry, as above the rest of the file.
+func TestServersBelowVariables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(twoServers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + path, "ATTACHE_WORKSPACE=/mine"}}, nil, []string{"npx", "@cyanheads/git-mcp-server"})
+	if err != nil || s.Session.Workspace != "/mine" {
+		t.Errorf("workspace %q, %v", s.Session.Workspace, err)
+	}
+}
+
+// Mistakes in any entry are found, with their places, whichever server runs.
+func TestServersMistakes(t *testing.T) {
+	for text, want := range map[string]string{
+		"servers: [a]":                                           "config.yaml:1:10: servers: wants keys and values, not a list",
+		"servers:\n  git: 1":                                     "config.yaml:2:8: servers.git: wants keys and values, not a number",
+		"servers:\n  git:\n    argments: []":                     "config.yaml:3:5: unknown key \"argments\": did you mean \"arguments\"?",
+		"servers:\n  git:\n    identity: {}":                     "config.yaml:3:5: unknown key \"identity\"",
+		"servers:\n  git:\n    servers: {}":                      "config.yaml:3:5: servers: an entry of servers cannot have servers",
+		"servers:\n  git:\n    match: {pakage: x}":               "config.yaml:3:13: servers.git.match: unknown key \"pakage\": did you mean \"package\"?",
+		"servers:\n  git:\n    match: {package: []}":             "servers.git.match.package: is empty: name one, or remove the key",
+		"servers:\n  git:\n    arguments:\n      - {tools: [a]}": "config.yaml:4:9: servers.git.arguments[0]: has no \"argument\"",
+		"servers:\n  git:\n    access: {default: maybe}":         "servers.git.access.default: unknown word \"maybe\"",
+		"servers:\n  a: {}\n  a: {}":                             "config.yaml:3:3: \"a\" is there twice",
+		"include: [nosuch.yaml]":                                 "there is no file",
+		"include: x.yaml":                                        "include: wants a list",
+		"include: [https://host/x.yaml]":                         "an address needs something that vouches for it",
+		"include:\n  - {url: http://host/x, digest: sha256:00}":  "no https address",
+		"include:\n  - {adress: https://host/x}":                 "unknown key \"adress\": there are url, digest, key",
+	} {
+		_, err := loadFor(t, text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// What a file includes holds too: its rules behind the file's own, its values where
+// the file has none.
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"config.yaml":    "include: [team/team.yaml, more.yaml]\nlog: {level: debug}\npolicy: {url: \"https://own.example/\"}\nrewrite: [{tools: [a], hide: true}]\nservers: {git: {rewrite: [{tools: [x], hide: true}]}}\n",
+		"team/team.yaml": "log: {level: warn, format: json}\npolicy: {dir: policies, scope: acme}\nrewrite: [{tools: [b], hide: true}]\nservers: {git: {rewrite: [{tools: [y], hide: true}]}}\n",
+		"more.yaml":      "log: {format: text}\nbriefing: {wait: 9s}\nrewrite: [{tools: [c], hide: true}]\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Load(cli.Process{Env: []string{"ATTACHE_CONFIG=" + filepath.Join(dir, "config.yaml")}}, nil, []string{"git"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hidden []string
+	for _, r := range s.Rewrite {
+		hidden = append(hidden, r.Tools...)
+	}
+	if want := []string{"x", "y", "a", "b", "c"}; !slices.Equal(hidden, want) {
+		t.Errorf("rules for %v, want %v", hidden, want)
+	}
+	if s.Log.Level != "debug" || s.Log.Format != "json" || s.Briefing.Wait.Seconds() != 9 || s.Policy.URL == "" || s.Policy.Dir != "" || s.Policy.Scope != "acme" {
+		t.Errorf("%+v, %+v, %+v", s.Log, s.Briefing, s.Policy)
+	}
+	if from := s.Origin("log.format"); filepath.Base(from.File) != "team.yaml" || from.Line != 1 {
+		t.Errorf("log.format from %v", from)
+	}
+	if len(s.Included) != 2 {
+		t.Errorf("included %v", s.Included)
+	}
+}
