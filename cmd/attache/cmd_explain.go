@@ -18,7 +18,8 @@ file is written, and no audit record made; a policy source is asked as a session
 would ask it.
 
 What is decided can hang on the tool's schema. Behind "--" stands a server to
-start and ask for its tools; --tools is a file with a saved answer to tools/list.
+start and ask for its tools; --tools is a file with a saved answer to tools/list, and the
+server is then only named, for the entries of "servers".
 Without either the tool is assumed to take every argument that a rule names.
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
@@ -61,7 +62,7 @@ func (c *program) explainCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := e.Check(c.dashed); err != nil {
+		if err := e.Check(); err != nil {
 			return err
 		}
 		x := &explain.Explainer{Process: c.Process, Dashed: c.dashed, Server: c.server, Request: e, Settings: config.Inert(s), Flags: flags}

@@ -22,6 +22,8 @@ func (c *program) subcommands() []*cobra.Command {
 		c.unwrapCommand(),
 		c.injectCommand(),
 		c.doctorCommand(),
+		c.recipeCommand(),
+		c.statusCommand(),
 		c.trustCommand(),
 		c.untrustCommand(),
 	}

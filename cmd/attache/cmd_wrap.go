@@ -359,7 +359,7 @@ func (j *wrapJob) edit(f clientconfig.File) error {
 // it would be.
 func (j *wrapJob) apply(path string, change func([]byte) ([]byte, error)) (clientconfig.Updated, error) {
 	if !j.dryRun {
-		return clientconfig.Update(path, j.backups(path), time.Now(), change)
+		return clientconfig.Update(path, backupDirectory(j.Process, path), time.Now(), change)
 	}
 	content, _, err := clientconfig.Load(path)
 	if err == nil {
@@ -368,13 +368,13 @@ func (j *wrapJob) apply(path string, change func([]byte) ([]byte, error)) (clien
 	return clientconfig.Updated{}, err
 }
 
-// backups returns the directory for backups of the file at path: attache's own, and
-// only where the user has none the file's.
-func (j *wrapJob) backups(path string) string {
-	if j.StateDir == "" {
+// backupDirectory returns the directory for backups of the file at path: attache's own,
+// and only where the user has none the file's.
+func backupDirectory(p cli.Process, path string) string {
+	if p.StateDir == "" {
 		return filepath.Dir(path)
 	}
-	return filepath.Join(j.StateDir, "attache", "backups")
+	return filepath.Join(p.StateDir, "attache", "backups")
 }
 
 // chosen reports whether the server is one of those that are meant.

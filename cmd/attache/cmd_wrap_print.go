@@ -97,7 +97,7 @@ func (j *wrapJob) tellBackup(f clientconfig.File, launch clientconfig.Launch, do
 	left := []string{done.Backup}
 	if j.unwrap {
 		var err error
-		left, err = clientconfig.DropBackups(j.backups(done.Path), done.Path, func(content []byte) []byte {
+		left, err = clientconfig.DropBackups(backupDirectory(j.Process, done.Path), done.Path, func(content []byte) []byte {
 			return clientconfig.Bare(f, content, launch)
 		})
 		if err != nil {

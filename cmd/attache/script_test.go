@@ -8,9 +8,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// status is a command of the scripts: "status N attache ARG..." runs attache and
+// wantStatus is the command "status" of the scripts: "status N attache ARG..." runs attache and
 // wants N for its exit status, which exec cannot tell apart.
-func status(ts *testscript.TestScript, neg bool, args []string) {
+func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N program [arg...]")
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/audit"
@@ -25,6 +26,8 @@ type ConnOptions struct {
 	IDPrefix string
 	// Replayed gives the spans of a session that is played again; see trace.Options.
 	Replayed func(id []byte) string
+	// Status, if not nil, counts what the layers do.
+	Status *status.Recorder
 }
 
 // A Conn is one client connection: its layers, and what they know of it. Close it

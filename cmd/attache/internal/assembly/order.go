@@ -36,6 +36,7 @@ func Order() []Place {
 	return []Place{
 		{"trace", "follows the call: trace context in _meta, spans and metrics", false, (*builder).trace},
 		{"audit", "writes down what was decided", false, (*builder).audit},
+		{"status", "counts what the layers do, for attache status", false, (*builder).status},
 		{"announce", "tells the client of changed lists", false, (*builder).announce},
 		{"capture", "reads who and where out of the traffic; cuts credentials out", false, (*builder).capture},
 		{"rewrite", "hides, renames, describes tools; sets arguments by rule", true, (*builder).rewrite},
@@ -103,6 +104,13 @@ func (b *builder) audit() (middleware.Layer, bool) {
 	}
 	a := b.shared.settings.Audit
 	return middleware.Layer{Name: "audit", Enforces: true}, !b.shared.Audit && a.Required && a.File != ""
+}
+
+func (b *builder) status() (middleware.Layer, bool) {
+	if b.conn.Status == nil {
+		return middleware.Layer{}, false
+	}
+	return b.conn.Status.Layer(), true
 }
 
 func (b *builder) announce() (middleware.Layer, bool) {

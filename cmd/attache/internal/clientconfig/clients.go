@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -106,6 +107,27 @@ func (s System) ProjectFiles(c *Client, dir string) []File {
 		files = append(files, File{Client: c, Path: s.join(dir, strings.Split(path, "/")...)})
 	}
 	return files
+}
+
+// Files returns the places of all clients: the user's, if the home directory is known,
+// and those of the project in dir, unless dir is empty. Each place is there once.
+func (s System) Files(dir string) []File {
+	var all []File
+	for _, c := range Clients() {
+		var files []File
+		if s.Home != "" {
+			files = s.UserFiles(&c)
+		}
+		if dir != "" {
+			files = append(files, s.ProjectFiles(&c, dir)...)
+		}
+		for _, f := range files { // a project's file is the user's in the home directory
+			if !slices.ContainsFunc(all, func(o File) bool { return filepath.Clean(o.Path) == filepath.Clean(f.Path) }) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
 }
 
 // Shared reports whether path is a project's file, which other people read on other

@@ -73,6 +73,29 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	}
 }
 
+// Path returns the path of the configuration file that flags and variables name, whether
+// or not there is one. An error says that there is no place for one.
+func Path(p cli.Process, flags Flags) (string, error) {
+	l := &loader{Process: p, flags: flags}
+	path, _ := l.configFile()
+	if err := l.problems.Err(); err != nil {
+		return "", err
+	}
+	if path == "" {
+		return "", errors.New("it is not known where the user's configuration belongs: name a file with --config")
+	}
+	return path, nil
+}
+
+// Check returns the mistakes in content as the configuration file at path. An error is
+// [Problems].
+func Check(p cli.Process, path string, content []byte) error {
+	l := &loader{Process: p}
+	s := DefaultSettings(directory(path))
+	l.read(l.documents(path, content, s), s, nil)
+	return l.problems.Err()
+}
+
 // A loader gathers the settings and the mistakes in them.
 type loader struct {
 	cli.Process

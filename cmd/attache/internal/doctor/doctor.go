@@ -166,22 +166,9 @@ func (d *Doctor) versions() {
 func (d *Doctor) clients() {
 	d.check = "clients"
 	here, _ := os.Getwd()
-	seen := map[string]bool{} // a project's file is the user's in the home directory
 	found := false
-	for _, c := range clientconfig.Clients() {
-		files := clientconfig.ThisSystem(d.Getenv).UserFiles(&c)
-		if clientconfig.ThisSystem(d.Getenv).Home == "" {
-			files = nil
-		}
-		if here != "" {
-			files = append(files, clientconfig.ThisSystem(d.Getenv).ProjectFiles(&c, here)...)
-		}
-		for _, f := range files {
-			if path := filepath.Clean(f.Path); !seen[path] {
-				seen[path] = true
-				found = d.clientFile(f) || found
-			}
-		}
+	for _, f := range clientconfig.ThisSystem(d.Getenv).Files(here) {
+		found = d.clientFile(f) || found
 	}
 	if !found {
 		d.note("add a server in your client, then \"attache wrap --all\"; or name a file with \"attache wrap --file\"",

@@ -30,7 +30,7 @@ type Request struct {
 }
 
 // Check finds what does not go together.
-func (e *Request) Check(server bool) error {
+func (e *Request) Check() error {
 	switch {
 	case e.Chain:
 		return nil
@@ -42,8 +42,6 @@ func (e *Request) Check(server bool) error {
 		return cli.Usagef("--arguments, --meta and --era are for --tool: a frame says these itself")
 	case e.Era != "" && e.Era != "legacy" && e.Era != "modern":
 		return cli.Usagef("--era %q: write legacy or modern", e.Era)
-	case e.Tools != "" && server:
-		return cli.Usagef("--tools and a server are both given: give one of them")
 	case e.Call < 0:
 		return cli.Usagef("--call %d: the first call is 1", e.Call)
 	case e.Call > 0 && e.Tool != "":
@@ -190,6 +188,8 @@ func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.M
 	switch {
 	case e.Dashed && len(e.Server) == 0:
 		return toolList{}, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
+	case e.Request.Tools != "": // a server behind "--" is then only named, for the entries of servers
+		return toolsFromFile(e.Request.Tools)
 	case e.Dashed:
 		tools, err := toolsOfServer(ctx, e.Server, conn.Environment(e.Env))
 		if err != nil {
@@ -197,8 +197,6 @@ func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.M
 			return tools, cli.ExitError(cli.ExitNotStarted)
 		}
 		return tools, nil
-	case e.Request.Tools != "":
-		return toolsFromFile(e.Request.Tools)
 	}
 	return assumedTools(e.serversName(m.Name().Text()), m.Arguments(), e.argumentPaths()), nil
 }

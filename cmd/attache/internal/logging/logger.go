@@ -24,6 +24,13 @@ func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	return slog.New(&redactor{traceHandler{textHandler(w, level, term.HasColour(p.Getenv, p.Stderr))}, k, textUnescaped})
 }
 
+// Tee has wrap see what log hands on, without secrets. It is called before log is used.
+func Tee(log *slog.Logger, wrap func(slog.Handler) slog.Handler) {
+	if h, ok := log.Handler().(*redactor); ok {
+		h.Handler = wrap(h.Handler)
+	}
+}
+
 // textHandler returns the handler of lines for people.
 func textHandler(w io.Writer, level slog.Level, colours bool) slog.Handler {
 	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !colours})

@@ -14,6 +14,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy"
@@ -25,9 +27,11 @@ import (
 // reads the settings again.
 func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version string, command []string, log *slog.Logger) int {
 	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
+	w.reports = status.NewRecorder(os.Getpid(), s.Server.Name, w.describe)
+	logging.Tee(log, w.reports.Handler)
 	t := telemetry.Start(p, s.Server.Name, version, w.log)
 	defer t.Close()
-	conn := assembly.ConnOptions{Control: &w.control}
+	conn := assembly.ConnOptions{Control: &w.control, Status: w.reports}
 	if s.Record != "" {
 		conn.IDPrefix = assembly.RandomPrefix()
 	}
@@ -62,12 +66,14 @@ type relay struct {
 	heeding  <-chan struct{} // closed when signals are heeded
 	control  proxy.Control
 	reloader *reloader
+	reports  *status.Recorder
 	watching *watcher // nil before the server is started, and where nothing can be watched
 
 	mu       sync.Mutex
 	server   *child.Process
 	signaled os.Signal // what ended us before the server was started
 	over     bool
+	withdraw func() // removes the report of the status; nil before the server is started
 }
 
 func (w *relay) run(ctx context.Context) int {
@@ -168,6 +174,9 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	}
 	w.log.Debug("server started", "command", server.Path(), "pid", server.Pid())
 	w.server = server
+	if dir := status.Dir(w.p); dir != "" {
+		w.withdraw = w.reports.Publish(dir)
+	}
 	go w.watch() // it takes its time, which no message is to wait for
 	return server.Upstream(), nil
 }
@@ -192,12 +201,22 @@ func (w *relay) watch() {
 	}
 }
 
-// unwatch ends the watching.
+// describe adds to a report what is known of the session.
+func (w *relay) describe(r *status.Report) {
+	if known := w.conn.Context(); known != nil {
+		r.Session, r.Workspace = known.Session.Value, known.Workspace.Value
+	}
+}
+
+// unwatch ends the watching, and what others are told of this process.
 func (w *relay) unwatch() {
 	w.mu.Lock()
 	w.over = true
-	watching := w.watching
+	watching, withdraw := w.watching, w.withdraw
 	w.mu.Unlock()
+	if withdraw != nil {
+		withdraw()
+	}
 	if watching != nil {
 		watching.close()
 	}

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,40 +12,43 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
+
+// Dir returns the directory for the reports of a user's processes, "" if the user has
+// none.
+func Dir(p cli.Process) string {
+	if dir := p.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "attache")
+	}
+	if p.StateDir != "" {
+		return filepath.Join(p.StateDir, "attache", "run")
+	}
+	return ""
+}
 
 // Two files stand for a process: PID.json with its report, and PID.lock, which it
 // locks. The system takes the lock away when the process ends in any way, so a reader
 // knows a report of a process that is gone, also when its number was given again.
 
-// Publish begins to write the report to dir, and to keep it current. The function it
-// returns stops that and removes the file. dir is made if need be.
-func (r *Recorder) Publish(dir string) (stop func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
+// Publish begins to keep the report current in dir, which is made with the first report.
+// The function it returns stops that and removes the file.
+func (r *Recorder) Publish(dir string) (stop func()) {
 	path := filepath.Join(dir, strconv.Itoa(r.report.PID))
-	lock := flock.New(path + ".lock")
-	if locked, err := lock.TryLock(); err != nil || !locked {
-		return nil, cmp.Or(err, errors.New("another process has locked "+lock.Path()))
-	}
-	p := &publisher{recorder: r, path: path + ".json"}
+	p := &publisher{recorder: r, path: path + ".json", lock: flock.New(path + ".lock")}
 	r.mu.Lock()
 	r.publish = p
 	p.changed()
 	r.mu.Unlock()
-	return func() {
-		p.stop()
-		_ = os.Remove(p.path)
-		_ = os.Remove(lock.Path())
-		_ = lock.Unlock()
-	}, nil
+	return p.stop
 }
 
 // A publisher writes the file, [delay] after the first change that is not in it.
 type publisher struct {
 	recorder *Recorder
 	path     string
+	lock     *flock.Flock
 
 	mu      sync.Mutex
 	timer   *time.Timer // runs while a change waits
@@ -65,26 +67,36 @@ func (p *publisher) changed() {
 	}
 }
 
+// write writes the report. One that cannot be written is missing in "attache status" and
+// nowhere else.
 func (p *publisher) write() {
 	p.mu.Lock()
 	p.timer = nil
 	p.mu.Unlock()
 	text, err := json.Marshal(p.recorder.snapshot())
-	if err != nil {
-		return // no report has what cannot be marshalled
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped {
+	if err != nil || p.stopped || !p.locked() {
 		return
 	}
-	// A report that cannot be written is missing in "attache status" and nowhere else.
 	if os.WriteFile(p.path+".new", text, 0o600) == nil {
 		_ = os.Rename(p.path+".new", p.path)
 	}
 }
 
-// stop ends the writing; nothing is written when it has returned.
+// locked reports whether this process holds the lock, which it takes if need be.
+func (p *publisher) locked() bool {
+	if p.lock.Locked() {
+		return true
+	}
+	if os.MkdirAll(filepath.Dir(p.path), 0o700) != nil {
+		return false
+	}
+	ok, err := p.lock.TryLock()
+	return ok && err == nil
+}
+
+// stop ends the writing and removes the file; nothing is written when it has returned.
 func (p *publisher) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,11 +104,19 @@ func (p *publisher) stop() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
+	if p.lock.Locked() {
+		_ = os.Remove(p.path)
+		_ = os.Remove(p.lock.Path())
+		_ = p.lock.Unlock()
+	}
 }
 
 // Running returns the reports of the processes that run, the oldest first, and
 // removes the files of those that are gone.
 func Running(dir string) ([]Report, error) {
+	if dir == "" {
+		return nil, nil
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

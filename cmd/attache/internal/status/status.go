@@ -31,7 +31,6 @@ type Report struct {
 	PID       int       `json:"pid"`
 	Started   time.Time `json:"started"`
 	Server    string    `json:"server"`
-	Client    string    `json:"client,omitempty"`
 	Session   string    `json:"session,omitempty"`
 	Workspace string    `json:"workspace,omitempty"`
 	Calls     int       `json:"calls"`
