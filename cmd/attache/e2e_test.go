@@ -39,6 +39,8 @@ func TestE2E(t *testing.T) {
 	t.Run("Reload", l.testReload)
 	t.Run("Environment", l.testEnvironment)
 	t.Run("Agents", l.testAgents)
+	t.Run("GitRecipe", l.testGitRecipe)
+	t.Run("ForcedPush", l.testForcedPush)
 	t.Run("Fill", l.testFill)
 	t.Run("Briefing", l.testBriefing)
 }
