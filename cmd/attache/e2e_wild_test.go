@@ -197,6 +197,7 @@ func (l *lab) wild(t *testing.T, s wildServer, offline []string, judged []judged
 	compareLines(t, "client to server", lines(w.sent.String()), lines(in[0]), filled.call)
 	tools := listedTools(t, frames)
 	requireJudged(t, s.name, version, tools, judged)
+	requireListed(t, s.name, version, tools)
 	t.Logf("%d tools, %d of %d calls answered, %d bytes from the server", len(tools), w.answered, w.calls, len(out[0]))
 	differs := filled.words()
 	if noise > 0 {
@@ -243,7 +244,7 @@ type wildSession struct {
 func (l *lab) startWild(t *testing.T, command []string, dir string, more []string) *wildSession {
 	t.Helper()
 	w := &wildSession{t: t, mark: newMark(), frames: make(chan map[string]json.RawMessage, 64), dir: dir}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	w.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	w.cmd.Dir = dir
@@ -330,12 +331,12 @@ func (w *wildSession) await(within time.Duration, ids ...string) map[string]map[
 func (w *wildSession) talk(calls bool) {
 	w.t.Helper()
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(60*time.Second, id)) == 0 {
+	if len(w.await(3*time.Minute, id)) == 0 {
 		w.t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	tools := w.list()
-	w.await(30*time.Second, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
+	w.await(time.Minute, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
 	if !calls {
 		return
 	}
@@ -358,7 +359,7 @@ func (w *wildSession) list() []wildTool {
 			Tools      []wildTool
 			NextCursor string
 		}
-		if err := json.Unmarshal(w.await(30*time.Second, id)[id]["result"], &page); err != nil {
+		if err := json.Unmarshal(w.await(time.Minute, id)[id]["result"], &page); err != nil {
 			w.t.Fatalf("tools/list: %v\n%s", err, tail(w.stderr.String(), 2000))
 		}
 		all = append(all, page.Tools...)

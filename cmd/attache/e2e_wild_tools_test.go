@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -163,6 +165,41 @@ func requireJudged(t *testing.T, server, version string, tools []wildTool, judge
 	}
 	for name := range verdicts {
 		t.Errorf("testdata/workspace-arguments.txt judges %q, which the server does not list", name)
+	}
+}
+
+// requireListed wants the file of testdata/recipes about this server, if there is one, to
+// name its tools and their arguments.
+func requireListed(t *testing.T, server, version string, tools []wildTool) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/recipes/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, rest, _ := strings.Cut(string(data), "\n")
+		if !strings.HasPrefix(head, "# "+server+" "+version+":") {
+			continue
+		}
+		var want, got []string
+		for _, tool := range tools {
+			want = append(want, strings.Join(append([]string{tool.Name}, slices.Sorted(maps.Keys(tool.InputSchema.Properties))...), " "))
+		}
+		for line := range strings.Lines(rest) {
+			if words := strings.Fields(line); len(words) > 0 {
+				slices.Sort(words[1:])
+				got = append(got, strings.Join(words, " "))
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Errorf("%s is not what the server lists:\n%s", file, strings.Join(want, "\n"))
+		}
 	}
 }
 
