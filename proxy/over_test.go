@@ -17,6 +17,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/internal/mempipe"
+	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -163,4 +164,33 @@ func TestPartialWrite(t *testing.T) {
 			<-done
 		})
 	}
+}
+
+// A session that waits for its peers costs little, its peers in memory included, so
+// that one process can have thousands.
+func TestIdleSessionIsSmall(t *testing.T) {
+	const sessions = 200
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what pools keep goes with the second
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	var all []*proxytest.Session
+	for range sessions {
+		s := proxytest.Start(t, hooked())
+		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		s.Server.Send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		s.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		all = append(all, s)
+	}
+	each := int64(heap()-before) / sessions
+	t.Logf("%d bytes of heap a session", each)
+	if each > 64<<10 {
+		t.Errorf("an idle session has %d bytes of heap", each)
+	}
+	runtime.KeepAlive(all)
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"io"
+	"sync"
 )
 
 const (
@@ -10,6 +11,9 @@ const (
 	smallBuffer = 64 << 10
 	// DefaultHold is how long a line may be before it streams by unheld, in bytes.
 	DefaultHold = 8 << 20
+	// idleBuffer is what a Reader or Writer keeps that has little to do; the rest is
+	// lent to it while it has more.
+	idleBuffer = 4 << 10
 	// quietLines is after how many small lines a large buffer is given back.
 	quietLines = 1000
 )
@@ -19,15 +23,18 @@ const (
 // It holds a line of up to the hold limit whole, its newline counted even where
 // the last line of a stream lacks it. A longer one is handed out in chunks as
 // it arrives, so the memory of a Reader is bounded by the limit whatever a peer
-// sends, and is as small as smallBuffer until a longer line comes.
+// sends, and is as small as smallBuffer until a longer line comes. While a peer says
+// little it is as small as idleBuffer.
 type Reader struct {
 	src   io.Reader
 	hold  int
 	buf   []byte
-	start int // first byte not handed out
-	end   int // first byte not read
-	seen  int // no newline in buf[start:seen]
-	small []byte
+	start int    // first byte not handed out
+	end   int    // first byte not read
+	seen  int    // no newline in buf[start:seen]
+	small []byte // nil while it is not lent
+	idle  []byte // nil in a Reader that always has small
+	last  int    // bytes of the last read
 	grown func() // called when a large buffer is taken into use
 	quiet int    // small lines handed out since the last one that was not
 	long  bool   // a line over the limit has been begun and not ended
@@ -40,8 +47,39 @@ func NewReader(src io.Reader, hold int) *Reader {
 	if hold <= 0 {
 		hold = DefaultHold
 	}
-	return newReader(src, hold, smallBuffer)
+	if hold < smallBuffer {
+		return newReader(src, hold, hold)
+	}
+	idle := make([]byte, idleBuffer)
+	return &Reader{src: src, hold: hold, buf: idle, idle: idle}
 }
+
+// smallBuffers lends Readers their small buffers, Writers those for gathering.
+var smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
+
+// borrow takes a small buffer into use, unless there is one.
+func (r *Reader) borrow() []byte {
+	if r.small == nil {
+		r.small = smallBuffers.Get().(*[smallBuffer]byte)[:]
+	}
+	return r.small
+}
+
+// rest chooses the buffer for the next read when all has been handed out: after a
+// read of little there will be little again.
+func (r *Reader) rest() {
+	switch {
+	case r.idle == nil || len(r.buf) > smallBuffer:
+	case r.last >= idleBuffer/2:
+		r.buf = r.borrow()
+	case r.small != nil:
+		smallBuffers.Put((*[smallBuffer]byte)(r.small))
+		r.small, r.buf = nil, r.idle
+	}
+}
+
+// isIdle reports whether the Reader uses the least of its buffers.
+func (r *Reader) isIdle() bool { return r.idle != nil && len(r.buf) == len(r.idle) }
 
 func newReader(src io.Reader, hold, small int) *Reader {
 	b := make([]byte, min(small, hold))
@@ -59,7 +97,7 @@ func (r *Reader) OnLongLine(f func()) { r.grown = f }
 //
 // The error is the source's, io.EOF at a clean end, and comes alone.
 func (r *Reader) Next() (line []byte, more bool, err error) {
-	if len(r.buf) > len(r.small) {
+	if len(r.buf) > len(r.small) && r.small != nil {
 		r.shrink()
 	}
 	for {
@@ -86,7 +124,7 @@ func (r *Reader) Next() (line []byte, more bool, err error) {
 func (r *Reader) take(end int, more bool) []byte {
 	line := r.buf[r.start:end:end]
 	r.start, r.seen, r.long = end, end, more
-	if r.quiet++; len(line) > len(r.small)/2 {
+	if r.quiet++; r.small != nil && len(line) > len(r.small)/2 {
 		r.quiet = 0
 	}
 	return line
@@ -108,6 +146,7 @@ func (r *Reader) Buffered() bool {
 func (r *Reader) fill() {
 	if r.start == r.end {
 		r.start, r.end, r.seen = 0, 0, 0
+		r.rest()
 	}
 	if r.end == len(r.buf) {
 		r.makeRoom()
@@ -117,6 +156,7 @@ func (r *Reader) fill() {
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:])
 		r.end += n
+		r.last = n
 		r.err = err
 		if n > 0 || err != nil {
 			return
@@ -128,6 +168,10 @@ func (r *Reader) fill() {
 // makeRoom moves what has not been handed out to the front of the buffer, or,
 // where that is more than half of it, of a larger one.
 func (r *Reader) makeRoom() {
+	if r.isIdle() {
+		r.move(r.borrow())
+		return
+	}
 	if len(r.buf) < r.hold && r.end-r.start > len(r.buf)/2 {
 		// Two steps to the limit: a large allocation costs only the pages that
 		// are written, and a long line is hardly copied. What the first step took

@@ -262,7 +262,7 @@ func TestReaderGivesBack(t *testing.T) {
 	for range 2 * quietLines {
 		next(2)
 	}
-	if len(r.buf) != smallBuffer {
+	if len(r.buf) > smallBuffer {
 		t.Errorf("the buffer still has %d bytes", len(r.buf))
 	}
 }

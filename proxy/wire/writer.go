@@ -18,9 +18,11 @@ import (
 type Writer struct {
 	mu    sync.Mutex // held while writing to dst, which may block for as long as the peer likes
 	dst   io.Writer
-	buf   []byte // lines not written yet
-	open  bool   // a line has been begun by Chunk and not ended
-	blunt bool   // the last line ended without a newline
+	buf   []byte             // lines not written yet
+	idle  []byte             // the least of a buffer, nil before the first line
+	lent  *[smallBuffer]byte // the buffer of busy times, nil in quiet ones
+	open  bool               // a line has been begun by Chunk and not ended
+	blunt bool               // the last line ended without a newline
 	err   error
 
 	qmu      sync.Mutex // guards the fields below; never held while writing
@@ -73,11 +75,24 @@ func (w *Writer) line(b []byte) error {
 		w.write(b)
 		return w.err
 	}
-	if w.buf == nil {
-		w.buf = make([]byte, 0, gather)
+	if n := len(w.buf) + len(b); n > cap(w.buf) {
+		w.grow(n)
 	}
 	w.buf = append(w.buf, b...)
 	return w.err
+}
+
+// grow makes room for n bytes, of which there are no more than gather.
+func (w *Writer) grow(n int) {
+	if w.idle == nil {
+		w.idle = make([]byte, 0, idleBuffer)
+	}
+	to := w.idle
+	if n > cap(to) {
+		w.lent = smallBuffers.Get().(*[smallBuffer]byte)
+		to = w.lent[:0]
+	}
+	w.buf = append(to, w.buf...)
 }
 
 // endLine gives the last line the newline it came without.
@@ -182,9 +197,14 @@ func tell(sent []queued, err error) {
 }
 
 func (w *Writer) flush() {
-	if len(w.buf) > 0 {
-		w.write(w.buf)
-		w.buf = w.buf[:0]
+	if len(w.buf) == 0 {
+		return
+	}
+	w.write(w.buf)
+	w.buf = w.buf[:0]
+	if w.lent != nil {
+		smallBuffers.Put(w.lent)
+		w.lent, w.buf = nil, w.idle
 	}
 }
 
