@@ -129,7 +129,7 @@ const whyOwnID = "the proxy uses ids that begin so; choose another"
 // ownID reports whether m is a request whose id could be one of attache's own. It
 // answers it with an error; b is the batch it came in, nil if it came alone.
 func (s *session) ownID(m *wire.Message, b *batch) bool {
-	if m.Kind() != wire.Request || !s.asks.owns(clean(m.ID())) {
+	if m.Kind() != wire.Request || !s.asks.owns(m.ID()) || clean(m.ID()) == nil {
 		return false
 	}
 	s.log.Warn("a request was refused because its id begins like those of the proxy's own requests", "id", clip(m.ID()))

@@ -16,7 +16,7 @@ func (m *Message) HasForm() bool {
 	if m.kind == Batch {
 		return true
 	}
-	if !m.at(slotVersion).Equals("2.0") {
+	if v := m.at(slotVersion); string(v.Raw) != `"2.0"` && !v.Equals("2.0") {
 		return false
 	}
 	if m.ambiguity != 0 {
@@ -55,16 +55,22 @@ func validStart(raw []byte) bool {
 		next := raw[skipSpace(raw, 1)]
 		return next == '"' || next == ']' || bytes.IndexByte([]byte(`{[-0123456789tfn`), next) >= 0
 	}
-	return isBare(raw) || validID(raw) && raw[0] != '"' || utf8.Valid(raw) && json.Valid(raw)
+	if raw[0] == '"' && isBare(raw) || raw[0] != '"' && validID(raw) {
+		return true
+	}
+	return utf8.Valid(raw) && json.Valid(raw)
 }
 
-// isBare reports whether raw is a text of ASCII alone without escapes: most ids and
-// methods are.
+// isBare reports whether a raw text has ASCII alone and no escapes: most ids and
+// methods are so.
 func isBare(raw []byte) bool {
-	for _, c := range raw[1:max(1, len(raw)-1)] {
+	if len(raw) < 2 || raw[len(raw)-1] != '"' {
+		return false
+	}
+	for _, c := range raw[1 : len(raw)-1] {
 		if c < ' ' || c > '~' || c == '\\' || c == '"' {
 			return false
 		}
 	}
-	return raw[0] == '"' && raw[len(raw)-1] == '"' && len(raw) > 1
+	return true
 }
