@@ -6,12 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Alike reports whether some reader takes name, as it reads after unescaping,
-// for known. It compares what is left of both when blanks, control characters
-// and invisible characters are gone, under Unicode's full case folding, with a
-// dotless and a dotted i taken for an i. That is at least what encoding/json,
-// Java's equalsIgnoreCase and trim, and Python's casefold, lower, upper and strip
-// take for equal.
+// Alike reports whether some reader takes name, which is unescaped, for known. It
+// compares both without blanks, control and invisible characters, under Unicode's
+// full case folding, and takes a dotless and a dotted i for an i. So it finds at
+// least what encoding/json, Java's equalsIgnoreCase and trim, and Python's
+// casefold, lower, upper and strip take for equal.
 func Alike(name []byte, known string) bool {
 	if len(name) > 0 && isVisible(name[0]) && len(known) > 0 && isVisible(known[0]) && lower(name[0]) != lower(known[0]) {
 		return false // most names

@@ -13,8 +13,7 @@ const MaxDepth = 512
 // for two different messages, or why one of them cannot read it.
 type Ambiguity uint8
 
-// The reasons, in the order of the checks. The zero value means the frame is
-// plain.
+// The reasons, in the order of the checks; zero means the frame is plain.
 const (
 	NotJSON     Ambiguity = iota + 1 // no single JSON value: bad syntax, a bare control byte, a byte-order mark, bytes behind the value
 	NotUTF8                          // bytes that are not UTF-8: Python refuses them, others replace them
@@ -92,9 +91,8 @@ func validID(raw []byte) bool {
 	return len(raw) == 1 || len(raw) > 1 && raw[0] != '0'
 }
 
-// clearName reports whether v is a string that all readers make the same text
-// of: without NUL, which ends it for some, and without a lone surrogate, which
-// some keep and some replace.
+// clearName reports whether v is a string that all readers take for the same text:
+// without NUL, which ends it for some, and a lone surrogate, which some replace.
 func clearName(v Value) bool {
 	if !v.IsString() {
 		return false

@@ -247,11 +247,8 @@ func (m *Message) Delete(keys ...string) error {
 	if len(keys) == 0 {
 		return ErrShape
 	}
-	s, ok := RemoveMember(m.Get(keys[:len(keys)-1]...), keys[len(keys)-1])
-	if !ok {
-		return nil
-	}
-	return m.Apply(s)
+	last := len(keys) - 1
+	return m.Apply(RemoveMembers(m.Get(keys[:last]...), func(member Member) bool { return member.Key.Equals(keys[last]) })...)
 }
 
 // Prepend puts raw before the other elements of the array found by following

@@ -508,7 +508,6 @@ func TestValuesOfGarbage(t *testing.T) {
 			v.Get("params", "name")
 			v.Text()
 			v.Equals("a")
-			RemoveMember(v, "a")
 			RemoveElements(v, func(Value) bool { return true })
 			AddMember(v, "a", []byte("1"))
 		}

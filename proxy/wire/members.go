@@ -1,54 +1,33 @@
 package wire
 
-// RemoveMember returns the splice that removes a member of obj with one comma;
-// ok is false if it is not there.
-func RemoveMember(obj Value, key string) (s Splice, ok bool) {
-	prevEnd := -1
-	for i := obj.open('{'); ; {
-		k, v, next, more := obj.nextMember(i)
-		if !more {
-			return Splice{}, false
-		}
-		if stringIs(k.Raw, key) {
-			end := v.Off - obj.Off + len(v.Raw)
-			return removal(obj, prevEnd, k.Off-obj.Off, end), true
-		}
-		prevEnd, i = next, next
-	}
-}
-
 // RemoveMembers returns the splices that remove the members of obj for which
 // drop is true, each with one comma. They do not overlap.
-func RemoveMembers(obj Value, drop func(Member) bool) []Splice {
-	var out []Splice
+func RemoveMembers(obj Value, drop func(Member) bool) (out []Splice) {
 	keptEnd := -1
 	for m := range obj.Members() {
-		start := m.Key.Off - obj.Off
-		end := m.Value.Off - obj.Off + len(m.Value.Raw)
-		if !drop(m) {
-			keptEnd = end
-			continue
-		}
-		out = appendRemoval(out, removal(obj, keptEnd, start, end))
+		out, keptEnd = removeEntry(out, obj, m.Key.Off, m.Value, keptEnd, drop(m))
 	}
 	return out
 }
 
 // RemoveElements returns the splices that remove the elements of arr for which
 // drop is true, each with one comma. They do not overlap.
-func RemoveElements(arr Value, drop func(Value) bool) []Splice {
-	var out []Splice
+func RemoveElements(arr Value, drop func(Value) bool) (out []Splice) {
 	keptEnd := -1
 	for e := range arr.Elements() {
-		start := e.Off - arr.Off
-		end := start + len(e.Raw)
-		if !drop(e) {
-			keptEnd = end
-			continue
-		}
-		out = appendRemoval(out, removal(arr, keptEnd, start, end))
+		out, keptEnd = removeEntry(out, arr, e.Off, e, keptEnd, drop(e))
 	}
 	return out
+}
+
+// removeEntry adds the removal of the entry of a container that begins at off and
+// ends with last, if drop is true. It returns the end of the last entry that stays.
+func removeEntry(out []Splice, in Value, off int, last Value, keptEnd int, drop bool) ([]Splice, int) {
+	end := last.Off - in.Off + len(last.Raw)
+	if !drop {
+		return out, end
+	}
+	return appendRemoval(out, removal(in, keptEnd, off-in.Off, end)), keptEnd
 }
 
 // removal removes the entry [start, end) of a container, with the comma behind

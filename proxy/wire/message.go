@@ -233,19 +233,8 @@ func (m *Message) Get(keys ...string) Value {
 // known returns the deepest member on the way of keys whose place is recorded.
 func (m *Message) known(keys []string) (Value, []string) {
 	if keys[0] == "params" && len(keys) > 1 {
-		switch keys[1] {
-		case "name":
-			if v := m.at(slotName); v.Exists() {
-				return v, keys[2:]
-			}
-		case "arguments":
-			if v := m.at(slotArguments); v.Exists() {
-				return v, keys[2:]
-			}
-		case "_meta":
-			if v := m.at(slotMeta); v.Exists() {
-				return v, keys[2:]
-			}
+		if v := m.at(slotAmong([]byte(keys[1]), slotName, slotMeta)); v.Exists() {
+			return v, keys[2:]
 		}
 	}
 	switch keys[0] {
@@ -305,40 +294,23 @@ func kindOf(method, id, result, errorObject bool) Kind {
 	return Unreadable
 }
 
-// intern returns the text of a method without allocating for the usual ones.
+// methods are those that layers decide on or that come often.
+var methods = [...]string{
+	"tools/call", "tools/list", "notifications/progress", "notifications/message", "ping", "initialize", "server/discover",
+	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",
+	"resources/read", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
+	"prompts/get", "prompts/list", "completion/complete", "subscriptions/listen", "tasks/get", "tasks/result",
+}
+
+// intern returns the text of a method without allocating for those of methods.
 func intern(v Value) string {
 	if !v.IsString() {
 		return ""
 	}
-	switch s := v.Raw[1 : len(v.Raw)-1]; string(s) {
-	case "tools/call":
-		return "tools/call"
-	case "tools/list":
-		return "tools/list"
-	case "initialize":
-		return "initialize"
-	case "ping":
-		return "ping"
-	case "server/discover":
-		return "server/discover"
-	case "notifications/initialized":
-		return "notifications/initialized"
-	case "notifications/progress":
-		return "notifications/progress"
-	case "notifications/message":
-		return "notifications/message"
-	case "notifications/cancelled":
-		return "notifications/cancelled"
-	case "notifications/tools/list_changed":
-		return "notifications/tools/list_changed"
-	case "resources/read":
-		return "resources/read"
-	case "resources/list":
-		return "resources/list"
-	case "prompts/get":
-		return "prompts/get"
-	case "prompts/list":
-		return "prompts/list"
+	for _, name := range methods {
+		if string(v.Raw[1:len(v.Raw)-1]) == name {
+			return name
+		}
 	}
 	return v.Text()
 }

@@ -218,7 +218,7 @@ func slowPlain(frame []byte) (plain, batch bool) {
 		failure != nil && !failure.object:
 		return false, false
 	}
-	if method != nil && slices.ContainsFunc(judgedMethods, func(m string) bool { return method.text != m && slowFold(method.text) == slowFold(m) }) {
+	if method != nil && slices.ContainsFunc(methods[:], func(m string) bool { return method.text != m && slowFold(method.text) == slowFold(m) }) {
 		return false, false
 	}
 	if method != nil && method.text == "tools/call" {

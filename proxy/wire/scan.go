@@ -9,9 +9,8 @@ import (
 // the stack, and allocates only while its own buffers grow. A Scanner is used
 // by one goroutine; the zero value is ready.
 type Scanner struct {
-	// ArgumentNames lists, for each depth below params.arguments, the names
-	// that rules read or write there. A member that is their twin but for
-	// letter case makes a frame ambiguous.
+	// ArgumentNames lists, for each depth below params.arguments, the names that
+	// rules read or write there. A member that is only [Alike] makes a frame ambiguous.
 	ArgumentNames [][]string
 
 	m     *Message
@@ -63,16 +62,15 @@ func (s *Scanner) Look(m *Message) {
 	s.names.reset()
 }
 
-// flag records the first reason found; what makes a frame unreadable comes
-// before what makes it ambiguous.
+// flag records the first reason found, but NotJSON before all others.
 func (s *Scanner) flag(a Ambiguity) {
 	if s.m.ambiguity == 0 || a == NotJSON {
 		s.m.ambiguity = a
 	}
 }
 
-// skipBlank skips the white space a plain frame may hold: a carriage return
-// ends a line for some readers, so it is not among it.
+// skipBlank skips the white space of a plain frame, in which a carriage return is
+// none, as it ends a line for some readers.
 func skipBlank(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
 		i++
@@ -355,15 +353,9 @@ func digits(b []byte, i int) int {
 
 // literal returns the offset behind the literal at i, or -1.
 func literal(b []byte, i int) int {
-	if i+4 > len(b) {
-		return -1
-	}
-	switch string(b[i : i+4]) {
-	case "true", "null":
-		return i + 4
-	case "fals":
-		if i+4 < len(b) && b[i+4] == 'e' {
-			return i + 5
+	for _, word := range [...]string{"true", "false", "null"} {
+		if end := i + len(word); end <= len(b) && string(b[i:end]) == word {
+			return end
 		}
 	}
 	return -1

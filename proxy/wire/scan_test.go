@@ -217,7 +217,7 @@ func TestScannerGivesBack(t *testing.T) {
 	if s.Look(&m); !m.Plain() {
 		t.Fatal(m.Ambiguity())
 	}
-	if n := 8*cap(s.names.open) + 8*cap(s.names.table) + cap(s.names.plain); n > 1<<20 {
+	if n := 8*cap(s.names.open) + cap(s.names.plain); n > 1<<20 {
 		t.Errorf("the scanner keeps %d bytes", n)
 	}
 	if s.b != nil || s.m != nil {

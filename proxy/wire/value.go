@@ -325,20 +325,11 @@ func AppendQuote(dst []byte, s string) []byte {
 }
 
 // plainText returns how many bytes at the beginning of s are ASCII that stands in a
-// JSON string as it is. It may return fewer than there are.
+// JSON string as it is.
 func plainText(s string) int {
 	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if w&laneHigh|textEnd(w) != 0 {
-			return i
-		}
-	}
-	for ; i < len(s); i++ {
-		if c := s[i]; c < 0x20 || c >= 0x80 || c == '"' || c == '\\' {
-			return i
-		}
+	for i < len(s) && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\' {
+		i++
 	}
 	return i
 }

@@ -1,0 +1,64 @@
+package wire
+
+var slotNames = [slots]string{"", "jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "_meta"}
+
+// setSlot sets where the place of c's member with that name is recorded, and flags a
+// name that a lenient reader takes for one that matters in c.
+func (s *Scanner) setSlot(c *container, name []byte) {
+	switch {
+	case c.role == roleTop:
+		s.setSlotAmong(c, name, slotVersion, slotError)
+	case c.role == roleParams:
+		s.setSlotAmong(c, name, slotName, slotMeta)
+	case c.role == roleArguments && int(c.level) < len(s.ArgumentNames):
+		s.flagTwin(name, s.ArgumentNames[c.level])
+	}
+}
+
+func (s *Scanner) setSlotAmong(c *container, name []byte, first, last slot) {
+	switch c.slot = slotAmong(name, first, last); c.slot {
+	case slotNone:
+		s.flagTwin(name, slotNames[first:last+1])
+	case slotID:
+		s.m.ids++
+	}
+}
+
+// topSlot returns the slot of a top-level member.
+func topSlot(name []byte) slot { return slotAmong(name, slotVersion, slotError) }
+
+// slotAmong returns the one of the slots from first to last that has a name.
+func slotAmong(name []byte, first, last slot) slot {
+	for found := first; found <= last; found++ {
+		if string(name) == slotNames[found] {
+			return found
+		}
+	}
+	return slotNone
+}
+
+// flagTwin flags name if it is not one of known, but a lenient reader takes it
+// for one.
+func (s *Scanner) flagTwin(name []byte, known []string) {
+	for _, k := range known {
+		if string(name) != k && Alike(name, k) {
+			s.flag(TwinName)
+		}
+	}
+}
+
+// flagMethod flags a method that is [Alike] to one of methods and is not it: a
+// lenient server may run that. Methods of lower-case letters alone need no look, as
+// all of methods are written so.
+func (s *Scanner) flagMethod(method Value) {
+	if !method.IsString() {
+		return
+	}
+	text := method.Raw[1 : len(method.Raw)-1]
+	for _, c := range text {
+		if (c < 'a' || c > 'z') && c != '/' && c != '_' {
+			s.flagTwin(s.names.unescape(text), methods[:])
+			return
+		}
+	}
+}
