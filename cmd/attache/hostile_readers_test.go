@@ -186,7 +186,8 @@ func readAsGo(_ testing.TB, frames []string) (found []string) {
 				if p.Name == "drop" || p.Arguments.Force != nil || p.Arguments.Options.Force != nil || p.Arguments.Tenant != "acme" {
 					found = append(found, fmt.Sprintf("calls %+v", p))
 				}
-			case m.Method == "prompts/get" && p.Name == "secret_plan", strings.HasPrefix(m.Method, "resources/") && isSecret(p.URI):
+			case m.Method == "prompts/get" && p.Name == "secret_plan",
+				(m.Method == "resources/read" || m.Method == "resources/subscribe") && isSecret(p.URI):
 				found = append(found, fmt.Sprintf("gets %+v", p))
 			}
 		}
