@@ -48,6 +48,8 @@ type Announce struct {
 	declared      []List // by the server's answer to initialize
 	initialized   bool
 	subscriptions []subscription
+	prompts       shown
+	resources     shown
 }
 
 type subscription struct {
@@ -72,6 +74,12 @@ func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
 		case m.MethodIs("initialize"):
 			a.restart()
 			middleware.CallFrom(ctx).OnReply(a.declare)
+		case m.MethodIs("prompts/list"):
+			middleware.CallFrom(ctx).OnReply(a.show(&a.prompts, "prompts", "name"))
+		case m.MethodIs("resources/list"):
+			middleware.CallFrom(ctx).OnReply(a.show(&a.resources, "resources", "uri"))
+		case m.MethodIs("resources/templates/list"):
+			middleware.CallFrom(ctx).OnReply(a.show(&a.resources, "resourceTemplates", "uriTemplate"))
 		case m.MethodIs("notifications/initialized"):
 			a.ready()
 		case m.MethodIs("subscriptions/listen"):
@@ -106,6 +114,55 @@ func (a *Announce) declare(_ context.Context, reply *wire.Message) error {
 		}
 	}
 	return nil
+}
+
+// shown are the names or URIs in a list that the client got. One that a later list
+// has no more stays: it may cost a notification too many, and never one too few.
+type shown struct {
+	names map[string]bool
+	more  bool // some were not kept
+}
+
+const (
+	maxShown     = 10_000 // names
+	maxShownName = 1 << 10
+)
+
+// show returns the hook that keeps the names in a page of a list.
+func (a *Announce) show(in *shown, member, key string) middleware.ReplyHook {
+	return func(_ context.Context, reply *wire.Message) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if in.names == nil {
+			in.names = map[string]bool{}
+		}
+		for entry := range reply.Get("result", member).Elements() {
+			if name := entry.Get(key).Text(); len(name) > maxShownName || len(in.names) >= maxShown {
+				in.more = true
+			} else {
+				in.names[name] = true
+			}
+		}
+		in.more = in.more || reply.TooLarge()
+		return nil
+	}
+}
+
+// Shows reports whether the client got a list of prompts or resources with a name or
+// URI that satisfies match, or may have.
+func (a *Announce) Shows(l List, match func(name string) bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	in := &a.prompts
+	if l == Resources {
+		in = &a.resources
+	}
+	for name := range in.names {
+		if match(name) {
+			return true
+		}
+	}
+	return in.more
 }
 
 // begin reads what a subscription is granted.

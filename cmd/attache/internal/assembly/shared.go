@@ -232,10 +232,10 @@ func (s *Shared) Refresh() {
 	}
 }
 
-// Announce tells every client that lists have changed.
-func (s *Shared) Announce(lists ...announce.List) {
+// Announce tells every client of the lists that have changed for it.
+func (s *Shared) Announce(changed func(*announce.Announce) []announce.List) {
 	for _, c := range s.connections() {
-		c.tell(lists)
+		c.tell(changed(&c.announce))
 	}
 }
 

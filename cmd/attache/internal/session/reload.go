@@ -13,6 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/middleware/glob"
 )
 
 // A reloader reads the configuration, the keys and the policies again while a
@@ -109,7 +110,7 @@ func (r *reloader) replace(s *config.Settings) error {
 	if s.DryRun && was.DryRun {
 		return nil // what is listed has not changed
 	}
-	shared.Announce(changedLists(now)...)
+	shared.Announce(func(a *announce.Announce) []announce.List { return changedLists(now, was, s, a) })
 	return nil
 }
 
@@ -166,18 +167,60 @@ func identityLater(now, later []string) (rest, all []string) {
 	return rest, later
 }
 
-// changedLists returns the lists that keys have a say in.
-func changedLists(keys []string) []announce.List {
+// changedLists returns the lists that change with these keys for the client of a.
+func changedLists(keys []string, was, now *config.Settings, a *announce.Announce) (lists []announce.List) {
 	has := func(above ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool {
 			return slices.ContainsFunc(above, func(a string) bool { return config.Below(k, a) })
 		})
 	}
-	switch {
-	case has("rewrite", "dry_run"):
+	if has("dry_run") {
 		return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
-	case has("arguments", "access"):
-		return []announce.List{announce.Tools}
 	}
-	return nil
+	if has("rewrite", "arguments", "access") {
+		lists = append(lists, announce.Tools)
+	}
+	if !has("rewrite") {
+		return lists
+	}
+	for _, l := range []announce.List{announce.Prompts, announce.Resources} {
+		if a.Shows(l, func(name string) bool { return hidesOther(was, now, l, name) }) {
+			lists = append(lists, l)
+		}
+	}
+	return lists
+}
+
+// hidesOther reports whether, to a client that knows the prompt or resource of that
+// name, other ones may be hidden now: a rule that hid something is gone, and nobody
+// knows what it hid, or a new rule may hide this one.
+func hidesOther(was, now *config.Settings, l announce.List, name string) bool {
+	before, after := hiding(was), hiding(now)
+	for rule := range before {
+		if _, still := after[rule]; !still {
+			return true
+		}
+	}
+	for rule, tools := range after {
+		if _, old := before[rule]; old {
+			continue
+		}
+		matches, err := glob.Match(tools, name)
+		uri := l == announce.Resources && slices.ContainsFunc(tools, func(t string) bool { return strings.Contains(t, ":") })
+		if matches || err != nil || uri { // a URI is matched in a normal form
+			return true
+		}
+	}
+	return false
+}
+
+// hiding returns the patterns of the rules that hide, by the text of the rule.
+func hiding(s *config.Settings) map[string][]string {
+	rules := map[string][]string{}
+	for _, r := range s.Rewrite {
+		if r.Hide {
+			rules[fmt.Sprintf("%q when %v", r.Tools, r.When)] = r.Tools
+		}
+	}
+	return rules
 }

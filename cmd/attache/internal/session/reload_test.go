@@ -149,6 +149,38 @@ func TestReloadRules(t *testing.T) {
 	r.passes(r.Server, r.Client, dropped)
 }
 
+// A reload that hides a tool changes no list of prompts; one that hides a prompt
+// that the client knows, or hides one no more, does.
+func TestReloadTellsOfListsThatChange(t *testing.T) {
+	const (
+		id      = `"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}`
+		tools   = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{` + id + `}}`
+		prompts = `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed","params":{` + id + `}}`
+		wants   = `"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`
+		ping    = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
+	)
+	r := newReloading(t, "{}\n")
+	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{`+wants+`}}`)
+	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+id+`,`+wants+`}}`)
+	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`)
+	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"review"}]}}`)
+	for _, test := range []struct {
+		rules string
+		want  []string
+	}{
+		{"rewrite: [{tools: [drop], hide: true}]\n", []string{tools}},
+		{"rewrite: [{tools: [drop], hide: true}, {tools: [re*], hide: true}]\n", []string{tools, prompts}},
+		{"rewrite: [{tools: [re*], hide: true}]\n", []string{tools, prompts}},
+		{"rewrite: [{tools: [re*], hide: true}, {tools: [x], rename: y}]\n", []string{tools}},
+	} {
+		r.change("config.yaml", test.rules, "keys=rewrite")
+		for _, line := range test.want {
+			r.Client.Expect(line)
+		}
+		r.passes(r.Server, r.Client, ping) // and nothing before it
+	}
+}
+
 // A file that is empty, as in the middle of being saved, or gone, takes no rules
 // back, and nor does what stands in its place.
 func TestReloadNothing(t *testing.T) {
