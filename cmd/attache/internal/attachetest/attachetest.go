@@ -1,3 +1,4 @@
+// Package attachetest has configurations and tokens for tests of several packages.
 package attachetest
 
 import (

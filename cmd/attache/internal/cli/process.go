@@ -1,3 +1,5 @@
+// Package cli holds what every command needs: what the process was started with, errors
+// with their exit status, and the words of messages.
 package cli
 
 import (

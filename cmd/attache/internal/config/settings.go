@@ -1,3 +1,5 @@
+// Package config reads the settings from flags, variables and the configuration file, and
+// says where each value comes from and what is wrong with it.
 package config
 
 import (

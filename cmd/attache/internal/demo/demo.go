@@ -1,3 +1,5 @@
+// Package demo plays sessions between a client and a server that are both in this
+// program, and prints every message before and after.
 package demo
 
 import (

@@ -1,7 +1,14 @@
 package doctor
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 )
 
 // namesText lists names, or says that there are none.
@@ -10,4 +17,73 @@ func namesText(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
+}
+
+// clients looks for attache in the configuration files of clients: the user's, and
+// those of the project in the working directory.
+func (d *Doctor) clients() {
+	d.check = "clients"
+	here, _ := os.Getwd()
+	found := false
+	for _, f := range clientconfig.ThisSystem(d.Getenv).Files(here) {
+		found = d.clientFile(f) || found
+	}
+	if !found {
+		d.note("add a server in your client, then \"attache wrap --all\"; or name a file with \"attache wrap --file\"",
+			"no configuration file of a client has servers in it")
+	}
+}
+
+// clientFile looks at one file, and reports whether it has servers or should have.
+func (d *Doctor) clientFile(f clientconfig.File) bool {
+	doc, err := clientconfig.Open(f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false
+	case err != nil:
+		d.warn("correct the file; the client may not read it either", "%s: %s: %v", f.Client.Title, f.Path, err)
+		return true
+	case len(doc.Entries) == 0:
+		return false
+	}
+	for _, text := range doc.Warnings {
+		d.warn("correct the file", "%s: %s: %s", f.Client.Title, f.Path, text)
+	}
+	var with, without []string
+	remote := 0
+	for _, e := range doc.Entries {
+		_, wrapped := e.Wrapped(clientconfig.Launch{})
+		switch {
+		case e.Remote:
+			remote++
+		case wrapped && e.Odd == "" && e.Broken(clientconfig.Launch{}):
+			d.problem("put \"--\" and the server's command behind attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)
+		case wrapped:
+			with = append(with, e.Name)
+			d.attacheOf(f, e)
+		case e.Odd == "":
+			without = append(without, e.Name)
+		}
+	}
+	text := f.Client.Title + ": " + f.Path + ": attache is in front of " + namesText(with)
+	if remote > 0 {
+		text += "; " + cli.Plural(remote, "remote server") + ", which attache does not stand in front of"
+	}
+	if len(without) == 0 {
+		d.ok("%s", text)
+		return true
+	}
+	d.note("attache wrap --file \""+f.Path+"\", with --dry-run first to see what would change", "%s; not of %s", text, namesText(without))
+	return true
+}
+
+// attacheOf tells of an entry whose attache is not there any more.
+func (d *Doctor) attacheOf(f clientconfig.File, e *clientconfig.Entry) {
+	if !filepath.IsAbs(e.Command) {
+		return
+	}
+	if _, err := os.Stat(e.Command); errors.Is(err, fs.ErrNotExist) {
+		d.problem("attache wrap --repair --file \""+f.Path+"\"",
+			"%s: %s, line %d: the server %q starts %s, which is not there", f.Client.Title, f.Path, e.Line, e.Name, e.Command)
+	}
 }

@@ -1,12 +1,18 @@
 package doctor
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // identityTime bounds how long an issuer is waited for.
@@ -33,4 +39,75 @@ func contents(e policy.Effective) string {
 		policies = "1 policy"
 	}
 	return policies + " and " + cli.Plural(len(e.Objectives), "objective")
+}
+
+// configuration tells of mistakes in the settings and in the files they name.
+func (d *Doctor) configuration(mistakes error) {
+	d.check = "configuration"
+	d.valid = mistakes == nil
+	if d.valid {
+		mistakes = config.CheckFiles(d.Process, d.Settings)
+	}
+	var all config.Problems
+	errors.As(mistakes, &all)
+	for _, p := range all {
+		d.problem(`correct it there; "attache config check" tells when all is well`, "%v", p)
+	}
+	for _, w := range d.Settings.Warnings {
+		d.warn(`correct it there; "attache config check" tells when all is well`, "%v", w)
+	}
+	for _, text := range config.UnknownVariables(d.Process, d.Settings) {
+		d.warn("correct its name, or do not set it", "%s", text)
+	}
+	switch {
+	case !d.valid:
+		d.note("correct the configuration, then run doctor again", "the session, keys and policies were not looked at")
+	case d.Settings.File == "":
+		d.ok("there is no configuration file: the defaults hold")
+	default:
+		d.ok("%s is read", d.Settings.File)
+	}
+}
+
+// session says what is known of a session before its first message.
+func (d *Doctor) session() {
+	d.check = "session"
+	base := assembly.BaseContext(d.Process, d.Settings)
+	path, _ := base.Lookup("session.workspace.path")
+	if path.Empty() {
+		d.note("nothing, if your client says it (roots, _meta); or give --workspace, or set session.git_root: true",
+			"no workspace is known before the client says one")
+	} else if info, err := os.Stat(path.Value); !strings.Contains(path.Value, "://") && (err != nil || !info.IsDir()) {
+		d.warn("make the directory, or correct where it comes from", "the workspace %s (from %s) is no directory", path.Value, path.From)
+	} else {
+		d.ok("the workspace is %s (from %s)", path.Value, path.From)
+	}
+}
+
+// keys looks at the key file: whether it is closed to others, and what is in it.
+func (d *Doctor) keys() {
+	d.check = "keys"
+	path := d.Settings.Identity.KeysFile
+	if path == "" {
+		d.ok("no key file is configured")
+		return
+	}
+	entries, err := identity.List(path)
+	switch _, missing := os.Stat(path); {
+	case errors.Is(missing, fs.ErrNotExist) && d.Settings.Origin("identity.keys_file").Default():
+		d.ok("there is no key file: no API keys are accepted")
+		return
+	case err != nil && !d.Settings.Origin("identity.keys_file").Default():
+		return // told with the configuration
+	case err != nil:
+		d.problem("correct the file; until then its keys identify nobody", "%v", err)
+		return
+	}
+	good, now := 0, time.Now()
+	for _, e := range entries {
+		if e.Revoked.IsZero() && (e.Expires.IsZero() || now.Before(e.Expires)) {
+			good++
+		}
+	}
+	d.ok("%s is closed to others; %s, of which %d hold", path, cli.Plural(len(entries), "key"), good)
 }

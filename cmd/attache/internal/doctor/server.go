@@ -1,11 +1,18 @@
 package doctor
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -58,4 +65,126 @@ func toolCount(e *era) string {
 		return "no tools"
 	}
 	return cli.Plural(len(inspect.ToolNames(e.tools)), "tool")
+}
+
+// examineServer starts the server once for each era and says what came of it.
+func (d *Doctor) examineServer(ctx context.Context) {
+	d.check = "server"
+	if !d.valid {
+		d.note("correct the configuration, then run doctor again", "the server was not started")
+		return
+	}
+	conn, err := assembly.Single(assembly.Options{Process: d.Process, Log: slog.New(slog.DiscardHandler)}, d.Settings, assembly.ConnOptions{})
+	if err != nil {
+		d.problem("correct the setting it names", "sessions do not begin: %v", err)
+		return
+	}
+	env := conn.Environment(d.Env)
+	path, err := child.Find(child.Options{Argv: d.Server, Env: env})
+	if err != nil {
+		d.problem("correct the command behind \"--\", or install it", "%v", err)
+		return
+	}
+	waiting := time.AfterFunc(sayWaiting, func() {
+		fmt.Fprintf(d.Stderr, "attache: waiting for the server to answer, for %s at most\n", inspect.Timeout+modernTime)
+	})
+	defer waiting.Stop()
+	legacy := d.visit(ctx, inspect.Visit{Argv: d.Server, Env: env, Within: inspect.Timeout}, (*inspect.Client).Initialize, "")
+	var started *child.StartError
+	if errors.As(legacy.err, &started) {
+		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
+		return
+	}
+	d.ok("%s is there", path)
+	within := inspect.Timeout
+	switch {
+	case legacy.answered(): // and may keep silent in the other era
+		within = max(modernTime, 3*legacy.Took)
+	case legacy.Took >= inspect.Timeout:
+		within = modernTime
+	}
+	modern := d.visit(ctx, inspect.Visit{Argv: d.Server, Env: env, Within: within}, (*inspect.Client).Discover, inspect.ModernMember)
+	d.eras(legacy, modern)
+	d.noise(legacy, modern)
+	d.ending(legacy, modern)
+	tools := legacy.tools
+	if tools == nil {
+		tools = modern.tools
+	}
+	if tools != nil {
+		d.examineTools(tools, conn)
+	}
+}
+
+// visit starts the server, as v says, and asks it the first question of an era, and
+// then for its tools. meta is the member of params that the era wants.
+func (d *Doctor) visit(ctx context.Context, v inspect.Visit, first func(*inspect.Client) (wire.Value, error), meta string) era {
+	var e era
+	e.Visited, e.err = v.Ask(ctx, func(l *inspect.Client) (err error) {
+		defer func() { e.noise, e.first = l.Noise, l.First }()
+		if e.reply, err = first(l); err != nil {
+			return err
+		}
+		if result := e.reply.Get("result"); !result.Exists() || !result.Get("capabilities", "tools").Exists() {
+			return nil
+		}
+		e.tools, err = l.Pages(meta)
+		return err
+	})
+	return e
+}
+
+// eras says in which eras the server answers.
+func (d *Doctor) eras(legacy, modern era) {
+	if !legacy.answered() && !modern.answered() {
+		d.problem("start it by hand to see what it wants: it may need arguments, variables or a network", "it answers in neither era: %s", why(&legacy))
+		return
+	}
+	if legacy.answered() {
+		result := legacy.reply.Get("result")
+		d.ok("in the legacy era it answers as %s with revision %s and %s, in %s", serverText(result.Get("serverInfo")),
+			inspect.Shorten([]byte(result.Get("protocolVersion").Text())), toolCount(&legacy), legacy.Took.Round(time.Millisecond))
+	} else {
+		d.note("nothing, if your clients speak 2026-07-28", "it does not answer in the legacy era: %s", why(&legacy))
+	}
+	var versions []string // none from a server that answers whatever it is asked
+	for v := range modern.reply.Get("result", "supportedVersions").Elements() {
+		versions = append(versions, v.Text())
+	}
+	if modern.answered() && len(versions) > 0 {
+		d.ok("in the modern era it answers with %s and %s", strings.Join(versions, ", "), toolCount(&modern))
+	} else {
+		d.note("nothing: clients of that era fall back to the handshake, and attache lets them", "it does not speak the modern era (2026-07-28)")
+	}
+	if took := max(legacy.Took, modern.Took); took > slowStart {
+		d.warn("install it instead of having npx or uvx fetch it, as clients give up after a while", "it took %s to answer", took.Round(time.Second))
+	}
+}
+
+// noise tells of what is no JSON on stdout.
+func (d *Doctor) noise(eras ...era) {
+	for _, e := range eras {
+		if e.noise == 0 {
+			continue
+		}
+		do := "have the server log to stderr; attache drops such lines, clients without it may break on them"
+		if d.Settings.StdoutNoise == "forward" {
+			do = "have the server log to stderr, or set stdout_noise: drop"
+		}
+		d.warn(do, "it writes to stdout what is not JSON: %s, the first %q", cli.Plural(e.noise, "line"), inspect.Shorten(e.first))
+		return
+	}
+	d.ok("it writes nothing but JSON to stdout")
+}
+
+// ending tells how the server ends when its client goes away.
+func (d *Doctor) ending(eras ...era) {
+	forced := func(e era) bool { return e.Exit.Signal != 0 && e.answered() }
+	leftover := func(e era) bool { return e.Exit.Leftover }
+	switch {
+	case slices.ContainsFunc(eras, leftover):
+		d.warn("nothing: attache ends them; without it they would be left behind", "it leaves processes behind when it ends")
+	case slices.ContainsFunc(eras, forced):
+		d.note("nothing: attache ends it; a server should end when its stdin is closed", "it does not end by itself when its client goes away")
+	}
 }

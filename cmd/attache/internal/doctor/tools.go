@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
 	"github.com/attache-mcp/attache/middleware/arguments"
 	toolglob "github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -297,4 +299,74 @@ func suggestedRule(g argumentGroup, all int) string {
 		line += like.value + "} # by its name"
 	}
 	return line
+}
+
+// examineTools says which arguments attache fills or could fill.
+func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
+	names := inspect.ToolNames(list)
+	d.check = "tools"
+	if twice := repeated(names); twice != "" {
+		d.warn("report it to the server's makers: a call by that name reaches only one of them", "it has two tools named %q", twice)
+	}
+	d.check = "arguments"
+	rules := assembly.ArgumentRules(d.Settings)
+	groups := groupArguments(toolArguments(list), rules)
+	d.Arguments = groups
+	for _, g := range groups {
+		d.tellArgument(g, conn, len(names))
+	}
+	for _, r := range rules {
+		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.Rule == r.Name })
+		if !acts && r.Name != "" && d.Settings.Arguments != nil {
+			d.note("nothing, if it is for another server; or correct its tools or argument",
+				"%s (argument %s) is for no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
+		}
+	}
+	d.Rules = suggestedRules(groups, len(names))
+	if len(groups) == 0 {
+		d.ok("no tool has an argument that looks like a workspace, project, organisation, repository or tenant")
+	}
+}
+
+// tellArgument says what attache does with an argument, of how many tools there
+// are in all.
+func (d *Doctor) tellArgument(g argumentGroup, conn *assembly.Conn, all int) {
+	what := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all))
+	switch {
+	case g.Rule == "" && g.Path:
+		d.note("look at the rules below, and paste those that are right for you", "%s is not filled; %s", what, g.reason())
+	case g.Rule == "" && g.builtIn:
+		d.note("nothing; or, if it does take that path, write a rule for it, as docs/rules.md has them",
+			"%s is left alone by the built-in rule: %s", what, g.reason())
+	case g.Rule == "" && g.Optional && g.suggest.constant():
+		d.note("nothing: without it the call means something of its own", "%s is optional, looks like %s and is not filled", what, withArticle(g.Kind))
+	case g.Rule == "":
+		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
+	case g.Mode == string(arguments.Forbid):
+		d.ok("%s is forbidden by %s", what, g.Rule)
+	case g.Value == workspaceValue && !g.Path && g.Words != "":
+		d.warn("correct the rule; the value may be session.workspace.id, or a text of your own",
+			"%s is set by %s from %s, which it does not take: %s", what, g.Rule, g.Value, g.reason())
+	case g.Value == workspaceValue && !g.Path:
+		d.note("see in the server's documentation that it takes that path", "%s is set by %s (%s) from %s; %s", what, g.Rule, g.Mode, g.Value, g.reason())
+	case d.unknownValue(g.Value, conn):
+		d.note("nothing, if the client says it; or say it by the flags or a key, as in --workspace",
+			"%s is set by %s (%s) from %s, which is not known here", what, g.Rule, g.Mode, g.Value)
+	default:
+		d.ok("%s is set by %s (%s) from %s", what, g.Rule, g.Mode, g.Value)
+	}
+}
+
+// reason says why an argument takes the path of the workspace, or why not.
+func (g *argumentGroup) reason() string {
+	if g.Words == "" {
+		return g.Why
+	}
+	return fmt.Sprintf("%s (%q)", g.Why, g.Words)
+}
+
+// unknownValue reports whether a value is a fact of the session that is not known.
+func (d *Doctor) unknownValue(value string, conn *assembly.Conn) bool {
+	fact, known := d.identified(conn.Context()).Lookup(value)
+	return known && fact.Empty()
 }

@@ -1,3 +1,5 @@
+// Package explain plays a call through the layers of a session and reports what each
+// of them does and why.
 package explain
 
 import (

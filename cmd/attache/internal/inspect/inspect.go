@@ -1,3 +1,4 @@
+// Package inspect starts a server, asks it what it is and for its tools, and stops it.
 package inspect
 
 import (

@@ -1,3 +1,5 @@
+// Package logging makes the logger of a run: it never blocks, and keeps secrets and
+// control characters out of its lines.
 package logging
 
 import (

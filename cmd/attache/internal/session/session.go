@@ -1,3 +1,5 @@
+// Package session runs one relay between the client on stdin and a server: start,
+// signals, recording, and reload when the configuration changes.
 package session
 
 import (

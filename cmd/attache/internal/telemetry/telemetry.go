@@ -1,3 +1,4 @@
+// Package telemetry exports spans and metrics as the OTEL_ variables ask.
 package telemetry
 
 import (

@@ -1,3 +1,5 @@
+// Package term writes for people: colours on a terminal, wrapped lines, and messages
+// before and after.
 package term
 
 import (

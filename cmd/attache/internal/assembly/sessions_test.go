@@ -1,0 +1,125 @@
+package assembly
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+const (
+	sessionCount = 1000
+	// connHeap bounds what a Conn holds. What the relay holds of a session is bounded
+	// by package proxy.
+	connHeap = 8 << 10
+)
+
+const sessionsConfig = `
+identity:
+  jwt: {issuer: "https://issuer.test", audience: attache, jwks: %q}
+  meta_token: true
+arguments:
+  - {tools: ["*"], argument: user, value: principal.user, mode: pin}
+  - {tools: ["*"], argument: workspace, value: session.workspace.path}
+access:
+  rules: [{tools: [whoami], require: [records:read]}]
+`
+
+// A thousand clients of one process, each with a principal and a workspace of its own,
+// are served by what was compiled once. Each sees its own alone, before a reload and
+// after it.
+func TestThousandSessions(t *testing.T) {
+	jwks := filepath.Join(t.TempDir(), "jwks.json")
+	if err := os.WriteFile(jwks, attachetest.KeySet(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := attachetest.WriteConfig(t, fmt.Sprintf(sessionsConfig, jwks))
+	settings, err := attachetest.Load(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := Compile(Options{Process: p, Log: slog.New(slog.DiscardHandler)}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := heap()
+	all := make([]*playedSession, sessionCount)
+	for i := range all {
+		all[i] = &playedSession{conn: shared.Connect(ConnOptions{Control: new(proxy.Control)}), n: i}
+	}
+	if used := (heap() - before) / sessionCount; used > connHeap {
+		t.Errorf("a connection holds %d bytes, want at most %d", used, connHeap)
+	}
+	for _, s := range all {
+		s.start(t)
+	}
+	callAll(t, all, `{"user":"user-%[1]d","workspace":"/src/%[1]d"}`)
+	t.Logf("a session that was used holds %d bytes with its relay", (heap()-before)/sessionCount)
+
+	changed := *settings
+	changed.Arguments = settings.Arguments[:1] // the workspace is not filled any more
+	if _, err := shared.Reload(&changed); err != nil {
+		t.Fatal(err)
+	}
+	callAll(t, all, `{"user":"user-%[1]d"}`)
+	for _, s := range all {
+		s.conn.Close()
+	}
+	if n := len(shared.connections()); n > 0 {
+		t.Errorf("%d connections are left", n)
+	}
+}
+
+// heap returns how many bytes are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what pools hold goes with the second
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// A playedSession is a session whose client and server the test plays.
+type playedSession struct {
+	*proxytest.Session
+	conn *Conn
+	n    int
+}
+
+// start starts the relay, makes the handshake and lists the tools.
+func (s *playedSession) start(t *testing.T) {
+	s.Session = proxytest.Setup{Options: s.conn.Relay()}.Start(t)
+	s.Client.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"_meta":{"io.github.attache-mcp/workspace":"/src/%d"}}}`, s.n))
+	s.Server.Next()
+	s.Server.Send(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`)
+	s.Client.Next()
+	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	s.Server.Next()
+	s.Server.Send(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"whoami","inputSchema":{"type":"object","properties":{"user":{"type":"string"},"workspace":{"type":"string"}}}}]}}`)
+	s.Client.Next()
+}
+
+// callAll makes one call in each session, all of them under way at once. want is what
+// the arguments of a session's call are to be; %[1]d in it is the number of the session.
+func callAll(t *testing.T, all []*playedSession, want string) {
+	t.Helper()
+	for _, s := range all {
+		token := attachetest.Token(map[string]any{"sub": fmt.Sprintf("user-%d", s.n)})
+		s.Client.Send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.github.attache-mcp/token":"` + token + `"}}}`)
+	}
+	for _, s := range all {
+		got := wire.Value{Raw: s.Server.Next()}.Get("params", "arguments")
+		if want := fmt.Sprintf(want, s.n); string(got.Raw) != want {
+			t.Errorf("session %d: the server got %s, want %s", s.n, got.Raw, want)
+		}
+		s.Server.Send(`{"jsonrpc":"2.0","id":2,"result":{"content":[]}}`)
+		s.Client.Next()
+	}
+}

@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// identity says who a session would act for, and how far it is trusted.
+func (d *Doctor) identity(ctx context.Context) {
+	d.check = "identity"
+	who, err := assembly.NewAuthenticator(d.Process, d.Settings, assembly.KeyWarnings{})
+	if err != nil {
+		d.problem("correct the setting it names", "%v", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, identityTime)
+	defer cancel()
+	p, err := who.Identify(ctx, capture.Credential{})
+	if err != nil {
+		d.refused(who, err)
+	}
+	d.principal, d.unidentified = p, err
+	switch {
+	case p != nil:
+		d.ok("sessions act for %s", principalText(p))
+	case err != nil:
+	case len(who.Accept) > 0:
+		d.ok("nobody is identified until a client brings a credential in _meta")
+	default:
+		d.note("nothing, if no rule asks who calls; or give a key in ATTACHE_API_KEY", "nobody is identified")
+	}
+	trust, _ := d.identified(assembly.BaseContext(d.Process, d.Settings)).Lookup("session.trust")
+	d.ok("the trust is %s %s", trust.Value, term.Provenance(trust.Source.String(), trust.From))
+}
+
+// identified returns ctx as that of a session which was identified as doctor was.
+func (d *Doctor) identified(ctx *sessionstate.Context) *sessionstate.Context {
+	return ctx.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = d.principal, d.unidentified })
+}
+
+// refused tells why nobody is identified: for the session file, which is read first,
+// or for the credential.
+func (d *Doctor) refused(who *assembly.Authenticator, err error) {
+	if _, fault := who.Asserted(); fault != nil || who.Own.Text == nil {
+		d.problem("correct the session file, or do not name it", "nobody is identified: %v", err)
+		return
+	}
+	do := `give a key that holds; "attache key list" shows them`
+	if text, fault := who.Own.Text(); fault != nil || identity.LooksLikeToken(text) {
+		do = "give a token that holds, or correct identity.jwt"
+	}
+	d.problem(do, "the credential from %s identifies nobody: %v", who.Own.From, err)
+}
