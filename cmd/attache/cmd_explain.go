@@ -50,7 +50,7 @@ func (c *program) explainCommand() *cobra.Command {
 	f.StringVar(&e.Frame, "frame", "", "a `FILE` with a frame or a recorded session; \"-\" is stdin")
 	f.IntVar(&e.Call, "call", 0, "explain only the `N`th tools/call of a recorded session")
 	f.StringVar(&e.Tools, "tools", "", "a `FILE` with a saved answer to tools/list")
-	f.StringVar(&e.Era, "era", "", "legacy (handshake; the default) or modern (2026-07-28) for --tool")
+	f.StringVar(&e.Era, "era", "", "the protocol `ERA` of the call of --tool: legacy (with a handshake; the default) or modern (2026-07-28)")
 	f.BoolVar(&e.JSON, "json", false, "print JSON instead of text")
 	f.BoolVar(&e.Chain, "chain", false, "print the layers in order, and nothing else")
 	flags := config.AddFlags(cmd)

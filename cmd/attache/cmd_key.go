@@ -91,6 +91,9 @@ func (c *program) createKey(flags config.Flags, a identity.Attributes) error {
 	if err := errors.Join(wrong.Err(), err); err != nil {
 		return err
 	}
+	if a.User == "" && a.Tenant == "" && a.Email == "" && a.Scope == "" && len(a.Roles)+len(a.Permissions) == 0 {
+		return cli.Usagef("a key that says nothing of its owner is of no use, since no rule or policy can go by it: give --user, --tenant, --scope, --role or --permission")
+	}
 	key, e, err := identity.Create(s.Identity.KeysFile, a, s.Identity.KeyPrefix, expiry, now)
 	if err != nil {
 		return cli.Usagef("%v", err)
@@ -101,9 +104,6 @@ func (c *program) createKey(flags config.Flags, a identity.Attributes) error {
 	}
 	fmt.Fprintf(c.Stderr, "attache: made key %s%s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
 		e.ID, validUntil(e), s.Identity.KeysFile, config.APIKeyVariable)
-	if a.User == "" && a.Tenant == "" && a.Email == "" && a.Scope == "" && len(a.Roles)+len(a.Permissions) == 0 {
-		fmt.Fprintln(c.Stderr, "attache: it says nothing of whose it is, so no rule or policy goes by it: make one with --user, --tenant, --scope, --role or --permission, and revoke this one")
-	}
 	return nil
 }
 

@@ -33,6 +33,9 @@ type program struct {
 func run(ctx context.Context, p cli.Process) int {
 	c := &program{Process: p, out: &term.Output{To: p.Stdout}}
 	args := c.split(p.Args)
+	if slices.Equal(args, []string{"--version"}) {
+		args = []string{"version"} // as most programs have it
+	}
 	root := c.rootCommand(args)
 	root.SetArgs(args)
 	root.SetIn(p.Stdin)
@@ -180,6 +183,8 @@ func (c *program) serverGiven(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
 		return c.strayArgument(cmd, args)
+	case len(c.server) > 0 && strings.Contains(c.server[0], "://"):
+		return cli.Usagef("%s is a remote server: attache wraps servers that it starts, by their command; remote servers cannot be wrapped yet", c.server[0])
 	case !c.dashed:
 		return cli.Usagef("no server to wrap: give its command behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", path)
 	case len(c.server) == 0:
@@ -243,9 +248,6 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 			names = append(names, f.Name)
 		}
 	})
-	if given == "--version" {
-		return cli.Usagef("unknown flag %s: did you mean \"attache version\"?", given)
-	}
 	if near := cli.Nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
 		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", given, near)
 	}

@@ -24,7 +24,11 @@ Put attache in front of a server in your client's configuration:
              "args": ["--", "npx", "-y", "@cyanheads/git-mcp-server"]
 
 No workspace from the client? Put "--workspace", "DIR" in front of the "--".
-Policies of your own? "--policy", "DIR", "--scope", "NAME". More: attache --help`
+Policies of your own? "--policy", "DIR", "--scope", "NAME". More: attache --help
+
+In front of all servers of your clients, first without changing anything:
+
+    attache wrap --all --dry-run`
 
 // A act is one client that starts attache, and leaves.
 type act struct {
