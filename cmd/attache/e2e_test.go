@@ -38,6 +38,7 @@ func TestE2E(t *testing.T) {
 	t.Run("Processes", l.testProcesses)
 	t.Run("Reload", l.testReload)
 	t.Run("Environment", l.testEnvironment)
+	t.Run("Structured", l.testStructured)
 	t.Run("Agents", l.testAgents)
 	t.Run("GitRecipe", l.testGitRecipe)
 	t.Run("ForcedPush", l.testForcedPush)
@@ -93,9 +94,10 @@ func (l *lab) build(t *testing.T, pkg string) string {
 }
 
 // newRepo makes a repository that is the same, to the hash, in every run.
-func (l *lab) newRepo(t *testing.T) string {
+func (l *lab) newRepo(t *testing.T) string { return l.newRepoAt(t, filepath.Join(l.dir, "repo")) }
+
+func (l *lab) newRepoAt(t *testing.T, repo string) string {
 	t.Helper()
-	repo := filepath.Join(l.dir, "repo")
 	writeFiles(t, repo, map[string]string{"tracked.txt": "one\n"})
 	for _, args := range [][]string{
 		{"init", "-q", "-b", repoBranch},

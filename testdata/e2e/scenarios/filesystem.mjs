@@ -33,3 +33,24 @@ export async function roots(session) {
     await session.call('list_directory', { path: `${dir}/notes` });
     await session.call('list_directory', { path: dir }, { label: 'above the root' });
 }
+
+/** Every tool once, each in a conversation of its own, so that each result is the first. */
+export async function structured(session) {
+    await session.list('tools');
+    const at = name => `${process.env.E2E_DIR}/${name}`;
+    const call = (name, args) => session.call(name, args, { meta: { threadId: `filesystem-${name}` } });
+    await call('list_allowed_directories', {});
+    await call('create_directory', { path: at('made') });
+    await call('write_file', { path: at('made/a.txt'), content: 'one\n' });
+    await call('edit_file', { path: at('made/a.txt'), edits: [{ oldText: 'one', newText: 'two' }] });
+    await call('read_file', { path: at('made/a.txt') });
+    await call('read_text_file', { path: at('made/a.txt') });
+    await call('read_media_file', { path: at('pixel.png') });
+    await call('read_multiple_files', { paths: [at('made/a.txt')] });
+    await call('list_directory', { path: at('') });
+    await call('list_directory_with_sizes', { path: at('made') });
+    await call('directory_tree', { path: at('') });
+    await call('search_files', { path: at(''), pattern: '*.txt' });
+    await call('get_file_info', { path: at('made/a.txt') });
+    await call('move_file', { source: at('made/a.txt'), destination: at('made/b.txt') });
+}

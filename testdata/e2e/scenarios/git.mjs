@@ -19,3 +19,28 @@ export async function fill(session) {
     // Its schema allows no other argument: a path filled in here is refused.
     await session.call('git_wrapup_instructions', { acknowledgement: 'Y' }, { label: 'a tool that has no path' });
 }
+
+/** Many tools once, each in a conversation of its own, so that each result is the first. */
+export async function structured(session) {
+    await session.list('tools');
+    const call = (name, args, label = name) => session.call(name, { path: repo, ...args }, { label, meta: { threadId: `git-${label}` } });
+    await call('git_status', {});
+    await call('git_log', { maxCount: 2 });
+    await call('git_diff', {});
+    await call('git_show', { object: 'HEAD' });
+    await call('git_blame', { filePath: 'tracked.txt' });
+    await call('git_branch', { mode: 'list' });
+    await call('git_remote', { mode: 'list' });
+    await call('git_stash', { mode: 'list' });
+    await call('git_tag', { mode: 'list' });
+    await call('git_worktree', { mode: 'list' });
+    await call('git_reflog', {});
+    await call('git_clean', { dryRun: true, force: true });
+    await call('git_add', { paths: ['tracked.txt'] });
+    await call('git_reset', { mode: 'mixed' });
+    await call('git_checkout', { target: 'HEAD' });
+    await call('git_changelog_analyze', { reviewTypes: ['features'] });
+    await session.call('git_set_working_dir', { path: repo }, { meta: { threadId: 'git-set' } });
+    await session.call('git_wrapup_instructions', { acknowledgement: 'Y' }, { meta: { threadId: 'git-wrapup' } });
+    await session.call('git_clear_working_dir', { confirm: 'Y' }, { meta: { threadId: 'git-clear' } });
+}

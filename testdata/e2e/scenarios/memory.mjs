@@ -17,3 +17,19 @@ export async function survey(session) {
     await session.call('read_graph', {}, { label: 'read_graph at the end' });
     await session.list('resources');
 }
+
+/** Every tool once, each in a conversation of its own, so that each result is the first. */
+export async function structured(session) {
+    await session.list('tools');
+    const call = (name, args) => session.call(name, args, { meta: { threadId: `memory-${name}` } });
+    const entity = name => ({ name, entityType: 'fruit', observations: ['red'] });
+    await call('create_entities', { entities: [entity('apple'), entity('cherry')] });
+    await call('create_relations', { relations: [{ from: 'apple', to: 'cherry', relationType: 'beside' }] });
+    await call('add_observations', { observations: [{ entityName: 'apple', contents: ['round'] }] });
+    await call('read_graph', {});
+    await call('search_nodes', { query: 'apple' });
+    await call('open_nodes', { names: ['apple'] });
+    await call('delete_observations', { deletions: [{ entityName: 'apple', observations: ['round'] }] });
+    await call('delete_relations', { relations: [{ from: 'apple', to: 'cherry', relationType: 'beside' }] });
+    await call('delete_entities', { entityNames: ['cherry'] });
+}
