@@ -38,6 +38,7 @@ func (c *program) recipeList() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the recipes",
+		Long:    "List the recipes, each with what its rules do.",
 		Example: "  attache recipe list",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
@@ -55,6 +56,7 @@ func (c *program) recipeShow() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Print a recipe",
+		Long:    "Print a recipe as it is shipped: what it does, the parameters that it needs, and its rules.",
 		Example: "  attache recipe show git",
 		Args:    oneRecipe,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -97,8 +99,10 @@ directory.`,
 func (c *program) recipeRemove() *cobra.Command {
 	job := &recipeJob{program: c}
 	cmd := &cobra.Command{
-		Use:     "remove NAME [flags]",
-		Short:   "Take a recipe out of the configuration",
+		Use:   "remove NAME [flags]",
+		Short: "Take a recipe out of the configuration",
+		Long: `Take a recipe that "attache recipe add" has put into the user's configuration file out again,
+and print the lines that are removed. An entry that the user wrote stays.`,
 		Example: "  attache recipe remove git",
 		Args:    oneRecipe,
 		RunE:    func(_ *cobra.Command, args []string) error { return job.remove(args[0]) },
