@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// What docs/inject.md shows goes in and comes out so.
+func TestInjectGuide(t *testing.T) {
+	data, err := os.ReadFile("../../docs/inject.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := map[string]string{}
+	for _, m := range regexp.MustCompile("(?s)```([a-z ]+)\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
+		blocks[m[1]] = m[2]
+	}
+	p := attachetest.WriteConfig(t, blocks["yaml"])
+	line := regexp.MustCompile(`attache inject (.*) \.mcp\.json`).FindStringSubmatch(string(data))
+	p.Args = append([]string{"inject"}, strings.Fields(line[1])...)
+	var out, stderr strings.Builder
+	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(blocks["json in"]), &out, &stderr
+	if status := run(t.Context(), p); status != 0 {
+		t.Fatalf("exit status %d: %s", status, &stderr)
+	}
+	if diff := cmp.Diff(blocks["json out"], out.String()); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(stderr.String(), "this one is "+sessionstate.Sandboxed) {
+		t.Errorf("shell is not left out for its trust: %s", &stderr)
+	}
+}

@@ -1,0 +1,136 @@
+package clientconfig
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var updateGuide = flag.Bool("update-clients", false, "write the table of docs/clients.md")
+
+// TestClientsGuide checks that wrap makes the differences that docs/clients.md shows, and
+// that the page's table of files is that of the code.
+func TestClientsGuide(t *testing.T) {
+	const file = "../../../../docs/clients.md"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide := string(data)
+	table := regexp.MustCompile(`(?s)(<!-- TestClientsGuide[^\n]*\n)(.*?)(\nIn place of these)`)
+	want := table.ReplaceAllStringFunc(guide, func(s string) string {
+		m := table.FindStringSubmatch(s)
+		return m[1] + clientTable() + m[3]
+	})
+	if *updateGuide {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != guide {
+		t.Errorf("the table of files: %s", cmp.Diff(want, guide))
+	}
+	shown := regexp.MustCompile("(?s)```diff\n(.*?)```").FindAllStringSubmatch(guide, -1)
+	if len(shown) != 2 {
+		t.Fatalf("%d differences are shown, not one in JSON and one in TOML", len(shown))
+	}
+	checkDifference(t, "claude-code", shown[0][1])
+	checkDifference(t, "codex", shown[1][1])
+}
+
+// TestWrapDifferences checks what wrap makes of a file of each client, shown as a
+// difference in testdata/wrapped.
+func TestWrapDifferences(t *testing.T) {
+	for _, c := range Clients() {
+		t.Run(c.Name, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("testdata", "wrapped", c.Name+".diff"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkDifference(t, c.Name, string(data))
+		})
+	}
+}
+
+// checkDifference checks that wrap turns the one side of a difference into the other.
+func checkDifference(t *testing.T, client, difference string) {
+	t.Helper()
+	var before, after string
+	for line := range strings.Lines(difference) {
+		if line[0] != '+' {
+			before += line[1:]
+		}
+		if line[0] != '-' {
+			after += line[1:]
+		}
+	}
+	name := "x.json"
+	if client == "codex" {
+		name = "x.toml"
+	}
+	clients := Clients()
+	i := slices.IndexFunc(clients, func(c Client) bool { return c.Name == client })
+	d, err := Read(File{Client: &clients[i], Path: name}, []byte(before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := d.Wrap(Launch{Command: "/usr/local/bin/attache"}, all)
+	if diff := cmp.Diff(after, string(plan.Content)); diff != "" {
+		t.Errorf("wrap makes another: %s", diff)
+	}
+}
+
+// clientTable is where the clients keep their files, as a table.
+func clientTable() string {
+	var b strings.Builder
+	b.WriteString("| client | `--client` | Linux | macOS | Windows | in a project |\n|---|---|---|---|---|---|\n")
+	variable := func(names ...string) func(string) string {
+		return func(name string) string {
+			for _, n := range names {
+				if n == name {
+					return "%" + name + "%"
+				}
+			}
+			return ""
+		}
+	}
+	list := func(path string) []string {
+		if strings.HasSuffix(path, "Packages") {
+			return []string{"Claude_..."}
+		}
+		return nil
+	}
+	systems := []System{
+		{OS: "linux", Home: "~", Getenv: variable(), ReadDir: list},
+		{OS: "darwin", Home: "~", Getenv: variable(), ReadDir: list},
+		{OS: "windows", Home: "%USERPROFILE%", Getenv: variable("APPDATA", "LOCALAPPDATA"), ReadDir: list},
+	}
+	for _, c := range Clients() {
+		fmt.Fprintf(&b, "| %s | `%s` ", c.Title, c.Name)
+		for _, s := range systems {
+			b.WriteString("| " + cells(s.UserFiles(&c)))
+		}
+		project := systems[0].ProjectFiles(&c, "")
+		b.WriteString("| " + strings.ReplaceAll(cells(project), "`/", "`") + "|\n")
+	}
+	return b.String()
+}
+
+// cells returns the paths of files for a table, of VS Code's the first alone: the
+// others are the same for its other editions.
+func cells(files []File) string {
+	var all []string
+	for _, f := range files {
+		if f.Client.Name == "vscode" && len(all) == 1 {
+			break
+		}
+		all = append(all, "`"+f.Path+"`")
+	}
+	return strings.Join(all, ", ") + " "
+}
