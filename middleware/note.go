@@ -40,6 +40,8 @@ type Note struct {
 	// Source is where After came from: the fact and its origin, such as
 	// "session.workspace.path from --workspace".
 	Source string
+	// Pinned says that the client has no choice in what was edited.
+	Pinned bool
 	// DryRun says that the note is of a dry run: what it tells would have been
 	// done, and was not.
 	DryRun bool

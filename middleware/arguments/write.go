@@ -122,7 +122,7 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 		c.tellEdit(tc, in)
 	}
 	if tc.call.Noted() {
-		tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why,
+		tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why, Pinned: in.rule.enforces(),
 			Path: in.rule.keys, Before: in.given.Raw, After: raw, Source: c.source(in)})
 	}
 	return nil

@@ -6,7 +6,6 @@ package status
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -56,7 +55,9 @@ type Recorder struct {
 	now      func() time.Time
 
 	mu      sync.Mutex
-	report  Report
+	report  Report // without its edits
+	edits   [maxRecent]edit
+	edited  int        // how many there were, of which the last are in edits
 	publish *publisher // nil until the server runs
 }
 
@@ -89,7 +90,8 @@ func (r *Recorder) call() {
 	r.publish.changed()
 }
 
-// note counts what a layer did.
+// note counts what a layer did. It runs on the path of a message, so it keeps what the
+// texts are made of and makes none.
 func (r *Recorder) note(_ *middleware.Call, n middleware.Note) {
 	if n.DryRun || n.Act != middleware.Edited && n.Act != middleware.Refused {
 		return
@@ -99,27 +101,51 @@ func (r *Recorder) note(_ *middleware.Call, n middleware.Note) {
 	switch {
 	case n.Act == middleware.Refused:
 		r.report.Refused++
-		r.report.Edits = r.append(r.report.Edits, fmt.Sprintf("%s refused: %s", n.Layer, n.Why))
+		r.keep(n.Layer+" refused:", n.Why)
 	case n.Layer == "briefing" && (n.Rule != "policy" || n.After == nil):
 		// It made room for the briefing.
 	case n.Layer == "briefing":
 		r.report.Briefed++
-		r.report.Edits = r.append(r.report.Edits, "briefed the model")
+		r.keep("briefed the model", "")
+	case n.Layer == "rewrite":
+		r.report.Rewritten++
+		r.keep("set", last(n.Path), n.Source)
+	case n.Pinned:
+		r.report.Pinned++
+		r.keep("pinned", last(n.Path), n.Source)
 	default:
-		word := "set"
-		switch {
-		case n.Layer == "rewrite":
-			r.report.Rewritten++
-		case n.Before != nil:
-			r.report.Pinned++
-			word = "overwrote"
-		default:
-			r.report.Filled++
-			word = "filled"
-		}
-		r.report.Edits = r.append(r.report.Edits, strings.TrimSpace(fmt.Sprintf("%s %s %s", word, last(n.Path), from(n.Source))))
+		r.report.Filled++
+		r.keep("filled", last(n.Path), n.Source)
 	}
 	r.publish.changed()
+}
+
+// An edit is what the text of an event about a call is made of.
+type edit struct {
+	time          time.Time
+	did, to, with string
+}
+
+// keep keeps an edit in the place of the oldest.
+func (r *Recorder) keep(did, to string, with ...string) {
+	e := &r.edits[r.edited%maxRecent]
+	r.edited++
+	*e = edit{time: r.now(), did: did, to: to}
+	if len(with) > 0 {
+		e.with = with[0]
+	}
+}
+
+// event returns the edit as it is shown.
+func (e edit) event() Event {
+	text := e.did
+	if e.to != "" {
+		text += " " + e.to
+	}
+	if e.with != "" {
+		text += " with " + e.with
+	}
+	return Event{e.time, shorten(text)}
 }
 
 func last(path []string) string {
@@ -129,30 +155,20 @@ func last(path []string) string {
 	return path[len(path)-1]
 }
 
-func from(source string) string {
-	if source == "" {
-		return ""
-	}
-	return "with " + source
-}
-
-// append returns list with an event, without those that are too old to keep.
-func (r *Recorder) append(list []Event, text string) []Event {
+func shorten(text string) string {
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + "…"
 	}
-	list = append(list, Event{r.now(), text})
-	if len(list) > maxRecent {
-		list = append(list[:0:0], list[len(list)-maxRecent:]...)
-	}
-	return list
+	return text
 }
 
 // snapshot returns the report as it stands.
 func (r *Recorder) snapshot() Report {
 	r.mu.Lock()
 	report := r.report
-	report.Edits = append([]Event(nil), report.Edits...)
+	for i := max(r.edited-maxRecent, 0); i < r.edited; i++ {
+		report.Edits = append(report.Edits, r.edits[i%maxRecent].event())
+	}
 	report.Warnings = append([]Event(nil), report.Warnings...)
 	r.mu.Unlock()
 	if r.describe != nil {
@@ -175,7 +191,8 @@ func (h *handler) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
 		r := h.recorder
 		r.mu.Lock()
-		r.report.Warnings = r.append(r.report.Warnings, record.Message)
+		all := append(r.report.Warnings, Event{r.now(), shorten(record.Message)})
+		r.report.Warnings = all[max(len(all)-maxRecent, 0):]
 		r.publish.changed()
 		r.mu.Unlock()
 	}

@@ -20,7 +20,7 @@ func TestRecorder(t *testing.T) {
 	path := []string{"params", "arguments", "path"}
 	for _, n := range []middleware.Note{
 		{Layer: "arguments", Act: middleware.Edited, Path: path, After: []byte(`"/secret"`), Source: "session.workspace.path from --workspace"},
-		{Layer: "arguments", Act: middleware.Edited, Path: path, Before: []byte(`"x"`), After: []byte(`"/secret"`), Source: "principal.tenant"},
+		{Layer: "arguments", Act: middleware.Edited, Path: path, Pinned: true, After: []byte(`"/secret"`), Source: "principal.tenant"},
 		{Layer: "rewrite", Act: middleware.Edited, Path: path},
 		{Layer: "briefing", Rule: "policy", Act: middleware.Edited, After: []byte(`{}`)},
 		{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Path: path},
@@ -40,7 +40,7 @@ func TestRecorder(t *testing.T) {
 	if got.Filled != 1 || got.Pinned != 1 || got.Rewritten != 1 || got.Briefed != 1 || got.Refused != 1 || got.Session != "s1" {
 		t.Errorf("%+v", got)
 	}
-	want := []string{"filled path with session.workspace.path from --workspace", "overwrote path with principal.tenant", "set path", "briefed the model", "access refused: records:read is required"}
+	want := []string{"filled path with session.workspace.path from --workspace", "pinned path with principal.tenant", "set path", "briefed the model", "access refused: records:read is required"}
 	for i, e := range got.Edits {
 		if e.Text != want[i] {
 			t.Errorf("event %d is %q, want %q", i, e.Text, want[i])
