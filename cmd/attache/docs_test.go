@@ -4,7 +4,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -259,57 +258,4 @@ func programText(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(all.String(), `\"`, `"`)
-}
-
-// The recipes name tools and arguments that the servers have: testdata/recipes is
-// what they listed.
-func TestRecipesNameWhatServersHave(t *testing.T) {
-	seen := 0
-	for _, section := range strings.Split(page(t, "docs/recipes.md"), "\n## ")[1:] {
-		server := regexp.MustCompile(`(?m)^<!-- server: (\w+) -->$`).FindStringSubmatch(section)
-		if server == nil {
-			continue
-		}
-		seen++
-		data, err := os.ReadFile(filepath.Join("testdata", "recipes", server[1]+".txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := attachetest.WriteConfig(t, strings.Join(blocks(section, "yaml"), "\n"))
-		s, err := attachetest.Load(t, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range s.Arguments {
-			checkListed(t, server[1], string(data), r.Tools, r.Argument)
-		}
-		for _, r := range s.Access.Rules {
-			checkListed(t, server[1], string(data), r.Tools, "")
-		}
-	}
-	if seen == 0 {
-		t.Error("no recipe names its server")
-	}
-}
-
-// checkListed checks that each pattern is for a tool that a server listed, and
-// that this tool has the argument, if one is given.
-func checkListed(t *testing.T, server, listed string, patterns []string, argument string) {
-	t.Helper()
-	for _, pattern := range patterns {
-		found := false
-		for line := range strings.Lines(listed) {
-			words := strings.Fields(line)
-			match, err := path.Match(pattern, words[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if words[0] != "#" && match && (argument == "" || slices.Contains(words[1:], argument)) {
-				found = true
-			}
-		}
-		if !found {
-			t.Errorf("%s listed no tool %s with the argument %q", server, pattern, argument)
-		}
-	}
 }

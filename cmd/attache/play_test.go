@@ -42,6 +42,12 @@ func chainOf(t *testing.T, s *proxytest.Session, dir, arg string) middleware.Lay
 	if err != nil {
 		t.Fatal(err)
 	}
+	return chainWith(t, s, p, settings)
+}
+
+// chainWith returns the chain of settings as one layer.
+func chainWith(t *testing.T, s *proxytest.Session, p cli.Process, settings *config.Settings) middleware.Layer {
+	t.Helper()
 	conn, err := assembly.Single(assembly.Options{Process: p, Log: slog.New(notes{s})}, settings, assembly.ConnOptions{})
 	if err != nil {
 		t.Fatal(err)

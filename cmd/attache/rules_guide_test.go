@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/proxytest"
 )
 
-// TestRulesGuide plays docs/rules.md and docs/recipes.md. A section with a line
+// TestRulesGuide plays docs/rules.md. A section with a line
 //
 //	<!-- play: NAME=VALUE ... -->
 //
@@ -23,13 +23,7 @@ import (
 // request of the client's goes on to the server, or is answered; a result is that
 // of a tools/list. A guide that says what attache does not do fails here.
 func TestRulesGuide(t *testing.T) {
-	for _, name := range []string{"rules.md", "recipes.md"} {
-		t.Run(name, func(t *testing.T) { playGuide(t, page(t, "docs/"+name)) })
-	}
-}
-
-func playGuide(t *testing.T, guide string) {
-	dir, played := t.TempDir(), 0
+	guide, dir, played := page(t, "docs/rules.md"), t.TempDir(), 0
 	for _, section := range strings.Split(guide, "\n## ")[1:] {
 		name, _, _ := strings.Cut(section, "\n")
 		env := regexp.MustCompile(`(?m)^<!-- play:(.*)-->$`).FindStringSubmatch(section)
