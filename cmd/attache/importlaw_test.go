@@ -53,9 +53,9 @@ func importLaw() []law {
 		{"middleware/glob", nil, "a pattern of names knows neither messages nor rules"},
 		{"proxy", []string{"middleware", "proxy/wire", "proxy/child"}, "the relay knows neither policies nor sessions, so it stays a relay"},
 		{"proxy/record", nil, "a recording is lines in a file, whoever wrote them"},
-		{"proxy/replay", []string{"proxy", "proxy/record", "proxy/internal/mempipe"}, "a recording is played through the relay itself, and by a command as well as in tests, so without package testing"},
-		{"proxy/internal/mempipe", nil, "a pipe in memory knows nothing of what goes through it"},
-		{"proxy/proxytest", []string{"middleware", "proxy", "proxy/wire", "proxy/record", "proxy/replay", "proxy/internal/mempipe"}, "the harness drives the relay as a program of its own would"},
+		{"proxy/replay", []string{"proxy", "proxy/record", "proxy/mempipe"}, "a recording is played through the relay itself, and by a command as well as in tests, so without package testing"},
+		{"proxy/mempipe", nil, "a server in memory knows nothing of what is said to it"},
+		{"proxy/proxytest", []string{"middleware", "proxy", "proxy/wire", "proxy/record", "proxy/replay", "proxy/mempipe"}, "the harness drives the relay as a program of its own would"},
 
 		{"middleware/capture", layer, "a layer meets others only in the chain"},
 		{"middleware/arguments", layer, "a layer meets others only in the chain"},

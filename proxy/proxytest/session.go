@@ -16,7 +16,7 @@ import (
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/internal/mempipe"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
@@ -43,7 +43,7 @@ type Session struct {
 	Client, Server *Peer
 
 	t      testing.TB
-	up     *upstream
+	server *mempipe.Server
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
@@ -69,15 +69,15 @@ func (c Setup) Start(t testing.TB) *Session {
 }
 
 func newSession(t testing.TB, size int) *Session {
-	toServer, toClient := mempipe.New(size), mempipe.New(size)
+	server, toClient := mempipe.NewServer(size), mempipe.New(size)
 	s := &Session{
-		t:    t,
-		done: make(chan struct{}),
-		log:  new(logBuffer),
-		up:   &upstream{in: toServer, out: mempipe.New(size), exited: make(chan struct{})},
+		t:      t,
+		done:   make(chan struct{}),
+		log:    new(logBuffer),
+		server: server,
 	}
 	s.Client = &Peer{"client", t, mempipe.New(size), toClient}
-	s.Server = &Peer{"server", t, s.up.out, toServer}
+	s.Server = &Peer{"server", t, server.Out, server.In}
 	return s
 }
 
@@ -89,7 +89,7 @@ func (s *Session) run(c Setup) {
 		if c.StartError != nil {
 			return nil, c.StartError
 		}
-		return s.up, nil
+		return s.server, nil
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -123,7 +123,7 @@ func (w *clientOut) Write(b []byte) (int, error) {
 // stop ends what the test has left running.
 func (s *Session) stop() {
 	s.Client.Close()
-	s.up.exit(nil)
+	s.server.Exit(nil)
 	s.Client.CloseInput()
 	<-s.done
 	s.cancel()
@@ -133,7 +133,7 @@ func (s *Session) stop() {
 }
 
 // Exit ends the server's process; how is nil for a clean exit.
-func (s *Session) Exit(how error) { s.up.exit(how) }
+func (s *Session) Exit(how error) { s.server.Exit(how) }
 
 // Cancel ends the context the relay runs in.
 func (s *Session) Cancel() { s.cancel() }

@@ -17,12 +17,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/internal/mempipe"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
@@ -79,7 +78,7 @@ func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 type play struct {
 	s   *record.Session
 	o   Options
-	up  *upstream
+	up  *mempipe.Server
 	out [2]*stream // to the server, to the client
 
 	window int
@@ -110,8 +109,8 @@ type line struct {
 }
 
 func newPlay(s *record.Session, o Options) *play {
-	p := &play{s: s, o: o, up: newUpstream()}
-	p.out[toServer] = &stream{at: record.ServerIn, pipe: p.up.in}
+	p := &play{s: s, o: o, up: mempipe.NewServer(0)}
+	p.out[toServer] = &stream{at: record.ServerIn, pipe: p.up.In}
 	p.out[toClient] = &stream{at: record.ClientOut, pipe: mempipe.New(0)}
 	return p
 }
@@ -134,7 +133,7 @@ func (p *play) run(ctx context.Context) error {
 			in.Write(e.Line)
 		case record.ServerOut:
 			p.settle()
-			p.up.out.Write(e.Line)
+			p.up.Out.Write(e.Line)
 		case record.ServerIn:
 			p.want(toServer, i)
 		case record.ClientOut:
@@ -209,26 +208,30 @@ func (p *play) end(in *mempipe.Pipe, over <-chan error) error {
 	in.CloseWrite()
 	var err error
 	select {
-	case <-p.up.left: // by its input's end
-		p.up.exit()
+	case <-p.up.Stopping(): // by its input's end
+		p.drain(p.out[toServer]) // what is in the pipe is lost when the server is gone
+		p.up.Exit(nil)
 		err = <-over
 	case err = <-over: // no server was started
-		p.up.exit()
+		p.up.Exit(nil)
 	}
 	p.out[toClient].pipe.CloseWrite()
-	for _, s := range p.out {
-		for {
-			raw, err := s.pipe.ReadLine(0)
-			if err != nil {
-				break
-			}
-			p.take(s, raw)
-		}
-	}
+	p.drain(p.out[toClient])
 	if err != nil {
 		return fmt.Errorf("the session ended early: %w", err)
 	}
 	return nil
+}
+
+// drain takes what is left in a stream.
+func (p *play) drain(s *stream) {
+	for {
+		raw, err := s.pipe.ReadLine(0)
+		if err != nil {
+			return
+		}
+		p.take(s, raw)
+	}
 }
 
 // today returns the recording with the lines that came out in the places of
@@ -280,46 +283,6 @@ func (p *play) each(f func(e record.Event, window int, last bool)) {
 		}
 		f(e, w, last || windows[i+1] != windows[i])
 	}
-}
-
-// An upstream is a server in memory that ends when it is told to.
-type upstream struct {
-	in, out *mempipe.Pipe
-	left    chan struct{} // closed when its input has ended
-	gone    chan struct{}
-}
-
-func newUpstream() *upstream {
-	return &upstream{in: mempipe.New(0), out: mempipe.New(0), left: make(chan struct{}), gone: make(chan struct{})}
-}
-
-// Stdin implements proxy.Upstream.
-func (u *upstream) Stdin() io.WriteCloser { return u }
-
-// Write implements io.Writer.
-func (u *upstream) Write(b []byte) (int, error) { return u.in.Write(b) }
-
-// Close implements io.Closer.
-func (u *upstream) Close() error {
-	if !u.in.Ended() {
-		u.in.CloseWrite()
-		close(u.left)
-	}
-	return nil
-}
-
-// Stdout implements proxy.Upstream.
-func (u *upstream) Stdout() io.Reader { return u.out }
-
-// Stop implements proxy.Upstream.
-func (u *upstream) Stop() { u.Close(); <-u.gone }
-
-// Wait implements proxy.Upstream.
-func (u *upstream) Wait() error { <-u.gone; return nil }
-
-func (u *upstream) exit() {
-	u.out.CloseWrite()
-	close(u.gone)
 }
 
 // A Difference is a line that is not as it was.

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
 // taskList are the open tasks in a workspace.
@@ -43,37 +44,14 @@ func textResult(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// A upstream is a server in this process as the relay sees it.
-type upstream struct {
-	stdin  *io.PipeWriter
-	stdout *io.PipeReader
-	done   chan struct{} // closed when the server is gone
-	err    error         // how it ended; written before done is closed
-}
-
 // startServer starts the server the way proxy.Options.Start wants it.
 func startServer(context.Context) (proxy.Upstream, error) {
-	in, stdin := io.Pipe()
-	stdout, out := io.Pipe()
-	u := &upstream{stdin: stdin, stdout: stdout, done: make(chan struct{})}
-	go func() {
-		defer close(u.done)
-		u.err = newServer().Run(context.Background(), &mcp.IOTransport{Reader: in, Writer: out})
-		out.Close()
-	}()
-	return u, nil
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+		return newServer().Run(context.Background(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
+	}), nil
 }
 
-func (u *upstream) Stdin() io.WriteCloser { return u.stdin }
-func (u *upstream) Stdout() io.Reader     { return u.stdout }
+type nopCloser struct{ io.Writer }
 
-// Stop ends the server the way every stdio server is ended: its input is over.
-func (u *upstream) Stop() {
-	u.stdin.Close()
-	<-u.done
-}
-
-func (u *upstream) Wait() error {
-	<-u.done
-	return u.err
-}
+// Close does nothing: the pipe is closed when the server has returned.
+func (nopCloser) Close() error { return nil }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -36,7 +37,9 @@ func startSession(ctx context.Context, o proxy.Options, s *session) {
 	output, out := io.Pipe()
 	s.in, s.replies, s.over = client, make(chan []byte, 64), make(chan error, 1)
 	o.ClientIn, o.ClientOut = in, out
-	o.Start = func(context.Context) (proxy.Upstream, error) { return newUpstream(s.answer), nil }
+	o.Start = func(context.Context) (proxy.Upstream, error) {
+		return mempipe.Serve(func(in io.Reader, out io.Writer) error { return serve(in, out, s.answer) }), nil
+	}
 	go func() {
 		s.over <- proxy.Run(ctx, o)
 		in.Close()
@@ -155,48 +158,19 @@ func (s *session) answer(m *wire.Message) []byte {
 	return wire.ResultReply(m.ID(), []byte(result)).Line()
 }
 
-// An upstream is a server in memory as the relay sees it.
-type upstream struct {
-	stdin  *io.PipeWriter
-	stdout *io.PipeReader
-	done   chan struct{}
-}
-
-func newUpstream(answer func(m *wire.Message) []byte) *upstream {
-	in, stdin := io.Pipe()
-	stdout, out := io.Pipe()
-	u := &upstream{stdin, stdout, make(chan struct{})}
-	go func() {
-		defer close(u.done)
-		defer out.Close()
-		lines := bufio.NewReader(in)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				return
-			}
-			var m wire.Message
-			m.Reset(wire.Client, line)
-			new(wire.Scanner).Look(&m)
-			if _, err := out.Write(answer(&m)); err != nil {
-				return
-			}
+// serve answers what is written to in, line by line.
+func serve(in io.Reader, out io.Writer, answer func(m *wire.Message) []byte) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil
 		}
-	}()
-	return u
-}
-
-func (u *upstream) Stdin() io.WriteCloser { return u.stdin }
-func (u *upstream) Stdout() io.Reader     { return u.stdout }
-
-// Stop implements proxy.Upstream.
-func (u *upstream) Stop() {
-	u.stdin.Close()
-	<-u.done
-}
-
-// Wait implements proxy.Upstream.
-func (u *upstream) Wait() error {
-	<-u.done
-	return nil
+		var m wire.Message
+		m.Reset(wire.Client, line)
+		new(wire.Scanner).Look(&m)
+		if _, err := out.Write(answer(&m)); err != nil {
+			return nil
+		}
+	}
 }

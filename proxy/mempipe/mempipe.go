@@ -1,8 +1,10 @@
-// Package mempipe is a pipe in memory that behaves like one of the operating
-// system: it holds a bounded number of bytes, either end can be closed alone,
-// and a write to a pipe nobody reads any more fails with EPIPE.
+// Package mempipe has a pipe in memory that behaves like one of the operating
+// system, and a server in memory that is reached over two of them: package proxy
+// relays to it as to a process. The pipe holds a bounded number of bytes, either
+// end can be closed alone, and a write to a pipe nobody reads any more fails with
+// EPIPE.
 //
-// It blocks on nothing but a condition variable, so it works inside the bubble
+// A pipe blocks on nothing but a condition variable, so it works inside the bubble
 // of testing/synctest, and allocates nothing once its buffer has grown.
 package mempipe
 
@@ -185,10 +187,3 @@ func (p *Pipe) AwaitStuck() {
 		p.changed.Wait()
 	}
 }
-
-// Writer returns the writing end as something that can be closed.
-func (p *Pipe) Writer() io.WriteCloser { return writeEnd{p} }
-
-type writeEnd struct{ *Pipe }
-
-func (w writeEnd) Close() error { return w.CloseWrite() }
