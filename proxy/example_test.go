@@ -1,3 +1,5 @@
+//go:build unix
+
 package proxy_test
 
 import (
@@ -6,89 +8,96 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/access"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A program with a layer of its own in the chain: it refuses one tool, marks the
-// results of all others, and leaves everything else alone.
-//
-// The server is one in memory here. A program that wraps a command makes its
-// Upstream of a process of package child.
+// script is a server of one tool, whose results say what was in the call.
+const script = `while read -r line; do
+	id=$(printf %s "$line" | sed 's/.*"id":\([^,]*\),.*/\1/')
+	case $line in
+	*tools/list*) result='{"tools":[{"name":"list_tasks","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"path of the workspace"}},"required":["workspace"]}}]}' ;;
+	*) result='{"content":[{"type":"text","text":"'$(printf %s "$line" | sed 's/.*"arguments":{\(.*\)}}}/\1/; s/"//g')'"}]}' ;;
+	esac
+	printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done`
+
+// policies are the same for everybody.
+type policies []policy.Policy
+
+// Effective implements policy.Source.
+func (p policies) Effective(context.Context, policy.Query) (policy.Effective, error) {
+	return policy.Effective{Policies: p}, nil
+}
+
+// A program wraps a server that is a process of its own: it refuses one tool, fills
+// an argument that a call lacks, and puts a policy in front of the first result.
 func Example() {
-	client := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"format_disk"}}
-`)
-	err := proxy.Run(context.Background(), proxy.Options{
-		ClientIn:  client,
-		ClientOut: os.Stdout,
-		Start:     func(context.Context) (proxy.Upstream, error) { return startMemoryServer(), nil },
-		Layers:    []middleware.Layer{{Name: "careful", Wrap: careful}},
-	})
-	if err != nil {
-		fmt.Println(err)
-	}
+	facts, err := capture.Compile(capture.Options{})
+	check(err)
+	rules, err := access.Compile(access.Options{Rules: []access.Rule{{Tools: []string{"delete_*"}, Deny: true}}})
+	check(err)
+	fill, err := arguments.Compile(arguments.Options{Rules: []arguments.Rule{arguments.Default()}})
+	check(err)
+	brief := briefing.Compile(briefing.Options{Source: policies{{Name: "tests", Text: "All changes need tests."}}, Scope: "acme"})
 
-	// Unordered output:
-	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"format_disk is not for agents; ask the user to do it"}],"isError":true}}
-	// {"jsonrpc":"2.0","id":1,"result":{"content":[],"_meta":{"example.com/careful":true}}}
-}
-
-// careful is a middleware: given the handler behind it, it returns its own.
-func careful(next middleware.Handler) middleware.Handler {
-	return func(ctx context.Context, m *wire.Message) error {
-		if m.From != wire.Client || !m.MethodIs("tools/call") {
-			return next(ctx, m)
-		}
-		call := middleware.CallFrom(ctx)
-		if m.Name().Equals("format_disk") {
-			return call.Answer(ctx, wire.ToolErrorReply(m.ID(), "format_disk is not for agents; ask the user to do it", false))
-		}
-		call.OnReply(func(_ context.Context, reply *wire.Message) error {
-			if reply.Kind() != wire.Result {
-				return nil
-			}
-			return reply.Set([]byte("true"), "result", "_meta", "example.com/careful")
-		})
-		return next(ctx, m)
-	}
-}
-
-// A memoryServer answers every request with an empty result, until its input ends.
-type memoryServer struct {
-	in     *io.PipeWriter
-	out    *io.PipeReader
-	exited chan struct{}
-}
-
-func startMemoryServer() *memoryServer {
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	s := &memoryServer{inW, outR, make(chan struct{})}
+	// One connection of a client. A program that serves many compiles once, and
+	// connects and runs for each.
+	catalog := new(middleware.Catalog)
+	session := facts.Connect(capture.ConnOptions{Base: &sessionstate.Context{
+		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.Operator, From: "the program"},
+	}})
+	in, toProxy := io.Pipe()
+	fromProxy, out := io.Pipe()
+	done := make(chan error)
 	go func() {
-		defer close(s.exited)
-		defer outW.Close()
-		for lines := bufio.NewScanner(inR); lines.Scan(); {
-			var m wire.Message
-			m.Reset(wire.Client, lines.Bytes())
-			m.LookEnvelope()
-			fmt.Fprintf(outW, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", m.ID())
-		}
+		done <- proxy.Run(context.Background(), proxy.Options{
+			ClientIn: in, ClientOut: out,
+			Layers: []middleware.Layer{
+				session.Layer(),
+				fill.Connect(arguments.ConnOptions{Catalog: catalog, Workspace: session}).Layer(),
+				rules.Connect(access.ConnOptions{Catalog: catalog}).Layer(),
+				brief.Connect(briefing.ConnOptions{Catalog: catalog}).Layer(),
+				catalog.Layer(),
+			},
+			Start: func(context.Context) (proxy.Upstream, error) {
+				p, err := child.Start(context.Background(), child.Options{Argv: []string{"sh", "-c", script}, Env: os.Environ()})
+				if err != nil {
+					return nil, err
+				}
+				return p.Upstream(), nil
+			},
+		})
 	}()
-	return s
+	replies := bufio.NewScanner(fromProxy)
+	for _, call := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_tasks","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"delete_task","arguments":{}}}`,
+	} {
+		fmt.Fprintln(toProxy, call)
+		replies.Scan()
+		fmt.Println(replies.Text())
+	}
+	toProxy.Close()
+	check(<-done)
+
+	// Output:
+	// {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"list_tasks","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"path of the workspace"}}}}]}}
+	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"═══ SESSION CONTEXT (auto-injected) ═══\n\nPolicies:\n  - [append] tests: All changes need tests. (local)\n\n═══════════════════════════════════════","annotations":{"audience":["assistant"],"priority":1},"_meta":{"io.github.attache-mcp/briefing":{"digest":"sha256:c468727c734c047193b75fe40d04d27767fb266d72dd108c930a81a6696ff4bc"}}},{"type":"text","text":"workspace:/src/shop"}]}}
+	// {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"Permission denied: this tool may not be called here"}],"isError":true}}
 }
 
-// Stdin implements proxy.Upstream.
-func (s *memoryServer) Stdin() io.WriteCloser { return s.in }
-
-// Stdout implements proxy.Upstream.
-func (s *memoryServer) Stdout() io.Reader { return s.out }
-
-// Stop implements proxy.Upstream.
-func (s *memoryServer) Stop() { s.in.Close(); <-s.exited }
-
-// Wait implements proxy.Upstream.
-func (s *memoryServer) Wait() error { <-s.exited; return nil }
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
