@@ -89,6 +89,9 @@ func (l *loader) readIncluded(r *reader, key string, n ast.Node, s *Settings) (n
 		if strings.Contains(textOf(n), "://") {
 			err = fmt.Errorf("an address needs something that vouches for it: write {url: %s, digest: sha256:...}, or key", textOf(n))
 		}
+		if path == "" && err == nil {
+			err = notEmpty(path)
+		}
 		if err != nil {
 			r.problem(n, "%s: %v", key, err)
 			return "", "", nil, false

@@ -137,24 +137,28 @@ func directory(path string) string {
 	return filepath.Dir(path)
 }
 
-// readFile returns the content of the configuration file. The bool is false if
-// there is none, or none that can be read.
+// readFile returns the content of the configuration file, or of one that it includes at
+// named. The bool is false if there is none, or none that can be read.
 func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
 	if path == "" {
 		return nil, false
 	}
 	data, err := cli.ReadAtMost(path, maxConfigFile)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	without, other := ", or leave it out to go without a configuration file", "name another file with --config"
+	if named.File != "" {
+		without, other = "", "name another file under include"
+	}
 	switch {
 	case err == nil:
 		return data, true
 	case missing && named.Default():
 	case missing:
-		l.problems.Add(named, "there is no file %s: correct the path, or leave it out to go without a configuration file", path)
+		l.problems.Add(named, "there is no file %s: correct the path%s", path, without)
 	case errors.Is(err, fs.ErrPermission):
-		l.problems.Add(Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or name another file with --config")
+		l.problems.Add(Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or %s", other)
 	default:
-		l.problems.Add(Origin{File: path}, "cannot be read: %v: name another file with --config", cli.Reason(err))
+		l.problems.Add(Origin{File: path}, "cannot be read: %v: %s", cli.Reason(err), other)
 	}
 	return nil, false
 }

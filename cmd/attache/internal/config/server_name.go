@@ -30,17 +30,45 @@ func underCmd(command []string) []string {
 	return command
 }
 
-// packageName returns the package or image that a command fetches and runs, without its
-// version, and "" for a command that runs none.
+// packageName returns the package or image that a command fetches and runs, or the npm
+// package that it runs where that is installed, without its version; "" for a command
+// that runs none.
 func packageName(command []string) string {
 	command = underCmd(command)
 	name := programName(command[0])
+	program := command[0]
+	if (name == "node" || name == "bun") && len(command) > 1 {
+		program = command[1]
+	}
+	if p := installedPackage(program); p != "" {
+		return p
+	}
 	for _, r := range runners() {
 		if rest, ok := r.begins(name, command[1:]); ok {
 			if p := r.packageIn(rest); p != "" {
 				return p
 			}
 		}
+	}
+	return ""
+}
+
+// installedPackage returns the npm package whose file path is, "" if it is in none.
+func installedPackage(path string) string {
+	path = strings.ReplaceAll(path, `\`, "/")
+	const modules = "/node_modules/"
+	at := strings.LastIndex(path, modules)
+	if at < 0 {
+		return ""
+	}
+	inside := path[at+len(modules):]
+	parts := strings.SplitN(inside, "/", 3)
+	switch {
+	case strings.HasPrefix(inside, ".") || strings.Contains(inside, "//"):
+	case strings.HasPrefix(inside, "@") && len(parts) == 3:
+		return parts[0] + "/" + parts[1]
+	case !strings.HasPrefix(inside, "@") && len(parts) > 1:
+		return parts[0]
 	}
 	return ""
 }

@@ -42,6 +42,14 @@ func TestServerName(t *testing.T) {
 		"docker run -itd -v /a:/b -ite API_KEY mcp/git hunter22":   "mcp/git",
 		"docker container run --name=n -i mcp/git --flag":          "mcp/git",
 
+		"node /x/node_modules/@scope/server-x/dist/index.js --root /src": "@scope/server-x",
+		`node.exe C:\x\node_modules\server-x\index.js`:                   "server-x",
+		"/x/node_modules/a/node_modules/server-x/bin.js":                 "server-x",
+		"node /x/node_modules/.bin/server-x":                             "node",
+		"node /x/node_modules/server-x.js":                               "node",
+		"node /x/node_modules/@scope/x.js":                               "node",
+		"node --import /x/node_modules/a/b.js main.js":                   "node",
+
 		// What is not sure to be the package is not taken for it.
 		"npx":                            "npx",
 		"npx -y":                         "npx",

@@ -57,6 +57,9 @@ func (r *reader) servers(f field) []Server {
 	fields, _ := r.fields(f.value, "servers")
 	var all []Server
 	for _, entry := range fields {
+		if entry.name == "" {
+			r.problems.Add(entry.at, "servers: an entry has an empty name: write one")
+		}
 		key := "servers." + entry.name
 		inner, ok := r.fields(entry.value, key)
 		if !ok {
@@ -95,7 +98,11 @@ func (r *reader) match(key string, to *Match, f field) {
 
 // read reads what holds for the server into s, over what s has.
 func (e *Server) read(s *Settings) Problems {
-	r := &reader{file: e.reader.file, base: e.reader.base, settings: s, options: serverOptions(s), prefix: "servers." + e.Name + "."}
+	options := serverOptions(s)
+	for _, o := range matchOptions(&Match{}) { // the caller has read match: these are for suggestions alone
+		options = append(options, option{Key: "match." + o.Key, value: o.value})
+	}
+	r := &reader{file: e.reader.file, base: e.reader.base, settings: s, options: options, prefix: "servers." + e.Name + "."}
 	r.over(e.fields)
 	return r.problems
 }

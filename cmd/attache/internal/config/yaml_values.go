@@ -22,7 +22,9 @@ func (r *reader) value(key string, v value, f field) {
 		r.words(key, v.words(), f.value)
 	case patterns:
 		if isText(f.value) {
-			*v.to = []string{textOf(f.value)}
+			var word string
+			r.scalar(key, text{&word, notEmpty}, f.value)
+			*v.to = []string{word}
 			return
 		}
 		r.words(key, v.words(), f.value)
