@@ -128,6 +128,7 @@ func clone(values map[string]any) map[string]any {
 type file struct {
 	lines []string
 	end   string // of a line: "\n" or "\r\n"
+	open  bool   // the last line has no end, and keeps none
 }
 
 func split(content []byte) *file {
@@ -139,16 +140,21 @@ func split(content []byte) *file {
 	if text == "" {
 		return f
 	}
+	f.open = !strings.HasSuffix(text, f.end)
 	f.lines = strings.Split(strings.TrimSuffix(text, f.end), f.end)
 	return f
 }
 
-// bytes returns the file. Its last line has an end.
+// bytes returns the file. Its last line has an end if it had one in the text.
 func (f *file) bytes() []byte {
 	if len(f.lines) == 0 {
 		return nil
 	}
-	return []byte(strings.Join(f.lines, f.end) + f.end)
+	text := strings.Join(f.lines, f.end)
+	if !f.open {
+		text += f.end
+	}
+	return []byte(text)
 }
 
 func (f *file) insert(at int, lines ...string) {

@@ -49,6 +49,7 @@ func TestAddAndRemove(t *testing.T) {
 		{"another server", "servers:\n    a:\n        session: {workspace: /a}\n\n# the rest\nlog: {}\n", "servers:\n    a:\n        session: {workspace: /a}\n    git:  # attache recipe\n      match: {package: x}\n      access: {hide: true}\n\n# the rest\nlog: {}\n"},
 		{"an empty key", "servers:\nlog: {}\n", "servers:\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\nlog: {}\n"},
 		{"line ends of Windows", "log: {}\r\n", "log: {}\r\nservers:  # attache recipe\r\n  git:  # attache recipe\r\n    match: {package: x}\r\n    access: {hide: true}\r\n"},
+		{"no end of the last line", "log: {}", "log: {}\nservers:  # attache recipe\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}"},
 		{"comments within", "servers:\n  # one\n  a: {}\n  # two\nlog: {}\n", "servers:\n  # one\n  a: {}\n  # two\n  git:  # attache recipe\n    match: {package: x}\n    access: {hide: true}\nlog: {}\n"},
 	}
 	for _, test := range tests {
@@ -120,7 +121,7 @@ func FuzzAddRemove(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q became %q: %v", content, after, err)
 		}
-		if want := strings.TrimRight(content, "\r\n"); strings.TrimRight(string(back), "\r\n") != want {
+		if string(back) != content {
 			t.Errorf("%q became %q and then %q", content, after, back)
 		}
 	})
