@@ -7,6 +7,7 @@ package status
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,19 +70,27 @@ func NewRecorder(pid int, server string, describe func(*Report)) *Recorder {
 }
 
 // Layer returns the layer that counts. It stands outside those that decide, sees
-// tool calls alone, and changes nothing.
+// tool calls and the requests whose answers can carry the briefing, and changes nothing.
 func (r *Recorder) Layer() middleware.Layer {
 	listener := r.note
 	return middleware.Layer{Name: "status", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
-			if m.From == wire.Client && m.MethodIs("tools/call") {
-				r.call()
-				middleware.CallFrom(ctx).Listen(false, listener)
+			if m.From == wire.Client {
+				switch {
+				case m.MethodIs("tools/call"):
+					r.call()
+					middleware.CallFrom(ctx).Listen(false, listener)
+				case slices.ContainsFunc(briefable, m.MethodIs):
+					middleware.CallFrom(ctx).Listen(false, listener)
+				}
 			}
 			return next(ctx, m)
 		}
 	}}
 }
+
+// briefable are the methods other than tools/call whose answers can carry the briefing.
+var briefable = []string{"initialize", "server/discover", "tasks/result", "tasks/get"}
 
 func (r *Recorder) call() {
 	r.mu.Lock()

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // Notes become counts and events; values of a call are in neither.
@@ -48,6 +50,26 @@ func TestRecorder(t *testing.T) {
 	}
 	if len(got.Warnings) != maxRecent || !strings.HasPrefix(got.Warnings[0].Text, "warning 5x") || len(got.Warnings[0].Text) > maxText+len("…") {
 		t.Errorf("warnings %+v", got.Warnings)
+	}
+}
+
+// The briefing counts also where the answer to initialize carries it; only tool calls
+// are counted as calls.
+func TestLayerListens(t *testing.T) {
+	for method, calls := range map[string]int{"initialize": 0, "server/discover": 0, "tasks/result": 0, "tasks/get": 0, "tools/call": 1} {
+		r := NewRecorder(7, "git", nil)
+		handler := r.Layer().Wrap(func(ctx context.Context, _ *wire.Message) error {
+			middleware.CallFrom(ctx).Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Edited, After: []byte(`""`)})
+			return nil
+		})
+		m := wire.NewRequest(wire.Client, []byte("1"), method, nil)
+		ctx := &middleware.Context{Context: t.Context(), Call: &middleware.Call{}}
+		if err := handler(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.snapshot(); got.Briefed != 1 || got.Calls != calls {
+			t.Errorf("%s: briefed %d, calls %d", method, got.Briefed, got.Calls)
+		}
 	}
 }
 
