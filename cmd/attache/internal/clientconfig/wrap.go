@@ -164,6 +164,8 @@ func (e *Entry) unwrappable(l Launch) string {
 	switch {
 	case wrapped && e.Odd == "" && e.Broken(l):
 		return noServer
+	case wrapped && len(l.Flags) > 0:
+		return "attache is in front of it already and keeps the flags it has: unwrap it first to give it others"
 	case wrapped:
 		return "attache is in front of it already"
 	case e.Odd != "":
