@@ -235,9 +235,38 @@ func TestDocsMessages(t *testing.T) {
 	}
 }
 
+// Every test and fixture that the pages name for a promise exists.
+func TestDocsNameTests(t *testing.T) {
+	tests := sources(t, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	for _, name := range []string{"docs/design.md", "docs/threat-model.md"} {
+		text := page(t, name)
+		named := regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`).FindAllString(text, -1)
+		if len(named) == 0 {
+			t.Errorf("%s names no test", name)
+		}
+		for _, test := range named {
+			if !strings.Contains(tests, "\nfunc "+test+"(") {
+				t.Errorf("%s: there is no %s", name, test)
+			}
+		}
+		for _, m := range regexp.MustCompile("`([\\w/-]+/testdata/[^`{}]+)`").FindAllStringSubmatch(text, -1) {
+			if found, err := filepath.Glob(filepath.Join("..", "..", m[1])); err != nil || found == nil {
+				t.Errorf("%s: there is no %s", name, m[1])
+			}
+		}
+	}
+}
+
 // programText returns the program's sources, tests left out, with quotes as they
 // are printed.
 func programText(t *testing.T) string {
+	t.Helper()
+	text := sources(t, func(file string) bool { return !strings.HasSuffix(file, "_test.go") })
+	return strings.ReplaceAll(text, `\"`, `"`)
+}
+
+// sources returns the Go files that wanted accepts, one behind the other.
+func sources(t *testing.T, wanted func(file string) bool) string {
 	t.Helper()
 	var all strings.Builder
 	root := filepath.Join("..", "..")
@@ -247,7 +276,7 @@ func programText(t *testing.T) string {
 			return err
 		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == ".git"):
 			return fs.SkipDir
-		case !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+		case !strings.HasSuffix(file, ".go") || !wanted(file):
 			return nil
 		}
 		data, err := os.ReadFile(file)
@@ -257,5 +286,5 @@ func programText(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(all.String(), `\"`, `"`)
+	return all.String()
 }

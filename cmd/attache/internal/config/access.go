@@ -26,9 +26,9 @@ func (a *AccessSettings) Enforces() bool {
 func accessOptions(s *Settings) []option {
 	o := &s.Access
 	return []option{
-		{Key: "access.default", Help: "what a call meets that no rule decides", value: choice{&o.Default, []string{string(access.Allow), string(access.Deny)}}},
+		{Key: "access.default", Help: "what happens to a call that no rule decides", value: choice{&o.Default, []string{string(access.Allow), string(access.Deny)}}},
 		{Key: "access.hide", Help: "leave tools that may not be called out of tools/list", value: boolean{&o.Hide}},
-		{Key: "access.rules", Help: "who may call what; the first rule that decides does", value: accessRuleList(&o.Rules)},
+		{Key: "access.rules", Help: "who may call what; the first rule that applies decides", value: accessRuleList(&o.Rules)},
 		{Key: "access.rates", Help: "how often tools may be called", value: accessRateList(&o.Rates)},
 	}
 }

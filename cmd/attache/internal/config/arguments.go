@@ -46,9 +46,9 @@ func ruleOptions(r *ArgumentRule) []option {
 		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", value: text{&r.Argument, argumentPath}},
 		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", value: argumentValue{&r.Value}},
 		{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
-		{Key: "mode", Help: "fill: given where the call lacks it; pin: set whatever the call says; forbid: a call that has it is refused", value: choice{&r.Mode, []string{"fill", "pin", "forbid"}}},
+		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", value: choice{&r.Mode, []string{"fill", "pin", "forbid"}}},
 		{Key: "schema", Help: "what the model is shown of the argument", value: choice{&r.Schema, []string{"keep", "optional", "hide"}}},
-		{Key: "required", Help: "a call is an error if there is neither an argument nor a value to fill it with", value: maybe{&r.Required}},
+		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either", value: maybe{&r.Required}},
 	}
 }
 

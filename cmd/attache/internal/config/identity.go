@@ -92,7 +92,7 @@ func claimNames(c *identity.Claims) []claimField {
 		{"permissions", "the claim with the permissions, a list or a text with blanks between them", &c.Permissions},
 		{"plan", "the claim with the tenant's plan; default: none", &c.Plan},
 		{"scope", "the claim with the policy scope; default: none", &c.Scope},
-		{"trust", `the claim with the level of trust; default: none, for who names one lets the issuer say "direct"`, &c.Trust},
+		{"trust", `the claim with the level of trust; default: none; with one, the issuer can say "direct"`, &c.Trust},
 	}
 }
 

@@ -32,13 +32,13 @@ type WorkspaceRule struct {
 
 func injectOptions(s *Settings) []option {
 	return []option{
-		{Key: "inject.servers", Help: "for which sessions \"attache inject\" leaves a server in, by its name in the client's configuration", value: mapping[ServerRule]{
+		{Key: "inject.servers", Help: "which sessions get a server from \"attache inject\", by the server's name in the client's configuration", value: mapping[ServerRule]{
 			to:      &s.Inject.Servers,
 			options: serverRuleOptions,
 			key:     func(name string) error { return notEmpty(name) },
 			example: "github: {trust: direct}",
 		}},
-		{Key: "inject.workspaces", Help: "which servers \"attache inject\" leaves to the sessions of a workspace, and what it sets for them, by the workspace's id", value: mapping[WorkspaceRule]{
+		{Key: "inject.workspaces", Help: "which servers and variables the sessions of a workspace get from \"attache inject\", by the workspace's id", value: mapping[WorkspaceRule]{
 			to:      &s.Inject.Workspaces,
 			options: workspaceRuleOptions,
 			key:     CheckSlug,

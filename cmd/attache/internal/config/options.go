@@ -79,8 +79,8 @@ func sessionOptions(s *Settings) []option {
 		{Key: "session.trust", Flag: "trust", Hint: "LEVEL", Injected: "TRUST_LEVEL",
 			Help: "direct (a person is present) or sandboxed", value: trust},
 		{Key: "session.ttl", Help: "how long a session may be idle before it is over", value: duration{&o.TTL, time.Second}},
-		{Key: "session.env_prefixes", Help: "prefixes of the variables read from, and injected under", value: words{to: &o.EnvPrefixes, check: CheckVariableName}},
-		{Key: "session.meta.workspace", Help: "where in _meta a workspace may be: a text is one literal key, a list is a path into objects", value: metaPaths{&o.Meta.Workspace}},
+		{Key: "session.env_prefixes", Help: "prefixes of the variables that are read and injected", value: words{to: &o.EnvPrefixes, check: CheckVariableName}},
+		{Key: "session.meta.workspace", Help: "where in _meta a workspace may be: a text is one key, a list is a path into objects", value: metaPaths{&o.Meta.Workspace}},
 		{Key: "session.meta.conversation", Help: "where in _meta a key of the conversation may be", value: metaPaths{&o.Meta.Conversation}},
 		{Key: "session.host_env.session", Help: "variables in which clients give servers the session", value: words{to: &o.HostEnv.Session, check: CheckVariableName}},
 		{Key: "session.host_env.workspace", Help: "variables in which clients give servers the workspace", value: words{to: &o.HostEnv.Workspace, check: CheckVariableName}},
@@ -96,7 +96,7 @@ func identityOptions(s *Settings) []option {
 			Help: "file that holds the session's API key (or give the key itself in ATTACHE_API_KEY)", value: keyFile{file{&s.APIKeyFile}}},
 		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted; see \"attache key create\"", value: file{&o.KeysFile}},
 		{Key: "identity.meta_api_key", Help: `accept a key in _meta["io.github.attache-mcp/apiKey"]`, value: boolean{&o.MetaAPIKey}},
-		{Key: "identity.cache", Help: "how long a key that was looked up is not looked up again", value: duration{&o.Cache, time.Millisecond}},
+		{Key: "identity.cache", Help: "how long the result of a key's look-up is used", value: duration{&o.Cache, time.Millisecond}},
 		{Key: "identity.key_prefix", Help: "what the keys made here begin with", value: text{&o.KeyPrefix, keyPrefix}},
 	}
 }
@@ -120,10 +120,10 @@ func policyOptions(s *Settings) []option {
 
 func otherOptions(s *Settings) []option {
 	return []option{
-		{Key: "arguments", Help: "which arguments of which tools are given which values; without this key: workspace, from the session's", value: argumentRuleList(&s.Arguments)},
+		{Key: "arguments", Help: "which arguments of tools are filled, pinned or forbidden; without this key: workspace is filled", value: argumentRuleList(&s.Arguments)},
 		{Key: "rewrite", Help: "what the client sees and calls: tools hidden, renamed, described, arguments set", value: rewriteRuleList(&s.Rewrite)},
 		traceOption(s),
-		{Key: "limits.hold", Help: "a frame larger than this is streamed on and not looked into", value: size{&s.Limits.Hold, 4 << 10, 1 << 30}},
+		{Key: "limits.hold", Help: "a frame larger than this is streamed and not read", value: size{&s.Limits.Hold, 4 << 10, 1 << 30}},
 		{Key: "limits.in_flight", Help: "with this many calls in flight the client waits", value: count{&s.Limits.InFlight, 1, 10_000_000}},
 		{Key: "record", Flag: "record", Hint: "FILE", Help: "record the session, scrubbed of secrets, for \"attache replay\"", value: file{&s.Record}},
 		{Key: "stdout_noise", Flag: "stdout-noise", Hint: "WHAT", Help: "drop or forward what the server writes to stdout that is not JSON", value: choice{&s.StdoutNoise, []string{"drop", "forward"}}},

@@ -1,0 +1,132 @@
+package config
+
+import (
+	"cmp"
+	goflag "flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+)
+
+var updateReference = goflag.Bool("update", false, "write the reference in docs/configuration.md")
+
+// TestReference checks that docs/configuration.md has every key, flag, variable and
+// default. With -update it writes them.
+func TestReference(t *testing.T) {
+	const name, begin, end = "../../../../docs/configuration.md", "<!-- TestReference begins -->\n", "<!-- TestReference ends -->\n"
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begun := strings.Cut(string(data), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !begun || !ended {
+		t.Fatalf("%s has no place for the reference", name)
+	}
+	want := before + begin + reference() + end + after
+	if *updateReference {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := diff.Diff(want, string(data)); d != "" {
+		t.Errorf("run this test with -update: %s", d)
+	}
+}
+
+// reference returns a table of all options for each section of the file.
+func reference() string {
+	var b strings.Builder
+	section := "-"
+	for _, o := range byKey(Options(DefaultSettings(""))) {
+		if s := sectionOf(o); s != section {
+			section = s
+			heading := "`" + section + "`"
+			if section == "" {
+				heading = "Only as flag or variable"
+			}
+			fmt.Fprintf(&b, "\n### %s\n\n| key | flag or variable | default | meaning |\n|---|---|---|---|\n", heading)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(o.Key), strings.Join(waysToSet(o), ", "), code(shortDefault(o)), cell(o.Help)+choices(o.value.schema(), o.Help))
+		b.WriteString(entryRows(o))
+	}
+	return b.String() + "\n"
+}
+
+// byKey orders options by the section of their key; those without one come last.
+func byKey(all []option) []option {
+	slices.SortStableFunc(all, func(a, b option) int {
+		if (a.Key == "") != (b.Key == "") {
+			return strings.Compare(b.Key, a.Key)
+		}
+		return cmp.Compare(sectionOf(a), sectionOf(b))
+	})
+	return all
+}
+
+func sectionOf(o option) string {
+	section, _, _ := strings.Cut(o.Key, ".")
+	return section
+}
+
+// waysToSet returns the flag and the variables of an option.
+func waysToSet(o option) (ways []string) {
+	if o.Flag != "" {
+		ways = append(ways, code("--"+o.Flag), code(o.Variable()))
+	}
+	if own := Prefix + "_" + o.Injected; o.Injected != "" && own != o.Variable() {
+		ways = append(ways, code(own))
+	}
+	return ways
+}
+
+// entryRows returns rows for the keys of the entries of a list.
+func entryRows(o option) string {
+	items, _ := o.value.schema()["items"].(map[string]any)
+	properties, _ := items["properties"].(map[string]any)
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property := properties[name].(map[string]any)
+		help, _ := property["description"].(string)
+		fmt.Fprintf(&b, "| %s | | | %s |\n", code(o.Key+"[]."+name), cell(help)+choices(property, help))
+	}
+	return b.String()
+}
+
+// choices returns the words that a value may be, in brackets, unless help has them.
+func choices(schema map[string]any, help string) string {
+	if items, ok := schema["items"].(map[string]any); ok {
+		schema = items
+	}
+	words, _ := schema["enum"].([]string)
+	if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(help, word) }) {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}
+
+// shortDefault returns the default of an option, "" for none.
+func shortDefault(o option) string {
+	switch text := o.Shown(); text {
+	case "[]", "{}", `""`:
+		return ""
+	default:
+		return text
+	}
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + cell(s) + "`"
+}
+
+// cell escapes what would end the cell of a table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
