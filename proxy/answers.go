@@ -2,15 +2,12 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -21,53 +18,13 @@ func (s *session) queue(m *wire.Message, sent func(error)) {
 	}
 	s.watch(ClientOut, m.Line())
 	n := int64(len(m.Line()))
-	s.backlog.add(n)
+	s.backlog.Add(n)
 	s.toClient.Queue(m.Line(), func(err error) {
-		s.backlog.add(-n)
+		s.backlog.Add(-n)
 		if sent != nil {
 			sent(err)
 		}
 	})
-}
-
-// backlog is how much of attache's own waits for the client to read. A client
-// that makes attache answer and does not read is not listened to either, once
-// the limit is reached, so memory stays bounded.
-type backlog struct {
-	limit int64
-	bytes atomic.Int64
-
-	mu   sync.Mutex
-	room chan struct{} // not nil while somebody waits for bytes < limit
-}
-
-func (b *backlog) add(n int64) {
-	if b.bytes.Add(n) >= b.limit || n > 0 {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.room != nil {
-		close(b.room)
-		b.room = nil
-	}
-}
-
-// full returns a channel that is closed when there is room again, nil if there
-// is room now.
-func (b *backlog) full() <-chan struct{} {
-	if b.bytes.Load() < b.limit {
-		return nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.bytes.Load() < b.limit {
-		return nil
-	}
-	if b.room == nil {
-		b.room = make(chan struct{})
-	}
-	return b.room
 }
 
 // Answer implements middleware.Relay. It runs in the client's direction.
@@ -88,7 +45,7 @@ func (s *session) answer(c *call, reply *wire.Message) {
 // answerClaimed is answer for a call whose one reply was claimed.
 func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	if !c.sent.Load() {
-		s.unseen.add(c.id())
+		s.unseen.Add(c.id())
 	}
 	ctx := &middleware.Context{Context: s.ctx}
 	reply = s.hooks(ctx, c, reply, len(c.mw.Hooks())-1, c.batch == nil)
@@ -169,14 +126,14 @@ func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Mes
 // once each time, and one that asks until it is content would never end.
 const maxInline = 8
 
-// settled sees to it that a request has an answer when the layers have let go
+// ensureAnswered sees to it that a request has an answer when the layers have let go
 // of it and it is neither on its way nor answered. err is what they returned.
-func (s *session) settled(c *call, err error) {
+func (s *session) ensureAnswered(c *call, err error) {
 	if c == &s.c.none || c.holding || c.sent.Load() || s.calls.hasReply(c) {
 		return
 	}
 	if err == nil {
-		s.log.WarnContext(c.mw.LogContext(), "a layer dropped a request and did not answer it; it was answered with an error", "id", clip(c.id()))
+		s.log.WarnContext(c.mw.LogContext(), "a layer dropped a request and did not answer it; it was answered with an error", "id", callid.Clip(c.id()))
 	}
 	s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err)))
 }
@@ -207,7 +164,7 @@ func (s *session) turnDown(m *wire.Message, why error) {
 }
 
 func turnedDown(m *wire.Message, why error) *wire.Message {
-	if m.Kind() != wire.Request || clean(m.ID()) == nil {
+	if m.Kind() != wire.Request || callid.Clean(m.ID()) == nil {
 		return nil
 	}
 	return wire.ErrorReply(m.ID(), wire.CodeInternalError, failureText(why))
@@ -217,7 +174,7 @@ func turnedDown(m *wire.Message, why error) *wire.Message {
 // answered to the upstream, which waits for one: its id means nothing to the
 // client, or another request. Runs in the client's direction.
 func (s *session) refuse(m *wire.Message, code int, text string) {
-	id := clean(m.ID())
+	id := callid.Clean(m.ID())
 	if l := s.link.Load(); l != nil && id != nil && m.Kind().IsReply() {
 		reply := wire.ErrorReply(id, code, text)
 		reply.From = wire.Client
@@ -225,15 +182,4 @@ func (s *session) refuse(m *wire.Message, code int, text string) {
 		return
 	}
 	s.queue(wire.ErrorReply(id, code, text), nil)
-}
-
-// clean returns a raw id that may be written into a message of attache's own, and
-// nil for any other. What is read out of a frame that is not plain may be no JSON
-// at all: a bare carriage return in it would be the end of the line, and the
-// beginning of another message, for some who read it.
-func clean(id []byte) []byte {
-	if !json.Valid(id) || !utf8.Valid(id) {
-		return nil
-	}
-	return id
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -47,11 +48,11 @@ func (c *call) Ask(to wire.Peer, method string, params []byte, limit time.Durati
 		go done(nil)
 		return
 	}
-	if !s.work.begin() {
+	if !s.work.Begin() {
 		go done(nil)
 		return
 	}
-	defer s.work.end()
+	defer s.work.End()
 	id := s.asks.add(to, limit, s.protectDone(done), s.askExpired)
 	if id == "" {
 		go done(nil)
@@ -90,15 +91,15 @@ func (s *session) send(to wire.Peer, m *wire.Message) {
 	}
 	l := s.link.Load()
 	s.watch(ServerIn, m.Line())
-	l.in.Queue(m.Line(), func(error) { l.mayBeLost(m.Line()) })
+	l.in.Queue(m.Line(), func(error) { l.checkSent(m.Line()) })
 }
 
 // askExpired gives a request up, and tells the peer so.
 func (s *session) askExpired(id string) {
-	if !s.work.begin() {
+	if !s.work.Begin() {
 		return
 	}
-	defer s.work.end()
+	defer s.work.End()
 	if a := s.asks.take(id); a != nil {
 		s.send(a.to, wire.NewNotification(otherPeer(a.to), "notifications/cancelled",
 			[]byte(`{"requestId":`+id+`,"reason":"timeout"}`)))
@@ -129,10 +130,10 @@ const whyOwnID = "the proxy uses ids that begin so; choose another"
 // ownID reports whether m is a request whose id could be one of attache's own. It
 // answers it with an error; b is the batch it came in, nil if it came alone.
 func (s *session) ownID(m *wire.Message, b *batch) bool {
-	if m.Kind() != wire.Request || !s.asks.owns(m.ID()) || clean(m.ID()) == nil {
+	if m.Kind() != wire.Request || !s.asks.owns(m.ID()) || callid.Clean(m.ID()) == nil {
 		return false
 	}
-	s.log.Warn("a request was refused because its id begins like those of the proxy's own requests", "id", clip(m.ID()))
+	s.log.Warn("a request was refused because its id begins like those of the proxy's own requests", "id", callid.Clip(m.ID()))
 	s.aside(m, whyOwnID, wire.CodeInvalidRequest)
 	reply := wire.ErrorReply(m.ID(), wire.CodeInvalidRequest, "refused: "+whyOwnID)
 	if b != nil {

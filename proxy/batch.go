@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"github.com/attache-mcp/attache/proxy/internal/array"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -9,7 +11,7 @@ import (
 // one line; what attache answered itself is added to the server's one array of
 // replies.
 type batch struct {
-	array // the members that go on
+	array.Array // the members that go on
 
 	// Guarded by calls.mu:
 	open    int             // members that were sent and wait for a reply
@@ -18,7 +20,7 @@ type batch struct {
 	sent    []func(error)   // to be told when those have left
 }
 
-// send counts in a member's call: it is on its way.
+// sendInBatch counts in a member's call: it is on its way.
 func (t *calls) sendInBatch(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,25 +66,13 @@ func (s *session) answerBatch(b *batch) {
 	}
 }
 
-// join returns the frames as one array with the given line end.
-func join(frames [][]byte, eol []byte) []byte {
-	line := []byte{'['}
-	for i, f := range frames {
-		if i > 0 {
-			line = append(line, ',')
-		}
-		line = append(line, f...)
-	}
-	return append(append(line, ']'), eol...)
-}
-
 func joinAnswers(answers []*wire.Message) *wire.Message {
 	var frames [][]byte
 	for _, a := range answers {
 		frames = append(frames, a.Frame())
 	}
 	var m wire.Message
-	m.Reset(wire.Server, join(frames, []byte{'\n'}))
+	m.Reset(wire.Server, array.Join(frames, []byte{'\n'}))
 	return &m
 }
 
@@ -106,10 +96,10 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 	if crowded(m) {
 		return s.fromCrowdedBatch(m)
 	}
-	b, n := &batch{array: array{frame: m.Frame()}}, 0
+	b, n := &batch{Array: array.New(m.Frame())}, 0
 	for e := range m.Root().Elements() {
 		n++
-		b.begin(e)
+		b.Begin(e)
 		var member wire.Message
 		member.Reset(wire.Client, e.Raw)
 		s.c.scanner.Look(&member)
@@ -118,7 +108,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 		}
 	}
 	err := s.sendBatch(b, n, m)
-	b.array = array{} // the batch lasts until its members are answered, the line does not
+	b.Array = array.Array{} // the batch lasts until its members are answered, the line does not
 	s.calls.batchLeft(b)
 	s.answerBatch(b)
 	return err
@@ -142,11 +132,11 @@ func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 		s.aside(m, wire.BadEnvelope.String(), wire.BadEnvelope.Code())
 		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
 		return nil
-	case b.n == n && !b.edited:
+	case b.Len() == n && !b.Edited():
 		return s.pass(m)
-	case b.n > 0:
+	case b.Len() > 0:
 		var rest wire.Message
-		rest.Reset(wire.Client, b.line(m.LineEnd()))
+		rest.Reset(wire.Client, b.Line(m.LineEnd()))
 		return s.pass(&rest)
 	}
 	return nil
@@ -167,8 +157,8 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 		return nil
 	}
 	s.aside(m, memberFault(m).String(), 0)
-	b.add(m)
-	if m.Kind() == wire.Request && clean(m.ID()) != nil {
+	b.Add(m)
+	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c := s.calls.add(s, m.ID())
 		c.batch = b
 		s.calls.sendInBatch(c)
@@ -193,81 +183,31 @@ func (s *session) refuseMember(b *batch, m *wire.Message) {
 		s.refuse(m, why.Code(), refusal(why))
 		return
 	}
-	s.calls.answerLater(b, wire.ErrorReply(clean(m.ID()), why.Code(), refusal(why)), nil)
-}
-
-// An array collects what becomes of the members of a line that was taken apart,
-// behind one another: a line may have millions of members, and each kept by itself
-// would take many times its bytes. What stood around and between the members that
-// go on stays. The zero array is that of no line, for members of attache's own.
-type array struct {
-	frame  []byte // that is taken apart
-	head   int    // of it: what stands before the first member
-	end    int    // where the member at hand ends
-	before []byte // what stands before it, if it is not used yet
-
-	out    []byte
-	n      int // members in out
-	edited bool
-}
-
-// begin says which member of the frame comes next.
-func (a *array) begin(e wire.Value) {
-	if a.end == 0 {
-		a.head = e.Off
-	}
-	a.before = a.frame[a.end:e.Off]
-	a.end = e.Off + len(e.Raw)
-}
-
-// add takes what goes on: what became of the member at hand, or in addition to it.
-func (a *array) add(m *wire.Message) {
-	before := a.before
-	switch {
-	case a.n == 0 && a.end > 0:
-		before = a.frame[:a.head]
-	case a.n == 0:
-		before = []byte{'['}
-	case before == nil || a.end == 0:
-		before = []byte{','}
-	}
-	a.out = append(append(a.out, before...), m.Frame()...)
-	a.n++
-	a.edited = a.edited || m.Edited()
-	a.before = nil
-}
-
-// line returns the members as one line with the given end.
-func (a *array) line(eol []byte) []byte {
-	tail := []byte{']'}
-	if a.end > 0 {
-		tail = a.frame[a.end:]
-	}
-	return append(append(a.out, tail...), eol...)
+	s.calls.answerLater(b, wire.ErrorReply(callid.Clean(m.ID()), why.Code(), refusal(why)), nil)
 }
 
 // fromServerBatch takes the members of an array through what each would meet
 // alone, and sends on what is left of it as one line. The caller holds v.mu.
 func (s *session) fromServerBatch(m *wire.Message) error {
-	a := array{frame: m.Frame()}
+	a := array.New(m.Frame())
 	n := 0
 	s.v.array = &a
 	var member wire.Message // what becomes of each is copied
 	for e := range m.Root().Elements() {
 		n++
-		a.begin(e)
+		a.Begin(e)
 		member.Reset(wire.Server, e.Raw)
 		member.LookEnvelope()
 		s.route(&member) // deliver cannot fail here: it collects
 	}
 	s.v.array = nil
 	switch {
-	case a.n == n && !a.edited:
+	case a.Len() == n && !a.Edited():
 		return s.deliver(m)
-	case a.n == 0:
+	case a.Len() == 0:
 		return nil
 	}
 	var rest wire.Message
-	rest.Reset(wire.Server, a.line(m.LineEnd()))
+	rest.Reset(wire.Server, a.Line(m.LineEnd()))
 	return s.deliver(&rest)
 }

@@ -3,43 +3,20 @@ package proxy
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 )
-
-// inlineID is the longest raw id kept without allocating, in bytes. A UUID in
-// its quotes has 38.
-const inlineID = 39
-
-// An idKey is a raw request id, compared as bytes: "1" is not 1, and no integer
-// is too large. Ids with escapes are brought to one spelling; longer ids go to
-// the overflow table under their text.
-type idKey struct {
-	n uint8
-	b [inlineID]byte
-}
-
-// tinyID is the longest raw id that is looked up as a number, in bytes: those that
-// clients count up, and cheaper to hash and compare.
-const tinyID = 8
-
-// tiny returns a tiny id as a number. No two are the same one: the rest is filled
-// with NULs, and an id ends in a digit or a quote.
-func (k *idKey) tiny() uint64 { return binary.LittleEndian.Uint64(k.b[:tinyID]) }
 
 // A call is a request of the client's in flight.
 type call struct {
 	mw        middleware.Call
 	s         *session
 	seq       uint64 // of its arrival
-	key       idKey
+	key       callid.Key
 	long      string      // the id, when it does not fit key
 	raw       []byte      // the id as it came, when key or long is another spelling
 	next      *call       // a later call in flight with the same id
@@ -62,15 +39,7 @@ func (c *call) id() []byte {
 	case c.long != "":
 		return []byte(c.long)
 	}
-	return bytes.Clone(c.key.b[:c.key.n])
-}
-
-// clip shortens an id for a log.
-func clip(id []byte) string {
-	if len(id) > 100 {
-		return string(id[:100]) + "…"
-	}
-	return string(id)
+	return c.key.Clone()
 }
 
 // calls is the table of the calls in flight. Both directions use it.
@@ -78,41 +47,23 @@ type calls struct {
 	limit  int
 	maxIDs int // how many bytes of ids that are not kept inline may be in flight
 
-	mu    sync.Mutex
-	tiny  map[uint64]*call // of ids up to tinyID
-	short map[idKey]*call
-	long  map[string]*call
-	n     int
-	ids   int // bytes of ids that are not kept inline
-	odd   int // calls whose id a server may spell otherwise
-	seq   uint64
-	room  chan struct{} // not nil while somebody waits for room
-	free  []*call
+	mu     sync.Mutex
+	oldest callid.Index[call] // of each id
+	n      int
+	ids    int // bytes of ids that are not kept inline
+	odd    int // calls whose id a server may spell otherwise
+	seq    uint64
+	room   chan struct{} // not nil while somebody waits for room
+	free   []*call
 }
 
 func newCalls(limit, maxIDs int) *calls {
-	return &calls{limit: limit, maxIDs: maxIDs, tiny: map[uint64]*call{}, short: map[idKey]*call{}, long: map[string]*call{}}
-}
-
-// makeKey returns the key of a raw id; for an id that does not fit, it is the
-// empty key and the text to look under. Peers may spell one string differently,
-// so escapes are resolved, unless that loses what the string was.
-func makeKey(raw []byte) (k idKey, long string) {
-	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
-		if text := (wire.Value{Raw: raw}).Text(); !strings.ContainsRune(text, utf8.RuneError) {
-			raw = wire.Quote(text)
-		}
-	}
-	if len(raw) > inlineID {
-		return idKey{}, string(raw)
-	}
-	k.n = uint8(copy(k.b[:], raw))
-	return k, ""
+	return &calls{limit: limit, maxIDs: maxIDs, oldest: callid.NewIndex[call]()}
 }
 
 // add puts a call for the raw id in the table.
 func (t *calls) add(s *session, raw []byte) *call {
-	k, long := makeKey(raw)
+	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.take()
@@ -124,24 +75,24 @@ func (t *calls) add(s *session, raw []byte) *call {
 	t.seq++
 	c.seq = t.seq
 	t.ids += len(c.long) + len(c.raw)
-	if c.odd = oddNumber(raw); c.odd {
+	if c.odd = callid.IsOdd(raw); c.odd {
 		t.odd++
 	}
-	if head := t.head(k, long); head != nil {
+	if head := t.oldest.Get(&k, long); head != nil {
 		for head.next != nil {
 			head = head.next
 		}
 		head.next = c
 		return c
 	}
-	t.setHead(k, long, c)
+	t.oldest.Set(&k, long, c)
 	return c
 }
 
 // reset makes c the call of a new request. It runs in the client's direction,
 // where the handler of the request c stood for before has returned. What does
 // not change is not written: see middleware.Call.Ask.
-func (c *call) reset(s *session, k idKey, long string) {
+func (c *call) reset(s *session, k callid.Key, long string) {
 	if c.s != s {
 		c.s = s
 	}
@@ -162,49 +113,6 @@ func (t *calls) take() *call {
 	return c
 }
 
-func (t *calls) head(k idKey, long string) *call {
-	switch {
-	case long != "":
-		return t.long[long]
-	case k.n <= tinyID:
-		return t.tiny[k.tiny()]
-	}
-	return t.short[k]
-}
-
-func (t *calls) setHead(k idKey, long string, c *call) {
-	switch {
-	case long != "":
-		put(t.long, long, c)
-	case k.n <= tinyID:
-		put(t.tiny, k.tiny(), c)
-	default:
-		put(t.short, k, c)
-	}
-}
-
-func put[K comparable](m map[K]*call, k K, c *call) {
-	if c == nil {
-		delete(m, k)
-	} else {
-		m[k] = c
-	}
-}
-
-// heads yields the oldest call of each id.
-func (t *calls) heads(yield func(*call) bool) {
-	_ = each(t.tiny, yield) && each(t.short, yield) && each(t.long, yield)
-}
-
-func each[K comparable](m map[K]*call, yield func(*call) bool) bool {
-	for _, c := range m {
-		if !yield(c) {
-			return false
-		}
-	}
-	return true
-}
-
 // reply returns the call that a reply with the raw id answers, the oldest in
 // flight, if a layer waits for it or it came in a batch; it stays in the table until end.
 // Any other call is over with its reply and leaves the table here. known says
@@ -212,10 +120,10 @@ func each[K comparable](m map[K]*call, yield func(*call) bool) bool {
 // of another this one's, and one of them must be held: a server may answer in any
 // order.
 func (t *calls) reply(raw []byte) (c *call, known, contested bool) {
-	k, long := makeKey(raw)
+	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c = t.head(k, long)
+	c = t.oldest.Get(&k, long)
 	for c != nil && !c.awaitsReply() {
 		c = c.next
 	}
@@ -250,12 +158,12 @@ func (c *call) contest() {
 // twin reports whether the reply to c may be that of another call whose reply must be
 // held, under another spelling of its id. The caller holds calls.mu.
 func (t *calls) twin(c *call, raw []byte) bool {
-	number, ok := idNumber(raw)
+	number, ok := callid.Number(raw)
 	return ok && t.anyLocked(func(o *call) bool {
 		if o == c || !o.awaitsReply() || !o.mw.HoldsReply() {
 			return false
 		}
-		other, ok := idNumber(o.id())
+		other, ok := callid.Number(o.id())
 		return ok && other == number
 	})
 }
@@ -263,7 +171,7 @@ func (t *calls) twin(c *call, raw []byte) bool {
 // claimAlike claims the oldest call whose reply must be held and whose id is the raw
 // one to a reader who turns both into numbers, and returns it, nil if there is none.
 func (t *calls) claimAlike(raw []byte) *call {
-	number, ok := looseNumber(raw)
+	number, ok := callid.LooseNumber(raw)
 	if !ok {
 		return nil
 	}
@@ -272,7 +180,7 @@ func (t *calls) claimAlike(raw []byte) *call {
 	var found *call
 	t.anyLocked(func(c *call) bool {
 		if c.awaitsReply() && c.mw.HoldsReply() && (found == nil || c.seq < found.seq) {
-			if n, ok := looseNumber(c.id()); ok && n == number {
+			if n, ok := callid.LooseNumber(c.id()); ok && n == number {
 				found = c
 			}
 		}
@@ -286,10 +194,10 @@ func (t *calls) claimAlike(raw []byte) *call {
 
 // awaits reports whether a call with the raw id waits for a reply.
 func (t *calls) awaits(raw []byte) bool {
-	k, long := makeKey(raw)
+	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.head(k, long).any((*call).awaitsReply)
+	return t.oldest.Get(&k, long).any((*call).awaitsReply)
 }
 
 // awaitsReply reports whether the upstream has the call and it has no reply.
@@ -299,11 +207,11 @@ func (c *call) awaitsReply() bool { return !c.replied && c.sent.Load() }
 // claimYoungest claims the youngest call with the raw id that waits for a reply,
 // and returns it, nil if there is none.
 func (t *calls) claimYoungest(raw []byte) *call {
-	k, long := makeKey(raw)
+	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found *call
-	for c := t.head(k, long); c != nil; c = c.next {
+	for c := t.oldest.Get(&k, long); c != nil; c = c.next {
 		if c.awaitsReply() {
 			found = c
 		}
@@ -321,10 +229,10 @@ func (t *calls) holdsReply(raw []byte) bool {
 	if raw == nil {
 		return t.any(holds)
 	}
-	k, long := makeKey(raw)
+	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.head(k, long).any(holds)
+	return t.oldest.Get(&k, long).any(holds)
 }
 
 // claim takes the call's one reply for attache itself; false if another has it
@@ -379,7 +287,7 @@ func (t *calls) any(holds func(*call) bool) bool {
 }
 
 func (t *calls) anyLocked(holds func(*call) bool) bool {
-	for c := range t.heads {
+	for c := range t.oldest.All {
 		if c.any(holds) {
 			return true
 		}
@@ -409,10 +317,10 @@ func (t *calls) hasReply(c *call) bool {
 // to out of the table and returns it, nil if there is none. It is not used again. A
 // late reply passes like any reply nobody waits for, unless it must be held.
 func (t *calls) cancel(raw []byte) *call {
-	k, long := makeKey(raw)
+	k, long := callid.Of(raw)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for c := t.head(k, long); c != nil; c = c.next {
+	for c := t.oldest.Get(&k, long); c != nil; c = c.next {
 		c.cancelled.Store(true)
 		if !c.replied {
 			t.remove(c)
@@ -439,10 +347,10 @@ func (t *calls) recycle(c *call) {
 }
 
 func (t *calls) remove(c *call) {
-	head := t.head(c.key, c.long)
+	head := t.oldest.Get(&c.key, c.long)
 	switch {
 	case head == c:
-		t.setHead(c.key, c.long, c.next)
+		t.oldest.Set(&c.key, c.long, c.next)
 	default:
 		for head != nil && head.next != c {
 			head = head.next
@@ -495,7 +403,7 @@ func (t *calls) claimAll(only func(*call) bool) []*call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []*call
-	for c := range t.heads {
+	for c := range t.oldest.All {
 		for ; c != nil; c = c.next {
 			if !c.replied && only(c) {
 				c.replied = true

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/flow"
+	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -25,7 +28,7 @@ type clientSide struct {
 	guards  []string // see middleware.Layer.Guarded
 	none    call     // stands in for the call of a frame that is none
 	over    bool     // nothing is handled any more
-	pace    pace
+	pace    flow.Pace
 
 	held    bool            // a frame is held back, those behind it wait
 	waiting []*wire.Message // they
@@ -95,7 +98,7 @@ func (s *session) clientPump() {
 
 // widenToServer makes way for a long line.
 func (s *session) widenToServer() {
-	widen(s.o.ClientIn)
+	flow.Widen(s.o.ClientIn)
 	if l := s.link.Load(); l != nil {
 		l.widen()
 	}
@@ -104,7 +107,7 @@ func (s *session) widenToServer() {
 // awaitReader is where a client has to wait that makes attache answer and does
 // not read.
 func (s *session) awaitReader() {
-	for room := s.backlog.full(); room != nil; room = s.backlog.full() {
+	for room := s.backlog.Full(); room != nil; room = s.backlog.Full() {
 		s.c.mu.Lock()
 		s.flushServer()
 		s.c.mu.Unlock()
@@ -131,9 +134,9 @@ func (s *session) turnDownRest(r *wire.Reader, why error) {
 	}
 }
 
-// lastWords is how long what the client said last may take to get into a server
+// finalFlushTime is how long what the client said last may take to get into a server
 // that does not read.
-const lastWords = 500 * time.Millisecond
+const finalFlushTime = 500 * time.Millisecond
 
 // clientClosed passes the end of input on at once: servers leave when they see
 // it, and clients wait about two seconds before they shoot.
@@ -142,8 +145,8 @@ func (s *session) clientClosed() {
 	s.c.mu.Lock()
 	s.awaitTurn()
 	s.c.mu.Unlock()
-	if l := s.noMore(); l != nil {
-		within(time.Now().Add(lastWords), func() {
+	if l := s.lastLink(); l != nil {
+		tasks.RunUntil(time.Now().Add(finalFlushTime), func() {
 			s.c.mu.Lock()
 			defer s.c.mu.Unlock()
 			s.flushServer()
@@ -164,8 +167,8 @@ func (s *session) fromClient(line []byte, last bool) error {
 	m := &d.msg
 	m.Reset(wire.Client, line)
 	d.scanner.Look(m)
-	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.begin() {
-		defer s.work.end()
+	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.Begin() {
+		defer s.work.End()
 		s.awaitRoom()
 		d.scanner.Look(m) // the rules may have been replaced meanwhile
 	}
@@ -177,9 +180,9 @@ func (s *session) fromClient(line []byte, last bool) error {
 	} else if err := s.handle(m); err != nil {
 		return err
 	}
-	if d.pace.due() || last {
+	if d.pace.Due() || last {
 		s.flushServer()
-		d.pace.sent()
+		d.pace.Sent()
 	}
 	return nil
 }
@@ -241,7 +244,7 @@ func (s *session) handle(m *wire.Message) error {
 	case m.Kind().IsReply() && s.asks.swallow(wire.Client, m):
 		return nil
 	case !m.Plain():
-		return s.unplain(m)
+		return s.handleAmbiguous(m)
 	}
 	return s.run(m, nil)
 }
@@ -279,21 +282,21 @@ func (s *session) cancelled(m *wire.Message) bool {
 	// basic/patterns/cancellation).
 	c := s.calls.cancel(id.Raw)
 	if c == nil {
-		return !s.unseen.take(id.Raw)
+		return !s.unseen.Take(id.Raw)
 	}
 	if c.stop != nil {
 		c.stop()
 	}
 	sent := c.sent.Load()
 	if sent && c.mw.HoldsReply() {
-		s.link.Load().unread.add(id.Raw)
+		s.link.Load().unread.Add(id.Raw)
 	}
 	s.answerBatch(c.batch)
-	return sent || c.stop == nil && !s.unseen.take(id.Raw)
+	return sent || c.stop == nil && !s.unseen.Take(id.Raw)
 }
 
-// unplain takes a frame that parsers may read differently.
-func (s *session) unplain(m *wire.Message) error {
+// handleAmbiguous takes a frame that parsers may read differently.
+func (s *session) handleAmbiguous(m *wire.Message) error {
 	if s.guarded(m) || s.enforces(m.Ambiguity().String()) {
 		s.warnRefused(m.Ambiguity())
 		s.aside(m, m.Ambiguity().String(), m.Ambiguity().Code())
@@ -305,7 +308,7 @@ func (s *session) unplain(m *wire.Message) error {
 	}
 	s.aside(m, m.Ambiguity().String(), 0)
 	s.log.Debug("an ambiguous message passes as it is", "why", m.Ambiguity().String())
-	if m.Kind() == wire.Request && clean(m.ID()) != nil {
+	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c := s.calls.add(s, m.ID())
 		return s.through(&c.mw, s.forward, m)
 	}
@@ -340,11 +343,11 @@ func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	switch {
 	case c.batch == nil:
 	case c == &s.c.none:
-		c.batch.add(m)
+		c.batch.Add(m)
 		return nil
 	default:
 		s.calls.sendInBatch(c)
-		c.batch.add(m)
+		c.batch.Add(m)
 		return nil
 	}
 	if err := s.ready(); err != nil {
@@ -376,6 +379,6 @@ func (s *session) ready() error {
 func (s *session) flushServer() {
 	if l := s.link.Load(); l != nil {
 		l.in.Flush()
-		s.answerLost(l)
+		s.answerUnsent(l)
 	}
 }

@@ -53,8 +53,8 @@ func (c *Control) Replace(r Rules) bool {
 // Notify sends the client a notification of attache's own. It never blocks, and
 // passes no layer.
 func (c *Control) Notify(m *wire.Message) {
-	if s := c.session(); s != nil && s.work.begin() {
-		defer s.work.end()
+	if s := c.session(); s != nil && s.work.Begin() {
+		defer s.work.End()
 		s.queue(m, nil)
 	}
 }

@@ -11,20 +11,20 @@ import (
 func (c *call) Defer(m *wire.Message, work middleware.Work) {
 	s := c.s
 	c.holding = true
-	if s.isEnding() || !s.deferred.begin() {
+	if s.isEnding() || !s.deferred.Begin() {
 		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(errOver)))
 		return
 	}
-	ctx, stop := context.WithCancel(s.laterCtx)
+	ctx, stop := context.WithCancel(s.deferredCtx)
 	seq, ok := s.calls.deferCall(c, stop)
 	if !ok {
 		stop()
-		s.deferred.end()
+		s.deferred.End()
 		return
 	}
 	d := &deferral{s: s, c: c, seq: seq, id: c.id(), m: m.Clone(), work: work}
 	go func() {
-		defer s.deferred.end()
+		defer s.deferred.End()
 		defer stop()
 		d.run(ctx)
 	}()

@@ -5,6 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/flow"
+	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -16,10 +19,10 @@ type link struct {
 	up Upstream
 	in *wire.Writer // to the upstream's stdin
 
-	lost   lost          // requests that could not be written
-	unread unread        // ids of cancelled calls whose replies must be held
-	moved  atomic.Int64  // lines and chunks written to the upstream
-	ended  chan struct{} // closed when the upstream's output has been read to its end
+	unsent unsentRequests // requests that could not be written
+	unread callid.Unread  // ids of cancelled calls whose replies must be held
+	moved  atomic.Int64   // lines and chunks written to the upstream
+	ended  chan struct{}  // closed when the upstream's output has been read to its end
 }
 
 // newLink returns the link of an upstream that was started. pump then reads from it.
@@ -45,28 +48,28 @@ func (l *link) pump() {
 func (l *link) end() (deadline time.Time, how error) {
 	l.up.Stop()
 	deadline = time.Now().Add(drainTime)
-	within(deadline, func() { <-l.ended })
+	tasks.RunUntil(deadline, func() { <-l.ended })
 	return deadline, l.up.Wait()
 }
 
 // write writes a frame to the upstream. That it cannot be written any more is no
-// error of the session: see lost.
+// error of the session: see unsentRequests.
 func (l *link) write(m *wire.Message) {
 	l.s.watch(ServerIn, m.Line())
 	if l.in.Write(m) != nil {
-		l.lost.lines(m.Line())
+		l.unsent.addLines(m.Line())
 	}
 	l.moved.Add(1)
 }
 
 // widen makes way for a long line to the upstream.
-func (l *link) widen() { widen(l.up.Stdin()) }
+func (l *link) widen() { flow.Widen(l.up.Stdin()) }
 
 // readServer reads from an upstream until its end. The error is that of the
 // client's side, or of a layer.
 func (s *session) readServer(stdout io.Reader) error {
 	r := wire.NewReader(stdout, s.o.Hold)
-	r.OnLongLine(func() { widen(stdout, s.o.ClientOut) })
+	r.OnLongLine(func() { flow.Widen(stdout, s.o.ClientOut) })
 	for {
 		line, more, err := r.Next()
 		switch {

@@ -30,6 +30,9 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/flow"
+	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -177,11 +180,11 @@ type session struct {
 	calls    *calls
 	asks     asks
 	noise    noise
-	backlog  backlog
-	unseen   recentIDs    // of calls that attache answered without the upstream
-	held     atomic.Int64 // bytes of replies that are held back
-	work     work
-	deferred work // of calls that layers deferred
+	backlog  flow.Backlog
+	unseen   callid.Recent // of calls that attache answered without the upstream
+	held     atomic.Int64  // bytes of replies that are held back
+	work     tasks.Group   // beside the two pumps
+	deferred tasks.Group   // answers to calls that layers deferred
 
 	c clientSide
 	v serverSide
@@ -190,13 +193,13 @@ type session struct {
 	startErr error
 	link     atomic.Pointer[link] // set by start
 
-	clientDone chan struct{}
-	laterCtx   context.Context // of what answers deferred calls; done when ending is closed
-	endLater   context.CancelFunc
-	goodbye    atomic.Bool   // the client closed its end in good order; set before the upstream sees it
-	ended      chan *link    // receives the link whose upstream has ended
-	ending     chan struct{} // closed when the upstream is gone: nothing is held back any longer
-	over       atomic.Bool   // Run returns: nothing is written, watched or logged any more
+	clientDone  chan struct{}
+	deferredCtx context.Context // of what answers deferred calls; done when ending is closed
+	endDeferred context.CancelFunc
+	goodbye     atomic.Bool   // the client closed its end in good order; set before the upstream sees it
+	ended       chan *link    // receives the link whose upstream has ended
+	ending      chan struct{} // closed when the upstream is gone: nothing is held back any longer
+	over        atomic.Bool   // Run returns: nothing is written, watched or logged any more
 
 	failOnce sync.Once
 	failed   chan struct{}
@@ -218,14 +221,14 @@ func newSession(ctx context.Context, o Options) *session {
 		toClient:   wire.NewWriter(o.ClientOut),
 		calls:      newCalls(o.InFlight, max(o.Hold, minIDs)),
 		asks:       newAsks(o.IDPrefix),
-		backlog:    backlog{limit: int64(o.Hold)},
+		backlog:    flow.Backlog{Limit: int64(o.Hold)},
 		clientDone: make(chan struct{}),
 		ended:      make(chan *link, 1),
 		ending:     make(chan struct{}),
 		failed:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
-	s.laterCtx, s.endLater = context.WithCancel(s.ctx)
+	s.deferredCtx, s.endDeferred = context.WithCancel(s.ctx)
 	s.noise.log = o.Log
 	s.c.init(s)
 	s.v.init(s)
@@ -256,8 +259,8 @@ func (s *session) start() error {
 	return nil
 }
 
-// noMore returns the link, nil if no upstream was started; then none will be.
-func (s *session) noMore() *link {
+// lastLink returns the link, nil if no upstream was started; then none will be.
+func (s *session) lastLink() *link {
 	s.upMu.Lock()
 	defer s.upMu.Unlock()
 	l := s.link.Load()
@@ -300,22 +303,22 @@ func (s *session) finish() error {
 	defer s.cancel()
 	var how error
 	deadline := time.Now().Add(drainTime)
-	l := s.noMore()
+	l := s.lastLink()
 	if l != nil {
 		deadline, how = l.end()
 	}
 	s.asks.close()
-	within(deadline, s.c.close)
+	tasks.RunUntil(deadline, s.c.close)
 	if s.goodbye.Load() {
-		s.deferred.settle(deadline.Add(-drainTime / 2))
+		s.deferred.Wait(deadline.Add(-drainTime / 2))
 	}
 	close(s.ending)
-	s.endLater()
-	s.deferred.settle(deadline.Add(-drainTime / 4))
-	s.work.settle(deadline)
-	within(deadline, func() { s.endCalls(l, how) })
-	s.work.settle(deadline)
-	within(deadline, func() { s.toClient.Flush() })
+	s.endDeferred()
+	s.deferred.Wait(deadline.Add(-drainTime / 4))
+	s.work.Wait(deadline)
+	tasks.RunUntil(deadline, func() { s.endCalls(l, how) })
+	s.work.Wait(deadline)
+	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
 	s.close(deadline)
 	s.noise.report()
 	return s.failureSoFar()
@@ -325,30 +328,18 @@ func (s *session) finish() error {
 // returned: what is under way in either direction has ended, or is stuck in a
 // write and ends with it.
 func (s *session) close(deadline time.Time) {
-	s.work.close()
-	s.deferred.close()
-	s.work.settle(deadline)
+	s.work.Close()
+	s.deferred.Close()
+	s.work.Wait(deadline)
 	s.over.Store(true)
 	s.toClient.Close()
 	if soonest := time.Now().Add(closeTime); deadline.Before(soonest) {
 		deadline = soonest
 	}
 	for _, mu := range []*sync.Mutex{&s.v.mu, &s.c.mu} {
-		within(deadline, func() { mu.Lock(); defer mu.Unlock() })
+		tasks.RunUntil(deadline, func() { mu.Lock(); defer mu.Unlock() })
 	}
-	within(deadline, func() { s.toClient.Flush() })
-}
-
-// within runs f and waits for it no longer than until the deadline.
-func within(deadline time.Time, f func()) {
-	done := make(chan struct{})
-	go func() { f(); close(done) }()
-	t := time.NewTimer(time.Until(deadline))
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
+	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
 }
 
 // endCalls answers every call in flight: the upstream is gone. Only a client

@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/array"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/flow"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -22,8 +25,8 @@ type serverSide struct {
 	plain   bool // there are no layers
 	hooked  bool // the last reply had hooks
 	none    call
-	pace    pace
-	array   *array // not nil while the members of one are handled
+	pace    flow.Pace
+	array   *array.Array // not nil while the members of one are handled
 
 	delivered bool          // the frame being handled has gone on to the client
 	sent      []func(error) // to be told when what was delivered has been written
@@ -74,7 +77,7 @@ func (s *session) isMessage(m *wire.Message) bool {
 	if !s.v.look(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		return false
 	}
-	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && clean(m.ID()) != nil && s.calls.awaits(m.ID())
+	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && callid.Clean(m.ID()) != nil && s.calls.awaits(m.ID())
 }
 
 // look reads a frame of the server's, as far as it takes to know what it is, and
@@ -100,10 +103,10 @@ func (d *serverSide) lookWhole(m *wire.Message) {
 // flushClient writes what was gathered if it is time to: last says that no other
 // frame is waiting. The caller holds v.mu.
 func (s *session) flushClient(last bool) error {
-	if !s.v.pace.due() && !last && len(s.v.sent) == 0 {
+	if !s.v.pace.Due() && !last && len(s.v.sent) == 0 {
 		return nil
 	}
-	defer s.v.pace.sent()
+	defer s.v.pace.Sent()
 	err := s.toClient.Flush()
 	if len(s.v.sent) > 0 {
 		s.tellSent(s.v.sent, err)
@@ -169,9 +172,9 @@ func (s *session) reply(m *wire.Message) error {
 	c, known, contested := s.calls.reply(id)
 	s.v.hooked = c != nil
 	switch {
-	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().unread.has(id):
+	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().unread.Has(id):
 		return s.ambiguousReply(c, id, whyContested)
-	case c == nil && !known && s.astray(id):
+	case c == nil && !known && s.isStray(id):
 		return s.alike(id)
 	case c == nil:
 		return s.deliver(m)
@@ -214,7 +217,7 @@ func (s *session) replied(c *call) error {
 func (s *session) deliver(m *wire.Message) error {
 	s.v.delivered = true
 	if s.v.array != nil {
-		s.v.array.add(m)
+		s.v.array.Add(m)
 		return nil
 	}
 	s.watch(ClientOut, m.Line())
@@ -236,7 +239,7 @@ func (s *session) conflicting(m *wire.Message) error {
 			continue
 		}
 		id := append([]byte(nil), member.Value.Raw...)
-		if clean(id) == nil {
+		if callid.Clean(id) == nil {
 			continue
 		}
 		if s.asks.owns(id) {
@@ -295,7 +298,7 @@ func (s *session) ambiguousReply(c *call, id []byte, why string) error {
 	if c != nil {
 		ctx = c.mw.LogContext()
 	}
-	s.log.WarnContext(ctx, "the server sent a reply that parsers read differently; the call was answered with an error", "id", clip(id), "why", why)
+	s.log.WarnContext(ctx, "the server sent a reply that parsers read differently; the call was answered with an error", "id", callid.Clip(id), "why", why)
 	reply := wire.ErrorReply(id, wire.CodeInternalError, "the server's reply was ambiguous: "+why)
 	if c == nil {
 		return s.deliver(reply)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -57,8 +58,8 @@ func rest(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
 // table before it ends.
 func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	l := s.link.Load()
-	l.lost.streaming.Store(true)
-	defer l.lost.streaming.Store(false)
+	l.unsent.streaming.Store(true)
+	defer l.unsent.streaming.Store(false)
 	var failed error
 	for more := true; more; {
 		l.moved.Add(1)
@@ -77,7 +78,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	}
 	m := wire.Oversize(wire.Client, env)
 	s.aside(m, whyLong, 0)
-	if env.Complete() && !s.ownID(m, nil) && m.Kind() == wire.Request && clean(m.ID()) != nil {
+	if env.Complete() && !s.ownID(m, nil) && m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c = s.calls.add(s, m.ID())
 		c.sent.Store(true)
 	}

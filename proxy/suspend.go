@@ -47,7 +47,7 @@ func (c *call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Durati
 	case c.batch != nil:
 		// The members of a batch leave together: no wait.
 		resume(&middleware.Context{Context: s.ctx, Call: &c.mw}, m)
-	case s.isEnding() || !s.work.begin():
+	case s.isEnding() || !s.work.Begin():
 		s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(errOver)))
 	default:
 		sp.m = m.Clone()
@@ -67,7 +67,7 @@ func (s *session) isEnding() bool {
 
 // resumeCall lets a call go on that was held back, and the frames behind it.
 func (s *session) resumeCall(sp *suspension, c *call) {
-	defer s.work.end()
+	defer s.work.End()
 	sp.wait(s.ending)
 	d := &s.c
 	d.mu.Lock()
@@ -99,12 +99,12 @@ func (s *session) resumeCall(sp *suspension, c *call) {
 // so many bytes of replies wait that this one would exceed the hold limit.
 func (s *session) holdReply(sp *suspension, c *call, i int) bool {
 	size := int64(len(sp.m.Line()))
-	if s.held.Add(size) > int64(s.o.Hold) || !s.work.begin() {
+	if s.held.Add(size) > int64(s.o.Hold) || !s.work.Begin() {
 		s.held.Add(-size)
 		return false
 	}
 	go func() {
-		defer s.work.end()
+		defer s.work.End()
 		defer s.held.Add(-size)
 		s.resumeReply(sp, c, i)
 	}()
@@ -151,7 +151,7 @@ func (s *session) through(mw *middleware.Call, h middleware.Handler, m *wire.Mes
 	ctx := &s.c.ctx
 	ctx.Call = mw
 	err := s.protect(ctx, h, m)
-	s.settled(mw.Relay().(*call), err)
+	s.ensureAnswered(mw.Relay().(*call), err)
 	if errors.Is(err, errPanic) {
 		return nil
 	}

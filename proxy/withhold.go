@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"github.com/attache-mcp/attache/proxy/internal/array"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -26,26 +28,26 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	}
 	id := m.ID()
 	switch {
-	case id == nil && s.link.Load().unread.any():
+	case id == nil && s.link.Load().unread.Any():
 		return true
 	case id == nil:
 		return m.Kind() == wire.Batch && s.calls.awaitsBatch()
 	case s.calls.awaits(id):
-		return s.link.Load().unread.has(id)
+		return s.link.Load().unread.Has(id)
 	}
-	return s.astray(id)
+	return s.isStray(id)
 }
 
-// astray reports whether a reply that no call waits for is to reach nobody: it may
+// isStray reports whether a reply that no call waits for is to reach nobody: it may
 // be that of a call whose reply must be held, and which was cancelled, or whose id
 // the server gives another spelling (-0 for 0, or what is left of 2^53+1 in a
 // floating-point number).
-func (s *session) astray(id []byte) bool {
-	return s.link.Load().unread.take(id) || s.mayHold()
+func (s *session) isStray(id []byte) bool {
+	return s.link.Load().unread.Take(id) || s.mayHold()
 }
 
 // mayHold reports whether a reply that must be held may come under some id.
-func (s *session) mayHold() bool { return s.link.Load().unread.any() || s.calls.holdsReply(nil) }
+func (s *session) mayHold() bool { return s.link.Load().unread.Any() || s.calls.holdsReply(nil) }
 
 // withhold drops a long line and answers the call it was for with an error. The
 // caller holds v.mu.
@@ -59,7 +61,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 	case !env.Complete():
 	case m.Kind() == wire.Batch:
 		s.withholdBatch()
-	case m.Kind() == wire.Request && clean(m.ID()) != nil:
+	case m.Kind() == wire.Request && callid.Clean(m.ID()) != nil:
 		reply := wire.ErrorReply(m.ID(), wire.CodeInternalError, tooLongToRead)
 		reply.From = wire.Client
 		s.send(wire.Server, reply)
@@ -90,16 +92,16 @@ func (s *session) withholdReply(id []byte) {
 // withholdBatch answers the calls that came in arrays: which of them an array
 // answers that was not held is not known, and the server answers none twice.
 func (s *session) withholdBatch() {
-	var a array
+	var a array.Array
 	s.v.array = &a
 	for _, c := range s.calls.claimAll(func(c *call) bool { return c.sent.Load() && c.batch != nil && c.batch.left }) {
 		s.answered(&s.v.ctx, c, wire.ErrorReply(c.id(), wire.CodeInternalError, tooLongToRead), len(c.mw.Hooks())-1)
 	}
 	s.v.array = nil
-	if a.n == 0 {
+	if a.Len() == 0 {
 		return
 	}
 	var m wire.Message
-	m.Reset(wire.Server, a.line([]byte{'\n'}))
+	m.Reset(wire.Server, a.Line([]byte{'\n'}))
 	s.deliver(&m)
 }

@@ -1,4 +1,4 @@
-package proxy
+package callid
 
 import (
 	"bytes"
@@ -11,16 +11,16 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxUnread is how many ids a [unread] tells apart.
+// maxUnread is how many ids an [Unread] tells apart.
 const maxUnread = 1 << 16
 
-// An unread remembers the ids of calls that were cancelled and whose replies, which
+// An Unread remembers the ids of calls that were cancelled and whose replies, which
 // rules have to read, may still come. It forgets none of them: a client that uses such
 // an id again, which no revision allows before the answer, could otherwise be shown a
 // list that no rule has filtered. Of an id it keeps a digest, so an id may be taken for
 // another, which is the safe side; and if there are too many, every id is among them.
 // The zero value is empty.
-type unread struct {
+type Unread struct {
 	some atomic.Bool // there is one
 
 	mu   sync.Mutex
@@ -29,8 +29,8 @@ type unread struct {
 	full bool           // for good: what was not kept cannot be taken out
 }
 
-// add notes that a reply under the id may come.
-func (u *unread) add(id []byte) {
+// Add notes that a reply under the id may come.
+func (u *Unread) Add(id []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ids == nil {
@@ -45,12 +45,12 @@ func (u *unread) add(id []byte) {
 	u.ids[sum]++
 }
 
-// any reports whether such a reply may come under some id.
-func (u *unread) any() bool { return u.some.Load() }
+// Any reports whether such a reply may come under some id.
+func (u *Unread) Any() bool { return u.some.Load() }
 
-// has reports whether such a reply may come under the id.
-func (u *unread) has(id []byte) bool {
-	if !u.any() {
+// Has reports whether such a reply may come under the id.
+func (u *Unread) Has(id []byte) bool {
+	if !u.Any() {
 		return false
 	}
 	u.mu.Lock()
@@ -58,9 +58,9 @@ func (u *unread) has(id []byte) bool {
 	return u.full || u.ids[u.sum(id)] > 0
 }
 
-// take is has, and notes that the reply has come.
-func (u *unread) take(id []byte) bool {
-	if !u.any() {
+// Take is Has, and notes that the reply has come.
+func (u *Unread) Take(id []byte) bool {
+	if !u.Any() {
 		return false
 	}
 	u.mu.Lock()
@@ -80,19 +80,19 @@ func (u *unread) take(id []byte) bool {
 
 // sum returns the digest of an id, the same for all spellings: of a text with escapes,
 // and of a number that a server keeps in floating point. The caller holds u.mu.
-func (u *unread) sum(id []byte) uint64 {
+func (u *Unread) sum(id []byte) uint64 {
 	if id[0] == '"' {
 		return maphash.String(u.seed, (wire.Value{Raw: id}).Text())
 	}
-	if n, ok := idNumber(id); ok {
+	if n, ok := Number(id); ok {
 		return maphash.Comparable(u.seed, n)
 	}
 	return maphash.Bytes(u.seed, id)
 }
 
-// idNumber returns an id as a server has it that keeps numbers in floating point. The
+// Number returns an id as a server has it that keeps numbers in floating point. The
 // number is not to be written anywhere.
-func idNumber(id []byte) (n float64, ok bool) {
+func Number(id []byte) (n float64, ok bool) {
 	if id[0] == '"' {
 		return 0, false
 	}
@@ -100,8 +100,8 @@ func idNumber(id []byte) (n float64, ok bool) {
 	return n + 0, err == nil // 0 for -0 too
 }
 
-// looseNumber returns an id as a reader has it that turns texts into numbers too.
-func looseNumber(id []byte) (n float64, ok bool) {
+// LooseNumber returns an id as a reader has it that turns texts into numbers too.
+func LooseNumber(id []byte) (n float64, ok bool) {
 	text := string(id)
 	if len(id) > 0 && id[0] == '"' {
 		text = strings.TrimSpace((wire.Value{Raw: id}).Text())
@@ -110,9 +110,9 @@ func looseNumber(id []byte) (n float64, ok bool) {
 	return n + 0, err == nil
 }
 
-// oddNumber reports whether an id is an integer that floating point may not give back
+// IsOdd reports whether an id is an integer that floating point may not give back
 // as it is written.
-func oddNumber(id []byte) bool {
+func IsOdd(id []byte) bool {
 	const safeDigits = 15
 	return id[0] != '"' && (len(id) > safeDigits || bytes.HasPrefix(id, []byte("-0")))
 }

@@ -1,4 +1,4 @@
-package proxy
+package callid
 
 import (
 	"strconv"
@@ -7,20 +7,20 @@ import (
 
 // However many calls are cancelled, none is forgotten, and memory is bounded.
 func TestUnreadForgetsNothing(t *testing.T) {
-	var u unread
-	if u.any() || u.has([]byte("1")) || u.take([]byte("1")) {
+	var u Unread
+	if u.Any() || u.Has([]byte("1")) || u.Take([]byte("1")) {
 		t.Fatal("it is not empty")
 	}
 	const n = maxUnread + 10
 	for i := range n {
-		u.add([]byte(strconv.Itoa(i)))
+		u.Add([]byte(strconv.Itoa(i)))
 	}
 	for i := range n {
-		if id := []byte(strconv.Itoa(i)); !u.has(id) || !u.take(id) {
+		if id := []byte(strconv.Itoa(i)); !u.Has(id) || !u.Take(id) {
 			t.Fatalf("%s is forgotten", id)
 		}
 	}
-	if len(u.ids) > maxUnread || !u.any() || !u.has([]byte("0")) {
+	if len(u.ids) > maxUnread || !u.Any() || !u.Has([]byte("0")) {
 		t.Errorf("%d are kept, full: %v", len(u.ids), u.full)
 	}
 }
@@ -38,9 +38,9 @@ func TestUnreadSpellings(t *testing.T) {
 		{`"a"`, `"\u0061"`, true},
 		{`"a"`, `"b"`, false},
 	} {
-		var u unread
-		u.add([]byte(test.added))
-		if u.has([]byte(test.asked)) != test.want || u.take([]byte(test.asked)) != test.want || u.any() == test.want {
+		var u Unread
+		u.Add([]byte(test.added))
+		if u.Has([]byte(test.asked)) != test.want || u.Take([]byte(test.asked)) != test.want || u.Any() == test.want {
 			t.Errorf("%s is %s: want %v", test.added, test.asked, test.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package proxy
+package callid
 
 import (
 	"crypto/sha256"
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// recentIDs remembers the last request ids of some kind.
-type recentIDs struct {
+// A Recent remembers the last 64 ids of some kind. The zero value is empty.
+type Recent struct {
 	mu   sync.Mutex
 	ids  [64]string
 	next int
@@ -19,7 +19,7 @@ const maxRecentID = 256
 
 // recentID returns an id in the one spelling in which it is remembered.
 func recentID(raw []byte) string {
-	k, long := makeKey(raw)
+	k, long := Of(raw)
 	switch {
 	case long == "":
 		return string(k.b[:k.n])
@@ -30,7 +30,8 @@ func recentID(raw []byte) string {
 	return long
 }
 
-func (r *recentIDs) add(raw []byte) {
+// Add remembers an id.
+func (r *Recent) Add(raw []byte) {
 	id := recentID(raw)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,9 +39,9 @@ func (r *recentIDs) add(raw []byte) {
 	r.next++
 }
 
-// take reports whether the id is among them, and forgets it: a client may use an
+// Take reports whether the id is among them, and forgets it: a client may use an
 // id again.
-func (r *recentIDs) take(raw []byte) bool {
+func (r *Recent) Take(raw []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := slices.Index(r.ids[:], recentID(raw))

@@ -1,4 +1,4 @@
-package proxy
+package flow
 
 import (
 	"testing"
@@ -19,14 +19,14 @@ func TestPace(t *testing.T) {
 		{time.Second, fewFrames},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var p pace
+			var p Pace
 			batch := func(frames int) (flushes []int) {
 				since := 0
 				for i := range frames {
 					time.Sleep(c.cost)
 					since++
-					if p.due() || i == frames-1 {
-						p.sent()
+					if p.Due() || i == frames-1 {
+						p.Sent()
 						flushes = append(flushes, since)
 						since = 0
 					}

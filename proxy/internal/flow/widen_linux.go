@@ -1,4 +1,4 @@
-package proxy
+package flow
 
 import "syscall"
 
@@ -11,9 +11,9 @@ const (
 	longPipe = 256 << 10
 )
 
-// widen enlarges the pipes a long line passes through, if they are pipes. What
+// Widen enlarges the pipes a long line passes through, if they are pipes. What
 // is no pipe, or may not grow, stays as it is: only speed is at stake.
-func widen(ends ...any) {
+func Widen(ends ...any) {
 	for _, e := range ends {
 		f, ok := e.(syscall.Conn)
 		if !ok {

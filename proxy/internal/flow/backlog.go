@@ -1,0 +1,49 @@
+package flow
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Backlog is how much of attache's own waits for the client to read. A client
+// that makes attache answer and does not read is not listened to either, once
+// the limit is reached, so memory stays bounded.
+type Backlog struct {
+	// Limit is how many bytes may wait.
+	Limit int64
+
+	bytes atomic.Int64
+
+	mu   sync.Mutex
+	room chan struct{} // not nil while somebody waits for bytes < limit
+}
+
+// Add counts n bytes in, or out if n is negative.
+func (b *Backlog) Add(n int64) {
+	if b.bytes.Add(n) >= b.Limit || n > 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.room != nil {
+		close(b.room)
+		b.room = nil
+	}
+}
+
+// Full returns a channel that is closed when there is room again, nil if there
+// is room now.
+func (b *Backlog) Full() <-chan struct{} {
+	if b.bytes.Load() < b.Limit {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bytes.Load() < b.Limit {
+		return nil
+	}
+	if b.room == nil {
+		b.room = make(chan struct{})
+	}
+	return b.room
+}
