@@ -20,8 +20,7 @@
 // A frame from the client meets the layers in the order of the list given to
 // [Chain], and then goes to the upstream. A request or notification from the
 // server meets them in the opposite order, and then goes to the client: the
-// layers nest like an onion with the upstream at its heart. m.From says which
-// way a frame goes.
+// upstream is innermost. m.From says which way a frame goes.
 //
 // A reply from the server never runs through handlers. A layer that wants the
 // reply of a call says so while it handles the call, with [Call.OnReply]; the
@@ -34,14 +33,14 @@
 //
 // The frame goes no further. A request must then be answered, with
 // [Call.Answer]: the answer goes through the hooks of the layers outside this
-// one, as if the upstream had given it. (A request that is let fall all the same
-// is answered with an internal error, and the fault is logged.) A notification or
-// reply is dropped. A layer calls next at most once.
+// one, as if the upstream had given it. If a layer drops a request and does not
+// answer it, the relay answers with an internal error and logs the fault. A
+// notification or reply is dropped. A layer calls next at most once.
 //
 // An error returned by a handler ends the session, and answers the request: it is
-// for a peer that is gone, and a layer passes on what next returned. A layer that merely failed to
-// do its work logs it and, if it enriches, calls next; if it enforces, answers
-// with an error. If a handler or hook panics, the relay logs the stack and answers
+// for a peer that is gone, and a layer passes on what next returned. A layer that
+// fails to do its work logs why. Then, if it enriches, it calls next; if it enforces,
+// it answers with an error. If a handler or hook panics, the relay logs the stack and answers
 // the call with an internal error; the session goes on.
 //
 // # Who owns the bytes
@@ -62,7 +61,14 @@
 // on the goroutine of the client's direction.
 //
 // A handler or hook must not block on a peer or a network. One that has to wait
-// says so with [Call.Suspend], and asks with [Call.Ask].
+// says so with [Call.Suspend], and asks a peer with [Call.Ask]. One that answers in
+// place of the upstream, and needs time for it, uses [Call.Defer].
+//
+// # What a layer does not need
+//
+// [Relay], [Context] and the methods Reset, Hooks, HoldsReply, Sent, Relay and Shadow
+// of [Call] are for what runs layers: package proxy, package dryrun, and tests of a
+// layer without a relay.
 package middleware
 
 import (
@@ -192,7 +198,7 @@ type Call struct {
 type value struct{ key, value any }
 
 // Reset makes c the call of a new frame. request says whether the frame is a
-// request of the client's. For package proxy.
+// request of the client's. For what runs layers.
 func (c *Call) Reset(r Relay, request bool) {
 	if c.relay != r { // written once: a late reply to Ask may still be using it
 		c.relay = r
@@ -289,20 +295,20 @@ func (c *Call) OnSent(f func(error)) {
 	}
 }
 
-// Sent returns what OnSent registered. For package proxy.
+// Sent returns what OnSent registered. For what runs layers.
 func (c *Call) Sent() []func(error) { return c.sent }
 
 // Cancelled reports whether the client has cancelled the call, which may
 // happen while its reply is on the way.
 func (c *Call) Cancelled() bool { return c.relay.Cancelled() }
 
-// Hooks returns the hooks, first registered first. For package proxy.
+// Hooks returns the hooks, first registered first. For what runs layers.
 func (c *Call) Hooks() []ReplyHook { return c.hooks }
 
-// HoldsReply reports whether MustHold was called. For package proxy.
+// HoldsReply reports whether MustHold was called. For what runs layers.
 func (c *Call) HoldsReply() bool { return c.mustHold }
 
-// Relay returns what Reset was given. For package proxy.
+// Relay returns what Reset was given. For what runs layers.
 func (c *Call) Relay() Relay { return c.relay }
 
 // SetValue attaches a value to the call for the layers further in, under a key

@@ -1,22 +1,24 @@
-// Package proxy relays one MCP session over stdio: it starts the upstream when
-// the first frame arrives, moves lines both ways, and runs layers on those that
-// concern them.
+// Package proxy relays one MCP session over stdio between a client and a server.
 //
-// Two pumps, one a direction, each read a line, look at it once, run the chain
-// of layers, and write. There is no goroutine for a request and no queue
-// between the pumps: a peer that does not read slows the peer that writes to
-// it, and memory stays bounded. What no layer edits leaves as the bytes it came
-// in.
+// [Run] does all of it. [Options] have the two ends of the client, a function that
+// starts the server when the first frame is on its way to it, and the layers that look
+// at the messages. The server is an [Upstream]: package child makes one of a process,
+// package mempipe one of a server in this process. The packages below middleware have
+// layers; compile them once, and connect them for each client. The example shows a
+// whole program.
 //
-// The calls in flight are kept in one table, from the arrival of a request
-// until its one reply has left, so that a layer can take a reply
-// ([middleware.Call.OnReply]) and so that every request is answered when the
-// upstream dies.
+// Each direction has one goroutine that reads a line, looks at it once, runs the
+// layers, and writes. There is no goroutine for a request and no queue between the
+// directions: a peer that does not read slows the peer that writes to it, and memory
+// stays bounded. What no layer edits leaves as the bytes it came in.
 //
-// What the package does not do: it knows no sessions, identities or policies
-// (layers do), it sets no file descriptor to non-blocking and handles no signal
-// (package main does), and it never restarts an upstream: a stdio session has
-// state that a second process would not have.
+// A table has the calls in flight, from the arrival of a request until its one reply
+// has left. So a layer can take a reply ([middleware.Call.OnReply]), and every request
+// is answered when the server dies.
+//
+// The package does not know sessions, identities or policies: layers do. It handles no
+// signals and does not set file descriptors to non-blocking: the program does. It never
+// restarts a server, because a second process would lack the state of the session.
 package proxy
 
 import (
