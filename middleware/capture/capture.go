@@ -30,6 +30,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -168,9 +169,9 @@ type Conn struct {
 	log      *slog.Logger
 	who      identities
 
-	// Of the frame being handled; client's direction only.
-	current *sessionstate.Context
-	view    identifiedView
+	// Of the frame being handled.
+	current atomic.Pointer[sessionstate.Context]
+	view    identifiedView // client's direction only
 
 	mu         sync.Mutex            // guards what both directions touch
 	begin      *sessionstate.Context // what each session begins with: base, and what the handshake said
@@ -244,12 +245,13 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 
 // Current returns the context of the frame being handled: what the upstream's
 // environment is made of when that frame starts it. Before the first frame that is
-// what the connection began with. Call it in the client's direction.
+// what the connection began with. It may be called from any goroutine, which then gets
+// the context of some frame of late.
 func (c *Conn) Current() *sessionstate.Context {
-	if c.current == nil {
-		return c.base
+	if current := c.current.Load(); current != nil {
+		return current
 	}
-	return c.current
+	return c.base
 }
 
 // observe reads a frame of the client's.
@@ -268,10 +270,11 @@ func (c *Conn) observe(ctx context.Context, m *wire.Message) (f facts) {
 // attach attaches what is known to the call of a frame, and who id was found to be.
 func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity, found finding, f *facts) {
 	c.remember(s, f)
-	c.current = overlay(c.withPrincipal(s.Context(), id, found), f)
+	current := overlay(c.withPrincipal(s.Context(), id, found), f)
+	c.current.Store(current)
 	call := middleware.CallFrom(ctx)
-	call.SetValue(sessionstate.ContextKey{}, c.current)
-	explain(call, c.current, f)
+	call.SetValue(sessionstate.ContextKey{}, current)
+	explain(call, current, f)
 }
 
 // initialize begins a legacy connection, or begins it anew: what an earlier
