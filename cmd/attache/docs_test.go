@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -50,13 +51,15 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// Every yaml block is a configuration that is accepted. One that begins with a
-// comment naming a file under policies/ is a policy file.
+// Every yaml block is a configuration that is accepted. Those that begin with a comment
+// naming a file under policies/ are together a directory of policy files.
 func TestDocsConfigurations(t *testing.T) {
 	for _, name := range pages(t) {
-		for _, block := range append(blocks(page(t, name), "yaml"), indentedYAML(page(t, name))...) {
+		policies, found := t.TempDir(), false
+		for i, block := range append(blocks(page(t, name), "yaml"), indentedYAML(page(t, name))...) {
 			if strings.HasPrefix(block, "# policies/") {
-				checkPolicyBlock(t, name, block)
+				found = true
+				writeGuide(t, filepath.Join(policies, fmt.Sprintf("%d.yaml", i)), block)
 				continue
 			}
 			p := attachetest.WriteConfig(t, block)
@@ -64,17 +67,11 @@ func TestDocsConfigurations(t *testing.T) {
 				t.Errorf("%s: %v in\n%s", name, err, block)
 			}
 		}
-	}
-}
-
-func checkPolicyBlock(t *testing.T, name, block string) {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, problem := range filesource.Check(dir) {
-		t.Errorf("%s: %v in\n%s", name, problem, block)
+		if found {
+			for _, problem := range filesource.Check(policies) {
+				t.Errorf("%s: %v", name, problem)
+			}
+		}
 	}
 }
 
