@@ -63,7 +63,7 @@ func (c *Conn) tellEdit(tc *toolCall, in *intent) {
 func (c *Conn) differ(tc *toolCall, in *intent, what string) {
 	if c.log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
 		c.log.InfoContext(tc.call.LogContext(), what, "tool", cut(tc.name), "argument", in.rule.path,
-			"given", c.shown(in), "given_by", "tools/call", "session", in.value.String(), "session_by", in.origin())
+			"call_value", c.shown(in), "rule_value", in.value.String(), "rule_source", in.origin())
 	}
 }
 
