@@ -108,6 +108,17 @@ func (p *publisher) stop() {
 		_ = os.Remove(p.path)
 		_ = os.Remove(p.lock.Path())
 		_ = p.lock.Unlock()
+		p.removeDirectories()
+	}
+}
+
+// removeDirectories removes the directories that only held reports, if nothing is in
+// them. Another process that loses its directory by that makes it again.
+func (p *publisher) removeDirectories() {
+	for dir := filepath.Dir(p.path); filepath.Base(dir) == "run" || filepath.Base(dir) == "attache"; dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil || filepath.Base(dir) == "attache" {
+			return
+		}
 	}
 }
 

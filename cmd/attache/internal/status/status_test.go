@@ -75,7 +75,8 @@ func TestLayerListens(t *testing.T) {
 
 // A report is written a second after a change, and gone when the process stops.
 func TestPublish(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
+	state := t.TempDir()
+	dir := filepath.Join(state, "attache", "run")
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRecorder(os.Getpid(), "git", nil)
 		stop := r.Publish(dir)
@@ -91,7 +92,7 @@ func TestPublish(t *testing.T) {
 		}
 		stop()
 		r.call()
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		if entries, err := os.ReadDir(state); err != nil || len(entries) != 0 {
 			t.Errorf("left behind: %v, %v", entries, err)
 		}
 	})
