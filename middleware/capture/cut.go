@@ -15,7 +15,10 @@ import (
 // the arguments of a call, which are the model's. An error leaves the frame as it
 // was: it must go to no server.
 func (c *Conn) cutCredentials(ctx context.Context, m *wire.Message) error {
-	arguments := m.Arguments()
+	var arguments wire.Value
+	if !m.Kind().IsReply() { // a reply calls nothing
+		arguments = m.Arguments()
+	}
 	frame := m.Frame()
 	before, after := frame, []byte(nil)
 	if arguments.Exists() {

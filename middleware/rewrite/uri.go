@@ -19,7 +19,7 @@ import (
 //
 //   - ASCII characters that RFC 3986 allows, and escapes only of characters that
 //     need one, no controls, slashes or escapes among them
-//   - a scheme in lower case
+//   - a scheme in lower case, and not url
 //   - "//" and a host in lower-case ASCII behind http, https, ws, wss and ftp, no
 //     default port, no user, and a path
 //   - "///" behind file
@@ -31,11 +31,18 @@ import (
 // defaultPorts are the special schemes of the URL Standard with an authority.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
 
+// wrapper is a scheme that Java's URL and Python's urlopen take away, to read the URI
+// behind it.
+const wrapper = "url"
+
 // irregularity returns why a URI is not in normal form, "" if it is.
 func irregularity(uri string) string {
 	scheme, rest, found := strings.Cut(uri, ":")
 	if !found || scheme == "" || strings.Trim(scheme, lowerCase+digits+"+-.") != "" || !strings.Contains(lowerCase, scheme[:1]) {
 		return "it does not begin with a scheme in lower case"
+	}
+	if scheme == wrapper {
+		return "it begins with url:, which some readers take away"
 	}
 	if strings.ContainsFunc(rest, func(r rune) bool { return !strings.ContainsRune(uriCharacters, r) }) {
 		return "it has characters that must be escaped"
@@ -202,10 +209,11 @@ func uriPatterns(patterns []string) (out []string) {
 	return out
 }
 
-// schemeOf returns the scheme that some reader finds in a URI, "" if none does.
+// schemeOf returns the scheme that readers find in a URI, "" if they may find any or
+// none.
 func schemeOf(uri string) string {
 	scheme, _, found := strings.Cut(wire.Fold(uri), ":")
-	if !found || strings.Trim(scheme, lowerCase+digits+"+-.") != "" {
+	if !found || scheme == wrapper || strings.Trim(scheme, lowerCase+digits+"+-.") != "" {
 		return ""
 	}
 	return scheme
