@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -66,7 +67,7 @@ func createRecording(path string) (*os.File, error) {
 			return f, err
 		}
 		if info, err := os.Stat(name); n == 1 && err == nil && !info.Mode().IsRegular() {
-			return os.OpenFile(name, os.O_WRONLY, 0)
+			return os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody reads is an error, no wait
 		}
 	}
 }
