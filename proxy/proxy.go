@@ -178,15 +178,16 @@ type session struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	toClient *wire.Writer
-	calls    *calls
-	asks     asks
-	noise    noise
-	backlog  flow.Backlog
-	unseen   callid.Recent // of calls that attache answered without the upstream
-	held     atomic.Int64  // bytes of replies that are held back
-	work     tasks.Group   // beside the two pumps
-	deferred tasks.Group   // answers to calls that layers deferred
+	toClient    *wire.Writer
+	calls       *calls
+	asks        asks
+	noise       noise
+	backlog     flow.Backlog
+	unseen      callid.Recent // of calls that attache answered without the upstream
+	heldReplies callid.Recent // of calls whose reply had to be held and which have had one
+	held        atomic.Int64  // bytes of replies that are held back
+	work        tasks.Group   // beside the two pumps
+	deferred    tasks.Group   // answers to calls that layers deferred
 
 	c clientSide
 	v serverSide

@@ -174,6 +174,9 @@ func (s *session) reply(m *wire.Message) error {
 	switch {
 	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().unread.Has(id):
 		return s.ambiguousReply(c, id, whyContested)
+	case c == nil && !known && s.answeredBefore(id):
+		s.log.Warn("a second reply of the server's to one request was dropped, as rules must read the replies to it")
+		return nil
 	case c == nil && !known && s.isStray(id):
 		return s.alike(id)
 	case c == nil:
@@ -182,6 +185,16 @@ func (s *session) reply(m *wire.Message) error {
 	// A hook may read and edit the result, so now the whole frame counts.
 	s.v.lookWhole(m)
 	return s.answered(&s.v.ctx, c, m, len(c.mw.Hooks())-1)
+}
+
+// answeredBefore reports whether id is that of a call whose reply rules had to read and
+// which has had one: a second reply would come by those rules unread.
+func (s *session) answeredBefore(id []byte) bool {
+	if !s.heldReplies.Take(id) {
+		return false
+	}
+	s.heldReplies.Add(id)
+	return true
 }
 
 // answered runs c's hooks from index i down on its reply, and lets the reply go.
@@ -201,6 +214,9 @@ func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i 
 // answers that waited for company. The caller holds v.mu.
 func (s *session) replied(c *call) error {
 	b := c.batch
+	if c.mw.HoldsReply() {
+		s.heldReplies.Add(c.id())
+	}
 	s.v.sent = append(s.v.sent, c.mw.Sent()...)
 	s.calls.end(c)
 	answers, sent := s.calls.takeAnswers(b, true)
