@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditlog"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
@@ -34,13 +35,13 @@ func TestAuditGuide(t *testing.T) {
 		t.Errorf("verify does not print the last digest, %s", v.Digest)
 	}
 	var out bytes.Buffer
-	p := recordPrinter{out: &out, zone: time.UTC}
+	p := auditlog.NewPrinter(&out, false, time.UTC)
 	explained := map[string]bool{}
 	for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(guide, -1) {
 		explained[name[1]] = true
 	}
 	for line := range strings.Lines(file) {
-		if err := p.record([]byte(line)); err != nil {
+		if err := p.Record([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 		var members map[string]json.RawMessage

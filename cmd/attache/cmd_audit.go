@@ -2,14 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditlog"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
@@ -51,12 +51,19 @@ func (c *program) auditVerify() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s, err := c.auditFiles(files, flags)
+		if len(files) < 2 {
+			file, err := c.auditFile(files, flags)
+			if err != nil {
+				return err
+			}
+			files = []string{file}
+		}
+		s, err := auditlog.Open(c.Stdout, files...)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		return c.verify(v, s)
+		return auditlog.Verify(c.Stdout, v, s)
 	}
 	return cmd
 }
@@ -93,56 +100,37 @@ func (c *program) auditFile(files []string, flags config.Flags) (string, error) 
 	return s.Audit.File, nil
 }
 
-// auditFiles opens what is to be verified.
-func (c *program) auditFiles(files []string, flags config.Flags) (*chain.Snapshot, error) {
-	if len(files) > 1 {
-		return chain.OpenFiles(files...)
+// auditTail prints records as people read them.
+func (c *program) auditTail() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tail [FILE] [flags]",
+		Short: "Print the last records in readable form; -f goes on as they come",
+		Long: `Print the last records in readable form: when, who, which tool, what was decided, what came of
+it, and below that the rules that acted and the edits that were made. Without FILE it is audit.file
+of the configuration. It does not check anything: see "attache audit verify".`,
+		Example: `  attache audit tail -f
+  attache audit tail -n 50 audit.jsonl`,
+		Args: func(_ *cobra.Command, files []string) error {
+			if len(files) > 1 {
+				return cli.Usagef("%d files: give one, or none for audit.file of the configuration", len(files))
+			}
+			return nil
+		},
 	}
-	file, err := c.auditFile(files, flags)
-	if err != nil {
-		return nil, err
-	}
-	s, err := chain.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noAuditFile(file)
-	}
-	if err == nil && s.Files[len(s.Files)-1].Name != file {
-		fmt.Fprintf(c.Stdout, "%s: the file itself is gone, and only older ones are there: the records it held are missing\n", file)
-	}
-	return s, err
-}
-
-// noAuditFile says that there is none, and that this need not be a mistake.
-func noAuditFile(path string) error {
-	return fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one: name it", path)
-}
-
-// verify prints what the verifier finds.
-func (c *program) verify(v *chain.Verifier, s *chain.Snapshot) error {
-	var err error
-	for _, f := range s.Files {
-		if err = v.File(f.Name, f); err != nil {
-			break
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print")
+	follow := cmd.Flags().BoolP("follow", "f", false, "go on with the records to come, until interrupted")
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		file, err := c.auditFile(files, flags)
+		if err != nil {
+			return err
 		}
+		show := auditlog.NewPrinter(c.Stdout, term.HasColour(c.Getenv, c.Stdout), time.Local).Record
+		t := &auditlog.Tailer{Path: file, Show: show}
+		if err := t.Last(*n); err != nil || !*follow {
+			return err
+		}
+		return t.Follow(cmd.Context())
 	}
-	if err == nil {
-		err = v.Close()
-	}
-	for _, r := range v.Remarks {
-		fmt.Fprintln(c.Stdout, r)
-	}
-	var fault *chain.Fault
-	switch {
-	case errors.As(err, &fault):
-		fmt.Fprintln(c.Stdout, fault)
-		return cli.ExitError(cli.ExitFailure)
-	case err != nil:
-		return err
-	case v.Records == 0:
-		return fmt.Errorf("%s holds no records", s.Files[0].Name)
-	}
-	name := filepath.Base(s.Files[len(s.Files)-1].Name)
-	fmt.Fprintf(c.Stdout, "%s: ok: records %d to %d in %s, none changed, dropped or added\n", name, v.First, v.Last, cli.Plural(len(s.Files), "file"))
-	fmt.Fprintf(c.Stdout, "last: %s\n", v.Digest)
-	return nil
+	return cmd
 }

@@ -6,22 +6,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/inject"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
-	"github.com/attache-mcp/attache/middleware/capture"
-	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
@@ -82,7 +78,7 @@ func (c *program) inject(ctx context.Context, flags config.Flags, user string, p
 		}
 		s.Session.EnvPrefixes = prefixes
 	}
-	session, err := sessionContext(ctx, p, s)
+	session, err := inject.Context(ctx, p, s)
 	if err != nil {
 		return err
 	}
@@ -93,11 +89,11 @@ func (c *program) inject(ctx context.Context, flags config.Flags, user string, p
 	sink := logging.NewSink(c.Stderr)
 	defer sink.Close()
 	log := logging.New(p, s, sink)
-	done, err := clientconfig.Inject(data, injection(session, s))
+	done, err := clientconfig.Inject(data, inject.Plan(session, s))
 	if err != nil {
 		return cli.Usagef("%s: %v", name, err)
 	}
-	tellInjected(log, done, session, s)
+	inject.Log(log, done, session, s)
 	_, err = c.Stdout.Write(done.Content)
 	return err
 }
@@ -127,107 +123,4 @@ func (c *program) configuration(args []string) (data []byte, name string, err er
 		return nil, name, cli.Usagef("%s: %v", name, cli.Unreadable(err))
 	}
 	return data, name, nil
-}
-
-// sessionContext returns what is known of the session, by the same rules as for a
-// server that attache wraps. What cannot be known for sure is refused: servers are
-// left out because of it.
-func sessionContext(ctx context.Context, p cli.Process, s *config.Settings) (*sessionstate.Context, error) {
-	who, err := assembly.NewAuthenticator(p, s, assembly.KeyWarnings{})
-	if err != nil {
-		return nil, err
-	}
-	principal, err := who.Identify(ctx, capture.Credential{})
-	if err != nil {
-		return nil, cli.Usagef("who the session acts for cannot be said: %v", err)
-	}
-	c := assembly.BaseContext(p, s).WithPrincipal(principal)
-	checks := []struct {
-		path  string
-		check func(string) error
-	}{
-		{"session.id", config.CheckSessionKey},
-		{"session.workspace.id", func(id string) error {
-			if id == "" {
-				return nil // no workspace is an empty text
-			}
-			return config.CheckSlug(id)
-		}},
-		{"principal.user", userName},
-	}
-	for _, one := range checks {
-		fact, _ := c.Lookup(one.path)
-		if err := one.check(fact.Value); err != nil {
-			if fact.Value == "" {
-				return nil, cli.Usagef("there is no session id: give one with --session")
-			}
-			return nil, cli.Usagef("%s: %v", fact.From, err)
-		}
-	}
-	return c, nil
-}
-
-// userName accepts who a session acts for: addresses and the ids of accounts, in
-// any script, and no text that breaks a line.
-func userName(s string) error {
-	if len(s) > 256 || strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return fmt.Errorf("%q is no user: write at most 256 printable characters", cli.Elided(s))
-	}
-	return nil
-}
-
-// injection returns what is done to a configuration for the session.
-func injection(session *sessionstate.Context, s *config.Settings) clientconfig.Injection {
-	in := clientconfig.Injection{}
-	for _, entry := range sessionstate.Environment(session, s.Session.EnvPrefixes, nil) {
-		name, value, _ := strings.Cut(entry, "=")
-		in.Variables = append(in.Variables, clientconfig.Variable{Name: name, Value: value})
-	}
-	trust, _ := session.Lookup("session.trust")
-	id, _ := session.Lookup("session.workspace.id")
-	workspace := s.Inject.Workspaces[id.Value]
-	in.Overrides = workspace.Env
-	allowed := map[string]bool{}
-	for _, name := range workspace.Servers {
-		allowed[name] = true
-	}
-	in.LeaveOut = func(name string) string {
-		switch {
-		case s.Inject.Servers[name].Trust == sessionstate.Direct && trust.Value != sessionstate.Direct:
-			return "it is for direct sessions, and this one is " + trust.Value
-		case workspace.Servers != nil && !allowed[name]:
-			return "the workspace " + id.Value + " does not have it"
-		}
-		return ""
-	}
-	return in
-}
-
-// mostTold is of how many servers a line each is logged.
-const mostTold = 20
-
-// tellInjected logs what was done, and what looks like a mistake.
-func tellInjected(log *slog.Logger, done clientconfig.Injected, session *sessionstate.Context, s *config.Settings) {
-	id, _ := session.Lookup("session.id")
-	trust, _ := session.Lookup("session.trust")
-	log.Info("session context injected", "session", id.Value, "trust", trust.Value, "servers", len(done.Servers)-len(done.LeftOut), "left_out", len(done.LeftOut))
-	for i, l := range done.LeftOut {
-		if i == mostTold {
-			log.Info("more servers left out", "count", len(done.LeftOut)-i)
-			break
-		}
-		log.Info("server left out", "server", l.Server, "why", l.Why)
-	}
-	for i, k := range done.Kept {
-		if i == mostTold {
-			log.Warn("more variables not overwritten", "count", len(done.Kept)-i)
-			break
-		}
-		log.Warn("variable not overwritten: the server's entry sets it", "server", k.Server, "variable", k.Variable)
-	}
-	for name := range s.Inject.Servers {
-		if near := cli.Nearest(name, done.Servers); near != "" && !slices.Contains(done.Servers, name) {
-			log.Warn("inject.servers: there is none of this name here: is one of them meant?", "name", name, "near", near)
-		}
-	}
 }

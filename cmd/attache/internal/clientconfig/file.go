@@ -238,6 +238,15 @@ func remove(path string) error {
 	return nil
 }
 
+// Backups returns the directory for backups of the file at path: attache's own in
+// stateDir, and the file's where the user has no such directory.
+func Backups(stateDir, path string) string {
+	if stateDir == "" {
+		return filepath.Dir(path)
+	}
+	return filepath.Join(stateDir, "attache", "backups")
+}
+
 // backupName returns what the names of the backups of target begin with. Files of
 // one name in several directories have backups of their own.
 func backupName(target string) string {

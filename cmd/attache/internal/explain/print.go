@@ -161,7 +161,7 @@ func (p *printer) notes(notes []noteReport, on string) bool {
 			continue
 		}
 		told = true
-		head := p.In(ActStyle(n.Act), fmt.Sprintf("%-8s", n.Act))
+		head := p.In(term.OfAct(n.Act), fmt.Sprintf("%-8s", n.Act))
 		if n.Rule != "" {
 			head += " " + n.Rule
 		}
@@ -218,18 +218,6 @@ func (f factReport) String() string {
 		return f.Name + " is not known"
 	}
 	return f.Name + " is " + f.Value + " " + term.Provenance(f.Source, f.From)
-}
-
-func ActStyle(act string) term.Style {
-	switch middleware.Act(act) {
-	case middleware.Refused, middleware.Failed:
-		return term.Bad
-	case middleware.Edited, middleware.Allowed:
-		return term.Good
-	case middleware.Kept:
-		return term.Notice
-	}
-	return term.Quiet
 }
 
 // outcome prints what comes out in the end.

@@ -6,6 +6,8 @@ import (
 	"bufio"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/middleware"
 )
 
 // A Printer writes the demo. Errors of out are kept by it until its Flush.
@@ -27,6 +29,19 @@ const (
 	Notice  Style = "33" // yellow
 	Reason  Style = "36" // cyan
 )
+
+// OfAct returns the style of what a rule did, an act of package middleware.
+func OfAct(act string) Style {
+	switch middleware.Act(act) {
+	case middleware.Refused, middleware.Failed:
+		return Bad
+	case middleware.Edited, middleware.Allowed:
+		return Good
+	case middleware.Kept:
+		return Notice
+	}
+	return Quiet
+}
 
 // Paint returns text in a style, as it is without colours.
 func Paint(colours bool, style Style, text string) string {

@@ -1,4 +1,4 @@
-package main
+package auditlog
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestAuditTailFollows(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	tail := &auditTailer{path: path, show: recordPrinter{out: &out, zone: time.UTC}}
+	tail := &Tailer{Path: path, Show: NewPrinter(&out, false, time.UTC).Record}
 	shown := func(step func() error, want ...string) {
 		t.Helper()
 		out.Reset()
@@ -43,7 +43,7 @@ func TestAuditTailFollows(t *testing.T) {
 		}
 	}
 	write(3)
-	shown(func() error { return tail.last(2) }, "tool-1", "tool-2")
+	shown(func() error { return tail.Last(2) }, "tool-1", "tool-2")
 	shown(tail.more)
 	write(1)
 	shown(tail.more, "tool-3")
@@ -71,12 +71,12 @@ func TestAuditTailFollows(t *testing.T) {
 // What came over the wire cannot move the cursor of whoever reads records.
 func TestAuditTailIsPrintable(t *testing.T) {
 	var out bytes.Buffer
-	p := recordPrinter{out: &out, colours: true, zone: time.UTC}
+	p := NewPrinter(&out, true, time.UTC)
 	for _, line := range []string{
 		`{"kind":"call","tool":"\u001b[2J\r\n\u202eevil","decision":"refused","rules":[{"why":"\u0007"}]}`,
 		"\x1b[2J",
 	} {
-		if err := p.record([]byte(line)); err != nil {
+		if err := p.Record([]byte(line)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package wrap
 
 import (
 	"bytes"
@@ -14,27 +14,27 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// tell says what was done to each server of a file, or would be.
-func (j *wrapJob) tell(f clientconfig.File, plan *clientconfig.Plan, warnings []string) {
+// reportFile says what was done to each server of a file, or would be.
+func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings []string) {
 	title := "File"
 	if f.Client != nil {
 		title = f.Client.Title
 	}
-	fmt.Fprintf(&j.report, "%s: %s\n", title, strings.Map(cli.Printable, f.Path))
+	fmt.Fprintf(&j.report, "%s: %s\n", title, printable(f.Path))
 	for _, w := range warnings {
-		fmt.Fprintf(&j.report, "  note       %s\n", strings.Map(cli.Printable, w))
+		fmt.Fprintf(&j.report, "  note       %s\n", printable(w))
 	}
 	for _, step := range plan.Steps {
 		fmt.Fprintln(&j.report, "  "+j.stepText(step))
 	}
 	switch {
 	case len(plan.Steps) > 0:
-	case len(j.servers) > 0:
+	case len(j.Servers) > 0:
 		fmt.Fprintln(&j.report, "  no server of that name is in it")
 	default:
 		fmt.Fprintln(&j.report, "  no servers are in it")
 	}
-	if j.dryRun {
+	if j.DryRun {
 		j.showDiff(plan)
 	}
 	if plan.Changed() && f.Client != nil && !slices.Contains(j.reread, f.Client.Reread) {
@@ -43,19 +43,19 @@ func (j *wrapJob) tell(f clientconfig.File, plan *clientconfig.Plan, warnings []
 }
 
 // stepText says in one line what was done to a server, and in which line it is.
-func (j *wrapJob) stepText(s clientconfig.Step) string {
+func (j *Job) stepText(s clientconfig.Step) string {
 	word := "passed over"
 	switch {
-	case s.Done && j.unwrap:
+	case s.Done && j.Unwrap:
 		word = "unwrapped"
-	case s.Done && j.repair:
+	case s.Done && j.Repair:
 		word = "repaired"
 	case s.Done:
 		word = "wrapped"
 	case s.Broken:
 		word = "broken"
 	}
-	if s.Done && j.dryRun {
+	if s.Done && j.DryRun {
 		word = "would be " + word
 	}
 	text := fmt.Sprintf("%s %s, line %d", word, cmp.Or(s.Entry.Name, `""`), s.Entry.Line)
@@ -65,11 +65,11 @@ func (j *wrapJob) stepText(s clientconfig.Step) string {
 	if s.Text != "" {
 		text += ": " + s.Text
 	}
-	return strings.Map(cli.Printable, text)
+	return printable(text)
 }
 
 // showDiff shows the lines that would change.
-func (j *wrapJob) showDiff(plan *clientconfig.Plan) {
+func (j *Job) showDiff(plan *clientconfig.Plan) {
 	marks := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
 	coloured := term.HasColour(j.Getenv, j.Stdout)
 	for _, l := range plan.Diff(looksSecret) {
@@ -91,13 +91,13 @@ func looksSecret(argument string) bool {
 	return !bytes.Equal(scrub.Line(quoted), quoted)
 }
 
-// tellBackup says where the content before is kept. After unwrapping, backups that
+// reportBackup says where the content before is kept. After unwrapping, backups that
 // hold nothing more than the file does are taken away.
-func (j *wrapJob) tellBackup(f clientconfig.File, launch clientconfig.Launch, done clientconfig.Updated) error {
+func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientconfig.Updated) error {
 	left := []string{done.Backup}
-	if j.unwrap {
+	if j.Unwrap {
 		var err error
-		left, err = clientconfig.DropBackups(backupDirectory(j.Process, done.Path), done.Path, func(content []byte) []byte {
+		left, err = clientconfig.DropBackups(clientconfig.Backups(j.StateDir, done.Path), done.Path, func(content []byte) []byte {
 			return clientconfig.Bare(f, content, launch)
 		})
 		if err != nil {
@@ -108,14 +108,14 @@ func (j *wrapJob) tellBackup(f clientconfig.File, launch clientconfig.Launch, do
 		}
 	}
 	for _, path := range left {
-		fmt.Fprintf(&j.report, "  backup in %s\n", strings.Map(cli.Printable, path))
+		fmt.Fprintf(&j.report, "  backup in %s\n", printable(path))
 	}
 	return nil
 }
 
-// tellWhatNext says what is left to do.
-func (j *wrapJob) tellWhatNext() {
-	if j.dryRun {
+// reportNext says what is left to do.
+func (j *Job) reportNext() {
+	if j.DryRun {
 		fmt.Fprintln(&j.report, "Nothing was changed: leave out --dry-run to do it.")
 		return
 	}
@@ -123,3 +123,6 @@ func (j *wrapJob) tellWhatNext() {
 		fmt.Fprintln(&j.report, what)
 	}
 }
+
+// printable returns text without what could move a cursor.
+func printable(text string) string { return strings.Map(cli.Printable, text) }

@@ -1,0 +1,127 @@
+package auditlog
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+)
+
+// tailPoll is how often a file that is followed is looked at.
+const tailPoll = 200 * time.Millisecond
+
+// A Tailer reads a file that grows, and that may be renamed and begun anew.
+type Tailer struct {
+	Path string
+	// Show is called for every line, which is valid until it returns.
+	Show func(line []byte) error
+
+	f    *os.File
+	line []byte // the beginning of one that is not whole yet
+}
+
+// Last shows the last n lines that are there.
+func (t *Tailer) Last(n uint) error {
+	if err := t.open(); err != nil {
+		return err
+	}
+	var lines [][]byte
+	err := t.read(func(line []byte) error {
+		if lines = append(lines, bytes.Clone(line)); uint(len(lines)) > n {
+			lines = lines[1:]
+		}
+		return nil
+	})
+	for _, line := range lines {
+		if err == nil {
+			err = t.Show(line)
+		}
+	}
+	return err
+}
+
+// Follow shows the lines that are added after [Tailer.Last], until ctx is done.
+func (t *Tailer) Follow(ctx context.Context) error {
+	tick := time.NewTicker(tailPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := t.more(); err != nil {
+			return err
+		}
+	}
+}
+
+// more shows the lines that were added since the last look.
+func (t *Tailer) more() error {
+	renamed := t.renamed() // before reading: a file that is renamed is written no more
+	if err := t.read(t.Show); err != nil || !renamed {
+		return err
+	}
+	old := t.f
+	if err := t.open(); err != nil {
+		return err
+	}
+	_ = old.Close()
+	t.line = nil
+	return t.read(t.Show)
+}
+
+// renamed reports whether the path is now that of another file.
+func (t *Tailer) renamed() bool {
+	here, err := os.Stat(t.Path)
+	if err != nil {
+		return false // not begun yet
+	}
+	open, err := t.f.Stat()
+	return err == nil && !os.SameFile(here, open)
+}
+
+// open opens the file that has the path now.
+func (t *Tailer) open() error {
+	f, err := os.Open(t.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNoFile(t.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Path, cli.Unreadable(err))
+	}
+	t.f = f
+	return nil
+}
+
+// read calls each for every whole line up to the end of the file.
+func (t *Tailer) read(each func(line []byte) error) error {
+	r := bufio.NewReader(t.f)
+	for {
+		part, err := r.ReadSlice('\n')
+		t.line = append(t.line, part...)
+		if len(t.line) > chain.MaxLine {
+			t.line = t.line[:chain.MaxLine] // no record: it is shown as such
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", t.Path, cli.Unreadable(err))
+		default:
+			if err := each(t.line); err != nil {
+				return err
+			}
+			t.line = t.line[:0]
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package recipes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+)
+
+// Find returns the recipe of that name. The error names the nearest.
+func Find(name string) (Recipe, error) {
+	var names []string
+	for _, r := range All() {
+		if r.Name == name {
+			return r, nil
+		}
+		names = append(names, r.Name)
+	}
+	if near := cli.Nearest(name, names); near != "" {
+		return Recipe{}, cli.Usagef("there is no recipe %q: did you mean %q?", name, near)
+	}
+	return Recipe{}, cli.Usagef("there is no recipe %q: there are %s", name, cli.Quoted(names))
+}
+
+// A Command changes the configuration file for a person.
+type Command struct {
+	cli.Process
+	// DryRun shows what would change, and changes nothing.
+	DryRun bool
+}
+
+// Add puts a recipe into the configuration file at path, with the parameters, each as
+// NAME=VALUE.
+func (c Command) Add(path, name string, parameters []string) error {
+	r, err := Find(name)
+	if err != nil {
+		return err
+	}
+	values := map[string]string{}
+	for _, text := range parameters {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return cli.Usagef("--set %q: write it as NAME=VALUE", text)
+		}
+		values[key] = value
+	}
+	body, err := r.Body(values)
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	return c.edit(path, func(content []byte) ([]byte, error) { return Add(content, name, body) })
+}
+
+// Remove takes a recipe out of the configuration file at path.
+func (c Command) Remove(path, name string) error {
+	err := c.edit(path, func(content []byte) ([]byte, error) { return Remove(content, name) })
+	if errors.Is(err, ErrAbsent) {
+		return fmt.Errorf("the recipe %s is not in the configuration, or was not put there by \"attache recipe add\"", name)
+	}
+	return err
+}
+
+// edit changes the configuration file and prints the lines that differ. The new content
+// has to be valid.
+func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
+	var before, after []byte
+	checked := func(content []byte) (_ []byte, err error) {
+		before = content
+		if after, err = change(content); err != nil {
+			return nil, err
+		}
+		return after, config.Check(c.Process, path, after)
+	}
+	content, _, err := clientconfig.Load(path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if err == nil || fresh {
+		_, err = checked(content)
+	}
+	switch {
+	case err != nil || c.DryRun:
+	case fresh:
+		err = create(path, after)
+	default:
+		_, err = clientconfig.Update(path, clientconfig.Backups(c.StateDir, path), time.Now(), checked)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return c.report(path, before, after)
+}
+
+// create writes a file that is not there yet.
+func create(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// report prints the lines that were added or removed.
+func (c Command) report(path string, before, after []byte) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n", path)
+	sign, lines, from := "+", after, before
+	if len(after) < len(before) {
+		sign, lines, from = "-", before, after
+	}
+	start := 0
+	for start < len(from) && lines[start] == from[start] {
+		start++
+	}
+	start = bytes.LastIndexByte(lines[:start], '\n') + 1
+	for line := range bytes.Lines(lines[start : start+len(lines)-len(from)]) {
+		fmt.Fprintf(&text, "%s%s\n", sign, bytes.TrimRight(line, "\r\n"))
+	}
+	if c.DryRun {
+		text.WriteString("Nothing was changed: leave out --dry-run to do it.\n")
+	}
+	_, err := c.Stdout.Write([]byte(text.String()))
+	return err
+}

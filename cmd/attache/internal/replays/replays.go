@@ -1,0 +1,129 @@
+// Package replays plays recorded sessions through a configuration, and prints every
+// line that reaches the server or the client otherwise than it did then.
+package replays
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/replay"
+)
+
+// A Replayer plays recordings with one configuration.
+type Replayer struct {
+	cli.Process
+	// Settings are today's, without what a recording was given.
+	Settings *config.Settings
+	Flags    config.Flags
+	// Update rewrites the files with what comes out today.
+	Update bool
+	Log    *slog.Logger
+}
+
+// maxRecording keeps a wrong path, such as a device, from filling the memory.
+const maxRecording = 1 << 30
+
+// Run plays the files. The exit status is 1 if one of them differs.
+func (r *Replayer) Run(ctx context.Context, files []string) error {
+	differ := 0
+	for _, file := range files {
+		result, err := r.play(ctx, file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if len(result.Differences) == 0 {
+			fmt.Fprintf(r.Stdout, "%s: no difference\n", file)
+			continue
+		}
+		differ++
+		r.show(file, result.Differences)
+		if r.Update {
+			if err := rewriteFile(file, result.Session); err != nil {
+				return err
+			}
+			fmt.Fprintf(r.Stdout, "%s: rewritten\n", file)
+		}
+	}
+	if differ > 0 && !r.Update {
+		return cli.ExitError(cli.ExitFailure)
+	}
+	return nil
+}
+
+// play plays one file with layers of its own.
+func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error) {
+	data, err := cli.ReadAtMost(file, maxRecording)
+	if err != nil {
+		return nil, cli.Unreadable(err)
+	}
+	recorded, err := record.Read(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	p := assembly.RecordedProcess(r.Process, recorded.Header, r.Settings)
+	s, err := config.Load(p, r.Flags, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := assembly.Single(assembly.Options{Process: p, Log: r.Log}, s, assembly.ForRecording(recorded))
+	if err != nil {
+		return nil, err
+	}
+	scrub := record.NewScrubber(config.Secrets(p, s, conn.Shared().Secrets()))
+	return replay.Play(ctx, recorded, replay.Options{Proxy: conn.Relay(), Scrub: scrub.Line})
+}
+
+// show prints differences, each with its place in the file.
+func (r *Replayer) show(file string, all []replay.Difference) {
+	for _, d := range all {
+		place := file
+		if d.Event >= 0 {
+			place = fmt.Sprintf("%s:%d", file, d.Event+2) // the header is line 1
+		}
+		fmt.Fprintf(r.Stdout, "%s: %s\n", place, r.paint(d.String()))
+	}
+	fmt.Fprintf(r.Stdout, "%s: %s\n", file, cli.Plural(len(all), "difference"))
+}
+
+// paint colours what was wanted and what came, for a terminal.
+func (r *Replayer) paint(text string) string {
+	colours := term.HasColour(r.Getenv, r.Stdout)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "  want "):
+			lines[i] = term.Paint(colours, term.Bad, line)
+		case strings.HasPrefix(line, "  got "):
+			lines[i] = term.Paint(colours, term.Good, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// rewriteFile replaces the content of a file in one step, and keeps its mode.
+func rewriteFile(file string, s *record.Session) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".replay-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // nothing is there any more when all went well
+	if err := errors.Join(s.Write(tmp), tmp.Chmod(info.Mode().Perm()), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), file)
+}

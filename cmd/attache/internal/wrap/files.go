@@ -1,0 +1,132 @@
+package wrap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+)
+
+// ClientNames returns what the clients are called on the command line.
+func ClientNames() []string {
+	var names []string
+	for _, c := range clientconfig.Clients() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// targets returns the files that the flags name.
+func (j *Job) targets() ([]clientconfig.File, error) {
+	clients, err := j.chosenClients()
+	switch {
+	case err != nil:
+		return nil, err
+	case j.All && len(clients) > 0:
+		return nil, cli.Usagef("--all is every client: leave out --client, or --all")
+	case len(j.Files) > 0:
+		return j.namedFiles(clients)
+	case j.Project == "" && clientconfig.ThisSystem(j.Getenv).Home == "":
+		return nil, cli.Usagef("the home directory is not known: set %s, or name a file with --file", clientconfig.HomeVariable())
+	case len(clients) == 0 && !j.All && j.Project == "":
+		return nil, j.askForClient()
+	}
+	var files []clientconfig.File
+	var places []string
+	found := false
+	for _, f := range j.clientFiles(clients) {
+		places = append(places, printable(f.Path))
+		if _, err := os.Lstat(f.Path); err != nil {
+			continue
+		}
+		found = true
+		if d, err := clientconfig.Open(f); err != nil || len(d.Entries) > 0 {
+			files = append(files, f)
+		}
+	}
+	switch {
+	case !found:
+		return nil, fmt.Errorf("no configuration file of a client is there: looked for %s; name another with --file", strings.Join(places, ", "))
+	case files == nil:
+		return nil, errors.New("no servers are in the clients' configuration files: add one in the client first")
+	}
+	return files, nil
+}
+
+// namedFiles returns the files of --file, which are those of the one client if it is
+// named.
+func (j *Job) namedFiles(clients []clientconfig.Client) ([]clientconfig.File, error) {
+	if len(clients) > 1 || j.All || j.Project != "" {
+		return nil, cli.Usagef("--file names the files: leave out --all and --project, and give --client at most once")
+	}
+	var files []clientconfig.File
+	for _, path := range j.Files {
+		if path == "" {
+			return nil, cli.Usagef("--file: the file's name is empty: was it a variable that is not set?")
+		}
+		f := clientconfig.File{Path: path}
+		if len(clients) == 1 {
+			f.Client = &clients[0]
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// chosenClients returns the clients that are named.
+func (j *Job) chosenClients() ([]clientconfig.Client, error) {
+	var chosen []clientconfig.Client
+	for _, name := range j.Clients {
+		to, err := config.OneOf(name, ClientNames())
+		if err != nil {
+			return nil, cli.Usagef("--client: %v; or name its file with --file", err)
+		}
+		for _, c := range clientconfig.Clients() {
+			if c.Name == to {
+				chosen = append(chosen, c)
+			}
+		}
+	}
+	return chosen, nil
+}
+
+// clientFiles returns the files of the clients, of all if none are named.
+func (j *Job) clientFiles(clients []clientconfig.Client) []clientconfig.File {
+	if clients == nil {
+		clients = clientconfig.Clients()
+	}
+	system := clientconfig.ThisSystem(j.Getenv)
+	var files []clientconfig.File
+	for i := range clients {
+		if j.Project != "" {
+			files = append(files, system.ProjectFiles(&clients[i], j.Project)...)
+		} else {
+			files = append(files, system.UserFiles(&clients[i])...)
+		}
+	}
+	return files
+}
+
+// askForClient returns an error that asks which client is meant, and names those
+// that have servers.
+func (j *Job) askForClient() error {
+	word := "wrap"
+	if j.Unwrap {
+		word = "unwrap"
+	}
+	var found []string
+	for _, f := range j.clientFiles(nil) {
+		if d, err := clientconfig.Open(f); err == nil && len(d.Entries) > 0 {
+			found = append(found, fmt.Sprintf("%s (%d servers)", f.Client.Name, len(d.Entries)))
+		}
+	}
+	if found == nil {
+		return cli.Usagef("which file? no client's file with servers was found: name one with --file, or a project with --project")
+	}
+	return cli.Usagef("which client? found %s: name one as in \"attache %s --client %s\", or all with \"attache %s --all\"; --dry-run shows what would change",
+		strings.Join(found, ", "), word, strings.Fields(found[0])[0], word)
+}

@@ -1,0 +1,173 @@
+// Package wrap puts attache in front of the servers in the configuration files of
+// clients, takes it out again, and reports what it did to each server.
+//
+// Package clientconfig finds and edits the servers of one file. This package decides
+// which files and servers are meant, how clients are to start attache, and what
+// people are told.
+package wrap
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+)
+
+// A Job is one run of wrap or unwrap.
+type Job struct {
+	cli.Process
+	// Unwrap takes attache out.
+	Unwrap bool
+
+	// All, Clients and Project name the clients' files, Files single ones.
+	All     bool
+	Clients []string
+	Files   []string
+	Project string
+	// Servers are the names of the servers that are meant, all if there are none.
+	Servers []string
+	// DryRun shows what would change, and changes nothing.
+	DryRun bool
+	// Command is the program by which clients start attache; empty finds it out.
+	Command string
+	// NPX has clients start attache by npx.
+	NPX bool
+	// Repair replaces how attache is started in the entries that start it already.
+	Repair bool
+	// Flags are attache's own, which go into the entries.
+	Flags config.Flags
+
+	report bytes.Buffer // for stdout
+	reread []string     // what makes the clients read their files again
+}
+
+// Run does the job.
+func (j *Job) Run() error {
+	carried, err := j.Flags.Carry(false)
+	switch {
+	case err != nil:
+		return err
+	case j.Repair && len(carried) > 0:
+		return cli.Usagef("--repair keeps the flags that are in the entries: leave out %s", carried[0])
+	}
+	files, err := j.targets()
+	if err != nil {
+		return err
+	}
+	if err := j.checkServers(files); err != nil {
+		return err
+	}
+	var failures []string
+	for _, f := range files {
+		if err := j.edit(f); err != nil {
+			failures = append(failures, fmt.Sprintf("attache: %s: %v\n", printable(f.Path), err))
+		}
+	}
+	j.reportNext()
+	// Written when all files are: a closed stdout may end the process, and must not
+	// leave some files edited and others not.
+	_, err = j.Stdout.Write(j.report.Bytes())
+	for _, text := range failures {
+		fmt.Fprint(j.Stderr, text)
+	}
+	if failures != nil {
+		return cli.ExitError(cli.ExitFailure)
+	}
+	return err
+}
+
+// checkServers refuses names of servers that no file has.
+func (j *Job) checkServers(files []clientconfig.File) error {
+	if len(j.Servers) == 0 {
+		return nil
+	}
+	var names []string
+	for _, f := range files {
+		d, err := clientconfig.Open(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", printable(f.Path), err)
+		}
+		for _, e := range d.Entries {
+			names = append(names, e.Name)
+		}
+	}
+	for _, name := range j.Servers {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if near := cli.Nearest(name, names); near != "" {
+			return cli.Usagef("--server: there is no server %q: did you mean %q?", name, near)
+		}
+		slices.Sort(names)
+		return cli.Usagef("--server: there is no server %q: there are %s", name, cli.Quoted(slices.Compact(names)))
+	}
+	return nil
+}
+
+// edit edits one file, or shows how.
+func (j *Job) edit(f clientconfig.File) error {
+	path := f.Path
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	shared := j.Project != "" || clientconfig.ThisSystem(j.Getenv).Shared(path)
+	launch, err := j.launch(shared)
+	if err != nil {
+		return err
+	}
+	if launch.Flags, err = j.Flags.Carry(shared); err != nil {
+		return err
+	}
+	var doc *clientconfig.Document
+	var plan *clientconfig.Plan
+	done, err := j.apply(f.Path, func(content []byte) (_ []byte, err error) {
+		if doc, err = clientconfig.Read(f, content); err != nil {
+			return nil, err
+		}
+		switch {
+		case j.Unwrap:
+			plan = doc.Unwrap(launch, j.chosen)
+		case j.Repair:
+			plan = doc.Repair(launch, j.chosen)
+		default:
+			plan = doc.Wrap(launch, j.chosen)
+		}
+		return plan.Content, nil
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file: correct the path")
+	case err != nil:
+		return err
+	}
+	j.reportFile(f, plan, doc.Warnings)
+	if done.Backup != "" {
+		return j.reportBackup(f, launch, done)
+	}
+	return nil
+}
+
+// apply makes the change to the file at path, or in a dry run only finds out what
+// it would be.
+func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientconfig.Updated, error) {
+	if !j.DryRun {
+		return clientconfig.Update(path, clientconfig.Backups(j.StateDir, path), time.Now(), change)
+	}
+	content, _, err := clientconfig.Load(path)
+	if err == nil {
+		_, err = change(content)
+	}
+	return clientconfig.Updated{}, err
+}
+
+// chosen reports whether the server is one of those that are meant.
+func (j *Job) chosen(name string) bool {
+	return len(j.Servers) == 0 || slices.Contains(j.Servers, name)
+}
