@@ -110,37 +110,7 @@ func kind(n ast.Node) string {
 
 // nearest returns the word that was probably meant, empty if none is near.
 func nearest(word string, known []string) string {
-	best, bestDistance := "", max(2, len(word)/3)+1
-	if len(word) > 64 {
-		return ""
-	}
-	for _, k := range known {
-		if d := distance(strings.ToLower(word), k); d < bestDistance {
-			best, bestDistance = k, d
-		}
-	}
-	return best
-}
-
-// distance is how many bytes have to be put in, taken out or replaced to make b
-// of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return textfile.Nearest(word, known, max(2, len(word)/3))
 }
 
 // quote prints text from a file so that it cannot disturb a terminal.

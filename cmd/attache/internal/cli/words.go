@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // PrintableOrTab keeps tabs too, by which files are indented.
@@ -34,47 +36,10 @@ func Printable(c rune) rune {
 	return '\uFFFD'
 }
 
-func Itoa(n int) string { return strconv.Itoa(n) }
-
 // Nearest returns the word that given was probably meant to be, empty if none is
 // near enough to say so.
 func Nearest(given string, words []string) string {
-	best, limit := "", min(3, max(1, len(given)/4))
-	for _, w := range words {
-		if d := distance(strings.ToLower(given), strings.ToLower(w)); d <= limit {
-			best, limit = w, d-1
-		}
-	}
-	return best
-}
-
-// distance returns how many characters have to be inserted, removed, replaced or
-// swapped with their neighbour to make b of a.
-func distance(a, b string) int {
-	if len(a) > 100 || len(b) > 100 {
-		return 100
-	}
-	var before []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		next := make([]int, len(b)+1)
-		next[0] = i + 1
-		for j := range len(b) {
-			replace := row[j]
-			if a[i] != b[j] {
-				replace++
-			}
-			next[j+1] = min(replace, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
-			}
-		}
-		before, row = row, next
-	}
-	return row[len(b)]
+	return textfile.Nearest(given, words, min(3, max(1, len(given)/4)))
 }
 
 // Quoted lists words as people write them: "a", "b" or "c".
@@ -99,5 +64,5 @@ func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return Itoa(n) + " " + what + "s"
+	return strconv.Itoa(n) + " " + what + "s"
 }

@@ -39,7 +39,7 @@ func accessRuleList(to *[]access.Rule) value {
 		fresh: func() access.Rule { return access.Rule{} },
 		options: func(r *access.Rule) []option {
 			return []option{
-				{Key: "tools", Help: "globs of the tools' names", value: globs{&r.Tools}},
+				{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},
 				{Key: "require", Help: "permissions that the principal must hold, all of them", value: words{to: &r.Require,
 					empty: "name a permission, or leave the key out: a rule that requires nothing allows"}},
 				{Key: "deny", Help: "refuse the call", value: boolean{&r.Deny}},
@@ -47,11 +47,11 @@ func accessRuleList(to *[]access.Rule) value {
 				{Key: "message", Help: "what the model is told of a refusal, in place of the usual text", value: text{&r.Message, checkMessage}},
 			}
 		},
-		required: []string{"tools"},
-		example:  `{tools: ["get_*"], require: [records:read]}`,
-		terse:    true,
-		check:    (*access.Rule).Check,
-		beside:   access.CheckOrder,
+		required:   []string{"tools"},
+		example:    `{tools: ["get_*"], require: [records:read]}`,
+		terse:      true,
+		check:      (*access.Rule).Check,
+		checkOrder: access.CheckOrder,
 	}
 }
 
@@ -61,7 +61,7 @@ func accessRateList(to *[]access.Rate) value {
 		fresh: func() access.Rate { return access.Rate{} },
 		options: func(r *access.Rate) []option {
 			return []option{
-				{Key: "tools", Help: "globs of the tools' names", value: globs{&r.Tools}},
+				{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},
 				{Key: "per", Help: "who shares a bucket", value: choice{(*string)(&r.Per), []string{
 					string(access.PerSession), string(access.PerUser), string(access.PerTenant), string(access.PerTool),
 				}}},

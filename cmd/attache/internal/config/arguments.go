@@ -33,7 +33,7 @@ func argumentRuleList(to *[]ArgumentRule) value {
 		example:  argumentExample,
 		unset:    "the built-in rule: fill workspace from session.workspace.path",
 		check:    func(r *ArgumentRule) error { return checkArgument(*to, r) },
-		surprise: bindsOverFill,
+		warn:     bindsOverFill,
 	}
 }
 
@@ -42,7 +42,7 @@ const argumentExample = `{tools: ["git_*"], argument: path, value: session.works
 // ruleOptions returns what can be set in one rule for arguments.
 func ruleOptions(r *ArgumentRule) []option {
 	return []option{
-		{Key: "tools", Help: "globs of the tools' names", value: globs{&r.Tools}},
+		{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},
 		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", value: text{&r.Argument, argumentPath}},
 		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", value: argumentValue{&r.Value}},
 		{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},

@@ -1,72 +1,134 @@
 package config
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// entries is a list of structures that have the same keys, such as rules.
+// object is a value with keys of its own.
+type object struct {
+	options []option
+	example string // the object as the configuration writes it
+}
+
+func (v object) String() string { return optionsText(v.options, nil) }
+
+// optionsText returns options as the configuration writes them, without those that
+// have no value, or the same as in defaults.
+func optionsText(options, defaults []option) string {
+	var all []string
+	for i, o := range options {
+		s := o.value.String()
+		if s != "" && s != "[]" && s != "{}" && (defaults == nil || s != defaults[i].value.String()) {
+			all = append(all, o.Key+": "+s)
+		}
+	}
+	return "{" + strings.Join(all, ", ") + "}"
+}
+
+func (v object) schema() map[string]any {
+	properties := map[string]any{}
+	for _, o := range v.options {
+		properties[o.Key] = described(o)
+	}
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+func (v object) insteadOfNothing() string { return "write it as " + v.example + ", or remove it" }
+
+func (v object) read(r *reader, key string, n ast.Node) { v.readKeys(r, key, n) }
+
+// readKeys reads n and returns which keys it has. The bool is false if one of them is
+// unknown, or n is no object.
+func (v object) readKeys(r *reader, key string, n ast.Node) (has map[string]bool, ok bool) {
+	fields, ok := r.fields(n, key)
+	has = map[string]bool{}
+	known := &reader{options: v.options}
+	for _, f := range fields {
+		o, is := known.option(f.name)
+		has[f.name], ok = true, ok && is
+		if is {
+			r.value(key+"."+f.name, o.value, f)
+		} else {
+			r.problems.Add(f.at, "%s: unknown key %q%s", key, f.name, known.suggest("", f.name))
+		}
+	}
+	return has, ok
+}
+
+// entries is a list of objects that have the same keys, such as rules.
 type entries[T any] struct {
 	to       *[]T
 	fresh    func() T // an entry with its defaults
 	options  func(*T) []option
 	required []string       // keys that every entry has
 	example  string         // an entry as the configuration writes it
-	unset    string         // what is told of a list that nobody set
-	terse    bool           // what an entry leaves as it was is not shown
-	check    func(*T) error // says what is wrong with an entry as a whole; nil for nothing
-	// beside says what is wrong with entry i beside the others, which are well by
-	// themselves; nil for nothing
-	beside func(all []T, i int) error
-	// surprise says what entry i does beside the others that its place does not
-	// show, "" for nothing; nil for never
-	surprise func(all []T, i int) string
+	unset    string         // what is shown of a list that nobody set
+	terse    bool           // values that are the defaults are not shown
+	check    func(*T) error // returns what is wrong with an entry by itself; nil for nothing
+	// checkOrder returns what is wrong with entry i beside the others, which are
+	// valid by themselves; nil for nothing
+	checkOrder func(all []T, i int) error
+	// warn returns what entry i does beside the others that may surprise, "" for
+	// nothing; nil for never
+	warn func(all []T, i int) string
 }
 
-// A list is what the reader of the file sees of [entries].
-type list interface {
-	value
-	begin(n int)          // makes the list one of n entries
-	entry(i int) []option // what can be set in entry i
-	problem(i int) error  // what is wrong with entry i as a whole
-	misfit(i int) error   // what is wrong with it beside the others
-	warning(i int) string // what it does beside the others that may surprise
-	wants() (required []string, example string)
-}
+func (v entries[T]) insteadOfNothing() string { return words{}.insteadOfNothing() }
 
-func (v entries[T]) begin(n int) {
-	*v.to = make([]T, n)
-	for i := range *v.to {
+func (v entries[T]) read(r *reader, key string, n ast.Node) {
+	items, ok := r.items(key, n)
+	if !ok {
+		return
+	}
+	*v.to = make([]T, len(items))
+	before := len(r.problems)
+	for i, item := range items {
 		(*v.to)[i] = v.fresh()
+		v.readEntry(r, fmt.Sprintf("%s[%d]", key, i), &(*v.to)[i], item)
+	}
+	if len(r.problems) > before {
+		return
+	}
+	for i, item := range items {
+		if v.checkOrder != nil {
+			if err := v.checkOrder(*v.to, i); err != nil {
+				r.problem(item, "%s[%d]: %v", key, i, err)
+			}
+		}
+		if v.warn != nil {
+			if text := v.warn(*v.to, i); text != "" {
+				r.settings.Warnings.Add(r.place(item), "%s[%d]: %s", key, i, text)
+			}
+		}
 	}
 }
 
-func (v entries[T]) entry(i int) []option { return v.options(&(*v.to)[i]) }
-
-func (v entries[T]) problem(i int) error {
-	if v.check == nil {
-		return nil
+// readEntry reads one entry.
+func (v entries[T]) readEntry(r *reader, key string, to *T, n ast.Node) {
+	before := len(r.problems)
+	has, ok := object{options: v.options(to)}.readKeys(r, key, n)
+	if ok && len(has) == 0 {
+		r.problem(n, "%s: this rule is empty: write it as %s, or remove it", key, v.example)
+		return
 	}
-	return v.check(&(*v.to)[i])
-}
-
-func (v entries[T]) misfit(i int) error {
-	if v.beside == nil {
-		return nil
+	for _, name := range v.required {
+		if ok && !has[name] { // else the unknown key may be the one
+			r.problem(n, "%s: has no %q: write it as %s", key, name, v.example)
+		}
 	}
-	return v.beside(*v.to, i)
-}
-
-func (v entries[T]) warning(i int) string {
-	if v.surprise == nil {
-		return ""
+	if len(r.problems) == before && v.check != nil {
+		if err := v.check(to); err != nil {
+			r.problem(n, "%s: %v", key, err)
+		}
 	}
-	return v.surprise(*v.to, i)
 }
-
-func (v entries[T]) wants() (required []string, example string) { return v.required, v.example }
 
 func (v entries[T]) String() string {
 	if *v.to == nil && v.unset != "" {
@@ -80,34 +142,68 @@ func (v entries[T]) String() string {
 }
 
 // text returns entry i as the configuration writes it, "" if there is none; terse
-// leaves out what is as if nobody had said it.
+// leaves out values that are the defaults.
 func (v entries[T]) text(i int, terse bool) string {
 	if i >= len(*v.to) {
 		return ""
 	}
-	fresh := v.fresh()
-	unsaid := v.options(&fresh)
-	var one []string
-	for n, o := range v.options(&(*v.to)[i]) {
-		if s := o.value.String(); s != "" && !(terse && s == unsaid[n].value.String()) {
-			one = append(one, o.Key+": "+s)
-		}
+	var defaults []option
+	if terse {
+		fresh := v.fresh()
+		defaults = v.options(&fresh)
 	}
-	return "{" + strings.Join(one, ", ") + "}"
+	return optionsText(v.options(&(*v.to)[i]), defaults)
 }
 
 func (v entries[T]) schema() map[string]any {
-	properties := map[string]any{}
 	fresh := v.fresh()
-	for _, o := range v.options(&fresh) {
-		properties[o.Key] = described(o)
+	item := object{options: v.options(&fresh)}.schema()
+	item["required"] = v.required
+	return map[string]any{"type": "array", "items": item}
+}
+
+// byName is a value for each of several names.
+type byName[T any] struct {
+	to    *map[string]T
+	value func(*T) value
+	check func(name string) error // returns what is wrong with a name
+}
+
+func (v byName[T]) read(r *reader, key string, n ast.Node) {
+	fields, ok := r.fields(n, key)
+	if !ok {
+		return
 	}
-	return map[string]any{"type": "array", "items": map[string]any{
-		"type":                 "object",
-		"properties":           properties,
-		"required":             v.required,
-		"additionalProperties": false,
-	}}
+	all := make(map[string]T, len(fields))
+	for _, f := range fields {
+		if err := v.check(f.name); err != nil {
+			r.problems.Add(f.at, "%s: %v", key, err)
+			continue
+		}
+		var one T
+		r.value(key+"."+f.name, v.value(&one), f)
+		all[f.name] = one
+	}
+	*v.to = all
+}
+
+func (v byName[T]) String() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(*v.to)) {
+		one := (*v.to)[name]
+		all = append(all, name+": "+v.value(&one).String())
+	}
+	return "{" + strings.Join(all, ", ") + "}"
+}
+
+func (v byName[T]) schema() map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": v.value(new(T)).schema()}
+}
+
+// expressions are the expressions that give arguments their values.
+func expressions(to *map[string]*expression.Program) value {
+	return byName[*expression.Program]{to: to, check: argumentPath,
+		value: func(p **expression.Program) value { return formula{p, expression.Any} }}
 }
 
 // A formula is an expression in CEL that yields want. It is compiled when it is
@@ -134,25 +230,4 @@ func (v formula) String() string {
 
 func (v formula) schema() map[string]any {
 	return map[string]any{"type": "string", "minLength": 1, "description": "an expression that yields " + v.want.String()}
-}
-
-// expressions are names and the expressions that give their values.
-type expressions struct {
-	to *map[string]*expression.Program
-}
-
-func (v expressions) String() string {
-	var all []string
-	for name, p := range *v.to {
-		all = append(all, name+": "+p.String())
-	}
-	slices.Sort(all)
-	if all == nil {
-		return ""
-	}
-	return "{" + strings.Join(all, ", ") + "}"
-}
-
-func (v expressions) schema() map[string]any {
-	return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string", "minLength": 1}}
 }

@@ -2,10 +2,9 @@ package config
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/spf13/cobra"
-
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
 // Flags are the values that flags were given, by the name of the flag. They
@@ -49,7 +48,7 @@ func (f Flags) Get(name string) (string, error) {
 		return "", nil
 	}
 	if len(v.given) > 1 {
-		return "", errors.New("given " + cli.Itoa(len(v.given)) + " times: give it once")
+		return "", errors.New("given " + strconv.Itoa(len(v.given)) + " times: give it once")
 	}
 	return v.given[0], nil
 }

@@ -101,20 +101,12 @@ func (l *loader) readIncluded(r *reader, key string, n ast.Node, s *Settings) (n
 		return path, directory(path), data, ok
 	}
 	var source include.Source
-	fields, isMapping := r.fields(n, key)
-	if !isMapping {
-		return "", "", nil, false
-	}
-	known := &reader{options: []option{
+	before := len(r.problems)
+	object{options: []option{
 		{Key: "url", value: text{&source.URL, notEmpty}}, {Key: "digest", value: text{&source.Digest, notEmpty}}, {Key: "key", value: text{&source.Key, notEmpty}},
-	}}
-	for _, f := range fields {
-		if o, ok := known.option(f.name); ok {
-			r.value(key+"."+f.name, o.value, f)
-		} else {
-			r.problems.Add(f.at, "%s: unknown key %q%s", key, f.name, known.suggest("", f.name))
-			return "", "", nil, false
-		}
+	}}.read(r, key, n)
+	if len(r.problems) > before {
+		return "", "", nil, false
 	}
 	fetcher := include.Fetcher{}
 	if l.StateDir != "" {

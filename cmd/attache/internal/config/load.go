@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/servername"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -32,7 +33,7 @@ func Load(p cli.Process, flags Flags, command []string) (*Settings, error) {
 		l.read(l.documents(path, data, s), s, command)
 	}
 	if s.Server.Name == "" {
-		s.Server.Name = ServerName(command)
+		s.Server.Name = servername.Of(command)
 	}
 	for _, o := range all {
 		if o.Flag != "" || o.Injected != "" {
@@ -60,7 +61,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	if len(command) == 0 || command[0] == "" {
 		return
 	}
-	name := cmp.Or(s.Server.Name, ServerName(command))
+	name := cmp.Or(s.Server.Name, servername.Of(command))
 	for _, d := range slices.Backward(documents) {
 		i := slices.IndexFunc(d.servers, func(e Server) bool { return e.is(command, name) })
 		if i < 0 {

@@ -68,7 +68,7 @@ func sessionOptions(s *Settings) []option {
 	trust := choice{&o.Trust, TrustLevels()}
 	return []option{
 		{Key: "server.name", Help: "what rules and audit call the server; default: the package or image that its command runs, else the command's base name", value: text{to: &s.Server.Name}},
-		{Key: "server.env", Help: "more environment for the server, never overwritten by what attache injects", value: variables{&s.Server.Env}},
+		{Key: "server.env", Help: "more environment for the server, never overwritten by what attache injects", value: variables(&s.Server.Env)},
 		{Key: "server.pass_messaging", Help: "let the server have CLAUDE_CODE_MESSAGING_SOCKET and _TOKEN, with which it can write to the model as the user", value: boolean{&s.Server.PassMessaging}},
 		{Key: "session.workspace", Flag: "workspace", Hint: "PATH", Injected: "WORKSPACE_PATH",
 			Help: "the workspace this session is about", value: place{&o.Workspace}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -24,7 +25,7 @@ func (p Problem) String() string {
 	case p.At.Name != "":
 		return p.At.Name + ": " + p.Text
 	case p.At.Line > 0:
-		return p.At.File + ":" + cli.Itoa(p.At.Line) + ":" + cli.Itoa(p.At.Column) + ": " + p.Text
+		return p.At.File + ":" + strconv.Itoa(p.At.Line) + ":" + strconv.Itoa(p.At.Column) + ": " + p.Text
 	case p.At.File != "":
 		return p.At.File + ": " + p.Text
 	}

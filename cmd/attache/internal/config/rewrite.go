@@ -51,12 +51,12 @@ func rewriteRuleList(to *[]RewriteRule) value {
 // rewriteOptions returns what can be set in one rule for rewriting.
 func rewriteOptions(r *RewriteRule) []option {
 	return []option{
-		{Key: "tools", Help: "globs of the server's names of tools", value: globs{&r.Tools}},
+		{Key: "tools", Help: "globs of the server's names of tools", value: globs(&r.Tools)},
 		{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
 		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", value: boolean{&r.Hide}},
 		{Key: "rename", Help: "the name the client knows the one tool by", value: text{&r.Rename, notEmpty}},
 		{Key: "describe", Help: "the description the client is shown", value: text{&r.Describe, describesSomething}},
-		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", value: expressions{&r.Set}},
+		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", value: expressions(&r.Set)},
 	}
 }
 

@@ -1,10 +1,10 @@
 package config
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
@@ -57,7 +57,7 @@ func TestRewriteProblems(t *testing.T) {
 		"the same condition":       {"{tools: [a], rename: c, when: session.id == \"x\"}\n  - {tools: [b], rename: c, when: session.id == \"x\"}", "3:5", "would both be shown as c"},
 	} {
 		_, problems := read("rewrite:\n  - " + test.rules)
-		if len(problems) != 1 || !strings.HasSuffix(problems[0].At.String()+":"+cli.Itoa(problems[0].At.Column), ":"+test.at) || !strings.Contains(problems[0].Text, test.want) {
+		if len(problems) != 1 || !strings.HasSuffix(problems[0].At.String()+":"+strconv.Itoa(problems[0].At.Column), ":"+test.at) || !strings.Contains(problems[0].Text, test.want) {
 			t.Errorf("%s: %v; want %q at %s", name, problems, test.want, test.at)
 		}
 	}

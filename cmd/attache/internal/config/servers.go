@@ -6,6 +6,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/servername"
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
@@ -32,9 +33,9 @@ type Match struct {
 // matchOptions returns what can be said in match.
 func matchOptions(m *Match) []option {
 	return []option{
-		{Key: "package", Help: "globs of the package or image that the command runs", value: patterns{&m.Package}},
-		{Key: "command", Help: "globs of the program's name, or of its path if they have a slash", value: patterns{&m.Command}},
-		{Key: "url", Help: "globs of the server's address", value: patterns{&m.URL}},
+		{Key: "package", Help: "globs of the package or image that the command runs", value: patterns(&m.Package)},
+		{Key: "command", Help: "globs of the program's name, or of its path if they have a slash", value: patterns(&m.Command)},
+		{Key: "url", Help: "globs of the server's address", value: patterns(&m.URL)},
 	}
 }
 
@@ -68,7 +69,7 @@ func (r *reader) servers(f field) []Server {
 		server := Server{Name: entry.name, From: entry.at, reader: r}
 		for _, field := range inner {
 			if field.name == "match" {
-				r.match(key+".match", &server.Match, field)
+				object{options: matchOptions(&server.Match)}.read(r, key+".match", field.value)
 			} else {
 				server.fields = append(server.fields, field)
 			}
@@ -78,22 +79,6 @@ func (r *reader) servers(f field) []Server {
 		all = append(all, server)
 	}
 	return all
-}
-
-// match reads how the servers of an entry are recognised.
-func (r *reader) match(key string, to *Match, f field) {
-	fields, ok := r.fields(f.value, key)
-	if !ok {
-		return
-	}
-	known := &reader{options: matchOptions(to)}
-	for _, field := range fields {
-		if o, ok := known.option(field.name); ok {
-			r.value(key+"."+field.name, o.value, field)
-		} else {
-			r.problems.Add(field.at, "%s: unknown key %q%s", key, field.name, known.suggest("", field.name))
-		}
-	}
 }
 
 // read reads what holds for the server into s, over what s has.
@@ -118,8 +103,8 @@ func (e *Server) is(command []string, name string) bool {
 		ok, err := glob.Match(patterns, text)
 		return ok && err == nil && text != ""
 	}
-	program, bare := command[0], programName(command[0])
-	return matches(m.Package, packageName(command)) ||
+	program, bare := command[0], servername.Program(command[0])
+	return matches(m.Package, servername.Package(command)) ||
 		matches(m.URL, program) && strings.Contains(program, "://") ||
 		slices.ContainsFunc(m.Command, func(pattern string) bool {
 			return matches([]string{pattern}, bare) || strings.ContainsAny(pattern, `/\`) && matches([]string{pattern}, program)
@@ -127,26 +112,11 @@ func (e *Server) is(command []string, name string) bool {
 }
 
 // String returns the match as the configuration writes it.
-func (m *Match) String() string {
-	var all []string
-	for _, o := range matchOptions(m) {
-		if text := o.value.String(); text != "[]" {
-			all = append(all, o.Key+": "+text)
-		}
-	}
-	return "{" + strings.Join(all, ", ") + "}"
-}
+func (m *Match) String() string { return optionsText(matchOptions(m), nil) }
 
 // patterns is one glob or a list of them.
-type patterns struct{ to *[]string }
-
-func (v patterns) words() words {
-	return words{to: v.to, check: notEmpty, empty: "name one, or remove the key"}
-}
-
-func (v patterns) String() string { return v.words().String() }
-func (v patterns) schema() map[string]any {
-	return map[string]any{"anyOf": []any{map[string]any{"type": "string", "minLength": 1}, v.words().schema()}}
+func patterns(to *[]string) words {
+	return words{to: to, check: notEmpty, empty: "name one, or remove the key", single: true}
 }
 
 // serverSchema returns the JSON Schema of the section servers.

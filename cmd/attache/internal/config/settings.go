@@ -4,9 +4,8 @@ package config
 
 import (
 	"path/filepath"
+	"strconv"
 	"time"
-
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
 // Settings are what attache works by: the configuration file, the environment
@@ -53,7 +52,7 @@ type Settings struct {
 
 // ServerSettings say what the wrapped server is called and given.
 type ServerSettings struct {
-	Name string // empty: see [ServerName]
+	Name string // empty: see [servername.Of]
 	Env  map[string]string
 	// PassMessaging leaves the server the means to write to the client's conversation.
 	PassMessaging bool
@@ -187,7 +186,7 @@ func (o Origin) String() string {
 	case o.Name != "":
 		return o.Name
 	case o.File != "":
-		return o.File + ":" + cli.Itoa(o.Line)
+		return o.File + ":" + strconv.Itoa(o.Line)
 	}
 	return "default"
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 // words is a list of words: those that are known, or, if known is nil, those that
@@ -14,6 +16,42 @@ type words struct {
 	known []string
 	check func(string) error
 	empty string // what to do about an empty list; "" if there may be one
+	// single says that one text stands for a list of it
+	single bool
+}
+
+func (v words) insteadOfNothing() string {
+	if v.empty != "" {
+		return giveOne
+	}
+	return giveOne + ", or write [] for none"
+}
+
+// read reads a list of texts, which takes the place of the default.
+func (v words) read(r *reader, key string, n ast.Node) {
+	if v.single && isText(n) {
+		var word string
+		r.scalar(key, text{&word, notEmpty}, n)
+		*v.to = []string{word}
+		return
+	}
+	items, ok := r.items(key, n)
+	if !ok {
+		return
+	}
+	if len(items) == 0 && v.empty != "" {
+		r.problem(n, "%s: is empty: %s", key, v.empty)
+	}
+	all := make([]string, 0, len(items))
+	for _, item := range items {
+		var word string
+		before := len(r.problems)
+		r.scalar(key, text{&word, v.accept}, item)
+		if len(r.problems) == before {
+			all = append(all, word)
+		}
+	}
+	*v.to = all
 }
 
 // accept returns what is wrong with one word of the list.
@@ -40,12 +78,43 @@ func (v words) schema() map[string]any {
 	if v.empty != "" {
 		s["minItems"] = 1
 	}
+	if v.single {
+		return map[string]any{"anyOf": []any{item, s}}
+	}
 	return s
 }
 
 // metaPaths are the places in _meta that are looked at, the first that has
 // something counts.
 type metaPaths struct{ to *[]MetaPath }
+
+func (v metaPaths) insteadOfNothing() string { return words{}.insteadOfNothing() }
+
+func (v metaPaths) read(r *reader, key string, n ast.Node) {
+	items, ok := r.items(key, n)
+	if !ok {
+		return
+	}
+	all := make([]MetaPath, 0, len(items))
+	for _, item := range items {
+		var path []string
+		switch {
+		case isText(item):
+			var word string
+			r.scalar(key, text{&word, notEmpty}, item)
+			path = []string{word}
+		case item.Type() == ast.SequenceType:
+			words{to: &path}.read(r, key, item)
+			if len(path) == 0 {
+				r.problem(item, "%s: this path is empty: name the objects it goes through", key)
+			}
+		default:
+			r.problem(item, "%s: wants a text (one key) or a list of texts (a path into objects), not %s", key, kindOf(item))
+		}
+		all = append(all, path)
+	}
+	*v.to = all
+}
 
 func (v metaPaths) String() string {
 	var all []string
@@ -65,25 +134,44 @@ func (v metaPaths) schema() map[string]any {
 	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{text, path}}}
 }
 
-// variables are names and values for an environment. The values are often
-// secrets, so they are not shown.
-type variables struct{ to *map[string]string }
-
-func (v variables) String() string {
-	var names []string
-	for name := range *v.to {
-		names = append(names, name+": [hidden]")
-	}
-	slices.Sort(names)
-	return "{" + strings.Join(names, ", ") + "}"
+// variables are names and values for an environment.
+func variables(to *map[string]string) value {
+	return environment{byName[string]{to: to, check: variableName, value: func(s *string) value { return variable{s} }}}
 }
 
-func (v variables) schema() map[string]any {
-	return map[string]any{
-		"type":                 "object",
-		"propertyNames":        map[string]any{"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
-		"additionalProperties": map[string]any{"type": []string{"string", "number", "boolean"}},
+// environment says in the schema how the names of variables are written.
+type environment struct{ byName[string] }
+
+func (v environment) schema() map[string]any {
+	s := v.byName.schema()
+	s["propertyNames"] = map[string]any{"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
+	return s
+}
+
+// variableName accepts the name of a variable for a server.
+func variableName(s string) error {
+	if s == "" || CheckVariableName(s) != nil {
+		return fmt.Errorf("%q is no name of a variable: write letters, digits and _, such as MY_TOKEN", s)
 	}
+	return nil
+}
+
+// A variable is the value of one, in which line breaks are allowed. Numbers and
+// booleans are taken as they are written. It is often a secret, so it is not shown.
+type variable struct{ to *string }
+
+func (v variable) set(s, _ string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("has a NUL in it: no variable can hold one")
+	}
+	*v.to = s
+	return nil
+}
+
+func (v variable) insteadOfNothing() string { return `write a text, such as ""` }
+func (v variable) String() string           { return "[hidden]" }
+func (v variable) schema() map[string]any {
+	return map[string]any{"type": []string{"string", "number", "boolean"}}
 }
 
 func notEmpty(s string) error {
@@ -102,21 +190,13 @@ func argumentPath(s string) error {
 }
 
 // globs is a list of patterns for the names of tools, at least one.
-type globs struct{ to *[]string }
-
-func (v globs) words() words {
-	return words{to: v.to, check: globSyntax, empty: `name a tool, or write ["*"] for all`}
+func globs(to *[]string) words {
+	return words{to: to, check: globSyntax, empty: `name a tool, or write ["*"] for all`}
 }
-
-func (v globs) String() string         { return v.words().String() }
-func (v globs) schema() map[string]any { return v.words().schema() }
 
 // globSyntax accepts the patterns that package arguments understands.
 func globSyntax(s string) error {
-	switch {
-	case s == "":
-		return errors.New(`is empty: write a tool's name or a pattern such as "git_*"`)
-	case strings.ContainsAny(s, `[]{}\`):
+	if strings.ContainsAny(s, `[]{}\`) {
 		return fmt.Errorf(`%q: a pattern has only * for any characters and ? for one: write a pattern for each name`, s)
 	}
 	return nil

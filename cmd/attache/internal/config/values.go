@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/policy/httpsource"
 )
@@ -28,6 +30,13 @@ type scalar interface {
 	value
 	// set reads text. A relative path is relative to base.
 	set(text, base string) error
+}
+
+// A structure is a value with parts. It reads itself from the syntax tree.
+type structure interface {
+	value
+	// read reads n, which people know as key.
+	read(r *reader, key string, n ast.Node)
 }
 
 // A text is a string that check accepts; nil accepts all.

@@ -195,7 +195,7 @@ func TestReadProblems(t *testing.T) {
 		"a key for its file":       {"identity: {api_key_file: atk_abcdefgh_SECRETSECRETSECRETSECRETSECRET12}", "1:26", "is a key and not a file that holds one"},
 		"two sources":              {"policy:\n  dir: x\n  url: https://h/", "3:3", "keep one of the two"},
 		"name of a variable":       {"server: {env: {A-B: x}}", "1:16", `"A-B" is no name of a variable`},
-		"value of a variable":      {"server: {env: {A: [x]}}", "1:16", `server.env.A: wants a text, such as "", not a list`},
+		"value of a variable":      {"server: {env: {A: [x]}}", "1:19", `server.env.A: wants a text, such as "", not a list`},
 		"value of a variable, nul": {"server: {env: {A: \"\\0\"}}", "1:19", "no variable can hold one"},
 		"prefix of keys":           {"identity: {key_prefix: 'a b'}", "1:24", "is no prefix for keys"},
 		"tilde":                    {"policy: {dir: ~/policies}", "1:15", "~ is not expanded here"},

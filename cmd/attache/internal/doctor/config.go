@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func principalText(p *sessionstate.Principal) string {
 
 // contents counts what holds.
 func contents(e policy.Effective) string {
-	policies := cli.Itoa(len(e.Policies)) + " policies"
+	policies := strconv.Itoa(len(e.Policies)) + " policies"
 	if len(e.Policies) == 1 {
 		policies = "1 policy"
 	}

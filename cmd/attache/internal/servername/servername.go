@@ -1,4 +1,5 @@
-package config
+// Package servername names a server by the command that starts it.
+package servername
 
 import (
 	"regexp"
@@ -6,36 +7,36 @@ import (
 	"strings"
 )
 
-// ServerName returns what rules and audit call a server that nobody named: the base
+// Of returns what rules and audit call a server that nobody named: the base
 // name of its command, or, where that is a program that fetches and runs another, the
 // name of the package or image, without its version. It depends on the command alone,
 // so a rule means the same from start to start; and where it is not sure which
 // argument is the package, none is taken, as it may hold a secret.
-func ServerName(command []string) string {
+func Of(command []string) string {
 	if len(command) == 0 {
 		return ""
 	}
-	if name := packageName(command); name != "" {
+	if name := Package(command); name != "" {
 		return name
 	}
-	return programName(underCmd(command)[0])
+	return Program(underCmd(command)[0])
 }
 
 // underCmd returns the command that cmd /c runs, as clients on Windows start npx; any
 // other command as it is.
 func underCmd(command []string) []string {
-	if programName(command[0]) == "cmd" && len(command) > 2 && strings.EqualFold(command[1], "/c") {
+	if Program(command[0]) == "cmd" && len(command) > 2 && strings.EqualFold(command[1], "/c") {
 		return underCmd(command[2:])
 	}
 	return command
 }
 
-// packageName returns the package or image that a command fetches and runs, or the npm
+// Package returns the package or image that a command fetches and runs, or the npm
 // package that it runs where that is installed, without its version; "" for a command
 // that runs none.
-func packageName(command []string) string {
+func Package(command []string) string {
 	command = underCmd(command)
-	name := programName(command[0])
+	name := Program(command[0])
 	program := command[0]
 	if (name == "node" || name == "bun") && len(command) > 1 {
 		program = command[1]
@@ -73,8 +74,8 @@ func installedPackage(path string) string {
 	return ""
 }
 
-// programName returns the base name of a command, of Windows's as well.
-func programName(path string) string {
+// Program returns the base name of a command, of Windows's as well.
+func Program(path string) string {
 	path = path[strings.LastIndexAny(path, `/\`)+1:]
 	for _, ext := range []string{".exe", ".cmd"} {
 		path = strings.TrimSuffix(path, ext)

@@ -1,4 +1,4 @@
-package config
+package servername
 
 import (
 	"strings"
@@ -65,7 +65,7 @@ func TestServerName(t *testing.T) {
 		"docker compose up":              "docker",
 		"docker run -i --rm":             "docker",
 	} {
-		if got := ServerName(strings.Fields(command)); got != want {
+		if got := Of(strings.Fields(command)); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}

@@ -1,0 +1,46 @@
+package textfile
+
+import (
+	"strings"
+)
+
+// Nearest returns the word that given was probably meant to be, empty if none is
+// within limit characters that were inserted, removed, replaced or swapped.
+func Nearest(given string, words []string, limit int) string {
+	best := ""
+	for _, w := range words {
+		if d := distance(strings.ToLower(given), strings.ToLower(w)); d <= limit {
+			best, limit = w, d-1
+		}
+	}
+	return best
+}
+
+// distance returns how many characters have to be inserted, removed, replaced or
+// swapped with their neighbour to make b of a.
+func distance(a, b string) int {
+	if len(a) > 100 || len(b) > 100 {
+		return max(len(a), len(b)) // too long to compare: nothing in common
+	}
+	var before []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
+		for j := range len(b) {
+			replace := row[j]
+			if a[i] != b[j] {
+				replace++
+			}
+			next[j+1] = min(replace, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(b)]
+}
