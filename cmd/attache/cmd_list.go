@@ -26,6 +26,7 @@ func (c *program) subcommands() []*cobra.Command {
 		c.statusCommand(),
 		c.trustCommand(),
 		c.untrustCommand(),
+		c.serveCommand(),
 	}
 }
 

@@ -150,6 +150,14 @@ type ConnOptions struct {
 	// keys are theirs to choose.
 	Sessions *sessionstate.Sessions
 
+	// Namespace stands in front of the conversation keys that clients choose, where other
+	// clients on other connections share what is kept by session.
+	Namespace string
+
+	// Identify, if not nil, is asked instead of that of Options: the credential came by
+	// another way than the messages.
+	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
+
 	// Changed, if not nil, is told when a session turns out to act for another than
 	// before, or one with other permissions: what it is shown may be other now. It is
 	// called by the goroutine of the look-up.
@@ -164,10 +172,12 @@ type Conn struct {
 	*Shared
 	base     *sessionstate.Context // what the connection began with
 	name     string
+	space    string // see ConnOptions.Namespace
+	who      identities
+	resolve  func(context.Context, Credential) (*sessionstate.Principal, error) // nil if nobody is identified
 	sessions *sessionstate.Sessions
 	changed  func()
 	log      *slog.Logger
-	who      identities
 
 	// Of the frame being handled.
 	current atomic.Pointer[sessionstate.Context]
@@ -182,7 +192,13 @@ type Conn struct {
 
 // Connect returns the Conn of a connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{Shared: s, base: o.Base, name: o.Name, sessions: o.Sessions, changed: o.Changed, log: o.Log, key: connectionKey(o.Name, 0)}
+	c := &Conn{
+		Shared: s, base: o.Base, name: o.Name, space: o.Namespace, resolve: o.Identify,
+		sessions: o.Sessions, changed: o.Changed, log: o.Log, key: connectionKey(o.Name, 0),
+	}
+	if c.resolve == nil {
+		c.resolve = s.o.Identify
+	}
 	if c.base == nil {
 		c.base = &sessionstate.Context{}
 	}
@@ -317,7 +333,7 @@ func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
 	case !given.Empty() && given.Source == sessionstate.Operator:
 		return given
 	case f.conversation != "":
-		return sessionstate.Fact{Value: f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
+		return sessionstate.Fact{Value: c.space + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
 	case !given.Empty():
 		return given
 	}

@@ -112,7 +112,7 @@ func (id *identity) size() int { return 1024 + 6*len(id.credential.Text) }
 // inherits, and that of the operator's if not.
 func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f *facts) *identity {
 	credential := c.accepted(ctx, f)
-	if c.o.Identify == nil {
+	if c.resolve == nil {
 		return nil
 	}
 	c.who.mu.Lock()
@@ -227,7 +227,7 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Patience)
 	defer cancel()
 	began := c.sessions.Now()
-	p, err := c.o.Identify(ctx, id.credential)
+	p, err := c.resolve(ctx, id.credential)
 	c.who.mu.Lock()
 	before := id.err
 	if err != nil && before != nil && before.Error() == err.Error() {
@@ -269,7 +269,7 @@ func (c *Conn) Recheck() {
 	for at := c.who.known.order.Front(); at != nil; at = at.Next() {
 		forget(at.Value.(*identity))
 	}
-	if own := c.who.own; own.known && own.pending == nil && c.o.Identify != nil {
+	if own := c.who.own; own.known && own.pending == nil && c.resolve != nil {
 		own.pending = make(chan struct{})
 		go c.identify(own, own.pending)
 	}

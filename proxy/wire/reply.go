@@ -3,12 +3,16 @@ package wire
 import "strconv"
 
 // JSON-RPC error codes. attache uses these alone: -32000 to -32099 belong to
-// servers and the protocol (specification, basic/index, "Error Codes").
+// servers and the protocol (specification, basic/index, "Error Codes"), of which it needs
+// one.
 const (
 	CodeParseError     = -32700
 	CodeInvalidRequest = -32600
 	CodeInvalidParams  = -32602
 	CodeInternalError  = -32603
+	// CodeHeaderMismatch is for requests over HTTP whose headers contradict their body
+	// (specification 2026-07-28, basic/transports/streamable-http).
+	CodeHeaderMismatch = -32020
 )
 
 // ErrorReply returns an error of attache's own for the request with that raw

@@ -28,6 +28,8 @@ type ConnOptions struct {
 	Replayed func(id []byte) string
 	// Status, if not nil, counts what the layers do.
 	Status *status.Recorder
+	// Client is who is served in a front, nil for the client that started the process.
+	Client *Client
 }
 
 // A Conn is one client connection: its layers, and what they know of it. Close it
@@ -55,10 +57,14 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	s = s.current
 	c := &Conn{ConnOptions: o}
 	conn := capture.ConnOptions{
-		Base:     BaseContext(s.Process, s.settings),
+		Base:     s.baseContext(o.Client),
 		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.settings.Session.TTL}),
 		Changed:  func() { c.tell(c.shared.Load().lists) },
 		Log:      s.Log,
+	}
+	if o.Client != nil {
+		conn.Namespace = o.Client.Namespace
+		conn.Identify = s.process.identifyClient(o.Client)
 	}
 	if o.IDPrefix != "" { // a recording has it, so the key is the same when it is played
 		conn.Name = "connection-" + strings.Trim(strings.TrimPrefix(o.IDPrefix, ownIDs), "-")

@@ -11,20 +11,26 @@ import (
 
 // BaseContext holds what is known before the first frame.
 func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
+	c := operatorContext(s)
+	if s.Session.GitRoot {
+		c = c.WithWorkspace(gitRoot())
+	}
+	c = c.WithWorkspace(hostFact(p, s.Session.HostEnv.Workspace)).
+		WithSession(hostFact(p, s.Session.HostEnv.Session))
+	return c.WithSession(operatorFact(s, "session.id", s.Session.ID))
+}
+
+// operatorContext holds what the operator says of every session: its trust and its
+// workspace.
+func operatorContext(s *config.Settings) *sessionstate.Context {
 	c := &sessionstate.Context{}
 	trust := operatorFact(s, "session.trust", s.Session.Trust)
 	if from := s.Origin("session.trust"); from.Default() || from == s.Operator.Origin() {
 		trust.Source = sessionstate.None // the session file's comes with its principal, read afresh
 	}
-	c = c.With(func(c *sessionstate.Context) { c.Trust = trust })
-	if s.Session.GitRoot {
-		c = c.WithWorkspace(gitRoot())
-	}
-	c = c.WithWorkspace(hostFact(p, s.Session.HostEnv.Workspace)).
-		WithSession(hostFact(p, s.Session.HostEnv.Session)).
+	return c.With(func(c *sessionstate.Context) { c.Trust = trust }).
 		WithWorkspace(operatorFact(s, "session.workspace", s.Session.Workspace)).
 		WithWorkspaceID(operatorFact(s, "session.workspace_id", s.Session.WorkspaceID))
-	return c.WithSession(operatorFact(s, "session.id", s.Session.ID))
 }
 
 func operatorFact(s *config.Settings, key, value string) sessionstate.Fact {

@@ -181,7 +181,7 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 	}
 	o := briefing.ConnOptions{
 		Catalog:       &b.conn.catalog,
-		Credential:    b.shared.authenticator.policyKey(b.conn.capture),
+		Credential:    b.conn.policyKey(b.shared),
 		ClientProcess: clientprocess.Name,
 		Log:           b.shared.log,
 	}

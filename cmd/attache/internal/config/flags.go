@@ -19,7 +19,7 @@ const FileHelp = "configuration file, instead of attache/config.yaml in the user
 func AddFlags(cmd *cobra.Command) Flags {
 	values := AddFlag(cmd, Flags{}, "config", "FILE", FileHelp)
 	for _, o := range Options(&Settings{}) {
-		if o.Flag == "" || cmd.Flags().Lookup(o.Flag) != nil {
+		if o.Flag == "" || o.of != "" && o.of != cmd.Name() || cmd.Flags().Lookup(o.Flag) != nil {
 			continue
 		}
 		AddFlag(cmd, values, o.Flag, o.Hint, o.Help)

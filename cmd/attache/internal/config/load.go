@@ -24,7 +24,15 @@ const maxConfigFile = 256 << 10
 // before file before defaults. Without a command, as for `config check`, no entry of
 // servers applies. An error is [Problems]. Without a file it costs a look for one.
 func Load(p cli.Process, flags Flags, command []string) (*Settings, error) {
-	l := &loader{Process: p, flags: flags}
+	return (&loader{Process: p, flags: flags}).load(command)
+}
+
+// LoadServed is Load for the server that the entry of servers with that name starts.
+func LoadServed(p cli.Process, flags Flags, entry string) (*Settings, error) {
+	return (&loader{Process: p, flags: flags, entry: entry}).load(nil)
+}
+
+func (l *loader) load(command []string) (*Settings, error) {
 	path, origin := l.configFile()
 	s := DefaultSettings(directory(path))
 	all := Options(s)
@@ -58,12 +66,16 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	for _, d := range documents {
 		s.Servers = append(s.Servers, d.servers...)
 	}
-	if len(command) == 0 || command[0] == "" {
+	name := cmp.Or(s.Server.Name, servername.Of(command))
+	applies := func(e Server) bool { return e.is(command, name) }
+	switch {
+	case l.entry != "":
+		applies = func(e Server) bool { return e.Name == l.entry }
+	case len(command) == 0 || command[0] == "":
 		return
 	}
-	name := cmp.Or(s.Server.Name, servername.Of(command))
 	for _, d := range slices.Backward(documents) {
-		i := slices.IndexFunc(d.servers, func(e Server) bool { return e.is(command, name) })
+		i := slices.IndexFunc(d.servers, applies)
 		if i < 0 {
 			continue
 		}
@@ -101,6 +113,7 @@ func Check(p cli.Process, path string, content []byte) error {
 type loader struct {
 	cli.Process
 	flags    Flags
+	entry    string // of servers, which applies whatever the command; "" for the one that fits it
 	problems Problems
 }
 

@@ -19,6 +19,8 @@ type option struct {
 	// with a flag can also be set by the variable of the same name; see
 	// [option.variable].
 	Flag string
+	// of is the only command that has the flag, "" for all that wrap a server.
+	of string
 	// Hint stands for the value in the help of the flag.
 	Hint string
 	Help string
@@ -57,7 +59,7 @@ func (o option) EntryText(i int) string {
 // are told of them. It is the one list behind the reader of the file, the flags,
 // the variables, `config show` and `config schema`.
 func Options(s *Settings) []option {
-	return slices.Concat(sessionOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), otherOptions(s))
+	return slices.Concat(sessionOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), serveOptions(s), otherOptions(s))
 }
 
 // TrustLevels are the words for trust.

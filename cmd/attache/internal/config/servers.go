@@ -40,7 +40,7 @@ func matchOptions(m *Match) []option {
 }
 
 // serverKeys are the keys, or the beginnings of keys, that an entry may have.
-var serverKeys = []string{"server.env", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
+var serverKeys = []string{"server.env", "server.command", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
 
 // serverOptions returns the options that an entry may set, bound to s.
 func serverOptions(s *Settings) []option {
@@ -90,6 +90,13 @@ func (e *Server) read(s *Settings) Problems {
 	r := &reader{file: e.reader.file, base: e.reader.base, settings: s, options: options, prefix: "servers." + e.Name + "."}
 	r.over(e.fields)
 	return r.problems
+}
+
+// sets reports whether the entry says something of key.
+func (e *Server) sets(key string) bool {
+	scratch := DefaultSettings("")
+	e.read(scratch)
+	return !scratch.Origin(key).Default()
 }
 
 // is reports whether the entry is for the server that command starts, whose name is

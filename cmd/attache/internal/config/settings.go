@@ -26,6 +26,7 @@ type Settings struct {
 	Limits    LimitSettings
 	Log       LogSettings
 	Inject    InjectSettings
+	Serve     ServeSettings
 
 	// APIKeyFile holds the session's API key; empty for none. See [APIKey].
 	APIKeyFile string
@@ -54,6 +55,8 @@ type Settings struct {
 type ServerSettings struct {
 	Name string // empty: see [servername.Of]
 	Env  map[string]string
+	// Command starts the server where attache serve is given none.
+	Command []string
 	// PassMessaging leaves the server the means to write to the client's conversation.
 	PassMessaging bool
 }
@@ -156,6 +159,7 @@ func DefaultSettings(dir string) *Settings {
 		Audit:       AuditSettings{Arguments: "digest", MaxSize: 64 << 20},
 		Limits:      LimitSettings{Hold: 8 << 20, InFlight: 100_000},
 		Log:         LogSettings{Level: "info", Format: "text"},
+		Serve:       defaultServe(),
 		StdoutNoise: "drop",
 		origins:     map[string]Origin{},
 	}

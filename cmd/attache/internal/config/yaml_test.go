@@ -51,7 +51,13 @@ func TestReadFullExample(t *testing.T) {
 // key that is not read shows.
 func fullSettings() *Settings {
 	return &Settings{
-		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true},
+		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true, Command: []string{"npx", "-y", "git-mcp"}},
+		Serve: ServeSettings{
+			Listen: "0.0.0.0:9000", PublicURL: "https://mcp.example.com/git", Path: "/git", Admin: "127.0.0.1:9001",
+			Origins: []string{"https://app.example.com"}, Hosts: []string{"mcp.internal"},
+			Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem", Idle: 10 * time.Minute, Drain: 5 * time.Second,
+			Limits: ServeLimits{Sessions: 10, PerPrincipal: 2, Children: 5, InFlight: 100, Body: 1 << 20},
+		},
 		Session: SessionSettings{
 			ID: "42", Workspace: "/work", WorkspaceID: "ws-1", Trust: "sandboxed",
 			TTL:         90 * time.Minute,

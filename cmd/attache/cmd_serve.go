@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/serve"
+)
+
+// serveCommand serves many clients over HTTP.
+func (c *program) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...]]",
+		Short: "Serve many clients over Streamable HTTP, each with a session of its own",
+		Long: `Serve many clients over Streamable HTTP. Each session has a process of its own, started by the
+command behind "--", and nothing of a session reaches another. Without a command, the entries
+of servers in the configuration that have one are served, each under its name as the path.
+
+Without keys or tokens it listens on the loopback interface alone.`,
+		Example: `  attache serve -- npx -y @cyanheads/git-mcp-server
+  attache serve --listen 127.0.0.1:9000 --config team.yaml`,
+		Args: noArguments,
+	}
+	flags := config.AddFlags(cmd)
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().SortFlags = false
+	cmd.DisableFlagsInUseLine = true
+	cmd.Annotations = map[string]string{mayTakeServer: "yes"}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.serve(cmd, flags) }
+	return cmd
+}
+
+// serve runs what serveCommand describes.
+func (c *program) serve(cmd *cobra.Command, flags config.Flags) error {
+	s, err := config.Load(c.Process, flags, c.server)
+	if err != nil {
+		return err
+	}
+	if err := config.CheckServe(s).Err(); err != nil {
+		return err
+	}
+	servers, err := c.servedServers(s, flags)
+	if err != nil {
+		return err
+	}
+	sink := logging.NewSink(c.Stderr)
+	defer sink.Close()
+	log := logging.New(c.Process, s, sink)
+	o := serve.Options{Process: c.Process, Settings: s, Servers: servers, Version: ownVersion(), Log: log}
+	if status := serve.Run(cmd.Context(), o); status != 0 {
+		return cli.ExitError(status)
+	}
+	return nil
+}
+
+// servedServers returns the server behind "--", or those of the configuration.
+func (c *program) servedServers(s *config.Settings, flags config.Flags) ([]serve.Server, error) {
+	switch {
+	case len(c.server) > 0 && strings.Contains(c.server[0], "://"):
+		return nil, cli.Usagef("%s is a remote server: attache serve starts servers by their command", c.server[0])
+	case c.dashed && (len(c.server) == 0 || c.server[0] == ""):
+		return nil, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out to serve those of the configuration")
+	case c.dashed:
+		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
+		return []serve.Server{{Path: s.Serve.Path, Command: c.server, Settings: s, Load: load}}, nil
+	}
+	var all []serve.Server
+	for _, name := range s.ServedServers() {
+		load := func() (*config.Settings, error) { return config.LoadServed(c.Process, flags, name) }
+		own, err := load()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, serve.Server{Path: "/" + name, Command: own.Server.Command, Settings: own, Load: load})
+	}
+	if len(all) == 0 {
+		return nil, cli.Usagef("no server to serve: give its command behind \"--\", as in \"attache serve -- npx -y @cyanheads/git-mcp-server\", or name one in the configuration: servers: {git: {server: {command: [npx, -y, \"@cyanheads/git-mcp-server\"]}}}")
+	}
+	return all, nil
+}

@@ -1,0 +1,82 @@
+package assembly
+
+import (
+	"context"
+	"os"
+
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// A Client is a client of a front.
+type Client struct {
+	// Namespace keeps the conversation keys of this client's principal apart from those
+	// of others, with whom it shares what is kept by session: turns, rates.
+	Namespace string
+	// Credential returns the credential that came last with a request of the client, ""
+	// where clients need none.
+	Credential func() string
+}
+
+// Authenticates reports whether the settings can say whose a credential is: there is an
+// issuer, or a file of keys that was named or is there.
+func (s *Shared) Authenticates() bool {
+	if s.authenticator.tokens != nil {
+		return true
+	}
+	if _, ok := s.authenticator.keys.(*identity.Resolver); !ok {
+		return false
+	}
+	_, err := os.Stat(s.settings.Identity.KeysFile)
+	return err == nil || !s.settings.Origin("identity.keys_file").Default()
+}
+
+// Authenticate returns whose a client's credential is, under the settings in force.
+func (p *process) Authenticate(ctx context.Context, credential string) (*sessionstate.Principal, error) {
+	who := p.who.Load()
+	return identity.Chain(who.keys, who.tokens).Resolve(ctx, credential)
+}
+
+// identifyClient returns what says who a client of a front acts for: whose credential it
+// sends, in place of the operator's own.
+func (p *process) identifyClient(c *Client) func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
+	return func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
+		who := p.who.Load()
+		credential := c.Credential()
+		if came.Text != "" || credential == "" {
+			return who.Identify(ctx, came)
+		}
+		operator, err := who.Asserted()
+		if err != nil {
+			return operator, err
+		}
+		owner, err := p.Authenticate(ctx, credential)
+		if err != nil {
+			return operator, err
+		}
+		return sessionstate.Overlay(operator, owner)
+	}
+}
+
+// baseContext returns what is known before the first frame. The host's variables and the
+// working directory are those of the process, and say nothing of a front's client.
+func (s *Shared) baseContext(c *Client) *sessionstate.Context {
+	if c != nil {
+		return operatorContext(s.settings)
+	}
+	return BaseContext(s.Process, s.settings)
+}
+
+// policyKey returns what gives the API key of a session to a policy endpoint.
+func (c *Conn) policyKey(s *Shared) func(session string) string {
+	if c.Client == nil {
+		return s.authenticator.policyKey(c.capture)
+	}
+	return func(session string) string {
+		if key := c.Client.Credential(); key != "" {
+			return onlyKey(key)
+		}
+		return s.authenticator.policyKey(c.capture)(session)
+	}
+}

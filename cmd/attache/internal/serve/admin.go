@@ -1,0 +1,157 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/pprof"
+	"runtime/trace"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// startAdmin serves serve.admin, nil if it is not set.
+func (s *service) startAdmin(ctx context.Context, failed chan<- error) (*http.Server, error) {
+	if s.settings.Admin == "" {
+		return nil, nil
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", s.settings.Admin)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: s.adminHandler(), ReadHeaderTimeout: headerTime}
+	go func() { failed <- s.serveAdmin(server, listener) }()
+	return server, nil
+}
+
+func (s *service) serveAdmin(server *http.Server, listener net.Listener) error {
+	if err := server.Serve(listener); err != http.ErrServerClosed {
+		return err
+	}
+	return nil
+}
+
+// adminHandler answers whoever runs attache. It refuses pages that a browser loaded
+// under another name.
+func (s *service) adminHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", s.healthy)
+	mux.HandleFunc("/readyz", s.ready)
+	mux.HandleFunc("/metrics", s.metrics)
+	mux.HandleFunc("/debug/pprof/{profile}", profile)
+	return mux
+}
+
+// profile answers go tool pprof and go tool trace. Package net/http/pprof does so too, but
+// what it imports would be initialised at every start of attache.
+func profile(w http.ResponseWriter, r *http.Request) {
+	seconds, err := strconv.Atoi(r.URL.Query().Get("seconds"))
+	if err != nil || seconds < 1 || seconds > maxProfile {
+		seconds = 30
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	switch name := r.PathValue("profile"); {
+	case name == "profile":
+		if err = pprof.StartCPUProfile(w); err == nil {
+			wait(r.Context(), seconds)
+			pprof.StopCPUProfile()
+		}
+	case name == "trace":
+		if err = trace.Start(w); err == nil {
+			wait(r.Context(), seconds)
+			trace.Stop()
+		}
+	case pprof.Lookup(name) == nil:
+		notFound(w, r)
+		return
+	default:
+		debug, _ := strconv.Atoi(r.URL.Query().Get("debug"))
+		err = pprof.Lookup(name).WriteTo(w, debug)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+	}
+}
+
+// maxProfile is how long a profile may take, in seconds.
+const maxProfile = 600
+
+func wait(ctx context.Context, seconds int) {
+	t := time.NewTimer(time.Duration(seconds) * time.Second)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// bounds are those of the histogram of how long requests take, in seconds.
+var bounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60}
+
+// counts are what /metrics shows of requests.
+type counts struct {
+	mu       sync.Mutex
+	requests map[string]uint64 // by method and status
+	took     [len(bounds) + 1]uint64
+	sum      float64
+}
+
+func (c *counts) add(method string, status int, took time.Duration) {
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions:
+	default:
+		method = "other" // the client's to choose, and kept for good
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.requests == nil {
+		c.requests = map[string]uint64{}
+	}
+	c.requests[fmt.Sprintf(`method="%s",status="%d"`, method, status)]++
+	if method != http.MethodPost {
+		return // a GET takes as long as its session
+	}
+	at := 0
+	for at < len(bounds) && took.Seconds() > bounds[at] {
+		at++
+	}
+	c.took[at]++
+	c.sum += took.Seconds()
+}
+
+// metrics answers in the text format of Prometheus.
+func (s *service) metrics(w http.ResponseWriter, _ *http.Request) {
+	var b strings.Builder
+	gauge := func(name, help string, value int) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n%s %d\n", name, help, name, name, value)
+	}
+	sessions, inFlight := s.limits.Counts()
+	gauge("attache_sessions", "Sessions that are open.", sessions)
+	gauge("attache_requests_in_flight", "Messages of clients that are being served.", inFlight)
+	gauge("attache_upstreams", "Servers that run for sessions.", s.children.count())
+	s.counts.write(&b)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write([]byte(b.String()))
+}
+
+func (c *counts) write(b *strings.Builder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b.WriteString("# HELP attache_http_requests_total Requests that were answered.\n# TYPE attache_http_requests_total counter\n")
+	for labels, n := range c.requests {
+		fmt.Fprintf(b, "attache_http_requests_total{%s} %d\n", labels, n)
+	}
+	const name = "attache_http_post_duration_seconds"
+	fmt.Fprintf(b, "# HELP %s How long it took to answer a POST.\n# TYPE %s histogram\n", name, name)
+	total := uint64(0)
+	for i, bound := range bounds {
+		total += c.took[i]
+		fmt.Fprintf(b, "%s_bucket{le=\"%g\"} %d\n", name, bound, total)
+	}
+	total += c.took[len(bounds)]
+	fmt.Fprintf(b, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %g\n%s_count %d\n", name, total, name, c.sum, name, total)
+}

@@ -1,0 +1,214 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/front"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// An endpoint is a server behind attache: its rules, compiled once, and its sessions.
+type endpoint struct {
+	Server
+	s         *service
+	shared    *assembly.Shared
+	front     *front.Front
+	reread    *session.Reread
+	telemetry *telemetry.Telemetry
+	stderr    *lineWriter
+}
+
+func newEndpoint(s *service, server Server) (*endpoint, error) {
+	e := &endpoint{Server: server, s: s, stderr: &lineWriter{to: s.Process.Stderr}}
+	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, s.Log)
+	var err error
+	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Telemetry: e.telemetry.Recorder(), Audit: true, Log: s.Log}, server.Settings)
+	if err != nil {
+		e.telemetry.Close()
+		return nil, err
+	}
+	for _, w := range server.Settings.Warnings {
+		s.Log.Warn(w.String())
+	}
+	if server.Settings.Session.ID != "" {
+		s.Log.Warn("session.id has no effect: each client of attache serve has a session of its own")
+	}
+	e.reread = session.NewReread(e.shared, server.Load, s.Log)
+	e.reread.Watch()
+	e.front = front.New(e.frontOptions())
+	return e, nil
+}
+
+func (e *endpoint) close() {
+	e.reread.Close()
+	e.shared.Close()
+	e.telemetry.Close()
+}
+
+func (e *endpoint) frontOptions() front.Options {
+	o := front.Options{
+		Open:         e.open,
+		Conversation: e.conversation,
+		Origins:      e.s.settings.Origins,
+		Hosts:        e.s.hosts(),
+		Limits:       e.s.limits,
+		Idle:         e.s.settings.Idle,
+		Hold:         int(e.Settings.Limits.Hold),
+		Log:          e.s.Log,
+	}
+	if e.shared.Authenticates() {
+		o.Authenticate = e.authenticate
+		if e.Settings.Identity.JWT.Configured() && e.s.settings.PublicURL != "" {
+			o.Metadata = e.s.metadataURL(e)
+		}
+	}
+	return o
+}
+
+// authenticate says whose a credential is.
+func (e *endpoint) authenticate(ctx context.Context, credential string) (front.Principal, error) {
+	p, err := e.shared.Authenticate(ctx, credential)
+	switch {
+	case errors.Is(err, identity.ErrFile), errors.Is(err, identity.ErrKeySet), ctx.Err() != nil:
+		return front.Principal{}, fmt.Errorf("%w: %w", front.ErrUnavailable, err)
+	case err != nil:
+		return front.Principal{}, err
+	case p == nil:
+		return front.Principal{}, identity.ErrUnknownKey
+	}
+	return front.Principal{ID: principalID(p, credential), Name: p.User}, nil
+}
+
+// principalID returns what sessions are bound to. A token is renewed while its session
+// goes on, so it stands for its user; a token that names none stands for itself.
+func principalID(p *sessionstate.Principal, credential string) string {
+	switch {
+	case !identity.LooksLikeToken(credential):
+		return "key " + p.KeyID
+	case p.User != "":
+		return "user " + strconv.Quote(p.Tenant) + " " + strconv.Quote(p.User)
+	}
+	sum := sha256.Sum256([]byte(credential))
+	return "token " + hex.EncodeToString(sum[:])
+}
+
+// open makes the relay of a session.
+func (e *endpoint) open(who front.Principal, credential string) (front.Relay, error) {
+	if !e.s.children.begin() {
+		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
+	}
+	var latest atomic.Pointer[string]
+	latest.Store(&credential)
+	control := &proxy.Control{}
+	conn := e.shared.Connect(assembly.ConnOptions{
+		Control: control,
+		Client:  &assembly.Client{Namespace: namespace(who), Credential: func() string { return *latest.Load() }},
+	})
+	o := conn.Relay()
+	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(conn) }
+	return front.Relay{
+		Options: o,
+		Seen: func(credential string) {
+			if credential != *latest.Load() {
+				latest.Store(&credential)
+			}
+		},
+		Closed: func() {
+			conn.Close()
+			e.s.children.end()
+		},
+	}, nil
+}
+
+// namespace keeps what the principal's sessions are called apart from those of others.
+func namespace(who front.Principal) string {
+	if who.ID == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(who.ID))
+	return hex.EncodeToString(sum[:6]) + "/"
+}
+
+// start starts the process of a session, with what is known of the session in its
+// environment.
+func (e *endpoint) start(conn *assembly.Conn) (proxy.Upstream, error) {
+	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: conn.Environment(e.s.Process.Env), Stderr: e.stderr})
+	if err != nil {
+		e.s.Log.Error("the server could not be started", "err", err)
+		return nil, err
+	}
+	e.s.Log.Debug("server started", "command", p.Path(), "pid", p.Pid())
+	return p.Upstream(), nil
+}
+
+// conversation returns the key of the session that a request belongs to: the key of its
+// conversation, or where it names none its workspace, so that no request gets facts of
+// another.
+func (e *endpoint) conversation(m *wire.Message) string {
+	meta := m.Get("params", "_meta")
+	if !meta.Exists() {
+		return ""
+	}
+	if key := firstText(meta, e.Settings.Session.Meta.Conversation); key != "" {
+		return "conversation " + key
+	}
+	if path := firstText(meta, e.Settings.Session.Meta.Workspace); path != "" {
+		return "workspace " + path
+	}
+	return ""
+}
+
+// firstText returns the first text that stands at one of the paths.
+func firstText(meta wire.Value, paths []config.MetaPath) string {
+	for _, path := range paths {
+		if text := meta.Get(path...).Text(); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// children counts the processes that run.
+type children struct {
+	max int
+
+	mu sync.Mutex
+	n  int
+}
+
+func (c *children) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n >= c.max {
+		return false
+	}
+	c.n++
+	return true
+}
+
+func (c *children) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n--
+}
+
+func (c *children) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}

@@ -1,0 +1,143 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// metadataPath begins the paths of protected resource metadata (RFC 9728).
+const metadataPath = "/.well-known/oauth-protected-resource"
+
+// handler returns what answers clients.
+func (s *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, e := range s.endpoints {
+		mux.Handle(e.Path, e.front)
+		if metadata := s.metadata(e); metadata != nil {
+			mux.Handle(metadataPath+e.Path, metadata)
+			if len(s.endpoints) == 1 {
+				mux.Handle(metadataPath, metadata)
+			}
+		}
+	}
+	mux.HandleFunc("/healthz", s.healthy)
+	mux.HandleFunc("/readyz", s.ready)
+	mux.HandleFunc("/", notFound)
+	return s.logged(mux)
+}
+
+// notFound answers with JSON: clients ask for /.well-known/ addresses of every server,
+// and some take a page of HTML for an answer.
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = w.Write([]byte("{}"))
+}
+
+// metadata says which issuer's tokens an endpoint accepts, nil if none or where its URL
+// is not known.
+func (s *service) metadata(e *endpoint) http.Handler {
+	issuer := e.Settings.Identity.JWT.Issuer
+	if issuer == "" || s.settings.PublicURL == "" {
+		return nil
+	}
+	body, _ := json.Marshal(map[string]any{ // never fails: texts alone
+		"resource":                 s.resource(e),
+		"authorization_servers":    []string{issuer},
+		"bearer_methods_supported": []string{"header"},
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	})
+}
+
+// resource returns the URL of an endpoint as clients have it.
+func (s *service) resource(e *endpoint) string {
+	if len(s.endpoints) < 2 && len(s.Servers) < 2 {
+		return s.settings.PublicURL
+	}
+	return strings.TrimSuffix(s.settings.PublicURL, "/") + e.Path
+}
+
+// metadataURL returns the address of an endpoint's metadata.
+func (s *service) metadataURL(e *endpoint) string {
+	u, _ := url.Parse(s.resource(e)) // checked when the settings were read
+	u.Path = metadataPath + e.Path
+	return u.String()
+}
+
+// hosts returns the names that clients may use.
+func (s *service) hosts() []string {
+	all := s.settings.Hosts
+	if u, err := url.Parse(s.settings.PublicURL); err == nil && u.Hostname() != "" {
+		all = append(all[:len(all):len(all)], u.Hostname())
+	}
+	return all
+}
+
+func (s *service) healthy(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
+
+func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
+	for _, e := range s.endpoints {
+		if e.front.Draining() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte("draining\n"))
+			return
+		}
+	}
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// logged counts and logs each request, when it has been answered.
+func (s *service) logged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The deadline of the last write on a connection would else hold for this one.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(30 * time.Second))
+		began := time.Now()
+		seen := &response{ResponseWriter: w}
+		defer func() {
+			took := time.Since(began)
+			s.counts.add(r.Method, seen.status, took)
+			s.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes, "took", took, "from", r.RemoteAddr)
+		}()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// A response remembers what was answered.
+type response struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (w *response) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap returns the writer beneath, for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,245 @@
+// Package serve runs attache as a server of Streamable HTTP for many clients: listeners,
+// credentials, the servers behind it, reload, and the end in good order.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/proxy/front"
+)
+
+// Options say what to serve.
+type Options struct {
+	Process cli.Process
+	// Settings are those of the process: where it listens, its limits.
+	Settings *config.Settings
+	// Servers are the servers behind it, at least one.
+	Servers []Server
+	// Version is that of attache.
+	Version string
+	Log     *slog.Logger
+}
+
+// A Server is a server that clients are led to.
+type Server struct {
+	// Path is where clients find it, such as /mcp.
+	Path string
+	// Command starts it.
+	Command []string
+	// Settings are its own, and Load reads them again.
+	Settings *config.Settings
+	Load     func() (*config.Settings, error)
+}
+
+const (
+	// headerTime is how long a client may take to send the headers of a request.
+	headerTime = 10 * time.Second
+	// connectionIdle is how long a connection is kept on which nothing is asked.
+	connectionIdle = 3 * time.Minute
+	maxHeader      = 64 << 10
+	// leaveTime is what the end takes at most beyond the drain: the processes' own grace.
+	leaveTime = 5 * time.Second
+)
+
+// Run serves until a signal ends it, and returns the exit status.
+func Run(ctx context.Context, o Options) int {
+	s, err := newService(o)
+	if err != nil {
+		o.Log.Error(err.Error())
+		return cli.ExitUsage
+	}
+	defer s.close()
+	listener, err := s.listen(ctx)
+	if err != nil {
+		o.Log.Error("attache cannot listen", "address", s.settings.Listen, "err", err)
+		return cli.ExitFailure
+	}
+	return s.run(ctx, listener)
+}
+
+// A service is one run of attache serve.
+type service struct {
+	Options
+	settings  *config.ServeSettings
+	limits    *front.Limits
+	children  children
+	counts    counts
+	endpoints []*endpoint
+}
+
+func newService(o Options) (*service, error) {
+	set := &o.Settings.Serve
+	limits := front.DefaultLimits()
+	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
+	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
+	limits.Bodies = max(limits.Bodies, 2*limits.Body)
+	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}}
+	for _, server := range o.Servers {
+		e, err := newEndpoint(s, server)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.endpoints = append(s.endpoints, e)
+	}
+	return s, s.checkAddress()
+}
+
+// checkAddress refuses to serve other machines without knowing who asks.
+func (s *service) checkAddress() error {
+	if config.IsLoopback(s.settings.Listen) {
+		return nil
+	}
+	for _, e := range s.endpoints {
+		if !e.shared.Authenticates() {
+			return fmt.Errorf("serve.listen is %s, which other machines reach, and nothing says who may use %s: make keys with attache key create, or set identity.jwt, or listen on 127.0.0.1",
+				s.settings.Listen, e.Path)
+		}
+	}
+	return nil
+}
+
+// close ends what the endpoints keep.
+func (s *service) close() {
+	for _, e := range s.endpoints {
+		e.close()
+	}
+}
+
+// run serves on the listener until a signal comes.
+func (s *service) run(ctx context.Context, listener net.Listener) int {
+	server := s.httpServer()
+	failed := make(chan error, 2)
+	go func() { failed <- s.serveOn(server, listener) }()
+	admin, err := s.startAdmin(ctx, failed)
+	if err != nil {
+		s.Log.Error("attache cannot serve serve.admin", "address", s.settings.Admin, "err", err)
+		_ = server.Close()
+		return cli.ExitFailure
+	}
+	s.announce(listener)
+	status := s.await(ctx, failed)
+	s.drain(server)
+	if admin != nil {
+		_ = admin.Close()
+	}
+	return status
+}
+
+// announce says where clients find the servers.
+func (s *service) announce(listener net.Listener) {
+	for _, e := range s.endpoints {
+		s.Log.Info("serving", "server", e.Settings.Server.Name, "url", s.url(listener, e), "credentials", e.shared.Authenticates())
+	}
+}
+
+func (s *service) url(listener net.Listener, e *endpoint) string {
+	if s.settings.PublicURL != "" {
+		return s.resource(e)
+	}
+	scheme := "http"
+	if s.settings.Cert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + listener.Addr().String() + e.Path
+}
+
+// await returns when the service is to end, and the exit status.
+func (s *service) await(ctx context.Context, failed <-chan error) int {
+	ending, again := make(chan os.Signal, 2), make(chan os.Signal, 1)
+	signal.Notify(ending, session.EndingSignals()...)
+	if all := session.RereadingSignals(); len(all) > 0 {
+		signal.Notify(again, all...)
+	}
+	defer signal.Stop(ending)
+	defer signal.Stop(again)
+	for {
+		select {
+		case <-again:
+			for _, e := range s.endpoints {
+				e.reread.Now()
+			}
+		case sig := <-ending:
+			s.Log.Info("ending: no new sessions, calls in flight are answered", "signal", sig.String(), "within", s.settings.Drain)
+			return 0
+		case <-ctx.Done():
+			return 0
+		case err := <-failed:
+			s.Log.Error("attache cannot serve any longer", "err", err)
+			return cli.ExitFailure
+		}
+	}
+}
+
+// drain answers what is in flight and ends every session. A second signal ends it at once.
+func (s *service) drain(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Drain)
+	defer cancel()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, session.EndingSignals()...)
+	defer signal.Stop(again)
+	go func() {
+		select {
+		case <-again:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var drained sync.WaitGroup
+	for _, e := range s.endpoints {
+		drained.Go(func() { e.front.Drain(ctx) })
+	}
+	drained.Wait()
+	end, stop := context.WithTimeout(context.Background(), leaveTime)
+	defer stop()
+	if server.Shutdown(end) != nil {
+		_ = server.Close()
+	}
+}
+
+// serveOn serves until the server is closed.
+func (s *service) serveOn(server *http.Server, listener net.Listener) error {
+	var err error
+	if s.settings.Cert != "" {
+		err = server.ServeTLS(listener, "", "")
+	} else {
+		err = server.Serve(listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// httpServer returns the server of clients. It has no WriteTimeout, which would end
+// streams: each write has a deadline of its own.
+func (s *service) httpServer() *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       connectionIdle,
+		MaxHeaderBytes:    maxHeader,
+		Protocols:         protocols,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	if s.settings.Cert != "" {
+		server.TLSConfig = newCertificate(s.settings.Cert, s.settings.Key, s.Log).config()
+	}
+	return server
+}

@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// checkTime is how often at most the files of a certificate are looked at.
+const checkTime = time.Second
+
+// A certificate is read again when one of its files changes.
+type certificate struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	read    [2]time.Time // when the files were changed that were read
+	checked time.Time
+}
+
+func newCertificate(cert, key string, log *slog.Logger) *certificate {
+	return &certificate{cert: cert, key: key, log: log}
+}
+
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get() },
+	}
+}
+
+// get returns the certificate as the files have it now. Files that cannot be used change
+// nothing: they may be half written.
+func (c *certificate) get() (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != nil && time.Since(c.checked) < checkTime {
+		return c.current, nil
+	}
+	c.checked = time.Now()
+	changed := [2]time.Time{modified(c.cert), modified(c.key)}
+	if c.current != nil && changed == c.read {
+		return c.current, nil
+	}
+	next, err := tls.LoadX509KeyPair(c.cert, c.key)
+	switch {
+	case err == nil:
+		c.current, c.read = &next, changed
+	case c.current == nil:
+		return nil, err
+	default:
+		c.log.Warn("the certificate was changed and cannot be used; the one before stays in force", "err", err)
+	}
+	return c.current, nil
+}
+
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}

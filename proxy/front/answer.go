@@ -1,0 +1,199 @@
+package front
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A writer writes the messages of a stream to a response, as JSON or as events.
+type writer struct {
+	x      *exchange
+	accept accept
+	status func(reply []byte) int // of a reply that is sent as JSON
+	mode   mode
+	open   bool // within a message that comes in parts
+}
+
+type mode uint8
+
+const (
+	undecided mode = iota
+	asJSON
+	asEvents
+)
+
+// answer writes what comes on a stream until it ends or the client leaves. It reports
+// whether it has ended. status is that of a reply that is sent as JSON.
+func (x *exchange) answer(t *stream, a accept, status func(reply []byte) int) bool {
+	w := &writer{x: x, accept: a, status: status}
+	defer t.leave()
+	if !a.json {
+		if w.begin() != nil {
+			return false
+		}
+	}
+	return w.run(t)
+}
+
+// run writes what comes on a stream.
+func (w *writer) run(t *stream) bool {
+	silence := time.NewTimer(quickTime)
+	defer silence.Stop()
+	var items []item
+	for {
+		select {
+		case <-t.wake:
+			var closed bool
+			items, closed = t.take(items)
+			if err := w.items(items, closed); err != nil {
+				return false
+			}
+			clear(items)
+			if closed {
+				w.end()
+				return true
+			}
+		case <-silence.C:
+			if w.accept.events && w.comment() != nil {
+				return false
+			}
+		case <-w.x.r.Context().Done():
+			return false
+		}
+		silence.Reset(aliveTime)
+	}
+}
+
+// items writes messages; closed says that no other follows.
+func (w *writer) items(items []item, closed bool) error {
+	if len(items) == 0 {
+		return nil
+	}
+	if w.mode == undecided {
+		if err := w.decide(items, closed); err != nil {
+			return err
+		}
+	}
+	w.x.allowWrite()
+	for _, i := range items {
+		if err := w.item(i); err != nil {
+			return err
+		}
+	}
+	if w.mode == asJSON && closed && !w.open {
+		return nil // the server flushes at the end
+	}
+	return w.x.rc.Flush()
+}
+
+// decide chooses JSON where the reply comes first, and events for all else.
+func (w *writer) decide(items []item, closed bool) error {
+	first := items[0]
+	alone := len(items) == 1 && (closed || first.part == middle)
+	if w.accept.json && first.reply && (alone || !w.accept.events) {
+		w.mode = asJSON
+		h := w.x.w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Cache-Control", "no-store")
+		if alone && first.part == whole {
+			h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
+			w.x.w.WriteHeader(w.status(first.data))
+		}
+		return nil
+	}
+	return w.begin()
+}
+
+// begin begins a stream of events.
+func (w *writer) begin() error {
+	w.mode = asEvents
+	h := w.x.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	return w.write([]byte(":\n\n"), true)
+}
+
+// comment shows that the stream is alive, and begins one where none has been.
+func (w *writer) comment() error {
+	switch {
+	case w.mode == undecided:
+		return w.begin()
+	case w.mode == asJSON || w.open:
+		return nil
+	}
+	return w.write([]byte(":\n\n"), true)
+}
+
+func (w *writer) write(b []byte, flush bool) error {
+	w.x.allowWrite()
+	if _, err := w.x.w.Write(b); err != nil {
+		return err
+	}
+	if flush {
+		return w.x.rc.Flush()
+	}
+	return nil
+}
+
+// item writes a message or a part of one.
+func (w *writer) item(i item) error {
+	if w.open && i.part == whole {
+		// The rest of a long message is lost. The client has to see that it was cut.
+		panic(http.ErrAbortHandler)
+	}
+	begins := !w.open // a message that goes on
+	w.open = i.part == middle
+	if w.mode == asJSON {
+		_, err := w.x.w.Write(i.data)
+		return err
+	}
+	return w.event(i.data, begins, !w.open)
+}
+
+// event writes data as an event or a part of one. A bare carriage return, which JSON may
+// have between its tokens, would end the line here: what follows it becomes a line of
+// data of its own, as readers join these.
+func (w *writer) event(data []byte, begins, ends bool) error {
+	b := make([]byte, 0, min(len(data), 32<<10)+24)
+	if begins {
+		b = append(b, "event: message\ndata: "...)
+	}
+	for {
+		at := bytes.IndexByte(data, '\r')
+		if at < 0 {
+			break
+		}
+		b = append(append(b, data[:at]...), "\ndata: "...)
+		data = data[at+1:]
+	}
+	if len(data) > 32<<10 {
+		if err := w.write(b, false); err != nil {
+			return err
+		}
+		b = b[:0]
+		if err := w.write(data, false); err != nil {
+			return err
+		}
+	} else {
+		b = append(b, data...)
+	}
+	if ends {
+		b = append(b, "\n\n"...)
+	}
+	return w.write(b, false)
+}
+
+// end ends the response. A message that is not complete must not look so.
+func (w *writer) end() {
+	if w.open {
+		panic(http.ErrAbortHandler)
+	}
+	if w.mode == undecided {
+		w.x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the session is over")
+	}
+}

@@ -1,0 +1,125 @@
+package front
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// readBody reads the body whole, before anything is written: a server of HTTP/1.1 that
+// answers while it reads loses answers. It returns one line with its line end. ok is false
+// if the request was refused.
+func (x *exchange) readBody() (line []byte, release func(), ok bool) {
+	limits := x.f.o.Limits
+	tooLarge := func() {
+		x.w.Header().Set("Connection", "close")
+		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, "the body is larger than this server accepts")
+	}
+	if x.r.ContentLength > limits.Body {
+		tooLarge()
+		return nil, nil, false
+	}
+	_ = x.rc.SetReadDeadline(time.Now().Add(bodyTime))
+	b := bodyBuffer{limits: limits}
+	err := b.read(x.r.Body, x.r.ContentLength)
+	_ = x.rc.SetReadDeadline(time.Time{})
+	x.allowWrite()
+	switch {
+	case errors.Is(err, errTooLarge):
+		tooLarge()
+	case errors.Is(err, ErrBusy):
+		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "too many large requests are being read: try again")
+	case err != nil:
+		x.w.Header().Set("Connection", "close")
+		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
+	default:
+		return oneLine(b.data), b.release, true
+	}
+	b.release()
+	return nil, nil, false
+}
+
+// errTooLarge is what a body meets that is over the limit.
+var errTooLarge = errors.New("the body is too large")
+
+// smallBody is how large a body may be without counting against the bytes of all bodies.
+const smallBody = 64 << 10
+
+// A bodyBuffer holds a body that is being read.
+type bodyBuffer struct {
+	limits *Limits
+	data   []byte
+	taken  int64 // of the bytes of all bodies
+}
+
+// read reads a body of length bytes, -1 if that is not known.
+func (b *bodyBuffer) read(from io.Reader, length int64) error {
+	size := length + 2 // a byte to find the end with, and the line end
+	if length < 0 {
+		size = 4 << 10
+	}
+	if err := b.grow(size); err != nil {
+		return err
+	}
+	for {
+		if len(b.data) == cap(b.data) {
+			if int64(len(b.data)) > b.limits.Body {
+				return errTooLarge
+			}
+			if err := b.grow(min(int64(2*cap(b.data)), b.limits.Body+2)); err != nil {
+				return err
+			}
+		}
+		n, err := from.Read(b.data[len(b.data):cap(b.data)])
+		b.data = b.data[:len(b.data)+n]
+		if int64(len(b.data)) > b.limits.Body {
+			return errTooLarge
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// grow makes room for size bytes in all.
+func (b *bodyBuffer) grow(size int64) error {
+	if size > smallBody {
+		more := size - b.taken
+		if !b.limits.takeBytes(more) {
+			return ErrBusy
+		}
+		b.taken += more
+	}
+	b.data = append(make([]byte, 0, size), b.data...)
+	return nil
+}
+
+// release gives the bytes back.
+func (b *bodyBuffer) release() {
+	b.limits.giveBytes(b.taken)
+	b.taken, b.data = 0, nil
+}
+
+// oneLine makes a body one line: white space at its end is left out, and line ends within
+// it, which JSON has between its tokens alone, become spaces.
+func oneLine(b []byte) []byte {
+	b = bytes.TrimRight(b, " \t\r\n")
+	for _, end := range []byte{'\n', '\r'} {
+		for i := bytes.IndexByte(b, end); i >= 0; {
+			b[i] = ' '
+			next := bytes.IndexByte(b[i:], end)
+			if next < 0 {
+				break
+			}
+			i += next
+		}
+	}
+	return append(b, '\n')
+}

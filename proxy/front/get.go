@@ -1,0 +1,105 @@
+package front
+
+import (
+	"net/http"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// maxGets is how many GET streams a session has. Messages go to the newest alone; the
+// others stay open, since a client may not know yet that its connection is gone.
+const maxGets = 4
+
+// get opens a stream for the messages that belong to no request.
+func (x *exchange) get() {
+	if !legacyHeader(x.r.Header.Get(versionHeader)) {
+		x.notServed()
+		return
+	}
+	if a, _ := parseAccept(x.r.Header.Values("Accept")); !a.events {
+		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "a GET opens a stream of events: accept text/event-stream")
+		return
+	}
+	s := x.session()
+	if s == nil {
+		return
+	}
+	defer s.release()
+	t := newStream(true)
+	if !s.attach(t) {
+		x.noSession(nil)
+		return
+	}
+	defer s.detach(t)
+	defer t.leave()
+	x.w.Header().Set(sessionHeader, s.id)
+	w := &writer{x: x, accept: accept{events: true}}
+	if w.begin() == nil {
+		w.run(t)
+	}
+}
+
+// notServed answers a method that revision 2026-07-28 does not have.
+func (x *exchange) notServed() {
+	x.w.Header().Set("Allow", "POST, OPTIONS")
+	x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "revision 2026-07-28 has POST alone")
+}
+
+// session returns the session that the request names, in use; nil if the request was
+// refused.
+func (x *exchange) session() *session {
+	id := x.r.Header.Get(sessionHeader)
+	if id == "" {
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
+		return nil
+	}
+	s := x.f.find(id, x.who)
+	if s == nil || !s.use() {
+		x.noSession(nil)
+		return nil
+	}
+	x.seen(s)
+	return s
+}
+
+// attach makes t the stream that messages go to.
+func (s *session) attach(t *stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	if len(s.gets) >= maxGets {
+		s.gets[0].close()
+		s.gets = s.gets[1:]
+	}
+	s.gets = append(s.gets, t)
+	s.deliverPendingLocked(t)
+	return true
+}
+
+func (s *session) detach(t *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range s.gets {
+		if other == t {
+			s.gets = append(s.gets[:i:i], s.gets[i+1:]...)
+			return
+		}
+	}
+}
+
+// delete ends a session at the client's wish.
+func (x *exchange) delete() {
+	if !legacyHeader(x.r.Header.Get(versionHeader)) {
+		x.notServed()
+		return
+	}
+	s := x.session()
+	if s == nil {
+		return
+	}
+	s.release()
+	s.end("the client ended the session")
+	x.w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,101 @@
+package front
+
+import "sync"
+
+// Limits bound what the fronts of a process hold at once. Make one with DefaultLimits and
+// change its fields before it is used.
+type Limits struct {
+	Sessions     int   // open sessions; more are refused with 503
+	PerPrincipal int   // of them of one principal; more are refused with 429
+	InFlight     int   // requests being served, a GET not counted; more are refused with 503
+	Body         int64 // bytes of one body; more are refused with 413
+	Bodies       int64 // bytes of all large bodies that are being read; more are refused with 503
+
+	mu       sync.Mutex
+	sessions int
+	of       map[string]int
+	inFlight int
+	bytes    int64
+}
+
+// DefaultLimits returns the limits that hold when nobody says otherwise.
+func DefaultLimits() *Limits {
+	return &Limits{Sessions: 1000, PerPrincipal: 50, InFlight: 10_000, Body: 8 << 20, Bodies: 256 << 20}
+}
+
+// A verdict says what a limit makes of a request.
+type verdict uint8
+
+const (
+	admitted verdict = iota
+	tooManyOfPrincipal
+	tooManyInAll
+)
+
+// open takes a place for a session of the principal.
+func (l *Limits) open(principal string) verdict {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.of[principal] >= l.PerPrincipal:
+		return tooManyOfPrincipal
+	case l.sessions >= l.Sessions:
+		return tooManyInAll
+	}
+	if l.of == nil {
+		l.of = map[string]int{}
+	}
+	l.of[principal]++
+	l.sessions++
+	return admitted
+}
+
+// close gives the place of a session back.
+func (l *Limits) close(principal string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sessions--
+	if l.of[principal]--; l.of[principal] == 0 {
+		delete(l.of, principal)
+	}
+}
+
+// begin takes a place for a request.
+func (l *Limits) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inFlight >= l.InFlight {
+		return false
+	}
+	l.inFlight++
+	return true
+}
+
+func (l *Limits) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+}
+
+func (l *Limits) takeBytes(n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bytes+n > l.Bodies {
+		return false
+	}
+	l.bytes += n
+	return true
+}
+
+func (l *Limits) giveBytes(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes -= n
+}
+
+// Counts returns how many sessions are open and how many requests are being served.
+func (l *Limits) Counts() (sessions, inFlight int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sessions, l.inFlight
+}

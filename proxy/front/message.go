@@ -1,0 +1,89 @@
+package front
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// protocolKey is where a request of revision 2026-07-28 names its revision.
+const protocolKey = "io.modelcontextprotocol/protocolVersion"
+
+// modernRevision is the first revision without a handshake.
+const modernRevision = "2026-07-28"
+
+// legacyRevision reports whether a revision has a handshake.
+func legacyRevision(name string) bool {
+	switch name {
+	case "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25":
+		return true
+	}
+	return false
+}
+
+// hasBatches reports whether arrays of messages are sent in a revision.
+func hasBatches(name string) bool { return name == "2024-11-05" || name == "2025-03-26" }
+
+// A message is what a POST brought.
+type message struct {
+	m        wire.Message
+	members  []wire.Value // of an array, or the message alone
+	id       []byte       // raw; nil unless it is one request
+	revision string       // of a request of revision 2026-07-28 or later, as its _meta has it
+}
+
+// parse looks at a line. An error text says why it is no message.
+func parse(line []byte) (p *message, code int, text string) {
+	p = &message{}
+	p.m.Reset(wire.Client, line)
+	switch {
+	case !json.Valid(p.m.Frame()):
+		return nil, wire.CodeParseError, "the body is not JSON"
+	case !p.m.LookEnvelope() || p.m.Kind() == wire.Unreadable:
+		return nil, wire.CodeInvalidRequest, "the body is not a JSON-RPC message"
+	case p.m.Kind() == wire.Batch:
+		for e := range p.m.Root().Elements() {
+			p.members = append(p.members, e)
+		}
+		return p, 0, ""
+	}
+	p.members = []wire.Value{p.m.Root()}
+	if p.m.Kind() != wire.Request {
+		return p, 0, ""
+	}
+	p.id = p.m.Get("id").Raw
+	if first := p.id[0]; first != '"' && first != '-' && (first < '0' || first > '9') {
+		p.id = nil
+		return p, wire.CodeInvalidRequest, "the id of the request is neither a string nor a number"
+	}
+	p.revision = p.m.Get("params", "_meta", protocolKey).Text()
+	return p, 0, ""
+}
+
+// calls returns the calls of the requests in the message, whose replies go to t.
+func (p *message) calls(t *stream) []*call {
+	var all []*call
+	for _, v := range p.members {
+		id, method := v.Get("id"), v.Get("method")
+		if !id.Exists() || !method.Exists() || id.IsNull() {
+			continue
+		}
+		all = append(all, &call{
+			id: callKey(id.Raw), raw: bytes.Clone(id.Raw), stream: t,
+			token:      callKey(v.Get("params", "_meta", "progressToken").Raw),
+			initialize: method.Equals("initialize"),
+			listens:    method.Equals("subscriptions/listen"),
+		})
+	}
+	return all
+}
+
+// callKey returns the text under which an id or a token is found: its bytes, with the
+// escapes of a string resolved, since peers may spell it differently.
+func callKey(raw []byte) string {
+	if len(raw) > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
+		return string(wire.Quote(wire.Value{Raw: raw}.Text()))
+	}
+	return string(raw)
+}

@@ -1,0 +1,178 @@
+package front
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// postModern takes a message of revision 2026-07-28 or later. Each request stands alone:
+// it names its revision and, if its host has one, its conversation.
+func (x *exchange) postModern(p *message, a accept, release func()) {
+	switch {
+	case p.m.Kind() == wire.Batch || p.m.Kind().IsReply():
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "a client of this revision sends requests and notifications alone, one at a time")
+		return
+	case p.id == nil:
+		x.notifyModern(p, release)
+		return
+	case p.revision == "":
+		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidParams, "_meta lacks "+protocolKey+", which the header MCP-Protocol-Version announces")
+		return
+	}
+	if why := x.mismatch(p); why != "" {
+		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
+		return
+	}
+	t := newStream(a.events)
+	c := p.calls(t)[0]
+	s, err := x.f.join(x.f.key(x.who, p), c, x.who, x.credential)
+	if err != nil {
+		x.full(p.id, err)
+		return
+	}
+	defer s.release()
+	x.seen(s)
+	err = s.send(p.m.Line())
+	release()
+	if err != nil {
+		s.end("the session is over") // which answers the call
+	}
+	if c.listens && a.events {
+		a.json = false // headers leave at once
+	}
+	if !x.answer(t, a, p.status) {
+		s.abandon(c)
+	}
+}
+
+// key returns the key of the session that a message belongs to.
+func (f *Front) key(who Principal, p *message) string {
+	return strconv.Quote(who.ID) + f.o.Conversation(&p.m)
+}
+
+// join returns a session of that key in which no other request has the id of c, in use
+// and with c entered, and opens one if there is none.
+func (f *Front) join(key string, c *call, who Principal, credential string) (*session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.draining {
+		return nil, errDraining
+	}
+	for _, s := range f.byKey[key] {
+		if s.enter(c) {
+			return s, nil
+		}
+	}
+	s, err := f.openLocked(who, credential)
+	if err != nil {
+		return nil, err
+	}
+	s.key = key
+	f.byKey[key] = append(f.byKey[key], s)
+	if !s.enter(c) {
+		return nil, ErrBusy // its relay has ended already
+	}
+	return s, nil
+}
+
+// enter enters a call in a session and uses it, if the session lives and has no other
+// call of that id or token.
+func (s *session) enter(c *call) bool {
+	if !s.use() {
+		return false
+	}
+	if s.stale(c) {
+		s.release()
+		return false
+	}
+	added, err := s.add([]*call{c})
+	if !added || err != nil {
+		s.release()
+		return false
+	}
+	return true
+}
+
+// stale reports whether a late reply to an abandoned request may come under the id of c.
+func (s *session) stale(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, stale := s.abandoned[c.id]
+	return stale
+}
+
+// maxAbandoned is how many ids of abandoned requests a session remembers.
+const maxAbandoned = 10_000
+
+// abandon cancels a call whose client has closed the connection, as this revision has it.
+func (s *session) abandon(c *call) {
+	s.mu.Lock()
+	if s.calls[c.id] != c {
+		s.mu.Unlock()
+		return
+	}
+	s.dropLocked(c)
+	if s.abandoned == nil || len(s.abandoned) >= maxAbandoned {
+		s.abandoned = map[string]struct{}{}
+	}
+	s.abandoned[c.id] = struct{}{}
+	s.mu.Unlock()
+	b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), c.raw...)
+	_ = s.send(append(b, `,"reason":"the client closed the connection"}}`+"\n"...))
+}
+
+// notifyModern takes a notification. One for which there is no session has no effect.
+func (x *exchange) notifyModern(p *message, release func()) {
+	key := x.f.key(x.who, p)
+	cancelled := p.cancels()
+	x.f.mu.Lock()
+	var to *session
+	for _, s := range x.f.byKey[key] {
+		if cancelled == "" || s.has(cancelled) {
+			to = s
+			break
+		}
+	}
+	x.f.mu.Unlock()
+	if to != nil && to.use() {
+		defer to.release()
+		_ = to.send(p.m.Line())
+		to.cancelled(cancelled)
+	}
+	release()
+	x.w.WriteHeader(http.StatusAccepted)
+}
+
+// has reports whether a call of that id is in flight.
+func (s *session) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[id] != nil
+}
+
+// status returns the HTTP status of a reply that is sent as JSON.
+func (p *message) status(reply []byte) int {
+	var m wire.Message
+	m.Reset(wire.Server, reply)
+	if !m.LookEnvelope() || m.Kind() != wire.Error {
+		return http.StatusOK
+	}
+	failure := m.ErrorObject()
+	code := string(failure.Get("code").Raw)
+	if code == "-32603" && failure.Get("data", "source").Equals("attache") && (p.m.MethodIs("initialize") || p.m.MethodIs("server/discover")) {
+		// The upstream is not there. Any other status would say something of its era.
+		return http.StatusServiceUnavailable
+	}
+	if p.revision == "" {
+		return http.StatusOK
+	}
+	switch code {
+	case "-32601":
+		return http.StatusNotFound
+	case "-32602", "-32020", "-32021", "-32022":
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

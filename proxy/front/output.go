@@ -1,0 +1,231 @@
+package front
+
+import (
+	"bytes"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// maxPending is how many bytes of messages wait for a stream that takes them.
+const maxPending = 256 << 10
+
+// An output takes the lines that a relay writes to its client to the streams they are
+// for. The relay calls it from one goroutine at a time.
+type output struct {
+	s    *session
+	m    wire.Message
+	long *longLine // not nil within a line that comes in parts
+}
+
+// Write implements io.Writer. A line that is not whole is one over the hold limit: the
+// relay writes others in one piece.
+func (o *output) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n')
+		switch {
+		case end >= 0 && o.long == nil:
+			o.line(b[:end+1])
+		case end >= 0:
+			o.longPart(b[:end], true)
+		default:
+			o.longPart(b, false)
+			return n, nil
+		}
+		b = b[end+1:]
+	}
+	return n, nil
+}
+
+// line takes a whole line where it belongs.
+func (o *output) line(line []byte) {
+	m := &o.m
+	m.Reset(wire.Server, line)
+	if !m.LookEnvelope() {
+		return // of a server whose noise is passed on: a client here would end
+	}
+	switch {
+	case m.Kind() == wire.Batch:
+		o.batch(m)
+	case m.Kind().IsReply():
+		o.reply(m)
+	default:
+		o.s.pass(o.s.streamFor(m), bytes.Clone(m.Frame()))
+	}
+}
+
+// reply takes a reply to the request that waits for it. Nobody waits for the reply to a
+// cancelled request.
+func (o *output) reply(m *wire.Message) {
+	s := o.s
+	raw := m.Get("id").Raw
+	s.mu.Lock()
+	c := s.callLocked(raw)
+	if c == nil {
+		delete(s.abandoned, callKey(raw))
+		s.mu.Unlock()
+		if len(raw) == 0 || string(raw) == "null" {
+			s.pass(s.streamFor(m), bytes.Clone(m.Frame())) // whose it is only the client may know
+		} else {
+			s.f.log.Debug("a reply that no request waits for was dropped", "session", s.label())
+		}
+		return
+	}
+	s.learnLocked(c, m)
+	closes := s.dropLocked(c)
+	s.mu.Unlock()
+	c.stream.push(item{data: bytes.Clone(m.Frame()), reply: true}, closes)
+}
+
+// batch takes an array of replies to the requests that wait for them: as it is, if they
+// came in one array too.
+func (o *output) batch(m *wire.Message) {
+	s := o.s
+	var first *stream
+	one, closes := true, false
+	s.mu.Lock()
+	for e := range m.Root().Elements() {
+		if c := s.callLocked(e.Get("id").Raw); c != nil && !e.Get("method").Exists() {
+			if first == nil {
+				first = c.stream
+			}
+			one = one && c.stream == first
+		}
+	}
+	if first != nil && one {
+		for e := range m.Root().Elements() {
+			if c := s.callLocked(e.Get("id").Raw); c != nil && !e.Get("method").Exists() {
+				closes = s.dropLocked(c)
+			}
+		}
+	}
+	s.mu.Unlock()
+	if first != nil && one {
+		first.push(item{data: bytes.Clone(m.Frame()), reply: true}, closes)
+		return
+	}
+	for e := range m.Root().Elements() {
+		part := output{s: s}
+		part.line(append(bytes.Clone(e.Raw), '\n'))
+	}
+}
+
+// callLocked returns the call that a reply with the raw id answers, nil if there is
+// none. The caller holds s.mu.
+func (s *session) callLocked(raw []byte) *call {
+	if len(raw) == 0 {
+		return nil
+	}
+	return s.calls[callKey(raw)]
+}
+
+// learnLocked reads in the reply to initialize which revision was agreed on. The caller
+// holds s.mu.
+func (s *session) learnLocked(c *call, m *wire.Message) {
+	if c.initialize {
+		s.version = m.Get("result", "protocolVersion").Text()
+	}
+}
+
+// streamFor returns the stream of what is not a reply: that of the call it names by a
+// progress token or as its subscription, of the only call in flight, or the newest
+// GET; nil for none. It goes on one of them alone (specification, basic/transports).
+func (s *session) streamFor(m *wire.Message) *stream {
+	var token, listen wire.Value
+	switch params := m.Get("params"); {
+	case m.MethodIs("notifications/progress"):
+		token = params.Get("progressToken")
+	case m.Kind() == wire.Notification:
+		listen = params.Get("_meta", "io.modelcontextprotocol/subscriptionId")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.tokens[callKey(token.Raw)]; c != nil && token.Exists() && c.stream.attached() {
+		return c.stream
+	}
+	if c := s.calls[callKey(listen.Raw)]; c != nil && listen.Exists() && c.stream.attached() {
+		return c.stream
+	}
+	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {
+		return only
+	}
+	if t := s.getLocked(); t != nil {
+		return t
+	}
+	return s.anyCallLocked()
+}
+
+// isListChange reports whether m tells of a list or resource, which no call brings about.
+func isListChange(m *wire.Message) bool {
+	return m.MethodIs("notifications/tools/list_changed") || m.MethodIs("notifications/prompts/list_changed") ||
+		m.MethodIs("notifications/resources/list_changed") || m.MethodIs("notifications/resources/updated")
+}
+
+// onlyCallLocked returns the stream of the one call in flight that has one.
+func (s *session) onlyCallLocked() (only *stream) {
+	for _, c := range s.calls {
+		if c.listens || !c.stream.attached() || c.stream == only {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = c.stream
+	}
+	return only
+}
+
+// anyCallLocked returns the stream of the call that came last.
+func (s *session) anyCallLocked() *stream {
+	var newest *call
+	for _, c := range s.calls {
+		if !c.listens && c.stream.attached() && (newest == nil || c.number > newest.number) {
+			newest = c
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	return newest.stream
+}
+
+// getLocked returns the newest GET stream.
+func (s *session) getLocked() *stream {
+	for i := len(s.gets) - 1; i >= 0; i-- {
+		if s.gets[i].attached() {
+			return s.gets[i]
+		}
+	}
+	return nil
+}
+
+// pass gives a message that is not a reply to a stream, or keeps it for the next one.
+func (s *session) pass(t *stream, frame []byte) {
+	if t != nil && t.push(item{data: frame}, false) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	if s.waiting+len(frame) > maxPending {
+		s.f.log.Warn("a message of the server's was dropped: the client has no stream open that could take it", "session", s.label())
+		return
+	}
+	s.pending = append(s.pending, frame)
+	s.waiting += len(frame)
+}
+
+// deliverPendingLocked gives what has waited to a stream that takes it. The caller holds
+// s.mu.
+func (s *session) deliverPendingLocked(t *stream) {
+	for i, frame := range s.pending {
+		if !t.offer(item{data: frame}) {
+			s.pending = s.pending[i:]
+			return
+		}
+		s.waiting -= len(frame)
+	}
+	s.pending = nil
+}

@@ -1,0 +1,222 @@
+package front
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+const sessionHeader = "Mcp-Session-Id"
+const versionHeader = "Mcp-Protocol-Version"
+
+// post takes a message.
+func (x *exchange) post() {
+	if !isJSON(x.r.Header.Get("Content-Type")) {
+		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
+		return
+	}
+	a, ok := parseAccept(x.r.Header.Values("Accept"))
+	if !ok {
+		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
+		return
+	}
+	if !x.f.o.Limits.begin() {
+		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "too many requests are being served: try again")
+		return
+	}
+	defer x.f.o.Limits.finish()
+	line, release, ok := x.readBody()
+	if !ok {
+		return
+	}
+	defer release()
+	p, code, text := parse(line)
+	if text != "" {
+		x.refuse(http.StatusBadRequest, nil, code, text)
+		return
+	}
+	if p.revision != "" || !legacyHeader(x.r.Header.Get(versionHeader)) {
+		x.postModern(p, a, release)
+		return
+	}
+	x.postLegacy(p, a, release)
+}
+
+// legacyHeader reports whether a request with that version header is of a revision with
+// a handshake. Some clients send no header.
+func legacyHeader(version string) bool { return version < modernRevision }
+
+// isJSON reports whether a content type is that of JSON.
+func isJSON(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/json"
+}
+
+// An accept says what a client takes as an answer.
+type accept struct{ json, events bool }
+
+// parseAccept reads the header Accept. A client that sends none takes JSON.
+func parseAccept(lines []string) (a accept, ok bool) {
+	if len(lines) == 0 {
+		return accept{json: true}, true
+	}
+	for _, entry := range strings.Split(strings.Join(lines, ","), ",") {
+		kind, parameters, err := mime.ParseMediaType(entry)
+		if err != nil || refusedQuality(parameters["q"]) {
+			continue
+		}
+		switch kind {
+		case "*/*":
+			a = accept{true, true}
+		case "application/json", "application/*":
+			a.json = true
+		case "text/event-stream", "text/*":
+			a.events = true
+		}
+	}
+	return a, a.json || a.events
+}
+
+// refusedQuality reports whether a weight is zero.
+func refusedQuality(q string) bool { return q != "" && strings.Trim(q, "0.") == "" }
+
+// postLegacy takes a message of a revision with a handshake.
+func (x *exchange) postLegacy(p *message, a accept, release func()) {
+	if version := x.r.Header.Get(versionHeader); version != "" && !legacyRevision(version) {
+		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
+		return
+	}
+	id := x.r.Header.Get(sessionHeader)
+	if id == "" && p.id != nil && p.m.MethodIs("initialize") {
+		x.initialize(p, a, release)
+		return
+	}
+	if id == "" {
+		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
+		return
+	}
+	s := x.f.find(id, x.who)
+	if s == nil || !s.use() {
+		x.noSession(p.id)
+		return
+	}
+	defer s.release()
+	x.seen(s)
+	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this revision has no arrays of messages: send them one by one")
+		return
+	}
+	x.w.Header().Set(sessionHeader, s.id)
+	x.deliver(s, p, a, release)
+}
+
+// seen tells the session of the credential of a request.
+func (x *exchange) seen(s *session) {
+	if s.seen != nil {
+		s.seen(x.credential)
+	}
+}
+
+func (x *exchange) noSession(id []byte) {
+	x.refuse(http.StatusNotFound, id, wire.CodeInvalidRequest, "there is no such session: begin a new one with initialize")
+}
+
+// takesBatch reports whether an array of messages may be sent in the session.
+func (s *session) takesBatch(p *message) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range p.members {
+		if v.Get("method").Equals("initialize") {
+			return false
+		}
+	}
+	return hasBatches(s.version) && len(p.members) > 0
+}
+
+// initialize opens a session and takes its first message.
+func (x *exchange) initialize(p *message, a accept, release func()) {
+	s, err := x.f.create(x.who, x.credential)
+	if err != nil {
+		x.full(p.id, err)
+		return
+	}
+	if !s.use() {
+		x.noSession(p.id)
+		return
+	}
+	defer s.release()
+	x.w.Header().Set(sessionHeader, s.id)
+	x.deliver(s, p, a, release)
+	if !s.begun() {
+		s.end("the session could not be opened")
+	}
+}
+
+// begun reports whether initialize was answered with a result, or may still be.
+func (s *session) begun() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version != "" || len(s.calls) > 0
+}
+
+// full answers a request for which there is no session.
+func (x *exchange) full(id []byte, err error) {
+	switch {
+	case errors.Is(err, errPrincipalFull):
+		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
+	case errors.Is(err, ErrBusy), errors.Is(err, errDraining):
+		x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, "no session can be opened now: "+err.Error()+": try again later")
+	default:
+		x.f.log.Error("a session could not be opened", "err", err)
+		x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, "no session can be opened now: try again later")
+	}
+}
+
+// deliver hands a message to the relay of a session, and answers the request.
+func (x *exchange) deliver(s *session, p *message, a accept, release func()) {
+	t := newStream(a.events)
+	calls := p.calls(t)
+	if len(calls) > 0 {
+		switch added, err := s.add(calls); {
+		case err != nil:
+			x.noSession(p.id)
+			return
+		case !added:
+			x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the id or the progress token of the request is that of another one which is not answered yet")
+			return
+		}
+	}
+	cancelled := p.cancels()
+	err := s.send(p.m.Line())
+	release()
+	switch {
+	case err != nil && len(calls) == 0:
+		x.noSession(nil)
+	case len(calls) == 0:
+		s.cancelled(cancelled)
+		x.w.WriteHeader(http.StatusAccepted)
+	default:
+		x.answer(t, a, p.status)
+	}
+}
+
+// cancels returns the key of the request that a message cancels, "" if it cancels none.
+func (p *message) cancels() string {
+	if !p.m.MethodIs("notifications/cancelled") {
+		return ""
+	}
+	return callKey(p.m.Get("params", "requestId").Raw)
+}
+
+// cancelled ends the stream of a call that its client has cancelled: the upstream does
+// not answer it.
+func (s *session) cancelled(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.calls[id]; c != nil && id != "" && !c.initialize {
+		s.answerLocked(c, "the client cancelled the request")
+	}
+}

@@ -1,0 +1,478 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// TestScripts plays the files of testdata. Each section is a case in a world of its own,
+// whose clock stands still while anything moves. The comment of a file says which
+// commands there are.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range txtar.Parse(data).Files {
+			t.Run(section.Name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { newWorld(t).play(string(section.Data)) })
+			})
+		}
+	}
+}
+
+// A world is a front, its servers and its clients.
+type world struct {
+	*testing.T
+	o         Options
+	front     *Front
+	listener  *pipeListener
+	server    *http.Server
+	client    *http.Client
+	log       strings.Builder
+	sessions  map[string]string
+	exchanges map[string]*clientExchange
+
+	mu      sync.Mutex
+	servers []*mempipe.Server
+}
+
+// A clientExchange is a request as its client sees it.
+type clientExchange struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the headers are there, or the error
+	resp   *http.Response
+	err    error
+	body   *bufio.Reader
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, sessions: map[string]string{}, exchanges: map[string]*clientExchange{}, listener: newPipeListener()}
+	w.o = Options{Limits: DefaultLimits(), Open: w.open}
+	return w
+}
+
+func (w *world) open(Principal, string) (Relay, error) {
+	return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		s := mempipe.NewServer(0)
+		go func() { <-s.Stopping(); s.Exit(nil) }()
+		w.servers = append(w.servers, s)
+		return s, nil
+	}}}, nil
+}
+
+// start begins to serve, with the options that the script has set by then.
+func (w *world) start() {
+	if w.front != nil {
+		return
+	}
+	w.o.Log = slog.New(slog.NewTextHandler(&w.log, nil))
+	w.front = New(w.o)
+	w.server = &http.Server{Handler: w.front}
+	go w.server.Serve(w.listener)
+	transport := &http.Transport{DialContext: w.listener.dial, DisableCompression: true}
+	w.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+func (w *world) play(script string) {
+	defer w.end()
+	for n, line := range strings.Split(script, "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if err := w.step(line); err != nil {
+			w.Fatalf("line %d: %s: %v\n%s", n+1, line, err, w.log.String())
+		}
+	}
+}
+
+func (w *world) end() {
+	for _, x := range w.exchanges {
+		x.cancel()
+	}
+	if w.front != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		w.front.Drain(ctx)
+		w.server.Close()
+		w.client.CloseIdleConnections()
+	}
+	w.listener.Close()
+}
+
+// step does what a line says.
+func (w *world) step(line string) error {
+	command, rest, _ := strings.Cut(line, " ")
+	switch command {
+	case "set":
+		return w.set(rest)
+	case "open":
+		return w.openSession(rest)
+	case "send":
+		return w.send(rest)
+	case "resp":
+		return w.expectResponse(strings.Fields(rest))
+	case "body", "event", "comment", "end", "cut":
+		name, want, _ := strings.Cut(rest, " ")
+		return w.expectBody(command, name, want)
+	case "leave":
+		w.exchanges[rest].cancel()
+		synctest.Wait()
+		return nil
+	case "wait":
+		d, err := time.ParseDuration(rest)
+		time.Sleep(d)
+		synctest.Wait()
+		return err
+	case "drain":
+		go w.front.Drain(context.Background())
+		synctest.Wait()
+		return nil
+	case "log":
+		if !strings.Contains(w.log.String(), rest) {
+			return errors.New("the log has other lines")
+		}
+		return nil
+	}
+	var i int
+	if _, err := fmt.Sscanf(command, "s%d", &i); err != nil {
+		return errors.New("unknown command")
+	}
+	return w.serverStep(i, rest)
+}
+
+// set changes an option before the first request.
+func (w *world) set(rest string) error {
+	name, value, _ := strings.Cut(rest, " ")
+	var n int
+	_, _ = fmt.Sscan(value, &n)
+	l := w.o.Limits
+	switch name {
+	case "sessions":
+		l.Sessions = n
+	case "per_principal":
+		l.PerPrincipal = n
+	case "in_flight":
+		l.InFlight = n
+	case "body":
+		l.Body = int64(n)
+	case "idle":
+		w.o.Idle, _ = time.ParseDuration(value)
+	case "origin":
+		w.o.Origins = append(w.o.Origins, value)
+	case "host":
+		w.o.Hosts = append(w.o.Hosts, value)
+	case "metadata":
+		w.o.Metadata = value
+	case "keys": // each is its own principal
+		w.o.Authenticate = func(_ context.Context, credential string) (Principal, error) {
+			if credential == "down" {
+				return Principal{}, ErrUnavailable
+			}
+			if strings.Contains(" "+value+" ", " "+credential+" ") {
+				return Principal{ID: credential}, nil
+			}
+			return Principal{}, errors.New("unknown")
+		}
+	case "conversations":
+		w.o.Conversation = func(m *wire.Message) string { return m.Get("params", "_meta", "conversation").Text() }
+	default:
+		return errors.New("unknown option")
+	}
+	return nil
+}
+
+// openSession shakes hands: NAME [REVISION] [Header=Value...].
+func (w *world) openSession(rest string) error {
+	fields := strings.Fields(rest)
+	name, revision, headers := fields[0], "2025-06-18", ""
+	if len(fields) > 1 && !strings.Contains(fields[1], "=") {
+		revision = fields[1]
+		headers = strings.Join(fields[2:], " ")
+	} else {
+		headers = strings.Join(fields[1:], " ")
+	}
+	server := len(w.servers) + 1
+	for _, step := range []string{
+		fmt.Sprintf(`send init-%s POST - %s | {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"%s","capabilities":{}}}`, name, headers, revision),
+		fmt.Sprintf(`s%d says {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"%s","capabilities":{}}}`, server, revision),
+		fmt.Sprintf(`resp init-%s 200`, name),
+	} {
+		if err := w.step(step); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+		if strings.HasPrefix(step, "send") {
+			synctest.Wait()
+			if _, err := w.servers[server-1].In.ReadLine(time.Second); err != nil {
+				return err
+			}
+		}
+	}
+	w.sessions[name] = w.exchanges["init-"+name].resp.Header.Get(sessionHeader)
+	if w.sessions[name] == "" {
+		return errors.New("no session id")
+	}
+	_, _ = io.Copy(io.Discard, w.exchanges["init-"+name].body)
+	return nil
+}
+
+// send sends a request: NAME METHOD SESSION [Header=Value...] [| BODY]. A value is
+// unescaped as in a URL; without one the header is left out.
+func (w *world) send(rest string) error {
+	w.start()
+	head, body, hasBody := strings.Cut(rest, " |")
+	fields := strings.Fields(head)
+	name, method, session := fields[0], fields[1], fields[2]
+	ctx, cancel := context.WithCancel(context.Background())
+	var from io.Reader
+	if hasBody {
+		from = strings.NewReader(unescape(strings.TrimPrefix(body, " ")))
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://127.0.0.1:8333/mcp", from)
+	if err != nil {
+		cancel()
+		return err
+	}
+	if id, ok := w.sessions[session]; ok {
+		r.Header.Set(sessionHeader, id)
+	} else if session != "-" {
+		r.Header.Set(sessionHeader, session)
+	}
+	r.Header.Set("Accept", "text/event-stream, application/json")
+	if hasBody {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range fields[3:] {
+		key, _, _ := strings.Cut(f, "=")
+		r.Header.Del(key)
+	}
+	for _, f := range fields[3:] {
+		key, value, _ := strings.Cut(f, "=")
+		value = unescape(value)
+		switch {
+		case key == "Host":
+			r.Host = value
+		case key == "Query":
+			r.URL.RawQuery = value
+		case key == "Chunked":
+			r.ContentLength = -1
+		case value == "":
+		default:
+			r.Header.Add(key, value)
+		}
+	}
+	x := &clientExchange{cancel: cancel, done: make(chan struct{})}
+	w.exchanges[name] = x
+	go func() {
+		defer close(x.done)
+		if x.resp, x.err = w.client.Do(r); x.err == nil {
+			x.body = bufio.NewReader(x.resp.Body)
+		}
+	}()
+	synctest.Wait()
+	return nil
+}
+
+// unescape resolves the escapes of a URL, and the letters \n and \r in a body.
+func unescape(s string) string {
+	if u, err := url.PathUnescape(s); err == nil {
+		s = u
+	}
+	return s
+}
+
+// expectResponse checks status and headers: NAME STATUS [Header=Value...].
+func (w *world) expectResponse(fields []string) error {
+	x := w.exchanges[fields[0]]
+	select {
+	case <-x.done:
+	case <-time.After(time.Hour):
+		return errors.New("no response")
+	}
+	if x.err != nil {
+		return x.err
+	}
+	if got := fmt.Sprint(x.resp.StatusCode); got != fields[1] {
+		b, _ := io.ReadAll(x.body)
+		return fmt.Errorf("status %s: %s", got, b)
+	}
+	for _, f := range fields[2:] {
+		key, want, _ := strings.Cut(f, "=")
+		if got := strings.Join(x.resp.Header.Values(key), ", "); got != unescape(want) {
+			return fmt.Errorf("%s is %q", key, got)
+		}
+	}
+	return nil
+}
+
+// expectBody checks what comes in a body.
+func (w *world) expectBody(what, name, want string) error {
+	x := w.exchanges[name]
+	want = unescape(want)
+	switch what {
+	case "body":
+		got, err := io.ReadAll(x.body)
+		if err != nil || string(got) != want {
+			return fmt.Errorf("got %s (%v)", got, err)
+		}
+		return nil
+	case "cut":
+		if b, err := io.ReadAll(x.body); err == nil {
+			return fmt.Errorf("ended in good order: %s", b)
+		}
+		return nil
+	}
+	got := x.next()
+	for what != "comment" && got == ":\n" {
+		got = x.next()
+	}
+	expected := map[string]string{"event": "event: message\ndata: " + want + "\n", "comment": ":\n", "end": "EOF"}[what]
+	if got != expected {
+		return fmt.Errorf("got %q", got)
+	}
+	return nil
+}
+
+// next returns the next event or comment of a stream.
+func (x *clientExchange) next() string {
+	var b strings.Builder
+	for {
+		line, err := x.body.ReadString('\n')
+		if err == io.EOF && b.Len() == 0 && line == "" {
+			return "EOF"
+		}
+		if err != nil {
+			return b.String() + line + err.Error()
+		}
+		if line == "\n" {
+			return b.String()
+		}
+		b.WriteString(line)
+	}
+}
+
+// serverStep acts on the i-th server that was started.
+func (w *world) serverStep(i int, rest string) error {
+	synctest.Wait()
+	w.mu.Lock()
+	n := len(w.servers)
+	w.mu.Unlock()
+	what, text, _ := strings.Cut(rest, " ")
+	if what == "none" {
+		if n >= i {
+			return errors.New("it was started")
+		}
+		return nil
+	}
+	if n < i {
+		return errors.New("it was not started")
+	}
+	s := w.servers[i-1]
+	switch what {
+	case "gets":
+		line, err := s.In.ReadLine(time.Minute)
+		if err != nil || string(line) != unescape(text)+"\n" {
+			return fmt.Errorf("it got %s (%v)", line, err)
+		}
+	case "says":
+		_, err := s.Out.Write([]byte(unescape(text) + "\n"))
+		synctest.Wait()
+		return err
+	case "quiet":
+		if s.In.Len() > 0 {
+			line, _ := s.In.ReadLine(0)
+			return fmt.Errorf("it got %s", line)
+		}
+	case "gone":
+		select {
+		case <-s.Stopping():
+		default:
+			return errors.New("it runs")
+		}
+	case "runs":
+		select {
+		case <-s.Stopping():
+			return errors.New("it was stopped")
+		default:
+		}
+	case "exits":
+		s.Exit(errors.New(text))
+		synctest.Wait()
+	default:
+		return errors.New("unknown command of a server")
+	}
+	return nil
+}
+
+// A pipeListener listens in memory, and says that it is on the loopback interface.
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+type loopbackConn struct{ net.Conn }
+
+func (loopbackConn) LocalAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8333}
+}
+
+func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- loopbackConn{server}:
+		return client, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Accept implements net.Listener.
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *pipeListener) Addr() net.Addr { return loopbackConn{}.LocalAddr() }

@@ -1,0 +1,252 @@
+package front
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// inRoom is how many bytes may wait between the handlers of a session and its relay.
+const inRoom = 64 << 10
+
+// A session is a client's session: a relay, the calls that wait for it, and the streams
+// that its messages go to.
+type session struct {
+	f     *Front
+	id    string // what the client calls it; "" in revision 2026-07-28
+	key   string // where it is in byKey; "" in the revisions before
+	who   Principal
+	seen  func(credential string)
+	in    *mempipe.Pipe
+	write sync.Mutex // held while a message goes into in
+	done  chan struct{}
+
+	mu        sync.Mutex
+	calls     map[string]*call // by id
+	tokens    map[string]*call // by progress token
+	gets      []*stream        // open GET streams, the newest last
+	pending   [][]byte         // messages that no stream took yet
+	waiting   int              // bytes of pending
+	version   string           // the revision that initialize agreed on
+	over      bool
+	abandoned map[string]struct{} // ids of cancelled calls whose replies may still come
+	number    uint64              // of the last call
+	users     int                 // HTTP requests that are being served
+	used      time.Time           // when the last of them ended
+	idle      *time.Timer         // runs while there are none
+	settled   chan struct{}
+}
+
+// A call is a request of the client's that waits for its reply.
+type call struct {
+	id         string // as callKey has it
+	raw        []byte // as the client wrote it
+	token      string // "" for none
+	stream     *stream
+	number     uint64 // of the session's calls
+	initialize bool
+	listens    bool // it is a subscription, which takes its own notifications alone
+}
+
+// errOver is what a message meets that comes to a session that is over.
+var errOver = errors.New("the session is over")
+
+// newID returns an id that nobody can guess.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
+	return hex.EncodeToString(b[:])
+}
+
+// open makes a session and starts its relay. The caller holds f.mu and has taken a
+// place among the limits for it.
+func (f *Front) open(who Principal, credential string) (*session, error) {
+	relay, err := f.o.Open(who, credential)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		f: f, who: who, seen: relay.Seen, in: mempipe.New(inRoom), done: make(chan struct{}),
+		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
+	}
+	s.idle = time.AfterFunc(f.o.Idle, s.expire)
+	o := relay.Options
+	o.ClientIn, o.ClientOut = s.in, &output{s: s}
+	f.relays.Add(1)
+	go s.run(o, relay.Closed)
+	return s, nil
+}
+
+// run is the life of the relay.
+func (s *session) run(o proxy.Options, closed func()) {
+	defer s.f.relays.Done()
+	defer close(s.done)
+	err := proxy.Run(context.Background(), o)
+	if closed != nil {
+		closed()
+	}
+	text := "the session is over"
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	s.end(text)
+}
+
+// expire ends a session that nobody uses.
+func (s *session) expire() {
+	s.mu.Lock()
+	idle := s.users == 0 && !s.over && time.Since(s.used) >= s.f.o.Idle
+	s.mu.Unlock()
+	if idle {
+		s.f.log.Info("a session that nobody used was ended", "session", s.label())
+		s.end("the session was idle for too long")
+	}
+}
+
+// label names the session in the log without giving its id away.
+func (s *session) label() string {
+	if s.id != "" {
+		return s.id[:8]
+	}
+	return "2026-07-28"
+}
+
+// use notes that an HTTP request uses the session, until release. It reports false if
+// the session is over.
+func (s *session) use() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.users++
+	s.idle.Stop()
+	return true
+}
+
+func (s *session) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users == 0 && !s.over {
+		s.used = time.Now()
+		s.idle.Reset(s.f.o.Idle)
+	}
+}
+
+// send hands a line to the relay. The bytes are the caller's again on return.
+func (s *session) send(line []byte) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if _, err := s.in.Write(line); err != nil {
+		return errOver
+	}
+	return nil
+}
+
+// end takes the session out of the tables and ends its relay, which it does not wait
+// for. Calls in flight are answered with text.
+func (s *session) end(text string) {
+	s.f.remove(s)
+	s.finish(text)
+}
+
+// finish is end for a session that is in no table any more.
+func (s *session) finish(text string) {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return
+	}
+	s.over = true
+	s.f.o.Limits.close(s.who.ID)
+	s.idle.Stop()
+	gets := s.gets
+	for _, c := range s.calls {
+		s.answerLocked(c, text)
+	}
+	s.gets, s.pending = nil, nil
+	s.mu.Unlock()
+	_ = s.in.CloseWrite()
+	for _, t := range gets {
+		t.close()
+	}
+}
+
+// answerLocked answers a call with an error of attache's own. The caller holds s.mu.
+func (s *session) answerLocked(c *call, text string) {
+	reply := wire.ErrorReply(c.raw, wire.CodeInternalError, text).Frame()
+	c.stream.force(item{data: reply, reply: true}, s.dropLocked(c))
+}
+
+// awaitCalls returns when no call is in flight, or ctx is done.
+func (s *session) awaitCalls(ctx context.Context) {
+	s.mu.Lock()
+	if len(s.calls) == 0 || s.over {
+		s.mu.Unlock()
+		return
+	}
+	if s.settled == nil {
+		s.settled = make(chan struct{})
+	}
+	settled := s.settled
+	s.mu.Unlock()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
+
+// settleLocked tells who waits in awaitCalls. The caller holds s.mu.
+func (s *session) settleLocked() {
+	if s.settled != nil && len(s.calls) == 0 {
+		close(s.settled)
+		s.settled = nil
+	}
+}
+
+// add enters the calls of a message before it is sent. It reports false, and enters
+// none, if an id or a progress token of them is in use.
+func (s *session) add(calls []*call) (added bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false, errOver
+	}
+	for _, c := range calls {
+		if s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil {
+			return false, nil
+		}
+	}
+	for _, c := range calls {
+		s.calls[c.id] = c
+		c.stream.calls++
+		s.number++
+		c.number = s.number
+		if c.token != "" {
+			s.tokens[c.token] = c
+		}
+	}
+	if t := calls[0].stream; t.events && s.getLocked() == nil {
+		s.deliverPendingLocked(t)
+	}
+	return true, nil
+}
+
+// dropLocked takes a call out of the table, and reports whether its stream has no other.
+// The caller holds s.mu.
+func (s *session) dropLocked(c *call) (closes bool) {
+	delete(s.calls, c.id)
+	if c.token != "" && s.tokens[c.token] == c {
+		delete(s.tokens, c.token)
+	}
+	s.settleLocked()
+	c.stream.calls--
+	return c.stream.calls <= 0
+}

@@ -1,0 +1,134 @@
+package front
+
+import "sync"
+
+// streamRoom is how many bytes of messages may wait for the client of a stream, beside
+// the first of them.
+const streamRoom = 1 << 20
+
+// A part says which part of a message an item is.
+type part uint8
+
+const (
+	whole  part = iota
+	middle      // the first part, or a further one, of a message that goes on
+	last
+)
+
+// An item is a message that goes to a client, or a part of one, without its line end.
+type item struct {
+	data  []byte
+	part  part
+	reply bool // it answers the request of the stream
+}
+
+// A stream takes messages from a relay to one HTTP response. The relay's goroutine
+// pushes, the handler's takes.
+type stream struct {
+	events bool          // the client takes events, so more than a reply may be sent
+	wake   chan struct{} // has an element if there is something to take
+	calls  int           // in flight whose replies go here; guarded by session.mu
+
+	mu     sync.Mutex
+	items  []item
+	bytes  int
+	closed bool          // nothing follows what is in items
+	gone   bool          // nobody reads any more
+	room   chan struct{} // not nil while push waits
+}
+
+func newStream(events bool) *stream { return &stream{events: events, wake: make(chan struct{}, 1)} }
+
+// push adds an item, and waits for room: a client that does not read holds up its own
+// session, until the write to it takes too long. It reports false if nobody reads.
+func (t *stream) push(i item, closes bool) bool {
+	t.mu.Lock()
+	for t.bytes > 0 && t.bytes+len(i.data) > streamRoom && !t.gone {
+		if t.room == nil {
+			t.room = make(chan struct{})
+		}
+		room := t.room
+		t.mu.Unlock()
+		<-room
+		t.mu.Lock()
+	}
+	defer t.mu.Unlock()
+	if t.gone || t.closed {
+		return false
+	}
+	t.addLocked(i, closes)
+	return true
+}
+
+// offer is push that does not wait. It reports false if there is no room or nobody reads.
+func (t *stream) offer(i item) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone || t.closed || t.bytes > 0 && t.bytes+len(i.data) > streamRoom {
+		return false
+	}
+	t.addLocked(i, false)
+	return true
+}
+
+// force is push for a message of attache's own, which is short and needs no room.
+func (t *stream) force(i item, closes bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.gone && !t.closed {
+		t.addLocked(i, closes)
+	}
+}
+
+func (t *stream) addLocked(i item, closes bool) {
+	t.items = append(t.items, i)
+	t.bytes += len(i.data)
+	t.closed = closes
+	t.wakeUp()
+}
+
+func (t *stream) wakeUp() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what has been pushed, into the room of used, and whether that is all.
+func (t *stream) take(used []item) (items []item, closed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	items, t.items, t.bytes = t.items, used[:0], 0
+	if t.room != nil {
+		close(t.room)
+		t.room = nil
+	}
+	return items, t.closed
+}
+
+// leave says that nobody reads any more.
+func (t *stream) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = true
+	t.items, t.bytes = nil, 0
+	if t.room != nil {
+		close(t.room)
+		t.room = nil
+	}
+}
+
+// close ends the stream without a further message.
+func (t *stream) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	t.wakeUp()
+}
+
+// attached reports whether somebody reads, and may be sent more than a reply.
+func (t *stream) attached() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.events && !t.gone && !t.closed
+}

@@ -1,0 +1,106 @@
+package front
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+var (
+	// errPrincipalFull is what a principal meets that has too many sessions.
+	errPrincipalFull = errors.New("too many sessions of one principal")
+	// errDraining is what a new session meets while the front ends.
+	errDraining = errors.New("the proxy is shutting down")
+)
+
+// find returns the legacy session of that id. The sessions of others are not there.
+func (f *Front) find(id string, who Principal) *session {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.byID[id]
+	if s == nil || s.who.ID != who.ID {
+		return nil
+	}
+	return s
+}
+
+// create opens a legacy session.
+func (f *Front) create(who Principal, credential string) (*session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, err := f.openLocked(who, credential)
+	if err != nil {
+		return nil, err
+	}
+	s.id = newID()
+	f.byID[s.id] = s
+	return s, nil
+}
+
+// openLocked opens a session within the limits. Where there are too many, the one of the
+// same principal that has been idle longest makes room: most clients never end theirs.
+func (f *Front) openLocked(who Principal, credential string) (*session, error) {
+	if f.draining {
+		return nil, errDraining
+	}
+	v := f.o.Limits.open(who.ID)
+	if v != admitted && f.evictLocked(who) {
+		v = f.o.Limits.open(who.ID)
+	}
+	switch v {
+	case tooManyOfPrincipal:
+		return nil, errPrincipalFull
+	case tooManyInAll:
+		return nil, ErrBusy
+	}
+	s, err := f.open(who, credential)
+	if err != nil {
+		f.o.Limits.close(who.ID)
+		return nil, err
+	}
+	return s, nil
+}
+
+// evictLocked ends the session of the principal that nobody has used for longest. The
+// caller holds f.mu.
+func (f *Front) evictLocked(who Principal) bool {
+	var oldest *session
+	var since time.Time
+	for _, s := range f.sessionsLocked() {
+		if s.who.ID != who.ID {
+			continue
+		}
+		s.mu.Lock()
+		idle := s.users == 0 && !s.over && len(s.calls) == 0
+		used := s.used
+		s.mu.Unlock()
+		if idle && (oldest == nil || used.Before(since)) {
+			oldest, since = s, used
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	f.log.Info("a session made room for another one of its principal", "session", oldest.label())
+	f.removeLocked(oldest)
+	oldest.finish("the session made room for another one")
+	return true
+}
+
+// remove takes a session out of the tables.
+func (f *Front) remove(s *session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.removeLocked(s)
+}
+
+func (f *Front) removeLocked(s *session) {
+	if s.id != "" {
+		delete(f.byID, s.id)
+	}
+	if rest := slices.DeleteFunc(f.byKey[s.key], func(other *session) bool { return other == s }); len(rest) > 0 {
+		f.byKey[s.key] = rest
+	} else {
+		delete(f.byKey, s.key)
+	}
+}
