@@ -10,7 +10,7 @@ import (
 )
 
 // rootHelp is what a person reads who has just heard of attache.
-const rootHelp = `attache stands between an MCP client and a stdio server. It knows which
+const rootHelp = `attache stands between an MCP client and a server. It knows which
 workspace a session is about and whose it is, fills in tool arguments that a call
 leaves out, puts your policies in front of the first tool response, and lets every
 other byte through unchanged.
@@ -26,6 +26,7 @@ have one, where the workspace is known. "attache demo" shows it at work.`
 
 const rootExamples = `  attache demo                                     see what it does, no other program needed
   attache -- npx -y @cyanheads/git-mcp-server      wrap a server
+  attache -- https://mcp.example.com/mcp           use a remote server
   attache wrap --all                               put attache in front of your clients' servers
   attache --workspace /src/app -- my-server        say what the session is about
   attache --policy ./policies --scope acme -- my-server

@@ -48,6 +48,6 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Geteuid() == 0, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector, "remoteserver": remoteServer},
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/proxy/remote"
 )
 
 // A program is one run of the program.
@@ -144,11 +145,15 @@ func (c *program) wrapping(cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		server := s.CommandOr(c.server)
+		if len(server) == 0 {
+			return cli.Usagef("no server to wrap: give its command or its address behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", cmd.CommandPath())
+		}
 		sink := logging.NewSink(c.Stderr)
 		defer sink.Close()
 		log := logging.New(c.Process, s, sink)
 		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
-		if status := session.Run(cmd.Context(), c.Process, s, load, ownVersion(), c.server, log); status != 0 {
+		if status := session.Run(cmd.Context(), c.Process, s, load, ownVersion(), server, log); status != 0 {
 			return cli.ExitError(status)
 		}
 		return nil
@@ -183,10 +188,14 @@ func (c *program) serverGiven(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
 		return c.strayArgument(cmd, args)
-	case len(c.server) > 0 && strings.Contains(c.server[0], "://"):
-		return cli.Usagef("%s is a remote server: attache wraps servers that it starts, by their command; remote servers cannot be wrapped yet", c.server[0])
-	case !c.dashed:
-		return cli.Usagef("no server to wrap: give its command behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", path)
+	case config.IsURL(c.server):
+		if err := remote.CheckURL(c.server[0]); err != nil {
+			return cli.Usagef("the server's address %v", err)
+		}
+		if len(c.server) > 1 {
+			return cli.Usagef("%q stands behind the server's address: only the address stands behind \"--\"; headers come from server.headers", c.server[1])
+		}
+	case !c.dashed: // server.url may name one
 	case len(c.server) == 0:
 		return cli.Usagef("nothing behind \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
 	case c.server[0] == "":

@@ -39,7 +39,10 @@ func (l *loader) load(command []string) (*Settings, error) {
 	if data, ok := l.readFile(path, origin); ok {
 		s.File = path
 		l.read(l.documents(path, data, s), s, command)
+	} else {
+		s.target(command)
 	}
+	command = s.CommandOr(command)
 	if s.Server.Name == "" {
 		s.Server.Name = servername.Of(command)
 	}
@@ -66,6 +69,8 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	for _, d := range documents {
 		s.Servers = append(s.Servers, d.servers...)
 	}
+	s.target(command)
+	command = s.CommandOr(command)
 	name := cmp.Or(s.Server.Name, servername.Of(command))
 	applies := func(e Server) bool { return e.is(command, name) }
 	switch {
@@ -79,7 +84,9 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 		if i < 0 {
 			continue
 		}
+		outside := s.Server.Remote
 		d.servers[i].read(s) // its mistakes were found when the document was parsed
+		s.keepApart(outside)
 		if s.Origin("server.name").Default() {
 			s.Server.Name = d.servers[i].Name
 		}

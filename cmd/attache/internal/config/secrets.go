@@ -27,5 +27,6 @@ func Secrets(p cli.Process, s *Settings, secrets []string) record.Secrets {
 			out.Values = append(out.Values, value)
 		}
 	}
+	out.Values = append(out.Values, s.Server.Remote.secrets(p)...)
 	return out
 }

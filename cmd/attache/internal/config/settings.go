@@ -59,6 +59,7 @@ type ServerSettings struct {
 	Command []string
 	// PassMessaging leaves the server the means to write to the client's conversation.
 	PassMessaging bool
+	Remote        RemoteSettings
 }
 
 // SessionSettings say what is known of the session, and where to look for more.
@@ -146,6 +147,7 @@ func DefaultSettings(dir string) *Settings {
 			},
 			Roots: true,
 		},
+		Server:   ServerSettings{Remote: RemoteSettings{Connect: 30 * time.Second}},
 		Identity: IdentitySettings{Cache: time.Minute, KeyPrefix: "atk", JWT: defaultJWT()},
 		Policy:   PolicySettings{Timeout: 2 * time.Second},
 		Briefing: BriefingSettings{

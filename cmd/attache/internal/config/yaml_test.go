@@ -51,7 +51,13 @@ func TestReadFullExample(t *testing.T) {
 // key that is not read shows.
 func fullSettings() *Settings {
 	return &Settings{
-		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true, Command: []string{"npx", "-y", "git-mcp"}},
+		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true, Command: []string{"npx", "-y", "git-mcp"},
+			Remote: RemoteSettings{
+				URL:     "https://mcp.example.com/mcp",
+				Headers: map[string]Secret{"X-Team": {Text: "shop"}, "Authorization": {Env: "TOKEN"}, "X-Api-Key": {File: "/conf/api.key"}},
+				CA:      "/conf/tls/ca.pem", Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem",
+				Connect: 5 * time.Second, FirstByte: time.Minute,
+			}},
 		Serve: ServeSettings{
 			Listen: "0.0.0.0:9000", PublicURL: "https://mcp.example.com/git", Path: "/git", Admin: "127.0.0.1:9001",
 			Origins: []string{"https://app.example.com"}, Hosts: []string{"mcp.internal"},

@@ -2,6 +2,7 @@
 package servername
 
 import (
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,10 +17,22 @@ func Of(command []string) string {
 	if len(command) == 0 {
 		return ""
 	}
+	if strings.Contains(command[0], "://") {
+		return hostName(command[0])
+	}
 	if name := Package(command); name != "" {
 		return name
 	}
 	return Program(underCmd(command)[0])
+}
+
+// hostName returns the host of a remote server's address.
+func hostName(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // underCmd returns the command that cmd /c runs, as clients on Windows start npx; any

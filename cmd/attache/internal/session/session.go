@@ -21,7 +21,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/child"
 )
 
 // Run relays one session between the client on stdin and stdout and the server
@@ -72,7 +71,7 @@ type relay struct {
 	watching *watcher // nil before the server is started, and where nothing can be watched
 
 	mu       sync.Mutex
-	server   *child.Process
+	server   server
 	signaled os.Signal // what ended us before the server was started
 	over     bool
 	withdraw func() // removes the report of the status; nil before the server is started
@@ -140,14 +139,14 @@ func (w *relay) status(err error) int {
 		w.log.Error("the session ended early: the client could not be read or written", "err", err)
 	}
 	if server != nil {
-		return server.Wait().Status()
+		return server.status()
 	}
 	if s, ok := sig.(syscall.Signal); ok {
 		return 128 + int(s)
 	}
 	// Nothing was ever said to the server. That is no fault, but a person who
 	// tries a command by hand wants to know that it is not there.
-	if _, err := child.Find(child.Options{Argv: w.command, Env: w.p.Env}); err != nil {
+	if err := w.findServer(); err != nil {
 		w.log.Error(err.Error())
 		return cli.ExitNotStarted
 	}
@@ -162,25 +161,19 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	if w.signaled != nil {
 		return nil, context.Canceled
 	}
-	env := w.conn.Environment(w.p.Env)
-	if w.conn.Settings().DryRun {
+	if w.conn.Settings().DryRun && !config.IsURL(w.command) {
 		w.log.Info("dry run: would give the server the session's context in its environment", "variables", strings.Join(w.conn.Injected(w.p.Env), " "))
 	}
-	// Not the session's context: the server ends by the ladder, not at once.
-	server, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: env, Stderr: w.p.Stderr})
+	server, err := w.startServer()
 	if err != nil {
 		return nil, err
 	}
-	if err := server.GuardErr(); err != nil {
-		w.log.Debug("if attache is killed, the server or what it started may live on", "why", err)
-	}
-	w.log.Debug("server started", "command", server.Path(), "pid", server.Pid())
 	w.server = server
 	if dir := status.Dir(w.p); dir != "" {
 		w.withdraw = w.reports.Publish(dir)
 	}
 	go w.watch() // it takes its time, which no message is to wait for
-	return server.Upstream(), nil
+	return server.upstream(), nil
 }
 
 // watch begins to watch the files that are configured, if there are any. A client
@@ -269,7 +262,7 @@ func (w *relay) signal(sig os.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.server != nil {
-		w.server.Signal(sig)
+		w.server.signal(sig)
 		return
 	}
 	w.signaled = sig

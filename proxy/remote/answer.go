@@ -1,0 +1,329 @@
+package remote
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// read takes the answer to a message.
+func (x *exchange) read(resp *http.Response) {
+	defer resp.Body.Close()
+	body, err := decoded(resp)
+	if err != nil {
+		x.fail(err.Error())
+		return
+	}
+	switch {
+	case len(x.ids) == 0 && !isEvents(resp.Header):
+		drain(resp)
+	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
+		drain(resp)
+		x.fail("the server took the request and does not answer it (" + statusText(resp.StatusCode) + ")")
+	case isEvents(resp.Header):
+		x.readEvents(body)
+	default:
+		x.readJSON(resp, body)
+	}
+}
+
+func isEvents(h http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return kind == "text/event-stream"
+}
+
+// decoded returns the body without a compression that nobody asked for.
+func decoded(resp *http.Response) (io.Reader, error) {
+	switch e := strings.ToLower(resp.Header.Get("Content-Encoding")); e {
+	case "", "identity":
+		return resp.Body, nil
+	case "gzip", "x-gzip":
+		z, err := gzip.NewReader(resp.Body)
+		if err != nil {
+			return nil, fmt.Errorf("the server's answer is not the gzip that it claims to be: %w", err)
+		}
+		return z, nil
+	default:
+		return nil, fmt.Errorf("the server's answer is compressed with %q, which was not asked for", elided(e))
+	}
+}
+
+// small and large lend answers what they are read into: most are small, or wait.
+var (
+	small = sync.Pool{New: func() any { return new([4 << 10]byte) }}
+	large = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+)
+
+// each calls f with the bytes of a body as they arrive. A clean end is no error.
+func each(body io.Reader, f func([]byte)) error {
+	first := small.Get().(*[4 << 10]byte)
+	defer small.Put(first)
+	into := first[:]
+	for {
+		n, err := body.Read(into)
+		f(into[:n])
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if n == len(into) && len(into) == len(first) {
+			second := large.Get().(*[32 << 10]byte)
+			defer large.Put(second)
+			into = second[:]
+		}
+	}
+}
+
+// readJSON takes an answer that is one message, or an array of them.
+func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
+	f := &frame{out: &x.s.out}
+	defer f.reset()
+	if err := each(body, f.add); err != nil {
+		x.fail("the connection to the server broke in the middle of its answer: " + err.Error())
+		return
+	}
+	text := f.beginning()
+	if m := f.end(); m != nil {
+		x.take(f, m)
+	}
+	x.fail(fmt.Sprintf("the server's answer is no JSON-RPC message for the request: %s, content type %q: %s",
+		statusText(resp.StatusCode), elided(resp.Header.Get("Content-Type")), text))
+}
+
+// refused takes an answer that is no success.
+func (x *exchange) refused(r *refusal) {
+	if r.msg.Kind() == wire.Error {
+		f := &frame{out: &x.s.out}
+		f.add(r.text)
+		if m := f.end(); m != nil {
+			x.take(f, m)
+		}
+		f.reset()
+	}
+	text := "the server answered " + statusText(r.status)
+	switch r.status {
+	case http.StatusUnauthorized:
+		text += ": it wants a credential, or another one; see server.headers"
+	case http.StatusForbidden:
+		text += ": the credential does not suffice"
+	}
+	if r.after != "" {
+		text += "; try again after " + elided(r.after)
+	}
+	if said := elided(string(r.text)); said != "" {
+		text += ": " + said
+	}
+	x.fail(text)
+}
+
+// take takes a whole message of the server's.
+func (x *exchange) take(f *frame, m *wire.Message) {
+	switch {
+	case m.Kind() == wire.Batch:
+		x.takeBatch(f, m)
+	case !m.Kind().IsReply():
+		f.deliver()
+	case m.ID() == nil && m.Kind() == wire.Error && len(x.ids) > 0:
+		x.readdress(f, m)
+	case m.ID() == nil:
+		f.deliver()
+	default:
+		i := x.awaits(m.ID())
+		if i < 0 && x.first != nil && len(x.ids) == 0 {
+			x.s.log.Warn("a second answer of the remote server to one request was dropped")
+			f.reset()
+			return
+		}
+		if line := x.learn(f, m); line != nil {
+			f.reset()
+			x.s.out.write(line)
+		} else {
+			f.deliver()
+		}
+		if i >= 0 {
+			x.answered(i)
+		}
+	}
+}
+
+// takeBatch takes an array of messages, which revision 2025-03-26 has.
+func (x *exchange) takeBatch(f *frame, m *wire.Message) {
+	if m.TooLarge() {
+		x.ids = x.ids[:0] // nobody has read what is in it: the answers, by all that is known
+	}
+	for e := range m.Root().Elements() {
+		var member wire.Message
+		member.Reset(wire.Server, e.Raw)
+		if member.LookEnvelope(); !member.Kind().IsReply() || member.ID() == nil {
+			continue
+		}
+		if i := x.awaits(member.ID()); i >= 0 {
+			x.ids = append(x.ids[:i], x.ids[i+1:]...)
+		}
+	}
+	f.deliver()
+	if len(x.ids) == 0 {
+		x.settle()
+	}
+}
+
+// readdress takes an error without an id, which servers send that refuse a message
+// before they read it: it answers the requests of this exchange. A client that finds no
+// id would wait for ever.
+func (x *exchange) readdress(f *frame, m *wire.Message) {
+	object := bytes.Clone(m.ErrorObject().Raw)
+	f.reset()
+	if object == nil {
+		return // it was too long to be kept: fail answers
+	}
+	for len(x.ids) > 0 {
+		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
+		line = append(append(append(line, `,"error":`...), object...), '}', '\n')
+		x.s.out.write(line)
+		x.answered(0)
+	}
+}
+
+// learn reads an answer that says something of the server, before the client has it. It
+// returns the line to send in its place, nil for none.
+func (x *exchange) learn(f *frame, m *wire.Message) []byte {
+	if m.Kind() != wire.Result {
+		return nil
+	}
+	switch {
+	case x.method == "initialize" && !x.modern:
+		if m = f.whole(m); m != nil {
+			x.s.session.agree(m.Result())
+		}
+	case x.method == "tools/list" && x.modern:
+		if m = f.whole(m); m != nil && x.s.mirror.learn(m, x.s.log) {
+			return bytes.Clone(m.Line())
+		}
+	}
+	return nil
+}
+
+// An eventTaker takes the messages of a stream.
+type eventTaker struct {
+	x *exchange
+	f frame
+	n int // events with data
+}
+
+func (t *eventTaker) data(b []byte) { t.f.put(b) }
+
+func (t *eventTaker) event(name []byte) {
+	if t.f.size == 0 {
+		return
+	}
+	t.n++
+	m := t.f.end()
+	if len(name) > 0 && string(name) != "message" || m == nil {
+		t.x.s.log.Debug("an event of the remote server is no message", "event", elided(string(name)), "begins", t.f.beginning())
+		t.f.reset()
+		return
+	}
+	t.x.take(&t.f, m)
+}
+
+// resumeTries is how often a stream is taken up again that breaks without a message.
+const resumeTries = 5
+
+// readEvents takes an answer that is a stream. One that breaks and has ids is taken up
+// again behind the last event that came.
+func (x *exchange) readEvents(body io.Reader) {
+	t := &eventTaker{x: x}
+	t.f.out = &x.s.out
+	p := newEventParser(t)
+	err := each(body, p.feed)
+	for tries := 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && tries < resumeTries && x.ctx.Err() == nil; tries++ {
+		t.lastEvent(err)
+		n := t.n
+		if err = x.resume(p); errors.Is(err, errNotResumed) {
+			break
+		}
+		if t.n > n {
+			tries = 0
+		}
+	}
+	t.lastEvent(err)
+	switch {
+	case err == nil:
+		x.fail("the server ended the stream of the answer before the answer came")
+	case context.Cause(x.ctx) != nil && x.s.ctx.Err() == nil:
+		x.fail(context.Cause(x.ctx).Error())
+	default:
+		x.fail("the stream of the server's answer broke: " + err.Error() + "; the server may have executed the request")
+	}
+}
+
+// lastEvent takes an event that the server did not end before the stream ended. It
+// counts if it is a whole message and the stream ended in good order.
+func (t *eventTaker) lastEvent(err error) {
+	if err == nil && t.f.size > 0 {
+		t.event(nil)
+	}
+	t.f.reset()
+}
+
+// errNotResumed is met where a stream cannot be taken up again.
+var errNotResumed = errors.New("it could not be taken up again")
+
+// defaultRetry is how long to wait before a stream is taken up again, where the server
+// has not said.
+const defaultRetry = time.Second
+
+// resume takes up a stream behind the last event that came, and reads it to its end.
+func (x *exchange) resume(p *eventParser) error {
+	wait := p.retry
+	if wait < 0 {
+		wait = defaultRetry
+	}
+	if !sleep(x.ctx, wait) {
+		return x.ctx.Err()
+	}
+	h := http.Header{"Accept": {"text/event-stream"}, "Last-Event-Id": {string(p.id)}}
+	x.ticket.headers(h)
+	resp, err := x.s.send(x.ctx, http.MethodGet, h, nil)
+	if err != nil {
+		return x.s.explain(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {
+		drain(resp)
+		if resp.StatusCode >= 500 {
+			return errors.New("the server answered " + statusText(resp.StatusCode))
+		}
+		return fmt.Errorf("%w: the server answered %s", errNotResumed, statusText(resp.StatusCode))
+	}
+	body, err := decoded(resp)
+	if err != nil {
+		return err
+	}
+	p.restart()
+	return each(body, p.feed)
+}
+
+// sleep waits, and reports whether ctx was not done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,114 @@
+package remote_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const (
+	asJSON   = "application/json"
+	asEvents = "text/event-stream"
+)
+
+// Every form of an answer arrives as one line with the bytes of the message, and every
+// request is answered. The rows have the numbers of the list of cases.
+func TestAnswers(t *testing.T) {
+	failed := func(text string) []string {
+		return []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"` + text + `…`}
+	}
+	note := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
+	odd := `{ "id" :1, "x":"\u0041\/", "jsonrpc":"2.0","result":{"n":1.0,"big":9007199254740993,"a":1,"a":2} }`
+	one := []string{result}
+	for _, c := range []struct {
+		name   string
+		status int
+		kind   string
+		body   string
+		want   []string
+	}{
+		{"U01 JSON", 200, asJSON, result, one},
+		{"U01 JSON with a line end", 200, "application/json; charset=utf-8", result + "\n", one},
+		{"U01 JSON, bytes kept", 200, asJSON, odd, []string{odd}},
+		{"U01 JSON on lines", 200, asJSON, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":1,\n\"result\":{}\n}\r\n", []string{`{ "jsonrpc":"2.0",   "id":1, "result":{} }`}},
+		{"U01 SSE", 200, asEvents, "event: message\ndata: " + result + "\n\n", one},
+		{"U01 SSE, bytes kept", 200, asEvents, "data: " + odd + "\n\n", []string{odd}},
+		{"U01 CRLF", 200, asEvents, "event: message\r\ndata: " + result + "\r\n\r\n", one},
+		{"U01 CR", 200, asEvents, "event: message\rdata: " + result + "\r\r", one},
+		{"U01 mixed line ends", 200, asEvents, "event: message\rdata: " + result + "\r\n\n", one},
+		{"U01 BOM", 200, asEvents, "\xEF\xBB\xBFdata: " + result + "\n\n", one},
+		{"U01 no space", 200, asEvents, "data:" + result + "\n\n", one},
+		{"U01 two lines of data", 200, asEvents, "data: {\"jsonrpc\":\"2.0\",\ndata:\"id\":1,\"result\":{}}\n\n", []string{`{"jsonrpc":"2.0", "id":1,"result":{}}`}},
+		{"U01 several messages", 200, asEvents, "data: " + note + "\n\ndata: " + note + "\n\ndata: " + result + "\n\n", []string{note, note, result}},
+		{"U01 the last event is not ended", 200, asEvents, "data: " + result, one},
+		{"U03 comment", 200, asEvents, ": hello\n\n:\n\ndata: " + result + "\n\n", one},
+		{"U03 unknown field", 200, asEvents, "colour: red\ndata: " + result + "\nx:\n\n", one},
+		{"U03 line without a colon", 200, asEvents, "nothing\ndata\n\ndata: " + result + "\n\n", one},
+		{"U03 other event", 200, asEvents, "event: ping\ndata: " + note + "\n\ndata: " + result + "\n\n", one},
+		{"U03 empty data", 200, asEvents, "id: 1\nretry: 10\ndata:\n\ndata: " + result + "\n\n", one},
+		{"U03 data that is no JSON", 200, asEvents, "data: hello\n\ndata: " + result + "\n\n", one},
+		{"U04 ends without an answer", 200, asEvents, "data: " + note + "\n\n", append([]string{note}, failed("the server ended the stream")...)},
+		{"U04 is empty", 200, asEvents, "", failed("the server ended the stream")},
+		{"U04 half an event", 200, asEvents, `data: {"jsonrpc":"2.0","id":1,"res`, failed("the server ended the stream")},
+		{"U07 202", 202, "", "", failed("the server took the request and does not answer it (HTTP 202 Accepted)")},
+		{"U07 204", 204, "", "", failed("the server took the request and does not answer it (HTTP 204 No Content)")},
+		{"U07 HTML", 200, "text/html", "<html>hello</html>", failed(`the server's answer is no JSON-RPC message for the request: HTTP 200 OK, content type \"text/html\": <html>hello</html>`)},
+		{"U07 no content type", 200, "", result, one},
+		{"U07 empty", 200, asJSON, "", failed("the server's answer is no JSON-RPC message")},
+		{"U07 half of JSON", 200, asJSON, result[:40], failed("the server's answer is no JSON-RPC message")},
+		{"U07 another id", 200, asJSON, `{"jsonrpc":"2.0","id":2,"result":{}}`, append([]string{`{"jsonrpc":"2.0","id":2,"result":{}}`}, failed("the server's answer")...)},
+		{"U07 an array", 200, asJSON, "[" + result + "]", []string{"[" + result + "]"}},
+		{"U07 twice", 200, asEvents, "data: " + result + "\n\ndata: " + result + "\n\n", one},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cl := connect(t, func(w http.ResponseWriter, _ *http.Request) {
+				if w.Header()["Content-Type"] = nil; c.kind != "" {
+					w.Header().Set("Content-Type", c.kind)
+				}
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			cl.say(call)
+			for _, want := range c.want {
+				cl.wants(want)
+			}
+			cl.over()
+		})
+	}
+}
+
+// An error of HTTP is an answer, and the next call works. An error of the server's own
+// for the request passes as it is; one without an id gets that of the request.
+func TestU08Refusals(t *testing.T) {
+	const object = `{"code":-32000,"message":"no","data":{"x":[1]}}`
+	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 502, 503, 504} {
+		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP %d `, status)
+		for _, c := range []struct{ name, body, want string }{
+			{"empty", "", text + "…"},
+			{"text", "go away", text + "…"},
+			{"id", `{"error":` + object + `,"id":1,"jsonrpc":"2.0"}`, `{"error":` + object + `,"id":1,"jsonrpc":"2.0"}`},
+			{"null", `{"jsonrpc":"2.0","error":` + object + `,"id":null}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
+			{"no id", `{"jsonrpc":"2.0","error":` + object + `}`, `{"jsonrpc":"2.0","id":1,"error":` + object + `}`},
+		} {
+			t.Run(fmt.Sprint(status, " ", c.name), func(t *testing.T) {
+				n := 0
+				cl := connect(t, func(w http.ResponseWriter, _ *http.Request) {
+					if n++; n == 2 {
+						w.Header().Set("Content-Type", asJSON)
+						io.WriteString(w, strings.Replace(result, `"id":1`, `"id":2`, 1))
+						return
+					}
+					w.WriteHeader(status)
+					io.WriteString(w, c.body)
+				})
+				cl.say(call)
+				cl.wants(c.want)
+				cl.say(strings.Replace(call, `"id":1`, `"id":2`, 1))
+				cl.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
+				cl.over()
+			})
+		}
+	}
+}

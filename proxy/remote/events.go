@@ -1,0 +1,193 @@
+package remote
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// An eventSink takes what an eventParser finds.
+type eventSink interface {
+	// data takes a part of the data of the event under way. The bytes are the parser's.
+	data(b []byte)
+	// event takes the end of an event. name is its type, empty for "message".
+	event(name []byte)
+}
+
+// An eventParser reads a body of type text/event-stream (WHATWG HTML, "Server-sent
+// events"). It keeps no data of an event, so an event may be of any size. Where data
+// has several lines they are joined by a space and not by a line feed: the data is
+// JSON, where both mean the same, and is to stay on one line.
+type eventParser struct {
+	sink eventSink
+
+	id    []byte        // of the last event that had one
+	retry time.Duration // negative: the server has not said
+
+	state   parserState
+	bom     int    // bytes of a byte order mark read so far; 3 when it cannot come any more
+	skipLF  bool   // the last line ended with CR: an LF that follows belongs to it
+	field   []byte // name of the field under way
+	value   []byte // its value, unless it is data
+	long    bool   // the value is too long to be kept
+	name    []byte // type of the event under way
+	nextID  []byte // id of the event under way
+	hasID   bool
+	hasData bool
+}
+
+type parserState uint8
+
+const (
+	atLine  parserState = iota // at the start of a line
+	inField                    // in the name of a field
+	atValue                    // behind the colon
+	inValue
+)
+
+const (
+	// maxField is how much of a field's name is kept: more than any that counts.
+	maxField = 8
+	// maxValue is how long an id, a type or a time may be.
+	maxValue = 8 << 10
+	mark     = "\xEF\xBB\xBF"
+)
+
+func newEventParser(sink eventSink) *eventParser { return &eventParser{sink: sink, retry: -1} }
+
+// feed reads the next bytes of the stream.
+func (p *eventParser) feed(b []byte) {
+	for ; p.bom < len(mark) && len(b) > 0; b = b[1:] {
+		if b[0] != mark[p.bom] {
+			p.bom = len(mark)
+			break
+		}
+		p.bom++
+	}
+	for len(b) > 0 {
+		switch p.state {
+		case atLine:
+			b = p.startLine(b)
+		case inField:
+			b = p.readField(b)
+		case atValue:
+			if b[0] == ' ' {
+				b = b[1:]
+			}
+			p.state = inValue
+		case inValue:
+			b = p.readValue(b)
+		}
+	}
+}
+
+// startLine takes the first byte of a line: an empty line ends the event.
+func (p *eventParser) startLine(b []byte) []byte {
+	skip := p.skipLF
+	p.skipLF = false
+	switch {
+	case skip && b[0] == '\n':
+		return b[1:]
+	case b[0] == '\n', b[0] == '\r':
+		p.skipLF = b[0] == '\r'
+		p.dispatch()
+		return b[1:]
+	}
+	p.field = p.field[:0]
+	p.state = inField
+	return b
+}
+
+// readField reads the name of a field, up to the colon or the end of the line.
+func (p *eventParser) readField(b []byte) []byte {
+	i := bytes.IndexAny(b, ":\r\n")
+	name := b
+	if i >= 0 {
+		name = b[:i]
+	}
+	p.field = append(p.field, name[:min(len(name), maxField-min(len(p.field), maxField))]...)
+	switch {
+	case i < 0:
+		return nil
+	case b[i] == ':':
+		p.beginValue()
+		p.state = atValue
+	default: // a line without a colon is a field with an empty value
+		p.beginValue()
+		p.endLine(b[i])
+	}
+	return b[i+1:]
+}
+
+func (p *eventParser) beginValue() {
+	p.value, p.long = p.value[:0], false
+	if p.isData() {
+		if p.hasData {
+			p.sink.data([]byte{' '})
+		}
+		p.hasData = true
+	}
+}
+
+func (p *eventParser) isData() bool { return string(p.field) == "data" }
+
+// readValue reads the value of a field, up to the end of the line.
+func (p *eventParser) readValue(b []byte) []byte {
+	end := bytes.IndexByte(b, '\n')
+	if end < 0 {
+		end = len(b)
+	}
+	if cr := bytes.IndexByte(b[:end], '\r'); cr >= 0 {
+		end = cr
+	}
+	switch part := b[:end]; {
+	case len(part) == 0:
+	case p.isData():
+		p.sink.data(part)
+	case len(p.value)+len(part) > maxValue:
+		p.long = true
+	default:
+		p.value = append(p.value, part...)
+	}
+	if end == len(b) {
+		return nil
+	}
+	p.endLine(b[end])
+	return b[end+1:]
+}
+
+// endLine takes a field whose line ended with c.
+func (p *eventParser) endLine(c byte) {
+	p.state, p.skipLF = atLine, c == '\r'
+	if p.long {
+		return
+	}
+	switch string(p.field) {
+	case "event":
+		p.name = append(p.name[:0], p.value...)
+	case "id":
+		if bytes.IndexByte(p.value, 0) < 0 {
+			p.nextID, p.hasID = append(p.nextID[:0], p.value...), true
+		}
+	case "retry":
+		if ms, err := strconv.ParseUint(string(p.value), 10, 31); err == nil {
+			p.retry = time.Duration(ms) * time.Millisecond
+		}
+	}
+}
+
+// dispatch ends the event under way. Its id counts even if it has no data.
+func (p *eventParser) dispatch() {
+	if p.hasID {
+		p.id, p.nextID = append(p.id[:0], p.nextID...), p.nextID[:0]
+	}
+	p.sink.event(p.name)
+	p.name, p.hasID, p.hasData = p.name[:0], false, false
+}
+
+// restart prepares the parser for the beginning of another stream that continues this
+// one.
+func (p *eventParser) restart() {
+	p.state, p.bom, p.skipLF = atLine, 0, false
+	p.name, p.nextID, p.hasID, p.hasData = p.name[:0], p.nextID[:0], false, false
+}

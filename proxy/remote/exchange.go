@@ -1,0 +1,375 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// An exchange is one message of the client's, or an array of them, and what the server
+// answers to it.
+type exchange struct {
+	s      *Server
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	method  string // of the message, empty for a reply or an array
+	name    string // of the tool that it calls
+	reply   bool   // it answers a request of the server's
+	modern  bool   // it names its revision, as all requests of 2026-07-28 do
+	body    body
+	headers http.Header                    // that mirror the message
+	version string                         // that it names
+	meta    []byte                         // its raw _meta, if it names a revision
+	ticket  ticket                         // the session it was sent in
+	tried   struct{ session, mirror bool } // it was sent again for this reason
+
+	whole   chan struct{} // not nil for a long message; closed when ids is known
+	settled chan struct{} // closed when nothing is to be answered any more, and the server has begun to answer
+	settle  func()        // closes settled, once
+	lost    atomic.Bool   // the client has cancelled it: an answer may be missing
+	ids     [][]byte      // raw ids of requests that are not answered
+	first   []byte        // the first of them; nil if there was none
+}
+
+// sendLine sends a whole line of the relay's.
+func (s *Server) sendLine(line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	line = bytes.Clone(line)
+	x := s.newExchange()
+	var m wire.Message
+	m.Reset(wire.Client, line)
+	m.LookEnvelope()
+	x.body = body{line: m.Frame()}
+	x.describe(&m)
+	switch {
+	case m.MethodIs("notifications/cancelled"):
+		if s.cancelExchange(m.Get("params", "requestId")) {
+			return
+		}
+	case m.MethodIs("initialize"):
+		s.beginSession(line)
+	default:
+		s.session.keep(&m, m.Frame())
+	}
+	x.start()
+	x.keepOrder()
+}
+
+func (s *Server) newExchange() *exchange {
+	settled := make(chan struct{})
+	x := &exchange{s: s, settled: settled, settle: sync.OnceFunc(func() { close(settled) })}
+	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
+	return x
+}
+
+// describe notes what a message is.
+func (x *exchange) describe(m *wire.Message) {
+	switch m.Kind() {
+	case wire.Request:
+		x.await(m.ID())
+	case wire.Batch:
+		for e := range m.Root().Elements() {
+			var member wire.Message
+			member.Reset(wire.Client, e.Raw)
+			if member.LookEnvelope(); member.Kind() == wire.Request {
+				x.await(member.ID())
+			}
+		}
+		return
+	}
+	x.method, x.reply = m.Method(), m.Kind().IsReply()
+	x.mirrorMessage(m)
+}
+
+// await notes a request that is to be answered. Nobody can answer one whose id cannot
+// be read.
+func (x *exchange) await(id []byte) {
+	if id = callid.Clean(id); id != nil {
+		x.ids = append(x.ids, bytes.Clone(id))
+	}
+}
+
+// start begins the exchange beside others.
+func (x *exchange) start() {
+	if len(x.ids) > 0 {
+		x.first = x.ids[0]
+		x.s.enter(x)
+		if x.method != "subscriptions/listen" {
+			x.s.calls.Add(1)
+		}
+	}
+	go x.run()
+}
+
+// settleTime is how long a notification holds up the messages behind it.
+const settleTime = 10 * time.Second
+
+// keepOrder holds up the next message until it cannot overtake this one where that
+// matters: what follows initialize needs its result, and a server that has not seen
+// notifications/initialized refuses requests.
+func (x *exchange) keepOrder() {
+	switch {
+	case x.method == "initialize":
+		<-x.settled
+	case x.first == nil && !x.reply:
+		t := time.NewTimer(settleTime)
+		defer t.Stop()
+		select {
+		case <-x.settled:
+		case <-t.C:
+		}
+	}
+}
+
+// run does the exchange.
+func (x *exchange) run() {
+	if x.first != nil {
+		x.s.slots <- struct{}{}
+		defer func() { <-x.s.slots }()
+	}
+	defer x.end()
+	resp, refusal, err := x.do()
+	if x.whole != nil {
+		<-x.whole
+	}
+	if len(x.ids) == 0 {
+		x.settle()
+	}
+	switch {
+	case err != nil:
+		x.fail(err.Error())
+	case refusal != nil:
+		x.refused(refusal)
+	default:
+		x.read(resp)
+	}
+}
+
+// end takes the exchange out of the table.
+func (x *exchange) end() {
+	x.settle()
+	if x.first != nil {
+		x.s.leave(x)
+		if x.method != "subscriptions/listen" {
+			x.s.calls.Done()
+		}
+	}
+	x.cancel(nil)
+}
+
+// do sends the message until the server takes it or refuses it for good.
+func (x *exchange) do() (*http.Response, *refusal, error) {
+	for {
+		x.ticket = x.s.session.ticket()
+		if x.modern || x.method == "initialize" {
+			x.ticket = ticket{generation: x.ticket.generation}
+		}
+		resp, err := x.post()
+		if err != nil {
+			return nil, nil, err
+		}
+		if !x.modern {
+			x.s.session.adopt(resp.Header, x.ticket.generation)
+		}
+		if resp.StatusCode < 300 {
+			return resp, nil, nil
+		}
+		refusal := readRefusal(resp)
+		if again, err := x.recover(refusal); !again || err != nil {
+			return nil, refusal, err
+		}
+	}
+}
+
+// post sends the message once, and waits for the beginning of the answer.
+func (x *exchange) post() (*http.Response, error) {
+	if limit := x.s.o.FirstByte; limit > 0 && x.first != nil {
+		t := time.AfterFunc(limit, func() {
+			x.cancel(fmt.Errorf("the server did not begin to answer within %v (server.timeouts.first_byte); it may have executed the request", limit))
+		})
+		defer t.Stop()
+	}
+	resp, err := x.s.send(x.ctx, http.MethodPost, x.header(), &x.body)
+	if err != nil {
+		if cause := context.Cause(x.ctx); cause != nil {
+			return nil, cause
+		}
+		return nil, x.s.explain(err)
+	}
+	return resp, nil
+}
+
+// recover puts right why the server has refused the message without executing it, and
+// reports whether it is to be sent again.
+func (x *exchange) recover(r *refusal) (again bool, err error) {
+	switch {
+	case r.lostSession(x.ticket) && !x.tried.session:
+		x.tried.session = true
+		if x.reply {
+			return false, nil // the request that it answers was the lost session's
+		}
+		return x.s.renew(x.ctx, x.ticket.generation)
+	case r.code == codeHeaderMismatch && x.modern && x.method == "tools/call" && !x.tried.mirror:
+		x.tried.mirror = true
+		return x.s.mirror.learnAgain(x), nil
+	}
+	return false, nil
+}
+
+// header returns the headers of the exchange's own.
+func (x *exchange) header() http.Header {
+	h := http.Header{
+		"Accept":       {"application/json, text/event-stream"},
+		"Content-Type": {"application/json"},
+	}
+	for name, values := range x.headers {
+		h[name] = values
+	}
+	if !x.modern {
+		x.ticket.headers(h)
+	}
+	return h
+}
+
+// awaits returns which of the requests without an answer has the id, -1 for none.
+func (x *exchange) awaits(id []byte) int {
+	k, long := callid.Of(id)
+	return slices.IndexFunc(x.ids, func(other []byte) bool {
+		otherKey, otherLong := callid.Of(other)
+		return otherKey == k && otherLong == long
+	})
+}
+
+// answered notes the answer to a request.
+func (x *exchange) answered(i int) {
+	if x.ids = slices.Delete(x.ids, i, i+1); len(x.ids) == 0 {
+		x.settle()
+		// The server should end the stream now, but need not.
+		time.AfterFunc(lingerTime, func() { x.cancel(nil) })
+	}
+}
+
+// lingerTime is how long a stream is read on whose request was answered.
+const lingerTime = 30 * time.Second
+
+// fail answers the requests that have no answer with an error of our own.
+func (x *exchange) fail(text string) {
+	if x.lost.Load() || x.s.ctx.Err() != nil {
+		return // nobody waits, or the relay answers
+	}
+	if x.first == nil && x.whole == nil {
+		x.s.log.Warn("the remote server did not take a message", "method", x.method, "why", text)
+	}
+	for _, id := range x.ids {
+		x.s.out.write(wire.ErrorReply(id, wire.CodeInternalError, text).Line())
+	}
+	x.ids = nil
+	x.settle()
+}
+
+// enter puts the exchange in the table of open requests.
+func (s *Server) enter(x *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range x.ids {
+		k, long := callid.Of(id)
+		s.open.Set(&k, long, x)
+	}
+}
+
+// leave takes it out.
+func (s *Server) leave(x *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, long := callid.Of(x.first)
+	if s.open.Get(&k, long) == x {
+		s.open.Set(&k, long, nil)
+	}
+}
+
+// lateTime is how long the stream of a cancelled request is read on.
+const lateTime = 30 * time.Second
+
+// cancelExchange takes a cancellation of the client's. In the modern era it is the end
+// of the request's stream and no message (basic/patterns/cancellation); else it waits
+// until the request has left. It reports whether nothing is left to send.
+func (s *Server) cancelExchange(id wire.Value) (done bool) {
+	if callid.Clean(id.Raw) == nil {
+		return false
+	}
+	s.mu.Lock()
+	k, long := callid.Of(id.Raw)
+	x := s.open.Get(&k, long)
+	modern := s.modern != "" && s.session.ticket().generation == 0
+	s.mu.Unlock()
+	if x == nil {
+		return modern
+	}
+	x.lost.Store(true)
+	if x.modern {
+		x.cancel(nil)
+		return true
+	}
+	t := time.NewTimer(settleTime)
+	defer t.Stop()
+	select {
+	case <-x.body.written():
+	case <-x.settled:
+	case <-t.C:
+	}
+	time.AfterFunc(lateTime, func() { x.cancel(nil) })
+	return false
+}
+
+// beginSession notes that the client opens a new session, and ends the one before.
+func (s *Server) beginSession(line []byte) {
+	before := s.session.begin(bytes.TrimRight(line, "\r\n"))
+	s.listen.stop()
+	if before.id != "" {
+		go s.endSession(before, settleTime)
+	}
+}
+
+// endSession tells the server that a session is over. Servers may refuse that.
+func (s *Server) endSession(t ticket, limit time.Duration) {
+	if t.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	h := http.Header{}
+	t.headers(h)
+	resp, err := s.send(ctx, http.MethodDelete, h, nil)
+	if err != nil {
+		s.log.Debug("the remote session could not be ended", "why", s.explain(err))
+		return
+	}
+	drain(resp)
+}
+
+// elided shortens what a server has said for an error.
+func elided(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
+	const most = 300
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// statusText names an HTTP status.
+func statusText(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", status, http.StatusText(status)))
+}

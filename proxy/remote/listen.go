@@ -1,0 +1,108 @@
+package remote
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A listener reads the stream on which a server of a legacy revision sends what
+// belongs to no request. The zero value is ready.
+type listener struct {
+	mu     sync.Mutex
+	cancel context.CancelFunc
+}
+
+const (
+	// firstPause and longestPause bound the time before the stream is opened again.
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+	// steadyTime is how long a stream lasts that did not fail.
+	steadyTime = 10 * time.Second
+)
+
+// start opens the stream for a session, in place of the one for the session before.
+func (l *listener) start(s *Server, t ticket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel()
+	}
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(s.ctx)
+	go l.run(ctx, s, t)
+}
+
+// stop closes the stream, if there is one.
+func (l *listener) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel()
+		l.cancel = nil
+	}
+}
+
+// run keeps the stream open as long as the server offers it.
+func (l *listener) run(ctx context.Context, s *Server, t ticket) {
+	x := &exchange{s: s, ctx: ctx, ticket: t, settle: func() {}}
+	taker := &eventTaker{x: x}
+	taker.f.out = &s.out
+	p := newEventParser(taker)
+	opened := false
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		began, n := time.Now(), taker.n
+		if !l.once(ctx, x, taker, p, &opened) {
+			return
+		}
+		if time.Since(began) >= steadyTime || taker.n > n {
+			pause = firstPause
+		}
+		if p.retry > pause {
+			pause = min(p.retry, longestPause)
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// once opens the stream and reads it to its end. It reports false if there is no use in
+// another attempt.
+func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *eventParser, opened *bool) bool {
+	s := x.s
+	h := http.Header{"Accept": {"text/event-stream"}}
+	x.ticket.headers(h)
+	if len(p.id) > 0 {
+		h["Last-Event-Id"] = []string{string(p.id)}
+	}
+	resp, err := s.send(ctx, http.MethodGet, h, nil)
+	if err != nil {
+		s.log.Debug("the stream of the remote server could not be opened", "why", s.explain(err))
+		return ctx.Err() == nil
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusOK && isEvents(resp.Header):
+	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented, resp.StatusCode == http.StatusTooManyRequests:
+		drain(resp)
+		return true
+	default:
+		if r := readRefusal(resp); *opened && r.lostSession(x.ticket) {
+			// A new session opens a stream of its own.
+			_, _ = s.renew(s.ctx, x.ticket.generation)
+		}
+		s.log.Debug("the remote server offers no stream of its own", "status", resp.StatusCode)
+		return false
+	}
+	body, err := decoded(resp)
+	if err != nil {
+		return false
+	}
+	*opened = true
+	p.restart()
+	err = each(body, p.feed)
+	taker.lastEvent(err)
+	return ctx.Err() == nil
+}

@@ -1,0 +1,109 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// sendLong sends a message over the hold limit, of which chunk is the first part, as it
+// arrives. It cannot be sent again. The id may stand at its end, so nothing is answered
+// before that.
+func (s *Server) sendLong(r *wire.Reader, chunk []byte) {
+	from, to := io.Pipe()
+	x := s.newExchange()
+	x.body.long = from
+	x.whole = make(chan struct{})
+	x.peek(chunk)
+	s.calls.Add(1)
+	go func() {
+		defer s.calls.Done()
+		x.run()
+		from.CloseWithError(errSentOnce)
+	}()
+	var env wire.Envelope
+	for more := true; more; {
+		env.Feed(chunk)
+		_, _ = to.Write(chunk) // what the server does not take is read and dropped
+		var err error
+		if chunk, more, err = r.Next(); err != nil {
+			chunk, more = nil, false // run meets it again
+		}
+	}
+	env.Feed(chunk)
+	_, _ = to.Write(bytes.TrimRight(chunk, "\r\n"))
+	if m := wire.Oversize(wire.Client, &env); m.Kind() == wire.Request {
+		x.await(m.ID())
+	}
+	close(x.whole)
+	to.Close()
+}
+
+// peek reads what the beginning of a long message says of it: its revision, method and
+// name, for the headers that mirror them.
+func (x *exchange) peek(beginning []byte) {
+	d := json.NewDecoder(bytes.NewReader(beginning))
+	var m struct{ method, name, uri, version string }
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return
+	}
+	members(d, func(key string) bool {
+		switch key {
+		case "method":
+			return text(d, &m.method)
+		case "params":
+			return object(d, func(key string) bool {
+				switch key {
+				case "name":
+					return text(d, &m.name)
+				case "uri":
+					return text(d, &m.uri)
+				case "_meta":
+					return object(d, func(key string) bool {
+						if key == versionKey {
+							return text(d, &m.version)
+						}
+						return skip(d)
+					})
+				}
+				return skip(d)
+			})
+		}
+		return skip(d)
+	})
+	x.method = m.method
+	if m.version != "" {
+		x.mirrorTexts(m.version, m.method, m.name, m.uri)
+	}
+}
+
+// members calls f for each member of the object that d is in. f reads the value, and
+// reports false at the end of what there is.
+func members(d *json.Decoder, f func(key string) bool) bool {
+	for d.More() {
+		t, err := d.Token()
+		key, ok := t.(string)
+		if err != nil || !ok || !f(key) {
+			return false
+		}
+	}
+	_, err := d.Token()
+	return err == nil
+}
+
+// object is members for an object that comes next.
+func object(d *json.Decoder, f func(key string) bool) bool {
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return false
+	}
+	return members(d, f)
+}
+
+func text(d *json.Decoder, to *string) bool { return d.Decode(to) == nil }
+
+func skip(d *json.Decoder) bool {
+	var raw json.RawMessage
+	return d.Decode(&raw) == nil
+}

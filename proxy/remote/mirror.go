@@ -1,0 +1,279 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// versionKey is where a request of 2026-07-28 names its revision, in _meta.
+const versionKey = "io.modelcontextprotocol/protocolVersion"
+
+// A mirror knows which arguments of which tools are mirrored in headers, from the lists
+// that the server has sent (revision 2026-07-28, basic/transports/streamable-http,
+// "Custom headers").
+type mirror struct {
+	mu    sync.Mutex
+	tools map[string][]parameter
+}
+
+// A parameter is an argument that is mirrored.
+type parameter struct {
+	header string   // Mcp-Param-…
+	path   []string // through the properties of the arguments
+}
+
+// maxMirrored is how many tools with mirrored arguments are kept.
+const maxMirrored = 10_000
+
+// mirrorMessage sets the headers that mirror a message of the modern era. Any other
+// has none: servers of the revisions before know no such headers.
+func (x *exchange) mirrorMessage(m *wire.Message) {
+	meta := m.Get("params", "_meta")
+	version := meta.Get(versionKey)
+	switch {
+	case version.IsString():
+		x.meta = bytes.Clone(meta.Raw)
+		x.s.mu.Lock()
+		x.s.modern = version.Text()
+		x.s.mu.Unlock()
+		x.version = version.Text()
+	case m.Kind() == wire.Notification && x.s.session.ticket().generation == 0:
+		// A notification need not name the revision.
+		x.s.mu.Lock()
+		x.version = x.s.modern
+		x.s.mu.Unlock()
+	}
+	if x.version == "" {
+		return
+	}
+	params := m.Params()
+	x.mirrorTexts(x.version, x.method, params.Get("name").Text(), params.Get("uri").Text())
+	if strings.HasPrefix(x.method, "tasks/") {
+		x.headers["Mcp-Name"] = []string{encoded(params.Get("taskId").Text())}
+	}
+	if x.method == "tools/call" {
+		x.name = params.Get("name").Text()
+		x.s.mirror.arguments(x.headers, x.name, params.Get("arguments"))
+	}
+}
+
+// mirrorTexts sets the headers that mirror these texts.
+func (x *exchange) mirrorTexts(version, method, name, uri string) {
+	x.modern = true
+	x.headers = http.Header{"Mcp-Protocol-Version": {encoded(version)}, "Mcp-Method": {encoded(method)}}
+	switch method {
+	case "tools/call", "prompts/get":
+		x.headers["Mcp-Name"] = []string{encoded(name)}
+	case "resources/read":
+		x.headers["Mcp-Name"] = []string{encoded(uri)}
+	}
+}
+
+// arguments sets the headers of the arguments of a call.
+func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, p := range v.tools[tool] {
+		value := arguments.Get(p.path...)
+		switch raw := string(value.Raw); {
+		case value.IsString():
+			h[p.header] = []string{encoded(value.Text())}
+		case raw == "true" || raw == "false":
+			h[p.header] = []string{raw}
+		default:
+			if n, ok := integer(value); ok {
+				h[p.header] = []string{strconv.FormatInt(n, 10)}
+			}
+		}
+	}
+}
+
+// integer returns the value of a number that is whole, however it is written.
+func integer(v wire.Value) (int64, bool) {
+	if n, err := strconv.ParseInt(string(v.Raw), 10, 64); err == nil {
+		return n, true
+	}
+	if len(v.Raw) == 0 || v.Raw[0] != '-' && (v.Raw[0] < '0' || v.Raw[0] > '9') {
+		return 0, false
+	}
+	const largest = 1<<53 - 1
+	f, err := strconv.ParseFloat(string(v.Raw), 64)
+	if err != nil || f != float64(int64(f)) || f > largest || f < -largest {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// The form of a value that is not plain ASCII.
+const sentinel, sentinelEnd = "=?base64?", "?="
+
+// encoded returns a text as the value of a header.
+func encoded(s string) string {
+	plain := s != "" && s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, sentinel) && strings.HasSuffix(s, sentinelEnd))
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 && c != '\t' || c > 0x7E {
+			plain = false
+		}
+	}
+	if plain {
+		return s
+	}
+	return sentinel + base64.StdEncoding.EncodeToString([]byte(s)) + sentinelEnd
+}
+
+// learn reads a list of tools. It takes the tools out whose annotations are not valid,
+// as a client of the transport must, and reports whether there were any.
+func (v *mirror) learn(m *wire.Message, log *slog.Logger) (edited bool) {
+	list := m.Get("result", "tools")
+	var bad []string
+	for tool := range list.Elements() {
+		name := tool.Get("name").Text()
+		found, ok := annotated(tool.Get("inputSchema"))
+		if !ok {
+			bad = append(bad, name)
+			continue
+		}
+		v.set(name, found)
+	}
+	if bad == nil {
+		return false
+	}
+	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid", "tools", elided(strings.Join(bad, " ")))
+	drop := func(tool wire.Value) bool { return slices.Contains(bad, tool.Get("name").Text()) }
+	return m.Apply(wire.RemoveElements(list, drop)...) == nil
+}
+
+func (v *mirror) set(tool string, found []parameter) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(found) == 0 {
+		delete(v.tools, tool)
+		return
+	}
+	if v.tools == nil {
+		v.tools = map[string][]parameter{}
+	}
+	if len(v.tools) < maxMirrored {
+		v.tools[tool] = found
+	}
+}
+
+// annotated returns the parameters of a schema that are mirrored. It reports false if
+// an annotation is not valid.
+func annotated(schema wire.Value) ([]parameter, bool) {
+	var w annotations
+	w.ok = true
+	w.walk(schema, nil, true)
+	return w.found, w.ok
+}
+
+// An annotations gathers the annotations of one schema.
+type annotations struct {
+	found []parameter
+	ok    bool
+}
+
+// walk reads a part of a schema. reachable says that it is that of a property, or of one
+// of its properties.
+func (w *annotations) walk(schema wire.Value, path []string, reachable bool) {
+	if schema.IsArray() {
+		for e := range schema.Elements() {
+			w.walk(e, path, false)
+		}
+	}
+	for member := range schema.Members() {
+		switch key := member.Key.Text(); key {
+		case "x-mcp-header":
+			w.add(schema, member.Value, path, reachable)
+		case "properties":
+			for p := range member.Value.Members() {
+				w.walk(p.Value, append(slices.Clone(path), p.Key.Text()), reachable)
+			}
+		case "default", "const", "enum", "examples": // values, and no schemas
+		default:
+			w.walk(member.Value, path, false)
+		}
+	}
+}
+
+func (w *annotations) add(schema, name wire.Value, path []string, reachable bool) {
+	header := http.CanonicalHeaderKey("Mcp-Param-" + name.Text())
+	kind := schema.Get("type").Text()
+	twice := slices.ContainsFunc(w.found, func(p parameter) bool { return p.header == header })
+	if !reachable || len(path) == 0 || !name.IsString() || !isToken(name.Text()) || twice || kind != "string" && kind != "integer" && kind != "boolean" {
+		w.ok = false
+		return
+	}
+	w.found = append(w.found, parameter{header, path})
+}
+
+// isToken reports whether s is a token, as the names of headers are (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+const (
+	// listPages is how many pages of a list are asked for.
+	listPages = 50
+	// listTime is how long that may take.
+	listTime = 10 * time.Second
+)
+
+// learnAgain asks the server for its tools, since it has refused the headers of a call,
+// and sets them again. It reports whether they are others now.
+func (v *mirror) learnAgain(x *exchange) bool {
+	ctx, cancel := context.WithTimeout(x.ctx, listTime)
+	defer cancel()
+	before := x.headers
+	cursor := ""
+	for range listPages {
+		params := `{"_meta":` + string(x.meta)
+		if cursor != "" {
+			params += `,"cursor":` + string(wire.Quote(cursor))
+		}
+		m := wire.NewRequest(wire.Client, []byte(`"attache-tools"`), "tools/list", []byte(params+"}"))
+		h := http.Header{"Mcp-Protocol-Version": {encoded(x.version)}, "Mcp-Method": {"tools/list"}}
+		reply, _, err := x.s.ask(ctx, m.Frame(), h)
+		if err != nil || reply.Kind() != wire.Result {
+			break
+		}
+		cursor = reply.Get("result", "nextCursor").Text()
+		v.learn(reply, x.s.log)
+		if cursor == "" {
+			break
+		}
+	}
+	var m wire.Message
+	m.Reset(wire.Client, x.body.line)
+	m.LookEnvelope()
+	x.mirrorMessage(&m)
+	return x.body.long == nil && !equalHeaders(before, x.headers)
+}
+
+func equalHeaders(a, b http.Header) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name := range a {
+		if !slices.Equal(a[name], b[name]) {
+			return false
+		}
+	}
+	return true
+}

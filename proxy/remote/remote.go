@@ -1,0 +1,252 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// Options say which server to reach, and how. URL is needed; the zero value of all else
+// is a default.
+type Options struct {
+	// URL is the address of the server: http or https, without a user or a password.
+	URL string
+
+	// Header goes with every request.
+	Header http.Header
+
+	// Credentials, if not nil, say who sends a request.
+	Credentials Credentials
+
+	// Transport sends the requests. It is shared by many servers; nil stands for one
+	// made by NewTransport with no options.
+	Transport http.RoundTripper
+
+	// Hold is how long a message to the server may be to be held whole, in bytes, and
+	// how much of unfinished messages of the server is held in all; 0 stands for 8 MiB.
+	Hold int
+
+	// FirstByte is how long the server may take to begin its answer; 0 stands for any
+	// time. A server that answers with JSON begins when the tool has ended.
+	FirstByte time.Duration
+
+	// Log takes what a person may want to know; nil discards it.
+	Log *slog.Logger
+}
+
+// Credentials say who sends a request. Its methods are called from many goroutines.
+type Credentials interface {
+	// Set sets the headers of a request that is about to leave, such as Authorization.
+	// Its error is what the request is answered with.
+	Set(ctx context.Context, h http.Header) error
+
+	// Refused is called when the server answers 401 or 403. It reports whether Set
+	// now has other credentials: then the request is sent again, once. The error, if
+	// not nil, is what the request is answered with.
+	Refused(ctx context.Context, r Refusal) (again bool, err error)
+}
+
+// A Refusal is what a server says that does not accept a credential.
+type Refusal struct {
+	Status    int         // 401 or 403
+	Sent      http.Header // of the request that was refused
+	Challenge []string    // the values of WWW-Authenticate
+}
+
+// A Server is one session with a remote server. It is a proxy.Upstream.
+type Server struct {
+	o      Options
+	url    *url.URL
+	log    *slog.Logger
+	jar    http.CookieJar // for balancers that keep a session on one machine
+	in     *mempipe.Pipe
+	out    output
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	session session
+	mirror  mirror
+	listen  listener
+	calls   sync.WaitGroup // requests that are not answered; begun by the goroutine of run alone
+	slots   chan struct{}  // how many requests may be under way
+
+	mu       sync.Mutex
+	open     callid.Index[exchange] // requests that are not answered, by id
+	modern   string                 // the version of the last request that named one
+	err      error                  // how the session ended
+	stopping chan struct{}          // closed when Stop was called
+	stop     sync.Once
+	gone     chan struct{} // closed when the session is over
+}
+
+const (
+	// pipeSize is how much waits between the relay and a session.
+	pipeSize = 64 << 10
+	// maxRequests is how many requests are under way at once.
+	maxRequests = 512
+	// grace is how long the server has for its last answers once Stop was called, and
+	// farewell how long it has to end the session. Clients give us two seconds.
+	grace    = 1500 * time.Millisecond
+	farewell = 300 * time.Millisecond
+)
+
+// CheckURL says what is wrong with the address of a server.
+func CheckURL(address string) error {
+	_, err := parseURL(address)
+	return err
+}
+
+func parseURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, errors.New("is not an address: write one such as https://mcp.example.com/mcp")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("begins with %q: write an address that begins with https:// or http://", u.Scheme)
+	case u.Hostname() == "":
+		return nil, errors.New("has no host: write an address such as https://mcp.example.com/mcp")
+	case u.User != nil:
+		return nil, errors.New("has a user or a password in it: put an Authorization header into server.headers")
+	case u.Fragment != "":
+		return nil, errors.New("has a fragment: remove what follows #")
+	}
+	return u, nil
+}
+
+// Start begins a session. Nothing is sent before the first message.
+func Start(o Options) (*Server, error) {
+	u, err := parseURL(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the server's address %w", err)
+	}
+	if o.Hold <= 0 {
+		o.Hold = wire.DefaultHold
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Transport == nil {
+		o.Transport = NewTransport(TransportOptions{})
+	}
+	s := &Server{
+		o: o, url: u, log: o.Log,
+		in:       mempipe.New(pipeSize),
+		out:      output{pipe: mempipe.New(4 * pipeSize), limit: int64(o.Hold)},
+		jar:      newJar(),
+		slots:    make(chan struct{}, maxRequests),
+		open:     callid.NewIndex[exchange](),
+		stopping: make(chan struct{}),
+		gone:     make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	go s.run()
+	return s, nil
+}
+
+// Stdin returns what the relay writes to.
+func (s *Server) Stdin() io.WriteCloser { return stdin{s.in} }
+
+type stdin struct{ *mempipe.Pipe }
+
+// Close ends what the relay has to say.
+func (p stdin) Close() error { return p.CloseWrite() }
+
+// Stdout returns what the relay reads from.
+func (s *Server) Stdout() io.Reader { return s.out.pipe }
+
+// Stop ends the session and returns when it is over: requests under way have 1.5 s to
+// be answered, and then the server is told that the session ends.
+func (s *Server) Stop() {
+	s.stop.Do(func() {
+		s.in.CloseWrite()
+		close(s.stopping)
+	})
+	<-s.gone
+}
+
+// Wait returns when the session is over. The error says why it ended, nil if Stop or
+// the relay ended it.
+func (s *Server) Wait() error {
+	<-s.gone
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// run sends what the relay writes, until it has no more to say.
+func (s *Server) run() {
+	r := wire.NewReader(s.in, s.o.Hold)
+	for {
+		line, more, err := r.Next()
+		switch {
+		case err != nil:
+			s.finish()
+			return
+		case more:
+			s.sendLong(r, line)
+		default:
+			s.sendLine(line)
+		}
+	}
+}
+
+// finish ends the session: the last answers, the farewell, and the end of all that
+// still runs.
+func (s *Server) finish() {
+	answered := make(chan struct{})
+	go func() {
+		s.calls.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-s.ctx.Done():
+	case <-s.after(grace):
+	}
+	s.listen.stop()
+	s.endSession(s.session.ticket(), farewell)
+	s.cancel()
+	s.out.pipe.CloseWrite()
+	close(s.gone)
+}
+
+// after returns a channel that is closed d after Stop was called.
+func (s *Server) after(d time.Duration) <-chan struct{} {
+	late := make(chan struct{})
+	go func() {
+		defer close(late)
+		select {
+		case <-s.stopping:
+		case <-s.ctx.Done():
+			return
+		}
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-s.ctx.Done():
+		}
+	}()
+	return late
+}
+
+// fail ends the session for a reason that the client is told.
+func (s *Server) fail(err error) {
+	s.mu.Lock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.mu.Unlock()
+	s.in.CloseRead()
+	s.cancel()
+}

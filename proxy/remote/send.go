@@ -1,0 +1,250 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"sync"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// codeHeaderMismatch is the error of a server that reads a header and the body
+// differently (revision 2026-07-28, basic/transports/streamable-http).
+const codeHeaderMismatch = -32020
+
+// maxRedirects is how often a request is sent elsewhere on the same origin.
+const maxRedirects = 5
+
+// A body is what a request sends. It can be read more than once, so that a request
+// which the server cannot have executed can be sent again.
+type body struct {
+	line []byte
+	long io.Reader // in place of line: a message over the hold limit, which is read once
+
+	mu   sync.Mutex
+	all  chan struct{} // closed when it was read to its end
+	over bool
+	used bool // long has been read from
+}
+
+// written returns a channel that is closed when the body has left.
+func (b *body) written() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = make(chan struct{})
+		if b.over {
+			close(b.all)
+		}
+	}
+	return b.all
+}
+
+// left notes that the body was read to its end.
+func (b *body) left() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over = true; b.all != nil {
+		select {
+		case <-b.all:
+		default:
+			close(b.all)
+		}
+	}
+}
+
+// open returns the body from its beginning.
+func (b *body) open() (io.ReadCloser, error) {
+	if b.long == nil {
+		return &bodyReader{bytes.NewReader(b.line), b}, nil
+	}
+	if b.used {
+		return nil, errSentOnce
+	}
+	b.used = true
+	return io.NopCloser(b.long), nil
+}
+
+// errSentOnce is met by a request that is to be sent again and was too long to be kept.
+var errSentOnce = errors.New("the message is too long to be sent again")
+
+type bodyReader struct {
+	*bytes.Reader
+	b *body
+}
+
+func (r *bodyReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.Reader.Len() == 0 {
+		r.b.left()
+	}
+	return n, err
+}
+
+func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
+	n, err := r.Reader.WriteTo(w)
+	if err == nil {
+		r.b.left()
+	}
+	return n, err
+}
+
+func (r *bodyReader) Close() error { return nil }
+
+// send sends one request, with the headers and credentials of the server, and returns
+// the answer. It follows redirects on the same origin, and sends a request once more
+// whose credential was refused and is another now.
+func (s *Server) send(ctx context.Context, method string, h http.Header, b *body) (*http.Response, error) {
+	to, refused := s.url, false
+	for hops := 0; ; {
+		r, err := s.request(ctx, method, to, h, b)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := s.o.Transport.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		s.jar.SetCookies(to, resp.Cookies())
+		switch {
+		case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified:
+			drain(resp)
+			if to, err = s.redirected(to, resp); err != nil {
+				return nil, err
+			}
+			if hops++; hops > maxRedirects {
+				return nil, errors.New("the server redirects in a circle")
+			}
+		case (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) && s.o.Credentials != nil && !refused:
+			again, err := s.o.Credentials.Refused(ctx, Refusal{resp.StatusCode, r.Header, resp.Header.Values("WWW-Authenticate")})
+			if err != nil {
+				drain(resp)
+				return nil, err
+			}
+			if !again {
+				return resp, nil
+			}
+			drain(resp)
+			refused = true
+		default:
+			return resp, nil
+		}
+	}
+}
+
+// request makes one request.
+func (s *Server) request(ctx context.Context, method string, to *url.URL, h http.Header, b *body) (*http.Request, error) {
+	all := make(http.Header, len(s.o.Header)+len(h)+2)
+	for name, values := range s.o.Header {
+		all[name] = values
+	}
+	for name, values := range h {
+		all[name] = values
+	}
+	if s.o.Credentials != nil {
+		if err := s.o.Credentials.Set(ctx, all); err != nil {
+			return nil, err
+		}
+	}
+	// With one of these the transport would send a request again that may have been
+	// executed (net/http, Transport).
+	delete(all, "Idempotency-Key")
+	delete(all, "X-Idempotency-Key")
+	r := &http.Request{Method: method, URL: to, Host: to.Host, Header: all, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	for _, c := range s.jar.Cookies(to) {
+		r.AddCookie(c)
+	}
+	if b != nil {
+		from, err := b.open()
+		if err != nil {
+			return nil, err
+		}
+		r.Body, r.ContentLength = from, -1
+		if b.long == nil {
+			r.ContentLength, r.GetBody = int64(len(b.line)), b.open
+		}
+	}
+	return r.WithContext(ctx), nil
+}
+
+// redirected returns where a request goes that was answered with a redirect.
+func (s *Server) redirected(from *url.URL, resp *http.Response) (*url.URL, error) {
+	to, err := from.Parse(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		return nil, fmt.Errorf("the server answered %s without saying where to go", statusText(resp.StatusCode))
+	}
+	if to.Scheme != s.url.Scheme || to.Host != s.url.Host || to.User != nil {
+		return nil, fmt.Errorf("the server redirects to %s://%s, which is another origin and not followed: if you trust it, use that address", to.Scheme, to.Host)
+	}
+	if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+		return nil, fmt.Errorf("the server redirects with %s to %s: use that address", statusText(resp.StatusCode), to.Path)
+	}
+	return to, nil
+}
+
+// newJar returns a jar for the cookies of one session.
+func newJar() http.CookieJar {
+	jar, _ := cookiejar.New(nil) // never fails
+	return jar
+}
+
+// explain returns an error of the transport for people, without the address, which may
+// have a token in it.
+func (s *Server) explain(err error) error {
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return fmt.Errorf("the host %s is not known: %s", dns.Name, dns.Err)
+	case errors.As(err, &op) && op.Op == "dial":
+		return fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the server closed the connection before it answered; it may have executed the request")
+	}
+	return fmt.Errorf("the request to %s failed: %w", s.url.Host, err)
+}
+
+// drain ends an answer of which nothing more is wanted.
+func drain(resp *http.Response) {
+	io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	resp.Body.Close()
+}
+
+// A refusal is an answer that is no success.
+type refusal struct {
+	status int
+	after  string // Retry-After
+	text   []byte
+	msg    wire.Message // of the text, if it is one
+	code   int64        // of the JSON-RPC error in it, 0 if there is none
+}
+
+// maxRefusal is how much of a refusal is read, in bytes.
+const maxRefusal = 1 << 20
+
+func readRefusal(resp *http.Response) *refusal {
+	r := &refusal{status: resp.StatusCode, after: resp.Header.Get("Retry-After")}
+	r.text, _ = io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	drain(resp)
+	r.msg.Reset(wire.Server, bytes.TrimSpace(r.text))
+	if r.msg.LookEnvelope() && r.msg.Kind() == wire.Error {
+		r.code, _ = integer(r.msg.ErrorObject().Get("code"))
+	}
+	return r
+}
+
+// aboutSession is what servers write that answer 400 where the specification has 404.
+var aboutSession = regexp.MustCompile(`(?i)session|not initialized`)
+
+// lostSession reports whether the server does not know the session any more.
+func (r *refusal) lostSession(t ticket) bool {
+	return t.id != "" && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest && aboutSession.Match(r.text))
+}
