@@ -159,7 +159,7 @@ func TestCheckSink(t *testing.T) {
 func TestCopiesChangeNothing(t *testing.T) {
 	in := strings.Repeat("short\n\n", 50) + strings.Repeat("long ", 60*kib) + "\nafter\nno newline at the end"
 	for name, forward := range map[string]func(io.Writer, io.Reader){
-		"lines": copyLines, "bytes": copyBytes, "batches": copyBatches,
+		"lines": copyLines, "bytes": copyBytes,
 	} {
 		for kind, r := range map[string]io.Reader{
 			"whole": strings.NewReader(in), "halves": iotest.HalfReader(strings.NewReader(in)), "with the end": iotest.DataErrReader(strings.NewReader(in)),
@@ -179,11 +179,6 @@ func TestCopyLinesWritesOnceALine(t *testing.T) {
 	copyLines(&w, strings.NewReader("one\ntwo\n"+strings.Repeat("3", 200*kib)+"\n"))
 	if len(w) != 3 {
 		t.Errorf("%d writes for 3 lines", len(w))
-	}
-	var b writes
-	copyBatches(&b, strings.NewReader("one\ntwo\nthree\n"))
-	if len(b) != 1 {
-		t.Errorf("%d writes for 3 lines that came at once", len(b))
 	}
 }
 

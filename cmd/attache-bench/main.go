@@ -1,7 +1,7 @@
 // Command attache-bench measures what attache costs a session, in one run with
 // the relays it is compared with:
 //
-//	go run ./cmd/attache-bench [-quick] [-only ROWS] [-rounds N] [-json FILE] [-attache PATH]
+//	go run ./cmd/attache-bench [-quick] [-only ROWS] [-rounds N] [-attache PATH]
 //
 // It starts a server of its own, alone and behind each relay, is its client,
 // and prints two tables: what each did, and how attache stands to its bounds.
@@ -9,9 +9,9 @@
 // from run to run, so a figure is set against another of the same round and the
 // median over the rounds is what counts.
 //
-// The subjects are the server alone, a relay of lines, a copy of bytes, a
-// coalescing copy on non-blocking descriptors, attache as it comes, and attache
-// with a fill rule and a briefing. Server and relays are this program, started
+// The subjects are the server alone, a relay of lines, a copy of bytes,
+// attache as it comes, and attache with a fill rule and a briefing or with twenty
+// rules. Server and relays are this program, started
 // again with a hidden first argument. Every answer is checked, and so is that
 // the rule filled every call and that the briefing came: a subject that cheats
 // or fails is reported and the exit status is 1. A bound that is missed is not
@@ -90,12 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := r.write(stdout); err != nil {
 		return fmt.Errorf("write the report: %w; give a stdout that takes it", err)
 	}
-	if o.json != "" {
-		if err := r.writeJSON(o.json); err != nil {
-			return fmt.Errorf("write the figures: %w; name a file that can be written with -json", err)
-		}
-	}
-	if interrupted == nil && len(r.Failures) > 0 {
+	if interrupted == nil && len(r.failures) > 0 {
 		return errFailed
 	}
 	return interrupted

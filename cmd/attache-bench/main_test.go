@@ -62,16 +62,16 @@ func TestSmoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReport(b, time.Second)
-	for _, f := range r.Failures {
+	for _, f := range r.failures {
 		t.Errorf("%s, %s: %s", f.Subject, f.Part, f.Error)
 	}
-	for _, rr := range r.Rows {
-		for _, c := range rr.Subjects {
-			if none := c.value.none(); none != (rr.Row == "cpu" && c.Subject == direct) {
-				t.Errorf("%s of %s: measured is %v", rr.Row, c.Subject, !none)
+	for _, rr := range r.rows {
+		for _, c := range rr.subjects {
+			if none := c.value.none(); none != (rr.name == "cpu" && c.subject == direct) {
+				t.Errorf("%s of %s: measured is %v", rr.name, c.subject, !none)
 			}
 			if !c.value.none() && c.value.Min <= 0 {
-				t.Errorf("%s of %s: %v", rr.Row, c.Subject, c.value)
+				t.Errorf("%s of %s: %v", rr.name, c.subject, c.value)
 			}
 		}
 	}
@@ -178,8 +178,8 @@ func TestRunRefuses(t *testing.T) {
 		{[]string{"-nope"}, "not defined: -nope"},
 		{[]string{"-rounds", "-1"}, "give -rounds at least 1"},
 		{[]string{"result-200B"}, "is no flag"},
-		{[]string{"-only", "result-200B,speed"}, `"speed" names no row`},
-		{[]string{"-only", "["}, "names no row"},
+		{[]string{"-only", "result-200B,speed"}, `"speed" names nothing`},
+		{[]string{"-only", "["}, "names nothing"},
 	} {
 		err := run(t.Context(), test.args, io.Discard, io.Discard)
 		if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), test.want) {
@@ -200,7 +200,7 @@ func TestHelpAndList(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, &stdout, &stderr); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h: %v", err)
 	}
-	for _, want := range []string{"-only ROWS", "-attache PATH", "-json FILE", "-quick", "-rounds"} {
+	for _, want := range []string{"-only ROWS", "-attache PATH", "-quick", "-rounds"} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("help lacks %s:\n%s", want, stderr.String())
 		}

@@ -11,7 +11,6 @@ const (
 	modeServer = "bench:server"
 	modeLine   = "bench:line"
 	modeCopy   = "bench:copy"
-	modeBatch  = "bench:batch"
 	modeOneCPU = "bench:one-cpu"
 )
 
@@ -27,11 +26,9 @@ func runMode(args []string) (status int, ok bool) {
 	case modeServer:
 		err = serve(os.Stdin, os.Stdout, args[1:])
 	case modeLine:
-		status, err = relay(args[1:], copyLines, false)
+		status, err = relay(args[1:], copyLines)
 	case modeCopy:
-		status, err = relay(args[1:], copyBytes, false)
-	case modeBatch:
-		status, err = relay(args[1:], copyBatches, true)
+		status, err = relay(args[1:], copyBytes)
 	case modeOneCPU:
 		err = measureHere(os.Stdin, os.Stdout)
 	default:

@@ -21,7 +21,6 @@ type options struct {
 	only    string
 	who     string
 	attache string
-	json    string
 	list    bool
 }
 
@@ -34,7 +33,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.only, "only", "", "measure these `ROWS` alone: names as -list prints them or patterns, between commas")
 	f.StringVar(&o.who, "subjects", "", "measure these `SUBJECTS` alone: names as -list prints them or patterns, between commas")
 	f.StringVar(&o.attache, "attache", "", "measure the attache at `PATH` (default: build ./cmd/attache)")
-	f.StringVar(&o.json, "json", "", "write all figures to `FILE` too")
 	f.BoolVar(&o.list, "list", false, "print the rows and the subjects, measure nothing")
 	err := f.Parse(args)
 	switch {
@@ -98,59 +96,58 @@ func (p plan) samples(size int) int {
 	return p.Calls
 }
 
-// selectParts leaves the parts with the rows that only names, all of them if it
+// selectParts returns the parts with the rows that only names, all of them if it
 // names none.
 func selectParts(all []part, only string) ([]part, error) {
-	if only == "" {
-		return all, nil
-	}
-	patterns := strings.Split(only, ",")
-	used := make([]bool, len(patterns))
+	chosen := selector{flag: "-only", patterns: split(only)}
 	var out []part
 	for _, p := range all {
-		var rows []row
-		for _, r := range p.rows {
-			if named(r.name, patterns, used) {
-				rows = append(rows, r)
-			}
-		}
-		if p.rows = rows; len(rows) > 0 {
+		p.rows = slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool { return !chosen.has(r.name) })
+		if len(p.rows) > 0 {
 			out = append(out, p)
 		}
 	}
-	for i, u := range used {
-		if !u {
-			return nil, fmt.Errorf("-only %q names no row: run with -list for their names; %w", patterns[i], errUsage)
-		}
-	}
-	return out, nil
+	return out, chosen.err()
 }
 
-// selectSubjects leaves the subjects that who names, all of them if it names none.
+// selectSubjects returns the subjects that who names, all of them if it names none.
 func selectSubjects(all []subject, who string) ([]subject, error) {
-	if who == "" {
-		return all, nil
-	}
-	patterns := strings.Split(who, ",")
-	used := make([]bool, len(patterns))
-	out := slices.DeleteFunc(slices.Clone(all), func(s subject) bool { return !named(s.Name, patterns, used) })
-	for i, u := range used {
-		if !u {
-			return nil, fmt.Errorf("-subjects %q names none: run with -list for their names; %w", patterns[i], errUsage)
-		}
-	}
-	return out, nil
+	chosen := selector{flag: "-subjects", patterns: split(who)}
+	out := slices.DeleteFunc(slices.Clone(all), func(s subject) bool { return !chosen.has(s.Name) })
+	return out, chosen.err()
 }
 
-// named reports whether a pattern means the row, and marks those that do.
-func named(row string, patterns []string, used []bool) bool {
-	found := false
-	for i, p := range patterns {
-		if ok, err := path.Match(strings.TrimSpace(p), row); ok && err == nil {
-			used[i], found = true, true
+// split returns the patterns between the commas of list.
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
+}
+
+// A selector selects names by patterns, all of them if there are no patterns.
+type selector struct {
+	flag     string
+	patterns []string
+	matched  []string // the patterns that have selected a name
+}
+
+// has reports whether a pattern means the name.
+func (s *selector) has(name string) bool {
+	found := len(s.patterns) == 0
+	for _, p := range s.patterns {
+		if ok, err := path.Match(p, name); ok && err == nil {
+			s.matched, found = append(s.matched, p), true
 		}
 	}
 	return found
+}
+
+// err names a pattern that has selected nothing.
+func (s *selector) err() error {
+	for _, p := range s.patterns {
+		if !slices.Contains(s.matched, p) {
+			return fmt.Errorf("%s %q names nothing: run with -list for the names; %w", s.flag, p, errUsage)
+		}
+	}
+	return nil
 }
 
 func list(w io.Writer, parts []part) error {

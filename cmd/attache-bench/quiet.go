@@ -21,9 +21,7 @@ const (
 
 // noise counts what other processes did to a run.
 type noise struct {
-	Slots int `json:"measurements"`
-	Again int `json:"measured_again"`
-	Kept  int `json:"kept_although_disturbed"`
+	Slots, Again, Kept int
 }
 
 // waitQuiet waits until the machine is idle while we do nothing, or for the

@@ -9,9 +9,8 @@ import (
 )
 
 // relay starts the command and copies stdin to it and its stdout back, knowing
-// nothing of JSON: what a proxy costs that does nothing at all. The three ways
-// to copy are those of the outside benchmark's floor, so that both agree.
-func relay(command []string, forward func(io.Writer, io.Reader), nonblock bool) (status int, err error) {
+// nothing of JSON: what a proxy costs that does nothing at all.
+func relay(command []string, forward func(io.Writer, io.Reader)) (status int, err error) {
 	if len(command) == 0 {
 		return 0, errors.New("no command to relay to: attache-bench starts this mode, give it flags instead")
 	}
@@ -31,15 +30,11 @@ func relay(command []string, forward func(io.Writer, io.Reader), nonblock bool) 
 	}
 	childIn.Close()
 	childOut.Close()
-	in, out := os.Stdin, os.Stdout
-	if nonblock {
-		in, out = pollable(in), pollable(out)
-	}
 	go func() {
-		forward(toChild, in)
+		forward(toChild, os.Stdin)
 		toChild.Close()
 	}()
-	forward(out, fromChild)
+	forward(os.Stdout, fromChild)
 	if err := cmd.Wait(); err != nil {
 		return max(1, cmd.ProcessState.ExitCode()), nil
 	}
@@ -87,28 +82,6 @@ func copyLines(dst io.Writer, src io.Reader) {
 			long = nil
 		}
 		if err != nil {
-			return
-		}
-	}
-}
-
-// copyBatches finds lines like copyLines, but writes once for all that came at
-// once, and long lines in pieces.
-func copyBatches(dst io.Writer, src io.Reader) {
-	r := bufio.NewReaderSize(src, 64*kib)
-	w := bufio.NewWriterSize(dst, 64*kib)
-	for {
-		b, err := r.ReadSlice('\n')
-		if _, werr := w.Write(b); werr != nil {
-			return
-		}
-		end := err != nil && !errors.Is(err, bufio.ErrBufferFull)
-		if r.Buffered() == 0 || end {
-			if w.Flush() != nil {
-				return
-			}
-		}
-		if end {
 			return
 		}
 	}

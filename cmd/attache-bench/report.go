@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -13,126 +11,51 @@ import (
 	"time"
 )
 
-// A report is what a run came to, in the shape in which -json writes it.
+// A report is what a run came to.
 type report struct {
-	Date     string        `json:"date"`
-	System   string        `json:"system"`
-	CPUs     int           `json:"cpus"`
-	Go       string        `json:"go"`
-	Seconds  float64       `json:"seconds"`
-	Plan     plan          `json:"plan"`
-	Noise    noise         `json:"noise"`
-	Rows     []rowReport   `json:"rows"`
-	Bounds   []boundReport `json:"bounds"`
-	Failures []failure     `json:"failures"`
+	date     string
+	took     time.Duration
+	rounds   int
+	noise    noise
+	rows     []rowReport
+	failures []failure
 }
 
 type rowReport struct {
-	Row      string       `json:"row"`
-	Unit     string       `json:"unit"`
-	Against  string       `json:"against"`
-	Subjects []cellReport `json:"subjects"`
-	row      row
+	row
+	subjects []cellReport
 }
 
+// A cellReport is what one subject has in one row.
 type cellReport struct {
-	Subject  string     `json:"subject"`
-	Rounds   []number   `json:"by_round"`
-	Value    numbers    `json:"value"`
-	Compared numbers    `json:"compared"`
-	Raw      [][]number `json:"by_process"`
-	value    summary
-	compared summary
+	subject         string
+	value, compared summary
 }
-
-type boundReport struct {
-	Row     string  `json:"row"`
-	Figure  string  `json:"figure"`
-	Subject string  `json:"subject"`
-	AtLeast bool    `json:"at_least"`
-	Limit   float64 `json:"limit"`
-	Value   numbers `json:"value"`
-	Verdict string  `json:"verdict"`
-}
-
-// A number is null in JSON where there is none.
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
-	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
-
-type numbers struct {
-	Median number `json:"median"`
-	Min    number `json:"min"`
-	Max    number `json:"max"`
-}
-
-func (s summary) numbers() numbers { return numbers{number(s.Median), number(s.Min), number(s.Max)} }
 
 func newReport(b *bench, took time.Duration) *report {
 	r := &report{
-		Date:   time.Now().UTC().Format("2006-01-02"),
-		System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
-		Seconds: math.Round(took.Seconds()), Plan: b.plan, Noise: b.results.noise, Failures: b.results.failures,
+		date: time.Now().UTC().Format("2006-01-02"), took: took, rounds: b.plan.Rounds,
+		noise: b.results.noise, failures: b.results.failures,
 	}
 	for _, p := range b.parts {
 		for _, row := range p.rows {
-			r.Rows = append(r.Rows, newRowReport(b.results, row, b.subjects))
-		}
-	}
-	for _, bd := range bounds() {
-		for _, s := range measured()[:len(bd.limits)] {
-			if c, ok := r.cell(bd.row, s); ok {
-				r.Bounds = append(r.Bounds, boundReport{bd.row, bd.figure, s, bd.atLeast, bd.limit(s), c.compared.numbers(), bd.verdict(s, c.compared)})
+			rr := rowReport{row: row}
+			for _, name := range subjectNames() {
+				if slices.ContainsFunc(b.subjects, func(s subject) bool { return s.Name == name }) {
+					rr.subjects = append(rr.subjects, cellReport{name, summarize(b.results.byRound(row.name, name)), summarize(b.results.compared(row, name))})
+				}
 			}
+			r.rows = append(r.rows, rr)
 		}
 	}
 	return r
 }
 
-func newRowReport(from *results, of row, subjects []subject) rowReport {
-	out := rowReport{Row: of.name, Unit: of.unit, Against: of.against(), row: of}
-	for _, name := range subjectNames() {
-		if !hasSubject(subjects, name) {
-			continue
-		}
-		v := from.byRound(of.name, name)
-		c := cellReport{Subject: name, value: summarize(v), compared: summarize(from.compared(of, name))}
-		c.Rounds, c.Value, c.Compared = toNumbers(v), c.value.numbers(), c.compared.numbers()
-		for _, processes := range from.values[cell{of.name, name}] {
-			c.Raw = append(c.Raw, toNumbers(processes))
-		}
-		out.Subjects = append(out.Subjects, c)
-	}
-	return out
-}
-
-func hasSubject(subjects []subject, name string) bool {
-	for _, s := range subjects {
-		if s.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-func toNumbers(v []float64) []number {
-	out := make([]number, len(v))
-	for i, x := range v {
-		out[i] = number(x)
-	}
-	return out
-}
-
 // cell returns what the subject has in the row, false if it was not measured.
 func (r *report) cell(row, subject string) (cellReport, bool) {
-	for _, rr := range r.Rows {
-		for _, c := range rr.Subjects {
-			if rr.Row == row && c.Subject == subject {
+	for _, rr := range r.rows {
+		for _, c := range rr.subjects {
+			if rr.name == row && c.subject == subject {
 				return c, true
 			}
 		}
@@ -146,31 +69,31 @@ func (r *report) write(w io.Writer) error {
 	r.heading(&b)
 	r.figures(&b)
 	r.bounds(&b)
-	r.failures(&b)
+	r.reportFailures(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 func (r *report) heading(b *strings.Builder) {
-	fmt.Fprintf(b, "attache-bench, %s, %s, %d CPUs, %s, %d rounds interleaved in %.0f s\n\n", r.Date, r.System, r.CPUs, r.Go, r.Plan.Rounds, r.Seconds)
-	n := r.Noise
+	fmt.Fprintf(b, "attache-bench, %s, %s, %d CPUs, %s, %d rounds interleaved in %.0f s\n\n", r.date, runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), runtime.Version(), r.rounds, r.took.Seconds())
+	n := r.noise
 	fmt.Fprintf(b, "%d measurements; %d made again because other processes used over %.0f%% of a CPU, %d kept although they did.\n\n", n.Slots, n.Again, foreignShare*100, n.Kept)
 }
 
 // figures prints what each subject did: the median over the rounds, the least
 // and the most of them, and how it compares.
 func (r *report) figures(b *strings.Builder) {
-	if len(r.Rows) == 0 {
+	if len(r.rows) == 0 {
 		return
 	}
 	names := []string{"row", "unit", "against"}
-	for _, c := range r.Rows[0].Subjects {
-		names = append(names, c.Subject)
+	for _, c := range r.rows[0].subjects {
+		names = append(names, c.subject)
 	}
 	tableHead(b, names)
-	for _, rr := range r.Rows {
-		fmt.Fprintf(b, "| %s | %s | %s |", rr.Row, rr.Unit, rr.Against)
-		for _, c := range rr.Subjects {
+	for _, rr := range r.rows {
+		fmt.Fprintf(b, "| %s | %s | %s |", rr.name, rr.unit, rr.against())
+		for _, c := range rr.subjects {
 			fmt.Fprintf(b, " %s |", c.text(rr.row))
 		}
 		b.WriteByte('\n')
@@ -185,7 +108,7 @@ func (c cellReport) text(of row) string {
 	}
 	out := fmt.Sprintf("%s (%s-%s)", short(c.value.Median), short(c.value.Min), short(c.value.Max))
 	switch {
-	case of.ref == "" || of.ref == c.Subject || c.compared.none():
+	case of.ref == "" || of.ref == c.subject || c.compared.none():
 		return out
 	case of.difference:
 		return out + fmt.Sprintf(" **%+.2f**", c.compared.Median)
@@ -195,10 +118,7 @@ func (c cellReport) text(of row) string {
 
 // bounds prints how attache stands to the figures it has to reach.
 func (r *report) bounds(b *strings.Builder) {
-	if len(r.Bounds) == 0 {
-		return
-	}
-	tableHead(b, []string{"figure", "bound", "default chain", "fill and briefing", "20 rules", "20 rules with CEL", "ok"})
+	var lines []string
 	for _, bd := range bounds() {
 		var figures, verdicts []string
 		for _, s := range measured() {
@@ -211,18 +131,21 @@ func (r *report) bounds(b *strings.Builder) {
 			verdicts = append(verdicts, bd.verdict(s, c.compared))
 		}
 		if verdicts != nil {
-			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", bd.figure, bd.text(), strings.Join(figures, " | "), together(verdicts))
+			lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", bd.figure, bd.text(), strings.Join(figures, " | "), together(verdicts)))
 		}
 	}
-	b.WriteByte('\n')
+	if lines != nil {
+		tableHead(b, []string{"figure", "bound", "default chain", "fill and briefing", "20 rules", "20 rules with CEL", "ok"})
+		b.WriteString(strings.Join(lines, "") + "\n")
+	}
 }
 
-// failures prints what the subjects could not do, once for all parts in which it
+// reportFailures prints what the subjects could not do, once for all parts in which it
 // was the same.
-func (r *report) failures(b *strings.Builder) {
+func (r *report) reportFailures(b *strings.Builder) {
 	parts := map[failure][]string{}
 	var order []failure
-	for _, f := range r.Failures {
+	for _, f := range r.failures {
 		same := failure{Subject: f.Subject, Error: f.Error}
 		if parts[same] == nil {
 			order = append(order, same)
@@ -279,11 +202,3 @@ func short(v float64) string {
 }
 
 func trim(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-func (r *report) writeJSON(name string) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, append(b, '\n'), 0o644)
-}

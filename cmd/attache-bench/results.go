@@ -17,9 +17,7 @@ type cell struct{ row, subject string }
 
 // A failure is what a subject could not do. It is not asked again.
 type failure struct {
-	Part    string `json:"part"`
-	Subject string `json:"subject"`
-	Error   string `json:"error"`
+	Part, Subject, Error string
 }
 
 func newResults(rounds int) *results {

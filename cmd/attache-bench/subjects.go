@@ -17,7 +17,6 @@ const (
 	direct   = "direct"
 	line     = "line"
 	bytecopy = "copy"
-	batch    = "batch"
 	plain    = "attache"
 	filling  = "attache+fill"
 	ruling   = "attache+rules"
@@ -25,7 +24,7 @@ const (
 )
 
 func subjectNames() []string {
-	return []string{direct, line, bytecopy, batch, plain, filling, ruling, celling}
+	return []string{direct, line, bytecopy, plain, filling, ruling, celling}
 }
 
 // measured are the subjects that have figures to reach.
@@ -39,8 +38,6 @@ func describe(name string) string {
 		return "a relay of lines: newline framing, one write a message"
 	case bytecopy:
 		return "a copy of bytes, 64 KiB at a time"
-	case batch:
-		return "a copy that writes once for what came at once, on non-blocking descriptors"
 	case plain:
 		return "attache with no configuration"
 	case filling:
@@ -164,7 +161,6 @@ func subjects(self, attache, dir string, env []string) []subject {
 		{Name: direct, Argv: server, Env: base, Workspace: member},
 		{Name: line, Argv: behind(self, modeLine), Env: base, Workspace: member},
 		{Name: bytecopy, Argv: behind(self, modeCopy), Env: base, Workspace: member},
-		{Name: batch, Argv: behind(self, modeBatch), Env: base, Workspace: member},
 		{Name: plain, Argv: behind(attache, "--"), Env: base, Workspace: member},
 		{
 			Name: filling, Fills: true, Briefs: true, Workspace: member,

@@ -77,16 +77,6 @@ func ownGroup(cmd *exec.Cmd) {
 
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// pollable returns the file on the same descriptor in non-blocking mode, so that
-// Go's poller waits and no thread does.
-func pollable(f *os.File) *os.File {
-	fd := int(f.Fd())
-	if syscall.SetNonblock(fd, true) != nil {
-		return f
-	}
-	return os.NewFile(uintptr(fd), f.Name())
-}
-
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond
 
@@ -109,99 +99,29 @@ func machineBusy() time.Duration {
 	return busy
 }
 
+// machineTimes returns the fields of /proc/stat's first line.
 func machineTimes() []time.Duration {
 	b, _ := os.ReadFile("/proc/stat")
 	first, _, _ := strings.Cut(string(b), "\n")
 	var out []time.Duration
 	for i, f := range strings.Fields(first) {
 		if i > 0 {
-			out = append(out, ticks(f))
+			n, _ := strconv.Atoi(f)
+			out = append(out, time.Duration(n)*tick)
 		}
 	}
 	return out
 }
 
-func ticks(s string) time.Duration {
-	n, _ := strconv.Atoi(s)
-	return time.Duration(n) * tick
-}
-
-// A procStat is what /proc tells of a process.
-type procStat struct {
-	parent int
-	// used is the CPU time of the process and of those of its children that are
-	// gone. So the sum over processes keeps what short-lived ones used.
-	used time.Duration
-}
-
-// The fields of /proc/PID/stat after the name, which may hold anything.
-const (
-	pidParent = 1
-	pidTimes  = 11 // four: user and system, and both of the children waited for
-)
-
-func parseProcStat(b []byte) (procStat, bool) {
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	if len(f) < pidTimes+4 {
-		return procStat{}, false
-	}
-	p := procStat{}
-	p.parent, _ = strconv.Atoi(f[pidParent])
-	for _, v := range f[pidTimes : pidTimes+4] {
-		p.used += ticks(v)
-	}
-	return p, true
-}
-
-// kernelThreads is the process that kernel threads descend from.
-const kernelThreads = 2
-
-// foreignBusy is the CPU time used so far by processes that do not descend from
-// this one, and what a hypervisor took.
+// foreignBusy returns the CPU time used so far by all but this process and those
+// that it started and that have ended.
 func foreignBusy() time.Duration {
-	procs := map[int]procStat{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		b, _ := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if p, ok := parseProcStat(b); ok {
-			procs[pid] = p
-		}
-	}
-	sum := foreignSum(procs, os.Getpid())
-	if t := machineTimes(); len(t) > statSteal {
-		sum += t[statSteal]
-	}
-	return sum
-}
-
-func foreignSum(procs map[int]procStat, self int) time.Duration {
-	var sum time.Duration
-	for pid, p := range procs {
-		if !descends(procs, pid, self) && !descends(procs, pid, kernelThreads) {
-			sum += p.used
+	sum := machineBusy()
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		if unix.Getrusage(who, &u) == nil {
+			sum -= time.Duration(u.Utime.Nano() + u.Stime.Nano())
 		}
 	}
 	return sum
-}
-
-// descends reports whether the process is the ancestor or descends from it. The
-// processes are read one after the other, so a parent may be missing, or an id
-// used again: the way up is bounded.
-func descends(procs map[int]procStat, pid, ancestor int) bool {
-	for range len(procs) {
-		if pid == ancestor {
-			return true
-		}
-		p, ok := procs[pid]
-		if !ok || p.parent == 0 {
-			return false
-		}
-		pid = p.parent
-	}
-	return false
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"time"
 )
@@ -23,8 +22,6 @@ func startOnOneCPU(*exec.Cmd) error { return errLinux }
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}
-
-func pollable(f *os.File) *os.File { return f }
 
 func machineBusy() time.Duration { return 0 }
 
