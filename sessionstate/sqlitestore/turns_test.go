@@ -48,7 +48,7 @@ func take(t *testing.T, s *Turns, key string, want bool) {
 // other is another program that has the file open.
 func other(t *testing.T, path string, statements ...string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", address(path, time.Second))
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(1000)")
 	if err != nil {
 		t.Fatal(err)
 	}

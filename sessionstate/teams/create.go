@@ -1,0 +1,141 @@
+package teams
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Limits bound what a session may start. They are the operator's.
+type Limits struct {
+	MaxChildren int           // running at once, of one session
+	MaxSpawned  int           // in a session's life
+	MaxDepth    int           // a person's session has depth 0
+	MaxSessions int           // running at once, in a workspace
+	SpawnEvery  time.Duration // between two, of one session
+}
+
+// DefaultLimits returns the limits that hold where the operator says nothing.
+func DefaultLimits() Limits {
+	return Limits{MaxChildren: 10, MaxSpawned: 100, MaxDepth: 2, MaxSessions: 50, SpawnEvery: time.Second}
+}
+
+// A Child is a session to be created. The caller has checked it (see [CheckTitle]).
+type Child struct {
+	Title, Agent string
+	Trust        string // may lower the parent's
+	SpawnKey     string // "" for none: see [Store.Create]
+	Message      string // the first message
+	// Key is the session key of the child, Token what it proves itself with, and
+	// AgentSession the id by which its program knows it, "" if that comes later.
+	Key, Token, AgentSession string
+}
+
+// Create creates a child of parent, with its first message and its first run, in the state
+// [Starting]. Where parent created one with the same SpawnKey before, that one is returned,
+// and made is false (T19). A limit that is reached is a [Refusal].
+func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (child *Session, made bool, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		if c.SpawnKey != "" {
+			child, err = t.spawned(parent, c.SpawnKey)
+			if child != nil || err != nil {
+				return err
+			}
+		}
+		if err := t.takeSlots(parent, l); err != nil {
+			return err
+		}
+		ref := Ref{parent.Tenant, newHandle("ses_")}
+		_, err := t.exec(`INSERT INTO sessions (tenant, id, key, token, workspace, trust, owner, title, agent, parent, created_by, depth,
+				spawn_key, run, run_until, run_state, agent_session, created, seen)
+			SELECT tenant, ?3, ?4, ?5, workspace, CASE WHEN trust = 'sandboxed' THEN trust ELSE ?6 END, owner, ?7, ?8, id, 'agent:' || id, depth + 1,
+				nullif(?9, ''), 1, ?10, 'starting', nullif(?11, ''), ?12, ?12
+			FROM sessions WHERE tenant = ?1 AND id = ?2`,
+			parent.Tenant, parent.ID, ref.ID, digest(c.Key), digest(c.Token), lowest(c.Trust), c.Title, c.Agent,
+			c.SpawnKey, t.now+int64(Lease), c.AgentSession, t.now)
+		if err != nil {
+			return err
+		}
+		if _, err := t.deliver(ref, letter{from: parent.ID, kind: First, body: c.Message}); err != nil {
+			return err
+		}
+		made = true
+		child, err = t.session(ref)
+		return err
+	})
+	return child, made && err == nil, err
+}
+
+// spawned returns the child that parent created with a key, nil if there is none.
+func (t *tx) spawned(parent Ref, key string) (*Session, error) {
+	child, err := scan(t.row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.parent = ?3 AND s.spawn_key = ?4`,
+		t.now, parent.Tenant, parent.ID, key), t.now)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return child, err
+}
+
+// takeSlots takes what a run of a new child needs of the limits (T12). A time of the last
+// creation that lies ahead was written before the clock was set back.
+func (t *tx) takeSlots(parent Ref, l Limits) error {
+	n, err := t.exec(`UPDATE sessions SET children = children + 1, spawned = spawned + 1, last_spawn = ?3
+		WHERE tenant = ?1 AND id = ?2 AND ended IS NULL AND children < ?4 AND spawned < ?5 AND depth < ?6
+			AND (last_spawn <= ?3 - ?7 OR last_spawn > ?3 + ?7)`,
+		parent.Tenant, parent.ID, t.now, l.MaxChildren, l.MaxSpawned, l.MaxDepth, int64(l.SpawnEvery))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return t.whyNoChild(parent, l)
+	}
+	var workspace string
+	if err := t.row(`SELECT workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).Scan(&workspace); err != nil {
+		return err
+	}
+	return t.takeRoom(parent.Tenant, workspace, l)
+}
+
+// takeRoom takes the place of one running session in a workspace.
+func (t *tx) takeRoom(tenant, workspace string, l Limits) error {
+	if _, err := t.exec(`INSERT INTO workspaces (tenant, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING`, tenant, workspace); err != nil {
+		return err
+	}
+	n, err := t.exec(`UPDATE workspaces SET live = live + 1 WHERE tenant = ?1 AND id = ?2 AND live < ?3`, tenant, workspace, l.MaxSessions)
+	if err == nil && n == 0 {
+		return Refusal(fmt.Sprintf("Spawn limit reached (%d sessions in this workspace)", l.MaxSessions))
+	}
+	return err
+}
+
+// whyNoChild says which limit parent has reached.
+func (t *tx) whyNoChild(parent Ref, l Limits) error {
+	var children, spawned, depth int
+	var last int64
+	var ended bool
+	err := t.row(`SELECT children, spawned, depth, last_spawn, ended IS NOT NULL FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).
+		Scan(&children, &spawned, &depth, &last, &ended)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && ended:
+		return ErrNoContext
+	case err != nil:
+		return err
+	case depth >= l.MaxDepth:
+		return ErrTooDeep
+	case children >= l.MaxChildren:
+		return Refusal(fmt.Sprintf("Spawn limit reached (%d child sessions)", l.MaxChildren))
+	case spawned >= l.MaxSpawned:
+		return Refusal(fmt.Sprintf("Spawn limit reached (%d sessions in the life of one)", l.MaxSpawned))
+	}
+	return tooFast("1 session per "+every(l.SpawnEvery), time.Duration(last-t.now)+l.SpawnEvery)
+}
+
+// every returns a duration as one speaks of it: "second", "5s".
+func every(d time.Duration) string {
+	if d == time.Second {
+		return "second"
+	}
+	return d.String()
+}

@@ -1,0 +1,258 @@
+package teams
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// HasMail reports whether messages wait that a tool result could carry. It takes some
+// microseconds (T39).
+func (s *Store) HasMail(ctx context.Context, ref Ref) (has bool, err error) {
+	err = s.mail.QueryRowContext(ctx, ref.Tenant, ref.ID).Scan(&has)
+	return has, err
+}
+
+// How much a taker takes at once, in characters.
+const (
+	// CarryLimit is for a tool result that carries messages in front of what it says (T33).
+	CarryLimit = 16_000
+	// ReadLimit is for an agent that reads its messages.
+	ReadLimit = 60_000
+	// cutAt is how much is shown of a message that is longer than a result may carry.
+	cutAt = 500
+)
+
+// A TakeOption says how to take messages.
+type TakeOption struct {
+	// Limit is how many characters to take at most; the first message is taken whatever
+	// its length.
+	Limit int
+	// Cut cuts a message that is longer than Limit, and does not show it again: an agent
+	// reads the rest with read_messages.
+	Cut bool
+	// Peek leaves the messages as they are.
+	Peek bool
+}
+
+// A Taking is messages that were taken and not yet settled.
+type Taking struct {
+	Messages  []Message
+	Remaining int // that wait behind these
+
+	ref   Ref
+	owner string
+}
+
+// Take takes the messages of a session, in order (T14). It returns none if there are none,
+// or if another taker has the inbox. What is taken must be settled within [InboxLease], or
+// it is taken again. Nothing taken by Peek is to be settled.
+func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking, err error) {
+	taking = &Taking{ref: ref, owner: newHandle("take_")}
+	err = s.in(ctx, func(t *tx) error {
+		if !o.Peek {
+			n, err := t.exec(`UPDATE sessions SET inbox_until = ?1 + ?5, inbox_owner = ?4
+				WHERE tenant = ?2 AND id = ?3 AND queued > 0 AND (inbox_until <= ?1 OR inbox_until > ?1 + 2 * ?5)`,
+				t.now, ref.Tenant, ref.ID, taking.owner, int64(InboxLease))
+			if err != nil || n == 0 {
+				return err
+			}
+		}
+		if err := t.collect(taking, o); err != nil || o.Peek {
+			return err
+		}
+		if len(taking.Messages) == 0 { // all that waits was announced
+			_, err := t.exec(`UPDATE sessions SET inbox_until = 0 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID)
+			return err
+		}
+		return t.note(taking)
+	})
+	return taking, err
+}
+
+// collect reads the messages into taking, as many as o admits.
+func (t *tx) collect(taking *Taking, o TakeOption) error {
+	rows, err := t.QueryContext(t.ctx, `SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
+			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id
+		FROM messages m JOIN sessions me ON me.tenant = m.tenant AND me.id = m.to_session
+		LEFT JOIN sessions f ON f.tenant = m.tenant AND f.id = m.from_session
+		WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued' AND (m.announced = 0 OR NOT ?3) ORDER BY m.seq`,
+		taking.ref.Tenant, taking.ref.ID, o.Cut)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	room := o.Limit
+	for full := false; rows.Next(); {
+		if full {
+			taking.Remaining++
+			continue
+		}
+		m, err := scanMessage(rows)
+		if err != nil {
+			return err
+		}
+		size := utf8.RuneCountInString(m.Body)
+		if o.Cut && size > o.Limit {
+			m.Body, m.Cut, size = firstRunes(m.Body, cutAt), true, cutAt
+		}
+		if full = size > room && len(taking.Messages) > 0; full {
+			taking.Remaining++
+			continue
+		}
+		room -= size
+		taking.Messages = append(taking.Messages, m)
+	}
+	return rows.Err()
+}
+
+func scanMessage(rows *sql.Rows) (m Message, err error) {
+	var tries int
+	var created int64
+	var parent, child sql.NullBool
+	err = rows.Scan(&m.seq, &m.ID, &m.From, &m.Kind, &m.Body, &tries, &created, &m.Title, &m.Agent, &m.Trust, &parent, &child)
+	m.Again, m.Sent, m.Relation = tries > 0, time.Unix(0, created), FromPeer
+	switch {
+	case parent.Bool:
+		m.Relation = FromParent
+	case child.Bool:
+		m.Relation = FromChild
+	}
+	return m, err
+}
+
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return strings.Clone(s[:i])
+		}
+	}
+	return s
+}
+
+// note writes down that the messages of taking were taken once more.
+func (t *tx) note(taking *Taking) error {
+	for _, m := range taking.Messages {
+		if _, err := t.exec(`UPDATE messages SET tries = tries + 1 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`,
+			taking.ref.Tenant, taking.ref.ID, m.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An Outcome says what became of messages that were taken.
+type Outcome uint8
+
+const (
+	// NotSent: nothing was written. The messages are as if they had not been taken.
+	NotSent Outcome = iota
+	// Arrived: the messages were written where the client shows them to the model.
+	Arrived
+	// Unsure: they were written where the client may not show them. They come again, until
+	// that has happened three times (T34).
+	Unsure
+)
+
+// maxUnsure is how often messages are carried where the client may not show them.
+const maxUnsure = 3
+
+// Settle says what became of messages. It counts also if the inbox was lost meanwhile. by is
+// the process that carried them.
+func (s *Store) Settle(ctx context.Context, taking *Taking, o Outcome, by string) error {
+	if len(taking.Messages) == 0 {
+		return nil
+	}
+	return s.in(context.WithoutCancel(ctx), func(t *tx) error {
+		var settled int64
+		for _, m := range taking.Messages {
+			n, err := t.settle(taking.ref, m, o, by)
+			if err != nil {
+				return err
+			}
+			settled += n
+		}
+		_, err := t.exec(`UPDATE sessions SET queued = queued - ?3,
+				inbox_until = CASE WHEN inbox_owner = ?4 THEN 0 ELSE inbox_until END WHERE tenant = ?1 AND id = ?2`,
+			taking.ref.Tenant, taking.ref.ID, settled, taking.owner)
+		return err
+	})
+}
+
+// settle settles one message and returns 1 if it is not in the mailbox any more by that.
+func (t *tx) settle(ref Ref, m Message, o Outcome, by string) (int64, error) {
+	const this = ` WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`
+	switch {
+	case o == NotSent:
+		_, err := t.exec(`UPDATE messages SET tries = tries - 1`+this, ref.Tenant, ref.ID, m.seq)
+		return 0, err
+	case m.Cut:
+		_, err := t.exec(`UPDATE messages SET announced = ?4, tries = 0`+this, ref.Tenant, ref.ID, m.seq, t.now)
+		return 0, err
+	case o == Unsure:
+		return t.exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this+` AND tries >= ?6`,
+			ref.Tenant, ref.ID, m.seq, t.now, by, maxUnsure)
+	}
+	return t.exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this, ref.Tenant, ref.ID, m.seq, t.now, by)
+}
+
+// MarkSeen notes that a client has sent a request after messages were carried to it.
+func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
+	return s.in(ctx, func(t *tx) error {
+		for _, m := range taking.Messages {
+			if _, err := t.exec(`UPDATE messages SET state = 'seen', seen = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'carried'`,
+				taking.ref.Tenant, taking.ref.ID, m.seq, t.now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Receipts returns what became of the messages that a session sent, each change once.
+func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		rows, err := t.QueryContext(t.ctx, `UPDATE messages SET reported = state
+			WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported
+			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var r Receipt
+			var at int64
+			if err := rows.Scan(&r.ID, &r.To, &r.State, &at); err != nil {
+				return err
+			}
+			r.At = time.Unix(0, at).UTC()
+			all = append(all, r)
+		}
+		return rows.Err()
+	})
+	slices.SortFunc(all, func(a, b Receipt) int { return a.At.Compare(b.At) })
+	return all, err
+}
+
+// ClaimWake reports whether the session is to be woken by the caller now: messages wait for
+// longer than after, and nobody woke it within every (T31).
+func (s *Store) ClaimWake(ctx context.Context, ref Ref, after, every time.Duration) (count int, fromParent int, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		n, err := t.exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0 AND (woken <= ?3 - ?4 OR woken > ?3 + ?4)
+			AND EXISTS (SELECT 1 FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 - ?5)`,
+			ref.Tenant, ref.ID, t.now, int64(every), int64(after))
+		if err != nil || n == 0 {
+			return err
+		}
+		return t.row(`SELECT count(*), coalesce(sum(m.from_session = s.parent), 0) FROM messages m JOIN sessions s ON s.tenant = m.tenant AND s.id = m.to_session
+			WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued'`, ref.Tenant, ref.ID).Scan(&count, &fromParent)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return count, fromParent, err
+}

@@ -1,0 +1,139 @@
+package teams
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Filter says which sessions to list.
+type Filter struct {
+	Active     bool   // only those that are active
+	Agent      string // only those of this template; "" for all
+	ChildrenOf string // only those that this session created; "" for all
+	Limit      int    // at most 100; 0 stands for that
+	Cursor     string // where a list before ended; "" for the beginning
+}
+
+// MaxListed is how many sessions a list has at most.
+const MaxListed = 100
+
+// ErrCursor is returned for a cursor that List did not make.
+const ErrCursor = Refusal("cursor is not one that list_workspace_sessions returned")
+
+// List returns the sessions of the workspace of me that me may see, the youngest first, and
+// the cursor of the rest, "" if there is none. A sandboxed session sees no direct one but its
+// own parent, and of that no title (T36).
+func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session, cursor string, err error) {
+	if f.Limit <= 0 || f.Limit > MaxListed {
+		f.Limit = MaxListed
+	}
+	before, beforeID, err := readCursor(f.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	now := s.now().UnixNano()
+	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
+		FROM sessions me JOIN sessions s ON s.tenant = me.tenant AND s.workspace = me.workspace AND s.ended IS NULL
+		WHERE me.tenant = ?2 AND me.id = ?3 AND (me.trust = 'direct' OR s.trust = 'sandboxed' OR s.id = me.parent)
+			AND (NOT ?4 OR s.run_state IN ('starting', 'running') AND s.run_until > ?1
+				OR EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND `+fresh("a.until")+`))
+			AND (?5 = '' OR s.agent = ?5) AND (?6 = '' OR s.parent = ?6)
+			AND (s.created < ?7 OR s.created = ?7 AND s.id < ?8)
+		ORDER BY s.created DESC, s.id DESC LIMIT ?9`,
+		now, me.Tenant, me.ID, f.Active, f.Agent, f.ChildrenOf, before, beforeID, f.Limit+1)
+	if err != nil {
+		return nil, "", unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var veiled bool
+		found, err := scan(andScan{rows, &veiled}, now)
+		if err != nil {
+			return nil, "", unavailable(err)
+		}
+		if len(sessions) == f.Limit {
+			last := sessions[len(sessions)-1]
+			cursor = writeCursor(last.Created.UnixNano(), last.ID)
+			break
+		}
+		if veiled {
+			found.Title, found.Parent, found.CreatedBy = "", "", ""
+		}
+		sessions = append(sessions, found)
+	}
+	return sessions, cursor, unavailable(rows.Err())
+}
+
+// andScan scans one more column.
+type andScan struct {
+	row interface{ Scan(...any) error }
+	to  any
+}
+
+// Scan implements the method that scan needs.
+func (a andScan) Scan(to ...any) error { return a.row.Scan(append(to, a.to)...) }
+
+func writeCursor(created int64, id string) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", created, id))
+}
+
+func readCursor(cursor string) (created int64, id string, err error) {
+	if cursor == "" {
+		return 1<<63 - 1, "", nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		_, err = fmt.Fscanf(strings.NewReader(string(text)), "%d %s", &created, &id)
+	}
+	if err != nil || !IsHandle(id) {
+		return 0, "", ErrCursor
+	}
+	return created, id, nil
+}
+
+// Agents returns the sessions that attache started, for people: of all tenants and
+// workspaces, the youngest first.
+func (s *Store) Agents(ctx context.Context) (sessions []*Session, err error) {
+	now := s.now().UnixNano()
+	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM sessions s WHERE s.run > 0 ORDER BY s.created DESC, s.id DESC LIMIT 1000`, now)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		found, err := scan(rows, now)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		sessions = append(sessions, found)
+	}
+	return sessions, unavailable(rows.Err())
+}
+
+// Resumable returns the sessions of a workspace whose runs are over and for which messages
+// wait.
+func (s *Store) Resumable(ctx context.Context, tenant, workspace string) (sessions []*Session, err error) {
+	now := s.now().UnixNano()
+	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.workspace = ?3 AND s.ended IS NULL
+		AND s.queued > 0 AND s.run_state IN ('finished', 'failed') ORDER BY s.created`, now, tenant, workspace)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		found, err := scan(rows, now)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		if !found.Attached {
+			sessions = append(sessions, found)
+		}
+	}
+	return sessions, unavailable(rows.Err())
+}
+
+// IsGone reports whether err says that a session is not registered any more.
+func IsGone(err error) bool { return errors.Is(err, errNoSession) }

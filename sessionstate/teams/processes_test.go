@@ -1,0 +1,299 @@
+package teams_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// A role is what a process of a test does with the file. It prints a line for each thing
+// that it has done.
+type role func(t *testing.T, s *teams.Store, arg string)
+
+func roles() map[string]role {
+	return map[string]role{"create": createAs, "send": sendAs, "take": takeAs}
+}
+
+// TestAsProcess is not a test: it is what the processes run that tests start.
+func TestAsProcess(t *testing.T) {
+	path := os.Getenv("TEAMS_TEST_FILE")
+	if path == "" {
+		t.Skip("for processes of other tests")
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the test says go
+	roles()[os.Getenv("TEAMS_TEST_ROLE")](t, open(t, path, fast), os.Getenv("TEAMS_TEST_ARG"))
+}
+
+// fast is a clock on which a lease is over in a tenth of its time.
+func fast() time.Time {
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return begun.Add(10 * time.Since(begun))
+}
+
+// A process is one that a test started.
+type process struct {
+	cmd *exec.Cmd
+	out *bufio.Scanner
+}
+
+// start starts a process that waits until stdin ends.
+func start(t *testing.T, stdin *os.File, path, role, arg string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestAsProcess$")
+	cmd.Env = append(os.Environ(), "TEAMS_TEST_FILE="+path, "TEAMS_TEST_ROLE="+role, "TEAMS_TEST_ARG="+arg)
+	cmd.Stdin, cmd.Stderr = stdin, os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &process{cmd, bufio.NewScanner(out)}
+}
+
+// lines returns what the process printed to its end with the given first word.
+func (p *process) lines(t *testing.T, word string) (all []string) {
+	t.Helper()
+	for p.out.Scan() {
+		if rest, ok := strings.CutPrefix(p.out.Text(), word+" "); ok {
+			all = append(all, rest)
+		} else if p.out.Text() != "PASS" {
+			t.Log(p.out.Text())
+		}
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	return all
+}
+
+// gate returns what processes wait at, and what opens it.
+func gate(t *testing.T) (stdin *os.File, open func()) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, func() { _, _ = r.Close(), w.Close() }
+}
+
+// Limits hold over processes that compete: of 30 creations of 10 processes under one parent
+// 10 succeed, of 10 within a second one, and of ten parents' all.
+func TestLimitsOverProcesses(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		each      int
+		every     string
+		oneParent bool
+		want      int
+	}{
+		{"10 of 30", 3, "0s", true, 10},
+		{"1 of 10 in a second", 1, "1h", true, 1},
+		{"ten parents", 1, "1s", false, 10},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "new", "teams.db")
+			s := open(t, path, fast)
+			stdin, release := gate(t)
+			var all []*process
+			for i := range 10 {
+				key := "parent"
+				if !test.oneParent {
+					key = fmt.Sprint("parent ", i)
+				}
+				person(t, s, key)
+				all = append(all, start(t, stdin, path, "create", fmt.Sprintf("%s\n%d\n%s", key, test.each, test.every)))
+			}
+			release()
+			made := 0
+			for _, p := range all {
+				made += len(p.lines(t, "made"))
+			}
+			if made != test.want {
+				t.Errorf("%d sessions were created, want %d", made, test.want)
+			}
+		})
+	}
+}
+
+// person registers a session. Where so many processes compete for two processors the file
+// may be locked for longer than a call waits: the process tries again, as an agent would.
+func person(t *testing.T, s *teams.Store, key string) teams.Ref {
+	t.Helper()
+	for {
+		found, err := s.Attach(t.Context(), teams.Claim{Key: key, Workspace: "w", Trust: "direct"}, teams.Attachment{Instance: fmt.Sprint(os.Getpid())})
+		switch {
+		case err == nil:
+			return found.Ref
+		case !errors.Is(err, teams.ErrUnavailable):
+			t.Fatal(err)
+		}
+	}
+}
+
+func createAs(t *testing.T, s *teams.Store, arg string) {
+	var each int
+	words := strings.Split(arg, "\n")
+	_, _ = fmt.Sscan(words[1], &each)
+	every, _ := time.ParseDuration(words[2])
+	l := teams.DefaultLimits()
+	l.SpawnEvery = every
+	parent := person(t, s, words[0])
+	for i := range each {
+		key := fmt.Sprint("child ", os.Getpid(), " ", i)
+		_, _, err := s.Create(t.Context(), parent, teams.Child{Title: "a", Agent: "a", Message: "m", Key: key, Token: key}, l)
+		var refusal teams.Refusal
+		switch {
+		case err == nil:
+			fmt.Println("made it")
+		case !errors.As(err, &refusal) || errors.Is(err, teams.ErrUnavailable):
+			t.Error(err)
+		}
+	}
+}
+
+// 1,000 messages of 5 senders to one session, which 5 processes take, and others that are
+// killed with messages in their hands: none is lost, and one that came twice says so.
+func TestTakersOverProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "teams.db")
+	s := open(t, path, fast)
+	person(t, s, "target")
+	stdin, release := gate(t)
+	var senders, takers, victims []*process
+	for i := range 5 {
+		senders = append(senders, start(t, stdin, path, "send", fmt.Sprint(i)))
+		takers = append(takers, start(t, stdin, path, "take", ""))
+	}
+	for range 2 {
+		victims = append(victims, start(t, stdin, path, "take", "hold"))
+	}
+	release()
+	killed := map[string]bool{}
+	for _, v := range victims { // each has messages and does not settle them
+		for v.out.Scan() {
+			id, holds := strings.CutPrefix(v.out.Text(), "got ")
+			if v.out.Text() == "holding" {
+				break
+			}
+			if holds {
+				killed[strings.Fields(id)[0]] = true
+			}
+		}
+		_ = v.cmd.Process.Kill()
+		_ = v.cmd.Wait()
+	}
+	var sent []string
+	for _, p := range senders {
+		sent = append(sent, p.lines(t, "sent")...)
+	}
+	for target := person(t, s, "target"); ; time.Sleep(10 * time.Millisecond) {
+		if left, err := s.Session(t.Context(), target); err != nil || left.Queued == 0 {
+			break
+		}
+	}
+	if err := os.WriteFile(path+".done", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, again := map[string]int{}, map[string]bool{}
+	for _, p := range takers {
+		for _, line := range p.lines(t, "got") {
+			id, marked, _ := strings.Cut(line, " ")
+			if marked == "again" {
+				again[id] = true
+			} else {
+				first[id]++
+			}
+		}
+	}
+	if len(sent) != messagesSent {
+		t.Fatalf("%d messages were sent, want %d", len(sent), messagesSent)
+	}
+	for _, id := range sent {
+		switch {
+		case first[id] == 0 && !again[id]:
+			t.Errorf("message %s is lost", id)
+		case first[id] > 1:
+			t.Errorf("message %s was carried %d times as if for the first time", id, first[id])
+		case killed[id] && (first[id] > 0 || !again[id]):
+			t.Errorf("message %s, which a killed process had, is not marked", id)
+		}
+	}
+	if len(killed) == 0 {
+		t.Error("no killed process had a message")
+	}
+}
+
+const messagesSent = 1000
+
+// sendAs sends 200 messages as 20 sessions, which the limits of one pair would slow down.
+func sendAs(t *testing.T, s *teams.Store, arg string) {
+	target := person(t, s, "target")
+	for i := range messagesSent / 5 {
+		from := person(t, s, fmt.Sprint("sender ", arg, " ", i))
+		for {
+			sent, err := s.Send(t.Context(), from, teams.Draft{To: target.ID, Body: fmt.Sprint(arg, " ", i)})
+			if errors.Is(err, teams.ErrFull) || errors.Is(err, teams.ErrUnavailable) {
+				time.Sleep(5 * time.Millisecond)
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("sent", sent.ID)
+			break
+		}
+	}
+}
+
+// takeAs takes messages until the test has seen that none is left, or takes some and holds
+// them until it is killed.
+func takeAs(t *testing.T, s *teams.Store, arg string) {
+	target := person(t, s, "target")
+	for {
+		has, err := s.HasMail(t.Context(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !has {
+			if _, err := os.Stat(os.Getenv("TEAMS_TEST_FILE") + ".done"); err == nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		taking, err := s.Take(t.Context(), target, teams.TakeOption{Limit: 20})
+		if err != nil && !errors.Is(err, teams.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		if err != nil || len(taking.Messages) == 0 { // another has the inbox
+			time.Sleep(5 * time.Millisecond)
+			continue
+		}
+		for _, m := range taking.Messages {
+			word := "first"
+			if m.Again {
+				word = "again"
+			}
+			fmt.Println("got", m.ID, word)
+		}
+		if arg == "hold" {
+			fmt.Println("holding")
+			select {}
+		}
+		for err := errors.New(""); err != nil; {
+			if err = s.Settle(t.Context(), taking, teams.Arrived, fmt.Sprint(os.Getpid())); err != nil && !errors.Is(err, teams.ErrUnavailable) {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package teams
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The states of a run.
+const (
+	runStarting = "starting"
+	runRunning  = "running"
+	runFinished = "finished"
+	runFailed   = "failed"
+)
+
+// A RunRef names a run of a session that attache started.
+type RunRef struct {
+	Ref
+	Run int
+}
+
+// BeginRun makes a session that is over begin a further run, and returns its number (T30). It
+// returns 0 where there is nothing to begin: the session's run is not over, a process of it is
+// alive, no message waits, the session or its parent was ended, or a limit is reached. Of many
+// callers at most one begins.
+func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits) (run int, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		run = 0
+		n, err := t.exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4
+			WHERE tenant = ?2 AND id = ?3 AND ended IS NULL AND queued > 0 AND run_state IN ('finished', 'failed')
+				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = ?2 AND a.session = ?3 AND `+fresh("a.until")+`)`,
+			t.now, ref.Tenant, ref.ID, int64(Lease))
+		if err != nil || n == 0 {
+			return err
+		}
+		n, err = t.exec(`UPDATE sessions SET children = children + 1 WHERE tenant = ?1 AND ended IS NULL AND children < ?3
+			AND id = (SELECT parent FROM sessions c WHERE c.tenant = ?1 AND c.id = ?2)`, ref.Tenant, ref.ID, l.MaxChildren)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return errFull // undone
+		}
+		found, err := t.session(ref)
+		if err == nil {
+			err = t.takeRoom(ref.Tenant, found.Workspace, l)
+			run = found.Run
+		}
+		return err
+	})
+	if _, full := err.(Refusal); full {
+		return 0, nil
+	}
+	return run, err
+}
+
+// errFull undoes the beginning of a run that a limit forbids.
+const errFull = Refusal("full")
+
+// MarkRunning says that the agent of a run was started. agentSession is the id by which its
+// program knows the session, "" if that is not new.
+func (s *Store) MarkRunning(ctx context.Context, r RunRef, agentSession string) error {
+	return s.in(ctx, func(t *tx) error {
+		_, err := t.exec(`UPDATE sessions SET run_state = 'running', run_until = ?4, agent_session = coalesce(nullif(?5, ''), agent_session)
+			WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
+			r.Tenant, r.ID, r.Run, t.now+int64(Lease), agentSession)
+		return err
+	})
+}
+
+// A RunView is what a supervisor has to know while its agent runs.
+type RunView struct {
+	Over       bool // the session was ended, or the run is another's: the agent has to go
+	ParentOver bool // the parent was ended, or is gone for a while (T29)
+}
+
+// RenewRun renews the lease of a run (T25).
+func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		n, err := t.exec(`UPDATE sessions SET run_until = ?4, seen = ?5 WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
+			r.Tenant, r.ID, r.Run, t.now+int64(Lease), t.now)
+		if err != nil {
+			return err
+		}
+		if v.Over = n == 0; v.Over {
+			return nil
+		}
+		return t.row(`SELECT s.ended IS NOT NULL, p.id IS NULL OR p.ended IS NOT NULL OR (p.seen <= ?1 - ?4 AND p.run_state NOT IN ('starting', 'running')
+				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = p.tenant AND a.session = p.id AND `+fresh("a.until")+`))
+			FROM sessions s LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent WHERE s.tenant = ?2 AND s.id = ?3`,
+			t.now, r.Tenant, r.ID, int64(ParentGone)).Scan(&v.Over, &v.ParentOver)
+	})
+	return v, err
+}
+
+// An Ending is how a run ended.
+type Ending struct {
+	Failed     bool
+	ExitStatus int
+	CostUSD    string // as the agent's program said it
+	Report     string // for the parent
+}
+
+// EndRun ends a run: what it took of the limits is given back, and the parent gets a message
+// of the kind [Result]. Of many callers exactly one does that, and is told true (T12, T27).
+func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err error) {
+	err = s.in(context.WithoutCancel(ctx), func(t *tx) error {
+		mine, err = t.endRun(r, e)
+		return err
+	})
+	return mine && err == nil, err
+}
+
+func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
+	state := runFinished
+	if e.Failed {
+		state = runFailed
+	}
+	n, err := t.exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, seen = ?7
+		WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
+		r.Tenant, r.ID, r.Run, state, e.ExitStatus, e.CostUSD, t.now)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	var parent, workspace string
+	if err := t.row(`SELECT parent, workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent, &workspace); err != nil {
+		return false, err
+	}
+	if _, err := t.exec(`UPDATE sessions SET children = children - 1 WHERE tenant = ?1 AND id = ?2 AND children > 0`, r.Tenant, parent); err != nil {
+		return false, err
+	}
+	if _, err := t.exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace); err != nil {
+		return false, err
+	}
+	_, err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
+	return err == nil, err
+}
+
+// lostReport is what the parent of a lost run is told.
+const lostReport = "lost: the machine or the supervisor ended, so it is not known how far the agent came"
+
+// sweepRuns ends the runs whose supervisor did not renew their lease, and counts again what
+// runs, so that no crash takes slots for ever.
+func (t *tx) sweepRuns() error {
+	rows, err := t.QueryContext(t.ctx, `SELECT tenant, id, run FROM sessions
+		WHERE run_state IN ('starting', 'running') AND NOT `+fresh("run_until"), t.now)
+	if err != nil {
+		return err
+	}
+	var lost []RunRef
+	for rows.Next() {
+		var r RunRef
+		if err = rows.Scan(&r.Tenant, &r.ID, &r.Run); err != nil {
+			break
+		}
+		lost = append(lost, r)
+	}
+	if err := rows.Close(); err != nil {
+		return err
+	}
+	for _, r := range lost {
+		if _, err := t.endRun(r, Ending{Failed: true, ExitStatus: -1, Report: lostReport}); err != nil {
+			return err
+		}
+	}
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	if _, err := t.exec(`UPDATE sessions SET children = (SELECT count(*) FROM sessions c
+		WHERE c.tenant = sessions.tenant AND c.parent = sessions.id AND c.run_state IN ('starting', 'running')) WHERE children > 0`); err != nil {
+		return err
+	}
+	_, err = t.exec(`UPDATE workspaces SET live = (SELECT count(*) FROM sessions c
+		WHERE c.tenant = workspaces.tenant AND c.workspace = workspaces.id AND c.run_state IN ('starting', 'running')) WHERE live > 0`)
+	return err
+}
+
+// End ends a session that the session by created, itself or through others, and the sessions
+// that it created (T29). What waits for them will not arrive. Ending a session twice is no
+// error. It returns the sessions that were ended; the supervisors end their agents.
+func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		var mine bool
+		err := t.row(`WITH RECURSIVE up (id) AS (
+				SELECT parent FROM sessions WHERE tenant = ?1 AND id = ?2
+				UNION SELECT s.parent FROM sessions s JOIN up ON s.tenant = ?1 AND s.id = up.id WHERE s.parent <> '')
+			SELECT EXISTS (SELECT 1 FROM up WHERE id = ?3)`, by.Tenant, id, by.ID).Scan(&mine)
+		switch {
+		case err != nil:
+			return err
+		case !mine:
+			return ErrNotYours
+		}
+		ended, err = t.endTree(Ref{by.Tenant, id})
+		return err
+	})
+	return ended, err
+}
+
+// EndByOperator ends a session and those that it created, whoever created it.
+func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		ended, err = t.endTree(ref)
+		return err
+	})
+	return ended, err
+}
+
+func (t *tx) endTree(root Ref) ([]string, error) {
+	rows, err := t.QueryContext(t.ctx, `WITH RECURSIVE down (id) AS (
+			SELECT id FROM sessions WHERE tenant = ?1 AND id = ?2
+			UNION SELECT s.id FROM sessions s JOIN down ON s.tenant = ?1 AND s.parent = down.id)
+		UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id IN (SELECT id FROM down) AND ended IS NULL RETURNING id`,
+		root.Tenant, root.ID, t.now)
+	if err != nil {
+		return nil, err
+	}
+	var ended []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			rows.Close()
+			return nil, err
+		}
+		ended = append(ended, id)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	for _, id := range ended {
+		if err := t.giveUp(Undeliverable, "its session was ended", `tenant = ?1 AND to_session = ?2`, root.Tenant, id); err != nil {
+			return nil, err
+		}
+	}
+	return ended, nil
+}
+
+// giveUp takes the queued messages that the condition where picks out of their mailboxes,
+// and tells those who wrote them (T35).
+func (t *tx) giveUp(state, why, where string, args ...any) error {
+	rows, err := t.QueryContext(t.ctx, `SELECT tenant, to_session, seq, id, from_session, kind FROM messages
+		WHERE state = 'queued' AND `+where, args...)
+	if err != nil {
+		return err
+	}
+	type lost struct {
+		to           Ref
+		seq          int64
+		id, from, of string
+	}
+	var all []lost
+	for rows.Next() {
+		var m lost
+		if err := rows.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.of); err != nil {
+			rows.Close()
+			return err
+		}
+		all = append(all, m)
+	}
+	if err := rows.Close(); err != nil {
+		return err
+	}
+	for _, m := range all {
+		if _, err := t.exec(`UPDATE messages SET state = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`, m.to.Tenant, m.to.ID, m.seq, state); err != nil {
+			return err
+		}
+		if _, err := t.exec(`UPDATE sessions SET queued = queued - 1 WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil {
+			return err
+		}
+		if m.of != string(Text) {
+			continue
+		}
+		notice := fmt.Sprintf("your message %s to %s did not arrive: %s", m.id, m.to.ID, why)
+		if _, err := t.deliver(Ref{m.to.Tenant, m.from}, letter{from: m.to.ID, kind: Notice, body: notice}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sweep ends what is over: runs that are lost, messages that expired, sessions of people that
+// were unused for idle; and forgets what was over for [Retention].
+func (s *Store) Sweep(ctx context.Context, idle time.Duration) error {
+	return s.in(ctx, func(t *tx) error {
+		if err := t.sweepRuns(); err != nil {
+			return err
+		}
+		if err := t.giveUp(Expired, "nobody took it within 24 hours", `expires <= ?1`, t.now); err != nil {
+			return err
+		}
+		over := t.now - int64(Retention)
+		for _, statement := range []struct {
+			query string
+			args  []any
+		}{
+			{`DELETE FROM attachments WHERE NOT ` + fresh("until"), []any{t.now}},
+			{`UPDATE messages SET body = '' WHERE state IN ('carried', 'seen') AND carried <= ?1 AND body <> ''`, []any{t.now - int64(Expiry)}},
+			{`DELETE FROM messages WHERE state <> 'queued' AND created <= ?1`, []any{over}},
+			{`UPDATE sessions SET ended = ?1 WHERE ended IS NULL AND seen <= ?2 AND run_state NOT IN ('starting', 'running')
+				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = sessions.tenant AND a.session = sessions.id)
+				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = sessions.tenant AND m.to_session = sessions.id AND m.state = 'queued')`, []any{t.now, t.now - int64(max(idle, Expiry))}},
+			{`DELETE FROM sessions WHERE ended <= ?1 AND run_state NOT IN ('starting', 'running')
+				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = sessions.tenant AND m.to_session = sessions.id)`, []any{over}},
+		} {
+			if _, err := t.exec(statement.query, statement.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,164 @@
+package teams
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The limits on messages (T36, T37).
+const (
+	maxQueued    = 50 // unread, of one target
+	perMinute    = 10 // of one sender to one target
+	perBurst     = 3  // likewise, within burstTime
+	burstTime    = 10 * time.Second
+	sameTextTime = 10 * time.Minute
+)
+
+// A Draft is a message to be sent. The caller has checked the body (see [CheckMessage]).
+type Draft struct {
+	To      string // the handle of the target
+	Body    string
+	SendKey string // "" for none: see [Store.Send]
+	// AnswerParent lets a sandboxed session write to the one that created it (T36).
+	AnswerParent bool
+}
+
+// A Sent is a message that is in its target's mailbox.
+type Sent struct {
+	ID      string
+	Target  *Session
+	Expires time.Time
+}
+
+// Send puts a message of the session from into the mailbox of its target. Where from sent
+// one with the same SendKey there before, that one is returned (T19). Who may write to whom
+// is T36; whatever the reason is, a target that may not be written to is [ErrTarget], by the
+// same statements, so that neither the text nor the time tells which (T13).
+func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *Sent, err error) {
+	err = s.in(ctx, func(t *tx) error {
+		to := Ref{from.Tenant, d.To}
+		known, err := t.sentBefore(from, d)
+		if err != nil || known != nil {
+			sent = known
+			return err
+		}
+		if err := t.flood(from, to, d.Body); err != nil {
+			return err
+		}
+		n, err := t.exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND queued < ?5 AND `+mayReceive,
+			to.Tenant, to.ID, from.ID, d.AnswerParent, maxQueued)
+		if err != nil {
+			return err
+		}
+		var may bool
+		err = t.row(`SELECT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND id = ?2 AND `+mayReceive+`)`,
+			to.Tenant, to.ID, from.ID, d.AnswerParent).Scan(&may)
+		switch {
+		case err != nil:
+			return err
+		case !may:
+			return ErrTarget
+		case n == 0:
+			return ErrFull
+		}
+		id, err := t.put(to, letter{from: from.ID, kind: Text, body: d.Body, key: d.SendKey})
+		if err == nil {
+			sent, err = t.sent(to, id)
+		}
+		return err
+	})
+	return sent, err
+}
+
+// mayReceive is the condition that the session ?3 may write to a row of sessions. ?4 lets a
+// sandboxed session answer the one that created it.
+const mayReceive = `ended IS NULL AND id <> ?3 AND EXISTS (SELECT 1 FROM sessions me
+	WHERE me.tenant = ?1 AND me.id = ?3 AND me.ended IS NULL AND me.workspace = sessions.workspace
+		AND (me.trust = 'direct' OR sessions.trust = 'sandboxed' OR ?4 AND sessions.id = me.parent))`
+
+// sentBefore returns the message that from sent with the key of d, nil if there is none.
+func (t *tx) sentBefore(from Ref, d Draft) (*Sent, error) {
+	if d.SendKey == "" {
+		return nil, nil
+	}
+	var id string
+	err := t.row(`SELECT id FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND send_key = ?4`,
+		from.Tenant, from.ID, d.To, d.SendKey).Scan(&id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return t.sent(Ref{from.Tenant, d.To}, id)
+}
+
+func (t *tx) sent(to Ref, id string) (*Sent, error) {
+	var expires int64
+	if err := t.row(`SELECT expires FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).Scan(&expires); err != nil {
+		return nil, err
+	}
+	target, err := t.session(to)
+	return &Sent{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
+}
+
+// flood refuses what one sender sends to one target too often (T37).
+func (t *tx) flood(from, to Ref, body string) error {
+	var same bool
+	var minute, burst int
+	var minuteFirst, burstFirst sql.NullInt64
+	err := t.row(`SELECT coalesce(max(digest = ?4 AND created > ?5), 0),
+			coalesce(sum(created > ?6), 0), min(CASE WHEN created > ?6 THEN created END),
+			coalesce(sum(created > ?7), 0), min(CASE WHEN created > ?7 THEN created END)
+		FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND kind = 'message' AND created > ?5`,
+		from.Tenant, from.ID, to.ID, digest(body), t.now-int64(sameTextTime), t.now-int64(time.Minute), t.now-int64(burstTime)).
+		Scan(&same, &minute, &minuteFirst, &burst, &burstFirst)
+	switch {
+	case err != nil:
+		return err
+	case same:
+		return ErrSameText
+	case minute >= perMinute:
+		return tooFast(fmt.Sprintf("%d messages per minute to one session", perMinute), time.Duration(minuteFirst.Int64-t.now)+time.Minute)
+	case burst >= perBurst:
+		return tooFast(fmt.Sprintf("%d messages per %d seconds to one session", perBurst, burstTime/time.Second), time.Duration(burstFirst.Int64-t.now)+burstTime)
+	}
+	return nil
+}
+
+// A letter is a message on its way into a mailbox.
+type letter struct {
+	from string // the handle of the sender
+	kind Kind
+	body string
+	key  string // "" for none
+}
+
+// deliver puts a message of attache's own into a mailbox, which no limit bounds: a result
+// is always told. It does nothing, and says so, if the session is not there or was ended.
+func (t *tx) deliver(to Ref, l letter) (bool, error) {
+	n, err := t.exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	_, err = t.put(to, l)
+	return err == nil, err
+}
+
+// put inserts a message for a session whose count of unread messages has it already.
+func (t *tx) put(to Ref, l letter) (id string, err error) {
+	var seq int64
+	err = t.row(`UPDATE sessions SET next_seq = next_seq + 1 WHERE tenant = ?1 AND id = ?2 RETURNING next_seq`, to.Tenant, to.ID).Scan(&seq)
+	if err != nil {
+		return "", err
+	}
+	id = newHandle("m_")
+	_, err = t.exec(`INSERT INTO messages (tenant, to_session, seq, id, from_session, kind, body, digest, send_key, state, created, expires)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, nullif(?9, ''), 'queued', ?10, ?11)`,
+		to.Tenant, to.ID, seq, id, l.from, l.kind, l.body, digest(l.body), l.key, t.now, t.now+int64(Expiry))
+	t.wrote++
+	return id, err
+}

@@ -1,0 +1,62 @@
+package teams
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits on what an agent writes, in characters (T17).
+const (
+	MaxTitle   = 200
+	MaxFirst   = 10_000
+	MaxMessage = 50_000
+	MaxKey     = 64
+	maxName    = 64
+)
+
+// CheckTitle checks the title of a session, which other models are shown: letters and digits
+// of any script, space, "_" and "-" (T17).
+func CheckTitle(title string) error {
+	if n := utf8.RuneCountInString(title); n == 0 || n > MaxTitle {
+		return Refusal("Session title must be 1-200 characters")
+	}
+	for _, r := range title {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != ' ' && r != '_' && r != '-' {
+			return Refusal("Session title contains invalid characters")
+		}
+	}
+	if !utf8.ValidString(title) || strings.TrimSpace(title) == "" {
+		return Refusal("Session title contains invalid characters")
+	}
+	return nil
+}
+
+// CheckName checks the name of an agent.
+func CheckName(name string) error {
+	if name == "" || len(name) > maxName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		return Refusal("Agent name must be alphanumeric with hyphens/underscores")
+	}
+	return nil
+}
+
+// CheckMessage returns text as it is kept, with line feeds alone as line ends, or why it
+// cannot be sent (T18). name is what the caller knows the text as.
+func CheckMessage(name, text string, limit int) (string, error) {
+	switch n := utf8.RuneCountInString(text); {
+	case n == 0:
+		return "", Refusal(name + " is empty")
+	case n > limit:
+		return "", Refusal(fmt.Sprintf("%s too long (max %d chars)", name, limit))
+	case !utf8.ValidString(text):
+		return "", Refusal(name + " is not valid UTF-8")
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	for _, r := range text {
+		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f {
+			return "", Refusal(name + " contains invalid control characters")
+		}
+	}
+	return text, nil
+}
