@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -70,12 +71,22 @@ func (c *program) show(s *config.Settings) error {
 		if o.Key == "" {
 			continue
 		}
+		for _, name := range o.Rules() {
+			rows = append(rows, row{name, strings.Map(cli.Printable, config.RuleText(s, name)), s.Origin(name).String(), false})
+		}
+		if len(o.Rules()) > 0 {
+			continue
+		}
 		text := o.Shown()
 		at := s.Origin(o.Key)
 		rows = append(rows, row{o.Key, cmp.Or(strings.Map(cli.Printable, text), `""`), at.String(), at.Default()})
 	}
 	for _, e := range s.Servers {
-		rows = append(rows, row{"servers." + e.Name, strings.Map(cli.Printable, e.Match.String()), e.From.String(), false})
+		text := strings.Map(cli.Printable, e.Match.String())
+		if slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.From == e.From }) {
+			text += ", holds for this server"
+		}
+		rows = append(rows, row{"servers." + e.Name, text, e.From.String(), false})
 	}
 	for _, fact := range s.OperatorFacts() {
 		rows = append(rows, row{fact[0], strings.Map(cli.Printable, fact[1]), fact[2], false})

@@ -18,11 +18,13 @@ func (c *program) configCheck() *cobra.Command {
 		Use:   "check [flags]",
 		Short: "Find the mistakes: file:line:column and what to do, exit status 2 if there are any",
 		Example: `  attache config check
-  attache config check --config ./sentry.yaml`,
+  attache config check --config ./sentry.yaml
+  attache config check -- npx -y @cyanheads/git-mcp-server`,
 		Long: `Read the configuration as attache would, with the flags and variables given, look at
-the files it names, and print every mistake as file:line:column and what to do.
-Exit status 2 if there are any. Warnings are told and change nothing.`,
-		Args: noFile,
+the files it names, and print every mistake as file:line:column and what to do. Behind "--"
+stands a server's command, to see which entries of servers hold for it. Exit status 2 if there are any. Warnings are told and change nothing.`,
+		Args:        noFile,
+		Annotations: map[string]string{mayTakeServer: "yes"},
 	}
 	flags := config.AddFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -47,6 +49,9 @@ Exit status 2 if there are any. Warnings are told and change nothing.`,
 			fmt.Fprintln(c.Stdout, "ok: there is no configuration file, the defaults hold")
 		default:
 			fmt.Fprintln(c.Stdout, "ok:", s.File)
+		}
+		for _, e := range s.Applied {
+			fmt.Fprintf(c.Stdout, "ok: servers.%s holds for this server (%v)\n", e.Name, e.From)
 		}
 		return nil
 	}

@@ -56,7 +56,9 @@
 package access
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -90,7 +92,6 @@ type Shared struct {
 	limiters *Limiters
 	rates    []*buckets // in limiters, one for each rate
 	all      *candidates
-	names    []string   // of the rules, so that a note allocates none
 	reads    [][]string // the argument names that conditions read, by depth
 
 	readsAnnotations bool // a condition does
@@ -100,6 +101,7 @@ type Shared struct {
 
 // Compile checks and prepares the rules.
 func Compile(o Options) (*Shared, error) {
+	o.name()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -117,7 +119,6 @@ func Compile(o Options) (*Shared, error) {
 			conditions = append(conditions, middleware.Layer{ArgumentNames: r.When.ArgumentNames()})
 		}
 		s.all.rules = append(s.all.rules, i)
-		s.names = append(s.names, ruleName(i))
 		s.readsAnnotations = s.readsAnnotations || r.When != nil && r.When.UsesAnnotations()
 		if o.Hide && !r.readsArguments() {
 			s.filters = s.filters || r.mayRefuse()
@@ -135,18 +136,31 @@ func (o *Options) check() error {
 	}
 	for i := range o.Rules {
 		if err := o.Rules[i].Check(); err != nil {
-			return fmt.Errorf("access.rules[%d]: %w", i, err)
+			return fmt.Errorf("%s: %w", o.Rules[i].Name, err)
 		}
 		if err := CheckOrder(o.Rules, i); err != nil {
-			return fmt.Errorf("access.rules[%d] %w", i, err)
+			return fmt.Errorf("%s %w", o.Rules[i].Name, err)
 		}
 	}
 	for i := range o.Rates {
 		if err := o.Rates[i].Check(); err != nil {
-			return fmt.Errorf("access.rates[%d]: %w", i, err)
+			return fmt.Errorf("%s: %w", o.Rates[i].Name, err)
 		}
 	}
 	return nil
+}
+
+// name gives the rules and rates without a name that of their place.
+func (o *Options) name() {
+	o.Rules, o.Rates = slices.Clone(o.Rules), slices.Clone(o.Rates)
+	for i := range o.Rules {
+		r := &o.Rules[i]
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("access.rules[%d]", i))
+	}
+	for i := range o.Rates {
+		r := &o.Rates[i]
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("access.rates[%d]", i))
+	}
 }
 
 // Lists reports whether the rules need [Conn.ListLayer].

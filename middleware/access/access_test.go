@@ -195,7 +195,7 @@ func count(rates ...Rate) *counters {
 // takes makes n calls and returns how many were allowed.
 func takes(c *counters, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
 	for range n {
-		d := decision{allowed: true, rule: none, rate: none}
+		d := decision{allowed: true, rate: none}
 		c.limiters.take(c.rates, &d, view, tool, now)
 		if d.allowed {
 			allowed++
@@ -278,7 +278,7 @@ func TestRetryAfter(t *testing.T) {
 	r := count(Rate{Tools: []string{"*"}, Per: PerUser, Limit: 7, Window: time.Minute, Burst: 1})
 	takes(r, 1, nil, "x", now)
 	for range 20 {
-		d := decision{allowed: true, rule: none, rate: none}
+		d := decision{allowed: true, rate: none}
 		r.limiters.take(r.rates, &d, nil, "x", now)
 		if d.allowed || d.retryAfter <= 0 || d.retryAfter > 9*time.Second {
 			t.Fatalf("%s, retry after %v", d.String(), d.retryAfter)

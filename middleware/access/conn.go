@@ -93,7 +93,7 @@ func viewOf(call *middleware.Call) *sessionstate.Context {
 func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, explain bool) (d decision, steps []step) {
 	if !m.Plain() {
 		// The relay refuses such a frame itself where rules enforce.
-		return undecided(none, wire.ErrNotPlain), nil
+		return undecided(byDefaultRule, wire.ErrNotPlain), nil
 	}
 	in := &c.inputs
 	in.Context, in.Tool, in.Server, in.Arguments = view, tool, c.o.Server, m.Arguments().Raw
@@ -111,6 +111,9 @@ func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, e
 	in.Clear()
 	if d.allowed && len(c.rates) > 0 {
 		c.limiters.take(c.rates, &d, view, tool, c.o.Now())
+		if d.rate != none {
+			d.by = c.o.Rates[d.rate].Name
+		}
 	}
 	return d, steps
 }

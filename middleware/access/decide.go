@@ -3,7 +3,6 @@ package access
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,7 +47,7 @@ const (
 type decision struct {
 	allowed    bool
 	reason     Reason
-	rule       int           // the index of the rule that decided, or none
+	by         string        // the rule or rate that decided, or "access.default"
 	rate       int           // the index of the rate that refused, or none
 	missing    []string      // permissions that are required and that the principal lacks
 	err        error         // why it could not be decided; contains no value of the call
@@ -56,22 +55,10 @@ type decision struct {
 	text       string        // of the refusal, for the model
 }
 
-const none = -1 // no rule, no rate
+const none = -1 // no rate
 
-// by returns the place of the deciding rule in the configuration: "access.rules[2]",
-// "access.rates[0]" or "access.default".
-func (d *decision) by() string {
-	switch {
-	case d.rate >= 0:
-		return rateName(d.rate)
-	case d.rule >= 0:
-		return ruleName(d.rule)
-	}
-	return "access.default"
-}
-
-func ruleName(i int) string { return "access.rules[" + strconv.Itoa(i) + "]" }
-func rateName(i int) string { return "access.rates[" + strconv.Itoa(i) + "]" }
+// byDefaultRule stands for the rule where none decided.
+const byDefaultRule = "access.default"
 
 func (d *decision) why() string { return why(d.reason, d.missing, d.err) }
 
@@ -93,7 +80,7 @@ func (d *decision) String() string {
 	if d.allowed {
 		verdict = "allowed"
 	}
-	return verdict + ": " + d.by() + ": " + d.why()
+	return verdict + ": " + d.by + ": " + d.why()
 }
 
 // A step is the result of one rule.
@@ -123,13 +110,13 @@ func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 		case result.skipped():
 			continue
 		case result.reason == allows, result.reason == hasPermissions:
-			return decision{allowed: true, reason: result.reason, rule: i, rate: none}
+			return decision{allowed: true, reason: result.reason, by: r.Name, rate: none}
 		case result.reason == errored:
-			return undecided(i, result.err)
+			return undecided(r.Name, result.err)
 		}
-		return decision{reason: result.reason, rule: i, rate: none, missing: result.missing, text: r.refusal(result.missing)}
+		return decision{reason: result.reason, by: r.Name, rate: none, missing: result.missing, text: r.refusal(result.missing)}
 	}
-	d := decision{allowed: s.o.Default != Deny, reason: byDefault, rule: none, rate: none}
+	d := decision{allowed: s.o.Default != Deny, reason: byDefault, by: byDefaultRule, rate: none}
 	if !d.allowed {
 		d.text = textDenied
 	}
@@ -143,8 +130,8 @@ const (
 	textUndecided = "Permission denied: the access rules could not be applied to this call"
 )
 
-func undecided(rule int, err error) decision {
-	return decision{reason: errored, rule: rule, rate: none, err: err, text: textUndecided}
+func undecided(by string, err error) decision {
+	return decision{reason: errored, by: by, rate: none, err: err, text: textUndecided}
 }
 
 func (r *Rule) refusal(missing []string) string {

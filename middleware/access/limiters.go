@@ -78,7 +78,7 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 	for i, b := range rates {
 		matches, err := glob.Match(b.Tools, tool)
 		if err != nil {
-			*d = undecided(none, err)
+			*d = undecided(byDefaultRule, err)
 			return
 		}
 		if !matches {
@@ -89,7 +89,7 @@ func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Contex
 		if lacks := 1 - limiter.TokensAt(now); lacks > roundingError {
 			wait := time.Duration(math.Ceil(lacks / float64(b.limit) * float64(time.Second)))
 			if d.allowed || wait > d.retryAfter {
-				*d = decision{reason: rateReached, rule: d.rule, rate: i, retryAfter: wait}
+				*d = decision{reason: rateReached, by: d.by, rate: i, retryAfter: wait}
 			}
 		}
 	}

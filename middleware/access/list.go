@@ -88,7 +88,7 @@ func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision
 		annotations = wire.Value{}
 	}
 	if !name.IsString() {
-		return undecided(none, errNoName)
+		return undecided(byDefaultRule, errNoName)
 	}
 	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: annotations.Raw, Server: c.o.Server}
 	return c.decide(c.all, request{inputs: &in, lookupErr: c.lookupErr(view), listing: true}, nil)

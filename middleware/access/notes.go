@@ -17,28 +17,20 @@ const (
 func (c *Conn) noteDecision(call *middleware.Call, d *decision, steps []step) {
 	for _, s := range steps {
 		if s.skipped() {
-			call.Note(middleware.Note{Layer: layerName, Rule: c.names[s.rule], Act: middleware.Skipped, Why: why(s.reason, s.missing, s.err)})
+			call.Note(middleware.Note{Layer: layerName, Rule: c.o.Rules[s.rule].Name, Act: middleware.Skipped, Why: why(s.reason, s.missing, s.err)})
 		}
 	}
 	act := middleware.Refused
 	if d.allowed {
 		act = middleware.Allowed
 	}
-	call.Note(middleware.Note{Layer: layerName, Rule: c.by(d), Act: act, Why: d.why()})
-}
-
-// by is decision.by without allocating.
-func (c *Conn) by(d *decision) string {
-	if d.rate < 0 && d.rule >= 0 {
-		return c.names[d.rule]
-	}
-	return d.by()
+	call.Note(middleware.Note{Layer: layerName, Rule: d.by, Act: act, Why: d.why()})
 }
 
 // noteRates makes a note of each rate that did not refuse the call.
 func (c *Conn) noteRates(call *middleware.Call, d *decision, tool string) {
 	for i := range c.o.Rates {
-		note := middleware.Note{Layer: layerName, Rule: rateName(i), Act: middleware.Skipped}
+		note := middleware.Note{Layer: layerName, Rule: c.o.Rates[i].Name, Act: middleware.Skipped}
 		matches, _ := glob.Match(c.o.Rates[i].Tools, tool) // an error has already refused the call
 		switch {
 		case i == d.rate:
@@ -60,7 +52,7 @@ func (c *Conn) noteHidden(call *middleware.Call, i int, entry wire.Value, d *dec
 		return
 	}
 	call.Note(middleware.Note{
-		Layer: layerName, Rule: c.by(d), Act: middleware.Edited, Why: "the tool is hidden: " + d.why(),
+		Layer: layerName, Rule: d.by, Act: middleware.Edited, Why: "the tool is hidden: " + d.why(),
 		Path: []string{"result", "tools", strconv.Itoa(i)}, Before: entry.Raw,
 	})
 }

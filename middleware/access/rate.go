@@ -25,6 +25,9 @@ const (
 // A Rate limits how often tools are called: Limit times in each Window on average,
 // and up to Burst at once.
 type Rate struct {
+	// Name is where the configuration has the rate, "access.rates[1]", for notes and
+	// errors; "" stands for its place among the rates.
+	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string
 	Per   Per

@@ -21,6 +21,9 @@ const (
 
 // A Rule says what a call of some tools needs.
 type Rule struct {
+	// Name is where the configuration has the rule, "access.rules[1]", for notes and
+	// errors; "" stands for its place among the rules.
+	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string
 	// Require are permissions, all of which the principal must have.
@@ -55,7 +58,7 @@ func (r *Rule) Check() error {
 // nothing.
 func CheckOrder(rules []Rule, i int) error {
 	if by := decidedBy(rules[:i], rules[i].Tools); by >= 0 {
-		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or remove it", ruleName(by))
+		return fmt.Errorf("is never reached, as %s decides every call of its tools: put it before that one, or remove it", rules[by].Name)
 	}
 	return nil
 }

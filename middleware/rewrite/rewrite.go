@@ -60,6 +60,7 @@
 package rewrite
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -97,13 +98,12 @@ type Shared struct {
 func Compile(o Options) (*Shared, error) {
 	s := &Shared{rules: slices.Clone(o.Rules), server: o.Server, byNew: map[string][]int{}}
 	for i := range s.rules {
-		if err := s.rules[i].Check(); err != nil {
-			return nil, fmt.Errorf("rewrite[%d]: %w", i, err)
+		r := &s.rules[i]
+		r.Name = cmp.Or(r.Name, fmt.Sprintf("%s[%d]", layerName, i))
+		if err := cmp.Or(r.Check(), Collision(s.rules, i)); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
-		if err := Collision(s.rules, i); err != nil {
-			return nil, fmt.Errorf("rewrite[%d]: %w", i, err)
-		}
-		s.add(i, &s.rules[i])
+		s.add(i, r)
 	}
 	var needs []middleware.Layer
 	for i := range s.rules {
@@ -116,7 +116,6 @@ func Compile(o Options) (*Shared, error) {
 
 // add prepares rule i, and notes what it makes necessary.
 func (s *Shared) add(i int, rule *Rule) {
-	rule.key = fmt.Sprintf("%s[%d]", layerName, i)
 	rule.Set = slices.Clone(rule.Set)
 	for n := range rule.Set {
 		rule.Set[n].keys = append([]string{"params", "arguments"}, rule.Set[n].Path...)
@@ -161,5 +160,5 @@ func (s *Shared) key(i int) string {
 	if i == none {
 		return ""
 	}
-	return s.rules[i].key
+	return s.rules[i].Name
 }

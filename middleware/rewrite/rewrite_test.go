@@ -88,7 +88,7 @@ func TestRulesAreNotWrittenTo(t *testing.T) {
 	if _, err := Compile(Options{Rules: rules}); err != nil {
 		t.Fatal(err)
 	}
-	if rules[0].key != "" || rules[0].Set[0].keys != nil {
+	if rules[0].Name != "" || rules[0].Set[0].keys != nil {
 		t.Errorf("Compile wrote to the rules: %+v", rules)
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 // A Rule says what becomes of some tools. What it leaves out stays as it is.
 type Rule struct {
+	// Name is where the configuration has the rule, "rewrite[1]", for notes and errors;
+	// "" stands for its place among the rules.
+	Name string
 	// Tools are patterns of the server's names, with * and ?. A rule that hides
 	// also holds them against the names of prompts and the URIs of resources.
 	Tools []string
@@ -30,7 +33,6 @@ type Rule struct {
 	Set []Setting
 
 	// Set by Compile:
-	key    string   // where the configuration has the rule
 	quoted []byte   // the server's name of a renamed tool
 	uris   []string // the patterns for URIs, as canonical makes them
 }
@@ -166,9 +168,9 @@ func Collision(rules []Rule, i int) error {
 		switch s := &rules[j]; {
 		case s.Rename == "" || !together(rules, j, i):
 		case s.Tools[0] == r.Tools[0] && s.When == nil:
-			return fmt.Errorf("%s is renamed by rewrite[%d] already, to %s: keep one", r.Tools[0], j, s.Rename)
+			return fmt.Errorf("%s is renamed by %s already, to %s: keep one", r.Tools[0], s.Name, s.Rename)
 		case s.Tools[0] != r.Tools[0] && s.Rename == r.Rename:
-			return fmt.Errorf("%s and, by rewrite[%d], %s would both be shown as %s: choose another name", r.Tools[0], j, s.Tools[0], r.Rename)
+			return fmt.Errorf("%s and, by %s, %s would both be shown as %s: choose another name", r.Tools[0], s.Name, s.Tools[0], r.Rename)
 		}
 	}
 	return nil

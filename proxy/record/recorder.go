@@ -25,6 +25,8 @@ var ErrSlow = errors.New("lines come faster than they can be written")
 type Options struct {
 	// IDPrefix is the prefix that the relay gives the ids of its own requests.
 	IDPrefix string
+	// Server is what the header calls the server.
+	Server string
 	// Given are what the header says that the session was started with.
 	Given map[string]string
 	// Secrets are what must not reach the file.
@@ -65,12 +67,14 @@ func newRecorder(w io.Writer, o Options, limit int) *Recorder {
 		header: Header{Version: Version, IDPrefix: o.IDPrefix, Scrubbed: []string{}},
 	}
 	r.wake.L = &r.mu
+	r.header.Server = string(r.scrub.Line([]byte(o.Server)))
+	r.room += 6 * len(o.Server) // as JSON may spell it
 	for name, value := range o.Given {
 		if r.header.Given == nil {
 			r.header.Given = map[string]string{}
 		}
 		r.header.Given[name] = string(r.scrub.Line([]byte(value)))
-		r.room += len(name) + 6*len(value) // as JSON may spell it
+		r.room += len(name) + 6*len(value)
 	}
 	go r.run()
 	return r

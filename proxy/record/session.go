@@ -31,6 +31,8 @@ type Header struct {
 	Era string `json:"era"`
 	// IDPrefix begins the ids of attache's own requests in this session.
 	IDPrefix string `json:"id_prefix,omitempty"`
+	// Server is the name that rules had for the server.
+	Server string `json:"server,omitempty"`
 	// Given are the flags ("--workspace") and variables by which whoever started the
 	// session said whose it is and where, scrubbed.
 	Given map[string]string `json:"given,omitempty"`

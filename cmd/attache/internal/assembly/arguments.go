@@ -1,7 +1,6 @@
 package assembly
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -14,9 +13,9 @@ func ArgumentRules(s *config.Settings) []arguments.Rule {
 		return []arguments.Rule{arguments.Default()}
 	}
 	var rules []arguments.Rule
-	for i, r := range s.Arguments {
+	for _, r := range s.Arguments {
 		rules = append(rules, arguments.Rule{
-			Name:     "arguments[" + strconv.Itoa(i) + "]",
+			Name:     r.Name,
 			Tools:    r.Tools,
 			Argument: strings.Split(r.Argument, "."),
 			Mode:     arguments.Mode(r.Mode),

@@ -37,6 +37,7 @@ func accessRuleList(to *[]access.Rule) value {
 	return entries[access.Rule]{
 		to:    to,
 		fresh: func() access.Rule { return access.Rule{} },
+		name:  func(r *access.Rule) *string { return &r.Name },
 		options: func(r *access.Rule) []option {
 			return []option{
 				{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},
@@ -59,6 +60,7 @@ func accessRateList(to *[]access.Rate) value {
 	return entries[access.Rate]{
 		to:    to,
 		fresh: func() access.Rate { return access.Rate{} },
+		name:  func(r *access.Rate) *string { return &r.Name },
 		options: func(r *access.Rate) []option {
 			return []option{
 				{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},

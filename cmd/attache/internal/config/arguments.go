@@ -14,6 +14,7 @@ import (
 
 // An ArgumentRule says where an argument of some tools comes from.
 type ArgumentRule struct {
+	Name     string   // where it is in the configuration: "servers.git.arguments[0]"
 	Tools    []string // globs
 	Argument string   // a name, or names joined by dots
 	Value    *expression.Program
@@ -28,6 +29,7 @@ func argumentRuleList(to *[]ArgumentRule) value {
 	return entries[ArgumentRule]{
 		to:       to,
 		fresh:    func() ArgumentRule { return ArgumentRule{Mode: "fill"} },
+		name:     func(r *ArgumentRule) *string { return &r.Name },
 		options:  ruleOptions,
 		required: []string{"tools", "argument"},
 		example:  argumentExample,
@@ -82,7 +84,7 @@ func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
 			break
 		}
 		if all[i].covers(r) && (!r.bindsOver(&all[i]) || r.covers(&all[i])) {
-			return fmt.Errorf("never applies: arguments[%d] is about the same argument of the same tools, and the first that applies counts: remove one of the two", i)
+			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: remove one of the two", all[i].Name)
 		}
 	}
 	return nil
@@ -100,7 +102,7 @@ func bindsOverFill(all []ArgumentRule, i int) string {
 	r := &all[i]
 	for n := range all[:i] {
 		if earlier := &all[n]; earlier.Argument == r.Argument && r.bindsOver(earlier) && overlap(earlier.Tools, r.Tools) {
-			return fmt.Sprintf("mode %s holds for the argument %s also where arguments[%d] (mode fill), which stands before it, names the tool: put arguments[%d] first, or name other tools in arguments[%d]", r.Mode, r.Argument, n, i, n)
+			return fmt.Sprintf("mode %s holds for the argument %s also where %s (mode fill), which stands before it, names the tool: put %s first, or name other tools in %s", r.Mode, r.Argument, earlier.Name, r.Name, earlier.Name)
 		}
 	}
 	return ""

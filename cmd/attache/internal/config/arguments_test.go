@@ -20,13 +20,13 @@ func program(src string, want expression.Type) *expression.Program {
 func fullArguments() []ArgumentRule {
 	yes := true
 	return []ArgumentRule{
-		{Tools: []string{"git_*"}, Argument: "path", Value: program("session.workspace.path", expression.Any), Mode: "fill", Schema: "hide", Required: &yes},
+		{Name: "arguments[0]", Tools: []string{"git_*"}, Argument: "path", Value: program("session.workspace.path", expression.Any), Mode: "fill", Schema: "hide", Required: &yes},
 		{
-			Tools: []string{"search", "list_?"}, Argument: "options.tenant", Mode: "pin",
+			Name: "arguments[1]", Tools: []string{"search", "list_?"}, Argument: "options.tenant", Mode: "pin",
 			Value: program("principal.tenant", expression.Any),
 			When:  program(`session.trust == "sandboxed"`, expression.Bool),
 		},
-		{Tools: []string{"git_push"}, Argument: "force", Mode: "forbid"},
+		{Name: "arguments[2]", Tools: []string{"git_push"}, Argument: "force", Mode: "forbid"},
 	}
 }
 

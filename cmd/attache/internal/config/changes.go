@@ -23,8 +23,14 @@ func (was *Settings) Reloaded(s *Settings) *Settings {
 	out.Arguments, out.Rewrite, out.Access = s.Arguments, s.Rewrite, s.Access
 	out.Policy, out.Briefing, out.DryRun = s.Policy, s.Briefing, s.DryRun
 	out.Identity.KeysFile, out.Identity.JWT, out.Identity.TokenFile = s.Identity.KeysFile, s.Identity.JWT, s.Identity.TokenFile
-	out.APIKeyFile, out.File, out.Warnings = s.APIKeyFile, s.File, s.Warnings
+	out.APIKeyFile, out.File, out.Warnings, out.Applied = s.APIKeyFile, s.File, s.Warnings, s.Applied
 	out.origins = maps.Clone(was.origins)
+	maps.DeleteFunc(out.origins, func(key string, _ Origin) bool { return isRule(key) })
+	for key, from := range s.origins {
+		if isRule(key) {
+			out.origins[key] = from
+		}
+	}
 	for _, o := range Options(s) {
 		if now, _ := SplitReloadable([]string{o.Key}); len(now) == 0 {
 			continue
@@ -36,6 +42,9 @@ func (was *Settings) Reloaded(s *Settings) *Settings {
 	}
 	return &out
 }
+
+// isRule reports whether a key is the name of a rule: access.rules[1].
+func isRule(key string) bool { return strings.HasSuffix(key, "]") }
 
 // Values returns what every key is set to.
 func (s *Settings) Values() map[string]string {

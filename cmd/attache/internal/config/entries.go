@@ -65,7 +65,8 @@ func (v object) readKeys(r *reader, key string, n ast.Node) (has map[string]bool
 // entries is a list of objects that have the same keys, such as rules.
 type entries[T any] struct {
 	to       *[]T
-	fresh    func() T // an entry with its defaults
+	fresh    func() T         // an entry with its defaults
+	name     func(*T) *string // where an entry keeps its name: servers.git.arguments[0]
 	options  func(*T) []option
 	required []string       // keys that every entry has
 	example  string         // an entry as the configuration writes it
@@ -91,6 +92,8 @@ func (v entries[T]) read(r *reader, key string, n ast.Node) {
 	before := len(r.problems)
 	for i, item := range items {
 		(*v.to)[i] = v.fresh()
+		name := fmt.Sprintf("%s%s[%d]", r.within, key, i)
+		*v.name(&(*v.to)[i]), r.settings.origins[name] = name, r.place(item)
 		v.readEntry(r, fmt.Sprintf("%s[%d]", key, i), &(*v.to)[i], item)
 	}
 	if len(r.problems) > before {
@@ -141,12 +144,31 @@ func (v entries[T]) String() string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// text returns entry i as the configuration writes it, "" if there is none; terse
-// leaves out values that are the defaults.
-func (v entries[T]) text(i int, terse bool) string {
-	if i >= len(*v.to) {
-		return ""
+// A list is what is told of the rules in [entries].
+type list interface {
+	names() []string
+	named(name string) string
+}
+
+func (v entries[T]) names() (all []string) {
+	for i := range *v.to {
+		all = append(all, *v.name(&(*v.to)[i]))
 	}
+	return all
+}
+
+// named returns the entry of that name as the configuration writes it, "" if there is
+// none.
+func (v entries[T]) named(name string) string {
+	if i := slices.Index(v.names(), name); i >= 0 {
+		return v.text(i, true)
+	}
+	return ""
+}
+
+// text returns entry i as the configuration writes it; terse leaves out values that are
+// the defaults.
+func (v entries[T]) text(i int, terse bool) string {
 	var defaults []option
 	if terse {
 		fresh := v.fresh()

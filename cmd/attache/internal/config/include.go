@@ -21,7 +21,7 @@ type document struct {
 // documents parses the user's file and what it includes, in that order: what comes
 // first holds over what follows.
 func (l *loader) documents(path string, data []byte, s *Settings) []*document {
-	own, includes := l.document(path, directory(path), data, s)
+	own, includes := l.document(path, directory(path), "", data)
 	if own == nil {
 		return nil
 	}
@@ -32,9 +32,10 @@ func (l *loader) documents(path string, data []byte, s *Settings) []*document {
 	return all
 }
 
-// document parses one file. The include key, if there is one, is returned apart.
-func (l *loader) document(file, base string, data []byte, s *Settings) (d *document, includes []field) {
-	r := &reader{file: file, base: base, settings: s, options: Options(s)}
+// document parses one file. within begins the names of its rules. The include key, if
+// there is one, is returned apart.
+func (l *loader) document(file, base, within string, data []byte) (d *document, includes []field) {
+	r := &reader{file: file, base: base, within: within}
 	d = &document{reader: r}
 	if body, ok := r.parse(data); ok && body != nil {
 		fields, _ := r.fields(body, "the configuration")
@@ -65,14 +66,18 @@ func (l *loader) included(r *reader, f field, s *Settings) (all []*document) {
 	if f.value == nil || f.value.Type() == ast.NullType {
 		return nil
 	}
-	items, _ := r.items("include", f.value)
-	for i, item := range items {
+	items, ok := f.value.(*ast.SequenceNode)
+	if !ok {
+		r.problem(f.value, "include: wants a list of files, such as [team.yaml], not %s", kindOf(f.value))
+		return nil
+	}
+	for i, item := range items.Values {
 		key := fmt.Sprintf("include[%d]", i)
 		name, base, data, ok := l.readIncluded(r, key, item, s)
 		if !ok {
 			continue
 		}
-		d, nested := l.document(name, base, data, s)
+		d, nested := l.document(name, base, key+".", data)
 		for _, n := range nested {
 			l.problems.Add(n.at, "an included file cannot include others: name them in the file of your own")
 		}
@@ -99,6 +104,10 @@ func (l *loader) readIncluded(r *reader, key string, n ast.Node, s *Settings) (n
 		s.Included = append(s.Included, path)
 		data, ok = l.readFile(path, r.place(n))
 		return path, directory(path), data, ok
+	}
+	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
+		r.problem(n, "%s: wants the path of a file, or {url: https://..., digest: sha256:...} with a digest or a key, not %s", key, kindOf(n))
+		return "", "", nil, false
 	}
 	var source include.Source
 	before := len(r.problems)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/servername"
+	"github.com/attache-mcp/attache/middleware/access"
+	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -27,9 +29,19 @@ func Load(p cli.Process, flags Flags, command []string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags}).load(command)
 }
 
-// LoadServed is Load for the server that the entry of servers with that name starts.
-func LoadServed(p cli.Process, flags Flags, entry string) (*Settings, error) {
-	return (&loader{Process: p, flags: flags, entry: entry}).load(nil)
+// LoadServed is Load for the server of that name: an entry of servers whose command is
+// not asked for, or what a recording calls it ([Settings.RecordedName]).
+func LoadServed(p cli.Process, flags Flags, name string) (*Settings, error) {
+	return (&loader{Process: p, flags: flags, entry: name}).load(nil)
+}
+
+// RecordedName returns what a recording calls the server: the name of the entry of
+// servers that holds for it, else the server's own.
+func (s *Settings) RecordedName() string {
+	if len(s.Applied) > 0 {
+		return s.Applied[0].Name
+	}
+	return s.Server.Name
 }
 
 func (l *loader) load(command []string) (*Settings, error) {
@@ -44,7 +56,7 @@ func (l *loader) load(command []string) (*Settings, error) {
 	}
 	command = s.CommandOr(command)
 	if s.Server.Name == "" {
-		s.Server.Name = servername.Of(command)
+		s.Server.Name = cmp.Or(l.entry, servername.Of(command))
 	}
 	for _, o := range all {
 		if o.Flag != "" || o.Injected != "" {
@@ -60,37 +72,84 @@ func (l *loader) load(command []string) (*Settings, error) {
 }
 
 // read reads the documents into s, the last one first, and then what they have for the
-// server that command starts.
+// server that command starts. Where no server is known it looks at each entry beside the
+// rest for mistakes.
 func (l *loader) read(documents []*document, s *Settings, command []string) {
-	for _, d := range slices.Backward(documents) {
-		d.reader.over(d.fields)
-		l.take(d.reader)
-	}
+	l.problems = append(l.problems, common(documents, s)...)
 	for _, d := range documents {
 		s.Servers = append(s.Servers, d.servers...)
 	}
 	s.target(command)
 	command = s.CommandOr(command)
-	name := cmp.Or(s.Server.Name, servername.Of(command))
-	applies := func(e Server) bool { return e.is(command, name) }
+	known := true
 	switch {
 	case l.entry != "":
-		applies = func(e Server) bool { return e.Name == l.entry }
-	case len(command) == 0 || command[0] == "":
+		s.apply(documents, nil, l.entry)
+	case len(command) > 0 && command[0] != "":
+		s.apply(documents, command, cmp.Or(s.Server.Name, servername.Of(command)))
+	default:
+		known = false
+	}
+	if len(l.problems) > 0 {
 		return
 	}
+	l.problems = s.misfits()
+	for i := 0; !known && l.problems == nil && i < len(s.Servers); i++ {
+		one := DefaultSettings("")
+		common(documents, one)
+		one.apply(documents, nil, s.Servers[i].Name)
+		l.problems = one.misfits()
+	}
+}
+
+// common reads into s what the documents have for all servers.
+func common(documents []*document, s *Settings) (problems Problems) {
 	for _, d := range slices.Backward(documents) {
-		i := slices.IndexFunc(d.servers, applies)
+		r := *d.reader
+		r.settings, r.options = s, Options(s)
+		r.over(d.fields)
+		problems = append(problems, r.problems...)
+	}
+	return problems
+}
+
+// apply reads into s, over what it has, the first entry of each document that is for the
+// server of that command and name. The first of all names the server, also for the
+// documents behind it. Mistakes were found when the document was parsed.
+func (s *Settings) apply(documents []*document, command []string, name string) {
+	for _, d := range documents {
+		i := slices.IndexFunc(d.servers, func(e Server) bool { return e.is(command, name) })
 		if i < 0 {
 			continue
 		}
+		if s.Applied == nil && s.Origin("server.name").Default() {
+			name = d.servers[i].Name
+			s.Server.Name = name
+		}
+		s.Applied = append(s.Applied, d.servers[i])
+	}
+	for _, e := range slices.Backward(s.Applied) {
 		outside := s.Server.Remote
-		d.servers[i].read(s) // its mistakes were found when the document was parsed
+		e.read(s)
 		s.keepApart(outside)
-		if s.Origin("server.name").Default() {
-			s.Server.Name = d.servers[i].Name
+	}
+}
+
+// misfits returns what is wrong with rules from several places beside each other.
+func (s *Settings) misfits() (problems Problems) {
+	add := func(rule string, err error) {
+		if err != nil {
+			problems.Add(s.Origin(rule), "%s: %v", rule, err)
 		}
 	}
+	for i, r := range s.Access.Rules {
+		add(r.Name, access.CheckOrder(s.Access.Rules, i))
+	}
+	rewrites := RewriteRules(s.Rewrite)
+	for i, r := range rewrites {
+		add(r.Name, rewrite.Collision(rewrites, i))
+	}
+	return problems
 }
 
 // Path returns the path of the configuration file that flags and variables name, whether

@@ -44,13 +44,23 @@ func (o option) Shown() string {
 	return o.value.String()
 }
 
-// EntryText returns entry i of a list as the configuration writes it, "" if there is
-// none.
-func (o option) EntryText(i int) string {
-	if v, ok := o.value.(interface {
-		text(i int, terse bool) string
-	}); ok {
-		return v.text(i, true)
+// Rules returns the names of the rules in a list, in order; none for what is no list.
+func (o option) Rules() []string {
+	if v, ok := o.value.(list); ok {
+		return v.names()
+	}
+	return nil
+}
+
+// RuleText returns the rule of that name, such as "servers.git.arguments[0]", as the
+// configuration writes it, "" if there is none. [Settings.Origin] has its place.
+func RuleText(s *Settings, name string) string {
+	for _, o := range Options(s) {
+		if v, ok := o.value.(list); ok {
+			if text := v.named(name); text != "" {
+				return text
+			}
+		}
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 
 // A RewriteRule says what becomes of some tools.
 type RewriteRule struct {
+	Name             string   // where it is in the configuration: "servers.git.rewrite[0]"
 	Tools            []string // globs of the server's names
 	When             *expression.Program
 	Hide             bool
@@ -21,13 +22,14 @@ type RewriteRule struct {
 
 // rule returns the rule as the layer takes it, its settings in one order.
 func (r *RewriteRule) rule() rewrite.Rule {
-	out := rewrite.Rule{Tools: r.Tools, When: r.When, Hide: r.Hide, Rename: r.Rename, Describe: r.Describe}
+	out := rewrite.Rule{Name: r.Name, Tools: r.Tools, When: r.When, Hide: r.Hide, Rename: r.Rename, Describe: r.Describe}
 	for _, name := range slices.Sorted(maps.Keys(r.Set)) {
 		out.Set = append(out.Set, rewrite.Setting{Path: strings.Split(name, "."), Value: r.Set[name]})
 	}
 	return out
 }
 
+// RewriteRules returns the rules as the layer takes them.
 func RewriteRules(all []RewriteRule) []rewrite.Rule {
 	var rules []rewrite.Rule
 	for i := range all {
@@ -41,6 +43,7 @@ func rewriteRuleList(to *[]RewriteRule) value {
 	return entries[RewriteRule]{
 		to:       to,
 		fresh:    func() RewriteRule { return RewriteRule{} },
+		name:     func(r *RewriteRule) *string { return &r.Name },
 		options:  rewriteOptions,
 		required: []string{"tools"},
 		example:  `{tools: ["delete_*"], hide: true}`,

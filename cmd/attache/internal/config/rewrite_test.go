@@ -18,9 +18,9 @@ func fullRewrite() []RewriteRule {
 		return p
 	}
 	return []RewriteRule{
-		{Tools: []string{"delete_*"}, Hide: true},
+		{Name: "rewrite[0]", Tools: []string{"delete_*"}, Hide: true},
 		{
-			Tools: []string{"search"}, When: program(`session.trust == "sandboxed"`, expression.Bool),
+			Name: "rewrite[1]", Tools: []string{"search"}, When: program(`session.trust == "sandboxed"`, expression.Bool),
 			Rename: "search_code", Describe: "Search the code.",
 			Set: map[string]*expression.Program{
 				"labels":         program(`["agent"]`, expression.Any),

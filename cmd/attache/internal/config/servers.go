@@ -87,7 +87,7 @@ func (e *Server) read(s *Settings) Problems {
 	for _, o := range matchOptions(&Match{}) { // the caller has read match: these are for suggestions alone
 		options = append(options, option{Key: "match." + o.Key, value: o.value})
 	}
-	r := &reader{file: e.reader.file, base: e.reader.base, settings: s, options: options, prefix: "servers." + e.Name + "."}
+	r := &reader{file: e.reader.file, base: e.reader.base, within: e.reader.within, settings: s, options: options, prefix: "servers." + e.Name + "."}
 	r.over(e.fields)
 	return r.problems
 }
@@ -100,10 +100,10 @@ func (e *Server) sets(key string) bool {
 }
 
 // is reports whether the entry is for the server that command starts, whose name is
-// name.
+// name; without a command the entry's own name counts.
 func (e *Server) is(command []string, name string) bool {
 	m := &e.Match
-	if m.Package == nil && m.Command == nil && m.URL == nil {
+	if len(command) == 0 || m.Package == nil && m.Command == nil && m.URL == nil {
 		return e.Name == name
 	}
 	matches := func(patterns []string, text string) bool {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,10 +107,13 @@ func TestServersMistakes(t *testing.T) {
 		"include: [nosuch.yaml]":                                 "nosuch.yaml: correct the path",
 		"include: [\"\"]":                                        "config.yaml:1:11: include[0]: is empty",
 		"include: [.]":                                           "name another file under include",
-		"include: x.yaml":                                        "include: wants a list",
-		"include: [https://host/x.yaml]":                         "an address needs something that vouches for it",
-		"include:\n  - {url: http://host/x, digest: sha256:00}":  "no https address",
-		"include:\n  - {adress: https://host/x}":                 "unknown key \"adress\": there are url, digest, key",
+		"include: x.yaml":                                        "config.yaml:1:10: include: wants a list of files, such as [team.yaml], not a text",
+		"include: [3]":                                           "config.yaml:1:11: include[0]: wants the path of a file, or {url: https://..., digest: sha256:...} with a digest or a key, not a number",
+		"access: {rules: [{tools: [x], deny: true}]}\nservers:\n  git:\n    access: {rules: [{tools: [\"*\"]}]}": "config.yaml:1:18: access.rules[0]: is never reached, as servers.git.access.rules[0] decides every call of its tools",
+		"rewrite: [{tools: [b], rename: c}]\nservers:\n  git:\n    rewrite: [{tools: [a], rename: c}]":           "config.yaml:1:11: rewrite[0]: b and, by servers.git.rewrite[0], a would both be shown as c",
+		"include: [https://host/x.yaml]":                        "an address needs something that vouches for it",
+		"include:\n  - {url: http://host/x, digest: sha256:00}": "no https address",
+		"include:\n  - {adress: https://host/x}":                "unknown key \"adress\": there are url, digest, key",
 	} {
 		_, err := loadFor(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -139,9 +143,21 @@ func TestInclude(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var hidden []string
+	var hidden, places []string
 	for _, r := range s.Rewrite {
 		hidden = append(hidden, r.Tools...)
+		at := s.Origin(r.Name)
+		places = append(places, fmt.Sprintf("%s %s:%d:%d %s", r.Name, filepath.Base(at.File), at.Line, at.Column, RuleText(s, r.Name)))
+	}
+	want := []string{
+		"servers.git.rewrite[0] config.yaml:5:27 {tools: [x], hide: true}",
+		"include[0].servers.git.rewrite[0] team.yaml:4:27 {tools: [y], hide: true}",
+		"rewrite[0] config.yaml:4:11 {tools: [a], hide: true}",
+		"include[0].rewrite[0] team.yaml:3:11 {tools: [b], hide: true}",
+		"include[1].rewrite[0] more.yaml:3:11 {tools: [c], hide: true}",
+	}
+	if !slices.Equal(places, want) {
+		t.Errorf("rules %q", places)
 	}
 	if want := []string{"x", "y", "a", "b", "c"}; !slices.Equal(hidden, want) {
 		t.Errorf("rules for %v, want %v", hidden, want)

@@ -41,9 +41,10 @@ type Settings struct {
 	File string
 	// Included are the files on this machine that it includes.
 	Included []string
-	// Servers are the entries for single servers, in the order of the file. The one
-	// that fits has been applied.
+	// Servers are the entries for single servers, in the order of the file.
 	Servers []Server
+	// Applied are those of them that are for this server: at most one of each file.
+	Applied []Server
 
 	// Warnings are what is no mistake, and may not be what was meant.
 	Warnings Problems
@@ -171,7 +172,8 @@ func DefaultSettings(dir string) *Settings {
 	return s
 }
 
-// Origin returns where the value of key came from, such as "session.workspace".
+// Origin returns where the value of key came from, such as "session.workspace", or
+// where the rule of that name is, such as "servers.git.arguments[0]".
 func (s *Settings) Origin(key string) Origin { return s.origins[key] }
 
 // An Origin is where a value came from. The zero Origin is attache's default.

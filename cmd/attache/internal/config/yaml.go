@@ -22,6 +22,7 @@ type reader struct {
 	options    []option
 	problems   Problems
 	prefix     string // stands in front of keys in the texts of mistakes: "servers.git."
+	within     string // stands in front of the names of rules in an included file: "include[0]."
 }
 
 // parse returns the content of data; nil if it is empty. The bool is false if there

@@ -68,6 +68,9 @@ func (d *Doctor) configuration(mistakes error) {
 	default:
 		d.ok("%s is read", d.Settings.File)
 	}
+	for _, e := range d.Settings.Applied {
+		d.ok("servers.%s holds for this server (%v)", e.Name, e.From)
+	}
 }
 
 // session says what is known of a session before its first message.

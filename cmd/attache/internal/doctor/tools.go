@@ -331,7 +331,10 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 // tellArgument says what attache does with an argument, of how many tools there
 // are in all.
 func (d *Doctor) tellArgument(g argumentGroup, conn *assembly.Conn, all int) {
-	what := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all))
+	what, rule := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all)), g.Rule
+	if at := d.Settings.Origin(rule); !at.Default() {
+		rule += fmt.Sprintf(" (%v)", at)
+	}
 	switch {
 	case g.Rule == "" && g.Path:
 		d.note("look at the rules below, and paste those that are right for you", "%s is not filled; %s", what, g.reason())
@@ -343,17 +346,17 @@ func (d *Doctor) tellArgument(g argumentGroup, conn *assembly.Conn, all int) {
 	case g.Rule == "":
 		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Mode == string(arguments.Forbid):
-		d.ok("%s is forbidden by %s", what, g.Rule)
+		d.ok("%s is forbidden by %s", what, rule)
 	case g.Value == workspaceValue && !g.Path && g.Words != "":
 		d.warn("correct the rule; the value may be session.workspace.id, or a text of your own",
-			"%s is set by %s from %s, which it does not take: %s", what, g.Rule, g.Value, g.reason())
+			"%s is set by %s from %s, which it does not take: %s", what, rule, g.Value, g.reason())
 	case g.Value == workspaceValue && !g.Path:
-		d.note("see in the server's documentation that it takes that path", "%s is set by %s (%s) from %s; %s", what, g.Rule, g.Mode, g.Value, g.reason())
+		d.note("see in the server's documentation that it takes that path", "%s is set by %s, mode %s, from %s; %s", what, rule, g.Mode, g.Value, g.reason())
 	case d.unknownValue(g.Value, conn):
 		d.note("nothing, if the client says it; or say it by the flags or a key, as in --workspace",
-			"%s is set by %s (%s) from %s, which is not known here", what, g.Rule, g.Mode, g.Value)
+			"%s is set by %s, mode %s, from %s, which is not known here", what, rule, g.Mode, g.Value)
 	default:
-		d.ok("%s is set by %s (%s) from %s", what, g.Rule, g.Mode, g.Value)
+		d.ok("%s is set by %s, mode %s, from %s", what, rule, g.Mode, g.Value)
 	}
 }
 

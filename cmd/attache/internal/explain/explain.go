@@ -288,11 +288,11 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 // given takes what a recorded session was given for what this one is given.
 func (e *Explainer) given(h record.Header) error {
 	p := assembly.RecordedProcess(e.Process, h, e.Settings)
-	s, err := config.Load(p, e.Flags, nil)
+	s, err := config.LoadServed(p, e.Flags, h.Server)
 	if err != nil {
 		return err
 	}
-	s.Server.Name, s.Log = e.Settings.Server.Name, e.Settings.Log
+	s.Log = e.Settings.Log
 	e.Process, e.Settings = p, config.Inert(s)
 	return nil
 }

@@ -21,13 +21,15 @@ const (
 	outcomeDropped = "dropped" // a notification that goes no further
 )
 
-// An callReport is what would happen to one frame.
+// A callReport is what would happen to one frame.
 type callReport struct {
 	Method string          `json:"method"`
 	Tool   string          `json:"tool,omitempty"`
 	Frame  json.RawMessage `json:"frame"`
 	// Schema says where the tools' schemas are from.
 	Schema string `json:"schema"`
+	// Servers are the entries of servers that hold, the user's own first.
+	Servers []serverReport `json:"servers,omitempty"`
 	// Hidden says that the list of tools the model is shown lacks the tool. Of a
 	// recording that is not known.
 	Hidden  bool          `json:"hidden,omitempty"`
@@ -46,7 +48,13 @@ type callReport struct {
 	Text   string          `json:"text,omitempty"`
 }
 
-// An factReport is one fact of the session with its provenance.
+// A serverReport is one entry of servers: its name, and its file and line.
+type serverReport struct {
+	Name string `json:"name"`
+	At   string `json:"at"`
+}
+
+// A factReport is one fact of the session with its provenance.
 type factReport struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -54,7 +62,7 @@ type factReport struct {
 	From   string `json:"from,omitempty"`
 }
 
-// An layerReport is what one layer did, in the order of the chain.
+// A layerReport is what one layer did, in the order of the chain.
 type layerReport struct {
 	Name string `json:"layer"`
 	// Reached is false for a layer behind one that answered or dropped the frame.
@@ -71,11 +79,13 @@ type editReport struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// An noteReport is what came of one rule.
+// A noteReport is what came of one rule.
 type noteReport struct {
-	// Rule is the key of the rule in the configuration, Config what stands there.
+	// Rule is the key of the rule in the configuration, Config what stands there, and At
+	// the file and line.
 	Rule   string `json:"rule,omitempty"`
 	Config string `json:"config,omitempty"`
+	At     string `json:"at,omitempty"`
 	Act    string `json:"act"`
 	Why    string `json:"why,omitempty"`
 	// On is "request" or "reply".

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -59,7 +60,7 @@ func (e *Explainer) print(calls []callReport) error {
 	return err
 }
 
-// An printer writes explanations.
+// A printer writes explanations.
 type printer struct{ term.Printer }
 
 // diff prints a frame before and after. Each stands for itself, so nothing is left
@@ -78,6 +79,9 @@ func (p *printer) call(x *callReport, n, of int) {
 	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
 	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
 	p.wrapped("schema: ", x.Schema, term.Quiet)
+	for _, e := range x.Servers {
+		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
+	}
 	if x.Hidden {
 		hidden := "the model is not shown this tool"
 		if x.Outcome == outcomeGoesOn {
@@ -167,7 +171,7 @@ func (p *printer) notes(notes []noteReport, on string) bool {
 		}
 		p.Line(term.Plain, "  "+head+tail(n))
 		if n.Config != "" {
-			p.Line(term.Quiet, "           rule: "+n.Config)
+			p.Line(term.Quiet, "           rule: "+n.Config+"  "+filepath.Base(n.At))
 		}
 		for _, f := range n.Inputs {
 			p.Line(term.Quiet, "           "+f.String())

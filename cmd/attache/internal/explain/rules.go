@@ -3,31 +3,12 @@ package explain
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/sessionstate"
 )
-
-// ruleKey takes the place of a rule apart: access.rules[2].
-var ruleKey = regexp.MustCompile(`^([a-z_.]+)\[(\d+)\]$`)
-
-// configOf returns the rule as the configuration has it, "" if it is not there:
-// attache has a rule of its own where nothing is configured.
-func configOf(s *config.Settings, rule string) string {
-	m := ruleKey.FindStringSubmatch(rule)
-	if m == nil {
-		return ""
-	}
-	for _, o := range config.Options(s) {
-		if i, err := strconv.Atoi(m[2]); o.Key == m[1] && err == nil {
-			return o.EntryText(i)
-		}
-	}
-	return ""
-}
 
 // factName finds the facts that a rule names.
 var factName = regexp.MustCompile(`\b(session|principal)\.[a-z_]+(\.[a-z_]+)*`)
@@ -56,12 +37,19 @@ func inputsOf(config string, facts []factReport) []factReport {
 	return inputs
 }
 
-// withConfig adds to the notes what the configuration says of their rules.
+// withConfig adds to the notes what the configuration says of their rules and where, and
+// which entries of servers hold.
 func withConfig(x *callReport, s *config.Settings) {
+	for _, e := range s.Applied {
+		x.Servers = append(x.Servers, serverReport{e.Name, e.From.String()})
+	}
 	for i := range x.Layers {
 		for j := range x.Layers[i].Notes {
 			n := &x.Layers[i].Notes[j]
-			n.Config = configOf(s, n.Rule)
+			n.Config = config.RuleText(s, n.Rule)
+			if at := s.Origin(n.Rule); n.Config != "" {
+				n.At = at.String()
+			}
 			if n.Why != string(access.OtherTools) { // such a rule was given nothing
 				n.Inputs = inputsOf(n.Config, x.Facts)
 			}

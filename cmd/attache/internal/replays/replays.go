@@ -72,7 +72,7 @@ func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error
 		return nil, err
 	}
 	p := assembly.RecordedProcess(r.Process, recorded.Header, r.Settings)
-	s, err := config.Load(p, r.Flags, nil)
+	s, err := config.LoadServed(p, r.Flags, recorded.Header.Server)
 	if err != nil {
 		return nil, err
 	}

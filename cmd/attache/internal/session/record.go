@@ -43,6 +43,7 @@ func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets 
 	r := &recording{file: f, log: log, idPrefix: idPrefix}
 	r.Recorder = record.NewRecorder(f, record.Options{
 		IDPrefix: r.idPrefix,
+		Server:   s.RecordedName(),
 		Given:    assembly.GivenToSession(p, s),
 		Secrets:  config.Secrets(p, s, secrets),
 		Failed: func(err error) {
