@@ -157,7 +157,9 @@ func (c *Conn) plan(r response, reply *wire.Message) (how carrier, seen bool) {
 			return textOnly, true
 		}
 	}
-	return textBlock, client.ContentAlone
+	// With auto, a client that is not known counts as one that shows the block: it has
+	// it once, in its first response.
+	return textBlock, client.ContentAlone || way == Auto && !client.StructuredAlone
 }
 
 // unseenText says why a result may not show its model the text.
