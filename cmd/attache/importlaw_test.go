@@ -101,7 +101,7 @@ func importLaw() []law {
 		{rooms + "config", []string{library, rooms + "cli", rooms + "include", rooms + "servername"}, "settings name what the library takes; what is made of them is not theirs"},
 		{rooms + "include", []string{"sessionstate/textfile"}, "a fetched file is bytes whose origin is proved, whatever they configure"},
 		{rooms + "recipes", []string{rooms + "cli", rooms + "clientconfig", rooms + "config"}, "a recipe is a piece of a configuration file, which it is put into and taken out of"},
-		{rooms + "status", []string{"middleware", "proxy/wire", "sessionstate/textfile", rooms + "cli"}, "a report of a running attache is written and read without running one"},
+		{rooms + "status", []string{"middleware", "middleware/glob", "proxy/wire", "sessionstate/textfile", rooms + "cli"}, "a report of a running attache is written and read without running one"},
 		{rooms + "logging", []string{"middleware", "proxy/record", rooms + "cli", rooms + "config", rooms + "term"}, "a log knows what to keep secret, and nothing of what logs"},
 		{rooms + "telemetry", []string{"middleware/trace", "middleware/trace/otlp", rooms + "cli"}, "spans and metrics are exported whatever they are of"},
 		{rooms + "remoteserver", []string{"proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "config"}, "a remote server is reached the same way by every command"},

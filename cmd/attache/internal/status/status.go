@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -72,16 +73,16 @@ func NewRecorder(pid int, server string, describe func(*Report)) *Recorder {
 // Layer returns the layer that counts. It stands outside those that decide, sees
 // tool calls and the requests whose answers can carry the briefing, and changes nothing.
 func (r *Recorder) Layer() middleware.Layer {
-	listener := r.note
 	return middleware.Layer{Name: "status", Wrap: func(next middleware.Handler) middleware.Handler {
+		listeners := glob.Names[func(*middleware.Call, middleware.Note)]{All: r.listener(""), Find: r.listener} // one a tool, not one a call
 		return func(ctx context.Context, m *wire.Message) error {
 			if m.From == wire.Client {
 				switch {
 				case m.MethodIs("tools/call"):
 					r.call()
-					middleware.CallFrom(ctx).Listen(false, listener)
+					middleware.CallFrom(ctx).Listen(false, listeners.Of(m.Name().View()))
 				case slices.ContainsFunc(briefable, m.MethodIs):
-					middleware.CallFrom(ctx).Listen(false, listener)
+					middleware.CallFrom(ctx).Listen(false, listeners.All)
 				}
 			}
 			return next(ctx, m)
@@ -99,9 +100,15 @@ func (r *Recorder) call() {
 	r.publish.changed()
 }
 
-// note counts what a layer did. It runs on the path of a message, so it keeps what the
-// texts are made of and makes none.
-func (r *Recorder) note(_ *middleware.Call, n middleware.Note) {
+// listener returns what is told of the calls of tool; "" for one that is not known.
+func (r *Recorder) listener(tool string) func(*middleware.Call, middleware.Note) {
+	tool = strings.Clone(tool) // it may be a slice of a frame
+	return func(_ *middleware.Call, n middleware.Note) { r.note(tool, n) }
+}
+
+// note counts what a layer did with a call of tool. It runs on the path of a message, so
+// it keeps what the texts are made of and makes none.
+func (r *Recorder) note(tool string, n middleware.Note) {
 	if n.DryRun || n.Act != middleware.Edited && n.Act != middleware.Refused {
 		return
 	}
@@ -110,49 +117,68 @@ func (r *Recorder) note(_ *middleware.Call, n middleware.Note) {
 	switch {
 	case n.Act == middleware.Refused:
 		r.report.Refused++
-		r.keep(n.Layer+" refused:", n.Why)
+		r.keep(edit{did: refused, tool: tool, by: n.Layer, why: n.Why})
 	case n.Layer == "briefing" && (n.Rule != "policy" || n.After == nil):
 		// It made room for the briefing.
 	case n.Layer == "briefing":
 		r.report.Briefed++
-		r.keep("briefed the model", "")
+		r.keep(edit{did: briefed, tool: tool})
 	case n.Layer == "rewrite":
 		r.report.Rewritten++
-		r.keep("set", last(n.Path), n.Source)
+		r.keep(edit{did: "set", argument: last(n.Path), tool: tool, by: n.Source})
 	case n.Pinned:
 		r.report.Pinned++
-		r.keep("pinned", last(n.Path), n.Source)
+		r.keep(edit{did: "pinned", argument: last(n.Path), tool: tool, by: n.Source})
 	default:
 		r.report.Filled++
-		r.keep("filled", last(n.Path), n.Source)
+		r.keep(edit{did: "filled", argument: last(n.Path), tool: tool, by: n.Source})
 	}
 	r.publish.changed()
 }
 
 // An edit is what the text of an event about a call is made of.
 type edit struct {
-	time          time.Time
-	did, to, with string
+	time     time.Time
+	did      string
+	argument string
+	tool     string // "" for an answer that no tool gives
+	by       string // where a value came from, or the layer that refused
+	why      string
 }
+
+// What an edit did.
+const (
+	refused = "refused"
+	briefed = "briefed the model"
+)
 
 // keep keeps an edit in the place of the oldest.
-func (r *Recorder) keep(did, to string, with ...string) {
-	e := &r.edits[r.edited%maxRecent]
+func (r *Recorder) keep(e edit) {
+	e.time = r.now()
+	r.edits[r.edited%maxRecent] = e
 	r.edited++
-	*e = edit{time: r.now(), did: did, to: to}
-	if len(with) > 0 {
-		e.with = with[0]
-	}
 }
 
-// event returns the edit as it is shown.
+// event returns the edit as it is shown: "filled path of git_status with
+// session.workspace.path from --workspace".
 func (e edit) event() Event {
 	text := e.did
-	if e.to != "" {
-		text += " " + e.to
+	add := func(lead, part string) {
+		if part != "" {
+			text += lead + part
+		}
 	}
-	if e.with != "" {
-		text += " with " + e.with
+	switch e.did {
+	case refused:
+		add(" ", e.tool)
+		add(" by ", e.by)
+		add(": ", e.why)
+	case briefed:
+		add(" by ", e.tool)
+	default:
+		add(" ", e.argument)
+		add(" of ", e.tool)
+		add(" with ", e.by)
 	}
 	return Event{e.time, shorten(text)}
 }

@@ -31,7 +31,7 @@ func TestRecorder(t *testing.T) {
 		{Layer: "access", Act: middleware.Allowed},
 		{Layer: "arguments", Act: middleware.Edited, DryRun: true},
 	} {
-		r.note(nil, n)
+		r.listener("git_push")(nil, n)
 	}
 	log := slog.New(r.Handler(slog.NewTextHandler(io.Discard, nil))).With("a", 1).WithGroup("g")
 	log.Info("not kept")
@@ -42,7 +42,7 @@ func TestRecorder(t *testing.T) {
 	if got.Filled != 1 || got.Pinned != 1 || got.Rewritten != 1 || got.Briefed != 1 || got.Refused != 1 || got.Session != "s1" {
 		t.Errorf("%+v", got)
 	}
-	want := []string{"filled path with session.workspace.path from --workspace", "pinned path with principal.tenant", "set path", "briefed the model", "access refused: records:read is required"}
+	want := []string{"filled path of git_push with session.workspace.path from --workspace", "pinned path of git_push with principal.tenant", "set path of git_push", "briefed the model by git_push", "refused git_push by access: records:read is required"}
 	for i, e := range got.Edits {
 		if e.Text != want[i] {
 			t.Errorf("event %d is %q, want %q", i, e.Text, want[i])
@@ -67,8 +67,8 @@ func TestLayerListens(t *testing.T) {
 		if err := handler(ctx, m); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.snapshot(); got.Briefed != 1 || got.Calls != calls {
-			t.Errorf("%s: briefed %d, calls %d", method, got.Briefed, got.Calls)
+		if got := r.snapshot(); got.Briefed != 1 || got.Calls != calls || got.Edits[0].Text != "briefed the model" {
+			t.Errorf("%s: briefed %d, calls %d, edits %v", method, got.Briefed, got.Calls, got.Edits)
 		}
 	}
 }
