@@ -69,7 +69,7 @@ func (c *program) recipeAdd() *cobra.Command {
 		Use:   "add NAME [flags]",
 		Short: "Put a recipe into the configuration",
 		Long: `Put a recipe under servers.NAME of the user's configuration file, which is made if there is
-none, and print the lines that are added. A backup of the file is kept in attache's state
+none. The lines that are added are printed first. A backup of the file is kept in attache's state
 directory.`,
 		Example: `  attache recipe add git --dry-run
   attache recipe add sentry --set organization=acme`,
@@ -83,7 +83,7 @@ func (c *program) recipeRemove() *cobra.Command {
 		Use:   "remove NAME [flags]",
 		Short: "Take a recipe out of the configuration",
 		Long: `Take a recipe that "attache recipe add" has put into the user's configuration file out again,
-and print the lines that are removed. An entry that the user wrote stays.`,
+after the lines that are removed were printed. An entry that the user wrote stays.`,
 		Example: "  attache recipe remove git",
 	}, recipes.Command.Remove)
 }

@@ -68,8 +68,8 @@ func (c Command) Remove(path, name string) error {
 	return err
 }
 
-// edit changes the configuration file and prints the lines that differ. The new content
-// has to be valid.
+// edit prints the lines of the configuration file that differ, and then changes it. The
+// new content has to be valid.
 func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
 	var before, after []byte
 	checked := func(content []byte) (_ []byte, err error) {
@@ -84,17 +84,21 @@ func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
 	if err == nil || fresh {
 		_, err = checked(content)
 	}
-	switch {
-	case err != nil || c.DryRun:
-	case fresh:
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := c.report(path, before, after); err != nil || c.DryRun {
+		return err
+	}
+	if fresh {
 		err = create(path, after)
-	default:
+	} else {
 		_, err = clientconfig.Update(path, clientconfig.Backups(c.StateDir, path), time.Now(), checked)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return c.report(path, before, after)
+	return nil
 }
 
 // create writes a file that is not there yet.
