@@ -168,9 +168,9 @@ func (t *calls) twin(c *call, raw []byte) bool {
 	})
 }
 
-// claimAlike claims the oldest call whose reply must be held and whose id is the raw
+// claimSpelled claims the oldest call whose reply must be held and whose id is the raw
 // one to a reader who turns both into numbers, and returns it, nil if there is none.
-func (t *calls) claimAlike(raw []byte) *call {
+func (t *calls) claimSpelled(raw []byte) *call {
 	number, ok := callid.LooseNumber(raw)
 	if !ok {
 		return nil

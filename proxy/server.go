@@ -178,7 +178,7 @@ func (s *session) reply(m *wire.Message) error {
 		s.log.Warn("a second reply of the server's to one request was dropped, as rules must read the replies to it")
 		return nil
 	case c == nil && !known && s.isStray(id):
-		return s.alike(id)
+		return s.failHeld(id)
 	case c == nil:
 		return s.deliver(m)
 	}
@@ -288,17 +288,17 @@ func (s *session) unnamed(m *wire.Message) error {
 		if !member.Key.Equals("id") {
 			continue
 		}
-		if err := s.alike(member.Value.Raw); err != nil {
+		if err := s.failHeld(member.Value.Raw); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// alike answers the call whose reply must be held and whose id is the raw one in
+// failHeld answers the call whose reply must be held and whose id is the raw one in
 // another spelling, if there is one: the server will not answer it again.
-func (s *session) alike(id []byte) error {
-	if c := s.calls.claimAlike(id); c != nil {
+func (s *session) failHeld(id []byte) error {
+	if c := s.calls.claimSpelled(id); c != nil {
 		return s.ambiguousReply(c, c.id(), "its id is another spelling of the request's")
 	}
 	return nil

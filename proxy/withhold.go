@@ -75,7 +75,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 func (s *session) withholdReply(id []byte) {
 	c, known, _ := s.calls.reply(id)
 	if c == nil && !known {
-		c = s.calls.claimAlike(id)
+		c = s.calls.claimSpelled(id)
 	}
 	if c != nil {
 		id = c.id()

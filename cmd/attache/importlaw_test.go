@@ -44,7 +44,8 @@ func (l law) allows(other string) bool {
 func importLaw() []law {
 	layer := []string{"middleware", "middleware/glob", "proxy/wire", "policy", "sessionstate", "sessionstate/expression"}
 	return []law{
-		{"proxy/wire", nil, "reading and writing frames is of use without the rest, and nothing may bend it"},
+		{"proxy/wire", []string{"proxy/wire/internal/jsonstring"}, "reading and writing frames is of use without the rest, and nothing may bend it"},
+		{"proxy/wire/internal/jsonstring", nil, "a string of JSON means the same wherever it stands"},
 		{"proxy/child", nil, "a process is a process, whatever is said to it"},
 		{"policy", nil, "policies know no JSON-RPC: other programs render them too"},
 		{"sessionstate/textfile", nil, "a file is read with the same care whatever it says"},

@@ -110,7 +110,7 @@ func (s *credentialSearch) value(v wire.Value, path []string) {
 
 // isCredentialName reports whether some reader takes name for a key of a credential.
 func isCredentialName(name string) bool {
-	return wire.Alike([]byte(name), CredentialKey) || wire.Alike([]byte(name), TokenKey)
+	return wire.SameName([]byte(name), CredentialKey) || wire.SameName([]byte(name), TokenKey)
 }
 
 // maxCutsTold is how many of the credentials cut out of one frame are told of. No

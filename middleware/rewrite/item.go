@@ -142,7 +142,7 @@ func (c *Conn) unlisten(call *middleware.Call, m *wire.Message, view *sessionsta
 // that counts.
 func twin(in wire.Value, member string) bool {
 	for m := range in.Members() {
-		if !m.Key.Equals(member) && wire.Alike([]byte(m.Key.View()), member) {
+		if !m.Key.Equals(member) && wire.SameName([]byte(m.Key.View()), member) {
 			return true
 		}
 	}

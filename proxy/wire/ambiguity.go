@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"unicode/utf16"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
 // MaxDepth is how deep a plain frame may nest. Python's json and go-sdk give up
@@ -19,7 +21,7 @@ const (
 	NotUTF8                          // bytes that are not UTF-8: Python refuses them, others replace them
 	TooDeep                          // nested deeper than MaxDepth
 	EqualKeys                        // two members of one object with one name: gjson takes the first, most others the last
-	TwinName                         // a member or method that some reader takes for one that matters; see [Alike]
+	TwinName                         // a member or method that some reader takes for one that matters; see [SameName]
 	Inherited                        // a member __proto__ at the top or in params: JavaScript that copies the object inherits from its value
 	BadEnvelope                      // not a JSON-RPC 2.0 request, notification or reply with a string or integer id
 	BadCall                          // a tools/call without an object of params, a string name, or with arguments that are no object
@@ -107,8 +109,8 @@ func clearName(v Value) bool {
 		if in = in[i+2:]; c != 'u' {
 			continue
 		}
-		first, _ := hex4(in)
-		_, n := unescapeRune(in)
+		first, _ := jsonstring.Hex4(in)
+		_, n := jsonstring.UnescapeRune(in)
 		if first == 0 || utf16.IsSurrogate(first) && n < 10 {
 			return false
 		}

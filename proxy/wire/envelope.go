@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
 // LookEnvelope finds the top-level members of a frame that is not judged by
@@ -126,5 +128,5 @@ func topSlotQuoted(quoted []byte) slot {
 	if found != slotNone || len(quoted) > captureName || bytes.IndexByte(in, '\\') < 0 {
 		return found
 	}
-	return topSlot(appendUnescaped(make([]byte, 0, captureName), in))
+	return topSlot(jsonstring.AppendUnescaped(make([]byte, 0, captureName), in))
 }

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
 // A nameSet holds the names of the members of all open objects, to find equal
@@ -64,7 +66,7 @@ func (n *nameSet) secret() maphash.Seed {
 // unescape returns a name as it reads after unescaping; valid until the next
 // call.
 func (n *nameSet) unescape(name []byte) []byte {
-	n.plain = appendUnescaped(n.plain[:0], name)
+	n.plain = jsonstring.AppendUnescaped(n.plain[:0], name)
 	return n.plain
 }
 

@@ -135,7 +135,7 @@ func (n *node) twins(known ...string) bool {
 // format characters, the dot above, and Unicode's other default ignorable ones.
 var invisible = regexp.MustCompile(`[\p{Z}\p{Cc}\p{Cf}\x{307}\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{2065}\x{3164}\x{fe00}-\x{fe0f}\x{ffa0}\x{fff0}-\x{fff8}\x{e0000}-\x{e0fff}]`)
 
-// slowFold is what Alike compares.
+// slowFold is what SameName compares.
 func slowFold(s string) string {
 	s = strings.NewReplacer("ı", "i", "İ", "i").Replace(invisible.ReplaceAllString(s, ""))
 	return cases.Fold().String(s)

@@ -3,6 +3,8 @@ package wire
 import (
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
 // A Scanner looks at client frames. It is iterative, so no frame can exhaust
@@ -10,7 +12,7 @@ import (
 // by one goroutine; the zero value is ready.
 type Scanner struct {
 	// ArgumentNames lists, for each depth below params.arguments, the names that
-	// rules read or write there. A member that is only [Alike] makes a frame ambiguous.
+	// rules read or write there. A member that is only [SameName] makes a frame ambiguous.
 	ArgumentNames [][]string
 
 	m     *Message
@@ -296,7 +298,7 @@ func escape(b []byte, i int) int {
 	if b[i+1] != 'u' {
 		return -1
 	}
-	if _, ok := hex4(b[i+2:]); !ok {
+	if _, ok := jsonstring.Hex4(b[i+2:]); !ok {
 		return -1
 	}
 	return i + 6

@@ -41,13 +41,13 @@ func slotAmong(name []byte, first, last slot) slot {
 // for one.
 func (s *Scanner) flagTwin(name []byte, known []string) {
 	for _, k := range known {
-		if string(name) != k && Alike(name, k) {
+		if string(name) != k && SameName(name, k) {
 			s.flag(TwinName)
 		}
 	}
 }
 
-// flagMethod flags a method that is [Alike] to one of methods and is not it: a
+// flagMethod flags a method that is [SameName] to one of methods and is not it: a
 // lenient server may run that. Methods of lower-case letters alone need no look, as
 // all of methods are written so.
 func (s *Scanner) flagMethod(method Value) {

@@ -3,9 +3,9 @@ package wire
 import (
 	"bytes"
 	"iter"
-	"unicode/utf16"
-	"unicode/utf8"
 	"unsafe"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
 // A Value is a JSON value and where it stands: Raw is the value's text without
@@ -42,7 +42,7 @@ func (v Value) Text() string {
 	if !v.IsString() {
 		return ""
 	}
-	return unquote(v.Raw)
+	return jsonstring.Unquote(v.Raw)
 }
 
 // View is Text without a copy: the string shares the frame's bytes where it has
@@ -53,7 +53,7 @@ func (v Value) View() string {
 	}
 	in := v.Raw[1 : len(v.Raw)-1]
 	if len(in) == 0 || bytes.IndexByte(in, '\\') >= 0 {
-		return unquote(v.Raw)
+		return jsonstring.Unquote(v.Raw)
 	}
 	return unsafe.String(&in[0], len(in))
 }
@@ -61,7 +61,7 @@ func (v Value) View() string {
 // Equals reports whether the value is a string equal to s. It does not
 // allocate unless the string has escapes.
 func (v Value) Equals(s string) bool {
-	return v.IsString() && stringIs(v.Raw, s)
+	return v.IsString() && jsonstring.Is(v.Raw, s)
 }
 
 // A Member is one member of an object.
@@ -113,7 +113,7 @@ func (v Value) member(key string) Value {
 		if !ok {
 			return Value{}
 		}
-		if stringIs(k.Raw, key) {
+		if jsonstring.Is(k.Raw, key) {
 			return val
 		}
 		i = next
@@ -195,141 +195,24 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
-// stringIs reports whether the quoted JSON string raw stands for s.
-func stringIs(raw []byte, s string) bool {
-	in := raw[1 : len(raw)-1]
-	switch {
-	case len(in) < len(s):
-		return false // an escape is longer than what it stands for
-	case len(in) > 6*len(s):
-		return false // and at most six times as long
-	case len(in) > 0 && in[0] != s[0] && in[0] != '\\':
-		return false // most of what it is compared with
-	case len(in) == len(s) && string(in) != s:
-		return false // with an escape it stands for something shorter
-	case bytes.IndexByte(in, '\\') < 0:
-		return string(in) == s
-	}
-	return string(appendUnescaped(make([]byte, 0, 128), in)) == s
-}
-
-// unquote returns what the quoted JSON string raw stands for.
-func unquote(raw []byte) string {
-	in := raw[1 : len(raw)-1]
-	if bytes.IndexByte(in, '\\') < 0 {
-		return string(in)
-	}
-	return string(appendUnescaped(make([]byte, 0, len(in)), in))
-}
-
-// appendUnescaped appends the text of in, the inside of a JSON string, to dst.
-func appendUnescaped(dst, in []byte) []byte {
-	for i := 0; i < len(in); {
-		c := in[i]
-		if c != '\\' || i+1 == len(in) {
-			dst = append(dst, c)
-			i++
-			continue
-		}
-		i += 2
-		switch c = in[i-1]; c {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			r, n := unescapeRune(in[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += n
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return dst
-}
-
-// unescapeRune reads the four hex digits behind \u, and a second escape if the
-// two make a surrogate pair. n is how many bytes were read.
-func unescapeRune(in []byte) (r rune, n int) {
-	r, ok := hex4(in)
-	if !ok {
-		return utf8.RuneError, 0
-	}
-	if !utf16.IsSurrogate(r) {
-		return r, 4
-	}
-	if len(in) >= 10 && in[4] == '\\' && in[5] == 'u' {
-		if low, ok := hex4(in[6:]); ok {
-			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
-				return pair, 10
-			}
-		}
-	}
-	return utf8.RuneError, 4
-}
-
-func hex4(in []byte) (rune, bool) {
-	if len(in) < 4 {
-		return 0, false
-	}
-	var r rune
-	for _, c := range in[:4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
-}
-
 // Quote returns s as a JSON string. Only what JSON demands is escaped, so text
 // stays readable on the wire; invalid UTF-8 becomes U+FFFD.
 func Quote(s string) []byte { return AppendQuote(nil, s) }
 
 // AppendQuote appends s as a JSON string to dst.
-func AppendQuote(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	clear := plainText(s)
-	dst = append(dst, s[:clear]...)
-	for _, r := range s[clear:] {
-		switch {
-		case r == '"' || r == '\\':
-			dst = append(dst, '\\', byte(r))
-		case r == '\n':
-			dst = append(dst, '\\', 'n')
-		case r == '\t':
-			dst = append(dst, '\\', 't')
-		case r == '\r':
-			dst = append(dst, '\\', 'r')
-		case r < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
-		default:
-			dst = utf8.AppendRune(dst, r)
-		}
-	}
-	return append(dst, '"')
-}
+func AppendQuote(dst []byte, s string) []byte { return jsonstring.AppendQuoted(dst, s) }
 
-// plainText returns how many bytes at the beginning of s are ASCII that stands in a
-// JSON string as it is.
-func plainText(s string) int {
-	i := 0
-	for i < len(s) && s[i] >= 0x20 && s[i] < 0x80 && s[i] != '"' && s[i] != '\\' {
-		i++
-	}
-	return i
-}
+// SameName reports whether some reader takes name, which is unescaped, for known. It
+// compares both without blanks, control and invisible characters, under Unicode's
+// full case folding, and takes a dotless and a dotted i for an i. So it finds at
+// least what encoding/json, Java's equalsIgnoreCase and trim, and Python's
+// casefold, lower, upper and strip take for equal.
+func SameName(name []byte, known string) bool { return jsonstring.SameName(name, known) }
+
+// Mentions reports whether some reader finds name in frame, escaped or as another
+// spelling that [SameName] takes for it. It is for a frame that cannot be taken apart,
+// and need not be JSON: the name may stand anywhere.
+func Mentions(frame []byte, name string) bool { return jsonstring.Mentions(frame, name) }
+
+// Fold returns the letters of name that [SameName] compares.
+func Fold(name string) string { return jsonstring.Fold(name) }

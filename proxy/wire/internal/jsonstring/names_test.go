@@ -1,4 +1,4 @@
-package wire
+package jsonstring
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/cases"
 )
 
-func TestAlike(t *testing.T) {
+func TestSameName(t *testing.T) {
 	for _, test := range []struct {
 		name, known string
 		want        bool
@@ -42,7 +42,7 @@ func TestAlike(t *testing.T) {
 		{"\xff", "force", false},
 		{"", "force", false},
 	} {
-		if got := Alike([]byte(test.name), test.known); got != test.want {
+		if got := SameName([]byte(test.name), test.known); got != test.want {
 			t.Errorf("%q and %q: %v", test.name, test.known, got)
 		}
 	}
@@ -50,14 +50,14 @@ func TestAlike(t *testing.T) {
 
 // Every rune is like what the standard library and x/text make of it in another
 // case, and so like what encoding/json, Java and Python make of it.
-func TestAlikeToEveryCase(t *testing.T) {
+func TestSameNameToEveryCase(t *testing.T) {
 	full := cases.Fold()
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		if !unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt, unicode.M, unicode.N, unicode.So) {
 			continue
 		}
 		for _, other := range []string{string(unicode.ToLower(r)), string(unicode.ToUpper(r)), string(unicode.ToTitle(r)), full.String(string(r))} {
-			if !Alike([]byte("x"+string(r)), "x"+other) || !Alike([]byte("x"+other), "x"+string(r)) {
+			if !SameName([]byte("x"+string(r)), "x"+other) || !SameName([]byte("x"+other), "x"+string(r)) {
 				t.Errorf("%U %q is not like %q", r, string(r), other)
 			}
 		}

@@ -1,4 +1,4 @@
-package wire
+package jsonstring
 
 import (
 	"strings"
@@ -6,28 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// Alike reports whether some reader takes name, which is unescaped, for known. It
+// SameName reports whether some reader takes name, which is unescaped, for known. It
 // compares both without blanks, control and invisible characters, under Unicode's
 // full case folding, and takes a dotless and a dotted i for an i. So it finds at
 // least what encoding/json, Java's equalsIgnoreCase and trim, and Python's
 // casefold, lower, upper and strip take for equal.
-func Alike(name []byte, known string) bool {
+func SameName(name []byte, known string) bool {
 	if len(name) > 0 && isVisible(name[0]) && len(known) > 0 && isVisible(known[0]) && lower(name[0]) != lower(known[0]) {
 		return false // most names
 	}
 	n, k := letters{rest: name}, letters{rest: []byte(known)}
 	for {
-		r := n.next()
-		if r != k.next() {
+		switch r := n.next(); {
+		case r != k.next():
 			return false
-		}
-		if r == noLetter {
+		case r == noLetter:
 			return true
 		}
 	}
 }
 
-// Mentions reports whether some reader finds name in frame, escaped or [Alike].
+// Mentions reports whether some reader finds name in frame, escaped or [SameName].
 // It is for a frame that cannot be taken apart, and need not be JSON: the name
 // may stand anywhere.
 func Mentions(frame []byte, name string) bool {
@@ -58,7 +57,7 @@ func beginsWith(l, name letters) bool {
 	}
 }
 
-// letters yields the letters of a name that [Alike] compares.
+// letters yields the letters of a name that [SameName] compares.
 type letters struct {
 	rest    []byte
 	escaped bool   // rest is the inside of a JSON string
@@ -98,7 +97,7 @@ func (l *letters) rune() (r rune, n int) {
 	}
 	switch in[1] {
 	case 'u':
-		r, n = unescapeRune(in[2:])
+		r, n = UnescapeRune(in[2:])
 		return r, 2 + n
 	case 'b', 'f', 'n', 'r', 't':
 		return ' ', 2
@@ -163,7 +162,7 @@ const fullFolds = " ß=ss ŉ=ʼn ǰ=j\u030c ΐ=ι\u0308\u0301 ΰ=υ\u0308\u0301 
 	" ῦ=υ\u0342 ῧ=υ\u0308\u0342 ῲ=ὼι ῳ=ωι ῴ=ώι ῶ=ω\u0342 ῷ=ω\u0342ι ῼ=ωι ﬀ=ff ﬁ=fi ﬂ=fl ﬃ=ffi" +
 	" ﬄ=ffl ﬅ=st ﬆ=st ﬓ=մն ﬔ=մե ﬕ=մի ﬖ=վն ﬗ=մխ "
 
-// Fold returns the letters of name that [Alike] compares.
+// Fold returns the letters of name that [SameName] compares.
 func Fold(name string) string {
 	l := letters{rest: []byte(name)}
 	out := make([]rune, 0, len(name))
