@@ -65,6 +65,7 @@ func (a *Announce) Layer() middleware.Layer {
 func (a *Announce) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		switch {
+		case m.MethodIs("tools/call"): // the commonest, and none of those below
 		case m.MethodIs("notifications/cancelled"):
 			a.end(m.Get("params", "requestId").Raw)
 		case m.From == wire.Server:

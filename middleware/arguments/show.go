@@ -218,6 +218,9 @@ func (c *Conn) tellUnclear(tool string, r *rule, keyword string) {
 
 // tellPassedOver says once of a tool why the built-in rule leaves its argument alone.
 func (c *Conn) tellPassedOver(tool string, p *place) {
+	if !c.log.Enabled(context.Background(), slog.LevelDebug) { // asked for each call
+		return
+	}
 	why, words := p.verdict.Why, p.verdict.Words
 	if p.state == unclear {
 		why, words = "there is more than plain objects around it", p.why

@@ -27,14 +27,34 @@ func (s *Scanner) setSlotAmong(c *container, name []byte, first, last slot) {
 // topSlot returns the slot of a top-level member.
 func topSlot(name []byte) slot { return slotAmong(name, slotVersion, slotError) }
 
-// slotAmong returns the one of the slots from first to last that has a name.
+// slotAmong returns the one of the slots from first to last that has a name. It is
+// written out, as it is asked for every member of an envelope.
 func slotAmong(name []byte, first, last slot) slot {
-	for found := first; found <= last; found++ {
-		if string(name) == slotNames[found] {
-			return found
-		}
+	found := slotNone
+	switch string(name) {
+	case "jsonrpc":
+		found = slotVersion
+	case "id":
+		found = slotID
+	case "method":
+		found = slotMethod
+	case "params":
+		found = slotParams
+	case "result":
+		found = slotResult
+	case "error":
+		found = slotError
+	case "name":
+		found = slotName
+	case "arguments":
+		found = slotArguments
+	case "_meta":
+		found = slotMeta
 	}
-	return slotNone
+	if found < first || found > last {
+		return slotNone
+	}
+	return found
 }
 
 // flagTwin flags name if it is not one of known, but a lenient reader takes it
