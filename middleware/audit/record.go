@@ -73,7 +73,11 @@ func (r record) pointer(name string, path []string) record {
 
 // head begins a record.
 func (s *Shared) head(r record, kind string, at time.Time) record {
-	r = at.UTC().AppendFormat(append(r, `{"time":"`...), "2006-01-02T15:04:05.000Z07:00")
+	// Package time writes RFC3339 three times as fast as the same layout with
+	// milliseconds, so those are written over the Z and behind it.
+	r = at.UTC().AppendFormat(append(r, `{"time":"`...), time.RFC3339)
+	ms := at.Nanosecond() / int(time.Millisecond)
+	r = append(r[:len(r)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
 	return append(r, '"').text("kind", kind).text("run", s.run)
 }
 
