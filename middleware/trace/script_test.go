@@ -23,7 +23,7 @@ func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"listen": listen,
 		"trace": func(_ *proxytest.Session, arg string) middleware.Layer {
-			l := trace.New(options[arg])
+			l := connect(options[arg], trace.ConnOptions{})
 			l.FixIDs()
 			return l.Layer()
 		},
@@ -31,6 +31,15 @@ func TestScripts(t *testing.T) {
 		"spans": func(s *proxytest.Session, arg string) middleware.Layer { return spans(t, s, arg) },
 		"rules": rules,
 	}}.Play(t, "testdata/*.txt")
+}
+
+// connect returns the layer under test for one connection.
+func connect(o trace.Options, c trace.ConnOptions) *trace.Conn {
+	shared, err := trace.Compile(o)
+	if err != nil {
+		panic(err)
+	}
+	return shared.Connect(c)
 }
 
 func seen(s *proxytest.Session, _ string) middleware.Layer {
@@ -65,7 +74,7 @@ func spans(t *testing.T, s *proxytest.Session, arg string) middleware.Layer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return trace.New(trace.Options{Telemetry: telemetry, Propagate: arg == "propagate", DryRun: arg == "dry"}).Layer()
+	return connect(trace.Options{Telemetry: telemetry, Propagate: arg == "propagate", DryRun: arg == "dry"}, trace.ConnOptions{}).Layer()
 }
 
 // A noter notes spans that end.

@@ -20,21 +20,22 @@ import (
 
 // A span is the record of one call.
 type span struct {
-	t     *Telemetry
-	ctx   context.Context // has the span in it, for exemplars
-	otel  oteltrace.Span
-	id    string
-	begun time.Time
-	what  []attribute.KeyValue // the method and its target
+	t      *Telemetry
+	open   *OpenSpans      // where it is until the call has a reply
+	ctx    context.Context // has the span in it, for exemplars
+	otel   oteltrace.Span
+	id     string
+	start  time.Time
+	target []attribute.KeyValue // the method and what it asks for
 
-	mu    sync.Mutex // notes are made from both directions
-	over  bool
-	rules []string
-	edits int
-	acted decision
+	mu       sync.Mutex // notes are made from both directions
+	ended    bool
+	rules    []string
+	edits    int
+	decision decision
 }
 
-// A decision is what became of a call: the gravest of its notes.
+// A decision says what the layers did to a call: the most severe of its notes.
 type decision uint8
 
 const (
@@ -45,64 +46,63 @@ const (
 
 func (d decision) String() string { return [...]string{"passed", "edited", "refused"}[d] }
 
-// target returns the name of a request's span and the attributes that say what it
-// asks for.
-func target(m *wire.Message) (name string, what []attribute.KeyValue) {
+// target returns the name of a request's span and the attributes of what it asks for.
+func target(m *wire.Message) (name string, attributes []attribute.KeyValue) {
 	method := clip(m.Method())
-	what = append(make([]attribute.KeyValue, 0, 10), methodKey.String(method))
+	attributes = append(make([]attribute.KeyValue, 0, 10), methodKey.String(method))
 	switch method {
 	case "tools/call":
 		tool := clip(m.Name().Text())
-		return executeTool + " " + tool, append(what, operationKey.String(executeTool), toolKey.String(tool))
+		return executeTool + " " + tool, append(attributes, operationKey.String(executeTool), toolKey.String(tool))
 	case "prompts/get":
 		prompt := clip(m.Name().Text())
-		return method + " " + prompt, append(what, promptKey.String(prompt))
+		return method + " " + prompt, append(attributes, promptKey.String(prompt))
 	}
-	return method, what
+	return method, attributes
 }
 
-// remote returns a context with the client's span as the parent to be.
-func remote(g given) context.Context {
+// remote returns a context with the client's span as the parent.
+func remote(client clientTrace) context.Context {
 	ctx := context.Background()
-	if g.parent == "" {
+	if client.parent == "" {
 		return ctx
 	}
 	var c oteltrace.SpanContextConfig
-	c.TraceID, _ = oteltrace.TraceIDFromHex(g.parent.traceID()) // checked by parse
-	c.SpanID, _ = oteltrace.SpanIDFromHex(g.parent.spanID())
-	c.TraceFlags = oteltrace.TraceFlags(g.parent.flags())
-	c.TraceState, _ = oteltrace.ParseTraceState(g.state.Text()) // a bad one counts as none
+	c.TraceID, _ = oteltrace.TraceIDFromHex(client.parent.traceID()) // checked by parse
+	c.SpanID, _ = oteltrace.SpanIDFromHex(client.parent.spanID())
+	c.TraceFlags = oteltrace.TraceFlags(client.parent.flags())
+	c.TraceState, _ = oteltrace.ParseTraceState(client.state.Text()) // a bad one counts as none
 	return oteltrace.ContextWithRemoteSpanContext(ctx, oteltrace.NewSpanContext(c))
 }
 
-// note hears what layers do with the call.
+// note counts what layers do to the call.
 func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	if n.Layer == layerName {
-		return // each call would be an edited one
+		return // otherwise each call would count as edited
 	}
-	var to metric.Int64Counter
-	var act decision
+	var counter metric.Int64Counter
+	var d decision
 	switch n.Act {
 	case middleware.Refused:
-		to, act = s.t.refusals, refused
+		counter, d = s.t.refusals, refused
 	case middleware.Edited:
-		to, act = s.t.edits, edited
+		counter, d = s.t.edits, edited
 	default:
 		return
 	}
-	by := append(s.what[:len(s.what):len(s.what)], layerKey.String(n.Layer))
+	by := append(s.target[:len(s.target):len(s.target)], layerKey.String(n.Layer))
 	if n.Rule != "" {
 		by = append(by, ruleKey.String(n.Rule))
 	}
 	if n.DryRun {
 		by = append(by, dryRunKey.Bool(true))
-		act = passed // what was decided was not done
+		d = passed // what was decided was not done
 	}
-	to.Add(s.ctx, 1, metric.WithAttributes(by...))
+	counter.Add(s.ctx, 1, metric.WithAttributes(by...))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.acted = max(s.acted, act)
-	if act == edited {
+	s.decision = max(s.decision, d)
+	if d == edited {
 		s.edits++
 	}
 	if n.Rule != "" && len(s.rules) < maxRulesOfCall && !slices.Contains(s.rules, n.Rule) {
@@ -110,8 +110,8 @@ func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	}
 }
 
-// reply is the hook that ends the span. It is registered first and so runs last,
-// with the reply as the client will have it.
+// reply is the hook that ends the span. It is registered first and so runs last, with
+// the reply that the client will get.
 func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 	var more []attribute.KeyValue
 	failed, fault := outcome(reply)
@@ -124,14 +124,14 @@ func (s *span) reply(ctx context.Context, reply *wire.Message) error {
 		}
 		s.otel.SetAttributes(sessionKey.String(clip(view.Session.Value)))
 	}
-	s.t.forget(s)
+	s.open.remove(s)
 	s.end(failed, fault, more)
 	return nil
 }
 
-// outcome returns the error.type of a reply, "" if it is none, and whether it is
-// to be counted against the server: what the caller did wrong is not (conventions
-// of mcp.server spans, "rpc.response.status_code").
+// outcome returns the error.type of a reply, "" if it is no error, and whether it is
+// the server's fault: a mistake of the caller is not (conventions of mcp.server spans,
+// "rpc.response.status_code").
 func outcome(reply *wire.Message) (errorType string, fault bool) {
 	switch {
 	case reply.Kind() == wire.Error:
@@ -151,22 +151,22 @@ func outcome(reply *wire.Message) (errorType string, fault bool) {
 func (s *span) end(errorType string, fault bool, more []attribute.KeyValue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.ended {
 		return
 	}
-	s.over = true
+	s.ended = true
 	if errorType != "" {
 		more = append(more, errorTypeKey.String(errorType))
 	}
 	now := time.Now()
-	by := append(s.what[:len(s.what):len(s.what)], append(more, transportKey.String("pipe"))...)
-	s.t.duration.Record(s.ctx, now.Sub(s.begun).Seconds(), metric.WithAttributes(by...))
-	s.t.calls.Add(s.ctx, 1, metric.WithAttributes(append(s.what[:len(s.what):len(s.what)], decisionKey.String(s.acted.String()))...))
+	by := append(s.target[:len(s.target):len(s.target)], append(more, transportKey.String("pipe"))...)
+	s.t.duration.Record(s.ctx, now.Sub(s.start).Seconds(), metric.WithAttributes(by...))
+	s.t.calls.Add(s.ctx, 1, metric.WithAttributes(append(s.target[:len(s.target):len(s.target)], decisionKey.String(s.decision.String()))...))
 	s.t.inFlight.Add(s.ctx, -1, metric.WithAttributes(s.t.server...))
 	if fault {
 		s.otel.SetStatus(codes.Error, "")
 	}
-	more = append(more, decisionKey.String(s.acted.String()))
+	more = append(more, decisionKey.String(s.decision.String()))
 	if s.edits > 0 {
 		more = append(more, editsKey.Int(s.edits))
 	}
@@ -177,7 +177,7 @@ func (s *span) end(errorType string, fault bool, more []attribute.KeyValue) {
 	s.otel.End(oteltrace.WithTimestamp(now))
 }
 
-// idText returns a request's id as the conventions write it: without quotes.
+// idText returns a request's id without quotes, as the conventions write it.
 func idText(raw []byte) string {
 	if v := (wire.Value{Raw: raw}); v.IsString() {
 		return v.Text()
@@ -185,7 +185,7 @@ func idText(raw []byte) string {
 	return string(raw)
 }
 
-// clip shortens what a peer chose, and leaves it valid UTF-8, which OTLP demands.
+// clip shortens a text that a peer chose. The result is valid UTF-8, as OTLP demands.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "")
 }

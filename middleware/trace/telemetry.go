@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,9 +26,7 @@ type TelemetryOptions struct {
 	Server string
 }
 
-// Telemetry makes spans and metrics of the calls of one connection: a cancellation
-// names a call by its id alone. A layer that takes the place of another, when rules
-// are read again, goes on with it.
+// Telemetry makes spans and metrics of calls, for all connections.
 type Telemetry struct {
 	tracer oteltrace.Tracer
 	server []attribute.KeyValue
@@ -36,15 +35,12 @@ type Telemetry struct {
 	calls           metric.Int64Counter
 	refusals, edits metric.Int64Counter
 	inFlight        metric.Int64UpDownCounter
-
-	mu   sync.Mutex
-	open map[string][]*span // by raw request id, oldest first
 }
 
-// NewTelemetry makes the instruments. An error is the meter's; the Telemetry works
-// all the same, as far as the meter does.
+// NewTelemetry makes the instruments. An error is the meter's; the Telemetry can be
+// used all the same.
 func NewTelemetry(o TelemetryOptions) (*Telemetry, error) {
-	t := &Telemetry{tracer: o.Tracer, open: map[string][]*span{}}
+	t := &Telemetry{tracer: o.Tracer}
 	if o.Server != "" {
 		t.server = []attribute.KeyValue{serverKey.String(o.Server)}
 	}
@@ -56,31 +52,29 @@ func NewTelemetry(o TelemetryOptions) (*Telemetry, error) {
 		metric.WithExplicitBucketBoundaries(durationBounds()...),
 		metric.WithDescription("MCP request or notification duration as observed on the receiver from the time it was received until the result or ack is sent."))
 	t.calls, errs[1] = o.Meter.Int64Counter("attache.calls", metric.WithUnit("{call}"),
-		metric.WithDescription("Requests of the client's that are over."))
+		metric.WithDescription("Requests of the client that are over."))
 	t.refusals, errs[2] = o.Meter.Int64Counter("attache.refusals", metric.WithUnit("{refusal}"),
 		metric.WithDescription("Decisions of a layer against a call."))
 	t.edits, errs[3] = o.Meter.Int64Counter("attache.edits", metric.WithUnit("{edit}"),
 		metric.WithDescription("Members of calls and replies that a layer has set, changed or removed."))
 	t.inFlight, errs[4] = o.Meter.Int64UpDownCounter("attache.calls.in_flight", metric.WithUnit("{call}"),
-		metric.WithDescription("Requests of the client's that wait for their reply."))
+		metric.WithDescription("Requests of the client that wait for their reply."))
 	return t, errors.Join(errs[:]...)
 }
 
-// start begins the record of a request and returns the traceparent of its span,
-// "" without a tracer. If the sampler says so, nobody records that span.
-func (t *Telemetry) start(call *middleware.Call, m *wire.Message, g given) traceparent {
+// start begins the span of a request and returns its traceparent, "" without a tracer.
+// The sampler decides whether the span is recorded.
+func (t *Telemetry) start(open *OpenSpans, call *middleware.Call, m *wire.Message, client clientTrace) traceparent {
 	name, what := target(m)
-	s := &span{t: t, id: string(m.ID()), begun: time.Now(), what: append(what, t.server...)}
-	s.ctx = remote(g)
+	s := &span{t: t, open: open, id: string(m.ID()), start: time.Now(), target: append(what, t.server...)}
+	s.ctx = remote(client)
 	s.otel = oteltrace.SpanFromContext(context.Background()) // does nothing
 	if t.tracer != nil {
-		attributes := append(s.what[:len(s.what):len(s.what)], transportKey.String("pipe"), requestIDKey.String(clip(idText(m.ID()))))
+		attributes := append(s.target[:len(s.target):len(s.target)], transportKey.String("pipe"), requestIDKey.String(clip(idText(m.ID()))))
 		s.ctx, s.otel = t.tracer.Start(s.ctx, name, oteltrace.WithSpanKind(oteltrace.SpanKindServer),
-			oteltrace.WithTimestamp(s.begun), oteltrace.WithAttributes(attributes...))
+			oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...))
 	}
-	t.mu.Lock()
-	t.open[s.id] = append(t.open[s.id], s)
-	t.mu.Unlock()
+	open.add(s)
 	t.inFlight.Add(s.ctx, 1, metric.WithAttributes(t.server...))
 	call.Listen(false, s.note)
 	call.OnReply(s.reply)
@@ -91,49 +85,55 @@ func (t *Telemetry) start(call *middleware.Call, m *wire.Message, g given) trace
 	return compose(c.TraceID().String(), c.SpanID().String(), byte(c.TraceFlags()))
 }
 
-// cancelled ends the span of the oldest call with that raw id, of which no reply
-// may ever come.
-func (t *Telemetry) cancelled(id []byte) {
-	t.mu.Lock()
+// OpenSpans are the spans of the calls of one connection that have no reply yet. They
+// stay when the rules are read again. The zero value has none.
+type OpenSpans struct {
+	mu   sync.Mutex
+	byID map[string][]*span // by raw request id, oldest first
+}
+
+func (o *OpenSpans) add(s *span) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byID == nil {
+		o.byID = map[string][]*span{}
+	}
+	o.byID[s.id] = append(o.byID[s.id], s)
+}
+
+func (o *OpenSpans) remove(s *span) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if rest := slices.DeleteFunc(o.byID[s.id], func(other *span) bool { return other == s }); len(rest) > 0 {
+		o.byID[s.id] = rest
+	} else {
+		delete(o.byID, s.id)
+	}
+}
+
+// cancel ends the span of the oldest call with a raw id, which may never get a reply.
+func (o *OpenSpans) cancel(id []byte) {
+	o.mu.Lock()
 	var s *span
-	if all := t.open[string(id)]; len(all) > 0 {
+	if all := o.byID[string(id)]; len(all) > 0 {
 		s = all[0]
 	}
-	t.mu.Unlock()
+	o.mu.Unlock()
 	if s != nil {
-		t.forget(s)
+		o.remove(s)
 		s.end(errCancelled, false, nil)
 	}
 }
 
-// Close ends the spans of calls that were never answered. Nothing may be started
-// after it.
-func (t *Telemetry) Close() {
-	t.mu.Lock()
-	open := t.open
-	t.open = map[string][]*span{}
-	t.mu.Unlock()
-	for _, all := range open {
-		for _, s := range all {
+// Close ends the spans of calls that have had no reply when the connection ends.
+func (o *OpenSpans) Close() {
+	o.mu.Lock()
+	all := o.byID
+	o.byID = nil
+	o.mu.Unlock()
+	for _, spans := range all {
+		for _, s := range spans {
 			s.end(errNoReply, true, nil)
 		}
 	}
-}
-
-// forget takes a span out of the table.
-func (t *Telemetry) forget(s *span) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := t.open[s.id]
-	for i := range all {
-		if all[i] == s {
-			all = append(all[:i], all[i+1:]...)
-			break
-		}
-	}
-	if len(all) == 0 {
-		delete(t.open, s.id)
-		return
-	}
-	t.open[s.id] = all
 }

@@ -1,5 +1,5 @@
-// Package trace is the layer that says which trace a call belongs to, and makes
-// the call a span of it.
+// Package trace is the layer that names the trace of each call, and records the call
+// as a span of it.
 //
 // A client that traces puts W3C Trace Context into a request's _meta, under the
 // bare keys traceparent, tracestate and baggage (SEP-414):
@@ -7,36 +7,36 @@
 //	"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 //
 // The layer attaches the trace to the call, as a [middleware.Trace] under
-// [middleware.TraceKey], so that log lines and audit records name it. It stands
-// outermost, and so before all that could have something to say about the call.
+// [middleware.TraceKey], so that log lines and audit records name it. It is the
+// outermost layer, because every other layer may log.
 //
-// # What goes on
+// # What the server gets
 //
-// Without [Options.Propagate] all three members go on as they came. With it the
-// call becomes a child span: traceparent is given a new span id and keeps its
-// trace id and its flags; tracestate and baggage stay. A traceparent that is not
-// valid is replaced by that of a new trace, and a tracestate beside it, which
-// then belongs to no trace, is removed: both as W3C Trace Context demands.
+// Without [Options.Propagate] all three members pass unchanged. With it the call
+// becomes a child span: traceparent gets a new span id and keeps its trace id and its
+// flags; tracestate and baggage stay. A traceparent that is not valid is replaced by
+// that of a new trace, and the tracestate beside it is removed, as it belongs to no
+// trace. W3C Trace Context demands both.
 //
-// A request without a traceparent is given one, so that the server's spans have a
-// parent, if that changes nothing else about it: a request that does work for the
-// model (tools/call, resources/read, prompts/get, completion/complete), in whose
-// params a _meta is made if need be, or any other that has a _meta. The handshake
-// (initialize, server/discover) and ping are given none. A member is never added
-// to the envelope, so a request without params stays without.
+// A request without a traceparent gets one, so that the server's spans have a parent,
+// if that changes nothing else about the request: tools/call, resources/read,
+// prompts/get and completion/complete, whose params get a _meta if need be, and any
+// other request that has a _meta. The handshake (initialize, server/discover) and ping
+// get none. A member is never added to the envelope, so a request without params stays
+// without.
 //
-// Replies, notifications and the server's own requests pass untouched, as does a
+// Replies, notifications and the server's own requests pass unchanged, and so does a
 // request that cannot be edited; that is logged at debug.
 //
 // # Spans and metrics
 //
-// With a [Telemetry] each request of the client's is a span of kind server, named
-// "execute_tool NAME" for a tool and "METHOD" or "METHOD PROMPT" otherwise, with
-// the attributes of the MCP semantic conventions and none that hold arguments,
-// results, URIs, error texts or users. Without one nothing is recorded, and an id
-// made for Propagate is known to log and audit alone.
+// With a [Telemetry] each request of the client is a span of kind server, named
+// "execute_tool NAME" for a tool and "METHOD" or "METHOD PROMPT" otherwise. It has the
+// attributes of the MCP semantic conventions, except those that hold arguments,
+// results, URIs, error texts or users. Without a Telemetry nothing is recorded, and an
+// id made for Propagate appears in the log and the audit only.
 //
-// The layer refuses nothing, and what it cannot read counts as absent.
+// The layer refuses nothing. What it cannot read counts as absent.
 package trace
 
 import (
@@ -55,120 +55,133 @@ const (
 	stateKey  = "tracestate"
 )
 
-// Options configure the layer. The zero value names the client's trace and
-// changes nothing.
+// Options configure the layer of all connections. The zero value names the client's
+// trace and changes nothing.
 type Options struct {
 	// Propagate makes each call a child span in the request that goes on.
 	Propagate bool
-	// DryRun says what Propagate would change and changes nothing.
+	// DryRun reports what Propagate would change and changes nothing.
 	DryRun bool
-	// Telemetry takes spans and metrics; nil for none.
+	// Telemetry records spans and metrics; nil records nothing.
 	Telemetry *Telemetry
-	// Replayed, if not nil, says of a session that is played again which traceparent
-	// the request with a raw id was given then, "" for none. Where it cannot be given
-	// again, ids are the same each time.
-	Replayed func(id []byte) string
-	// Log takes what could not be done; nil discards it.
+	// Log reports what could not be done; nil discards it.
 	Log *slog.Logger
 }
 
-// A Trace is the layer.
-type Trace struct {
-	o Options
-	// Ids are made here, so that a test can know them.
-	begin func() traceparent
-	child func(traceparent) traceparent
+// A Shared is the layer under one configuration, for all connections.
+type Shared struct{ o Options }
 
-	replayed *replayed // nil in a session that is not played again
-}
-
-// New returns the layer for one connection.
-func New(o Options) *Trace {
+// Compile returns the layer for all connections. The error is always nil.
+func Compile(o Options) (*Shared, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	t := &Trace{o: o, begin: begin, child: traceparent.child}
-	if o.Replayed != nil {
-		t.replayed = newReplayed(o.Replayed)
+	return &Shared{o}, nil
+}
+
+// ConnOptions configure the layer of one connection.
+type ConnOptions struct {
+	// Open keeps the spans of the calls in flight when rules are read again; nil for
+	// none.
+	Open *OpenSpans
+	// Replayed is for a session that is played again. It returns the traceparent that
+	// the request with a raw id got when it was recorded, "" if there was none. Other
+	// ids are the same at each replay. Nil for a session that is not a replay.
+	Replayed func(id []byte) string
+}
+
+// A Conn is the layer of one connection.
+type Conn struct {
+	o    Options
+	open *OpenSpans
+	// newTrace and newSpan make ids. A test replaces them.
+	newTrace func() traceparent
+	newSpan  func(parent traceparent) traceparent
+	replayed *replayedIDs // nil if the session is not a replay
+}
+
+// Connect returns the layer of one connection.
+func (s *Shared) Connect(o ConnOptions) *Conn {
+	c := &Conn{o: s.o, open: o.Open, newTrace: newTrace, newSpan: traceparent.newSpan}
+	if c.open == nil {
+		c.open = new(OpenSpans)
 	}
-	return t
+	if o.Replayed != nil {
+		c.replayed = newReplayedIDs(o.Replayed)
+	}
+	return c
 }
 
 // Layer returns the layer.
-func (t *Trace) Layer() middleware.Layer {
-	return middleware.Layer{Name: layerName, Wrap: t.wrap}
+func (c *Conn) Layer() middleware.Layer {
+	return middleware.Layer{Name: layerName, Wrap: c.wrap}
 }
 
-func (t *Trace) wrap(next middleware.Handler) middleware.Handler {
+func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
-		if m.From == wire.Client {
-			t.see(ctx, m)
+		switch {
+		case m.From != wire.Client:
+		case m.Kind() == wire.Request:
+			c.request(ctx, m)
+		case m.MethodIs("notifications/cancelled"):
+			c.open.cancel(m.Get("params", "requestId").Raw)
 		}
 		return next(ctx, m)
 	}
 }
 
-// see takes a frame of the client's.
-func (t *Trace) see(ctx context.Context, m *wire.Message) {
-	switch {
-	case m.Kind() == wire.Request:
-		t.request(ctx, m)
-	case t.o.Telemetry != nil && m.MethodIs("notifications/cancelled"):
-		t.o.Telemetry.cancelled(m.Get("params", "requestId").Raw)
-	}
-}
-
-// A given is what a request came with.
-type given struct {
-	parent  traceparent // "" if there is none that is valid
-	present bool        // there is one, valid or not
+// A clientTrace is the trace context that a request came with.
+type clientTrace struct {
+	parent  traceparent // "" if there is no valid one
+	present bool        // there is a traceparent, valid or not
 	state   wire.Value
 }
 
-func read(meta wire.Value) (g given) {
+// readTrace returns the trace context in a request's _meta.
+func readTrace(meta wire.Value) (t clientTrace) {
 	if !meta.IsObject() {
-		return given{}
+		return clientTrace{}
 	}
 	parent := meta.Get(parentKey)
-	if g.present = parent.Exists(); !g.present {
-		return g
+	if t.present = parent.Exists(); !t.present {
+		return t
 	}
-	g.parent, _ = parse(parent.View())
-	g.state = meta.Get(stateKey)
-	return g
+	t.parent, _ = parse(parent.View())
+	t.state = meta.Get(stateKey)
+	return t
 }
 
-// request finds or makes the span of a request, and sets it on what goes on.
-func (t *Trace) request(ctx context.Context, m *wire.Message) {
+// request finds or makes the span of a request, and sets it on the request.
+func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	call := middleware.CallFrom(ctx)
-	g := read(m.Meta())
-	set := t.o.Propagate && (g.present || begins(m))
-	var own traceparent
-	if t.o.Telemetry != nil {
-		own = t.o.Telemetry.start(call, m, g)
+	client := readTrace(m.Meta())
+	set := c.o.Propagate && (client.present || mayBegin(m))
+	var span traceparent
+	if c.o.Telemetry != nil {
+		span = c.o.Telemetry.start(c.open, call, m, client)
 	}
 	switch {
-	case own != "":
-	case set && t.replayed != nil:
-		own = t.replayed.own(m, g)
-	case set && g.parent != "":
-		own = t.child(g.parent)
+	case span != "":
+	case set && c.replayed != nil:
+		span = c.replayed.span(m, client)
+	case set && client.parent != "":
+		span = c.newSpan(client.parent)
 	case set:
-		own = t.begin()
+		span = c.newTrace()
 	default:
-		own = g.parent
+		span = client.parent
 	}
-	if own == "" {
+	if span == "" {
 		return
 	}
-	call.SetValue(middleware.TraceKey{}, own.ids())
-	if set && !t.set(ctx, call, m, g, own) && t.o.Telemetry == nil {
-		call.SetValue(middleware.TraceKey{}, g.parent.ids()) // of the span that was not made nobody knows
+	call.SetValue(middleware.TraceKey{}, span.ids())
+	if set && !c.set(ctx, call, m, client, span) && c.o.Telemetry == nil {
+		call.SetValue(middleware.TraceKey{}, client.parent.ids()) // nobody knows the span that was not sent
 	}
 }
 
-// begins reports whether a request without a traceparent may be given one.
-func begins(m *wire.Message) bool {
+// mayBegin reports whether a request without a traceparent may get one.
+func mayBegin(m *wire.Message) bool {
 	switch m.Method() {
 	case "tools/call", "resources/read", "prompts/get", "completion/complete":
 		return m.Params().IsObject() && (m.Meta().IsObject() || !m.Meta().Exists())
@@ -178,34 +191,34 @@ func begins(m *wire.Message) bool {
 	return m.Meta().IsObject()
 }
 
-// set writes own into the request, and reports whether the server will see it.
-func (t *Trace) set(ctx context.Context, call *middleware.Call, m *wire.Message, g given, own traceparent) bool {
-	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(string(own))
-	if !t.o.DryRun {
+// set writes the span into the request, and reports whether the server will see it.
+func (c *Conn) set(ctx context.Context, call *middleware.Call, m *wire.Message, client clientTrace, span traceparent) bool {
+	before, after := m.Meta().Get(parentKey).Raw, wire.Quote(string(span))
+	if !c.o.DryRun {
 		err := m.Set(after, "params", "_meta", parentKey)
-		if err == nil && g.parent == "" {
+		if err == nil && client.parent == "" {
 			err = m.Delete("params", "_meta", stateKey)
 		}
 		if err != nil {
-			t.o.Log.DebugContext(ctx, "the trace could not be set on the request, which passes as it came", "err", err)
+			c.o.Log.DebugContext(ctx, "the trace could not be set on the request, which passes unchanged", "err", err)
 			return false
 		}
 	}
 	if call.Noted() {
 		call.Note(middleware.Note{
-			Layer: layerName, Rule: "trace.propagate", Act: middleware.Edited, Why: g.why(), DryRun: t.o.DryRun,
+			Layer: layerName, Rule: "trace.propagate", Act: middleware.Edited, Why: client.why(), DryRun: c.o.DryRun,
 			Path: []string{"params", "_meta", parentKey}, Before: before, After: after, Source: "trace.propagate",
 		})
 	}
-	return !t.o.DryRun
+	return !c.o.DryRun
 }
 
-// why says where the span that goes on comes from.
-func (g given) why() string {
+// why returns where the span in the request comes from.
+func (t clientTrace) why() string {
 	switch {
-	case g.parent != "":
+	case t.parent != "":
 		return "a span of the client's trace"
-	case g.present:
+	case t.present:
 		return "a new trace, as the client's traceparent is not valid"
 	}
 	return "a new trace, as the client named none"

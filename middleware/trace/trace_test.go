@@ -53,7 +53,8 @@ func last(context.Context, *wire.Message) error { return nil }
 // What was never answered is exported when the session ends, once.
 func TestClose(t *testing.T) {
 	telemetry, spans, reader := observed(t)
-	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry}).Layer())
+	var open trace.OpenSpans
+	h := middleware.Chain(last, connect(trace.Options{Telemetry: telemetry}, trace.ConnOptions{Open: &open}).Layer())
 	var calls [3]middleware.Call
 	for i := range calls {
 		calls[i].Reset(nil, true)
@@ -62,8 +63,8 @@ func TestClose(t *testing.T) {
 	if got := sum(t, reader, "attache.calls.in_flight"); got != 3 {
 		t.Errorf("%d calls in flight, want 3", got)
 	}
-	telemetry.Close()
-	telemetry.Close()
+	open.Close()
+	open.Close()
 	for i := range calls { // too late
 		ctx := &middleware.Context{Context: context.Background(), Call: &calls[i]}
 		if err := calls[i].Hooks()[0](ctx, wire.ResultReply([]byte("1"), []byte("{}"))); err != nil {
@@ -83,10 +84,36 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// A cancellation ends a call of its own connection, and none of another one with the
+// same id.
+func TestCancelOfAnotherConnection(t *testing.T) {
+	telemetry, spans, _ := observed(t)
+	shared, err := trace.Compile(trace.Options{Telemetry: telemetry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := middleware.Chain(last, shared.Connect(trace.ConnOptions{}).Layer())
+	other := middleware.Chain(last, shared.Connect(trace.ConnOptions{}).Layer())
+	var call, none middleware.Call
+	call.Reset(nil, true)
+	request(t, one, &call, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
+	none.Reset(nil, false)
+	request(t, other, &none, cancel)
+	if n := len(spans.GetSpans()); n != 0 {
+		t.Errorf("%d spans ended by another connection", n)
+	}
+	request(t, one, &none, cancel)
+	if n := len(spans.GetSpans()); n != 1 {
+		t.Errorf("%d spans ended, want 1", n)
+	}
+}
+
 // Both directions, and cancellations between them. For the race detector.
 func TestBothDirections(t *testing.T) {
 	telemetry, spans, reader := observed(t)
-	h := middleware.Chain(last, trace.New(trace.Options{Telemetry: telemetry, Propagate: true}).Layer())
+	var open trace.OpenSpans
+	h := middleware.Chain(last, connect(trace.Options{Telemetry: telemetry, Propagate: true}, trace.ConnOptions{Open: &open}).Layer())
 	const n = 200
 	calls := make([]middleware.Call, n)
 	sent := make(chan int, n)
@@ -110,7 +137,7 @@ func TestBothDirections(t *testing.T) {
 	}
 	close(sent)
 	replies.Wait()
-	telemetry.Close()
+	open.Close()
 	if got := len(spans.GetSpans()); got != n {
 		t.Errorf("%d spans, want %d", got, n)
 	}
@@ -141,7 +168,7 @@ func sum(t *testing.T, reader *sdkmetric.ManualReader, name string) (n int64) {
 // A request that would grow too long passes as it came, and its trace is then the
 // one that the server sees.
 func TestTooLongToEdit(t *testing.T) {
-	h := middleware.Chain(last, trace.New(trace.Options{Propagate: true}).Layer())
+	h := middleware.Chain(last, connect(trace.Options{Propagate: true}, trace.ConnOptions{}).Layer())
 	head, tail := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":"`, `"}}}`
 	var call middleware.Call
 	call.Reset(nil, true)
@@ -160,7 +187,7 @@ func TestTooLongToEdit(t *testing.T) {
 // A request without trace context costs no allocation, so the layer may stand in
 // every chain.
 func TestCostOfNothing(t *testing.T) {
-	h := middleware.Chain(last, trace.New(trace.Options{}).Layer())
+	h := middleware.Chain(last, connect(trace.Options{}, trace.ConnOptions{}).Layer())
 	for _, frame := range plainFrames() {
 		var m wire.Message
 		var s wire.Scanner
@@ -205,7 +232,7 @@ func BenchmarkTrace(b *testing.B) {
 		{"exported", trace.Options{Propagate: true, Telemetry: telemetry}, traced},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			h := middleware.Chain(last, trace.New(bench.o).Layer())
+			h := middleware.Chain(last, connect(bench.o, trace.ConnOptions{}).Layer())
 			if bench.name == "no layer" {
 				h = last
 			}

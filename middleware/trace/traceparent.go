@@ -19,8 +19,8 @@ const (
 	traceparentLen = 55
 
 	sampled byte = 1 // the caller may have recorded the span
-	random  byte = 2 // the trace id is random, so a sampler may go by it
-	// knownFlags are the flags that are passed on; others must not be.
+	random  byte = 2 // the trace id is random, so a sampler may use it
+	// knownFlags are the flags that are passed on. Unknown ones must not be.
 	knownFlags = sampled | random
 )
 
@@ -30,7 +30,7 @@ func (t traceparent) spanID() string  { return string(t[36:52]) }
 // flags returns those of the flags that are known.
 func (t traceparent) flags() byte { return nibble(t[54]) & knownFlags }
 
-// ids returns the trace as other layers know it; its strings share the bytes of t.
+// ids returns the ids for other layers. The strings share the bytes of t.
 func (t traceparent) ids() middleware.Trace {
 	if t == "" {
 		return middleware.Trace{}
@@ -38,9 +38,9 @@ func (t traceparent) ids() middleware.Trace {
 	return middleware.Trace{TraceID: t.traceID(), SpanID: t.spanID()}
 }
 
-// parse returns the traceparent that text is, and reports whether it is one. A
-// higher version is read as far as version 00 goes, which is what the
-// recommendation asks of those who do not know it. text is not kept.
+// parse returns text as a traceparent, and reports whether it is one. Of a higher
+// version the members of version 00 are read, as the recommendation demands. text is
+// not kept.
 func parse(text string) (traceparent, bool) {
 	if len(text) < traceparentLen || text[2] != '-' || text[35] != '-' || text[52] != '-' {
 		return "", false
@@ -69,20 +69,20 @@ func compose(trace, span string, flags byte) traceparent {
 	return traceparent(b)
 }
 
-// child returns t continued by a new span. Whether it is sampled stays as the
-// caller decided.
-func (t traceparent) child() traceparent {
+// newSpan returns a new span of t's trace. Whether it is sampled stays as the client
+// decided.
+func (t traceparent) newSpan() traceparent {
 	return compose(t.traceID(), newID(8, rand.Uint64), t.flags())
 }
 
-// begin returns a new trace. It is marked as sampled: nobody else has decided, and
-// unmarked it would silence every server that goes by its caller.
-func begin() traceparent {
+// newTrace returns the first span of a new trace. It is marked as sampled: without the
+// mark, servers that follow their caller would record nothing.
+func newTrace() traceparent {
 	return compose(newID(16, rand.Uint64), newID(8, rand.Uint64), sampled|random)
 }
 
-// newID returns an id of n bytes, which is not all zero, of what next gives. Ids need
-// to be distinct, not secret.
+// newID returns an id of n bytes from the numbers of next; it is never all zero. Ids
+// need to be distinct, not secret.
 func newID(n int, next func() uint64) string {
 	var b [16]byte
 	for {

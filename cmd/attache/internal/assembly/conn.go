@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -24,7 +25,7 @@ type ConnOptions struct {
 	// IDPrefix begins the ids of attache's own requests where the session is recorded
 	// or played; "" leaves it to the relay.
 	IDPrefix string
-	// Replayed gives the spans of a session that is played again; see trace.Options.
+	// Replayed gives the spans of a session that is played again; see trace.ConnOptions.
 	Replayed func(id []byte) string
 	// Status, if not nil, counts what the layers do.
 	Status *status.Recorder
@@ -40,6 +41,7 @@ type Conn struct {
 	announce announce.Announce
 	catalog  middleware.Catalog
 	briefed  briefing.Memory
+	spans    trace.OpenSpans
 	audit    *audit.Conn // nil without an audit
 	shared   atomic.Pointer[Shared]
 
@@ -141,6 +143,7 @@ func (c *Conn) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
+	c.spans.Close()
 	if c.briefing != nil {
 		c.briefing.Close()
 	}

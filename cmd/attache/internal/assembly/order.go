@@ -87,13 +87,7 @@ type builder struct {
 // trace is there without configuration too, since a client that traces has its trace
 // id in log and audit.
 func (b *builder) trace() (middleware.Layer, bool) {
-	return trace.New(trace.Options{
-		Propagate: b.shared.settings.Trace.Propagate,
-		DryRun:    b.shared.settings.DryRun,
-		Telemetry: b.shared.Telemetry,
-		Replayed:  b.conn.Replayed,
-		Log:       b.shared.Log,
-	}).Layer(), true
+	return b.shared.trace.Connect(trace.ConnOptions{Open: &b.conn.spans, Replayed: b.conn.Replayed}).Layer(), true
 }
 
 // audit enforces where the audit is required, also where no records are written: an

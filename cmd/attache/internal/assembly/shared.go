@@ -38,7 +38,7 @@ import (
 type Options struct {
 	// Process has the environment and the user's directories.
 	Process cli.Process
-	// Telemetry is where the layer trace records to; nil for nowhere.
+	// Telemetry records spans and metrics; nil records nothing.
 	Telemetry *trace.Telemetry
 	// Audit writes the audit that the settings ask for. Without it no record is
 	// written, and frames are judged as if one were.
@@ -62,6 +62,7 @@ type Shared struct {
 	scrub         *scrubbers      // nil without an audit
 	scrubber      func() *record.Scrubber
 
+	trace     *trace.Shared
 	rewrite   *rewrite.Shared   // nil without rules
 	access    *access.Shared    // nil if every call is allowed
 	arguments *arguments.Shared // nil for an empty list of rules
@@ -120,7 +121,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		s.log = dryrun.Mark(p.Log)
 	}
 	for _, step := range []func(*Shared) error{
-		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileAudit,
+		(*Shared).compileTrace, (*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileAudit,
 	} {
 		if err := step(s); err != nil {
 			return nil, err
@@ -131,6 +132,13 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 
 // redactLog keeps the secrets there are so far out of the log.
 func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
+
+func (s *Shared) compileTrace() (err error) {
+	s.trace, err = trace.Compile(trace.Options{
+		Propagate: s.settings.Trace.Propagate, DryRun: s.settings.DryRun, Telemetry: s.Telemetry, Log: s.Log,
+	})
+	return err
+}
 
 // compileCapture compiles the capture layer, whose settings hold as long as the
 // process.

@@ -74,12 +74,11 @@ func (t *Telemetry) Recorder() *trace.Telemetry {
 	return t.telemetry
 }
 
-// Close sends what is left, within flushTime.
+// Close sends what is left, within flushTime. Close the connections before.
 func (t *Telemetry) Close() {
 	if t == nil {
 		return
 	}
-	t.telemetry.Close()
 	close(t.ending)
 	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 	defer cancel()

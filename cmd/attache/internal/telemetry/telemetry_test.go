@@ -43,16 +43,22 @@ func TestTelemetryEnds(t *testing.T) {
 	defer close(never)
 	p := cli.Process{Env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Stderr: io.Discard}
 	tel := Start(p, "", "", slog.New(slog.DiscardHandler))
-	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, trace.New(trace.Options{Telemetry: tel.Recorder()}).Layer())
+	shared, err := trace.Compile(trace.Options{Telemetry: tel.Recorder()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open trace.OpenSpans
+	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, shared.Connect(trace.ConnOptions{Open: &open}).Layer())
 	var call middleware.Call
 	call.Reset(nil, true)
 	m := wire.NewRequest(wire.Client, []byte("1"), "ping", nil)
 	if err := h(&middleware.Context{Context: t.Context(), Call: &call}, m); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
+	open.Close()
+	began := time.Now()
 	tel.Close()
-	if d := time.Since(begun); d < flushTime || d > flushTime+time.Second {
+	if d := time.Since(began); d < flushTime || d > flushTime+time.Second {
 		t.Errorf("the end took %v", d)
 	}
 }
