@@ -1,27 +1,26 @@
-// Package dryrun is the layer that lets other layers decide without letting them
-// act. It stands in the chain in their place, runs them on a copy of each frame,
-// and passes the frame itself on as it came; so no layer knows of dry runs.
+// Package dryrun is the layer that lets other layers decide and keeps them from acting.
+// It has their place in the chain, runs them on a copy of each frame, and passes the
+// frame itself unchanged. So no layer has to know of dry runs.
 //
-// A layer inside sees what it would see in earnest: what the layers outside have
-// attached to the call, the reply, its own notes and memory. What it does ends
-// here:
+// A layer inside sees what it would see otherwise: what the layers outside have
+// attached to the call, the reply, its own notes and memory. What it does is logged and
+// has no other effect:
 //
-//   - an edit is logged, of a call, a reply, or anything else that passes;
-//   - an answer is logged with its text, and the call goes on to the upstream;
-//   - a frame that is dropped is logged, and goes on.
+//   - an edit of a call, a reply, or any other frame is logged;
+//   - an answer is logged with its text, and the call goes on to the server;
+//   - a frame that a layer drops is logged, and goes on.
 //
-// Two things are done as in earnest, since what is decided hangs on them. A
-// question of a layer's own ([middleware.Call.Ask]) is asked: for the upstream's
-// tools and the client's roots. And where a layer waits ([middleware.Call.Suspend])
-// the frame waits with it, for no longer than in earnest: letting it go ahead
-// would have its reply overtake the decision, and calls be judged in another order
-// than theirs.
+// Two things happen as without a dry run, because decisions depend on them. A question
+// of a layer's own ([middleware.Call.Ask]) is asked: for the server's tools and the
+// client's roots. And where a layer waits ([middleware.Call.Suspend]) the frame waits
+// with it, no longer than it would otherwise. If it went ahead, its reply could come
+// before the decision, and calls would be judged in another order than theirs.
 //
-// What a dry run cannot show is what follows from an action: a client that was
-// never shown the new name of a tool goes on calling the old one.
+// A dry run cannot show what follows from an action: a client that was never shown the
+// new name of a tool goes on calling the old one.
 //
-// The layer neither edits nor refuses. What goes wrong in a layer inside is
-// logged, and the frame goes on.
+// The layer neither edits nor refuses. When a layer inside fails, that is logged, and
+// the frame goes on.
 package dryrun
 
 import (
@@ -37,63 +36,80 @@ import (
 // Name is the name of the layer.
 const Name = "dry-run"
 
-// Options configure the layer.
+// Options configure the layer of all connections.
 type Options struct {
-	// Layers are those that decide and do not act, first first on the way to the
-	// upstream. Give them a log of [Mark].
-	Layers []middleware.Layer
-
 	// Show returns what a log may have of the raw JSON of the member at path, which
 	// may be long or secret; nil shows no values. It is called from both directions.
 	Show func(path []string, raw []byte) string
 
-	// Log takes what would have been done, at info; nil discards it.
+	// Log reports what would have been done, at info; nil discards it.
 	Log *slog.Logger
 }
 
-// Layer returns the layer. It needs what the layers inside need.
-func Layer(o Options) middleware.Layer {
+// A Shared is the layer under one configuration, for all connections.
+type Shared struct{ o Options }
+
+// Compile returns the layer for all connections. The error is always nil.
+func Compile(o Options) (*Shared, error) {
 	if o.Show == nil {
 		o.Show = func([]string, []byte) string { return "" }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &dryRun{
-		o:        o,
-		toServer: middleware.Chain(arrived, o.Layers...),
-		toClient: middleware.Chain(arrived, middleware.Reversed(o.Layers)...),
-	}
-	layer := middleware.Needs(o.Layers...)
-	layer.Name, layer.Wrap = Name, d.wrap
-	return layer
+	return &Shared{o}, nil
 }
 
-// A dryRun is the layer. The chains inside it end in arrived.
-type dryRun struct {
-	o                  Options
+// ConnOptions configure the layer of one connection.
+type ConnOptions struct {
+	// Layers decide and do not act. The first one is the first on the way to the
+	// server. Give them a log of [Mark].
+	Layers []middleware.Layer
+}
+
+// A Conn is the layer of one connection. The chains inside it end in reached.
+type Conn struct {
+	Options
+	layers             []middleware.Layer
 	toServer, toClient middleware.Handler
 }
 
-func (d *dryRun) wrap(next middleware.Handler) middleware.Handler {
-	return func(ctx context.Context, m *wire.Message) error {
-		chain := d.toServer
-		if m.From == wire.Server {
-			chain = d.toClient
-		}
-		return d.begin(middleware.CallFrom(ctx), m).handle(ctx, m, chain, next)
+// Connect returns the layer of one connection.
+func (s *Shared) Connect(o ConnOptions) *Conn {
+	return &Conn{
+		Options:  s.o,
+		layers:   o.Layers,
+		toServer: middleware.Chain(reached, o.Layers...),
+		toClient: middleware.Chain(reached, middleware.Reversed(o.Layers)...),
 	}
 }
 
-// arrived is the end of the inner chain, where a frame would have left.
-func arrived(ctx context.Context, _ *wire.Message) error {
-	middleware.CallFrom(ctx).Relay().(*run).arrived = true
+// Layer returns the layer. It needs what the layers inside need.
+func (c *Conn) Layer() middleware.Layer {
+	layer := middleware.Needs(c.layers...)
+	layer.Name, layer.Wrap = Name, c.wrap
+	return layer
+}
+
+func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		chain := c.toServer
+		if m.From == wire.Server {
+			chain = c.toClient
+		}
+		return c.begin(middleware.CallFrom(ctx), m).handle(ctx, m, chain, next)
+	}
+}
+
+// reached is the end of the inner chain. A copy that gets there would have been sent.
+func reached(ctx context.Context, _ *wire.Message) error {
+	middleware.CallFrom(ctx).Relay().(*rehearsal).reached = true
 	return nil
 }
 
-// begin returns the run of one frame.
-func (d *dryRun) begin(real *middleware.Call, m *wire.Message) *run {
-	r := &run{d: d, real: real, frame: m.Clone(), what: m.Method()}
+// begin returns the rehearsal of one frame.
+func (c *Conn) begin(real *middleware.Call, m *wire.Message) *rehearsal {
+	r := &rehearsal{conn: c, real: real, frame: m.Clone(), method: m.Method()}
 	if m.MethodIs("tools/call") {
 		r.tool = cut(m.Name().Text())
 	}
@@ -102,9 +118,9 @@ func (d *dryRun) begin(real *middleware.Call, m *wire.Message) *run {
 	return r
 }
 
-// handle takes the copy through step, and then lets m go on as it is. step is the
-// inner chain, or where a layer that has waited goes on.
-func (r *run) handle(ctx context.Context, m *wire.Message, step, next middleware.Handler) error {
+// handle runs step on the copy, and then passes m unchanged. step is the inner chain,
+// or what a layer does after it has waited.
+func (r *rehearsal) handle(ctx context.Context, m *wire.Message, step, next middleware.Handler) error {
 	if err := try(r.context(ctx), step, r.frame); err != nil {
 		r.failed(err)
 	}
@@ -121,7 +137,7 @@ func (r *run) handle(ctx context.Context, m *wire.Message, step, next middleware
 	return next(ctx, m)
 }
 
-// try runs a layer inside. A panic is an error like any other: the frame goes on.
+// try runs a layer inside. A panic counts as an error, and the frame goes on.
 func try(ctx context.Context, step middleware.Handler, m *wire.Message) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -131,19 +147,19 @@ func try(ctx context.Context, step middleware.Handler, m *wire.Message) (err err
 	return step(ctx, m)
 }
 
-// reply takes a copy of the call's reply through the hooks of the layers inside.
-func (r *run) reply(ctx context.Context, reply *wire.Message) error {
-	r.replying, r.told, r.refusal = true, false, nil
+// reply runs the hooks of the layers inside on a copy of the call's reply.
+func (r *rehearsal) reply(ctx context.Context, reply *wire.Message) error {
+	r.replying, r.logged, r.refusal = true, false, nil
 	if reply.TooLarge() && r.call.HoldsReply() {
 		r.log("dry run: would withhold the reply", "why", "it is longer than the hold limit, and rules must be able to read it")
-		return nil // in earnest the hooks would see an error in its place
+		return nil // without a dry run the hooks would see an error in its place
 	}
 	return r.hooks(ctx, reply, reply.Clone(), len(r.call.Hooks())-1, nil)
 }
 
-// hooks runs the hooks from index i down on the copy of a reply. first, if not
-// nil, is where a hook that has waited goes on; it counts as hook i.
-func (r *run) hooks(ctx context.Context, reply, shadow *wire.Message, i int, first middleware.Handler) error {
+// hooks runs the hooks from index i down on the copy of a reply. first, if not nil, is
+// what hook i does after it has waited.
+func (r *rehearsal) hooks(ctx context.Context, reply, shadow *wire.Message, i int, first middleware.Handler) error {
 	for ; i >= 0; i-- {
 		step := first
 		if first = nil; step == nil {

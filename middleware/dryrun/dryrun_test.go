@@ -24,10 +24,15 @@ func TestScripts(t *testing.T) {
 		"outer": func(s *proxytest.Session, _ string) middleware.Layer { return outer(s) },
 		"dry": func(s *proxytest.Session, arg string) middleware.Layer {
 			o := dryrun.Options{Show: func(_ []string, raw []byte) string { return string(raw) }, Log: slog.New(notes{s, nil})}
+			var c dryrun.ConnOptions
 			for name := range strings.SplitSeq(arg, ",") {
-				o.Layers = append(o.Layers, middleware.Layer{Name: name, Wrap: inner(t, s, name)})
+				c.Layers = append(c.Layers, middleware.Layer{Name: name, Wrap: inner(t, s, name)})
 			}
-			return dryrun.Layer(o)
+			shared, err := dryrun.Compile(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return shared.Connect(c).Layer()
 		},
 	}}.Play(t, "testdata/*.txt")
 }

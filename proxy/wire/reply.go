@@ -47,6 +47,18 @@ func ToolErrorReply(id []byte, text string, modern bool) *Message {
 	return ResultReply(id, append(result, '}'))
 }
 
+// ReplyText returns what a model reads in a reply: the text of a tool's result, or the
+// message of an error.
+func ReplyText(reply Value) string {
+	if text := reply.Get("error", "message").Text(); text != "" {
+		return text
+	}
+	for block := range reply.Get("result", "content").Elements() {
+		return block.Get("text").Text()
+	}
+	return ""
+}
+
 // RefusalReply returns what a tools/call is answered with that is refused: a
 // [ToolErrorReply], as the model is to read why; or, where the call asks for a task, an
 // error. Such a call may be answered with a task alone (revision 2025-11-25,

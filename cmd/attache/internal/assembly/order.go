@@ -71,9 +71,9 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	return layers
 }
 
-// rehearsal returns a layer in which others decide and do not act.
+// rehearsal returns a layer inside which others decide and do not act.
 func (s *Shared) rehearsal(layers []middleware.Layer) middleware.Layer {
-	return dryrun.Layer(dryrun.Options{Layers: layers, Show: s.shown(), Log: s.Log})
+	return s.dryRun.Connect(dryrun.ConnOptions{Layers: layers}).Layer()
 }
 
 // A builder makes the layers of one connection.

@@ -63,6 +63,7 @@ type Shared struct {
 	scrubber      func() *record.Scrubber
 
 	trace     *trace.Shared
+	dryRun    *dryrun.Shared
 	rewrite   *rewrite.Shared   // nil without rules
 	access    *access.Shared    // nil if every call is allowed
 	arguments *arguments.Shared // nil for an empty list of rules
@@ -133,10 +134,14 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 // redactLog keeps the secrets there are so far out of the log.
 func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
 
+// compileTrace compiles the layer trace, and the one that keeps others from acting.
 func (s *Shared) compileTrace() (err error) {
 	s.trace, err = trace.Compile(trace.Options{
 		Propagate: s.settings.Trace.Propagate, DryRun: s.settings.DryRun, Telemetry: s.Telemetry, Log: s.Log,
 	})
+	if err == nil {
+		s.dryRun, err = dryrun.Compile(dryrun.Options{Show: s.shown(), Log: s.Log})
+	}
 	return err
 }
 

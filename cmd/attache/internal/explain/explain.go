@@ -244,7 +244,7 @@ func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 		return x
 	}
 	reply := wire.ErrorReply(m.ID(), m.Ambiguity().Code(), "refused: "+x.Ambiguity)
-	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", rawJSON(reply.Frame()), answerText(reply.Frame())
+	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", rawJSON(reply.Frame()), wire.ReplyText(reply.Root())
 	return x
 }
 

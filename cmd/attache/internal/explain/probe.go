@@ -149,7 +149,7 @@ func (p *probe) explain(t *trail) callReport {
 	case t.replies[0] == nil:
 		x.Outcome = outcomeDropped
 	default:
-		x.Outcome, x.Answer, x.Text = outcomeRefused, rawJSON(t.replies[0]), answerText(t.replies[0])
+		x.Outcome, x.Answer, x.Text = outcomeRefused, rawJSON(t.replies[0]), wire.ReplyText(wire.Value{Raw: t.replies[0]})
 	}
 	x.By = p.layers[last].Name
 	return x
@@ -161,17 +161,4 @@ func edited(frames [][]byte, from, to int) *editReport {
 		return nil
 	}
 	return &editReport{rawJSON(frames[from]), rawJSON(frames[to])}
-}
-
-// answerText returns what a model reads of an answer: the text of a tool's
-// result, or the message of an error.
-func answerText(frame []byte) string {
-	v := wire.Value{Raw: frame}
-	if text := v.Get("error", "message").Text(); text != "" {
-		return text
-	}
-	for block := range v.Get("result", "content").Elements() {
-		return block.Get("text").Text()
-	}
-	return ""
 }
