@@ -179,6 +179,10 @@ func (x *exchange) full(id []byte, err error) {
 func (x *exchange) deliver(s *session, p *message, a accept, release func()) {
 	t := newStream(a.events)
 	calls := p.calls(t)
+	if len(calls) > 0 && x.f.Draining() {
+		x.full(p.id, errDraining)
+		return
+	}
 	if len(calls) > 0 {
 		switch added, err := s.add(calls); {
 		case err != nil:

@@ -250,7 +250,7 @@ func (w *world) send(rest string) error {
 	head, body, hasBody := strings.Cut(rest, " |")
 	fields := strings.Fields(head)
 	name, method, session := fields[0], fields[1], fields[2]
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour) // of the world's clock
 	var from io.Reader
 	if hasBody {
 		from = strings.NewReader(unescape(strings.TrimPrefix(body, " ")))
@@ -335,6 +335,10 @@ func (w *world) expectResponse(fields []string) error {
 // expectBody checks what comes in a body.
 func (w *world) expectBody(what, name, want string) error {
 	x := w.exchanges[name]
+	<-x.done
+	if x.err != nil {
+		return x.err
+	}
 	want = unescape(want)
 	switch what {
 	case "body":
