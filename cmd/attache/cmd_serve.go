@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -14,11 +12,12 @@ import (
 // serveCommand serves many clients over HTTP.
 func (c *program) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...]]",
+		Use:   config.ServeCommand + " [flags] [-- COMMAND [ARG...] | URL]",
 		Short: "Serve many clients over Streamable HTTP, each with a session of its own",
 		Long: `Serve many clients over Streamable HTTP. Each session has a process of its own, started by the
-command behind "--", and nothing of a session reaches another. Without a command, the entries
-of servers in the configuration that have one are served, each under its name as the path.
+command behind "--", or a session of its own with the remote server at that URL; nothing of a
+session reaches another. Without either, the entries of servers in the configuration that have
+a command or a URL are served, each under its name as the path.
 
 Without keys or tokens it listens on the loopback interface alone.`,
 		Example: `  attache serve -- npx -y @cyanheads/git-mcp-server
@@ -60,8 +59,6 @@ func (c *program) serve(cmd *cobra.Command, flags config.Flags) error {
 // servedServers returns the server behind "--", or those of the configuration.
 func (c *program) servedServers(s *config.Settings, flags config.Flags) ([]serve.Server, error) {
 	switch {
-	case len(c.server) > 0 && strings.Contains(c.server[0], "://"):
-		return nil, cli.Usagef("%s is a remote server: attache serve starts servers by their command", c.server[0])
 	case c.dashed && (len(c.server) == 0 || c.server[0] == ""):
 		return nil, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out to serve those of the configuration")
 	case c.dashed:

@@ -108,7 +108,7 @@ func importLaw() []law {
 		{rooms + "remoteserver", []string{"proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "config"}, "a remote server is reached the same way by every command"},
 		{rooms + "assembly", []string{library, rooms + "cli", rooms + "config", rooms + "clientprocess", rooms + "logging", rooms + "status", rooms + "trust"}, "it makes layers of settings, and neither runs nor prints them"},
 		{rooms + "session", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "status", rooms + "telemetry", rooms + "term"}, "it runs what assembly makes"},
-		{rooms + "serve", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "session", rooms + "telemetry"}, "it runs many sessions as session runs one"},
+		{rooms + "serve", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "remoteserver", rooms + "session", rooms + "telemetry"}, "it runs many sessions as session runs one"},
 		{rooms + "inspect", []string{"proxy/child", "proxy/wire", rooms + "cli"}, "what a server has is the same whoever asks"},
 		{rooms + "explain", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "inspect", rooms + "term"}, "it plays a call through the layers of a session, and starts none"},
 		{rooms + "doctor", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "clientconfig", rooms + "inspect", rooms + "term", rooms + "trust"}, "it looks at everything, and changes nothing"},

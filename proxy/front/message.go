@@ -73,6 +73,7 @@ func (p *message) calls(t *stream) []*call {
 			id: callKey(id.Raw), raw: bytes.Clone(id.Raw), stream: t,
 			token:      callKey(v.Get("params", "_meta", "progressToken").Raw),
 			initialize: method.Equals("initialize"),
+			listsTools: p.revision != "" && method.Equals("tools/list"),
 			listens:    method.Equals("subscriptions/listen"),
 		})
 	}

@@ -34,6 +34,11 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 	}
 	defer s.release()
 	x.seen(s)
+	if why := s.paramMismatch(x.r.Header, p); why != "" {
+		s.withdraw(c)
+		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
+		return
+	}
 	err = s.send(p.m.Line())
 	release()
 	if err != nil {
@@ -101,6 +106,15 @@ func (s *session) stale(c *call) bool {
 	defer s.mu.Unlock()
 	_, stale := s.abandoned[c.id]
 	return stale
+}
+
+// withdraw takes a call out that was not sent.
+func (s *session) withdraw(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[c.id] == c {
+		s.dropLocked(c)
+	}
 }
 
 // maxAbandoned is how many ids of abandoned requests a session remembers.

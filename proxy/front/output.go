@@ -74,6 +74,9 @@ func (o *output) reply(m *wire.Message) {
 	s.learnLocked(c, m)
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
+	if c.listsTools {
+		s.learnParams(m.Root())
+	}
 	c.stream.push(item{data: bytes.Clone(m.Frame()), reply: true}, closes)
 }
 

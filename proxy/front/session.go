@@ -36,11 +36,12 @@ type session struct {
 	waiting   int              // bytes of pending
 	version   string           // the revision that initialize agreed on
 	over      bool
-	abandoned map[string]struct{} // ids of cancelled calls whose replies may still come
-	number    uint64              // of the last call
-	users     int                 // HTTP requests that are being served
-	used      time.Time           // when the last of them ended
-	idle      *time.Timer         // runs while there are none
+	params    map[string][]annotated // of tools, by name
+	abandoned map[string]struct{}    // ids of cancelled calls whose replies may still come
+	number    uint64                 // of the last call
+	users     int                    // HTTP requests that are being served
+	used      time.Time              // when the last of them ended
+	idle      *time.Timer            // runs while there are none
 	settled   chan struct{}
 }
 
@@ -52,6 +53,7 @@ type call struct {
 	stream     *stream
 	number     uint64 // of the session's calls
 	initialize bool
+	listsTools bool // in a revision that has annotations
 	listens    bool // it is a subscription, which takes its own notifications alone
 }
 

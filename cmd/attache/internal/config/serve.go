@@ -135,12 +135,12 @@ func CheckServe(s *Settings) (all Problems) {
 	return all
 }
 
-// ServedServers returns the entries of servers that name the command of a server, in the
-// order of the file.
+// ServedServers returns the entries of servers that say what to serve, a command or the
+// address of a remote server, in the order of the file.
 func (s *Settings) ServedServers() []string {
 	var names []string
 	for _, e := range s.Servers {
-		if e.sets("server.command") && !slices.Contains(names, e.Name) {
+		if (e.sets("server.command") || e.sets("server.url")) && !slices.Contains(names, e.Name) {
 			names = append(names, e.Name)
 		}
 	}

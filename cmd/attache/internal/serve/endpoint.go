@@ -12,11 +12,13 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/front"
+	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -31,12 +33,17 @@ type endpoint struct {
 	reread    *session.Reread
 	telemetry *telemetry.Telemetry
 	stderr    *lineWriter
+	remote    *remote.Options // of a remote server; nil for a command
 }
 
 func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e := &endpoint{Server: server, s: s, stderr: &lineWriter{to: s.Process.Stderr}}
 	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, s.Log)
-	var err error
+	err := e.findRemote()
+	if err != nil {
+		e.telemetry.Close()
+		return nil, err
+	}
 	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Telemetry: e.telemetry.Recorder(), Audit: true, Log: s.Log}, server.Settings)
 	if err != nil {
 		e.telemetry.Close()
@@ -52,6 +59,16 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e.reread.Watch()
 	e.front = front.New(e.frontOptions())
 	return e, nil
+}
+
+// findRemote prepares what the sessions with a remote server share.
+func (e *endpoint) findRemote() error {
+	if e.Settings.Server.Remote.URL == "" {
+		return nil
+	}
+	o, err := remoteserver.Options(e.s.Process, e.Settings, e.s.Log)
+	e.remote = &o
+	return err
 }
 
 func (e *endpoint) close() {
@@ -109,7 +126,7 @@ func principalID(p *sessionstate.Principal, credential string) string {
 
 // open makes the relay of a session.
 func (e *endpoint) open(who front.Principal, credential string) (front.Relay, error) {
-	if !e.s.children.begin() {
+	if e.remote == nil && !e.s.children.begin() {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
 	}
 	var latest atomic.Pointer[string]
@@ -130,7 +147,9 @@ func (e *endpoint) open(who front.Principal, credential string) (front.Relay, er
 		},
 		Closed: func() {
 			conn.Close()
-			e.s.children.end()
+			if e.remote == nil {
+				e.s.children.end()
+			}
 		},
 	}, nil
 }
@@ -145,8 +164,15 @@ func namespace(who front.Principal) string {
 }
 
 // start starts the process of a session, with what is known of the session in its
-// environment.
+// environment, or its session with the remote server.
 func (e *endpoint) start(conn *assembly.Conn) (proxy.Upstream, error) {
+	if e.remote != nil {
+		server, err := remote.Start(*e.remote)
+		if err != nil {
+			return nil, err
+		}
+		return server, nil
+	}
 	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: conn.Environment(e.s.Process.Env), Stderr: e.stderr})
 	if err != nil {
 		e.s.Log.Error("the server could not be started", "err", err)
