@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep arguments nest: as deep as a plain frame.
+	// maxDepth is how deep arguments may nest, as deep as a plain frame.
 	maxDepth = 512
 	// maxValues bounds the values in arguments. Each takes some hundred bytes while
 	// an expression reads it, and a frame may hold 8 MiB of them.
 	maxValues = 100_000
 )
 
-// A decoder makes CEL values of JSON that a scanner has accepted, so that it nests
-// no deeper than gjson can follow. Unlike encoding/json it tells integers from
-// other numbers, bounds what it makes, and refuses two members of one name.
+// A decoder makes CEL values of JSON that a scanner has accepted, so the JSON nests no
+// deeper than gjson can follow. Unlike encoding/json it distinguishes integers from
+// other numbers, bounds the number of values, and refuses two members of one name.
 type decoder struct{ values int }
 
 // decodeObject returns the members of a JSON object; empty input has none.

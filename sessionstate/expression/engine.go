@@ -20,10 +20,9 @@ const (
 	// maxCost is what an evaluation may cost, in CEL's units: some ten
 	// milliseconds.
 	maxCost = 1_000_000
-	// maxTime bounds an evaluation with loops, whatever it costs. The session's
-	// messages wait meanwhile.
+	// maxTime bounds an evaluation with loops. The session's messages wait for it.
 	maxTime = 50 * time.Millisecond
-	// checkEvery is after how many steps of a loop the time is looked at.
+	// checkEvery is the number of steps of a loop between two looks at the clock.
 	checkEvery = 128
 )
 
@@ -33,8 +32,8 @@ type language struct {
 	types [objects]*types.Type
 }
 
-// theLanguage is made for the first expression that is not simple: it takes
-// about half a millisecond. It is a constant for all purposes.
+// theLanguage is made for the first expression that is not simple, as that takes about
+// half a millisecond. It never changes.
 var theLanguage = sync.OnceValues(newLanguage)
 
 func newLanguage() (*language, error) {
@@ -82,12 +81,12 @@ func compileCEL(src string, want Type) (*Program, error) {
 	if err := checkTrust(checked.NativeRep()); err != nil {
 		return nil, err
 	}
-	if err := bounded(l, checked); err != nil {
+	if err := checkCost(l, checked); err != nil {
 		return nil, err
 	}
 	p := &Program{source: src, want: want}
 	var loops bool
-	p.uses, p.arguments, loops = look(checked.NativeRep())
+	p.uses, p.arguments, loops = analyse(checked.NativeRep())
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if loops {
 		options = append(options, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery))
@@ -110,8 +109,8 @@ func compileCEL(src string, want Type) (*Program, error) {
 	return p, nil
 }
 
-// yields reports whether a result of type t can be what is wanted. Of what
-// arguments hold that is known only when it is there.
+// yields reports whether a result of type t can be what is wanted. The types of
+// arguments are known only at run time.
 func yields(t *types.Type, want Type) bool {
 	switch t.Kind() {
 	case types.DynKind:
@@ -131,7 +130,7 @@ func yields(t *types.Type, want Type) bool {
 	return false
 }
 
-// typeName is what people are told of a type.
+// typeName returns the name of a type for people.
 func typeName(t *types.Type) string {
 	switch t.Kind() {
 	case types.BoolKind:
@@ -150,9 +149,9 @@ func typeName(t *types.Type) string {
 	return "a value of type " + t.String()
 }
 
-// bounded refuses an expression that could cost too much for inputs of a usual
-// size. Those of an unusual one are bounded when it runs.
-func bounded(l *language, checked *cel.Ast) error {
+// checkCost refuses an expression that could cost too much for inputs of a usual size.
+// Larger inputs are bounded at run time.
+func checkCost(l *language, checked *cel.Ast) error {
 	estimate, err := l.env.EstimateCost(checked, sizes{})
 	if err == nil && estimate.Max <= maxCost {
 		return nil
@@ -160,7 +159,7 @@ func bounded(l *language, checked *cel.Ast) error {
 	return &Error{Line: 1, Column: 1, Problem: "the expression could take too long", Remedy: "use fewer loops within loops (all, exists, map, filter)"}
 }
 
-// sizes says how large inputs usually are at most.
+// sizes estimates how large inputs usually are at most.
 type sizes struct{}
 
 // EstimateSize implements cost.Estimator.
@@ -183,11 +182,11 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// look finds out what an expression reads, of the arguments in particular, and
-// whether it can take longer than the time to look at each of its inputs once: by a
-// loop, or by a pattern that is matched.
-func look(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
-	read := reading{} // identifiers and the fields taken of them, the longest chains
+// analyse returns what an expression reads, which arguments in particular, and whether
+// it can take longer than to look at each of its inputs once, because it has a loop or
+// matches a pattern.
+func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
+	read := chains{}
 	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
@@ -210,20 +209,20 @@ func look(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
 	return u, arguments, loops
 }
 
-// A reading has the chains of names that an expression reads, by the part of the
-// expression that they lead to.
-type reading map[int64][]string
+// chains are the longest chains of names that an expression reads, an identifier and
+// fields of it, by the id of the part of the expression that they end in.
+type chains map[int64][]string
 
-// field notes that e is a field of what operand leads to.
-func (r reading) field(e, operand ast.Expr, name string) {
-	if path, ok := r[operand.ID()]; ok {
-		delete(r, operand.ID())
-		r[e.ID()] = append(path, name)
+// field records that e is a field of the value that operand ends in.
+func (c chains) field(e, operand ast.Expr, name string) {
+	if path, ok := c[operand.ID()]; ok {
+		delete(c, operand.ID())
+		c[e.ID()] = append(path, name)
 	}
 }
 
-// call notes a field that is written as x["name"] or "name" in x.
-func (r reading) call(e ast.Expr) {
+// call records a field that is written as x["name"] or "name" in x.
+func (c chains) call(e ast.Expr) {
 	args := e.AsCall().Args()
 	if len(args) != 2 {
 		return
@@ -240,12 +239,12 @@ func (r reading) call(e ast.Expr) {
 		return
 	}
 	if name, ok := key.AsLiteral().(types.String); ok {
-		r.field(e, of, string(name))
+		c.field(e, of, string(name))
 	}
 }
 
 func (e *engine) eval(in *Inputs, want Type) (Value, error) {
-	in.settle(e.types)
+	in.makeObjects(e.types)
 	var result ref.Val
 	var err error
 	if e.loops {
@@ -279,9 +278,9 @@ func toValue(result ref.Val, want Type) (Value, error) {
 	return Value{}, ErrType
 }
 
-// derived is what was made of Inputs so far.
+// derived holds what was decoded of Inputs so far.
 type derived struct {
-	of      *Inputs // whose it is: Inputs may have been copied
+	of      *Inputs // as Inputs may have been copied
 	objects [objects]object
 
 	arguments   ref.Val
@@ -289,8 +288,8 @@ type derived struct {
 	annotErr    error
 }
 
-// settle makes the objects of the inputs.
-func (in *Inputs) settle(t *[objects]*types.Type) {
+// makeObjects makes the objects of the inputs.
+func (in *Inputs) makeObjects(t *[objects]*types.Type) {
 	d := &in.derived
 	if d.of == in {
 		return
@@ -328,7 +327,7 @@ func (in *Inputs) decodedAnnotations() (map[string]ref.Val, error) {
 	return d.annotations, d.annotErr
 }
 
-// An activation is how CEL asks inputs for the names of an expression.
+// An activation gives CEL the values of the names in an expression.
 type activation Inputs
 
 // ResolveName implements cel.Activation.

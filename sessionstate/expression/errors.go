@@ -43,7 +43,7 @@ func mismatch(src, yields string, want Type) *Error {
 	return e
 }
 
-// compileError makes an Error of the first thing CEL has to say.
+// compileError makes an Error of the first problem that CEL reports.
 func compileError(src string, issues []*common.Error) *Error {
 	first := slices.MinFunc(issues, func(a, b *common.Error) int {
 		if d := a.Location.Line() - b.Location.Line(); d != 0 {
@@ -82,7 +82,7 @@ func remedy(problem, before string) string {
 	case strings.Contains(problem, typePrefix):
 		return compareField(problem)
 	case strings.Contains(problem, "no matching overload"):
-		return "both sides have to be of a type the operation knows; of arguments, whose types nobody knows, string(...), int(...) or double(...) makes one"
+		return "both sides have to be of a type the operation knows; the types of arguments are not known, so convert them with string(...), int(...) or double(...)"
 	case strings.HasPrefix(problem, notPattern):
 		return `write it in the syntax of RE2, which has no look-around and no back references; in quotes, a backslash is written twice`
 	case strings.HasPrefix(problem, "Syntax error"):
@@ -91,8 +91,8 @@ func remedy(problem, before string) string {
 	return "see the package documentation of expressions, and https://cel.dev for the language"
 }
 
-// compareField returns the remedy for an object that stands where a value is needed,
-// as in server == "x".
+// compareField returns the remedy for an object where a value is needed, as in
+// server == "x".
 func compareField(problem string) string {
 	_, object, _ := strings.Cut(problem, typePrefix)
 	if end := strings.IndexFunc(object, func(r rune) bool { return r != '_' && r != '.' && (r >= 0x80 || !isLetter(byte(r))) }); end >= 0 {
@@ -113,17 +113,17 @@ var (
 	ErrMissing = errors.New("a member is read that is not there; test for it with has()")
 	// ErrType: a value is not of the type the expression needs.
 	ErrType = errors.New("a value is not of the type the expression needs")
-	// ErrCost: evaluation was stopped as too dear, or as taking too long.
+	// ErrCost: evaluation was stopped because it cost too much or took too long.
 	ErrCost = errors.New("evaluation takes too long for these arguments")
-	// ErrArguments: the arguments or annotations are no object, or too many
-	// values, or hold a number that is none.
+	// ErrArguments: the arguments or annotations are not an object, have too many
+	// values, or a number out of range.
 	ErrArguments = errors.New("the JSON of the call cannot be read by an expression")
 	// ErrEvaluation: something else, such as a division by zero.
 	ErrEvaluation = errors.New("the expression cannot be evaluated")
 )
 
-// evalError returns the error that says what err does, without the values that
-// CEL puts into its texts.
+// evalError returns the error of this package for err, without the values that CEL puts
+// into its texts.
 func evalError(err error) error {
 	for _, known := range []error{ErrArguments, ErrType, ErrMissing} {
 		if errors.Is(err, known) {

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A Type is what an expression has to yield.
+// A Type is the type of an expression's result.
 type Type uint8
 
 // The types of results.
@@ -30,14 +30,13 @@ func (t Type) String() string {
 	return "nothing"
 }
 
-// Inputs are what an expression reads. All may be left out: what is not known is
-// empty.
+// Inputs are what an expression can read. Each may be left out: a fact that is not
+// known is empty.
 //
-// What is read from the raw JSON is kept in the Inputs, so that the rules of one
-// call decode it once, and only if one of them asks. So Inputs are for one call
-// and one goroutine, and are made anew rather than changed, or cleared before they
-// are used for another call. The bytes and strings need to be valid only during
-// Eval.
+// What is decoded of the raw JSON is kept in the Inputs, so that all rules of one call
+// decode it once, and only if one of them reads it. So Inputs are for one call and one
+// goroutine: make new ones for another call, or Clear them. The bytes and strings must
+// be valid during Eval only.
 type Inputs struct {
 	Context *sessionstate.Context
 	// Tool is the tool's name as the server knows it.
@@ -53,8 +52,8 @@ type Inputs struct {
 	derived derived
 }
 
-// Clear empties the inputs. It takes less than to make them anew, and keeps
-// nothing of a frame, or of what was decoded of it.
+// Clear empties the inputs, including what was decoded. It costs less than to make new
+// ones.
 func (in *Inputs) Clear() {
 	in.Context, in.Tool, in.Server = nil, "", ""
 	in.Annotations, in.Arguments = nil, nil
@@ -80,10 +79,10 @@ type Program struct {
 	engine *engine // otherwise
 	last   memo
 
-	arguments [][]string // the paths in them that it reads; an empty one is all of them
+	arguments [][]string // the paths that it reads; an empty path is all arguments
 
 	guards  []guard // sides of a condition that may decide it without the engine
-	guarded bool    // it has no other sides
+	guarded bool    // the guards are all its sides
 }
 
 // Compile checks an expression that has to yield want. The error is an *[Error].
@@ -111,8 +110,7 @@ func Compile(src string, want Type) (*Program, error) {
 	return compileCEL(src, want)
 }
 
-// Eval evaluates the program. An error says that it could not be decided; the
-// Value is then empty.
+// Eval evaluates the program. With an error, the Value is empty.
 func (p *Program) Eval(in *Inputs) (Value, error) {
 	switch {
 	case p.want == Bool:
@@ -121,8 +119,8 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 	case p.fixed != nil:
 		return *p.fixed, nil
 	case p.simple != nil:
-		return p.simple.eval(in, p.want), nil // takes no longer than to remember
-	case !p.lasts():
+		return p.simple.eval(in, p.want), nil // as fast as the memo
+	case !p.readsNoCall():
 		return p.engine.eval(in, p.want)
 	}
 	if v := p.last.get(in); v != nil {
@@ -135,13 +133,12 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 	return v, err
 }
 
-// Holds reports whether a condition, which is a program of type Bool, holds. An
-// error says that it could not be decided.
+// Holds reports whether a condition, which is a program of type Bool, is true.
 func (p *Program) Holds(in *Inputs) (bool, error) {
 	switch {
 	case p.fixed != nil:
 		return p.fixed.Bool, nil
-	case !p.lasts():
+	case !p.readsNoCall():
 		return p.decide(in)
 	}
 	if v := p.last.get(in); v != nil {
@@ -154,7 +151,7 @@ func (p *Program) Holds(in *Inputs) (bool, error) {
 	return holds, err
 }
 
-// decide is Holds, with nothing remembered.
+// decide is Holds without the memo.
 func (p *Program) decide(in *Inputs) (bool, error) {
 	if p.simple != nil {
 		return p.simple.holds(in), nil
@@ -166,9 +163,9 @@ func (p *Program) decide(in *Inputs) (bool, error) {
 	return v.Bool, err
 }
 
-// lasts reports whether the result is the same for all calls of one snapshot of a
-// session: the program reads nothing of the call.
-func (p *Program) lasts() bool { return p.uses&(usesTool|usesAnnotations|usesArguments) == 0 }
+// readsNoCall reports whether the program reads nothing of a call, so that its result
+// is the same for all calls with one snapshot of the session.
+func (p *Program) readsNoCall() bool { return p.uses&(usesTool|usesAnnotations|usesArguments) == 0 }
 
 // String returns the source.
 func (p *Program) String() string { return p.source }
@@ -176,8 +173,8 @@ func (p *Program) String() string { return p.source }
 // Type returns what the expression yields.
 func (p *Program) Type() Type { return p.want }
 
-// Path returns the path if the expression is nothing but one, and "" otherwise.
-// With a path of sessionstate.KnownPaths, Lookup tells where the value is from.
+// Path returns the expression if it is only a path, and "" otherwise. For a path of
+// sessionstate.KnownPaths, Lookup returns where the value is from.
 func (p *Program) Path() string {
 	if p.simple != nil {
 		return p.simple.path()
@@ -185,14 +182,14 @@ func (p *Program) Path() string {
 	return ""
 }
 
-// NeedsEngine reports whether evaluation takes the CEL engine.
+// NeedsEngine reports whether evaluation needs the CEL engine.
 func (p *Program) NeedsEngine() bool { return p.engine != nil }
 
 // UsesArguments reports whether the result can depend on the call's arguments.
 func (p *Program) UsesArguments() bool { return p.uses&usesArguments != 0 }
 
-// ReadsArgument reports whether the result can depend on the argument at that path
-// into objects, on a part of it, or on what it is a part of.
+// ReadsArgument reports whether the result can depend on the argument at that path, on
+// a part of it, or on an object that contains it.
 func (p *Program) ReadsArgument(path []string) bool {
 	return slices.ContainsFunc(p.arguments, func(read []string) bool {
 		n := min(len(read), len(path))
@@ -219,12 +216,12 @@ func (p *Program) ArgumentNames() (names [][]string) {
 // UsesAnnotations reports whether the result can depend on annotations.
 func (p *Program) UsesAnnotations() bool { return p.uses&usesAnnotations != 0 }
 
-// UsesPrincipal reports whether the result can depend on who calls: on the
-// principal, or on the trust that a principal has a say in.
+// UsesPrincipal reports whether the result can depend on who calls: on the principal,
+// or on the session's trust, which a credential can set.
 func (p *Program) UsesPrincipal() bool { return p.uses&usesPrincipal != 0 }
 
-// ReadsPrincipal reports whether the expression reads a field of the principal:
-// without a principal its result says nothing of anybody.
+// ReadsPrincipal reports whether the expression reads a field of the principal. Without
+// a principal its result means nothing.
 func (p *Program) ReadsPrincipal() bool { return p.uses&readsPrincipal != 0 }
 
 // UsesSession reports whether the result can differ between sessions; a program
@@ -244,8 +241,7 @@ const (
 	readsPrincipal
 )
 
-// usesOf returns what a variable of that name, or a path that begins with it,
-// makes a program depend on.
+// usesOf returns the inputs that a program depends on if it reads a path.
 func usesOf(path string) uses {
 	name, field, _ := strings.Cut(path, ".")
 	switch name {

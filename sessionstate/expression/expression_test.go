@@ -263,7 +263,7 @@ func TestCostLimit(t *testing.T) {
 			list = append(list, fmt.Sprint(i))
 		}
 		in := &Inputs{Arguments: []byte(`{"list":[` + strings.Join(list, ",") + `]}`)}
-		in.settle(p.engine.types)
+		in.makeObjects(p.engine.types)
 		_, _, err := p.engine.program.Eval((*activation)(in)) // without the limit on time
 		if err != nil {
 			err = evalError(err)
@@ -463,7 +463,7 @@ func TestRemembered(t *testing.T) {
 		}
 	}
 	tool, err := Compile(`tool.name.startsWith("g")`, Bool)
-	if err != nil || tool.lasts() || !p.lasts() {
-		t.Errorf("%v: what reads a call is remembered: %v; what does not: %v", err, tool.lasts(), p.lasts())
+	if err != nil || tool.readsNoCall() || !p.readsNoCall() {
+		t.Errorf("%v: what reads a call is remembered: %v; what does not: %v", err, tool.readsNoCall(), p.readsNoCall())
 	}
 }

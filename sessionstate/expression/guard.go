@@ -10,16 +10,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A guard is one side of an && at the top of a condition that is known without
-// evaluating the whole: what only the session decides, or whether an argument is
-// there. Where a guard is false the condition is, whatever the other sides would
-// give, an error included (CEL, logical operators).
+// A guard is one side of an && at the top of a condition that can be evaluated without
+// the engine: it depends on the session only, or tests whether an argument is there. If
+// a guard is false the condition is false, even if another side is an error (CEL,
+// logical operators).
 type guard struct {
-	program *Program // of what reads nothing of a call; nil for member
-	member  string   // an argument that has() asks for
+	program *Program // reads nothing of a call; nil if member is set
+	member  string   // an argument that has() tests for
 }
 
-// guardsOf returns the guards of a condition. all says that it has no other sides.
+// guardsOf returns the guards of a condition. all reports that it has no other sides.
 func guardsOf(checked *ast.AST) (guards []guard, all bool) {
 	sides := conjuncts(nil, checked.Expr())
 	if len(sides) < 2 {
@@ -51,19 +51,19 @@ func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
 			return guard{member: s.FieldName()}, true
 		}
 	}
-	// What cannot be written out, such as a loop, is left to the whole.
+	// A side that cannot be written out, such as a loop, is no guard.
 	src, err := cel.ExprToString(side, checked.SourceInfo())
 	if err != nil {
 		return guard{}, false
 	}
 	p, err := Compile(src, Bool)
-	if err != nil || !p.lasts() {
+	if err != nil || !p.readsNoCall() {
 		return guard{}, false
 	}
 	return guard{program: p}, true
 }
 
-// holds reports what the guard gives; sure is false if only the whole can tell.
+// holds evaluates the guard; sure is false if the whole has to be evaluated.
 func (g *guard) holds(in *Inputs) (value, sure bool) {
 	if g.program == nil {
 		if lacks(in.Arguments, g.member) {
@@ -75,7 +75,7 @@ func (g *guard) holds(in *Inputs) (value, sure bool) {
 	return value, err == nil
 }
 
-// judge asks the guards of a condition. sure is false if the whole has to be
+// judge evaluates the guards of a condition. sure is false if the whole has to be
 // evaluated.
 func (p *Program) judge(in *Inputs) (value, sure bool) {
 	known := 0
@@ -90,17 +90,16 @@ func (p *Program) judge(in *Inputs) (value, sure bool) {
 	return true, p.guarded && known == len(p.guards)
 }
 
-// lacks reports whether an object surely has no member of that name, as the name
-// stands nowhere in it. It is otherwise written only with \u, unless a slash is in it,
-// which it may be where the expression has the name in backticks.
+// lacks reports whether an object surely has no member of that name, because its text
+// contains neither the name nor \u, the only other spelling. A name with a slash, which
+// an expression can have in backticks, has a third one.
 func lacks(object []byte, name string) bool {
 	return len(object) > 0 && object[0] == '{' && strings.IndexByte(name, '/') < 0 &&
 		!bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))
 }
 
-// hasMember reports whether the object raw has a member of that name, without
-// making anything of the values. sure is false where a name is escaped, or raw is
-// not an object.
+// hasMember reports whether the object raw has a member of that name, without decoding
+// the values. sure is false if a name is escaped, or raw is not an object.
 func hasMember(raw []byte, name string) (has, sure bool) {
 	if len(raw) == 0 {
 		return false, true

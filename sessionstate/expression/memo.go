@@ -6,11 +6,11 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A memo holds the last result of a program that reads nothing of a call. Most
-// calls come with the snapshot of the call before them, which is immutable.
-type memo struct{ last atomic.Pointer[remembered] }
+// A memo holds the last result of a program that reads nothing of a call. Most calls
+// have the same snapshot of the session, which is immutable, as the call before.
+type memo struct{ last atomic.Pointer[result] }
 
-type remembered struct {
+type result struct {
 	context *sessionstate.Context
 	server  string
 	value   Value
@@ -26,5 +26,5 @@ func (m *memo) get(in *Inputs) *Value {
 }
 
 func (m *memo) put(in *Inputs, v Value) {
-	m.last.Store(&remembered{in.Context, in.Server, v})
+	m.last.Store(&result{in.Context, in.Server, v})
 }

@@ -11,9 +11,9 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// An object is what a name such as session stands for at run time: a path into
-// the inputs. Its fields are known when an expression is compiled, so a
-// misspelt one is an error then.
+// An object is the value of a name such as session at run time: a path into the
+// inputs. Its fields are known when an expression is compiled, so a misspelt field is
+// an error of Compile.
 type object struct {
 	in *Inputs
 	t  *types.Type
@@ -41,7 +41,7 @@ func (o *object) Type() ref.Type { return o.t }
 // Value implements ref.Val.
 func (o *object) Value() any { return o }
 
-// The objects there are, by their paths.
+// The objects, in the order of objectPaths.
 const (
 	objSession = iota
 	objWorkspace
@@ -134,9 +134,9 @@ func annotationField(name string, t *types.Type) *types.FieldType {
 	}
 }
 
-// defaultAnnotation returns what the specification says of an annotation that is
-// not declared (schema.ts, ToolAnnotations). destructiveHint has a meaning only
-// for a tool that is not read-only.
+// defaultAnnotation returns the default of an annotation that is not declared
+// (schema.ts, ToolAnnotations). destructiveHint has a meaning only for a tool that is
+// not read-only.
 func defaultAnnotation(a map[string]ref.Val, name string) ref.Val {
 	switch name {
 	case "title":
@@ -178,7 +178,7 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return p.Provider.FindStructFieldType(name, field)
 }
 
-// NewValue implements types.Provider. Nobody makes objects in an expression.
+// NewValue implements types.Provider. An expression cannot make objects.
 func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if p.fields[name] != nil {
 		return types.NewErr("unsupported type: %s is not made in an expression", name)

@@ -9,12 +9,12 @@ import (
 	"cel.dev/cel-go/common/overloads"
 )
 
-// notPattern begins what is said of a pattern of matches that cannot be used.
+// notPattern begins the error for a pattern of matches that is not valid.
 const notPattern = "the pattern is no regular expression: "
 
-// patterns checks the patterns of matches that stand in the expression itself. CEL
-// has a check of its own, which does not say what is wrong with a pattern, and takes
-// the text for the pattern in matches(text, pattern).
+// patterns checks the patterns of matches that are literals. CEL's own check does not
+// say what is wrong with a pattern, and checks the text instead of the pattern in
+// matches(text, pattern).
 type patterns struct{}
 
 // Name implements [cel.ASTValidator].

@@ -1,15 +1,13 @@
 package expression
 
 import (
-	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// A simple expression is evaluated without the CEL engine: one path or string,
-// or comparisons of these joined by && or by ||. None of them can fail, so they
-// mean what they mean in CEL, in whatever order.
+// A simple expression is evaluated without the CEL engine: one path or string, or
+// comparisons of these joined by && or by ||. None of them can fail, so their order
+// does not matter, as in CEL.
 type simple struct {
 	terms []term
 	or    bool
@@ -19,7 +17,7 @@ type term struct {
 	op   op
 	path string
 	text string
-	is   bool // what the comparison has to give
+	is   bool // the result that makes the term true
 }
 
 type op uint8
@@ -31,8 +29,8 @@ const (
 	opMember                // text is in the list at path
 )
 
-// parseSimple returns nil for what is not simple, or not an expression at all:
-// the engine then has the say.
+// parseSimple returns nil for an expression that is not simple, or not valid. The engine
+// decides about it.
 func parseSimple(src string) *simple {
 	r := reader{rest: src}
 	var s simple
@@ -75,8 +73,8 @@ func (r *reader) oneOf(tokens ...string) string {
 	return ""
 }
 
-// term takes one side of a joint. A negation within a negation is the engine's,
-// which bounds how deep they go.
+// term takes one term. A negation within a negation is left to the engine, which bounds
+// how deep they nest.
 func (r *reader) term() (term, bool) {
 	if r.oneOf("!") == "" {
 		return r.plain()
@@ -181,14 +179,14 @@ func (s *simple) uses() uses {
 	return u
 }
 
-// eval gives the value of an expression that is no condition; that is for holds.
+// eval returns the value of an expression that is not a condition.
 func (s *simple) eval(in *Inputs, want Type) Value {
 	t := &s.terms[0]
 	if t.op != opPath && t.op != opLiteral {
-		return truth(s.holds(in))
+		return encoded(s.holds(in))
 	}
 	if t.op == opPath && isListPath(t.path) {
-		return Value{JSON: listJSON(in.list(t.path))}
+		return encoded(append([]string{}, in.list(t.path)...))
 	}
 	text := t.text
 	if t.op == opPath {
@@ -197,7 +195,7 @@ func (s *simple) eval(in *Inputs, want Type) Value {
 	if want == String {
 		return Value{Text: text}
 	}
-	return Value{JSON: appendString(nil, text)}
+	return encoded(text)
 }
 
 func (s *simple) holds(in *Inputs) bool {
@@ -216,25 +214,8 @@ func (t *term) holds(in *Inputs) bool {
 	return in.text(t.path) == t.text == t.is
 }
 
-func truth(b bool) Value { return Value{JSON: strconv.AppendBool(nil, b)} }
-
-func listJSON(list []string) []byte {
-	out := []byte{'['}
-	for i, s := range list {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendString(out, s)
-	}
-	return append(out, ']')
-}
-
-// appendString appends s as a JSON string. What HTML minds stays as it is:
-// nobody would recognise an address with its ampersands escaped.
-func appendString(out []byte, s string) []byte {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.Encode(s) // a string is always encoded
-	return append(out, strings.TrimSuffix(b.String(), "\n")...)
+// encoded returns a truth value, a text or a list of texts as JSON.
+func encoded(v any) Value {
+	text, _ := encode(v) // fails for numbers alone
+	return Value{JSON: text}
 }

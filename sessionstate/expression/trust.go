@@ -14,14 +14,14 @@ import (
 
 const trustPath = "session.trust"
 
-// isTrust reports whether session.trust can be text. It is empty where nothing is
-// known of the session.
+// isTrust reports whether session.trust can have the value text. It is empty if nothing
+// is known of the session.
 func isTrust(text string) bool {
 	return text == "" || text == sessionstate.NormalizeTrust(text)
 }
 
-// neverTrust is the error of a comparison of session.trust with another word. Such
-// a comparison always gives the same, so a rule that was to deny would not.
+// neverTrust returns the error for a comparison of session.trust with another word. Its
+// result is always the same, so a rule that should deny would never do so.
 func neverTrust(line, column int, text string) *Error {
 	return &Error{Line: line, Column: column, Problem: fmt.Sprintf("%s is never %q", trustPath, text), Remedy: `it is "direct" or "sandboxed"`}
 }
