@@ -27,7 +27,7 @@ type Conn struct {
 	*Shared
 	redact, scrub func([]byte) []byte
 	memo          memo
-	caller        atomic.Pointer[caller] // of the last record; most calls have the same
+	identity      atomic.Pointer[identity] // of the last record; most calls have the same
 
 	mu       sync.Mutex
 	inFlight []*entry // oldest first
@@ -127,7 +127,7 @@ func appendID(dst []byte, id wire.Value) []byte {
 	return append(dst, id.Raw...)
 }
 
-// Close records the calls that will have no reply any more.
+// Close records the calls that will get no reply.
 func (c *Conn) Close() {
 	for {
 		e := c.endOldest(resultNone, func(*entry) bool { return true })
@@ -138,9 +138,9 @@ func (c *Conn) Close() {
 	}
 }
 
-// endOldest ends the oldest call in flight that is meant, and returns its entry, or
-// nil. An entry in the list is of one call while the list is locked. It may have
-// ended, and is about to be removed.
+// endOldest ends the oldest call in flight for which meant is true, and returns its
+// entry, or nil. An entry in the list is of one call while the list is locked. It may
+// have ended, and is then about to be removed.
 func (c *Conn) endOldest(result string, meant func(*entry) bool) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *Conn) remove(e *entry) {
 	}
 }
 
-// record gives the record of a call that has ended to the log.
+// record writes the record of a call that has ended to the log.
 func (c *Conn) record(e *entry) {
 	c.kept.Add(int64(-e.kept))
 	e.record = e.complete(e.record)
@@ -170,9 +170,9 @@ func (c *Conn) record(e *entry) {
 	e.free()
 }
 
-// Aside records a frame from the client that no layer saw. It was refused with a
-// code, or, with code 0, passed without any rule applied to it. The record may not
-// say what another parser reads in the frame.
+// Aside records a frame from the client that no layer saw. It was refused with a code,
+// or, with code 0, passed without any rule applied to it. Another parser may read
+// something else in the frame than the record says.
 func (c *Conn) Aside(m *wire.Message, why string, code int) {
 	decision := "refused"
 	if code == 0 {

@@ -17,7 +17,7 @@ type digests struct {
 	sum [sha256.Size]byte // of the last value
 }
 
-// append appends a member with the digest of a value, if there is one.
+// append appends a member with the digest of a value, unless the value is nil.
 func (d *digests) append(r record, name string, raw []byte) record {
 	if raw == nil {
 		return r

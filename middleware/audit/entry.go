@@ -10,8 +10,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// An entry gathers what is to be recorded of one call, and then of another: with new
-// buffers for each call, attache would need a fifth more CPU where it audits.
+// An entry gathers what is recorded of one call. It is used again for another call: with
+// new buffers for each call, an audited call takes 40 % longer (BenchmarkChain).
 type entry struct {
 	s        *Shared
 	listener func(*middleware.Call, middleware.Note) // note
@@ -19,8 +19,8 @@ type entry struct {
 
 	mu sync.Mutex // notes come from both directions
 	// call is the call that the entry is of, nil when that is over. A Call is used
-	// for another request only when no handler or hook of the earlier one runs, so
-	// whoever speaks for an earlier one has another Call, and is not heard.
+	// for another request only when no handler or hook of the earlier one runs, so a
+	// note or reply of an earlier request has another Call, and is ignored.
 	call *middleware.Call
 	facts
 
@@ -64,7 +64,7 @@ func (s *Shared) newEntry() *entry {
 	return e
 }
 
-// free takes the entry of a call that is recorded, unless its buffers have grown
+// free returns the entry of a recorded call to the pool, unless its buffers have grown
 // large.
 func (e *entry) free() {
 	if cap(e.target)+cap(e.arguments)+cap(e.rules)+cap(e.edits)+cap(e.record) > maxBuffers {
@@ -129,7 +129,7 @@ func (e *entry) setArguments(raw []byte) {
 	e.arguments = e.arguments.raw("arguments", raw)
 }
 
-// note takes what a layer says it did.
+// note adds what a layer reports.
 func (e *entry) note(call *middleware.Call, n middleware.Note) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -181,7 +181,7 @@ func withoutLiteral(source string) string {
 	return source
 }
 
-// setView keeps who the call is from.
+// setView sets who the call is from.
 func (e *entry) setView(call *middleware.Call, view *sessionstate.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -43,7 +43,7 @@ func outcomeOf(reply *wire.Message) outcome {
 	return o
 }
 
-// resultOf says what a result is, in one pass over its members.
+// resultOf returns what kind a result is, in one pass over its members.
 func resultOf(result wire.Value) string {
 	kind, input, task, failed := wire.Value{}, false, false, false
 	for m := range result.Members() {

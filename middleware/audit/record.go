@@ -112,7 +112,7 @@ func (e *entry) about(r record, kind string, view *sessionstate.Context) record 
 	r = e.c.head(r, kind, e.start)
 	r = strconv.AppendUint(r.name("call"), e.number, 10)
 	if view != nil {
-		r = append(r, e.c.callerOf(view)...)
+		r = append(r, e.c.identityOf(view)...)
 	}
 	decision := "allowed"
 	if e.refused {
@@ -139,15 +139,15 @@ func targetName(method string) string {
 	return "tool"
 }
 
-// caller is who a call is from, as records have it.
-type caller struct {
+// identity has the members of a record that say who a call is from.
+type identity struct {
 	view *sessionstate.Context
 	text record // members, with a comma before each
 }
 
-// callerOf returns the members that say who a call is from, and how each is known.
-func (c *Conn) callerOf(view *sessionstate.Context) record {
-	if last := c.caller.Load(); last != nil && last.view == view {
+// identityOf returns the members that say who a call is from, and how each is known.
+func (c *Conn) identityOf(view *sessionstate.Context) record {
+	if last := c.identity.Load(); last != nil && last.view == view {
 		return last.text
 	}
 	var r, sources record
@@ -168,11 +168,11 @@ func (c *Conn) callerOf(view *sessionstate.Context) record {
 	if len(sources) > 0 {
 		r = append(append(append(r, `,"sources":{`...), sources...), '}')
 	}
-	c.caller.Store(&caller{view, r})
+	c.identity.Store(&identity{view, r})
 	return r
 }
 
-// source says how a fact is known: "operator: --workspace".
+// source returns how a fact is known: "operator: --workspace".
 func source(f sessionstate.Fact) string {
 	if f.From == "" {
 		return f.Source.String()

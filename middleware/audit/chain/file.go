@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A file is a log as this process last saw it. Between two calls of append
-// others may have written any number of lines. It is not safe for use by several goroutines.
+// A file is a log as this process last saw it. Between two calls of append, other
+// processes may have written any number of lines. It is for one goroutine.
 type file struct {
 	path    string
 	maxSize int64 // 0 for none
@@ -27,17 +27,17 @@ type file struct {
 
 	room []byte // the buffer for lines
 
-	// What to write before anything else, as the last look at the file found it.
+	// What to write before anything else:
 	first   []byte   // the body of a record; nil for none
 	newline bool     // before that, the newline that the last line lacks
-	partial *Partial // the incomplete line that first tells of
+	partial *Partial // the incomplete line that first describes
 
-	// lost says why records that were written are no longer there; "" once that was
+	// lost is why records that were written are no longer there; "" after that was
 	// logged.
 	lost string
 }
 
-// errFile says what could not be done with the file itself.
+// errFile returns an error about the file itself.
 func errFile(what string, err error) error { return fmt.Errorf("the audit file %s: %w", what, err) }
 
 // append writes the records, each as one line, and returns how many of them are in
@@ -66,14 +66,14 @@ func (w *file) append(work *queue) (written int, err error) {
 	return written, nil
 }
 
-// maxWrite is about how many bytes are written at once, and how many records need
-// not wait for more.
+// maxWrite is about how many bytes are written at once. With so many records in the
+// queue, none waits for more.
 const maxWrite = 256 << 10
 
-// lines returns the lines to write next: what the file itself has to say, and the
-// records of work from one index to another, as many as fit. It returns the tip behind
-// them. There are none if the file is full; an empty file has room for one record in
-// any case.
+// lines returns the lines to write next: a record of the chain's own if there is one,
+// and as many records of work from index from on as fit. to is the index behind them,
+// and end the tip behind them. There are no lines if the file is full; an empty file
+// always has room for one record.
 func (w *file) lines(work *queue, from int) (text []byte, end tip, to int) {
 	text, end = w.room[:0], w.tip
 	if w.newline {
@@ -97,7 +97,7 @@ func (w *file) lines(work *queue, from int) (text []byte, end tip, to int) {
 	return text, end, to
 }
 
-// look brings what is known of the file up to date. The caller holds the lock.
+// look updates what is known of the file. The caller holds the lock.
 func (w *file) look() error {
 	info, err := os.Stat(w.path)
 	switch {
@@ -115,8 +115,8 @@ func (w *file) look() error {
 	return nil
 }
 
-// open opens the file that is there. If it ends before what this process has seen
-// or written, it was put in the place of the one that did not.
+// open opens the file that is there. If it ends before what this process has seen or
+// written, it is another file.
 func (w *file) open() error {
 	was := w.size
 	w.close()
@@ -133,7 +133,7 @@ func (w *file) open() error {
 		return errFile("could not be opened", err)
 	}
 	w.f, w.info = f, info
-	return w.goOn(was, info.Size(), "the file was replaced by one that ends earlier")
+	return w.readEndOf(was, info.Size(), "the file was replaced by one that ends earlier")
 }
 
 func (w *file) close() {
@@ -162,19 +162,19 @@ func (w *file) read(size int64) error {
 	return nil
 }
 
-// shortened takes note that what was written is no longer there.
-func (w *file) shortened(size int64) error { return w.goOn(w.size, size, "the file was cut") }
+// shortened reads a file that has become shorter.
+func (w *file) shortened(size int64) error { return w.readEndOf(w.size, size, "the file was cut") }
 
-// goOn reads where the open file of size bytes ends. If that is before what is
-// known, which was of was bytes, it takes note of why; the count goes on, so that
-// the records that are missing show.
-func (w *file) goOn(was, size int64, why string) error {
+// readEndOf reads where the chain in the open file of size bytes ends. If that is before
+// the known end, at was bytes, it writes a record that says why. The numbers continue,
+// so that the missing records show.
+func (w *file) readEndOf(was, size int64, why string) error {
 	known := w.tip
 	if err := w.read(size); err != nil {
 		return err
 	}
 	if w.tip.seq >= known.seq {
-		return nil // nothing is gone but what was torn
+		return nil // only an incomplete line is gone
 	}
 	if size > 0 {
 		w.lost = why
@@ -202,9 +202,9 @@ func (w *file) create(after string) error {
 	return nil
 }
 
-// begin has the first line of an empty file written next. The chain goes on from
-// the last line that is known: this process's own, or that of the newest file
-// before this one.
+// begin makes the first line of an empty file the next one to be written. The chain
+// continues from the last line that is known: this process's own, or that of the newest
+// file before this one.
 func (w *file) begin(after string) {
 	if older, err := rotatedFiles(w.path); err == nil && len(older) > 0 {
 		newest := older[len(older)-1]
@@ -225,11 +225,11 @@ func (w *file) note(n note) []byte {
 	return n.body()
 }
 
-// timeFormat is RFC 3339 with milliseconds, always as long.
+// timeFormat is RFC 3339 with milliseconds, always of the same length.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// rotate renames the file and begins the next. Where that cannot be done (on
-// Windows, while another process has it open) the file grows on for a while.
+// rotate renames the file and begins the next. If that fails (on Windows, while another
+// process has the file open) the file grows for a while, and then rotate tries again.
 func (w *file) rotate() error {
 	name := rotatedName(w.path, w.tip.seq)
 	_, err := os.Lstat(name)
@@ -251,14 +251,15 @@ func (w *file) rotate() error {
 	return nil
 }
 
-// closeKeeping closes the file, as Windows renames none that is open.
+// closeKeeping closes the file and keeps what is known of it. Windows renames no open
+// file.
 func (w *file) closeKeeping() {
 	_ = w.f.Close()
 	w.f = nil
 }
 
-// put writes lines behind the known end of the file; end is the tip behind them. If
-// it fails it returns how many of their records are in the file.
+// put appends lines; end is the tip behind them. If it fails it returns how many of
+// their records are in the file.
 func (w *file) put(text []byte, end tip) (written int, err error) {
 	if n, err := w.write(w.f, text); err != nil {
 		if n > 0 && w.f.Truncate(w.size) != nil {
@@ -272,8 +273,9 @@ func (w *file) put(text []byte, end tip) (written int, err error) {
 	return 0, nil
 }
 
-// complete returns how many records are in the file if only n bytes of text are, and
-// these cannot be removed. A line that lacks only its newline counts (see readLast).
+// complete returns how many records are in the file if only n bytes of text were
+// written and cannot be removed. A line that lacks only its newline counts (see
+// readLast).
 func (w *file) complete(text []byte, n int) int {
 	lines := bytes.Count(text[:min(n+1, len(text))], []byte{'\n'})
 	if w.newline {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder returns who holds the lock of a file, as far as the kernel says.
+// holder returns who holds the lock of a file, as far as the kernel knows.
 func holder(f *os.File) string {
 	pid := lockPID(f)
 	if pid == "" {
@@ -20,8 +20,8 @@ func holder(f *os.File) string {
 	return fmt.Sprintf("process %s (%s)", pid, strings.TrimSpace(string(name)))
 }
 
-// lockPID returns the id of the process that holds a lock of the file, "" if it cannot
-// be told: the holder may be in another container. A line of /proc/locks reads
+// lockPID returns the id of the process that holds a lock of the file, "" if it is not
+// known: the holder may be in another container. A line of /proc/locks reads
 // "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF" (proc_locks(5)).
 func lockPID(f *os.File) string {
 	info, err := f.Stat()

@@ -14,8 +14,8 @@ import (
 // lost.
 const MaxLine = 1 << 20
 
-// A Digest is the SHA-256 of a line, its newline included. The zero Digest is
-// what the first line of a chain carries.
+// A Digest is the SHA-256 of a line, its newline included. The first line of a chain
+// has the zero Digest in it.
 type Digest [sha256.Size]byte
 
 const digestPrefix = "sha256:"
@@ -23,10 +23,10 @@ const digestPrefix = "sha256:"
 // digestLen is how long a digest is as text.
 const digestLen = len(digestPrefix) + 2*sha256.Size
 
-// String returns the digest as lines carry it: "sha256:" and 64 hexadecimal digits.
+// String returns the digest as in a line: "sha256:" and 64 hexadecimal digits.
 func (d Digest) String() string { return digestPrefix + hex.EncodeToString(d[:]) }
 
-// ErrDigest is returned by ParseDigest for what is no digest.
+// ErrDigest is returned by ParseDigest for a text that is not a digest.
 var ErrDigest = errors.New(`a digest is "sha256:" and 64 hexadecimal digits, as "attache audit verify" prints it`)
 
 // ParseDigest reads a digest as String writes it.
@@ -65,18 +65,18 @@ func (t *tip) next(dst, body []byte) []byte {
 	return dst
 }
 
-// lineLen is how long the line for a body of n bytes can be.
+// lineLen returns the greatest length of the line for a body of n bytes.
 func lineLen(n int) int { return n + len(headSeq) + 20 + len(headPrev) + digestLen + 3 }
 
-// A line is what verifying and going on need of one.
+// A line has the members of a line that chain it to others.
 type line struct {
 	seq    uint64
 	prev   Digest
 	digest Digest
 }
 
-// parseLine reads a whole line with its newline. ok is false for what this package
-// never writes.
+// parseLine reads a whole line with its newline. ok is false for a text that this
+// package never writes.
 func parseLine(b []byte) (l line, ok bool) {
 	rest, ok := bytes.CutPrefix(b, []byte(headSeq))
 	if !ok || len(b) > MaxLine || !bytes.HasSuffix(b, []byte("}\n")) {
@@ -97,8 +97,8 @@ func parseLine(b []byte) (l line, ok bool) {
 	return line{seq, prev, sha256.Sum256(b)}, true
 }
 
-// Partial describes what a process that died left of a line, without the newline at
-// its end.
+// Partial describes the part of a line that a process wrote before it died, without a
+// newline at its end.
 type Partial struct {
 	Bytes  int64  `json:"bytes"`
 	Digest string `json:"digest"` // of these bytes, as [Digest.String] writes it

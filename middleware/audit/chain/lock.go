@@ -15,21 +15,21 @@ func keyFile(path string) string { return path + ".key" }
 
 const keyLen = 32
 
-// A lock is the right to write a log, held by one process at a time. The kernel
-// frees it when its holder dies, however that happens.
+// A lock is the right to write a log, held by one process at a time. The kernel frees
+// it when its holder dies.
 type lock struct {
 	path string
 	f    *os.File
 	info os.FileInfo // which file f is
 }
 
-// lockPatience is how long the lock is waited for. Who writes a log holds it for
-// milliseconds; who holds it longer hangs, or is no attache. It is less than what a
-// call waits for its record and the end of a session for its last ones.
+// lockPatience is how long to wait for the lock. A process that writes a log holds it
+// for milliseconds; one that holds it longer hangs, or is not attache. A call waits
+// longer for its record, and so does the end of a session for its last records.
 const lockPatience = 800 * time.Millisecond
 
-// lockPoll is the longest time between two looks at a lock that is held: a call to the
-// kernel that waits for it could not be ended.
+// lockPoll is the longest time between two tries to take a lock. A call to the kernel
+// that waits for it could not be ended.
 const lockPoll = 10 * time.Millisecond
 
 var (
@@ -38,7 +38,7 @@ var (
 	errHeld = errors.New("it is locked")
 )
 
-// somebody holds a lock where it cannot be told who.
+// somebody is the holder of a lock whose process is not known.
 const somebody = "another process"
 
 // lockFile locks the file within lockPatience.
@@ -58,8 +58,7 @@ func lockFile(f *os.File) error {
 	}
 }
 
-// take waits for the lock until it is clear that somebody keeps it. The caller calls
-// release.
+// take waits for the lock, for lockPatience. The caller calls release.
 func (l *lock) take() error {
 	for range 10 {
 		if l.f == nil {
@@ -80,12 +79,12 @@ func (l *lock) take() error {
 		if l.current() {
 			return nil
 		}
-		l.close() // and with it the lock of a file that is no longer there
+		l.close() // its file is no longer there
 	}
 	return fmt.Errorf("%s: %w", l.path, errLockMoves)
 }
 
-// current reports whether the file locked is the one that others will lock.
+// current reports whether the locked file is the one that others will lock.
 func (l *lock) current() bool {
 	here, err := os.Stat(l.path)
 	return err == nil && os.SameFile(here, l.info)

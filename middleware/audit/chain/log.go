@@ -27,14 +27,13 @@ type Options struct {
 	Retry time.Duration
 	// Now is the clock of the chain's own records; nil means time.Now.
 	Now func() time.Time
-	// Log gets one error when the file cannot be written, and a message when it can
-	// again; nil discards them.
+	// Log gets one error when the file cannot be written, and a message when it can be
+	// written again; nil discards them.
 	Log *slog.Logger
 }
 
 const (
-	// DefaultLinger is also how much of a log, in time, is lost when the process is
-	// killed.
+	// DefaultLinger is also the time whose records are lost when the process is killed.
 	DefaultLinger = 50 * time.Millisecond
 	defaultQueue  = 16 << 20
 	defaultRetry  = time.Second
@@ -55,22 +54,22 @@ type Log struct {
 	bytes   int   // of all records that wait, including those being written
 	waiting int   // their number
 	lost    int   // records dropped for which there is no gap record yet
-	told    int   // and those for which there is one, or will be
+	gaps    int   // and those for which there is one, or will be
 	started bool
 	closed  bool
 	key     []byte
 
 	wake   chan struct{} // a record waits
-	urgent chan struct{} // and must be written without delay
+	urgent chan struct{} // a record waits, and must be written without delay
 	done   chan struct{} // closed when the goroutine has ended
 
 	// The goroutine's:
 	unwritten queue // because the file could not be written
-	failed    bool  // the last write failed, and that was logged
+	failed    bool  // the last write failed, which was logged
 }
 
-// A queue holds records that wait. They stand in one buffer, so that none of them
-// costs an allocation.
+// A queue holds records that wait. They share one buffer, so that none of them costs an
+// allocation.
 type queue struct {
 	buf   []byte
 	items []item
@@ -108,7 +107,7 @@ func (q *queue) reset() queue {
 // keepRoom bounds a buffer that is kept for the next records, in bytes.
 const keepRoom = 4 << 20
 
-// A Receipt says what became of one record.
+// A Receipt reports whether one record was written.
 type Receipt struct {
 	done chan struct{}
 	err  error
@@ -159,8 +158,8 @@ func New(o Options) *Log {
 // dropped, and the log will say how many are missing.
 func (l *Log) Append(body []byte) { l.add(body, nil) }
 
-// Commit has a record written without delay. It is not tried again if it cannot be
-// written, because what it records then does not happen.
+// Commit writes a record without delay. A record that cannot be written is not tried
+// again, because the call that it records is then refused.
 func (l *Log) Commit(body []byte) *Receipt {
 	receipt := &Receipt{done: make(chan struct{})}
 	l.add(body, receipt)
@@ -196,9 +195,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Key returns the secret of this log for keyed digests of values: without the key
-// nobody can find a value by trying. It is kept beside the file. If that is not
-// possible it holds for this process only; the log cannot be written then either.
+// Key returns the secret of this log for keyed digests of values: without it nobody can
+// find a value by trying. It is kept beside the file. If that is not possible the key is
+// for this process only; the log cannot be written then either.
 func (l *Log) Key() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,7 +231,7 @@ func (l *Log) Close(grace time.Duration) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := l.lost + l.told + l.waiting; n > 0 {
+	if n := l.lost + l.gaps + l.waiting; n > 0 {
 		return fmt.Errorf("%d audit records are not in %s: %w", n, l.o.File, ErrLost)
 	}
 	return nil
@@ -299,7 +298,7 @@ func (l *Log) flush() (closed bool) {
 	return closed
 }
 
-// remedy says what to do about an error of writing.
+// remedy returns what to do about an error of writing.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, errHeld):
@@ -323,7 +322,7 @@ func (l *Log) take() (work queue, closed bool) {
 		work.add(gap, nil)
 		l.bytes += len(gap)
 		l.waiting++
-		l.told += l.lost
+		l.gaps += l.lost
 		l.lost = 0
 	}
 	if len(work.items) == 0 {
@@ -337,9 +336,9 @@ func (l *Log) take() (work queue, closed bool) {
 	return work, l.closed
 }
 
-// settle notes that the first records of work are in the file, and that err is why
-// the others are not. It keeps those for the next try, unless somebody waits for
-// them.
+// settle settles the receipts of work: the first written records are in the file, and
+// err is why the others are not. It keeps those for the next try, unless somebody waits
+// for them.
 func (l *Log) settle(work *queue, written int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// rotatedName is what the file at path is called when it is full, after the number
-// of its last line.
+// rotatedName returns the new name of the file at path when it is full. The number of
+// its last line is in it.
 func rotatedName(path string, last uint64) string {
 	ext := filepath.Ext(path)
 	return fmt.Sprintf("%s-%012d%s", strings.TrimSuffix(path, ext), last, ext)
@@ -48,9 +48,8 @@ func rotatedFiles(path string) ([]string, error) {
 	return names, nil
 }
 
-// Check says whether a log can be kept at path, as far as can be told without
-// writing: its directory must be there, and a file that is there must be a log
-// that may be written.
+// Check reports whether a log can be kept at path, without writing: its directory must
+// exist, and a file there must be a log that may be written.
 func Check(path string) error {
 	dir, err := os.Stat(filepath.Dir(path))
 	switch {

@@ -8,14 +8,13 @@ import (
 	"os"
 )
 
-// A Snapshot is the files of a chain as they were at one moment, while processes
-// may go on writing.
+// A Snapshot is the files of a chain at one moment. Processes may go on writing.
 type Snapshot struct {
 	// Files are oldest first.
 	Files []*SnapshotFile
 }
 
-// A SnapshotFile is what was in one file. What is written later is not read.
+// A SnapshotFile is the content of one file. What is written later is not read.
 type SnapshotFile struct {
 	Name string
 	io.Reader
@@ -63,8 +62,8 @@ func openAll(names []string) (*Snapshot, error) {
 	return s, nil
 }
 
-// openRegular opens a regular file. It looks before: opening a named pipe would wait
-// for a writer.
+// openRegular opens a regular file. It checks the kind first, as opening a named pipe
+// would wait for a writer.
 func openRegular(name string) (f *os.File, size int64, err error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -83,8 +82,8 @@ func openRegular(name string) (f *os.File, size int64, err error) {
 	return f, info.Size(), nil
 }
 
-// lockForReading keeps writers away, if the log is one that can have any: of a copy
-// made elsewhere there is no lock.
+// lockForReading keeps writers away. A copy of a log elsewhere has no lock and no
+// writers.
 func lockForReading(path string) (unlock func(), err error) {
 	f, err := os.Open(keyFile(path))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

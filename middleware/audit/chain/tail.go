@@ -12,19 +12,19 @@ import (
 // ErrNotALog is returned for a file that is not a log. Name another file.
 var ErrNotALog = errors.New("it holds something else than an audit log")
 
-// maxLook is how far from the end the last complete line is searched: a few
-// processes may have died, each within a line.
+// maxLook is how far from the end to look for the last complete line: a few processes
+// may have died, each while it wrote a line.
 const maxLook = 4 * MaxLine
 
-// An end is what the end of a file says.
+// An end describes the end of a file.
 type end struct {
 	tip     tip
 	partial *Partial // nil if the file ends with a complete line
 	open    bool     // its last byte is not a newline
 }
 
-// firstLook is how much of the end is read first. It nearly always holds a complete
-// line, and files are read at every start and after another process has written.
+// firstLook is how much of the end is read first. It nearly always has a complete line
+// in it, and files are read at every start and after another process has written.
 const firstLook = 8 << 10
 
 // readEnd finds the last complete line in the first size bytes of a file, and what
@@ -39,8 +39,8 @@ func readEnd(r io.ReaderAt, size int64) (e end, err error) {
 	}
 }
 
-// readLast is readEnd within the last n of these bytes. A last line that lacks only
-// its newline is complete: once the newline is written nobody can tell.
+// readLast is readEnd within the last n of these bytes. A last line that lacks only its
+// newline is complete: after the newline is written nobody can tell the difference.
 func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	from := size - n
 	b := make([]byte, n, n+1)
@@ -69,7 +69,7 @@ func readLast(r io.ReaderAt, size, n int64) (end, error) {
 	return e, nil
 }
 
-// setPartial takes what follows the last complete line, if anything does.
+// setPartial sets the incomplete line, which follows the last complete one.
 func (e *end) setPartial(b []byte) {
 	if len(b) == 0 {
 		return

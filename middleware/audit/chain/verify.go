@@ -20,8 +20,8 @@ type Fault struct {
 
 func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What) }
 
-// A Remark is something in a whole chain that a reader should know of: a line that
-// was torn, records that are missing because they could not be written.
+// A Remark is something in an unbroken chain that a reader should know: an incomplete
+// line, or records that are missing because they could not be written.
 type Remark struct {
 	File string
 	Line int
@@ -35,30 +35,30 @@ func (r Remark) String() string { return fmt.Sprintf("%s:%d: %s", r.File, r.Line
 // chain from its first record on.
 type Verifier struct {
 	// After is the digest of the last line of a file that is known to be gone; the
-	// first line read must carry it.
+	// first line read must have it.
 	After Digest
 	// Expect is the digest of a line, kept somewhere else, that must be in the
 	// chain; zero for none.
 	Expect Digest
 
-	// Records is how many lines were read; First and Last are the numbers of the
-	// first and the last, Digest is the last one's: what to keep elsewhere.
+	// Records is the number of lines read, First and Last are the numbers of the first
+	// and the last one, and Digest is the digest of the last one, to keep elsewhere.
 	Records     int
 	First, Last uint64
 	Digest      Digest
 	// Remarks are in the order of the lines.
 	Remarks []Remark
 
-	expected bool // Expect was met
-	file     string
-	line     int
-	begun    bool // a line of this file was read
-	partial  fragment
-	open     []byte // the last line of this file if it lacks its newline
+	found   bool // a line has the digest Expect
+	file    string
+	line    int
+	started bool // a line of this file was read
+	partial fragment
+	open    []byte // the last line of this file if it has no newline
 }
 
-// A fragment is a part of a file that is not lines of a chain. A record that
-// describes it must follow.
+// A fragment is a part of a file that is not lines of a chain. A record that describes
+// it must follow.
 type fragment struct {
 	line    int // where it begins; 0 for none
 	bytes   int64
@@ -66,16 +66,16 @@ type fragment struct {
 	newline bool // it ends with one, which is neither in bytes nor in sum yet
 }
 
-// File verifies the next file, named so in what it tells. An error that is no
-// *Fault is one of reading.
+// File verifies the next file; name is its name in faults and remarks. An error that is
+// not a [*Fault] is one of reading.
 func (v *Verifier) File(name string, r io.Reader) error {
 	if len(v.open) > 0 {
-		v.takePartial(v.open)
+		v.addPartial(v.open)
 	}
 	if v.partial.line > 0 {
-		return v.unexplained() // the file before ended so, and yet another follows
+		return v.unexplained() // a file ended with it, and another one follows
 	}
-	v.file, v.line, v.begun = name, 0, false
+	v.file, v.line, v.started = name, 0, false
 	b := bufio.NewReaderSize(r, MaxLine)
 	for {
 		text, err := b.ReadSlice('\n')
@@ -101,11 +101,11 @@ func (v *Verifier) File(name string, r io.Reader) error {
 	}
 }
 
-// skip reads the rest of what is too long for a line, as a part of what is torn.
+// skip reads the rest of a text that is too long for a line, as a part of a fragment.
 func (v *Verifier) skip(b *bufio.Reader) error {
 	for {
 		text, err := b.ReadSlice('\n')
-		v.takePartial(text)
+		v.addPartial(text)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -115,31 +115,31 @@ func (v *Verifier) skip(b *bufio.Reader) error {
 	}
 }
 
-// next takes one line. It returns nil, not a nil *Fault, where all is well.
+// next verifies one line. It returns nil, not a nil *Fault, if there is no fault.
 func (v *Verifier) next(text []byte) error {
 	l, ok := parseLine(text)
 	if !ok {
-		v.takePartial(text)
+		v.addPartial(text)
 		return nil
 	}
 	n, err := v.note(text)
 	if err != nil {
 		return err
 	}
-	if err := v.follows(&l, n); err != nil {
+	if err := v.check(&l, n); err != nil {
 		return err
 	}
 	if v.Records == 0 {
 		v.First = l.seq
 	}
 	v.Records++
-	v.Last, v.Digest, v.begun = l.seq, l.digest, true
-	v.expected = v.expected || v.Expect == l.digest
+	v.Last, v.Digest, v.started = l.seq, l.digest, true
+	v.found = v.found || v.Expect == l.digest
 	return nil
 }
 
-// takePartial takes a part that is not a line.
-func (v *Verifier) takePartial(text []byte) {
+// addPartial adds a text that is not a line to the fragment.
+func (v *Verifier) addPartial(text []byte) {
 	t := &v.partial
 	if t.line == 0 {
 		*t = fragment{line: v.line, sum: sha256.New()}
@@ -179,12 +179,12 @@ func (v *Verifier) note(text []byte) (note, error) {
 	return n, nil
 }
 
-// follows checks that l may stand where it stands.
-func (v *Verifier) follows(l *line, n note) error {
-	if err := v.explained(n); err != nil {
+// check checks l against what is before it.
+func (v *Verifier) check(l *line, n note) error {
+	if err := v.checkPartial(n); err != nil {
 		return err
 	}
-	if err := v.inOrder(l, n); err != nil {
+	if err := v.checkOrder(l, n); err != nil {
 		return err
 	}
 	switch n.Kind {
@@ -196,8 +196,8 @@ func (v *Verifier) follows(l *line, n note) error {
 	return nil
 }
 
-// explained checks that what is torn before a record is what the record says.
-func (v *Verifier) explained(n note) error {
+// checkPartial checks that the fragment before a record is the one that it describes.
+func (v *Verifier) checkPartial(n note) error {
 	t := &v.partial
 	if t.line == 0 {
 		if n.Partial != nil {
@@ -213,23 +213,23 @@ func (v *Verifier) explained(n note) error {
 	return nil
 }
 
-// is reports whether the part is the one told of.
-func (t *fragment) is(told *Partial) bool {
-	return told.Bytes == t.bytes && told.Digest == Digest(t.sum.Sum(nil)).String()
+// is reports whether the fragment is the one that a record describes.
+func (t *fragment) is(p *Partial) bool {
+	return p.Bytes == t.bytes && p.Digest == Digest(t.sum.Sum(nil)).String()
 }
 
-// inOrder checks that l goes on where the line before it ended.
-func (v *Verifier) inOrder(l *line, n note) error {
+// checkOrder checks the number and the digest in l against the line before it.
+func (v *Verifier) checkOrder(l *line, n note) error {
 	switch {
-	case v.begun && n.Kind == kindBegin:
+	case v.started && n.Kind == kindBegin:
 		return v.fault(v.line, "it was added: a file has one first line")
-	case !v.begun && n.Kind != kindBegin:
+	case !v.started && n.Kind != kindBegin:
 		return v.fault(v.line, "it does not begin the file: the lines before it were dropped")
 	case v.Records == 0:
-		return v.inFront(l, n)
+		return v.checkFirst(l, n)
 	case l.seq == v.Last+1 && l.prev == v.Digest:
 		return nil
-	case l.seq == v.Last+1 && v.begun:
+	case l.seq == v.Last+1 && v.started:
 		return v.fault(v.line-1, "it was changed, or line %d was changed or added: that carries another digest of it", v.line)
 	case l.seq == v.Last+1:
 		return v.fault(v.line, "it carries another digest of the last line of the file before: one of the two was changed, or lines were dropped there")
@@ -241,8 +241,8 @@ func (v *Verifier) inOrder(l *line, n note) error {
 	return v.fault(v.line, "record %d stands behind record %d: it was added or moved", l.seq, v.Last)
 }
 
-// inFront checks the very first line.
-func (v *Verifier) inFront(l *line, n note) error {
+// checkFirst checks the first line of the first file.
+func (v *Verifier) checkFirst(l *line, n note) error {
 	switch {
 	case l.prev == v.After && (l.seq == 1) == (l.prev == Digest{}):
 		return nil
@@ -256,9 +256,8 @@ func (v *Verifier) inFront(l *line, n note) error {
 	return v.fault(v.line, "it goes on from record %d in a file that is gone: give the digest of that record with --after if you know it", l.seq-1)
 }
 
-// Close says whether all that was expected is there, when the last file has been
-// read. A line that is still being written, or was torn and is the last, is a
-// remark.
+// Close checks the end of the last file, and that [Verifier.Expect] was found. An
+// incomplete last line is a remark: it may be still being written.
 func (v *Verifier) Close() error {
 	if err := v.end(); err != nil {
 		return err
@@ -269,14 +268,14 @@ func (v *Verifier) Close() error {
 	if v.partial.line > 0 {
 		v.Remarks = append(v.Remarks, Remark{v.file, v.partial.line, fmt.Sprintf("the last line is not whole: a writer ended within it and left %d bytes", v.partial.bytes)})
 	}
-	if v.Expect != (Digest{}) && !v.expected {
+	if v.Expect != (Digest{}) && !v.found {
 		return v.fault(max(v.line, 1), "no line has the digest that was expected: lines were dropped at the end, or the chain was made anew")
 	}
 	return nil
 }
 
-// end takes the last line of all where it wants its newline. One that wants nothing
-// else counts: the next writer goes on from it.
+// end verifies a last line without a newline. If only the newline is missing the line
+// counts: the next writer continues from it.
 func (v *Verifier) end() error {
 	text := append(v.open, '\n')
 	if _, ok := parseLine(text); ok {
@@ -284,7 +283,7 @@ func (v *Verifier) end() error {
 		return v.next(text)
 	}
 	if len(v.open) > 0 {
-		v.takePartial(v.open)
+		v.addPartial(v.open)
 	}
 	return nil
 }
