@@ -44,6 +44,7 @@ func TestE2E(t *testing.T) {
 	t.Run("ForcedPush", l.testForcedPush)
 	t.Run("Fill", l.testFill)
 	t.Run("Briefing", l.testBriefing)
+	t.Run("Conformance", l.testConformance)
 }
 
 // A lab is what all tests share: the programs, built once, and a place for them.
