@@ -48,8 +48,8 @@ type Announce struct {
 	declared      []List // by the server's answer to initialize
 	initialized   bool
 	subscriptions []subscription
-	prompts       shown
-	resources     shown
+	prompts       listedNames
+	resources     listedNames
 }
 
 type subscription struct {
@@ -117,9 +117,9 @@ func (a *Announce) declare(_ context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// shown are the names or URIs in a list that the client got. One that a later list
+// listedNames are the names or URIs in a list that the client got. One that a later list
 // has no more stays: it may cost a notification too many, and never one too few.
-type shown struct {
+type listedNames struct {
 	names map[string]bool
 	more  bool // some were not kept
 }
@@ -130,7 +130,7 @@ const (
 )
 
 // show returns the hook that keeps the names in a page of a list.
-func (a *Announce) show(in *shown, member, key string) middleware.ReplyHook {
+func (a *Announce) show(in *listedNames, member, key string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		a.mu.Lock()
 		defer a.mu.Unlock()

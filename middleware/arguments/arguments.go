@@ -223,7 +223,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 	case no != nil:
 		return c.refuse(ctx, &tc, no)
 	}
-	tc.tell()
+	tc.addNotes()
 	return next(ctx, m)
 }
 
@@ -267,7 +267,7 @@ func (c *Conn) handle(tc *toolCall, was *waits) (ready <-chan struct{}, no *refu
 	if no := tc.unmet(intents); no != nil {
 		return nil, no
 	}
-	tc.tell()
+	tc.addNotes()
 	return nil, c.write(tc, intents, round)
 }
 

@@ -217,9 +217,9 @@ func (c *Conn) passOver(tc *toolCall, p *place, why string) {
 	switch {
 	case p.state == absent || p.state == unclear && p.why == "":
 	case p.state == unclear && !p.rule.PathOnly:
-		c.tellUnclear(tc.name, p.rule, p.why)
+		c.logUnclear(tc.name, p.rule, p.why)
 	case p.rule.PathOnly && !p.verdict.Path:
-		c.tellPassedOver(tc.name, p)
+		c.logPassedOver(tc.name, p)
 	}
 }
 
@@ -271,8 +271,8 @@ func (tc *toolCall) note(n middleware.Note) {
 	tc.notes = append(tc.notes, n)
 }
 
-// tell tells the notes: the judgement is final.
-func (tc *toolCall) tell() {
+// addNotes adds the notes to the call, after the decision is final.
+func (tc *toolCall) addNotes() {
 	for i := range tc.notes {
 		tc.call.Note(tc.notes[i])
 	}

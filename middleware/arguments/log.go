@@ -46,9 +46,9 @@ func (c *Conn) once(e event, level slog.Level, text string, args ...any) {
 	}
 }
 
-// tellEdit says that an argument was filled or pinned. The first time for a tool this
+// logEdit says that an argument was filled or pinned. The first time for a tool this
 // is at info, so that harm cannot go unnoticed.
-func (c *Conn) tellEdit(tc *toolCall, in *intent) {
+func (c *Conn) logEdit(tc *toolCall, in *intent) {
 	verb := "filled"
 	if in.rule.enforces() {
 		verb = "pinned"

@@ -19,7 +19,7 @@ type refusal struct {
 func (c *Conn) refuse(ctx context.Context, tc *toolCall, no *refusal) error {
 	session, _ := tc.view.Lookup("session.id")
 	c.log.InfoContext(ctx, "a call was refused", "tool", cut(tc.name), "argument", no.rule.path, "why", no.why, "session", session.Value)
-	tc.tell()
+	tc.addNotes()
 	if tc.call.Noted() {
 		tc.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})
 	}

@@ -39,7 +39,7 @@ func (c *Conn) listed(view *sessionstate.Context) middleware.ReplyHook {
 		for _, n := range e.notes {
 			call.Note(n)
 		}
-		c.tellShown(call, e.tools)
+		c.logShown(call, e.tools)
 		return nil
 	}
 }
@@ -121,7 +121,7 @@ func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
 	case p.state == absent || r.PathOnly && e.passesOver(p, t):
 		return false
 	case p.state == unclear:
-		e.c.tellUnclear(t.Name, r, p.why)
+		e.c.logUnclear(t.Name, r, p.why)
 		return false
 	case r.Schema == Keep:
 		return false
@@ -130,7 +130,7 @@ func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
 	case r.Mode == Pin && !p.demanded && !p.sparse:
 		// The shown schema would admit a call without the object around the argument,
 		// and the call as it is sent would have that object and lack something in it.
-		e.c.tellUnclear(t.Name, r, "required")
+		e.c.logUnclear(t.Name, r, "required")
 		return false
 	}
 	return true
@@ -141,7 +141,7 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 	if p.state == present && p.verdict.Path {
 		return !p.required || !p.demanded
 	}
-	e.c.tellPassedOver(t.Name, p)
+	e.c.logPassedOver(t.Name, p)
 	return true
 }
 
@@ -194,8 +194,8 @@ func splice(text []byte, edits []wire.Splice) (out []byte) {
 	return append(out, text[from:]...)
 }
 
-// tellShown logs how many tools each rule has edited in a list.
-func (c *Conn) tellShown(call *middleware.Call, tools []int) {
+// logShown logs how many tools each rule has edited in a list.
+func (c *Conn) logShown(call *middleware.Call, tools []int) {
 	for i, n := range tools {
 		if n == 0 {
 			continue
@@ -206,8 +206,8 @@ func (c *Conn) tellShown(call *middleware.Call, tools []int) {
 	}
 }
 
-// tellUnclear warns once of a tool that is shown as it is, though a rule would edit it.
-func (c *Conn) tellUnclear(tool string, r *rule, keyword string) {
+// logUnclear warns once of a tool that is shown as it is, though a rule would edit it.
+func (c *Conn) logUnclear(tool string, r *rule, keyword string) {
 	effect := "the argument is not filled"
 	if r.enforces() {
 		effect = "the rule holds for calls all the same"
@@ -216,8 +216,8 @@ func (c *Conn) tellUnclear(tool string, r *rule, keyword string) {
 		"tool", cut(tool), "argument", r.path, "keyword", keyword, "effect", effect)
 }
 
-// tellPassedOver says once of a tool why the built-in rule leaves its argument alone.
-func (c *Conn) tellPassedOver(tool string, p *place) {
+// logPassedOver says once of a tool why the built-in rule leaves its argument alone.
+func (c *Conn) logPassedOver(tool string, p *place) {
 	if !c.log.Enabled(context.Background(), slog.LevelDebug) { // asked for each call
 		return
 	}

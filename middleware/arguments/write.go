@@ -119,7 +119,7 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 		why = "the call's own value was overwritten"
 		c.differ(tc, in, why)
 	} else {
-		c.tellEdit(tc, in)
+		c.logEdit(tc, in)
 	}
 	if tc.call.Noted() {
 		tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why, Pinned: in.rule.enforces(),
@@ -131,7 +131,7 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 // skipNow is skip for a judgement that is final.
 func (tc *toolCall) skipNow(r *rule, why string) {
 	tc.skip(r, why)
-	tc.tell()
+	tc.addNotes()
 }
 
 // spot returns the member to set so that the argument has the value raw, and what

@@ -35,7 +35,7 @@ func (c *Conn) cutCredentials(ctx context.Context, m *wire.Message) error {
 	if err := m.Apply(s.cuts...); err != nil {
 		return err
 	}
-	c.tellOfCuts(ctx, s.places)
+	c.logCuts(ctx, s.places)
 	return nil
 }
 
@@ -117,17 +117,17 @@ func isCredentialName(name string) bool {
 // honest client sends more than two.
 const maxCutsTold = 4
 
-// tellOfCuts notes what was cut out, and tells once of a credential that was sent
+// logCuts notes what was cut out, and tells once of a credential that was sent
 // where none counts.
-func (c *Conn) tellOfCuts(ctx context.Context, places [][]string) {
+func (c *Conn) logCuts(ctx context.Context, places [][]string) {
 	call := middleware.CallFrom(ctx)
 	for _, path := range places[:min(len(places), maxCutsTold)] {
 		name := path[len(path)-1]
 		switch {
 		case name != CredentialKey && name != TokenKey:
-			c.tellUnused(ctx, ", as its key is spelt otherwise: write it to the letter", CredentialKeys()...)
+			c.logUnused(ctx, ", as its key is spelt otherwise: write it to the letter", CredentialKeys()...)
 		case len(path) != 3 || path[0] != "params" || path[1] != "_meta":
-			c.tellUnused(ctx, ", as it does not stand in params._meta of a request: send it there", name)
+			c.logUnused(ctx, ", as it does not stand in params._meta of a request: send it there", name)
 		}
 		call.Note(middleware.Note{
 			Layer: "capture", Act: middleware.Edited, Why: "a credential goes to no server",

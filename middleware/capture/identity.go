@@ -158,19 +158,19 @@ func (c *Conn) accepted(ctx context.Context, f *facts) Credential {
 		switch {
 		case !f.carries[i]:
 		case !slices.Contains(c.o.Accept, key):
-			c.tellUnused(ctx, ": identity.meta_api_key and identity.meta_token accept one, if the operator gives none", key)
+			c.logUnused(ctx, ": identity.meta_api_key and identity.meta_token accept one, if the operator gives none", key)
 			if credential.Key == key {
 				credential = Credential{}
 			}
 		case f.empty[i]:
-			c.tellUnused(ctx, ", as it is empty or no text: send it as a text", key)
+			c.logUnused(ctx, ", as it is empty or no text: send it as a text", key)
 		}
 	}
 	return credential
 }
 
-// tellUnused tells once for each reason of a credential that was cut out and not used.
-func (c *Conn) tellUnused(ctx context.Context, why string, key ...string) {
+// logUnused tells once for each reason of a credential that was cut out and not used.
+func (c *Conn) logUnused(ctx context.Context, why string, key ...string) {
 	c.who.mu.Lock()
 	before := c.who.told[why]
 	c.who.told[why] = true

@@ -29,10 +29,10 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Con
 	given := m.Name().View()
 	t := c.resolve(view, given)
 	if t.why != "" {
-		return c.refuse(ctx, m, t, given)
+		return c.refuseName(ctx, m, t, given)
 	}
 	if refusal := c.change(call, m, view, t); refusal.text != "" {
-		return c.turnDown(ctx, m, view, refusal)
+		return c.refuse(ctx, m, view, refusal)
 	}
 	return next(ctx, m)
 }
@@ -124,11 +124,11 @@ func hidden(what string, err error) string {
 	return "the " + what + " is hidden"
 }
 
-// refuse answers a call to a name that stands for no tool, or for two. The error
+// refuseName answers a call to a name that no tool has, or two. The error
 // is the one the specification has for unknown tools (server/tools, "Error
 // Handling"): clients expect it of a server that has no such tool, and so it
 // tells nothing of rules.
-func (c *Conn) refuse(ctx context.Context, m *wire.Message, t target, given string) error {
+func (c *Conn) refuseName(ctx context.Context, m *wire.Message, t target, given string) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(t.rule), Act: middleware.Refused, Why: t.why})
 	code, text := wire.CodeInvalidParams, "Unknown tool: "+cut(given)
 	if t.both != "" {
@@ -285,13 +285,13 @@ func (c *Conn) source(p *expression.Program) string {
 	return p.String()
 }
 
-// note tells of an edit. Those who call it ask first whether anybody listens.
+// note reports an edit. Check first whether somebody listens.
 func (c *Conn) note(call *middleware.Call, rule int, source string, path []string, before, after []byte) {
 	call.Note(middleware.Note{Layer: layerName, Rule: c.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
 }
 
-// turnDown answers a call whose arguments could not be set.
-func (c *Conn) turnDown(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
+// refuse answers a call whose arguments could not be set.
+func (c *Conn) refuse(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(f.rule), Act: middleware.Refused, Why: f.why})
 	c.log.WarnContext(ctx, "a call was refused, as its arguments could not be set", "rule", c.key(f.rule), "why", f.why)
 	return c.answer(ctx, m, wire.RefusalReply(m, f.text, view != nil && view.Modern))

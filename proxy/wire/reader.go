@@ -65,9 +65,9 @@ func (r *Reader) borrow() []byte {
 	return r.small
 }
 
-// rest chooses the buffer for the next read when all has been handed out: after a
+// chooseBuffer chooses the buffer for the next read when all has been handed out: after a
 // read of little there will be little again.
-func (r *Reader) rest() {
+func (r *Reader) chooseBuffer() {
 	switch {
 	case r.idle == nil || len(r.buf) > smallBuffer:
 	case r.last >= idleBuffer/2:
@@ -146,7 +146,7 @@ func (r *Reader) Buffered() bool {
 func (r *Reader) fill() {
 	if r.start == r.end {
 		r.start, r.end, r.seen = 0, 0, 0
-		r.rest()
+		r.chooseBuffer()
 	}
 	if r.end == len(r.buf) {
 		r.makeRoom()

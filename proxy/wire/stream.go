@@ -9,10 +9,10 @@ type Envelope struct {
 	nested   skip // while state is envNested
 	escaped  bool // the last byte was a backslash that escapes what follows in a top-level string
 	slot     slot // of the member that is being read
-	name     captured
-	id       captured
-	method   captured
-	failure  captured // the error, to tell null from others
+	name     captureBuffer
+	id       captureBuffer
+	method   captureBuffer
+	failure  captureBuffer // the error, to tell null from others
 	ids      int
 	seen     [slots]bool
 	repeated bool // a member that counts was there twice
@@ -37,16 +37,16 @@ const (
 	envBad
 )
 
-// captured is the text of a name or a scalar, unless it is too long.
-type captured struct {
+// captureBuffer is the text of a name or a scalar, unless it is too long.
+type captureBuffer struct {
 	text []byte
 	lost bool
 	done bool
 }
 
-func (c *captured) reset() { c.text, c.lost, c.done = c.text[:0], false, false }
+func (c *captureBuffer) reset() { c.text, c.lost, c.done = c.text[:0], false, false }
 
-func (c *captured) add(b []byte, limit int) {
+func (c *captureBuffer) add(b []byte, limit int) {
 	if c.lost = c.lost || len(c.text)+len(b) > limit; c.lost {
 		c.text = c.text[:0]
 		return
@@ -134,7 +134,7 @@ func (e *Envelope) begin(c byte) {
 
 // kept returns where the text of the current member's value is kept, nil if it
 // is not wanted.
-func (e *Envelope) kept() *captured {
+func (e *Envelope) kept() *captureBuffer {
 	switch e.slot {
 	case slotID:
 		return &e.id

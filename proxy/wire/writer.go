@@ -58,7 +58,7 @@ func (w *Writer) Write(m *Message) error {
 	queued := w.err
 	err := w.line(m.line)
 	w.mu.Unlock()
-	tell(sent, queued)
+	settle(sent, queued)
 	return err
 }
 
@@ -119,7 +119,7 @@ func (w *Writer) Chunk(b []byte, more bool) error {
 	sent := w.takeQueue()
 	err := w.err
 	w.mu.Unlock()
-	tell(sent, err)
+	settle(sent, err)
 	return err
 }
 
@@ -130,7 +130,7 @@ func (w *Writer) Flush() error {
 	w.flush()
 	err := w.err
 	w.mu.Unlock()
-	tell(sent, err)
+	settle(sent, err)
 	return err
 }
 
@@ -163,7 +163,7 @@ func (w *Writer) drain() {
 	sent := w.takeQueue()
 	err := w.err
 	w.mu.Unlock()
-	tell(sent, err)
+	settle(sent, err)
 }
 
 // takeQueue writes the queued lines behind those kept, unless a line is open:
@@ -186,9 +186,9 @@ func (w *Writer) takeQueue() []queued {
 	return queue
 }
 
-// tell says of the lines that they have left, or why they cannot. The caller holds
+// settle reports for each line that it was written, or why it was not. The caller holds
 // no lock.
-func tell(sent []queued, err error) {
+func settle(sent []queued, err error) {
 	for _, q := range sent {
 		if q.sent != nil {
 			q.sent(err)

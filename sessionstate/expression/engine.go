@@ -278,8 +278,8 @@ func toValue(result ref.Val, want Type) (Value, error) {
 	return Value{}, ErrType
 }
 
-// derived holds what was decoded of Inputs so far.
-type derived struct {
+// decodedInputs holds what was decoded of Inputs so far.
+type decodedInputs struct {
 	of      *Inputs // as Inputs may have been copied
 	objects [objects]object
 
@@ -294,7 +294,7 @@ func (in *Inputs) makeObjects(t *[objects]*types.Type) {
 	if d.of == in {
 		return
 	}
-	*d = derived{of: in}
+	*d = decodedInputs{of: in}
 	for i := range d.objects {
 		d.objects[i] = object{in, t[i]}
 	}

@@ -49,7 +49,7 @@ type Inputs struct {
 	// Server is the server's name.
 	Server string
 
-	derived derived
+	derived decodedInputs
 }
 
 // Clear empties the inputs, including what was decoded. It costs less than to make new
@@ -58,7 +58,7 @@ func (in *Inputs) Clear() {
 	in.Context, in.Tool, in.Server = nil, "", ""
 	in.Annotations, in.Arguments = nil, nil
 	if in.derived.of != nil {
-		in.derived = derived{}
+		in.derived = decodedInputs{}
 	}
 }
 

@@ -47,7 +47,7 @@ func (w *file) append(work *queue) (written int, err error) {
 		return 0, errFile("is not ours to write", err)
 	}
 	defer w.lock.release()
-	if err := w.look(); err != nil {
+	if err := w.refresh(); err != nil {
 		return 0, err
 	}
 	for written < len(work.items) {
@@ -97,8 +97,8 @@ func (w *file) lines(work *queue, from int) (text []byte, end tip, to int) {
 	return text, end, to
 }
 
-// look updates what is known of the file. The caller holds the lock.
-func (w *file) look() error {
+// refresh updates what is known of the file. The caller holds the lock.
+func (w *file) refresh() error {
 	info, err := os.Stat(w.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
