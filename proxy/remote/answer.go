@@ -298,7 +298,7 @@ func (x *exchange) resume(p *eventParser) error {
 	x.ticket.headers(h)
 	resp, err := x.s.send(x.ctx, http.MethodGet, h, nil)
 	if err != nil {
-		return x.s.explain(err)
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || !isEvents(resp.Header) {

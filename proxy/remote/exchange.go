@@ -51,11 +51,14 @@ func (s *Server) sendLine(line []byte) {
 	var m wire.Message
 	m.Reset(wire.Client, line)
 	m.LookEnvelope()
-	x.body = body{line: m.Frame()}
+	x.body = body{line: m.Frame(), ledger: &s.ledger}
+	s.ledger.enter(len(x.body.line))
 	x.describe(&m)
 	switch {
 	case m.MethodIs("notifications/cancelled"):
 		if s.cancelExchange(m.Get("params", "requestId")) {
+			x.body.drop()
+			x.cancel(nil)
 			return
 		}
 	case m.MethodIs("initialize"):
@@ -141,8 +144,15 @@ func (x *exchange) run() {
 	}
 	defer x.end()
 	resp, refusal, err := x.do()
+	x.body.drop()
 	if x.whole != nil {
+		if err != nil {
+			x.body.long.Close() // it may not have been opened
+		}
 		<-x.whole
+	}
+	if err == nil && refusal == nil && x.method == "notifications/initialized" && !x.modern {
+		x.s.listen.start(x.s, x.ticket)
 	}
 	if len(x.ids) == 0 {
 		x.settle()
@@ -206,7 +216,7 @@ func (x *exchange) post() (*http.Response, error) {
 		if cause := context.Cause(x.ctx); cause != nil {
 			return nil, cause
 		}
-		return nil, x.s.explain(err)
+		return nil, err
 	}
 	return resp, nil
 }
@@ -325,7 +335,7 @@ func (s *Server) cancelExchange(id wire.Value) (done bool) {
 	t := time.NewTimer(settleTime)
 	defer t.Stop()
 	select {
-	case <-x.body.written():
+	case <-x.body.whenWritten():
 	case <-x.settled:
 	case <-t.C:
 	}
@@ -353,7 +363,7 @@ func (s *Server) endSession(t ticket, limit time.Duration) {
 	t.headers(h)
 	resp, err := s.send(ctx, http.MethodDelete, h, nil)
 	if err != nil {
-		s.log.Debug("the remote session could not be ended", "why", s.explain(err))
+		s.log.Debug("the remote session could not be ended", "why", err)
 		return
 	}
 	drain(resp)

@@ -11,7 +11,7 @@ import (
 
 // chunkSize is how much of a message is kept in one piece. The last byte is room for
 // the line end.
-const chunkSize = 64 << 10
+const chunkSize = 32 << 10
 
 // chunks lends frames their memory.
 var chunks = sync.Pool{New: func() any { return new([chunkSize]byte) }}

@@ -79,7 +79,7 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *
 	}
 	resp, err := s.send(ctx, http.MethodGet, h, nil)
 	if err != nil {
-		s.log.Debug("the stream of the remote server could not be opened", "why", s.explain(err))
+		s.log.Debug("the stream of the remote server could not be opened", "why", err)
 		return ctx.Err() == nil
 	}
 	defer resp.Body.Close()

@@ -21,7 +21,6 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) {
 	go func() {
 		defer s.calls.Done()
 		x.run()
-		from.CloseWithError(errSentOnce)
 	}()
 	var env wire.Envelope
 	for more := true; more; {

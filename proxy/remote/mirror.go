@@ -260,10 +260,10 @@ func (v *mirror) learnAgain(x *exchange) bool {
 		}
 	}
 	var m wire.Message
-	m.Reset(wire.Client, x.body.line)
+	m.Reset(wire.Client, x.body.bytes())
 	m.LookEnvelope()
 	x.mirrorMessage(&m)
-	return x.body.long == nil && !equalHeaders(before, x.headers)
+	return x.body.bytes() != nil && !equalHeaders(before, x.headers)
 }
 
 func equalHeaders(a, b http.Header) bool {

@@ -78,7 +78,8 @@ type Server struct {
 	mirror  mirror
 	listen  listener
 	calls   sync.WaitGroup // requests that are not answered; begun by the goroutine of run alone
-	slots   chan struct{}  // how many requests may be under way
+	ledger  ledger
+	slots   chan struct{} // how many requests may be under way
 
 	mu       sync.Mutex
 	open     callid.Index[exchange] // requests that are not answered, by id
@@ -149,6 +150,7 @@ func Start(o Options) (*Server, error) {
 		gone:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ledger.init(s.ctx, o.Hold)
 	go s.run()
 	return s, nil
 }

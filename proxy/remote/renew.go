@@ -123,7 +123,7 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	h["Content-Type"] = []string{"application/json"}
 	resp, err := s.send(ctx, http.MethodPost, h, &body{line: line})
 	if err != nil {
-		return nil, nil, s.explain(err)
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {

@@ -11,7 +11,6 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
-	"sync"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -22,82 +21,6 @@ const codeHeaderMismatch = -32020
 
 // maxRedirects is how often a request is sent elsewhere on the same origin.
 const maxRedirects = 5
-
-// A body is what a request sends. It can be read more than once, so that a request
-// which the server cannot have executed can be sent again.
-type body struct {
-	line []byte
-	long io.Reader // in place of line: a message over the hold limit, which is read once
-
-	mu   sync.Mutex
-	all  chan struct{} // closed when it was read to its end
-	over bool
-	used bool // long has been read from
-}
-
-// written returns a channel that is closed when the body has left.
-func (b *body) written() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all == nil {
-		b.all = make(chan struct{})
-		if b.over {
-			close(b.all)
-		}
-	}
-	return b.all
-}
-
-// left notes that the body was read to its end.
-func (b *body) left() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over = true; b.all != nil {
-		select {
-		case <-b.all:
-		default:
-			close(b.all)
-		}
-	}
-}
-
-// open returns the body from its beginning.
-func (b *body) open() (io.ReadCloser, error) {
-	if b.long == nil {
-		return &bodyReader{bytes.NewReader(b.line), b}, nil
-	}
-	if b.used {
-		return nil, errSentOnce
-	}
-	b.used = true
-	return io.NopCloser(b.long), nil
-}
-
-// errSentOnce is met by a request that is to be sent again and was too long to be kept.
-var errSentOnce = errors.New("the message is too long to be sent again")
-
-type bodyReader struct {
-	*bytes.Reader
-	b *body
-}
-
-func (r *bodyReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if r.Reader.Len() == 0 {
-		r.b.left()
-	}
-	return n, err
-}
-
-func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
-	n, err := r.Reader.WriteTo(w)
-	if err == nil {
-		r.b.left()
-	}
-	return n, err
-}
-
-func (r *bodyReader) Close() error { return nil }
 
 // send sends one request, with the headers and credentials of the server, and returns
 // the answer. It follows redirects on the same origin, and sends a request once more
@@ -111,7 +34,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 		}
 		resp, err := s.o.Transport.RoundTrip(r)
 		if err != nil {
-			return nil, err
+			return nil, s.explain(err, b)
 		}
 		s.jar.SetCookies(to, resp.Cookies())
 		switch {
@@ -163,13 +86,12 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 		r.AddCookie(c)
 	}
 	if b != nil {
-		from, err := b.open()
-		if err != nil {
+		var err error
+		if r.Body, err = b.open(); err != nil {
 			return nil, err
 		}
-		r.Body, r.ContentLength = from, -1
-		if b.long == nil {
-			r.ContentLength, r.GetBody = int64(len(b.line)), b.open
+		if r.ContentLength = b.size(); r.ContentLength >= 0 {
+			r.GetBody = b.open
 		}
 	}
 	return r.WithContext(ctx), nil
@@ -198,18 +120,22 @@ func newJar() http.CookieJar {
 
 // explain returns an error of the transport for people, without the address, which may
 // have a token in it.
-func (s *Server) explain(err error) error {
+func (s *Server) explain(err error, b *body) error {
 	var op *net.OpError
 	var dns *net.DNSError
 	switch {
+	case errors.Is(err, context.Canceled):
+		return err
 	case errors.As(err, &dns):
 		return fmt.Errorf("the host %s is not known: %s", dns.Name, dns.Err)
 	case errors.As(err, &op) && op.Op == "dial":
 		return fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)
+	case b == nil || !b.begun.Load():
+		return fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the server closed the connection before it answered; it may have executed the request")
 	}
-	return fmt.Errorf("the request to %s failed: %w", s.url.Host, err)
+	return fmt.Errorf("the connection to %s broke before the answer: %w; the server may have executed the request", s.url.Host, err)
 }
 
 // drain ends an answer of which nothing more is wanted.

@@ -1,0 +1,83 @@
+package remote
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// gathered is what a parser has found, in a form to compare.
+type gathered struct {
+	p    *eventParser
+	part strings.Builder
+	all  []string
+}
+
+func (g *gathered) data(b []byte) { g.part.Write(b) }
+
+func (g *gathered) event(name []byte) {
+	g.all = append(g.all, fmt.Sprintf("%s|%s|%s|%v", name, g.part.String(), g.p.id, g.p.retry))
+	g.part.Reset()
+}
+
+// parse reads a stream in chunks of n bytes.
+func parse(stream string, n int) string {
+	g := &gathered{}
+	g.p = newEventParser(g)
+	for len(stream) > 0 {
+		m := min(n, len(stream))
+		g.p.feed([]byte(stream[:m]))
+		stream = stream[m:]
+	}
+	return strings.Join(append(g.all, g.part.String()), "\n")
+}
+
+// The examples and rules of WHATWG HTML, "Server-sent events".
+func TestEvents(t *testing.T) {
+	for _, c := range []struct {
+		stream string
+		want   []string // name|data|id|retry of each event, and the data of one that is not ended
+	}{
+		{"data: a\n\n", []string{"|a||-1ns", ""}},
+		{"data:a\n\ndata:  a\n\n", []string{"|a||-1ns", "| a||-1ns", ""}},
+		{"data: a\ndata: b\n\n", []string{"|a b||-1ns", ""}},
+		{"data\n\ndata\ndata\n\ndata:", []string{"|||-1ns", "| ||-1ns", ""}},
+		{"event: ping\ndata: a\nid: 7\nretry: 20\n\ndata: b\n\n", []string{"ping|a|7|20ms", "|b|7|20ms", ""}},
+		{"id: 7\n\nid\ndata: b\n\n", []string{"||7|-1ns", "|b||-1ns", ""}},
+		{"id: a\x00b\ndata: b\n\n", []string{"|b||-1ns", ""}},
+		{"retry: 1s\ndata: b\n\nretry:\n\n", []string{"|b||-1ns", "|||-1ns", ""}},
+		{": comment\r\n\r\ndata: a\r\n\r\n", []string{"|||-1ns", "|a||-1ns", ""}},
+		{"data: a\r\rdata: b\r\n\rdata: c\n\r", []string{"|a||-1ns", "|b||-1ns", "|c||-1ns", ""}},
+		{"\xEF\xBB\xBFdata: a\n\n", []string{"|a||-1ns", ""}},
+		{"data : a\nDATA: b\nunknownfield: x\n\n", []string{"|||-1ns", ""}},
+		{"data: a:b\n\n", []string{"|a:b||-1ns", ""}},
+		{"data: a", []string{"a"}},
+		{"data: é\u2028\n\n", []string{"|é\u2028||-1ns", ""}},
+		{"id: " + strings.Repeat("x", maxValue+1) + "\ndata: a\n\n", []string{"|a||-1ns", ""}},
+	} {
+		want := strings.Join(c.want, "\n")
+		for n := 1; n <= len(c.stream); n++ { // U02: every chunk border
+			if got := parse(c.stream, n); got != want {
+				t.Errorf("%.60q in chunks of %d:\ngot  %q\nwant %q", c.stream, n, got, want)
+				break
+			}
+		}
+	}
+}
+
+// FuzzEvents reads a stream whole and in two parts.
+func FuzzEvents(f *testing.F) {
+	f.Add("event: message\r\nid: 1\ndata: {\"a\":\ndata: 1}\r\n\r\n: x\n\n", 7)
+	f.Fuzz(func(t *testing.T, stream string, at int) {
+		if at < 0 || at > len(stream) {
+			return
+		}
+		g := &gathered{}
+		g.p = newEventParser(g)
+		g.p.feed([]byte(stream[:at]))
+		g.p.feed([]byte(stream[at:]))
+		if got, want := strings.Join(append(g.all, g.part.String()), "\n"), parse(stream, max(1, len(stream))); got != want {
+			t.Errorf("%q in two parts: %q, whole: %q", stream, got, want)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/remote"
+)
+
+// U11: a connection that ends after the request was written is an error, and the call is
+// executed once at most; U12: also if the request has the header by which net/http takes
+// it for one that can be repeated.
+func TestU11ConnectionEnds(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		write string // what the server says before it ends the connection
+		want  string
+	}{
+		{"before the answer", "", `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the server closed the connection before it answered; it may have executed the request"…`},
+		{"in the head", "HTTP/1.1 200 O", `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the …`},
+		{"in the body", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the connection to the server broke in the middle…`},
+		{"in a stream", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100\r\n\r\n: x\n\n", `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the stream of the server's answer broke…`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls atomic.Int32
+			cl := connect(t, func(w http.ResponseWriter, _ *http.Request) {
+				if calls.Add(1) == 1 {
+					w.Header().Set("Content-Type", asJSON)
+					io.WriteString(w, result)
+					return
+				}
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					panic(err)
+				}
+				io.WriteString(conn, c.write)
+				conn.Close()
+			}, func(o *remote.Options) { o.Header = http.Header{"Idempotency-Key": {"x"}} })
+			cl.say(call)
+			cl.wants(result)
+			cl.say(strings.Replace(call, `"id":1`, `"id":2`, 1)) // on the connection of before
+			cl.wants(c.want)
+			cl.over()
+			if n := calls.Load(); n != 2 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// U13: what the server says of a time to wait reaches the client, and nothing is sent again.
+func TestU13RetryAfter(t *testing.T) {
+	var calls atomic.Int32
+	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "slow down", 429)
+	})
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 429 Too Many Requests; try again after 30: slow down"…`)
+	c.over()
+	if n := calls.Load(); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// U14: a redirect to another origin is not followed, whatever it is; nothing reaches it.
+func TestU14Redirects(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the other origin got %s with %v", r.Method, r.Header)
+	}))
+	defer other.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, other.URL+"/mcp", status)
+			}, func(o *remote.Options) { o.Header = http.Header{"X-Api-Key": {"secret"}} })
+			c.say(call)
+			c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects to ` + other.URL + `, which is another origin and not followed…`)
+			c.over()
+		})
+	}
+	for status, want := range map[int]string{
+		307: result, 308: result,
+		301: `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects with HTTP 301 Moved Permanently to /mcp/: use that address"…`,
+	} {
+		t.Run(fmt.Sprint("same origin ", status), func(t *testing.T) {
+			c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/mcp" {
+					http.Redirect(w, r, "/mcp/", status)
+					return
+				}
+				if body, _ := io.ReadAll(r.Body); string(body) != call {
+					t.Errorf("got %q", body)
+				}
+				w.Header().Set("Content-Type", asJSON)
+				io.WriteString(w, result)
+			})
+			c.say(call)
+			c.wants(want)
+			c.over()
+		})
+	}
+	t.Run("circle", func(t *testing.T) {
+		c := connect(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/mcp", 307) })
+		c.say(call)
+		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects in a circle"…`)
+		c.over()
+	})
+}
+
+// token is a credential that is refused while it is old.
+type token struct {
+	mu      sync.Mutex
+	value   string
+	renewed string
+	refused []remote.Refusal
+	err     error
+}
+
+func (c *token) Set(_ context.Context, h http.Header) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.Set("Authorization", c.value)
+	return nil
+}
+
+func (c *token) Refused(_ context.Context, r remote.Refusal) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = append(c.refused, r)
+	if c.renewed == "" {
+		return false, c.err
+	}
+	c.value, c.renewed = c.renewed, ""
+	return true, nil
+}
+
+// Credentials go with every request; the request that was refused is sent once more with
+// others, and not for ever.
+func TestCredentials(t *testing.T) {
+	serve := func(calls *atomic.Int32) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			calls.Add(1)
+			if r.Header.Get("Authorization") != "new" {
+				w.Header().Set("WWW-Authenticate", `Bearer scope="a"`)
+				http.Error(w, "no", 401)
+				return
+			}
+			w.Header().Set("Content-Type", asJSON)
+			io.WriteString(w, result)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		token *token
+		want  string
+		calls int32
+	}{
+		{"accepted", &token{value: "new"}, result, 1},
+		{"renewed", &token{value: "old", renewed: "new"}, result, 2},
+		{"renewed in vain", &token{value: "old", renewed: "older"}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 401 Unauthorized: it wants a credential, or another one; see server.headers: no"…`, 2},
+		{"no other", &token{value: "old"}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 401 Unauthorized…`, 1},
+		{"a reason", &token{value: "old", err: errors.New("log in first")}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"log in first"…`, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls atomic.Int32
+			cl := connect(t, serve(&calls), func(o *remote.Options) { o.Credentials = c.token })
+			cl.say(call)
+			cl.wants(c.want)
+			cl.over()
+			if n := calls.Load(); n != c.calls {
+				t.Errorf("%d requests", n)
+			}
+			for _, r := range c.token.refused {
+				if r.Status != 401 || r.Sent.Get("Authorization") != "old" || strings.Join(r.Challenge, "") != `Bearer scope="a"` {
+					t.Errorf("refused: %+v", r)
+				}
+			}
+		})
+	}
+}
+
+// U15, U28: what the transport does not send: an encoding, an origin; cookies go back to
+// the session that they were given to.
+func TestU28WhatIsSent(t *testing.T) {
+	l := &legacy{}
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		if r.method == "initialize" {
+			http.SetCookie(w, &http.Cookie{Name: "route", Value: "a"})
+		}
+		return false
+	}
+	c := l.open(t)
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+	c.over()
+	for _, r := range l.requests {
+		for _, name := range []string{"Accept-Encoding", "Origin", "Authorization", "Referer"} {
+			if r.Get(name) != "" {
+				t.Errorf("%s %s: %s: %s", r.verb, r.method, name, r.Get(name))
+			}
+		}
+		if want := map[bool]string{false: "route=a"}[r.method == "initialize"]; r.Get("Cookie") != want {
+			t.Errorf("%s %s: cookie %q", r.verb, r.method, r.Get("Cookie"))
+		}
+	}
+}
+
+// The server may be gone before a request, or not answer at all.
+func TestUnreachable(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	c := connect(t, nil, func(o *remote.Options) { o.URL = "http://" + closed.Addr().String() + "/mcp?key=secret" })
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at ` + closed.Addr().String() + ` cannot be reached: …`)
+	c.over()
+	if strings.Contains(c.log.String(), "secret") {
+		t.Errorf("the log has the secret:\n%s", c.log)
+	}
+}
+
+func TestFirstByte(t *testing.T) {
+	release := make(chan struct{})
+	c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if string(body) == call {
+			<-release
+			return
+		}
+		events(w, ": ok\n\n")
+		<-release
+		events(w, "data: "+strings.Replace(result, `"id":1`, `"id":2`, 1)+"\n\n")
+	}, func(o *remote.Options) { o.FirstByte = 50 * time.Millisecond })
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server did not begin to answer within 50ms (server.timeouts.first_byte)…`)
+	c.say(strings.Replace(call, `"id":1`, `"id":2`, 1)) // one that has begun may take its time
+	close(release)
+	c.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
+	c.over()
+}

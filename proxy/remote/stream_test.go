@@ -1,0 +1,241 @@
+package remote_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// events writes a part of a stream at once.
+func events(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", asEvents)
+	io.WriteString(w, text)
+	http.NewResponseController(w).Flush()
+}
+
+// A stream that breaks with an id is taken up again by GET, or the call fails.
+func TestU05Resume(t *testing.T) {
+	note := func(n int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}`, n)
+	}
+	broken := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: it could not be taken up again: the server answered HTTP `
+	for _, c := range []struct {
+		name   string
+		resume []func(http.ResponseWriter)
+		want   []string
+		asked  []string // the ids that were asked for
+	}{
+		{"ok", []func(http.ResponseWriter){
+			func(w http.ResponseWriter) { events(w, "id: 3\ndata: "+note(2)+"\n\nid: 4\ndata: "+result+"\n\n") },
+		}, []string{note(1), note(2), result}, []string{"2"}},
+		{"ok at the second attempt", []func(http.ResponseWriter){
+			func(w http.ResponseWriter) { w.WriteHeader(503) },
+			func(w http.ResponseWriter) { events(w, "id: 4\ndata: "+result+"\n\n") },
+		}, []string{note(1), result}, []string{"2", "2"}},
+		{"the stream ends again and again", []func(http.ResponseWriter){
+			func(w http.ResponseWriter) { events(w, "id: 3\ndata:\n\n") },
+			func(w http.ResponseWriter) { events(w, "id: 4\ndata: "+result+"\n\n") },
+		}, []string{note(1), result}, []string{"2", "3"}},
+		{"404", []func(http.ResponseWriter){
+			func(w http.ResponseWriter) { w.WriteHeader(404) },
+		}, []string{note(1), broken + "404…"}, []string{"2"}},
+		{"405", []func(http.ResponseWriter){
+			func(w http.ResponseWriter) { w.WriteHeader(405) },
+		}, []string{note(1), broken + "405…"}, []string{"2"}},
+		{"it never comes", []func(http.ResponseWriter){
+			func(w http.ResponseWriter) { events(w, "") },
+		}, []string{note(1), `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server ended the stream…`}, []string{"2", "2", "2", "2", "2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &legacy{}
+			var mu sync.Mutex
+			var asked []string
+			l.answer = func(w http.ResponseWriter, r request) bool {
+				switch {
+				case r.method == "tools/call":
+					events(w, "id: 1\nretry: 1\ndata:\n\nid: 2\ndata: "+note(1)+"\n\n")
+					return true
+				case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
+					mu.Lock()
+					defer mu.Unlock()
+					asked = append(asked, r.Get("Last-Event-Id"))
+					c.resume[min(len(asked), len(c.resume))-1](w)
+					return true
+				}
+				return false
+			}
+			cl := l.open(t)
+			cl.say(call)
+			for _, want := range c.want {
+				cl.wants(want)
+			}
+			cl.over()
+			if strings.Join(asked, " ") != strings.Join(c.asked, " ") {
+				t.Errorf("asked for %v, want %v", asked, c.asked)
+			}
+			if n := len(l.seen("tools/call")); n != 1 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
+
+// U06: the server says how long to wait before the stream is taken up again.
+func TestU06Retry(t *testing.T) {
+	const wait = 300 * time.Millisecond
+	l := &legacy{}
+	var closed, asked time.Time
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		switch {
+		case r.method == "tools/call":
+			events(w, "id: 1\nretry: 300\ndata:\n\n")
+			closed = time.Now()
+			return true
+		case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
+			asked = time.Now()
+			events(w, "id: 4\ndata: "+result+"\n\n")
+			return true
+		}
+		return false
+	}
+	c := l.open(t)
+	c.say(call)
+	c.wants(result)
+	c.over()
+	if waited := asked.Sub(closed); waited < wait {
+		t.Errorf("waited %v", waited)
+	}
+}
+
+// U15 and U16: the stream of the server's own. What it says goes to the client, and the
+// client's answer goes back.
+func TestU16ServerAsks(t *testing.T) {
+	const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
+	const pong = `{"jsonrpc":"2.0","id":"p","result":{}}`
+	l := &legacy{}
+	answered := make(chan string, 1)
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		switch {
+		case r.verb == http.MethodGet:
+			events(w, ": ok\n\nevent: message\ndata: "+ping+"\n\n")
+			<-answered
+			return true
+		case strings.Contains(r.body, `"id":"p"`):
+			answered <- r.body
+		}
+		return false
+	}
+	c := l.open(t)
+	c.wants(ping)
+	c.say(pong)
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+	c.over()
+}
+
+func TestU15OwnStream(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		most   int // requests that may come within the time of the test
+	}{
+		{"405", 405, 1}, {"404", 404, 1}, {"400", 400, 1}, {"500", 500, 2}, {"it ends at once", 200, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &legacy{}
+			first := make(chan struct{}, 100)
+			l.answer = func(w http.ResponseWriter, r request) bool {
+				if r.verb != http.MethodGet {
+					return false
+				}
+				first <- struct{}{}
+				w.Header().Set("Content-Type", asEvents)
+				w.WriteHeader(c.status)
+				return true
+			}
+			cl := l.open(t)
+			<-first
+			cl.say(call)
+			cl.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+			cl.over()
+			if n := len(l.seen(http.MethodGet)); n > c.most {
+				t.Errorf("%d requests", n)
+			}
+			if n := len(l.seen("initialize")); n != 1 {
+				t.Errorf("%d sessions", n)
+			}
+		})
+	}
+}
+
+// A server that restarts shows in the stream of its own: the session begins again though
+// the client says nothing.
+func TestSessionLostOnOwnStream(t *testing.T) {
+	l := &legacy{}
+	var restarted atomic.Bool
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		switch {
+		case r.verb == http.MethodGet && r.session() == "session-1" && !restarted.Swap(true):
+			events(w, "retry: 1\ndata:\n\n")
+			return true
+		case r.session() == "session-1" && restarted.Load() && r.verb == http.MethodGet:
+			w.WriteHeader(404)
+			return true
+		}
+		return false
+	}
+	c := l.open(t)
+	c.wants(changed)
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
+	c.over()
+}
+
+// F25: what belongs to a call comes before its answer, and nothing is held back.
+func TestNothingIsHeldBack(t *testing.T) {
+	const note = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
+	heard := make(chan struct{})
+	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
+		events(w, "data: "+note+"\n\n")
+		<-heard
+		events(w, "data: "+result+"\n\n")
+	})
+	c.say(call)
+	c.wants(note)
+	close(heard)
+	c.wants(result)
+	c.over()
+}
+
+// F27: a cancellation reaches the server behind its request, and the answer may be
+// missing.
+func TestF27Cancelled(t *testing.T) {
+	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
+	l := &legacy{}
+	end := make(chan struct{})
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		switch r.method {
+		case "tools/call":
+			events(w, ": ok\n\n")
+			<-end
+			return true
+		case "notifications/cancelled":
+			close(end)
+		}
+		return false
+	}
+	c := l.open(t)
+	c.say(call)
+	c.say(cancelled)
+	c.say(level)
+	c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
+	c.over()
+	if got := l.seen("notifications/cancelled"); len(got) != 1 || got[0].body != cancelled {
+		t.Errorf("cancelled: %v", got)
+	}
+}
