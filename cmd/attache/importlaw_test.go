@@ -99,7 +99,7 @@ func importLaw() []law {
 		{rooms + "replays", []string{library, rooms + "assembly", rooms + "cli", rooms + "config", rooms + "term"}, "it plays recordings through what assembly makes"},
 		{rooms + "servername", nil, "a command names its server, whatever is configured for it"},
 		{rooms + "clientprocess", nil, "which process started this one has nothing to do with what is relayed"},
-		{rooms + "config", []string{library, rooms + "cli", rooms + "include", rooms + "servername"}, "settings name what the library takes; what is made of them is not theirs"},
+		{rooms + "config", []string{library, rooms + "cli", rooms + "include", rooms + "clientconfig", rooms + "servername"}, "settings name what the library takes; what is made of them is not theirs"},
 		{rooms + "include", []string{"sessionstate/textfile"}, "a fetched file is bytes whose origin is proved, whatever they configure"},
 		{rooms + "recipes", []string{rooms + "cli", rooms + "clientconfig", rooms + "config"}, "a recipe is a piece of a configuration file, which it is put into and taken out of"},
 		{rooms + "status", []string{"middleware", "middleware/glob", "proxy/wire", "sessionstate/textfile", rooms + "cli"}, "a report of a running attache is written and read without running one"},

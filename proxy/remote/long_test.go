@@ -20,7 +20,7 @@ import (
 // longFrame is how long the frames are that must not be held, and mostMemory what they may
 // take.
 const (
-	longFrame  = 256 << 20
+	longFrame  = 128 << 20
 	mostMemory = 40 << 20
 )
 
@@ -128,10 +128,10 @@ func TestLongMessagesAreNotHeld(t *testing.T) {
 		}, `{"jsonrpc":"2.0","id":1,"result":{"bytes":` + strconv.Itoa(len(head)+longFrame+len(tail)) + `,"headers":"tools/call echo 2026-07-28"}}`},
 		{"refused", func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
-			http.Error(w, "too long", 413)
+			http.Error(w, "too long", http.StatusRequestEntityTooLarge)
 		}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 413 Request Entity Too Large: too long"…`},
 		{"refused unread", func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "too long", 413)
+			http.Error(w, "too long", http.StatusRequestEntityTooLarge)
 		}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the …`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestU13RetryAfter(t *testing.T) {
 	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
 		w.Header().Set("Retry-After", "30")
-		http.Error(w, "slow down", 429)
+		http.Error(w, "slow down", http.StatusTooManyRequests)
 	})
 	c.say(call)
 	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 429 Too Many Requests; try again after 30: slow down"…`)
@@ -112,7 +112,7 @@ func TestU14Redirects(t *testing.T) {
 		})
 	}
 	t.Run("circle", func(t *testing.T) {
-		c := connect(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/mcp", 307) })
+		c := connect(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect) })
 		c.say(call)
 		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects in a circle"…`)
 		c.over()
@@ -154,7 +154,7 @@ func TestCredentials(t *testing.T) {
 			calls.Add(1)
 			if r.Header.Get("Authorization") != "new" {
 				w.Header().Set("WWW-Authenticate", `Bearer scope="a"`)
-				http.Error(w, "no", 401)
+				http.Error(w, "no", http.StatusUnauthorized)
 				return
 			}
 			w.Header().Set("Content-Type", asJSON)

@@ -22,7 +22,8 @@ type Document struct {
 	Warnings []string
 
 	data    []byte
-	secrets []span // the values of variables and headers, which are not to be shown
+	client  *Client // nil: not known
+	secrets []span  // the values of variables and headers, which are not to be shown
 }
 
 // An Entry is one server in a configuration.
@@ -33,7 +34,7 @@ type Entry struct {
 	// Line is where it begins in the file.
 	Line int
 	// Remote says that the client reaches the server by a URL. It has no
-	// command, and attache does not stand in front of it.
+	// command.
 	Remote bool
 	// Command and Args are what the client starts. Elements of Args that are not
 	// text are empty.
@@ -43,7 +44,8 @@ type Entry struct {
 	Odd string
 
 	command literal
-	args    *list // nil: there are none
+	args    *list       // nil: there are none
+	remote  *remoteForm // nil in a file of TOML
 	missing missing
 	offset  int
 }
@@ -87,7 +89,7 @@ func (m missing) text(items []string) string {
 // wrong with the content and where, and nothing of what it holds: there are
 // secrets in these files.
 func Read(file File, data []byte) (*Document, error) {
-	d := &Document{data: data}
+	d := &Document{data: data, client: file.Client}
 	if err := plain(data); err != nil {
 		return nil, err
 	}

@@ -89,26 +89,73 @@ func TestUnwrapOfEditedTOML(t *testing.T) {
 	}
 }
 
+// A wrapped remote server that somebody has edited since is put back as far as it can be.
+func TestUnwrapRemote(t *testing.T) {
+	for _, test := range []struct{ name, from, to, text string }{
+		{"printed again, sorted", `{"args":["--","https://x"],"command":"attache","env":{"ATTACHE_HEADER_A_B":"c"},"type":"stdio"}`,
+			`{"url":"https://x","headers":{"A-B":"c"},"type":"http"}`, ""},
+		{"printed again, with a note", `{"args":["--","https://x"],"command":"attache","env":{"ATTACHE_HEADER_A":"c","ATTACHE_ENTRY":"httpUrl http"}}`,
+			`{"httpUrl":"https://x","headers":{"A":"c"}}`, ""},
+		{"another type", `{"type":"stdio","command":"attache","args":["--","https://x"],"env":{"ATTACHE_ENTRY":"url streamable-http"}}`,
+			`{"type":"streamable-http","url":"https://x"}`, ""},
+		{"flags", `{"command":"attache","args":["--trust","direct","--","https://x"]}`, `{"url":"https://x"}`, "attache's own 2 arguments are taken out with it"},
+		{"another address", `{"command": "attache", "args": ["--", "https://y/${X}"], "disabled": true}`, `{"url": "https://y/${X}", "disabled": true}`, ""},
+		{"a variable of a person's", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_HEADER_A":"c","HTTPS_PROXY":"d"}}`, "",
+			"its env has variables that are no headers, which a remote server has no use for: remove them first"},
+		{"an argument behind the address", `{"command":"attache","args":["--","https://x","y"]}`, "",
+			"it has more than the address of a remote server behind \"--\": correct it by hand"},
+		{"a note that is not attache's", `{"command":"attache","args":["--","https://x"],"env":{"ATTACHE_ENTRY":"x"}}`, "",
+			"ATTACHE_ENTRY in its env is not as attache wrote it: correct it by hand"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			around := func(entry string) string { return `{"mcpServers": {"s": ` + entry + `}}` }
+			to := test.to
+			if to == "" {
+				to = test.from
+			}
+			d, err := Read(File{Path: "x.json"}, []byte(around(test.from)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := d.Unwrap(Launch{}, all)
+			if diff := gocmp.Diff(around(to), string(plan.Content)); diff != "" {
+				t.Error(diff)
+			}
+			if step := plan.Steps[0]; step.Text != test.text || step.Done != (test.to != "") {
+				t.Errorf("%+v", step)
+			}
+		})
+	}
+}
+
 // Entries that attache does not stand in front of, each with the reason.
 func TestWrapPassesOver(t *testing.T) {
 	for from, want := range map[string]string{
-		`{"url": "https://x"}`:                        "it is remote",
-		`{"serverUrl": "https://x"}`:                  "it is remote",
-		`{"httpUrl": "https://x", "command": ""}`:     "it has a command and a httpUrl",
-		`{"type": "http"}`:                            "it is remote",
-		`{"type": "streamableHttp", "url": null}`:     "it is remote",
-		`{"type": "stdio"}`:                           "it has no command",
-		`{}`:                                          "it has no command",
-		`{"command": ""}`:                             "its command is empty",
-		`{"command": 1}`:                              "its command is not a text",
-		`{"command": {"path": ["x"]}}`:                "its command is not a text",
-		`{"command": {"args": []}}`:                   "it has no command",
-		`{"command": "x", "args": {}}`:                "its args are not a list",
-		`{"command": "x", "args": [], "args": []}`:    `"args" is there twice`,
-		`{"command": "~/x"}`:                          "its command begins with ~",
-		`{"command": "ATTACHE.exe"}`:                  noServer,
-		`{"command": "attache", "args": ["--"]}`:      noServer,
-		`{"command": "attache", "args": ["--", "x"]}`: "attache is in front of it already",
+		`{"url": "https://x/sse"}`:                            "it uses the older transport HTTP+SSE",
+		`{"type": "sse", "url": "https://x"}`:                 "it uses the older transport HTTP+SSE",
+		`{"type": "ws", "url": "wss://x"}`:                    "it is remote, and its address does not begin with https:// or http://",
+		`{"url": "https://x", "env": {"A": "b"}}`:             "it is remote and has variables",
+		`{"url": "https://x", "oauth": {}}`:                   "it is remote, and the client logs in to it",
+		`{"url": "https://x", "url": "https://y"}`:            "a part of it is there twice",
+		`{"url": "https://x", "headers": []}`:                 "it is remote, and its headers are not all texts",
+		`{"url": "https://x", "headers": {"A": 1}}`:           "it is remote, and its headers are not all texts",
+		`{"url": "https://x", "headers": {"A_B": ""}}`:        "it is remote, and the name of a header cannot become that of a variable",
+		`{"url": "https://x", "headers": {"A": "", "a": ""}}`: "it is remote, and the name of a header cannot become that of a variable",
+		`{"httpUrl": "https://x", "command": ""}`:             "it has a command and a httpUrl",
+		`{"type": "http"}`:                                    "it is remote",
+		`{"type": "streamableHttp", "url": null}`:             "it is remote",
+		`{"type": "stdio"}`:                                   "it has no command",
+		`{}`:                                                  "it has no command",
+		`{"command": ""}`:                                     "its command is empty",
+		`{"command": 1}`:                                      "its command is not a text",
+		`{"command": {"path": ["x"]}}`:                        "its command is not a text",
+		`{"command": {"args": []}}`:                           "it has no command",
+		`{"command": "x", "args": {}}`:                        "its args are not a list",
+		`{"command": "x", "args": [], "args": []}`:            `"args" is there twice`,
+		`{"command": "~/x"}`:                                  "its command begins with ~",
+		`{"command": "ATTACHE.exe"}`:                          noServer,
+		`{"command": "attache", "args": ["--"]}`:              noServer,
+		`{"command": "attache", "args": ["--", "x"]}`:         "attache is in front of it already",
 		`null`: "it is not an object",
 	} {
 		config := `{"mcpServers": {"s": ` + from + `}}`

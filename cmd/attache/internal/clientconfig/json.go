@@ -203,6 +203,7 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 		e.jsonCommand(object, "command")
 	}
 	e.classify(kind, address)
+	e.remote = readRemote(object)
 	return e
 }
 

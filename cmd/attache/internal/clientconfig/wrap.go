@@ -2,6 +2,7 @@ package clientconfig
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -60,8 +61,11 @@ type splice struct {
 // chosen.
 func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 	return d.plan(chosen, func(e *Entry) ([]splice, string) {
-		if why := e.unwrappable(l); why != "" {
+		if why := d.unwrappable(e, l); why != "" {
 			return nil, why
+		}
+		if e.Remote {
+			return d.wrapRemote(e, l), e.remote.advice()
 		}
 		return d.wrap(e, l), ""
 	})
@@ -79,6 +83,10 @@ func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 			return nil, e.Odd
 		case e.Broken(l):
 			return nil, noServer
+		}
+		if isHTTP(e.Args[end+1]) {
+			edits, why := d.unwrapRemote(e, end)
+			return edits, cmp.Or(why, lost(e.Args[:end], l))
 		}
 		return d.unwrap(e, end), lost(e.Args[:end], l)
 	})
@@ -159,7 +167,7 @@ func apply(data []byte, splices []splice) []byte {
 }
 
 // unwrappable says why attache is not put in front of e, empty if it is.
-func (e *Entry) unwrappable(l Launch) string {
+func (d *Document) unwrappable(e *Entry, l Launch) string {
 	_, wrapped := e.Wrapped(l)
 	switch {
 	case wrapped && e.Odd == "" && e.Broken(l):
@@ -171,7 +179,7 @@ func (e *Entry) unwrappable(l Launch) string {
 	case e.Odd != "":
 		return e.Odd
 	case e.Remote:
-		return "it is remote: attache stands in front of servers that the client starts"
+		return e.remote.problem(d.client)
 	case strings.HasPrefix(e.Command, "~"):
 		return "its command begins with ~, which clients expand in the command and not in its arguments: write the path out"
 	}

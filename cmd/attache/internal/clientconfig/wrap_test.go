@@ -135,6 +135,9 @@ func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
 		return
 	}
 	want := slices.Concat(l.Args, []string{"--", before.Command}, before.Args)
+	if before.Remote {
+		want = slices.Concat(l.Args, []string{"--", before.remote.address.value.value})
+	}
 	if after.Command != l.Command || !slices.Equal(after.Args, want) {
 		t.Errorf("%s: starts %q %q, want %q %q", before.Name, after.Command, after.Args, l.Command, want)
 	}
@@ -171,6 +174,7 @@ func decode(t *testing.T, file File, data []byte) any {
 func withoutCommands(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
+		withoutAddress(v)
 		if _, ok := v["command"].(string); ok {
 			delete(v, "command")
 			delete(v, "args")
@@ -188,6 +192,45 @@ func withoutCommands(v any) any {
 		}
 	}
 	return v
+}
+
+// withoutAddress takes out of a server what differs where attache is in front of a
+// remote one, and names its headers as they are.
+func withoutAddress(server map[string]any) {
+	headers := map[string]any{}
+	note := func(key, prefix string) (all bool) {
+		all = true
+		values, _ := server[key].(map[string]any)
+		for name, value := range values {
+			header, ok := strings.CutPrefix(name, prefix)
+			if ok = ok && name != EntryVariable; ok {
+				headers[strings.ReplaceAll(header, "_", "-")] = value
+			}
+			all = all && (ok || name == EntryVariable)
+		}
+		return all
+	}
+	args, _ := server["args"].([]any)
+	at := slices.Index(args, any("--")) + 1
+	address := ""
+	if at > 0 && at < len(args) {
+		address, _ = args[at].(string)
+	}
+	for key, value := range server {
+		if text, ok := value.(string); ok && isAddress(key) && isHTTP(text) {
+			note("headers", "")
+			delete(server, key)
+			delete(server, "headers")
+			delete(server, "type")
+			server["all headers"], server["address"] = headers, text
+			return
+		}
+	}
+	if isHTTP(address) && note("env", HeaderPrefix) {
+		delete(server, "env")
+		delete(server, "type")
+		server["all headers"], server["address"] = headers, address
+	}
 }
 
 // A client may print its file anew while it is wrapped: then taking attache out

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -48,7 +49,7 @@ func CheckFiles(p cli.Process, s *Settings) error {
 // UnknownVariables returns a text for each variable with attache's prefix that
 // nothing reads.
 func UnknownVariables(p cli.Process, s *Settings) []string {
-	known := []string{APIKeyVariable, HeadersVariable, TokenVariable, "ATTACHE_CONFIG", "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
+	known := []string{APIKeyVariable, clientconfig.EntryVariable, TokenVariable, "ATTACHE_CONFIG", "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
 	for _, o := range Options(s) {
 		if o.Flag != "" {
 			known = append(known, o.Variable())
@@ -60,7 +61,7 @@ func UnknownVariables(p cli.Process, s *Settings) []string {
 	var texts []string
 	for _, entry := range p.Env {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, Prefix+"_") || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, Prefix+"_") || strings.HasPrefix(name, HeaderPrefix) || slices.Contains(known, name) {
 			continue
 		}
 		what := "see \"attache --help\""

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,12 +14,14 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// HeadersVariable holds headers for the remote server, one a line, as HTTP writes them.
-const HeadersVariable = Prefix + "_HEADERS"
+// HeaderPrefix begins the names of variables that hold headers for the remote server:
+// ATTACHE_HEADER_X_API_KEY is X-Api-Key.
+const HeaderPrefix = clientconfig.HeaderPrefix
 
 // RemoteSettings say how a remote server is reached.
 type RemoteSettings struct {
@@ -180,21 +183,18 @@ func checkHeaderValue(s string) error {
 	return nil
 }
 
-// parseHeaders reads the headers in HeadersVariable.
-func parseHeaders(lines string) (http.Header, error) {
+// headersOf returns the headers in the environment.
+func headersOf(env []string) (http.Header, error) {
 	all := http.Header{}
-	for line := range strings.Lines(lines) {
-		if line = strings.TrimSpace(line); line == "" {
+	for _, entry := range env {
+		variable, value, _ := strings.Cut(entry, "=")
+		name, ok := strings.CutPrefix(variable, HeaderPrefix)
+		if !ok || value == "" {
 			continue
 		}
-		name, value, ok := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		if !ok {
-			return nil, fmt.Errorf("%s: a line has no colon: write each header as NAME: VALUE on a line of its own", HeadersVariable)
-		}
-		name = http.CanonicalHeaderKey(name)
-		if err := errors.Join(checkHeaderName(name), checkHeaderValue(value)); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", HeadersVariable, name, err)
+		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+		if err := cmp.Or(checkHeaderName(name), checkHeaderValue(value)); err != nil {
+			return nil, fmt.Errorf("%s: %w", variable, err)
 		}
 		all[name] = []string{value}
 	}
@@ -239,9 +239,9 @@ func sameOrigin(a, b string) bool {
 }
 
 // Header returns the headers for the remote server, of the settings and of
-// HeadersVariable. Files are read each time: they may be replaced.
+// the environment, which count more. Files are read each time: they may be replaced.
 func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
-	all, err := parseHeaders(p.Getenv(HeadersVariable))
+	all, err := headersOf(p.Env)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,286 @@
+package clientconfig
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+const (
+	// HeaderPrefix begins the names of the variables that hold the headers of a remote
+	// server. What follows is the header's name, with _ in the place of -.
+	HeaderPrefix = "ATTACHE_HEADER_"
+	// EntryVariable says how a wrapped entry had its address and its type, where they
+	// were not "url" and "http". Only Unwrap reads it.
+	EntryVariable = "ATTACHE_ENTRY"
+)
+
+// A remoteForm is how a remote server stands in an entry of JSON, or how it does when
+// attache is in front of it.
+type remoteForm struct {
+	address        member // its key and its URL
+	kind           member // "type"
+	headers        member // the object of headers
+	env            member // the object of variables
+	headerNames    []literal
+	variables      []member
+	command        member
+	args           member
+	login          bool // the client logs in to the server by itself
+	repeated       bool // a member is there twice
+	oddHeaders     bool // a header's value is no text
+	commandIsFirst bool // args follow the command at once
+}
+
+// A member is a key and its value. The zero member is not there.
+type member struct{ key, value literal }
+
+func (m member) exists() bool { return m.key.to > 0 }
+
+func memberOf(m hujson.ObjectMember) member {
+	return member{
+		literal{span{m.Name.StartOffset, m.Name.EndOffset}, nameOf(m)},
+		literal{span{m.Value.StartOffset, m.Value.EndOffset}, textOf(m.Value)},
+	}
+}
+
+// readRemote reads the members of an entry that a remote server has.
+func readRemote(object *hujson.Object) *remoteForm {
+	f := &remoteForm{}
+	set := func(to *member, m hujson.ObjectMember) {
+		f.repeated = f.repeated || to.exists()
+		*to = memberOf(m)
+	}
+	for i, m := range object.Members {
+		switch name := nameOf(m); {
+		case isAddress(name):
+			set(&f.address, m)
+		case name == "type":
+			set(&f.kind, m)
+		case name == "headers":
+			set(&f.headers, m)
+			f.readHeaders(m.Value)
+		case name == "env":
+			set(&f.env, m)
+			if inner, ok := m.Value.Value.(*hujson.Object); ok {
+				for _, v := range inner.Members {
+					f.variables = append(f.variables, memberOf(v))
+				}
+			}
+		case name == "command":
+			set(&f.command, m)
+		case name == "args":
+			set(&f.args, m)
+			f.commandIsFirst = i > 0 && nameOf(object.Members[i-1]) == "command"
+		case name == "oauth" || name == "auth" || name == "authProviderType":
+			f.login = true
+		}
+	}
+	return f
+}
+
+func (f *remoteForm) readHeaders(v hujson.Value) {
+	inner, ok := v.Value.(*hujson.Object)
+	if !ok {
+		f.oddHeaders = true
+		return
+	}
+	for _, h := range inner.Members {
+		m := memberOf(h)
+		if l, ok := h.Value.Value.(hujson.Literal); !ok || l.Kind() != '"' {
+			f.oddHeaders = true
+		}
+		f.headerNames = append(f.headerNames, m.key)
+	}
+}
+
+// problem says why attache is not put in front of the remote server, empty if it is.
+func (f *remoteForm) problem(client *Client) string {
+	switch {
+	case f == nil:
+		return "it is remote, in a file of TOML: write attache's command and its address there by hand, as docs/http.md shows"
+	case f.repeated:
+		return "a part of it is there twice, and clients differ in which they take: remove one"
+	case isSSE(f, client):
+		return "it uses the older transport HTTP+SSE, which attache does not speak: use its Streamable HTTP address"
+	case !f.address.exists() || f.address.value.value == "":
+		return "it is remote and has no address: write one"
+	case !isHTTP(f.address.value.value):
+		return "it is remote, and its address does not begin with https:// or http://"
+	case f.login:
+		return "it is remote, and the client logs in to it as the entry says, which attache would not"
+	case f.env.exists():
+		return "it is remote and has variables: remove env, which clients do not use there"
+	case f.oddHeaders:
+		return "it is remote, and its headers are not all texts"
+	}
+	for i, h := range f.headerNames {
+		if !isPlainHeader(h.value) || slices.ContainsFunc(f.headerNames[:i], func(o literal) bool { return strings.EqualFold(o.value, h.value) }) {
+			return "it is remote, and the name of a header cannot become that of a variable: put the header into server.headers of attache's configuration"
+		}
+	}
+	return ""
+}
+
+// advice says what a person should know of the entry when attache is in front of it.
+func (f *remoteForm) advice() string {
+	if slices.ContainsFunc(f.headerNames, func(h literal) bool { return strings.EqualFold(h.value, "authorization") }) {
+		return ""
+	}
+	return "it has no Authorization header: if the client had logged in to it, give attache a credential in server.headers"
+}
+
+// isSSE reports whether a client speaks the transport of 2024-11-05 with the server.
+func isSSE(f *remoteForm, client *Client) bool {
+	if f.kind.value.value != "" {
+		return strings.EqualFold(f.kind.value.value, "sse")
+	}
+	if client != nil && client.Name == "gemini" && f.address.key.value == "url" {
+		return true // Streamable HTTP is httpUrl there
+	}
+	u, err := url.Parse(f.address.value.value)
+	return err == nil && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/sse")
+}
+
+func isHTTP(address string) bool {
+	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
+}
+
+// isPlainHeader reports whether the name of a header becomes that of a variable and back.
+func isPlainHeader(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	})
+}
+
+// wrapRemote returns the edits that put attache in front of a remote server. Every
+// value stays where it is; keys change, so that unwrapRemote finds the bytes again.
+func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
+	f := e.remote
+	note := f.entryNote()
+	items := append(quoteAll(slices.Concat(l.Args, l.Flags, []string{"--"})), d.raw(f.address.value.span))
+	command := quote(l.Command) + `, "args": [` + strings.Join(items, ", ") + `]`
+	if note != "" && !f.headers.exists() {
+		command += `, "env": {` + note + `}`
+	}
+	edits := []splice{{f.address.key.span, `"command"`}, {f.address.value.span, command}}
+	if f.kind.exists() {
+		edits = append(edits, splice{f.kind.value.span, `"stdio"`})
+	}
+	if !f.headers.exists() {
+		return edits
+	}
+	edits = append(edits, splice{f.headers.key.span, `"env"`})
+	for i, h := range f.headerNames {
+		name := quote(HeaderPrefix + strings.ReplaceAll(h.value, "-", "_"))
+		if i == 0 && note != "" {
+			name = note + ", " + name
+		}
+		edits = append(edits, splice{h.span, name})
+	}
+	if len(f.headerNames) == 0 && note != "" {
+		at := f.headers.value.from + 1
+		edits = append(edits, splice{span{at, at}, note})
+	}
+	return edits
+}
+
+// noHeaders says in the note that the entry had an object of headers with none in it.
+const noHeaders = "headers"
+
+// entryNote returns the variable that says how the entry had its address and its type,
+// as a member; empty if they are the usual ones.
+func (f *remoteForm) entryNote() string {
+	kind := f.kind.value.value
+	if f.address.key.value == "url" && (!f.kind.exists() || kind == "http") {
+		return ""
+	}
+	note := f.address.key.value + " " + cmp.Or(kind, "http")
+	if f.headers.exists() && len(f.headerNames) == 0 {
+		note += " " + noHeaders
+	}
+	return quote(EntryVariable) + ": " + quote(note)
+}
+
+// unwrapRemote returns the edits that take attache out from in front of a remote server,
+// or why it stays. The argument with the index dashes is the "--".
+func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
+	f := e.remote
+	switch {
+	case f == nil:
+		return nil, "it is remote, in a file of TOML: correct it by hand"
+	case f.repeated:
+		return nil, "a part of it is there twice, and clients differ in which they take: remove one"
+	case len(e.Args) != dashes+2 || !f.command.exists():
+		return nil, "it has more than the address of a remote server behind \"--\": correct it by hand"
+	}
+	key, kind := "url", "http"
+	note := slices.IndexFunc(f.variables, func(v member) bool { return v.key.value == EntryVariable })
+	if note >= 0 {
+		words := strings.Fields(f.variables[note].value.value)
+		if len(words) < 2 || !isAddress(words[0]) {
+			return nil, EntryVariable + " in its env is not as attache wrote it: correct it by hand"
+		}
+		key, kind = words[0], words[1]
+	}
+	edits := []splice{{f.command.key.span, quote(key)}, {f.command.value.span, d.raw(e.args.items[dashes+1].span)}}
+	edits = append(edits, splice{d.memberSpan(f.args, f.commandIsFirst), ""})
+	if f.kind.exists() {
+		edits = append(edits, splice{f.kind.value.span, quote(kind)})
+	}
+	variables, why := d.unwrapVariables(f, note)
+	if why != "" {
+		return nil, why
+	}
+	return append(edits, variables...), ""
+}
+
+// unwrapVariables turns the variables of an entry into headers again.
+func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why string) {
+	if !f.env.exists() {
+		return nil, ""
+	}
+	if len(f.variables) == 1 && note == 0 && !strings.HasSuffix(f.variables[0].value.value, " "+noHeaders) {
+		return []splice{{d.memberSpan(f.env, f.env.key.from > f.command.key.from), ""}}, ""
+	}
+	edits = append(edits, splice{f.env.key.span, `"headers"`})
+	for i, v := range f.variables {
+		name, ok := strings.CutPrefix(v.key.value, HeaderPrefix)
+		switch {
+		case ok:
+			edits = append(edits, splice{v.key.span, quote(strings.ReplaceAll(name, "_", "-"))})
+		case i != note:
+			return nil, "its env has variables that are no headers, which a remote server has no use for: remove them first"
+		case i+1 < len(f.variables):
+			edits = append(edits, splice{span{v.key.from, f.variables[i+1].key.from}, ""})
+		case i == 0:
+			edits = append(edits, splice{span{v.key.from, v.value.to}, ""})
+		default:
+			edits = append(edits, splice{span{f.variables[i-1].value.to, v.value.to}, ""})
+		}
+	}
+	return edits, ""
+}
+
+// memberSpan returns what goes when a member does: with the comma in front of it, or
+// where it is the first, the one behind it.
+func (d *Document) memberSpan(m member, follows bool) span {
+	at := span{m.key.from, m.value.to}
+	if follows {
+		for at.from > 0 && d.data[at.from-1] != ',' {
+			at.from--
+		}
+		at.from--
+		return at
+	}
+	for at.to < len(d.data) && d.data[at.to] != ',' && d.data[at.to] != '}' {
+		at.to++
+	}
+	if at.to < len(d.data) && d.data[at.to] == ',' {
+		at.to++
+	}
+	return at
+}
