@@ -22,9 +22,9 @@ is kept in attache's state directory. "attache unwrap" restores the file byte fo
 Flags of attache (--config, --workspace, --session and so on) go into the wrapped
 entries, in front of the "--".
 
-A remote server (Streamable HTTP) is started as "attache -- URL", and its headers become
-variables of the entry. Servers of the older HTTP+SSE are passed over, and so are those that attache is in front of
-already. Servers that are switched off stay so.`,
+A remote server (Streamable HTTP) becomes "attache -- URL", and its headers become
+variables of the entry. Servers of the older HTTP+SSE are passed over, and so are
+those that attache is in front of already. Servers that are switched off stay so.`,
 		Example: `  attache wrap --all --dry-run               see what would change in the files of all clients
   attache wrap --all                         put attache in front of every server of yours
   attache wrap --client cursor               of one client: ` + strings.Join(wrap.ClientNames(), ", ") + `
