@@ -14,7 +14,7 @@ import (
 )
 
 // A Tool is what one entry of tools/list says, as the server sent it. It is never
-// changed: a tool that is listed anew is a new Tool, unless it says the same.
+// changed: a tool that is listed again is a new Tool, unless nothing of it has changed.
 type Tool struct {
 	Name string
 	// InputSchema, OutputSchema, Annotations and Meta are raw JSON, nil for a member

@@ -285,7 +285,7 @@ func (c *Call) Defer(m *wire.Message, work Work) {
 	}
 }
 
-// OnSent registers a function that is told when the call's reply was written to
+// OnSent registers a function that is called when the call's reply was written to
 // the client, or could not be; it must not block. It is called once at most: not
 // for a reply that never comes, and not in a dry run. A reply of the server's that
 // somebody waits for so is written immediately, and not gathered with others.
@@ -336,7 +336,7 @@ func (c *Call) Value(key any) any {
 // Shadow returns a call for a copy of c's frame that goes through layers beside
 // it, as in a dry run: it has what was attached to c so far, and r does for it
 // what the relay does for c. What layers do with it does not touch c, but for
-// its notes: c's listeners are told of them, marked as of a dry run.
+// its notes: c's listeners get them, marked as of a dry run.
 func (c *Call) Shadow(r Relay) *Call {
 	s := &Call{relay: r, live: c.live, explained: c.explained, values: slices.Clone(c.values)}
 	for _, listener := range c.listeners {

@@ -1,6 +1,6 @@
 package middleware
 
-// An Act is what came of one rule for one call.
+// An Act is what one rule did to one call.
 type Act string
 
 // The acts.

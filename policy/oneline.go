@@ -9,7 +9,7 @@ import (
 
 // oneLine returns text from a file or a server as one line for the block. Any white space,
 // line breaks included, becomes single spaces. Invisible characters are removed, because a
-// reviewer must be able to read all that a model is told. Look-alikes of the frame are
+// reviewer must be able to read all that a model reads. Look-alikes of the frame are
 // replaced.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")

@@ -22,7 +22,7 @@ const (
 	RequestMeta
 	// Credential is an API key or token that was verified.
 	Credential
-	// Operator is whoever configured attache: flag, environment, session file.
+	// Operator is the person who configured attache: flag, environment, session file.
 	Operator
 )
 

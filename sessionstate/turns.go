@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// An Outcome says what became of the turn that a caller took.
+// An Outcome reports how the turn that a caller took has ended.
 type Outcome uint8
 
 const (
@@ -49,19 +49,19 @@ var ErrNoKey = errors.New("no session key: find out the session before its turn 
 // Errors other than [ErrNoKey] mean that Turns could not answer; the caller goes
 // without it.
 type Turns interface {
-	// Take asks for the turn of key. Of many callers at most one is told that it is
+	// Take asks for the turn of key. At most one of many callers gets true: it is
 	// theirs, and then holds the turn until it settles it or [Lease] is over. unseen is
 	// how often a turn of key was settled as Unseen.
 	Take(ctx context.Context, key string) (mine bool, unseen int, err error)
 
-	// Settle says what became of the turn. An outcome of Seen or Unseen counts even if
+	// Settle reports how the turn has ended. An outcome of Seen or Unseen counts even if
 	// the lease ran out meanwhile, for the briefing has been carried; Open never opens
 	// what is closed. Call it with a context that outlives the call's: a turn that is
 	// not settled is free only after its lease.
 	Settle(ctx context.Context, key string, o Outcome) error
 
 	// Sweep forgets the keys that were neither taken nor settled for at least idle, and
-	// returns how many. Every Take counts, also one that is told false. A turn that is
+	// returns how many. Every Take counts, also one that returned false. A turn that is
 	// held is not forgotten.
 	Sweep(ctx context.Context, idle time.Duration) (int, error)
 }

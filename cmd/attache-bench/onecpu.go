@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// A job is what the process that measures on one CPU is told on stdin. It prints
+// A job is what the process that measures on one CPU gets on stdin. It prints
 // the p50 in microseconds.
 type job struct {
 	Plan    plan

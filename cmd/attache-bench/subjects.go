@@ -128,7 +128,7 @@ func build(ctx context.Context, to string, stderr io.Writer) error {
 	return nil
 }
 
-// configure writes what attache is told to do into dir.
+// configure writes the configurations of attache into dir.
 func configure(dir string) error {
 	for _, sub := range []string{"policies", "workspace", "empty"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {

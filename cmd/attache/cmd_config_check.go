@@ -68,7 +68,7 @@ func noFile(cmd *cobra.Command, args []string) error {
 	return noArguments(cmd, args)
 }
 
-// warnOfVariables tells of variables with attache's prefix that nothing reads.
+// warnOfVariables prints the variables with attache's prefix that nothing reads.
 func (c *program) warnOfVariables(s *config.Settings) {
 	for _, text := range config.UnknownVariables(c.Process, s) {
 		fmt.Fprintln(c.Stdout, "warning:", text)

@@ -67,7 +67,7 @@ func (c *program) explainCommand() *cobra.Command {
 		}
 		x := &explain.Explainer{Process: c.Process, Dashed: c.dashed, Server: c.server, Request: e, Settings: config.Inert(s), Flags: flags}
 		if s.Origin("log.level").Default() {
-			x.Settings.Log.Level = "warn" // what is told at info is in the explanation
+			x.Settings.Log.Level = "warn" // the explanation has what is logged at info
 		}
 		x.Log = logging.New(c.Process, x.Settings, c.Stderr)
 		return x.Run(cmd.Context())

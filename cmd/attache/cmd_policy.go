@@ -69,7 +69,7 @@ terminal its parts are set off by colour.`,
 	return cmd
 }
 
-// showHidden tells of policies with characters that cannot be seen, and shows them.
+// showHidden reports policies with characters that cannot be seen, and shows them.
 func (c *program) showHidden(e policy.Effective) {
 	show := func(what, text string) {
 		if shown, hidden := policy.Escape(text); hidden > 0 {

@@ -169,7 +169,7 @@ const (
 )
 
 // prepare refuses a server's command where none is wrapped, and has what is printed
-// there go by way of out.
+// there go through out.
 func (c *program) prepare(cmd *cobra.Command, _ []string) error {
 	if c.dashed && cmd.Annotations[takesServer] == "" && cmd.Annotations[mayTakeServer] == "" {
 		return cli.Usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",

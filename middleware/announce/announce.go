@@ -4,7 +4,7 @@
 //
 // In the legacy era a client may be told once the server has declared listChanged
 // for that list and the client has said that it is initialized. In the modern era
-// it is told within each subscription that asked for it and that the server has
+// it is sent within each subscription that asked for it and that the server has
 // acknowledged, tagged with the subscription's id (revision 2026-07-28,
 // basic/patterns/subscriptions). A client that did neither is not told: it would
 // take the notification for a fault.

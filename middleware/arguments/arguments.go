@@ -4,7 +4,7 @@
 // A rule names tools, an argument, and what is done about it:
 //
 //	mode     the call lacks it             the call has it              shown
-//	fill     filled from the rule's value  kept, a difference is told   not required
+//	fill     filled from the rule's value  kept, a difference is logged   not required
 //	pin      set to the rule's value       overwritten, and told        not at all
 //	forbid   passes                        refused                      not at all
 //
@@ -227,7 +227,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 	return next(ctx, m)
 }
 
-// suspend holds the call back until ready is closed, and then handles it anew. It is a
+// suspend holds the call back until ready is closed, and then handles it again. It is a
 // function of its own so that a call that does not wait allocates nothing.
 func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, was waits) {
 	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, was) })

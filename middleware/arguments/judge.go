@@ -138,8 +138,8 @@ func missing(given wire.Value) bool {
 	return !given.Exists() || given.IsNull() || string(given.Raw) == `""`
 }
 
-// applies reports whether the rule is for this call; an error says that nobody can
-// tell.
+// applies reports whether the rule is for this call. With an error that could not be
+// decided.
 func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 	named, err := r.names(tc.name)
 	switch {
@@ -167,7 +167,7 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 // credential could not be turned into one.
 var errLookup = errors.New("the caller's identity could not be looked up")
 
-// undecided is what comes of a rule of which nobody can tell whether it applies.
+// undecided handles a rule for which it cannot be decided whether it applies.
 func (tc *toolCall) undecided(r *rule, err error) *refusal {
 	if r.enforces() {
 		return &refusal{r, "it could not be decided: " + err.Error(), textUndecided}
@@ -178,7 +178,7 @@ func (tc *toolCall) undecided(r *rule, err error) *refusal {
 	return nil
 }
 
-// keep leaves the call's own value in place, and tells of a difference.
+// keep leaves the call's own value in place, and logs a difference.
 func (c *Conn) keep(tc *toolCall, in *intent) {
 	if in.value.empty() || in.value.is(in.given) {
 		tc.skip(in.rule, "the call has a value of its own")

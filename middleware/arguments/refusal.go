@@ -38,7 +38,7 @@ func forbidden(r *rule) *refusal {
 		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here. Leave it out and call again.", r.path)}
 }
 
-// hiddenWay is what comes of a call that may have the argument where nobody can see
+// hiddenWay handles a call that may have the argument where attache cannot see
 // it.
 func hiddenWay(r *rule) *refusal {
 	return &refusal{r, "what stands around the argument, which is forbidden, is no object",
@@ -56,7 +56,7 @@ func unknownPin(in *intent) *refusal {
 			in.rule.path, how, remedy(in.rule))}
 }
 
-// unwritable is what comes of a value that a call has no place for.
+// unwritable handles a value that a call has no place for.
 func unwritable(r *rule, err error) *refusal {
 	return &refusal{r, "the value could not be written: " + err.Error(),
 		fmt.Sprintf("The argument %q is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.", r.path)}

@@ -98,7 +98,7 @@ func rank(r *rule) int {
 	return 0
 }
 
-// set writes one value, unless the call has it already, and tells of it. written
+// set writes one value, unless the call has it already, and logs it. written
 // says that it stands there since the rule was judged.
 func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 	if !c.overlap && bytes.Equal(raw, in.given.Raw) { // bytes: parsers must not differ about it

@@ -16,7 +16,7 @@
 // until it is over, at most for Options.Patience, and in a busy session the next
 // look-up is over before the old answer has run out, so nothing waits. A look-up
 // that fails, or takes too long, leaves the session without a principal, and
-// [Conn.LookupFailed] says why: whoever decides by the principal then refuses.
+// [Conn.LookupFailed] returns why: a layer that decides by the principal then refuses.
 package capture
 
 import (
@@ -158,7 +158,7 @@ type ConnOptions struct {
 	// another way than the messages.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
 
-	// Changed, if not nil, is told when a session turns out to act for another than
+	// Changed, if not nil, is called when a session turns out to act for another than
 	// before, or one with other permissions: what it is shown may be other now. It is
 	// called by the goroutine of the look-up.
 	Changed func()
@@ -293,8 +293,8 @@ func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity
 	explain(call, current, f)
 }
 
-// initialize begins a legacy connection, or begins it anew: what an earlier
-// handshake said of this connection is over.
+// initialize begins a legacy connection, or begins it again: what an earlier handshake
+// said no longer holds.
 func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	c.who.forgetSessions()
 	c.mu.Lock()

@@ -113,12 +113,12 @@ func isCredentialName(name string) bool {
 	return wire.SameName([]byte(name), CredentialKey) || wire.SameName([]byte(name), TokenKey)
 }
 
-// maxCutsTold is how many of the credentials cut out of one frame are told of. No
+// maxCutsTold is how many of the credentials cut out of one frame are logged. No
 // honest client sends more than two.
 const maxCutsTold = 4
 
-// logCuts notes what was cut out, and tells once of a credential that was sent
-// where none counts.
+// logCuts notes what was cut out, and logs once a credential in a place where none
+// counts.
 func (c *Conn) logCuts(ctx context.Context, places [][]string) {
 	call := middleware.CallFrom(ctx)
 	for _, path := range places[:min(len(places), maxCutsTold)] {

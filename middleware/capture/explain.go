@@ -24,7 +24,7 @@ func explain(call *middleware.Call, view *sessionstate.Context, f *facts) {
 	}
 }
 
-// passedOver tells of a fact in _meta that another one precedes.
+// passedOver notes a fact in _meta over which another one has precedence.
 func passedOver(call *middleware.Call, rule, value, from string, holds sessionstate.Fact) {
 	if value == "" || holds.Value == value {
 		return

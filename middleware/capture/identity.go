@@ -169,7 +169,7 @@ func (c *Conn) accepted(ctx context.Context, f *facts) Credential {
 	return credential
 }
 
-// logUnused tells once for each reason of a credential that was cut out and not used.
+// logUnused logs once for each reason that a credential was cut out and not used.
 func (c *Conn) logUnused(ctx context.Context, why string, key ...string) {
 	c.who.mu.Lock()
 	before := c.who.told[why]
@@ -250,7 +250,7 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 	case err == nil && before != nil:
 		c.log.Info("the session is identified again")
 	}
-	close(pending) // whoever waited for it finds the log written
+	close(pending) // after the log was written, for those who wait
 	if other && c.changed != nil {
 		c.changed()
 	}

@@ -6,10 +6,10 @@ import "strings"
 // patterns decide it: then a rule that is for other tools costs a call nothing. It is
 // for one goroutine.
 type Names[T any] struct {
-	// All is what is said of a name that is too long to be remembered: every rule
+	// All is the result for a name that is too long to be remembered: every rule
 	// may be for it.
 	All T
-	// Find finds out what is said of a name.
+	// Find finds the result for a name.
 	Find func(name string) T
 
 	kept map[string]T
@@ -23,7 +23,7 @@ const (
 	maxKeptName = 256
 )
 
-// Of returns what is said of a name.
+// Of returns the result for a name.
 func (n *Names[T]) Of(name string) T {
 	if found, ok := n.kept[name]; ok {
 		return found

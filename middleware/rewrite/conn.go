@@ -155,7 +155,7 @@ func (c *Conn) hiddenBy(in *expression.Inputs, rules []int) (rule int, err error
 	return c.hiddenIf(in, rules, func(r *Rule) (outcome, error) { return r.judge(in) })
 }
 
-// hiddenIf is hiddenBy where judge returns what comes of a rule.
+// hiddenIf is hiddenBy with a function that applies a rule.
 func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (outcome, error)) (rule int, err error) {
 	for _, i := range rules {
 		came, err := judge(&c.rules[i])
@@ -183,7 +183,7 @@ func (c *Conn) describedBy(in *expression.Inputs) int {
 }
 
 // first returns the first of some rules that applies to the tool. One that cannot
-// be decided does not, which is told.
+// be decided does not, which is logged.
 func (c *Conn) first(in *expression.Inputs, otherwise string, rules []int) int {
 	for _, i := range rules {
 		came, err := c.rules[i].judge(in)
@@ -197,7 +197,7 @@ func (c *Conn) first(in *expression.Inputs, otherwise string, rules []int) int {
 	return none
 }
 
-// failed tells of a rule that could not be decided: once for each rule and
+// failed logs a rule that could not be decided: once for each rule and
 // reason, as a list may have many tools and be asked for often.
 func (c *Conn) failed(i int, name, otherwise string, err error) {
 	if c.once(c.key(i) + err.Error()) {

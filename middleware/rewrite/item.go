@@ -51,7 +51,7 @@ func find(in wire.Value, member, kind string) (wire.Value, refusal) {
 	return v, refusal{}
 }
 
-// promptRefused returns what the client is told of a prompt that it may not get, if
+// promptRefused returns the answer for a prompt that the client may not get, if
 // it may not: the error of the specification for one that is not there
 // (server/prompts, "Error Handling").
 func (c *Conn) promptRefused(view *sessionstate.Context, in wire.Value) refusal {

@@ -64,7 +64,7 @@ func namesInReply(server, client string) middleware.ReplyHook {
 	}
 }
 
-// namesInTask returns the hook for what is told of a task, whose call was another.
+// namesInTask returns the hook for replies about a task, whose call was another.
 func (c *Conn) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if !reply.Plain() {

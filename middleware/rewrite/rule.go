@@ -12,7 +12,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A Rule says what becomes of some tools. What it leaves out stays as it is.
+// A Rule changes how some tools are listed and called. What it leaves out stays as it is.
 type Rule struct {
 	// Name is where the configuration has the rule, "rewrite[1]", for notes and errors;
 	// "" stands for its place among the rules.
@@ -220,7 +220,7 @@ func (s *Shared) rulesFor(tool string) *ruleSet {
 	return found
 }
 
-// An outcome is what comes of one rule for one name.
+// An outcome is the result of one rule for one name.
 type outcome string
 
 // The outcomes.
@@ -231,7 +231,7 @@ const (
 	undecided      outcome = "it could not be decided"
 )
 
-// judge returns what comes of the rule for a tool or a prompt. The error says why it
+// judge applies the rule to a tool or a prompt. The error says why it
 // could not be decided.
 func (r *Rule) judge(in *expression.Inputs) (outcome, error) {
 	named, err := glob.Match(r.Tools, in.Tool)

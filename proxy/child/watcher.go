@@ -12,7 +12,7 @@ import (
 // be asked to. It is a shell that waits for the end of a pipe whose only writer is
 // this process: the kernel closes that end whatever ends us.
 //
-// It is in a session of its own, so that neither a terminal nor whoever signals
+// It is in a session of its own, so that neither a terminal nor a process that signals
 // our group reaches it, and it holds nothing of ours but the pipe.
 type watcher struct {
 	pid  int

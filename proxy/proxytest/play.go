@@ -32,7 +32,7 @@ type Player struct {
 	// Options are those of every script, unless its option lines say otherwise.
 	Options proxy.Options
 
-	// Named makes the layers that a script's layers line may name, anew for
+	// Named makes the layers that a script's layers line may name, new ones for
 	// each script. They stand behind those of Options. arg is what follows an
 	// equals sign behind the name.
 	Named map[string]func(s *Session, arg string) middleware.Layer

@@ -234,7 +234,7 @@ func (s *Scrubber) text(b []byte) []byte {
 const placeholder = "scrubbed"
 
 // keep returns what a secret is replaced by: itself if it is a placeholder, or a
-// word that tells of what follows.
+// word that says what follows.
 func keep(secret []byte) string {
 	switch word := strings.ToLower(string(secret)); {
 	case strings.HasPrefix(word, placeholder), isKeyPlaceholder(word), word == "bearer", word == "basic", word == "null", word == "true", word == "false":

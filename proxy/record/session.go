@@ -33,7 +33,7 @@ type Header struct {
 	IDPrefix string `json:"id_prefix,omitempty"`
 	// Server is the name that rules had for the server.
 	Server string `json:"server,omitempty"`
-	// Given are the flags ("--workspace") and variables by which whoever started the
+	// Given are the flags ("--workspace") and variables with which the parent started the
 	// session said whose it is and where, scrubbed.
 	Given map[string]string `json:"given,omitempty"`
 	// Scrubbed names what was replaced.

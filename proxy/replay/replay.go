@@ -45,7 +45,7 @@ const defaultPatience = 2 * time.Second
 // grace is how long a line may take once one has not come, or has changed.
 const grace = 100 * time.Millisecond
 
-// A Result is what came of playing a session.
+// A Result is the result of playing a session.
 type Result struct {
 	// Differences between the recording and what came out, in order.
 	Differences []Difference

@@ -112,7 +112,7 @@ func (m *Message) makeRoom(n int) []byte {
 
 // shift moves the recorded places to where the ordered splices have put them.
 // It reports false if a splice does more than replace, or change the inside of,
-// a value at the end of what is recorded; then they must be found anew.
+// a value at the end of what is recorded; then they must be found again.
 func (m *Message) shift(splices []Splice) bool {
 	for _, s := range splices {
 		if !m.contained(s) {
@@ -155,7 +155,7 @@ func isTrimmed(text []byte) bool {
 	return len(text) > 0 && !isSpace(text[0]) && !isSpace(text[len(text)-1])
 }
 
-// relocate finds the recorded places anew.
+// relocate finds the recorded places again.
 func (m *Message) relocate() {
 	if !m.locate(skipSpace(m.frame, 0)) {
 		m.kind = Unreadable

@@ -11,7 +11,7 @@ const (
 )
 
 // lanes holds the same in variables, for the loops: the compiler makes a constant
-// anew at every use, which costs the one that skips a fifth of its speed.
+// again at every use, which costs the one that skips a fifth of its speed.
 var lanes = struct{ ones, high, low, quote, slash, open, close, bit5 uint64 }{
 	laneOnes, laneHigh, laneLow, laneOnes * '"', laneOnes * '\\', laneOnes * '{', laneOnes * '}', laneOnes * 0x20,
 }

@@ -22,7 +22,7 @@ var (
 	// keyFile has room for more than ten thousand keys. It may be a link, as mounted
 	// secrets are.
 	keyFile = fileKind{textfile.Rules{Max: 4 << 20, Closed: 0o077}, ErrFile, "identity.keys_file", "make it with attache key create"}
-	// keySetFile is public, but whoever can write it can be anybody. Its errors are
+	// keySetFile is public, but whoever can write it can be any principal. Its errors are
 	// wrapped by keyCache.
 	keySetFile  = textfile.Rules{Max: maxKeySetBytes, Closed: 0o022, Owned: true}
 	tokenFile   = fileKind{textfile.Rules{Max: maxTokenBytes, Closed: 0o077}, ErrTokenFile, "the path of the token file", "write it"}
@@ -66,7 +66,7 @@ func (k fileKind) content(file string, err error) error {
 	return fmt.Errorf("%w: %s: %w", k.failure, file, err)
 }
 
-// replaceFile puts data in the place of file in one step: whoever reads it sees
+// replaceFile puts data in the place of file in one step: a reader sees
 // the old text or the new one, also after a loss of power.
 func replaceFile(file string, data []byte) (err error) {
 	dir := filepath.Dir(file)

@@ -160,7 +160,7 @@ func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
 	}
 	if c.trying == nil {
 		c.trying = make(chan struct{})
-		// It goes on without whoever asked first: others may be waiting for it.
+		// It continues when the first caller gives up: others may wait for it.
 		go c.try(context.WithoutCancel(ctx), c.trying)
 	}
 	trying := c.trying

@@ -10,7 +10,7 @@ import (
 
 // lock waits until no other process or goroutine holds the lock that file stands
 // for. The lock ends with its holder, however that ends; the file stays, since to
-// remove it would race with whoever is waiting for it.
+// remove it would race with a process that waits for it.
 func lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -25,7 +25,7 @@ type Options struct {
 	// Cache is how long a file that was read is relied on, and so the time within
 	// which a revoked key stops to work; 0 means [DefaultCache].
 	Cache time.Duration
-	// Kept, if not nil, is told why a file that was changed is no key file any
+	// Kept, if not nil, is called with the reason why a file that was changed is no key file any
 	// more, once for each reason; the keys read before hold until it is one again,
 	// at most for Keep. Without it nobody is identified meanwhile. A file that is
 	// gone, or open to others, identifies nobody in any case.

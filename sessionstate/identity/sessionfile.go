@@ -50,7 +50,7 @@ type SessionFile struct {
 // in YAML or the same in JSON, read strictly: a name that is not known, one twice
 // and a number for text are errors. An unknown word for trust means sandboxed.
 //
-// Since whoever can write the file can be anybody, it must be a regular file and
+// Whoever can write the file can be any principal, so it must be a regular file and
 // not a symbolic link, belong to the user attache runs as or to root, be closed to
 // group and others, and have at most 64 KiB. (Windows has no such modes: there the
 // directory has to keep others out.) It is read once; call again to read it again.

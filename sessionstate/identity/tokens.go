@@ -103,7 +103,7 @@ type TokenOptions struct {
 	Refresh time.Duration
 	// Timeout is how long Resolve waits for a key set; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Kept, if not nil, is told why the key set could not be read again when the last
+	// Kept, if not nil, is called with the reason why the key set could not be read again when the last
 	// one serves beyond the refresh time, once for each outage: keys that were withdrawn
 	// meanwhile count. It is called by a goroutine of its own.
 	Kept func(error)

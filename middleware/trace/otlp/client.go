@@ -31,7 +31,7 @@ type Options struct {
 	// Ending is closed when the program is about to end: from then on nothing is
 	// tried a second time. nil for never.
 	Ending <-chan struct{}
-	// Failed is told why something could not be sent and was dropped; nil for
+	// Failed is called with the reason why something could not be sent and was dropped; nil for
 	// nobody. The error has no header in it, and of the URL only the host.
 	Failed func(error)
 }

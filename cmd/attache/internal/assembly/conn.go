@@ -19,7 +19,7 @@ import (
 
 // ConnOptions are what one connection brings.
 type ConnOptions struct {
-	// Control is that of the relay. By it the client is told of changed lists and
+	// Control is that of the relay. It notifies the client of changed lists, and
 	// rules are replaced; without it neither happens.
 	Control *proxy.Control
 	// IDPrefix begins the ids of attache's own requests where the session is recorded

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// shown returns a function that tells of a member's value what a person may see:
+// shown returns a function that returns what a person may see of a member's value:
 // the beginning, without secrets.
 func (s *Shared) shown() func(path []string, raw []byte) string {
 	scrub := s.scrubbed()

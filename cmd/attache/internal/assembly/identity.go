@@ -39,7 +39,7 @@ type Credential struct {
 	unused config.Origin
 }
 
-// KeyWarnings are told why keys that were read before hold although what they were read
+// KeyWarnings are called with the reason why keys that were read before hold although what they were read
 // from cannot be read again; see [identity.Options] and [identity.TokenOptions]. The
 // zero value tells nobody.
 type KeyWarnings struct {
@@ -245,7 +245,7 @@ func (c *Authenticator) policyKey(sessions *capture.Conn) func(session string) s
 		if c.Own.Text == nil {
 			return onlyKey(sessions.Credential(session).Text)
 		}
-		own, _ := c.Own.Text() // why not is told where it is looked up
+		own, _ := c.Own.Text() // an error is logged where it is looked up
 		return onlyKey(own)
 	}
 }
@@ -278,7 +278,7 @@ func secretVariables(s *config.Settings) []string {
 	return names
 }
 
-// WarnWorkspace tells of a workspace of the operator's that is not there. It is
+// WarnWorkspace logs that the operator's workspace does not exist. It is
 // used all the same: it may be on the server's machine, or be made yet.
 func WarnWorkspace(s *config.Settings, log *slog.Logger) {
 	path := s.Session.Workspace

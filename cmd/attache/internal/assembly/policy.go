@@ -72,7 +72,7 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 // nowhere.
 type configuredSource struct {
 	policy.Source
-	token string // by which the source answers whoever asks; may be empty
+	token string // with which the source answers anybody; may be empty
 }
 
 // policySource returns what the settings name as the source of policies.

@@ -235,7 +235,7 @@ func (s *Shared) IgnoresIdentity() bool {
 // Refresh reads the files again that are read at times of their own.
 func (s *Shared) Refresh() {
 	if keys, ok := s.authenticator.keys.(*identity.Resolver); ok {
-		_ = keys.Refresh() // what is wrong is told when a key is looked up
+		_ = keys.Refresh() // an error is logged when a key is looked up
 	}
 	if s.policies != nil {
 		_ = s.policies.Refresh(context.Background()) // as above

@@ -18,7 +18,7 @@ import (
 // tailPoll is how often a file that is followed is looked at.
 const tailPoll = 200 * time.Millisecond
 
-// A Tailer reads a file that grows, and that may be renamed and begun anew.
+// A Tailer reads a file that grows, and that may be renamed and begun again.
 type Tailer struct {
 	Path string
 	// Show is called for every line, which is valid until it returns.

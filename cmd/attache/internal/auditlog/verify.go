@@ -14,7 +14,7 @@ import (
 )
 
 // Open opens the files that are to be verified. One file stands for itself and the
-// files that were renamed before it. out is told if that file is gone.
+// files that were renamed before it. A message to out says if that file is gone.
 func Open(out io.Writer, files ...string) (*chain.Snapshot, error) {
 	if len(files) > 1 {
 		return chain.OpenFiles(files...)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Process is what attache was given by whoever started it.
+// Process is what attache was started with.
 type Process struct {
 	// Args are the arguments without the program's name.
 	Args []string

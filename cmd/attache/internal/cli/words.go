@@ -57,7 +57,7 @@ func Quoted(words []string) string {
 	return b.String()
 }
 
-// MaxShown is how much of a value is told, in bytes.
+// MaxShown is how much of a value is shown, in bytes.
 const MaxShown = 200
 
 func Plural(n int, what string) string {

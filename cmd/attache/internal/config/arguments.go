@@ -96,7 +96,7 @@ func (r *ArgumentRule) bindsOver(earlier *ArgumentRule) bool {
 	return r.Mode != "fill" && earlier.Mode == "fill"
 }
 
-// bindsOverFill tells of the first rule before rule i that rule i takes calls from,
+// bindsOverFill names the first rule before rule i that rule i takes calls from,
 // though the order suggests the contrary.
 func bindsOverFill(all []ArgumentRule, i int) string {
 	r := &all[i]

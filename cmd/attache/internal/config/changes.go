@@ -71,7 +71,7 @@ func ChangedKeys(before, after *Settings) []string {
 }
 
 // SessionFileLost reports whether key differs only because the session file that said it can
-// no longer be read, which is told where the session is identified.
+// no longer be read, which is logged where the session is identified.
 func SessionFileLost(before, after *Settings, key string) bool {
 	return after.Operator.FileErr != nil && after.Origin(key).Default() && before.Origin(key) == before.Operator.Origin()
 }

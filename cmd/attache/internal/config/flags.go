@@ -8,7 +8,7 @@ import (
 )
 
 // Flags are the values that flags were given, by the name of the flag. They
-// are only kept here; [Load] reads them, so that all mistakes are told at
+// are only kept here; [Load] reads them, so that all mistakes are reported at
 // once.
 type Flags map[string]*flag
 

@@ -143,7 +143,7 @@ func (v keySet) String() string         { return *v.to }
 func (v keySet) shown() string          { return address(v).shown() }
 func (v keySet) schema() map[string]any { return map[string]any{"type": "string"} }
 
-// identity takes in what is said of who the session acts for beside the options,
+// identity reads who the session acts for from sources that are not options,
 // and checks that what was said goes together.
 func (l *loader) identity(s *Settings) {
 	l.operatorVariables(s)

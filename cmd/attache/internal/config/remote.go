@@ -281,7 +281,7 @@ func (s Secret) value(p cli.Process) (string, error) {
 // secrets returns the values of headers, and what stands behind the first space of one,
 // as a token stands behind "Bearer".
 func (r *RemoteSettings) secrets(p cli.Process) (all []string) {
-	h, _ := r.Header(p) // what is wrong with them is told where they are used
+	h, _ := r.Header(p) // mistakes in them are reported where they are used
 	for name := range h {
 		value := h.Get(name)
 		all = append(all, value)

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A RewriteRule says what becomes of some tools.
+// A RewriteRule changes how some tools are listed and called.
 type RewriteRule struct {
 	Name             string   // where it is in the configuration: "servers.git.rewrite[0]"
 	Tools            []string // globs of the server's names

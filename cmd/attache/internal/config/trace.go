@@ -1,7 +1,7 @@
 package config
 
-// TraceSettings say what becomes of trace context. Where spans and metrics go is
-// said by the OTEL_ variables; see [telemetry.telemetrySettings].
+// TraceSettings configure trace context. The OTEL_ variables say where spans and
+// metrics go; see [telemetry.telemetrySettings].
 type TraceSettings struct {
 	Propagate bool
 }

@@ -35,7 +35,7 @@ type session struct {
 	log  bytes.Buffer // what attache logged meanwhile
 }
 
-// A exchange is one frame of the client's and what became of it. Frames are
+// An exchange is one frame of the client and what the layers did to it. Frames are
 // without their newlines; nil stands for one that there was not.
 type exchange struct {
 	sent, arrived []byte // the client's frame as it was sent, and as the server got it

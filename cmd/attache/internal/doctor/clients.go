@@ -77,7 +77,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 	return true
 }
 
-// attacheOf tells of an entry whose attache is not there any more.
+// attacheOf reports an entry whose attache is gone.
 func (d *Doctor) attacheOf(f clientconfig.File, e *clientconfig.Entry) {
 	if !filepath.IsAbs(e.Command) {
 		return

@@ -42,7 +42,7 @@ func contents(e policy.Effective) string {
 	return policies + " and " + cli.Plural(len(e.Objectives), "objective")
 }
 
-// configuration tells of mistakes in the settings and in the files they name.
+// configuration reports mistakes in the settings and in the files they name.
 func (d *Doctor) configuration(mistakes error) {
 	d.check = "configuration"
 	d.valid = mistakes == nil

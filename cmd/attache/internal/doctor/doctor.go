@@ -105,7 +105,7 @@ func (d *Doctor) Report(asJSON bool) error {
 }
 
 // scrub takes secrets out of what is printed: a server may say them, and so may
-// the error of whoever was asked.
+// the error of the source.
 func (d *Doctor) scrub() {
 	secrets := config.Secrets(d.Process, d.Settings, nil)
 	secrets.Home, secrets.Host = "", ""

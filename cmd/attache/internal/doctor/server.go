@@ -67,7 +67,7 @@ func toolCount(e *era) string {
 	return cli.Plural(len(inspect.ToolNames(e.tools)), "tool")
 }
 
-// examineServer starts the server once for each era and says what came of it.
+// examineServer starts the server once for each era and reports what it did.
 func (d *Doctor) examineServer(ctx context.Context) {
 	d.check = "server"
 	if !d.valid {
@@ -161,7 +161,7 @@ func (d *Doctor) eras(legacy, modern era) {
 	}
 }
 
-// noise tells of what is no JSON on stdout.
+// noise reports lines on stdout that are not JSON.
 func (d *Doctor) noise(eras ...era) {
 	for _, e := range eras {
 		if e.noise == 0 {

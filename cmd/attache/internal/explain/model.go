@@ -79,7 +79,7 @@ type editReport struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// A noteReport is what came of one rule.
+// A noteReport is what one rule did.
 type noteReport struct {
 	// Rule is the key of the rule in the configuration, Config what stands there, and At
 	// the file and line.

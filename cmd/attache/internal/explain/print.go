@@ -201,7 +201,7 @@ func tail(n noteReport) string {
 	switch {
 	case n.Why == "":
 	case text == "" && n.Rule == "":
-		text = " " + n.Why // there is nothing that it is said of
+		text = " " + n.Why // there is no rule or path to name
 	default:
 		text += ": " + n.Why
 	}

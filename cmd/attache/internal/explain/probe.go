@@ -127,7 +127,7 @@ func (t *trail) reached() int {
 	return last
 }
 
-// explain turns the trail into what is told of it.
+// explain makes the report of a trail.
 func (p *probe) explain(t *trail) callReport {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 var factName = regexp.MustCompile(`\b(session|principal)\.[a-z_]+(\.[a-z_]+)*`)
 
 // inputsOf returns the facts that a rule names, also those that are not known,
-// and those that it goes by without naming them.
+// and those that it uses without naming them.
 func inputsOf(config string, facts []factReport) []factReport {
 	names := factName.FindAllString(config, -1)
 	if strings.Contains(config, "require: ") {

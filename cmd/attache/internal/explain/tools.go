@@ -79,7 +79,7 @@ func nested(properties map[string]any, name string) map[string]any {
 }
 
 // toolsOfServer starts a server, asks it for its tools and stops it. No tool is
-// called. What the server says on stderr is told only if it fails: many write
+// called. What the server writes to stderr is shown only if it fails: many write
 // pages at each start.
 func toolsOfServer(ctx context.Context, argv, env []string) (toolList, error) {
 	var list []byte

@@ -184,7 +184,7 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			err = failed.Err // the address is told by the caller
+			err = failed.Err // the caller names the address
 		}
 		return nil, fmt.Errorf("it cannot be fetched: %w", err)
 	}

@@ -59,7 +59,7 @@ func escaped(text string, rough func(rune) bool) string {
 }
 
 // secrets are what a log keeps to itself: what has the looks of a secret, and the
-// values it is told of.
+// values it is given.
 type secrets struct {
 	p     cli.Process
 	scrub atomic.Pointer[func() *record.Scrubber]

@@ -35,7 +35,7 @@ func (s *service) serveAdmin(server *http.Server, listener net.Listener) error {
 	return nil
 }
 
-// adminHandler answers whoever runs attache. It refuses pages that a browser loaded
+// adminHandler answers the person who runs attache. It refuses pages that a browser loaded
 // under another name.
 func (s *service) adminHandler() http.Handler {
 	mux := http.NewServeMux()

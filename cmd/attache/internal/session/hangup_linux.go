@@ -10,7 +10,7 @@ import (
 // socket, is closed, though what it wrote is still to be read. It is nil for
 // anything else.
 //
-// The runtime's poller tells of that only together with what can be read. So the
+// The runtime's poller reports that only together with readable data. So the
 // poller watches a set of our own, in which hanging up is the only event. A thread
 // that waits in poll(2) would do as well, but it would keep one of the runtime's
 // processors at the very start, of which there may be two; see await in

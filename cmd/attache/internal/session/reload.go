@@ -17,7 +17,7 @@ import (
 )
 
 // A reloader reads the configuration, the keys and the policies again while a
-// session runs. A version that is not valid is told of and changes nothing.
+// session runs. A version that is not valid is logged and changes nothing.
 type reloader struct {
 	load func() (*config.Settings, error)
 	log  *slog.Logger

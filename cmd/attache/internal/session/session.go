@@ -48,7 +48,7 @@ func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*c
 	return w.run(ctx)
 }
 
-// warnSettings tells of what in the configuration may not be what was meant.
+// warnSettings logs settings that are valid but probably a mistake.
 func warnSettings(s *config.Settings, log *slog.Logger) {
 	for _, w := range s.Warnings {
 		log.Warn(w.String())
@@ -203,7 +203,7 @@ func (w *relay) describe(r *status.Report) {
 	}
 }
 
-// unwatch ends the watching, and what others are told of this process.
+// unwatch stops watching files, and removes the status file of this process.
 func (w *relay) unwatch() {
 	w.mu.Lock()
 	w.over = true
@@ -233,7 +233,7 @@ func (w *relay) heedSignals() (stop func()) {
 	go func() {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 		signal.Notify(signals, ending...)
-		// A signal that whoever started us has ignored, as nohup does, stays so here
+		// A signal that our parent ignores, as nohup does, stays ignored here
 		// and in the server, which inherits it: to listen would undo that for both.
 		if heeded := slices.DeleteFunc(slices.Clone(rereading), signal.Ignored); len(heeded) > 0 {
 			signal.Notify(again, heeded...)

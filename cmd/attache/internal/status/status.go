@@ -100,7 +100,7 @@ func (r *Recorder) call() {
 	r.publish.changed()
 }
 
-// listener returns what is told of the calls of tool; "" for one that is not known.
+// listener returns the function that records the calls of tool; "" for one that is not known.
 func (r *Recorder) listener(tool string) func(*middleware.Call, middleware.Note) {
 	tool = strings.Clone(tool) // it may be a slice of a frame
 	return func(_ *middleware.Call, n middleware.Note) { r.note(tool, n) }

@@ -106,7 +106,7 @@ func (e exporterOptions) configure(o otlp.Options) otlp.Options {
 	return o
 }
 
-// warnOnce returns a function that tells of the first failure alone: a collector
+// warnOnce returns a function that logs only the first failure: a collector
 // that is down stays down for a while, and is not the session's concern.
 func warnOnce(log *slog.Logger) func(error) {
 	var once sync.Once

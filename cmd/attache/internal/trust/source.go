@@ -20,7 +20,7 @@ type Source struct {
 	Store Store
 	// MaxBytes bounds the block the policies go into; 0 stands for no bound.
 	MaxBytes int
-	// Warn is told once why what is trusted is not used; nil hears nothing. path is
+	// Warn is called once with the reason why a trusted file is not used; nil ignores it. path is
 	// the workspace.
 	Warn func(text, path string)
 
