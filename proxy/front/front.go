@@ -45,16 +45,17 @@ import (
 type Principal struct {
 	// ID is what sessions are bound to; "" stands for a client that nobody identifies.
 	ID string
-	// Name is for the log.
-	Name string
+	// Value is what Authenticate found, for Options.Open and Relay.Seen.
+	Value any
 }
 
 // A Relay is what a session is made of.
 type Relay struct {
 	// Options are those of the relay; ClientIn and ClientOut are the front's to set.
 	Options proxy.Options
-	// Seen, if not nil, is told the credential of each request of the session.
-	Seen func(credential string)
+	// Seen, if not nil, is told who sends each request of the session, and with which
+	// credential: a token is renewed while its session goes on.
+	Seen func(who Principal, credential string)
 	// Closed, if not nil, is called when the relay has returned.
 	Closed func()
 }

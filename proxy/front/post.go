@@ -113,10 +113,10 @@ func (x *exchange) postLegacy(p *message, a accept, release func()) {
 	x.deliver(s, p, a, release)
 }
 
-// seen tells the session of the credential of a request.
+// seen tells the session who sends a request.
 func (x *exchange) seen(s *session) {
 	if s.seen != nil {
-		s.seen(x.credential)
+		s.seen(x.who, x.credential)
 	}
 }
 

@@ -23,7 +23,7 @@ type session struct {
 	id    string // what the client calls it; "" in revision 2026-07-28
 	key   string // where it is in byKey; "" in the revisions before
 	who   Principal
-	seen  func(credential string)
+	seen  func(who Principal, credential string)
 	in    *mempipe.Pipe
 	write sync.Mutex // held while a message goes into in
 	done  chan struct{}

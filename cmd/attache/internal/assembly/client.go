@@ -14,9 +14,10 @@ type Client struct {
 	// Namespace keeps the conversation keys of this client's principal apart from those
 	// of others, with whom it shares what is kept by session: turns, rates.
 	Namespace string
-	// Credential returns the credential that came last with a request of the client, ""
-	// where clients need none.
-	Credential func() string
+	// Latest returns the credential that came last with a request of the client, and whose
+	// it is; "" where clients need none. Tell the Conn when that is somebody else, by
+	// [Conn.Recheck].
+	Latest func() (credential string, owner *sessionstate.Principal)
 }
 
 // Authenticates reports whether the settings can say whose a credential is: there is an
@@ -39,11 +40,11 @@ func (p *process) Authenticate(ctx context.Context, credential string) (*session
 }
 
 // identifyClient returns what says who a client of a front acts for: whose credential it
-// sends, in place of the operator's own.
+// sends, in place of the operator's own. The front has checked it.
 func (p *process) identifyClient(c *Client) func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
 	return func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
 		who := p.who.Load()
-		credential := c.Credential()
+		credential, owner := c.Latest()
 		if came.Text != "" || credential == "" {
 			return who.Identify(ctx, came)
 		}
@@ -51,13 +52,12 @@ func (p *process) identifyClient(c *Client) func(context.Context, capture.Creden
 		if err != nil {
 			return operator, err
 		}
-		owner, err := p.Authenticate(ctx, credential)
-		if err != nil {
-			return operator, err
-		}
 		return sessionstate.Overlay(operator, owner)
 	}
 }
+
+// Recheck has the connection ask again who it acts for.
+func (c *Conn) Recheck() { c.capture.Recheck() }
 
 // baseContext returns what is known before the first frame. The host's variables and the
 // working directory are those of the process, and say nothing of a front's client.
@@ -74,7 +74,7 @@ func (c *Conn) policyKey(s *Shared) func(session string) string {
 		return s.authenticator.policyKey(c.capture)
 	}
 	return func(session string) string {
-		if key := c.Client.Credential(); key != "" {
+		if key, _ := c.Client.Latest(); key != "" {
 			return onlyKey(key)
 		}
 		return s.authenticator.policyKey(c.capture)(session)

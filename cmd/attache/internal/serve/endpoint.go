@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -33,13 +32,15 @@ type endpoint struct {
 	reread    *session.Reread
 	telemetry *telemetry.Telemetry
 	stderr    *lineWriter
-	remote    *remote.Options // of a remote server; nil for a command
+	process   bool // each session has a process
+	// start starts the upstream of a session.
+	start func(*assembly.Conn) (proxy.Upstream, error)
 }
 
 func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e := &endpoint{Server: server, s: s, stderr: &lineWriter{to: s.Process.Stderr}}
 	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, s.Log)
-	err := e.findRemote()
+	err := e.chooseStart()
 	if err != nil {
 		e.telemetry.Close()
 		return nil, err
@@ -61,13 +62,20 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	return e, nil
 }
 
-// findRemote prepares what the sessions with a remote server share.
-func (e *endpoint) findRemote() error {
+// chooseStart prepares how upstreams are started, with what they share.
+func (e *endpoint) chooseStart() error {
 	if e.Settings.Server.Remote.URL == "" {
+		e.process, e.start = true, e.startProcess
 		return nil
 	}
 	o, err := remoteserver.Options(e.s.Process, e.Settings, e.s.Log)
-	e.remote = &o
+	e.start = func(*assembly.Conn) (proxy.Upstream, error) {
+		server, err := remote.Start(o)
+		if err != nil {
+			return nil, err
+		}
+		return server, nil
+	}
 	return err
 }
 
@@ -108,7 +116,7 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 	case p == nil:
 		return front.Principal{}, identity.ErrUnknownKey
 	}
-	return front.Principal{ID: principalID(p, credential), Name: p.User}, nil
+	return front.Principal{ID: principalID(p, credential), Value: p}, nil
 }
 
 // principalID returns what sessions are bound to. A token is renewed while its session
@@ -126,32 +134,54 @@ func principalID(p *sessionstate.Principal, credential string) string {
 
 // open makes the relay of a session.
 func (e *endpoint) open(who front.Principal, credential string) (front.Relay, error) {
-	if e.remote == nil && !e.s.children.begin() {
+	if e.process && !e.s.children.begin() {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
 	}
-	var latest atomic.Pointer[string]
-	latest.Store(&credential)
-	control := &proxy.Control{}
+	owner, _ := who.Value.(*sessionstate.Principal)
+	l := &latest{credential: credential, owner: owner}
 	conn := e.shared.Connect(assembly.ConnOptions{
-		Control: control,
-		Client:  &assembly.Client{Namespace: namespace(who), Credential: func() string { return *latest.Load() }},
+		Control: &proxy.Control{},
+		Client:  &assembly.Client{Namespace: namespace(who), Latest: l.get},
 	})
 	o := conn.Relay()
 	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(conn) }
 	return front.Relay{
 		Options: o,
-		Seen: func(credential string) {
-			if credential != *latest.Load() {
-				latest.Store(&credential)
+		Seen: func(who front.Principal, credential string) {
+			if l.set(who, credential) {
+				conn.Recheck()
 			}
 		},
 		Closed: func() {
 			conn.Close()
-			if e.remote == nil {
+			if e.process {
 				e.s.children.end()
 			}
 		},
 	}, nil
+}
+
+// A latest is the credential that came last in a session, and whose it is.
+type latest struct {
+	mu         sync.Mutex
+	credential string
+	owner      *sessionstate.Principal
+}
+
+func (l *latest) get() (credential string, owner *sessionstate.Principal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.credential, l.owner
+}
+
+// set reports whether the owner has other permissions than before.
+func (l *latest) set(who front.Principal, credential string) (changed bool) {
+	owner, _ := who.Value.(*sessionstate.Principal)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changed = owner != l.owner && !owner.Same(l.owner)
+	l.credential, l.owner = credential, owner
+	return changed
 }
 
 // namespace keeps what the principal's sessions are called apart from those of others.
@@ -163,16 +193,9 @@ func namespace(who front.Principal) string {
 	return hex.EncodeToString(sum[:6]) + "/"
 }
 
-// start starts the process of a session, with what is known of the session in its
-// environment, or its session with the remote server.
-func (e *endpoint) start(conn *assembly.Conn) (proxy.Upstream, error) {
-	if e.remote != nil {
-		server, err := remote.Start(*e.remote)
-		if err != nil {
-			return nil, err
-		}
-		return server, nil
-	}
+// startProcess starts the process of a session, with what is known of the session in its
+// environment.
+func (e *endpoint) startProcess(conn *assembly.Conn) (proxy.Upstream, error) {
 	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: conn.Environment(e.s.Process.Env), Stderr: e.stderr})
 	if err != nil {
 		e.s.Log.Error("the server could not be started", "err", err)

@@ -1,0 +1,310 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+const crowdConfig = `
+identity:
+  keys_file: keys.yaml
+  jwt: {issuer: "https://issuer.test", audience: attache, jwks: jwks.json, claims: {scope: policy_scope}}
+policy: {dir: policies}
+briefing: {channels: [response]}
+arguments:
+  - {tools: ["*"], argument: user, value: principal.user, mode: pin}
+  - {tools: ["*"], argument: tenant, value: principal.tenant, mode: pin}
+  - {tools: ["*"], argument: workspace, value: session.workspace.path}
+access:
+  rules: [{tools: [whoami], require: ["records:read"]}]
+  rates: [{tools: [limited], per: session, limit: 1/hour, burst: 2}]
+serve: {limits: {sessions: 2000, per_principal: 1000, children: 2000}}
+`
+
+// A member is a principal of the crowd.
+type member struct{ user, tenant, credential string }
+
+// TestSessionsAreApart has many sessions of some principals make calls at random, in both
+// eras, with ids that collide. Each answer must have the session's own workspace,
+// principal and server, and each session is briefed once, with its own policies.
+// ATTACHE_ISOLATION_CALLS is how many calls are made altogether.
+func TestSessionsAreApart(t *testing.T) {
+	calls, members, sessions := 2000, 10, 40
+	if given := os.Getenv("ATTACHE_ISOLATION_CALLS"); given != "" {
+		calls, _ = strconv.Atoi(given)
+		members, sessions = 50, 200
+	}
+	crowd, url, servers := newCrowd(t, members)
+	var wait sync.WaitGroup
+	for i := range sessions {
+		v := &visitor{T: t, url: url, member: crowd[i%members], name: strconv.Itoa(i), servers: servers}
+		switch nth := i / members; nth % 3 {
+		case 1:
+			v.modern = true
+		case 2:
+			v.modern, v.conversation = true, "c-"+strconv.Itoa(nth) // of each principal
+		}
+		wait.Go(func() { v.visit(calls / sessions) })
+	}
+	wait.Wait()
+}
+
+// newCrowd starts a service in front of echo servers in memory, and makes its principals.
+func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *sync.Map) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("jwks.json", string(attachetest.KeySet()))
+	write("config.yaml", crowdConfig)
+	for i := range members {
+		m := member{user: fmt.Sprintf("user-%d", i), tenant: fmt.Sprintf("tenant-%d", i)}
+		write("policies/"+m.tenant+".yaml", fmt.Sprintf("scope: %s\nobjectives: [objective of %s]\n", m.tenant, m.tenant))
+		if i%2 == 0 {
+			m.credential = attachetest.Token(map[string]any{"sub": m.user, "org_id": m.tenant, "policy_scope": m.tenant})
+		} else {
+			key, _, err := identity.Create(filepath.Join(dir, "keys.yaml"),
+				identity.Attributes{User: m.user, Tenant: m.tenant, Scope: m.tenant, Permissions: []string{"records:read"}}, "", 0, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.credential = key
+		}
+		crowd = append(crowd, m)
+	}
+	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + filepath.Join(dir, "config.yaml")}, Stderr: io.Discard}
+	s := newTestService(t, p)
+	servers = &sync.Map{}
+	var number atomic.Int64
+	s.endpoints[0].start = func(conn *assembly.Conn) (proxy.Upstream, error) {
+		return echoServer(number.Add(1), conn.Environment(nil)), nil
+	}
+	web := httptest.NewServer(s.handler())
+	t.Cleanup(web.Close)
+	return crowd, web.URL + "/mcp", servers
+}
+
+// newTestService returns a service of the configuration that p finds.
+func newTestService(t *testing.T, p cli.Process) *service {
+	t.Helper()
+	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{"echo"}) }
+	settings, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newService(Options{
+		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
+		Servers: []Server{{Path: settings.Serve.Path, Command: []string{"echo"}, Settings: settings, Load: load}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
+// echoServer answers calls with their arguments, its number and its environment.
+func echoServer(number int64, env []string) *mempipe.Server {
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+		lines := bufio.NewScanner(in)
+		for lines.Scan() {
+			var m wire.Message
+			m.Reset(wire.Client, append(bytes.Clone(lines.Bytes()), '\n'))
+			m.LookEnvelope()
+			result := `{}`
+			switch m.Method() {
+			case "initialize":
+				result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}`
+			case "tools/list":
+				schema := `{"type":"object","properties":{"user":{"type":"string"},"tenant":{"type":"string"},"workspace":{"type":"string"},"mine":{"type":"string"}}}`
+				result = `{"tools":[{"name":"whoami","inputSchema":` + schema + `},{"name":"limited","inputSchema":` + schema + `}]}`
+			case "tools/call":
+				text, _ := json.Marshal(map[string]any{"arguments": json.RawMessage(m.Get("params", "arguments").Raw), "server": number, "env": strings.Join(env, " ")})
+				result = `{"content":[{"type":"text","text":` + strconv.Quote(string(text)) + `}]}`
+			}
+			if m.ID() == nil {
+				continue
+			}
+			if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID(), result); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A visitor is a client with one session.
+type visitor struct {
+	*testing.T
+	url          string
+	member       member
+	name         string
+	modern       bool   // each request of revision 2026-07-28
+	conversation string // that they name, "" for none
+	servers      *sync.Map
+
+	session string
+	briefed atomic.Int32
+	limited atomic.Int32
+}
+
+func (v *visitor) workspace() string { return "/ws/" + v.name }
+
+// visit makes n calls, some of them at once.
+func (v *visitor) visit(n int) {
+	if !v.modern {
+		meta := fmt.Sprintf(`"io.github.attache-mcp/workspace":"%s"`, v.workspace())
+		v.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"_meta":{` + meta + `}}}`)
+		v.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	}
+	v.post(v.frame(0, "tools/list", "", ""))
+	var some sync.WaitGroup
+	for i := 0; i < n; i++ {
+		some.Go(func() { v.call(i + 1) })
+		if rand.IntN(4) == 0 {
+			some.Wait()
+		}
+	}
+	some.Wait()
+	if got := v.briefed.Load(); got != 1 {
+		v.Errorf("session %s was briefed %d times", v.name, got)
+	}
+	if got := v.limited.Load(); got > 2 {
+		v.Errorf("session %s was let through %d times", v.name, got)
+	}
+}
+
+// frame is a request. In the modern era it names the workspace, and so the session.
+func (v *visitor) frame(id int, method, tool, mine string) string {
+	params := ""
+	if tool != "" {
+		params = fmt.Sprintf(`"name":"%s","arguments":{"user":"eve","mine":"%s"},`, tool, mine)
+	}
+	meta := ""
+	if v.modern {
+		meta = fmt.Sprintf(`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.github.attache-mcp/workspace":"%s"`, v.workspace())
+	}
+	if v.conversation != "" {
+		meta += fmt.Sprintf(`,"threadId":"%s"`, v.conversation)
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s","params":{%s"_meta":{%s}}}`, id, method, params, meta)
+}
+
+// post sends a message and returns the reply.
+func (v *visitor) post(body string) wire.Value {
+	r, err := http.NewRequest(http.MethodPost, v.url, strings.NewReader(body))
+	if err != nil {
+		v.Error(err)
+		return wire.Value{}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+v.member.credential)
+	root := wire.Value{Raw: []byte(body)}
+	if v.modern {
+		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		r.Header.Set("Mcp-Method", root.Get("method").Text())
+		if name := root.Get("params", "name"); name.Exists() {
+			r.Header.Set("Mcp-Name", name.Text())
+		}
+	} else if v.session != "" {
+		r.Header.Set("Mcp-Session-Id", v.session)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		v.Error(err)
+		return wire.Value{}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 {
+		v.Errorf("session %s: %s: %d %s %v", v.name, body, resp.StatusCode, b, err)
+	}
+	if id := resp.Header.Get("Mcp-Session-Id"); !v.modern && v.session == "" {
+		v.session = id
+	}
+	if _, data, ok := bytes.Cut(b, []byte("data: ")); ok {
+		b, _, _ = bytes.Cut(data, []byte("\n"))
+	}
+	return wire.Value{Raw: b}
+}
+
+// read returns the last text of a result, and counts a briefing in front of it.
+func (v *visitor) read(reply wire.Value) (text string) {
+	for block := range reply.Get("result", "content").Elements() {
+		text = block.Get("text").Text()
+		if strings.Contains(text, "SESSION CONTEXT") {
+			v.briefed.Add(1)
+			if !strings.Contains(text, "objective of "+v.member.tenant+"\n") {
+				v.Errorf("session %s was briefed with %s", v.name, text)
+			}
+		}
+	}
+	return text
+}
+
+// call makes a call and checks whose the answer is.
+func (v *visitor) call(i int) {
+	mine := v.name + "-" + strconv.Itoa(i)
+	tool := "whoami"
+	if i%10 == 0 {
+		tool = "limited"
+	}
+	reply := v.post(v.frame(i, "tools/call", tool, mine))
+	text := v.read(reply)
+	if tool == "limited" {
+		if !reply.Get("result", "isError").Exists() {
+			v.limited.Add(1)
+		}
+		return
+	}
+	var got struct {
+		Arguments struct{ User, Tenant, Workspace, Mine string }
+		Server    int64
+		Env       string
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		v.Errorf("session %s: %s: %v", v.name, reply.Raw, err)
+		return
+	}
+	a := got.Arguments
+	if a.User != v.member.user || a.Tenant != v.member.tenant || a.Workspace != v.workspace() || a.Mine != mine {
+		v.Errorf("session %s of %s: %+v", v.name, v.member.user, a)
+	}
+	if owner, _ := v.servers.LoadOrStore(got.Server, v.name); owner != v.name {
+		v.Errorf("sessions %s and %s share a server", owner, v.name)
+	}
+	if !strings.Contains(got.Env+" ", "ATTACHE_WORKSPACE_PATH="+v.workspace()+" ") || !strings.Contains(got.Env+" ", "ATTACHE_USER_ID="+v.member.user+" ") {
+		v.Errorf("session %s: its server has the environment %s", v.name, got.Env)
+	}
+}
