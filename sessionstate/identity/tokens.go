@@ -213,6 +213,12 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	return t.claims.principal(claims, kid)
 }
 
+// CheckKeys returns why the key set of the issuer cannot be had, nil if it can.
+func (t *Tokens) CheckKeys(ctx context.Context) error {
+	_, err := t.keys.get(ctx, nil)
+	return err
+}
+
 // verify checks the signature of token against set and then its claims. kid is the
 // name of the key in the token, which is to be believed only without an error.
 func (t *Tokens) verify(token string, set *keySet) (claims jwt.MapClaims, kid string, err error) {

@@ -85,6 +85,10 @@ func (m missing) text(items []string) string {
 	return m.before + "[" + strings.Join(items, ",") + "]" + m.after
 }
 
+// maxServers is how many servers a configuration may have: what is shown of a change
+// takes a time that grows with the square of it.
+const maxServers = 5_000
+
 // Read finds the servers of file in data, its content. The error says what is
 // wrong with the content and where, and nothing of what it holds: there are
 // secrets in these files.
@@ -101,6 +105,9 @@ func Read(file File, data []byte) (*Document, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(d.Entries) > maxServers {
+		return nil, fmt.Errorf("it has more than %d servers, as no configuration has: name another file", maxServers)
 	}
 	slices.SortStableFunc(d.Entries, func(a, b *Entry) int { return a.offset - b.offset })
 	slices.SortFunc(d.secrets, func(a, b span) int { return a.from - b.from })

@@ -307,15 +307,23 @@ func TestWrapChoosesServersAndSections(t *testing.T) {
 	}
 }
 
-// The parser would take minutes for these, or exhaust the stack.
-func TestReadHugeTOML(t *testing.T) {
-	for _, unit := range []string{"[mcp_servers.s%d]\ncommand = \"c\"\n", "mcp_servers.s%d.command = \"c\"\n", "a%d = [["} {
-		var text strings.Builder
+// The parsers, or what is shown of a change, would take minutes for these, or exhaust
+// the stack.
+func TestReadHuge(t *testing.T) {
+	for _, test := range []struct{ name, begin, unit, end, want string }{
+		{"config.toml", "", "[mcp_servers.s%d]\ncommand = \"c\"\n", "", "more than 20000 keys and tables"},
+		{"config.toml", "", "mcp_servers.s%d.command = \"c\"\n", "", "more than 20000 keys and tables"},
+		{"config.toml", "", "a%d = [[", "", "more than 20000 keys and tables"},
+		{"mcp.json", `{"mcpServers":{`, `"s%d":{"command":"c"},`, `}}`, "more than 5000 servers"},
+	} {
+		text := strings.Builder{}
+		text.WriteString(test.begin)
 		for i := range 200_000 {
-			fmt.Fprintf(&text, unit, i)
+			fmt.Fprintf(&text, test.unit, i)
 		}
-		if _, err := Read(File{Path: "config.toml"}, []byte(text.String())); err == nil || !strings.Contains(err.Error(), "more than 20000 keys and tables") {
-			t.Errorf("%.20s: %v", text.String(), err)
+		text.WriteString(test.end)
+		if _, err := Read(File{Path: test.name}, []byte(text.String())); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%.30s: %v", text.String(), err)
 		}
 	}
 }

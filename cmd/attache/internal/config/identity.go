@@ -315,8 +315,7 @@ func CheckIdentity(s *Settings) (all Problems) {
 	}
 	if jwks := s.Identity.JWT.JWKS; jwks != "" && !strings.Contains(jwks, "://") {
 		if tokens, err := identity.NewTokens(s.Identity.JWT.Tokens()); err == nil {
-			// To say what is wrong with any token, it has to read the file.
-			if _, err := tokens.Resolve(context.Background(), ""); errors.Is(err, identity.ErrKeySet) {
+			if err := tokens.CheckKeys(context.Background()); err != nil {
 				all.Add(s.Origin("identity.jwt.jwks"), "identity.jwt.jwks: %v", err)
 			}
 		}
