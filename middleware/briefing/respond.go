@@ -93,11 +93,11 @@ func (c *Conn) unfit(r response, reply *wire.Message) string {
 	switch {
 	case c.appOnly(r.tool):
 		return "the tool is for a user interface, the model does not see its results"
-	case reply.Kind() != wire.Result && !reply.TooLarge():
-		return isError
 	case !reply.Plain():
 		return "the reply is ambiguous or too large, and is not edited"
-	case kind.Exists() && !kind.Equals("complete"), !isEmpty(r.get(reply, "task")), !isEmpty(r.get(reply, "inputRequests")):
+	case reply.Kind() != wire.Result:
+		return isError
+	case !isEmpty(kind) && !kind.Equals("complete"), !isEmpty(r.get(reply, "task")), !isEmpty(r.get(reply, "inputRequests")):
 		return "the result is not the last word on the call"
 	case !r.get(reply, "content").IsArray():
 		return "the result has no content"
@@ -105,7 +105,7 @@ func (c *Conn) unfit(r response, reply *wire.Message) string {
 	return ""
 }
 
-// isEmpty reports whether v is absent, null, or an array or object with nothing in it.
+// isEmpty reports whether v is absent, null, or a text, array or object with nothing in it.
 func isEmpty(v wire.Value) bool {
 	for range v.Elements() {
 		return false
@@ -113,7 +113,7 @@ func isEmpty(v wire.Value) bool {
 	for range v.Members() {
 		return false
 	}
-	return !v.Exists() || v.IsNull() || v.IsArray() || v.IsObject()
+	return !v.Exists() || v.IsNull() || v.IsArray() || v.IsObject() || v.Equals("")
 }
 
 // appOnly reports whether calls of a tool come from a user interface alone.
