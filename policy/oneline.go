@@ -79,8 +79,9 @@ func visible(r, last rune) rune {
 	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
 		// Bidi overrides and isolates, zero-width characters, tag characters.
 		return 0
-	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
-		return 0
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), unicode.Is(unicode.Noncharacter_Code_Point, r),
+		unicode.Is(unicode.Co, r), r == 0x16FE4:
+		return 0 // what a character for private use looks like depends on the font
 	}
 	return r
 }
@@ -88,7 +89,7 @@ func visible(r, last rune) rune {
 // isBlank reports whether r is a letter or symbol that is drawn as a blank.
 func isBlank(r rune) bool {
 	switch r {
-	case 0x115F, 0x1160, 0x180E, 0x2800, 0x3164, 0xFFA0:
+	case 0x115F, 0x1160, 0x180E, 0x2800, 0x3164, 0xFFA0, 0x1D159:
 		return true
 	}
 	return false

@@ -193,6 +193,7 @@ func TestEscape(t *testing.T) {
 		{"fillers and blanks", "a\u3164b\u115fc\u00a0d\u2028e", "a<U+3164>b<U+115F>c<U+00A0>d<U+2028>e", 4},
 		{"directions", "a\u202eb\u2066c", "a<U+202E>b<U+2066>c", 2},
 		{"controls", "a\x1b[31mb\rc\x00", "a<U+001B>[31mb<U+000D>c<U+0000>", 3},
+		{"private use and no characters", "a\U000F0041\ue041b\uffff\U0001d159c", "a<U+F0041><U+E041>b<U+FFFF><U+1D159>c", 4},
 		{"a joiner behind what is left out", "é\U000E0041\u200d", "é<U+E0041><U+200D>", 2},
 		{"persian keeps its non-joiner", "\u06cc\u200c\u062e", "\u06cc\u200c\u062e", 0},
 		{"not utf-8", "a\xffb", "a\uFFFDb", 0},
