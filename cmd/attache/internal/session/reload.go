@@ -29,10 +29,12 @@ type reloader struct {
 }
 
 // reload reads everything again.
-func (r *reloader) reload() {
+func (r *reloader) reload() { r.reloadFrom(fingerprint(r.files())) }
+
+// reloadFrom reads everything again, if the files are still in the state before.
+func (r *reloader) reloadFrom(before string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := fingerprint(r.filesLocked())
 	err := stillThere(r.shared.Settings().File)
 	if err == nil {
 		err = r.readAgain(before)

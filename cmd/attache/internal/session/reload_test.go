@@ -194,6 +194,13 @@ func TestReloadNothing(t *testing.T) {
 	}
 	r.change("config.yaml", "", "is empty: write {} into it")
 	refused()
+	// What a writer in place has begun since the watcher looked is not read.
+	seen := fingerprint(r.files())
+	if err := os.WriteFile(file, []byte("access: {rules: []}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.reloadFrom(seen)
+	refused()
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

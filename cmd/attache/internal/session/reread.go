@@ -29,7 +29,7 @@ func (r *Reread) Watch() {
 	if len(r.r.files()) == 0 {
 		return
 	}
-	w, err := watch(r.r.files, r.r.reload)
+	w, err := watch(r.r.files, r.r.reloadFrom)
 	if err != nil {
 		r.r.log.Info("changes of the configuration are not noticed by themselves here; send SIGHUP to have it read again", "why", err)
 		return

@@ -182,7 +182,7 @@ func (w *relay) watch() {
 	if len(w.reloader.files()) == 0 {
 		return
 	}
-	watching, err := watch(w.reloader.files, w.reloader.reload)
+	watching, err := watch(w.reloader.files, w.reloader.reloadFrom)
 	if err != nil {
 		w.log.Info("changes of the configuration are not noticed by themselves here; send SIGHUP to have it read again", "why", err)
 		return

@@ -26,14 +26,14 @@ const (
 type watcher struct {
 	events  *fsnotify.Watcher
 	files   func() []string // files and directories of YAML files; may change
-	changed func()
+	changed func(state string)
 	done    chan struct{}
 	over    chan struct{}
 }
 
-// watch begins to call changed whenever one of files is another than before,
-// until close. An error says that the system has no room for a watcher.
-func watch(files func() []string, changed func()) (*watcher, error) {
+// watch begins to call changed whenever one of files is another than before, with the
+// state that two looks saw ([fingerprint]), until close. An error says that the system has no room for a watcher.
+func watch(files func() []string, changed func(state string)) (*watcher, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
@@ -67,9 +67,10 @@ func (w *watcher) run(last string) {
 			settled.Reset(settleTime)
 		case <-settled.C:
 			w.follow()
-			switch changed, again := state.look(fingerprint(w.files())); {
+			now := fingerprint(w.files())
+			switch changed, again := state.look(now); {
 			case changed:
-				w.changed()
+				w.changed(now)
 				w.follow() // what is watched may be other files now
 			case again:
 				settled.Reset(sameTime)

@@ -36,7 +36,7 @@ func TestWatch(t *testing.T) {
 	files := func() []string {
 		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("later.yaml")}
 	}
-	w, err := watch(files, func() { changed <- struct{}{} })
+	w, err := watch(files, func(string) { changed <- struct{}{} })
 	if err != nil {
 		t.Skipf("nothing can be watched here: %v", err)
 	}
