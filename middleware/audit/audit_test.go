@@ -92,6 +92,10 @@ func inside() middleware.Layer {
 					call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Path: []string{"result", "content"}, After: []byte(`{}`)})
 					return nil
 				})
+			case "busy":
+				for range 130 {
+					call.Note(middleware.Note{Layer: "access", Rule: "access.rules[0]", Act: middleware.Allowed})
+				}
 			case "dry":
 				call.Note(middleware.Note{Layer: "access", Rule: "access.rules[0]", Act: middleware.Refused, DryRun: true})
 			case "refused":
@@ -222,7 +226,8 @@ const (
 // What is recorded of arguments: in the order of the modes less and less is hidden.
 func TestArguments(t *testing.T) {
 	const arguments = `{"text":"hi","password":"hunter22","note":"use known-secret"}`
-	long := `{"text":"` + strings.Repeat("x", 65<<10) + `"}`
+	longest := `{"text":"` + strings.Repeat("x", 64<<10-len(`{"text":""}`)) + `"}`
+	long := strings.Replace(longest, "x", "xx", 1)
 	digest := regexp.MustCompile(`"arguments_digest":"hmac-sha256:[0-9a-f]{64}"`)
 	tests := []struct {
 		mode      audit.Arguments
@@ -235,6 +240,7 @@ func TestArguments(t *testing.T) {
 		{audit.Full, arguments, `"arguments":{"text":"hi","password":"hunter22","note":"use scrubbed-secret-1"}`},
 		{audit.Redacted, long, ""},
 		{audit.Full, long, ""},
+		{audit.Full, longest, `"arguments":` + longest},
 	}
 	for _, test := range tests {
 		log, path := newLog(t, nil)
@@ -254,6 +260,14 @@ func TestArguments(t *testing.T) {
 		if strings.Contains(got, "known-secret") {
 			t.Errorf("%q: a secret that is known: %s", test.mode, got)
 		}
+	}
+}
+
+// A record has 128 notes at most, and says how many it leaves out.
+func TestNotesAreBounded(t *testing.T) {
+	got := play(t, strings.ReplaceAll("> "+echo+"\n< "+answer+"\n", "echo", "busy"))
+	if n := strings.Count(got, `"rule":`); n != 128 || !strings.Contains(got, `"notes_left_out":2,`) {
+		t.Errorf("%d notes in %s", n, got)
 	}
 }
 

@@ -54,8 +54,13 @@ func TestMemo(t *testing.T) {
 func TestMemoIsBounded(t *testing.T) {
 	var m memo
 	m.keep(&middleware.Note{Rule: "long", After: make([]byte, maxKnownNote+1)}, nil)
+	m.keep(&middleware.Note{Rule: "long", After: make([]byte, maxKnownNote)}, record("x"))
 	if len(m.known) > 0 {
 		t.Error("a long value is kept")
+	}
+	m.keep(&middleware.Note{Rule: "a", After: make([]byte, maxKnownNote-1)}, record("x"))
+	if len(m.known) != 1 {
+		t.Error("a value that is not too long is not kept")
 	}
 	for i := range 3 * maxKnown {
 		m.keep(&middleware.Note{Rule: string(rune('a' + i))}, nil)
