@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/attache-mcp/attache/sessionstate/filelock"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
@@ -104,4 +106,21 @@ func syncDir(dir string) {
 		_ = d.Sync()
 		_ = d.Close()
 	}
+}
+
+// lockPatience is how long to wait for another "attache key", which takes milliseconds.
+const lockPatience = 30 * time.Second
+
+// lock waits until no other process or goroutine holds the lock on file. The file stays,
+// since to remove it would race with a process that waits for it.
+func lock(file string) (unlock func(), err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := filelock.Lock(f, lockPatience); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s: %w: another attache key is at work: try again", file, err)
+	}
+	return func() { _ = f.Close() }, nil
 }

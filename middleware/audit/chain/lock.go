@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
 // keyFile is the file beside a log that is its lock and holds its key.
@@ -28,34 +30,18 @@ type lock struct {
 // longer for its record, and so does the end of a session for its last records.
 const lockPatience = 800 * time.Millisecond
 
-// lockPoll is the longest time between two tries to take a lock. A call to the kernel
-// that waits for it could not be ended.
-const lockPoll = 10 * time.Millisecond
-
-var (
-	errLockMoves = errors.New("its lock is replaced again and again")
-	// errHeld is returned for a lock that another process keeps.
-	errHeld = errors.New("it is locked")
-)
+var errLockMoves = errors.New("its lock is replaced again and again")
 
 // somebody is the holder of a lock whose process is not known.
 const somebody = "another process"
 
 // lockFile locks the file within lockPatience.
 func lockFile(f *os.File) error {
-	deadline := time.Now().Add(lockPatience)
-	for pause := time.Millisecond; ; pause = min(2*pause, lockPoll) {
-		free, err := tryLock(f)
-		switch {
-		case err != nil:
-			return err
-		case free:
-			return nil
-		case time.Now().After(deadline):
-			return fmt.Errorf("%w by %s", errHeld, holder(f))
-		}
-		time.Sleep(pause)
+	err := filelock.Lock(f, lockPatience)
+	if errors.Is(err, filelock.ErrHeld) {
+		return fmt.Errorf("%w by %s", err, holder(f))
 	}
+	return err
 }
 
 // take waits for the lock, for lockPatience. The caller calls release.
@@ -90,7 +76,7 @@ func (l *lock) current() bool {
 	return err == nil && os.SameFile(here, l.info)
 }
 
-func (l *lock) release() { _ = unlockFile(l.f) }
+func (l *lock) release() { _ = filelock.Unlock(l.f) }
 
 func (l *lock) close() {
 	if l.f != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
 // TestLockIsKept: somebody locks a log and does not let go. What is awaited fails in
@@ -24,7 +26,7 @@ func TestLockIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer keeper.Close()
-	if free, err := tryLock(keeper); !free || err != nil {
+	if free, err := filelock.Try(keeper); !free || err != nil {
 		t.Fatalf("locked: %v, %v", free, err)
 	}
 
@@ -39,10 +41,10 @@ func TestLockIsKept(t *testing.T) {
 	began := time.Now()
 	r := l.Commit(body(100))
 	<-r.Done()
-	if took := time.Since(began); !errors.Is(r.Err(), ErrLost) || !errors.Is(r.Err(), errHeld) || took > 2*lockPatience {
+	if took := time.Since(began); !errors.Is(r.Err(), ErrLost) || !errors.Is(r.Err(), filelock.ErrHeld) || took > 2*lockPatience {
 		t.Errorf("the record that is awaited: %v, after %v", r.Err(), took)
 	}
-	if err := unlockFile(keeper); err != nil {
+	if err := filelock.Unlock(keeper); err != nil {
 		t.Fatal(err)
 	}
 	r = l.Commit(body(2))

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
 // Options say where a log is kept and how.
@@ -301,7 +303,7 @@ func (l *Log) flush() (closed bool) {
 // remedy returns what to do about an error of writing.
 func remedy(err error) string {
 	switch {
-	case errors.Is(err, errHeld):
+	case errors.Is(err, filelock.ErrHeld):
 		return "another process keeps the audit file locked: end it, or name another file"
 	case errors.Is(err, fs.ErrNotExist):
 		return "make the directory of the audit file, or name another file"

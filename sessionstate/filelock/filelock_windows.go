@@ -1,4 +1,4 @@
-package chain
+package filelock
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 // cannot read what is locked.
 func beyond() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 
-// tryLock reports whether the file could be locked.
-func tryLock(f *os.File) (bool, error) {
+// Try locks the file, and reports whether no other process holds the lock.
+func Try(f *os.File) (bool, error) {
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, beyond())
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
 		return false, nil
@@ -20,6 +20,7 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-func unlockFile(f *os.File) error {
+// Unlock frees the lock.
+func Unlock(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, beyond())
 }
