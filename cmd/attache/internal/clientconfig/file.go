@@ -294,7 +294,7 @@ func unreadable(err error) error {
 	return reason(err)
 }
 
-// reason returns err without the path, which whoever is told knows.
+// reason returns err without the path, which the caller names.
 func reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -1,9 +1,7 @@
 package clientconfig
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,12 +49,6 @@ type Step struct {
 // Changed reports whether p changes anything.
 func (p *Plan) Changed() bool { return len(p.splices) > 0 }
 
-// A splice puts text in the place of what stands in a span.
-type splice struct {
-	span
-	text string
-}
-
 // Wrap plans to put attache, started as l says, in front of the servers that are
 // chosen.
 func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
@@ -74,27 +66,30 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 // Unwrap plans to take attache out from in front of the servers that are chosen.
 // l is how Wrap was told to start it, so that a name of its own is known.
 func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
-	return d.plan(chosen, func(e *Entry) ([]splice, string) {
-		end, wrapped := e.Wrapped(l)
-		switch {
-		case !wrapped:
-			return nil, "attache is not in front of it"
-		case e.Odd != "":
-			return nil, e.Odd
-		case e.Broken(l):
-			return nil, noServer
+	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
+		if isHTTP(e.Args[dashes+1]) {
+			edits, why := d.unwrapRemote(e, dashes)
+			return edits, cmp.Or(why, lost(e.Args[:dashes], l))
 		}
-		if isHTTP(e.Args[end+1]) {
-			edits, why := d.unwrapRemote(e, end)
-			return edits, cmp.Or(why, lost(e.Args[:end], l))
-		}
-		return d.unwrap(e, end), lost(e.Args[:end], l)
+		return d.unwrap(e, dashes), lost(e.Args[:dashes], l)
 	})
 }
 
 // Repair plans to start attache as l says in the chosen entries that start it
 // already. The flags of attache, the "--" and the server stay as they are.
 func (d *Document) Repair(l Launch, chosen func(name string) bool) *Plan {
+	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
+		launcher := e.launcher(l, dashes)
+		if e.Command == l.Command && slices.Equal(e.Args[:launcher], l.Args) {
+			return nil, "it starts this attache already"
+		}
+		return d.relaunch(e, l, launcher), ""
+	})
+}
+
+// planWrapped makes the plan of edit for the chosen entries that attache is in front of.
+// The argument with the index dashes is the "--".
+func (d *Document) planWrapped(l Launch, chosen func(string) bool, edit func(e *Entry, dashes int) ([]splice, string)) *Plan {
 	return d.plan(chosen, func(e *Entry) ([]splice, string) {
 		dashes, wrapped := e.Wrapped(l)
 		switch {
@@ -105,11 +100,7 @@ func (d *Document) Repair(l Launch, chosen func(name string) bool) *Plan {
 		case e.Broken(l):
 			return nil, noServer
 		}
-		launcher := e.launcher(l, dashes)
-		if e.Command == l.Command && slices.Equal(e.Args[:launcher], l.Args) {
-			return nil, "it starts this attache already"
-		}
-		return d.relaunch(e, l, launcher), ""
+		return edit(e, dashes)
 	})
 }
 
@@ -148,22 +139,6 @@ func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, s
 		p.Content = apply(d.data, p.splices)
 	}
 	return p
-}
-
-// apply returns data with the splices, which are in order and do not overlap.
-func apply(data []byte, splices []splice) []byte {
-	size := len(data)
-	for _, s := range splices {
-		size += len(s.text) - (s.to - s.from)
-	}
-	out := make([]byte, 0, size)
-	at := 0
-	for _, s := range splices {
-		out = append(out, data[at:s.from]...)
-		out = append(out, s.text...)
-		at = s.to
-	}
-	return append(out, data[at:]...)
 }
 
 // unwrappable says why attache is not put in front of e, empty if it is.
@@ -349,40 +324,6 @@ func (d *Document) added(e *Entry) (span, bool) {
 	return at, string(d.data[at.from:at.to]) == text
 }
 
-// comments returns the comments in a part of a list that is taken out, with the
-// white space around them, so that none is lost. gone are the items in it.
-func comments(data []byte, part span, gone []literal) string {
-	var kept strings.Builder
-	at := part.from
-	for _, item := range append(slices.Clone(gone), literal{span: span{part.to, part.to}}) {
-		if between := withoutComma(string(data[at:item.from])); strings.TrimSpace(between) != "" {
-			kept.WriteString(between)
-		}
-		at = item.to
-	}
-	return kept.String()
-}
-
-// withoutComma returns what stands between two items without the comma, which a
-// comment may hold too.
-func withoutComma(between string) string {
-	for i := 0; i < len(between); i++ {
-		switch between[i] {
-		case ',':
-			return between[:i] + between[i+1:]
-		case '/':
-			i += max(commentLength([]byte(between[i:]))-1, 0)
-		case '#':
-			end := strings.IndexByte(between[i:], '\n')
-			if end < 0 {
-				return between
-			}
-			i += end
-		}
-	}
-	return between
-}
-
 // lost says which of attache's own arguments an entry loses, beside those that
 // started it.
 func lost(own []string, l Launch) string {
@@ -397,14 +338,3 @@ func lost(own []string, l Launch) string {
 
 // raw returns what is written in at.
 func (d *Document) raw(at span) string { return string(d.data[at.from:at.to]) }
-
-// quote returns s as a text of JSON, which is one of TOML too: both have the same
-// escapes.
-func quote(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string cannot fail, and a buffer neither
-	text := strings.TrimSuffix(b.String(), "\n")
-	return strings.ReplaceAll(text, "\x7f", `\u007f`) // TOML alone wants it escaped
-}
