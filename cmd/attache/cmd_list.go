@@ -24,6 +24,8 @@ func (c *program) subcommands() []*cobra.Command {
 		c.doctorCommand(),
 		c.recipeCommand(),
 		c.statusCommand(),
+		c.loginCommand(),
+		c.logoutCommand(),
 		c.trustCommand(),
 		c.untrustCommand(),
 		c.serveCommand(),

@@ -17,6 +17,7 @@ import (
 // A statusReport is what "attache status --json" prints.
 type statusReport struct {
 	Clients []clientReport  `json:"clients"`
+	Logins  []loginReport   `json:"logins"`
 	Running []status.Report `json:"running"`
 }
 
@@ -35,7 +36,7 @@ func (c *program) statusCommand() *cobra.Command {
 		Use:   "status [flags]",
 		Short: "Show which servers are wrapped, which attaches run, and what they did",
 		Long: `Show the servers in clients' configuration files with attache in front of them and those
-without, and each attache of yours that runs: its server, its session, how many calls it
+without, your logins to remote servers, and each attache of yours that runs: its server, its session, how many calls it
 passed, and how often it filled, pinned and refused. Values of arguments are not shown.`,
 		Example: `  attache status
   attache status --json`,
@@ -47,7 +48,7 @@ passed, and how often it filled, pinned and refused. Values of arguments are not
 		if err != nil {
 			return fmt.Errorf("what runs cannot be read: %w", err)
 		}
-		report := statusReport{Clients: c.clientReports(), Running: append([]status.Report{}, running...)}
+		report := statusReport{Clients: c.clientReports(), Logins: c.loginReports(time.Now()), Running: append([]status.Report{}, running...)}
 		if *asJSON {
 			out := json.NewEncoder(c.Stdout)
 			out.SetIndent("", "  ")
@@ -105,6 +106,12 @@ func (r *statusReport) text(now time.Time) string {
 	}
 	if len(r.Clients) == 0 {
 		b.WriteString("  no configuration file of a client has servers in it\n")
+	}
+	if len(r.Logins) > 0 {
+		b.WriteString("logins\n")
+	}
+	for _, l := range r.Logins {
+		fmt.Fprintf(&b, "  %s\n", strings.Map(cli.Printable, l.text))
 	}
 	b.WriteString("running\n")
 	for _, s := range r.Running {

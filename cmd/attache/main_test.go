@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram, "doctorserver": doctorServer})
+	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram, "doctorserver": doctorServer, "fakebrowser": fakeBrowser})
 }
 
 // argServer is a program that scripts wrap: it writes its arguments to args.txt,
@@ -38,6 +40,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/.config")
 			e.Setenv("HOME", e.WorkDir)
 			e.Values[collectorKey{}] = &collectors{}
+			e.Values[oauthKey{}] = map[string]*logintest.Server{}
 			return nil
 		},
 		RequireExplicitExec: true,
@@ -48,6 +51,6 @@ func TestScripts(t *testing.T) {
 			}
 			return os.Geteuid() == 0, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector, "remoteserver": remoteServer},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus, "startentry": startEntry, "mint": mint, "issuer": issuer, "collector": collector, "remoteserver": remoteServer, "oauthserver": oauthServer, "oauth": oauthCommand},
 	})
 }

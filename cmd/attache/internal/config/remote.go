@@ -32,6 +32,7 @@ type RemoteSettings struct {
 	// Connect and FirstByte bound how long a connection and the beginning of an answer
 	// may take; 0 for no bound.
 	Connect, FirstByte time.Duration
+	OAuth              OAuthSettings
 }
 
 // A Secret is a text, or where it is. At most one member is set.
@@ -79,28 +80,38 @@ type headers struct{ to *map[string]Secret }
 func (v headers) String() string {
 	var all []string
 	for name, value := range *v.to {
-		text := "[hidden]"
-		switch {
-		case value.Env != "":
-			text = "{env: " + value.Env + "}"
-		case value.File != "":
-			text = "{file: " + value.File + "}"
-		}
-		all = append(all, name+": "+text)
+		all = append(all, name+": "+value.String())
 	}
 	slices.Sort(all)
 	return "{" + strings.Join(all, ", ") + "}"
 }
 
-func (v headers) schema() map[string]any {
+// String returns where a secret is, and not the secret.
+func (s Secret) String() string {
+	switch {
+	case s.Env != "":
+		return "{env: " + s.Env + "}"
+	case s.File != "":
+		return "{file: " + s.File + "}"
+	case s.Text != "":
+		return "[hidden]"
+	}
+	return ""
+}
+
+func secretSchema() map[string]any {
 	text := map[string]any{"type": "string", "minLength": 1}
 	from := func(key string) map[string]any {
 		return map[string]any{"type": "object", "properties": map[string]any{key: text}, "required": []string{key}, "additionalProperties": false}
 	}
+	return map[string]any{"anyOf": []any{text, from("env"), from("file")}}
+}
+
+func (v headers) schema() map[string]any {
 	return map[string]any{
 		"type":                 "object",
 		"propertyNames":        map[string]any{"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
-		"additionalProperties": map[string]any{"anyOf": []any{text, from("env"), from("file")}},
+		"additionalProperties": secretSchema(),
 	}
 }
 
@@ -229,6 +240,12 @@ func (s *Settings) keepApart(before RemoteSettings) {
 	if before.Cert == r.Cert {
 		r.Cert, r.Key = "", ""
 	}
+	if before.OAuth.equal(&r.OAuth) && !r.OAuth.isEmpty() {
+		if r.URL != "" {
+			s.Warnings.Add(s.Origin("server.oauth"), "server.oauth is not for this server: write it beside the server.url that it is for, or under servers")
+		}
+		r.OAuth = defaultOAuth()
+	}
 }
 
 // sameOrigin reports whether two addresses have one scheme, host and port.
@@ -264,7 +281,7 @@ func (s Secret) value(p cli.Process) (string, error) {
 	case s.Env != "":
 		value := strings.TrimSpace(p.Getenv(s.Env))
 		if value == "" {
-			return "", fmt.Errorf("the variable %s is not set: set it, or remove the header", s.Env)
+			return "", fmt.Errorf("the variable %s is not set: set it, or remove what names it", s.Env)
 		}
 		return value, checkHeaderValue(value)
 	case s.File != "":
@@ -281,6 +298,9 @@ func (s Secret) value(p cli.Process) (string, error) {
 // secrets returns the values of headers, and what stands behind the first space of one,
 // as a token stands behind "Bearer".
 func (r *RemoteSettings) secrets(p cli.Process) (all []string) {
+	if secret, err := r.OAuth.ClientSecret.value(p); err == nil && secret != "" {
+		all = append(all, secret)
+	}
 	h, _ := r.Header(p) // mistakes in them are reported where they are used
 	for name := range h {
 		value := h.Get(name)

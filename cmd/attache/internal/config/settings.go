@@ -148,7 +148,7 @@ func DefaultSettings(dir string) *Settings {
 			},
 			Roots: true,
 		},
-		Server:   ServerSettings{Remote: RemoteSettings{Connect: 30 * time.Second}},
+		Server:   ServerSettings{Remote: RemoteSettings{Connect: 30 * time.Second, OAuth: defaultOAuth()}},
 		Identity: IdentitySettings{Cache: time.Minute, KeyPrefix: "atk", JWT: defaultJWT()},
 		Policy:   PolicySettings{Timeout: 2 * time.Second},
 		Briefing: BriefingSettings{

@@ -57,6 +57,10 @@ func fullSettings() *Settings {
 				Headers: map[string]Secret{"X-Team": {Text: "shop"}, "Authorization": {Env: "TOKEN"}, "X-Api-Key": {File: "/conf/api.key"}},
 				CA:      "/conf/tls/ca.pem", Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem",
 				Connect: 5 * time.Second, FirstByte: time.Minute,
+				OAuth: OAuthSettings{
+					Grant: GrantMachine, ClientID: "ours", ClientSecret: Secret{Env: "SECRET"}, ClientMetadata: "https://attache.example/client.json",
+					Issuer: "https://login.example", Scopes: []string{"read", "mail:write"}, Redirect: "http://localhost:8765/callback", Store: StoreFile,
+				},
 			}},
 		Serve: ServeSettings{
 			Listen: "0.0.0.0:9000", PublicURL: "https://mcp.example.com/git", Path: "/git", Admin: "127.0.0.1:9001",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
@@ -19,27 +20,70 @@ import (
 // Options returns how to reach the remote server of the settings. One Options is for any
 // number of sessions, which share connections.
 func Options(p cli.Process, s *config.Settings, log *slog.Logger) (remote.Options, error) {
+	return options(p, s, log, true)
+}
+
+// SharedOptions is Options for sessions of other people: the login of the user who runs
+// attache is not lent to them. Headers and client credentials of the configuration are.
+func SharedOptions(p cli.Process, s *config.Settings, log *slog.Logger) (remote.Options, error) {
+	return options(p, s, log, false)
+}
+
+func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (remote.Options, error) {
 	r := &s.Server.Remote
-	roots, err := authorities(r.CA)
+	t, err := transport(r)
 	if err != nil {
 		return remote.Options{}, err
 	}
-	if _, err := r.Header(p); err != nil {
+	h, err := r.Header(p)
+	if err != nil {
 		return remote.Options{}, err
+	}
+	var credentials remote.Credentials = &headers{p, r}
+	if h.Get("Authorization") == "" && (own || r.OAuth.Grant == config.GrantMachine) {
+		credentials = both{credentials, login.NewCredentials(loginOptions(p, r, t, h), log)}
 	}
 	return remote.Options{
 		URL:         r.URL,
 		Header:      http.Header{"User-Agent": {"attache"}},
-		Credentials: &credentials{p, r},
-		Transport: remote.NewTransport(remote.TransportOptions{
-			Proxy:   http.ProxyFromEnvironment,
-			TLS:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: certificate(r.Cert, r.Key)},
-			Connect: r.Connect,
-		}),
-		Hold:      int(s.Limits.Hold),
-		FirstByte: r.FirstByte,
-		Log:       log,
+		Credentials: credentials,
+		Transport:   t,
+		Hold:        int(s.Limits.Hold),
+		FirstByte:   r.FirstByte,
+		Log:         log,
 	}, nil
+}
+
+// transport returns what makes the connections of the settings.
+func transport(r *config.RemoteSettings) (*http.Transport, error) {
+	roots, err := authorities(r.CA)
+	if err != nil {
+		return nil, err
+	}
+	return remote.NewTransport(remote.TransportOptions{
+		Proxy:   http.ProxyFromEnvironment,
+		TLS:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: certificate(r.Cert, r.Key)},
+		Connect: r.Connect,
+	}), nil
+}
+
+// both are the headers of the settings, and the token of a login.
+type both struct{ headers, login remote.Credentials }
+
+// Set implements remote.Credentials.
+func (b both) Set(ctx context.Context, h http.Header) error {
+	if err := b.headers.Set(ctx, h); err != nil {
+		return err
+	}
+	return b.login.Set(ctx, h)
+}
+
+// Refused implements remote.Credentials.
+func (b both) Refused(ctx context.Context, r remote.Refusal) (bool, error) {
+	if again, err := b.headers.Refused(ctx, r); again || err != nil {
+		return again, err
+	}
+	return b.login.Refused(ctx, r)
 }
 
 // authorities returns those of the system and of a file, nil for the system's alone.
@@ -76,14 +120,14 @@ func certificate(cert, key string) func(*tls.CertificateRequestInfo) (*tls.Certi
 	}
 }
 
-// credentials are the headers that the settings and the environment have.
-type credentials struct {
+// headers are those that the settings and the environment have.
+type headers struct {
 	cli.Process
 	settings *config.RemoteSettings
 }
 
 // Set implements remote.Credentials.
-func (c *credentials) Set(_ context.Context, h http.Header) error {
+func (c *headers) Set(_ context.Context, h http.Header) error {
 	all, err := c.settings.Header(c.Process)
 	for name, values := range all {
 		h[name] = values
@@ -92,7 +136,7 @@ func (c *credentials) Set(_ context.Context, h http.Header) error {
 }
 
 // Refused implements remote.Credentials: a file may hold another token now.
-func (c *credentials) Refused(_ context.Context, r remote.Refusal) (bool, error) {
+func (c *headers) Refused(_ context.Context, r remote.Refusal) (bool, error) {
 	now, err := c.settings.Header(c.Process)
 	for name := range now {
 		if now.Get(name) != r.Sent.Get(name) {

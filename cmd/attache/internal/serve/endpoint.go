@@ -40,13 +40,14 @@ type endpoint struct {
 func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e := &endpoint{Server: server, s: s, stderr: &lineWriter{to: s.Process.Stderr}}
 	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, s.Log)
-	err := e.chooseStart()
+	var err error
+	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Telemetry: e.telemetry.Recorder(), Audit: true, Log: s.Log}, server.Settings)
 	if err != nil {
 		e.telemetry.Close()
 		return nil, err
 	}
-	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Telemetry: e.telemetry.Recorder(), Audit: true, Log: s.Log}, server.Settings)
-	if err != nil {
+	if err := e.chooseStart(); err != nil {
+		e.shared.Close()
 		e.telemetry.Close()
 		return nil, err
 	}
@@ -68,7 +69,11 @@ func (e *endpoint) chooseStart() error {
 		e.process, e.start = true, e.startProcess
 		return nil
 	}
-	o, err := remoteserver.Options(e.s.Process, e.Settings, e.s.Log)
+	options := remoteserver.Options
+	if e.shared.Authenticates() {
+		options = remoteserver.SharedOptions
+	}
+	o, err := options(e.s.Process, e.Settings, e.s.Log)
 	e.start = func(*assembly.Conn) (proxy.Upstream, error) {
 		server, err := remote.Start(o)
 		if err != nil {

@@ -96,25 +96,11 @@ func Read(root string) ([]byte, error) {
 // Trust remembers that the user trusts text in a workspace. What was trusted there
 // before is not any more.
 func (s Store) Trust(workspace, real string, text []byte, now time.Time) error {
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return err
-	}
 	data, err := json.Marshal(Record{Workspace: workspace, Real: real, Digest: policy.Digest(string(text)), Trusted: now.UTC().Truncate(time.Second)})
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(s.Dir, "new-*") // for its owner alone
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.file(real))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return textfile.Replace(s.file(real), append(data, '\n'))
 }
 
 // file is where the record of the workspace at real is kept. A path may be longer

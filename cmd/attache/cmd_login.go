@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/login"
+	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/proxy/remote"
+)
+
+// loginCommand logs the user in to a remote server.
+func (c *program) loginCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "login URL [flags]",
+		Short: "Log in to a remote server",
+		Long: `Log in to the remote server at URL with OAuth. A browser opens on the page of the server's
+authorization server; where there is none, open the address that is printed. If the browser
+runs on another machine, paste the address that it ends at.
+
+Each attache of yours then uses the login and renews it. The tokens are in a file that only
+you can read, encrypted with a key of the system's key ring where there is one.
+
+The exit status is 1 if the login did not succeed, and 2 for a mistake in flags or
+configuration.`,
+		Example: `  attache login https://mcp.example.com/mcp
+  BROWSER=firefox attache login https://mcp.example.com/mcp`,
+		Args: oneURL,
+	}
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o, err := c.loginOptions(flags, args[0])
+		switch {
+		case err != nil:
+			return err
+		case o.Machine:
+			return cli.Usagef("server.oauth.grant is %s: attache logs in to this server by itself", config.GrantMachine)
+		case o.Header.Get("Authorization") != "":
+			return cli.Usagef("the configuration has an Authorization header for this server, so a login would not be used: remove it from server.headers, or the variable ATTACHE_HEADER_AUTHORIZATION")
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		defer stop()
+		g, err := login.Login(ctx, o, c.loginUI())
+		if err != nil {
+			return fmt.Errorf("no login to %s: %w", o.Name, err)
+		}
+		fmt.Fprintf(c.Stderr, "attache: logged in to %s%s\n", o.Name, describeGrant(g, time.Now()))
+		return nil
+	}
+	return cmd
+}
+
+// logoutCommand forgets a login.
+func (c *program) logoutCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "logout URL [flags]",
+		Short: "Forget the login to a remote server",
+		Long: `Delete the login to the remote server at URL, and ask the authorization server to take its
+tokens back. The exit status is 1 if there was no login, or the authorization server did not
+take the tokens back.`,
+		Example: "  attache logout https://mcp.example.com/mcp",
+		Args:    oneURL,
+	}
+	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o, err := c.loginOptions(flags, args[0])
+		if err != nil {
+			return err
+		}
+		switch err := login.Logout(cmd.Context(), o); {
+		case errors.Is(err, login.ErrNoGrant):
+			return fmt.Errorf("there is no login to %s", o.Name)
+		case err != nil:
+			return fmt.Errorf("the login to %s is deleted here: %w", o.Name, err)
+		}
+		fmt.Fprintf(c.Stderr, "attache: logged out of %s\n", o.Name)
+		return nil
+	}
+	return cmd
+}
+
+// oneURL wants one argument, the address of a remote server.
+func oneURL(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cli.Usagef("which server? give its address, as in \"%s https://mcp.example.com/mcp\"", cmd.CommandPath())
+	}
+	if err := remote.CheckURL(args[0]); err != nil {
+		return cli.Usagef("the server's address %v", err)
+	}
+	return nil
+}
+
+// loginOptions returns how to log in to the server at address.
+func (c *program) loginOptions(flags config.Flags, address string) (login.Options, error) {
+	s, err := config.Load(c.Process, flags, []string{address})
+	if err != nil {
+		return login.Options{}, err
+	}
+	o, err := remoteserver.Login(c.Process, s)
+	if err == nil && o.Store.Dir == "" {
+		err = cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", clientconfig.HomeVariable())
+	}
+	return o, err
+}
+
+// loginUI returns how a person takes part: by a browser, and by lines on a terminal.
+func (c *program) loginUI() login.UI {
+	ui := login.UI{Say: func(text string) { fmt.Fprintln(c.Stderr, "attache:", text) }}
+	hint := ""
+	if f, ok := c.Stdin.(*os.File); ok && term.IsTerminal(f) {
+		ui.Lines = lines(f)
+		hint = "; if the browser is on another machine, paste the address that it ends at"
+	}
+	ui.Show = func(address string) {
+		if login.OpenBrowser(c.Process, address) {
+			fmt.Fprintf(c.Stderr, "attache: approve in the browser; if none has opened, open this address%s:\n%s\n", hint, address)
+			return
+		}
+		fmt.Fprintf(c.Stderr, "attache: open this address in a browser%s:\n%s\n", hint, address)
+	}
+	return ui
+}
+
+// lines returns the lines that come, until there are no more.
+func lines(r io.Reader) <-chan string {
+	all := make(chan string)
+	go func() {
+		defer close(all)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			all <- s.Text()
+		}
+	}()
+	return all
+}
+
+// describeGrant says what a login is good for.
+func describeGrant(g *login.Grant, now time.Time) string {
+	text := ""
+	if len(g.Scopes) > 0 {
+		text = " (" + strings.Map(cli.Printable, strings.Join(g.Scopes, " ")) + ")"
+	}
+	switch {
+	case g.Ended != "":
+		return text + ": has ended: " + strings.Map(cli.Printable, g.Ended)
+	case !g.Usable(now):
+		return text + ": has ended " + g.Expires.Local().Format(time.DateTime)
+	case g.CanRenew:
+		text += ", renews itself"
+	case !g.Expires.IsZero():
+		text += ", until " + g.Expires.Local().Format(time.DateTime)
+	}
+	if len(g.Wanted) > 0 {
+		text += "; the server wants more rights (" + strings.Map(cli.Printable, strings.Join(g.Wanted, " ")) + "): log in again"
+	}
+	return text
+}
+
+// A loginReport is a login as "attache status" shows it.
+type loginReport struct {
+	Server  string    `json:"server"`
+	Issuer  string    `json:"issuer"`
+	Scopes  []string  `json:"scopes"`
+	Expires time.Time `json:"expires,omitzero"`
+	Renews  bool      `json:"renews"`
+	Usable  bool      `json:"usable"`
+
+	text string
+}
+
+// loginReports returns the user's logins, in order.
+func (c *program) loginReports(now time.Time) []loginReport {
+	reports := []loginReport{}
+	for _, g := range remoteserver.Logins(c.Process).All() {
+		server := config.ShownAddress(g.URL)
+		reports = append(reports, loginReport{server, g.Issuer, append([]string{}, g.Scopes...), g.Expires, g.CanRenew, g.Usable(now), server + describeGrant(&g, now)})
+	}
+	slices.SortFunc(reports, func(a, b loginReport) int { return strings.Compare(a.Server, b.Server) })
+	return reports
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
+
+// OAuthSettings say how attache logs in to a remote server. The zero value, with Grant and
+// Store, is that of most servers.
+type OAuthSettings struct {
+	Grant          string // "authorization_code" or "client_credentials"
+	ClientID       string
+	ClientSecret   Secret
+	ClientMetadata string // address of a client id metadata document
+	Issuer         string
+	Scopes         []string
+	Redirect       string
+	Store          string // "auto" or "file"
+}
+
+// The values of server.oauth.grant and server.oauth.store.
+const (
+	GrantPerson  = "authorization_code"
+	GrantMachine = "client_credentials"
+	StoreFile    = "file"
+)
+
+func defaultOAuth() OAuthSettings { return OAuthSettings{Grant: GrantPerson, Store: "auto"} }
+
+func oauthOptions(s *Settings) []option {
+	o := &s.Server.Remote.OAuth
+	return []option{
+		{Key: "server.oauth.grant", Help: "authorization_code: a person logs in with \"attache login\"; client_credentials: attache logs in by itself with server.oauth.client_id and client_secret", value: choice{&o.Grant, []string{GrantPerson, GrantMachine}}},
+		{Key: "server.oauth.client_id", Help: "the client that was registered for attache at the authorization server; default: attache registers itself", value: text{to: &o.ClientID}},
+		{Key: "server.oauth.client_secret", Help: "its secret: a text, {env: VARIABLE} or {file: FILE}", value: secretValue{&o.ClientSecret}},
+		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used where the authorization server takes one", value: text{&o.ClientMetadata, checkDocument}},
+		{Key: "server.oauth.issuer", Help: "the authorization server to use; default: the first that the server names", value: text{&o.Issuer, checkIssuer}},
+		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", value: words{to: &o.Scopes, check: checkScope}},
+		{Key: "server.oauth.redirect", Help: "where the browser brings its answer, such as http://127.0.0.1:8765/callback; default: a port that is free", value: text{&o.Redirect, checkRedirect}},
+		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key of the system's key ring, where there is one; file: only close the file to others", value: choice{&o.Store, []string{"auto", StoreFile}}},
+	}
+}
+
+// isEmpty reports whether nothing is configured.
+func (o *OAuthSettings) isEmpty() bool {
+	return o.ClientID == "" && o.ClientSecret == (Secret{}) && o.ClientMetadata == "" && o.Issuer == "" && len(o.Scopes) == 0
+}
+
+// equal reports whether two settings are the same.
+func (o *OAuthSettings) equal(other *OAuthSettings) bool {
+	return o.ClientID == other.ClientID && o.ClientSecret == other.ClientSecret && o.ClientMetadata == other.ClientMetadata &&
+		o.Issuer == other.Issuer && slices.Equal(o.Scopes, other.Scopes)
+}
+
+// Secret returns the client's secret, nil if none is configured.
+func (o *OAuthSettings) Secret(p cli.Process) func() (string, error) {
+	if o.ClientSecret == (Secret{}) {
+		return nil
+	}
+	return func() (string, error) { return o.ClientSecret.value(p) }
+}
+
+// secretValue is a text, or where it is. It is not shown.
+type secretValue struct{ to *Secret }
+
+func (v secretValue) String() string         { return v.to.String() }
+func (v secretValue) schema() map[string]any { return secretSchema() }
+
+func (v secretValue) read(r *reader, key string, n ast.Node) {
+	*v.to = r.secret(key, field{name: key, value: n, at: r.place(n)})
+}
+
+func checkDocument(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+		return errors.New("is no address of a document: write one that begins with https:// and has a path")
+	}
+	return nil
+}
+
+func checkIssuer(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("is no address of an authorization server: write one such as https://login.example.com")
+	}
+	return nil
+}
+
+func checkRedirect(s string) error {
+	u, err := url.Parse(s)
+	local := err == nil && slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname())
+	if !local || u.Scheme != "http" || u.Port() == "" || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("is no address on this machine: write one such as http://127.0.0.1:8765/callback")
+	}
+	return nil
+}
+
+func checkScope(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c >= 0x7F || c == '"' || c == '\\' }) {
+		return errors.New("is no scope: write one word each")
+	}
+	return nil
+}

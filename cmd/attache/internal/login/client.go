@@ -1,0 +1,179 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// stepTime is how long a single request to an authorization server may take, and
+// maxMetadata how long a document of metadata may be, in bytes.
+const (
+	stepTime    = 30 * time.Second
+	maxMetadata = 1 << 20
+)
+
+// Client returns what asks for metadata and tokens. The addresses come from the server, so
+// they may not lead into the user's own network: only public addresses are reached, the
+// host of the server itself, and that of the issuer that the user has named.
+func (o *Options) Client() *http.Client {
+	g := &guard{open: o.Transport, public: o.Transport.Clone()}
+	for _, address := range []string{o.URL, o.Issuer} {
+		if u, err := url.Parse(address); err == nil && address != "" {
+			g.hosts = append(g.hosts, u.Hostname())
+		}
+	}
+	if u, err := url.Parse(o.URL); err == nil {
+		g.local = isLoopback(u.Hostname())
+	}
+	dialer := &net.Dialer{Timeout: stepTime, Control: func(_, address string, _ syscall.RawConn) error {
+		host, _, _ := net.SplitHostPort(address)
+		if ip, err := netip.ParseAddr(host); err != nil || !isPublic(ip) {
+			return fmt.Errorf("%w: %s", errPrivate, host)
+		}
+		return nil
+	}}
+	g.public.DialContext = dialer.DialContext
+	return &http.Client{Transport: g, Timeout: stepTime, CheckRedirect: checkRedirect}
+}
+
+// errPrivate is returned for an address that a server in the public network may not name.
+var errPrivate = errors.New("this is no public address; if it is right, set server.oauth.issuer")
+
+// A guard sends requests to the addresses that they may go to.
+type guard struct {
+	open, public *http.Transport
+	hosts        []string // reached wherever they are
+	local        bool     // the server is on this machine, and so may be all else
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	host := r.URL.Hostname()
+	if r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !isLoopback(host)) {
+		return nil, fmt.Errorf("%s is not reached: it is neither https nor on this machine", r.URL.Redacted())
+	}
+	if g.local && isLoopback(host) {
+		return g.open.RoundTrip(r)
+	}
+	for _, known := range g.hosts {
+		if strings.EqualFold(host, known) {
+			return g.open.RoundTrip(r)
+		}
+	}
+	if ip, err := netip.ParseAddr(host); isLoopback(host) || err == nil && !isPublic(ip) {
+		return nil, fmt.Errorf("%s: %w", host, errPrivate)
+	}
+	if g.open.Proxy != nil {
+		if proxy, err := g.open.Proxy(r); err != nil || proxy != nil {
+			return g.open.RoundTrip(r) // the proxy decides what it reaches
+		}
+	}
+	return g.public.RoundTrip(r)
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
+}
+
+// isPublic reports whether an address is one of the public network.
+func isPublic(ip netip.Addr) bool {
+	for _, special := range []string{"100.64.0.0/10", "64:ff9b::/96", "2002::/16"} { // shared space, and IPv4 in IPv6
+		if netip.MustParsePrefix(special).Contains(ip.Unmap()) {
+			return false
+		}
+	}
+	return ip.Unmap().IsGlobalUnicast() && !ip.Unmap().IsPrivate()
+}
+
+// checkRedirect follows redirects of documents. A request with a secret in it is sent
+// nowhere else.
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	switch first := via[0]; {
+	case first.Method != http.MethodGet:
+		return http.ErrUseLastResponse
+	case len(via) > 5:
+		return errors.New("redirected too often")
+	case first.URL.Scheme == "https" && r.URL.Scheme != "https":
+		return errors.New("redirected from https to " + r.URL.Scheme)
+	}
+	return nil
+}
+
+// getJSON reads the document at address into v. It reports false if there is none.
+func getJSON(ctx context.Context, c *http.Client, address string, v any) (bool, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return false, err
+	}
+	r.Header.Set("Accept", "application/json")
+	resp, err := c.Do(r)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode >= 500:
+		return false, fmt.Errorf("%s answered %s", address, resp.Status)
+	case resp.StatusCode != http.StatusOK, kind != "application/json":
+		return false, nil // many servers answer any path with a page
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(v); err != nil {
+		return false, fmt.Errorf("%s is no JSON: %w", address, err)
+	}
+	return true, nil
+}
+
+// tokenError returns why a token was not given, without what else was answered.
+func tokenError(err error) error {
+	var refused *oauth2.RetrieveError
+	var network *url.Error
+	switch {
+	case errors.As(err, &refused) && refused.ErrorCode != "":
+		return &refusedError{code: shown(refused.ErrorCode), description: shown(refused.ErrorDescription)}
+	case errors.As(err, &refused):
+		return fmt.Errorf("the authorization server answered %s", shown(refused.Response.Status))
+	case errors.As(err, &network):
+		return fmt.Errorf("the authorization server cannot be reached: %w", network.Err)
+	}
+	return errors.New("the authorization server's answer has no token that can be read")
+}
+
+// A refusedError is an error by which an authorization server refuses a request.
+type refusedError struct{ code, description string }
+
+func (e *refusedError) Error() string {
+	if e.description == "" {
+		return "the authorization server refuses: " + e.code
+	}
+	return "the authorization server refuses: " + e.code + ": " + e.description
+}
+
+// shown returns a text of another's as it may be printed.
+func shown(text string) string {
+	const most = 300
+	text = strings.Map(func(c rune) rune {
+		if c < ' ' || c >= 0x7F && c < 0xA0 {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(text, "?"))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,342 @@
+package login
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+)
+
+// A UI is how a person takes part in a login.
+type UI struct {
+	// Show is given the address to open in a browser.
+	Show func(address string)
+	// Lines are what the person types or pastes; nil for nothing.
+	Lines <-chan string
+	// Say is given what the person should know.
+	Say func(text string)
+}
+
+// Time is how long a person may take for a login.
+const Time = 5 * time.Minute
+
+// Login has a person log in to the server, and saves the grant.
+func Login(ctx context.Context, o Options, ui UI) (*Grant, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, Time, errors.New("the browser has brought no answer within 5 minutes: try again"))
+	defer cancel()
+	c := o.Client()
+	ch, asked, err := o.probe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := o.discover(ctx, c, ch, asked)
+	if err != nil {
+		return nil, err
+	}
+	before, err := o.Store.Load(o.URL)
+	if err != nil {
+		before = &Grant{} // none, or none that can be used
+	}
+	if before.Issuer == a.Issuer {
+		a.scopes = union(a.scopes, before.Scopes, before.Wanted)
+	}
+	g, err := o.authorize(ctx, c, a, ui)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := o.Store.Lock(ctx, o.URL)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := o.Store.Save(g); err != nil {
+		return nil, fmt.Errorf("the login cannot be kept: %w", err)
+	}
+	return g, nil
+}
+
+// probe asks the server something without a credential, to hear what it wants. A ping
+// opens no session. It reports whether the server refused it for want of a credential.
+func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	if err != nil {
+		return challenge{}, false, err
+	}
+	maps.Copy(r.Header, o.Header)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := (&http.Client{Transport: o.Transport, CheckRedirect: sameOrigin}).Do(r)
+	if err != nil {
+		return challenge{}, false, fmt.Errorf("the server cannot be reached: %w", err)
+	}
+	resp.Body.Close()
+	ch := parseChallenge(resp.Header.Values("WWW-Authenticate"))
+	asked := resp.StatusCode == http.StatusUnauthorized
+	if asked && !ch.bearer {
+		return ch, asked, errors.New("the server wants a credential that is no OAuth token: give it in server.headers")
+	}
+	return ch, asked, nil
+}
+
+// sameOrigin has redirects followed within the server alone.
+func sameOrigin(r *http.Request, via []*http.Request) error {
+	if len(via) > 5 || origin(r.URL.String()) != origin(via[0].URL.String()) {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// authorize has a person approve in a browser, and exchanges the answer for tokens.
+func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, ui UI) (*Grant, error) {
+	// The verifier and the state live here alone: logins at the same time do not share
+	// them, and none is lost or left behind.
+	state, verifier := rand.Text(), oauth2.GenerateVerifier()
+	r, err := listen(o.Redirect, state)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	scopes := a.scopes
+	if slices.Contains(a.ScopesSupported, "offline_access") {
+		scopes = union(scopes, []string{"offline_access"})
+	}
+	g := &Grant{URL: o.URL, Resource: a.resource, Issuer: a.Issuer, Token: a.TokenEndpoint, Revocation: a.RevocationEndpoint, Scopes: scopes}
+	if err := o.identify(ctx, c, a, g, r.url.String()); err != nil {
+		return nil, err
+	}
+	secret, err := o.clientSecret(g)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &oauth2.Config{
+		ClientID: g.ClientID, ClientSecret: secret, RedirectURL: r.url.String(), Scopes: scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint, TokenURL: g.Token, AuthStyle: g.Style},
+	}
+	resource := oauth2.SetAuthURLParam("resource", g.Resource)
+	address := cfg.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), resource)
+	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+		return nil, fmt.Errorf("the authorization server's page %s is not opened: it is neither https nor on this machine", shown(a.AuthorizationEndpoint))
+	}
+	ui.Show(address)
+	answer, err := o.answer(ctx, r, ui)
+	if err != nil {
+		return nil, err
+	}
+	code, err := checkAnswer(answer, a)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTime)
+	defer cancel()
+	token, err := cfg.Exchange(context.WithValue(ctx, oauth2.HTTPClient, c), code, oauth2.VerifierOption(verifier), resource)
+	if err != nil {
+		return nil, tokenError(err)
+	}
+	return g, g.take(token, time.Now())
+}
+
+// answer returns what the browser brings, or the person pastes.
+func (o *Options) answer(ctx context.Context, r *redirect, ui UI) (url.Values, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for {
+			select {
+			case line, ok := <-ui.Lines:
+				if !ok {
+					return
+				}
+				if err := r.paste(strings.TrimSpace(line)); err != nil {
+					ui.Say(err.Error())
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return r.wait(ctx)
+}
+
+// checkAnswer returns the code in the browser's answer. An answer of another issuer than
+// the one that was asked is refused (RFC 9207), and so is one without an issuer, where
+// the issuer says that it gives its name.
+func checkAnswer(answer url.Values, a *authority) (string, error) {
+	issuer := answer.Get("iss")
+	switch {
+	case issuer == "" && a.AuthorizationResponseIssParameterSupported:
+		return "", errors.New("the answer does not say which authorization server it is of, though that one always says so: it was not used")
+	case issuer != "" && issuer != a.Issuer:
+		return "", fmt.Errorf("the answer is of another authorization server, %s: it was not used", shown(issuer))
+	case answer.Get("error") != "":
+		return "", &refusedError{shown(answer.Get("error")), shown(answer.Get("error_description"))}
+	case answer.Get("code") == "":
+		return "", errors.New("the authorization server's answer has no code")
+	}
+	return answer.Get("code"), nil
+}
+
+// take takes a token into the grant.
+func (g *Grant) take(t *oauth2.Token, now time.Time) error {
+	if t.TokenType != "" && !strings.EqualFold(t.TokenType, "bearer") {
+		return fmt.Errorf("the authorization server gave a token of the type %s, which is not supported", shown(t.TokenType))
+	}
+	for i := range len(t.AccessToken) {
+		if c := t.AccessToken[i]; c <= ' ' || c >= 0x7F {
+			return errors.New("the authorization server gave a token that no header can hold")
+		}
+	}
+	g.Access, g.Expires, g.Obtained, g.Ended = t.AccessToken, t.Expiry, now.UTC().Truncate(time.Second), ""
+	if t.RefreshToken != "" {
+		g.Refresh = t.RefreshToken
+	}
+	if scope, _ := t.Extra("scope").(string); scope != "" {
+		g.Scopes = strings.Fields(scope)
+	}
+	return nil
+}
+
+// identify sets which client attache is to the authorization server: the one that was
+// registered by hand, the one that a document describes, or one that it registers now.
+// Each login registers anew: the port in the address of the redirect is another, and a
+// registration that the server has forgotten would end at an error page in the browser.
+func (o *Options) identify(ctx context.Context, c *http.Client, a *authority, g *Grant, redirect string) error {
+	switch {
+	case o.ClientID != "":
+		g.ClientID, g.Style = o.ClientID, oauth2.AuthStyleInParams
+		if o.ClientSecret != nil {
+			g.Style = secretStyle(a)
+		}
+		return nil
+	case o.ClientMetadata != "" && a.ClientIDMetadataDocumentSupported:
+		g.ClientID, g.Style = o.ClientMetadata, oauth2.AuthStyleInParams
+		return nil
+	case a.RegistrationEndpoint == "":
+		return fmt.Errorf("the authorization server %s registers no clients by itself: register attache there, with the redirect address http://127.0.0.1:8765/callback, and set server.oauth.client_id and server.oauth.redirect", shown(a.Issuer))
+	}
+	m := &oauthex.ClientRegistrationMetadata{
+		ClientName: "attache", RedirectURIs: []string{redirect}, ApplicationType: "native",
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+		Scope: strings.Join(g.Scopes, " "), TokenEndpointAuthMethod: registeredMethod(a),
+	}
+	reply, err := oauthex.RegisterClient(ctx, a.RegistrationEndpoint, m, c)
+	if err != nil {
+		return registrationError(err)
+	}
+	g.ClientID, g.Client, g.Style = reply.ClientID, reply.ClientSecret, oauth2.AuthStyleInParams
+	if method := reply.TokenEndpointAuthMethod; g.Client != "" && (method == "client_secret_basic" || method == "") {
+		g.Style = oauth2.AuthStyleInHeader
+	}
+	return nil
+}
+
+// registeredMethod returns how attache asks to prove who it is: not at all where that
+// is enough, for it can keep no secret from the user.
+func registeredMethod(a *authority) string {
+	offered := a.TokenEndpointAuthMethodsSupported
+	for _, method := range []string{"none", "client_secret_post", "client_secret_basic"} {
+		if len(offered) == 0 || slices.Contains(offered, method) {
+			return method
+		}
+	}
+	return ""
+}
+
+// secretStyle returns how a secret is sent. The library would try both ways, and the
+// second try of a refresh token counts as theft.
+func secretStyle(a *authority) oauth2.AuthStyle {
+	if slices.Contains(a.TokenEndpointAuthMethodsSupported, "client_secret_post") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}
+
+// registrationError returns why a client was not registered, without what else was
+// answered: that may have its secret in it.
+func registrationError(err error) error {
+	var refused *oauthex.ClientRegistrationError
+	var network *url.Error
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("attache cannot register: %w", &refusedError{shown(refused.ErrorCode), shown(refused.ErrorDescription)})
+	case errors.As(err, &network):
+		return fmt.Errorf("attache cannot register: %w", network.Err)
+	}
+	return errors.New("attache cannot register: the authorization server does not answer as the standard has it; register attache by hand, and set server.oauth.client_id")
+}
+
+// clientSecret returns the secret of the client of a grant, "" for none.
+func (o *Options) clientSecret(g *Grant) (string, error) {
+	if g.ClientID == o.ClientID && o.ClientSecret != nil {
+		return o.ClientSecret()
+	}
+	return g.Client, nil
+}
+
+// Logout ends the grant for the server, at the authorization server as well where it can.
+// The error says what went wrong there; the grant is gone from the store all the same.
+func Logout(ctx context.Context, o Options) error {
+	unlock, err := o.Store.Lock(ctx, o.URL)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, err := o.Store.Load(o.URL)
+	if errors.Is(err, ErrNoGrant) {
+		return err
+	}
+	if gone := o.Store.Delete(o.URL); gone != nil {
+		return gone
+	}
+	if err != nil || g.Revocation == "" {
+		return err
+	}
+	return o.revoke(ctx, g)
+}
+
+// revoke takes the tokens of a grant back (RFC 7009).
+func (o *Options) revoke(ctx context.Context, g *Grant) error {
+	secret, err := o.clientSecret(g)
+	if err != nil {
+		return err
+	}
+	form := url.Values{"token": {g.Access}, "token_type_hint": {"access_token"}}
+	if g.Refresh != "" {
+		form = url.Values{"token": {g.Refresh}, "token_type_hint": {"refresh_token"}}
+	}
+	if g.Style == oauth2.AuthStyleInParams {
+		form.Set("client_id", g.ClientID)
+		if secret != "" {
+			form.Set("client_secret", secret)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.Revocation, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if g.Style == oauth2.AuthStyleInHeader {
+		r.SetBasicAuth(url.QueryEscape(g.ClientID), url.QueryEscape(secret))
+	}
+	resp, err := o.Client().Do(r)
+	if err != nil {
+		return fmt.Errorf("the authorization server did not take the tokens back: %w", err)
+	}
+	io.CopyN(io.Discard, resp.Body, 64<<10)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the authorization server did not take the tokens back: it answered %s", shown(resp.Status))
+	}
+	return nil
+}

@@ -1,0 +1,634 @@
+package login_test
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/login"
+	"github.com/attache-mcp/attache/cmd/attache/internal/login/logintest"
+	"github.com/attache-mcp/attache/proxy/remote"
+)
+
+// A ring keeps a text in memory.
+type ring struct {
+	mu   sync.Mutex
+	text string
+	err  error
+}
+
+func (r *ring) Get() (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.err != nil:
+		return "", r.err
+	case r.text == "":
+		return "", login.ErrNoKey
+	}
+	return r.text, nil
+}
+
+func (r *ring) Set(text string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text = text
+	return r.err
+}
+
+func start(t *testing.T, c logintest.Config) *logintest.Server {
+	t.Helper()
+	if c.Protected == nil {
+		c.Protected = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") })
+	}
+	s := logintest.New(c)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func options(t *testing.T, s *logintest.Server) login.Options {
+	t.Helper()
+	transport := remote.NewTransport(remote.TransportOptions{})
+	t.Cleanup(transport.CloseIdleConnections)
+	return login.Options{URL: s.MCP(), Name: s.MCP(), Transport: transport, Store: login.Store{Dir: filepath.Join(t.TempDir(), "logins")}}
+}
+
+// browser is a person who approves everything.
+func browser(t *testing.T) login.UI {
+	return login.UI{
+		Show: func(address string) {
+			go func() {
+				resp, err := http.Get(address)
+				if err != nil {
+					return
+				}
+				text, _ := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("the browser shows: %s", text)
+				}
+			}()
+		},
+		Say: func(text string) { t.Log(text) },
+	}
+}
+
+// call sends one request to the server, as the transport does, and returns its status.
+func call(t *testing.T, s *logintest.Server, c *login.Credentials, query string) (int, error) {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		r, err := http.NewRequest(http.MethodPost, s.MCP()+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Set(t.Context(), r.Header); err != nil {
+			return 0, err
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 401 && resp.StatusCode != 403 || tries > 0 {
+			return resp.StatusCode, nil
+		}
+		again, err := c.Refused(t.Context(), remote.Refusal{Status: resp.StatusCode, Sent: r.Header, Challenge: resp.Header.Values("WWW-Authenticate")})
+		if err != nil || !again {
+			return resp.StatusCode, err
+		}
+	}
+}
+
+func credentials(o login.Options) *login.Credentials {
+	return login.NewCredentials(o, slog.New(slog.DiscardHandler))
+}
+
+func TestLogin(t *testing.T) {
+	secret := func() (string, error) { return "s3cret", nil }
+	for _, test := range []struct {
+		name    string
+		server  logintest.Config
+		options func(*login.Options)
+		wrong   string // part of the error, "" for a login
+		events  string // that happened once, besides
+	}{
+		{name: "metadata named by the header", events: "register"},
+		{name: "metadata at the path of the server", server: logintest.Config{NoHeader: true}},
+		{name: "metadata at the root", server: logintest.Config{NoHeader: true, PRM: "root"}},
+		{name: "metadata at the root named by the header", server: logintest.Config{PRM: "root"}},
+		{name: "revision 2025-03-26", server: logintest.Config{PRM: "none"}},
+		{name: "revision 2025-03-26 without metadata", server: logintest.Config{PRM: "none", Layout: "none"}},
+		{name: "issuer with a path", server: logintest.Config{IssuerPath: "/tenant"}},
+		{name: "openid, path inserted", server: logintest.Config{IssuerPath: "/tenant", Layout: "insert"}},
+		{name: "openid, path appended", server: logintest.Config{IssuerPath: "/tenant", Layout: "append"}},
+		{name: "openid without a path", server: logintest.Config{Layout: "insert"}},
+		{name: "no metadata of the issuer", server: logintest.Config{Layout: "none"}, wrong: "has no metadata"},
+		{name: "metadata of another server", server: logintest.Config{PRM: "https://other.example/mcp"}, wrong: "is about another server, https://other.example/mcp"},
+		{name: "no PKCE", server: logintest.Config{PKCE: []string{}}, wrong: "PKCE"},
+		{name: "PKCE without S256", server: logintest.Config{PKCE: []string{"plain"}}, wrong: "PKCE with S256"},
+		{name: "issuer in the answer", server: logintest.Config{Iss: "right", AdvertisesIss: true}},
+		{name: "issuer in the answer, not advertised", server: logintest.Config{Iss: "right"}},
+		{name: "other issuer in the answer", server: logintest.Config{Iss: "https://evil.example", AdvertisesIss: true}, wrong: "another authorization server, https://evil.example"},
+		{name: "other issuer in the answer, not advertised", server: logintest.Config{Iss: "https://evil.example"}, wrong: "another authorization server"},
+		{name: "issuer missing in the answer", server: logintest.Config{AdvertisesIss: true}, wrong: "does not say which authorization server"},
+		{name: "secret in the form", server: logintest.Config{Methods: []string{"client_secret_post"}}},
+		{name: "secret in the header", server: logintest.Config{Methods: []string{"client_secret_basic"}}},
+		{
+			name: "client registered by hand", server: logintest.Config{NoRegister: true, Clients: map[string]string{"ours": "s3cret"}},
+			options: func(o *login.Options) { o.ClientID, o.ClientSecret = "ours", secret },
+		},
+		{
+			name: "public client registered by hand", server: logintest.Config{Clients: map[string]string{"ours": ""}},
+			options: func(o *login.Options) { o.ClientID = "ours" },
+		},
+		{
+			name: "wrong secret", server: logintest.Config{NoRegister: true, Clients: map[string]string{"ours": "other"}},
+			options: func(o *login.Options) { o.ClientID, o.ClientSecret = "ours", secret }, wrong: "invalid_client",
+		},
+		{
+			name: "client id metadata document", server: logintest.Config{NoRegister: true, Document: true},
+			options: func(o *login.Options) { o.ClientMetadata = "https://attache.example/client.json" },
+		},
+		{
+			name: "client id metadata document, not supported", events: "register",
+			options: func(o *login.Options) { o.ClientMetadata = "https://attache.example/client.json" },
+		},
+		{name: "no registration", server: logintest.Config{NoRegister: true}, wrong: "set server.oauth.client_id"},
+		{name: "issuer of the settings", options: func(o *login.Options) { o.Issuer = origin(o.URL) + "/" }},
+		{
+			name: "issuer that the server does not use", wrong: "server.oauth.issuer",
+			options: func(o *login.Options) { o.Issuer = "https://other.example" },
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, test.server)
+			o := options(t, s)
+			if test.options != nil {
+				test.options(&o)
+			}
+			_, err := login.Login(t.Context(), o, browser(t))
+			if test.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wrong) {
+					t.Fatalf("error %v, want one with %q", err, test.wrong)
+				}
+				if s.Count("code") > 0 {
+					t.Error("the code was used")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
+				t.Errorf("status %d, error %v", status, err)
+			}
+			if test.events != "" && s.Count(test.events) != 1 {
+				t.Errorf("%s: %d times", test.events, s.Count(test.events))
+			}
+		})
+	}
+}
+
+func origin(address string) string {
+	u, _ := url.Parse(address)
+	return u.Scheme + "://" + u.Host
+}
+
+// A server that wants no login is not asked for one.
+func TestLoginNotWanted(t *testing.T) {
+	s := start(t, logintest.Config{PRM: "none", Layout: "none"})
+	o := options(t, s)
+	o.URL = s.URL + "/other" // 404 for everything
+	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.Contains(err.Error(), "asks for no login") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Without a login a call is answered with what to do, and nobody is asked.
+func TestNoLogin(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	_, err := call(t, s, credentials(o), "")
+	if err == nil || !strings.Contains(err.Error(), `run "attache login `+s.MCP()+`"`) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(o.Store.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the store was made for nothing")
+	}
+}
+
+// A login while attache runs is used at the next call.
+func TestLoginMeanwhile(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	c := credentials(o)
+	if _, err := call(t, s, c, ""); err == nil {
+		t.Fatal("served without a login")
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := call(t, s, c, ""); status != 200 || err != nil {
+		t.Errorf("status %d, error %v", status, err)
+	}
+}
+
+// A token that is over is renewed before it is sent, one that was taken back when it is
+// refused, both once for all calls and all processes.
+func TestRenew(t *testing.T) {
+	for name, config := range map[string]logintest.Config{
+		"over": {Lifetime: time.Second}, // within the leeway, so renewed at once
+		"back": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, config)
+			o := options(t, s)
+			if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+				t.Fatal(err)
+			}
+			s.Lifetime = time.Hour
+			if name == "back" {
+				s.Revoke(true)
+			}
+			var wg sync.WaitGroup
+			for range 4 {
+				c := credentials(o) // as in a process of its own
+				for range 5 {
+					wg.Go(func() {
+						if status, err := call(t, s, c, ""); status != 200 || err != nil {
+							t.Errorf("status %d, error %v", status, err)
+						}
+					})
+				}
+			}
+			wg.Wait()
+			if s.Count("refresh") != 1 || s.Count("replay") != 0 || s.Count("served") != 20 {
+				t.Errorf("%d refreshes, %d replays, %d served", s.Count("refresh"), s.Count("replay"), s.Count("served"))
+			}
+		})
+	}
+}
+
+// A login that has ended is tried once, and the error says what to do.
+func TestEnded(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	s.Revoke(false)
+	for range 3 {
+		_, err := call(t, s, credentials(o), "")
+		if err == nil || !strings.Contains(err.Error(), "the login has ended: ") || !strings.Contains(err.Error(), "invalid_grant") || !strings.Contains(err.Error(), "attache login") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if all := o.Store.All(); len(all) != 1 || all[0].Usable(time.Now()) {
+		t.Errorf("the store has %v", all)
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
+		t.Errorf("status %d, error %v", status, err)
+	}
+}
+
+// A renewal that cannot be saved is not used: another process would use the old refresh
+// token again.
+func TestRenewalNotSaved(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root writes everywhere")
+	}
+	s := start(t, logintest.Config{Lifetime: time.Second})
+	o := options(t, s)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(o.Store.Dir, 0o500)
+	defer os.Chmod(o.Store.Dir, 0o700)
+	if _, err := call(t, s, credentials(o), ""); err == nil || !strings.Contains(err.Error(), "cannot be kept") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A call that lacks a scope says so, and the next login asks for all scopes.
+func TestStepUp(t *testing.T) {
+	s := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
+	o := options(t, s)
+	c := credentials(o)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := call(t, s, c, "?scope=read"); status != 200 || err != nil {
+		t.Fatalf("status %d, error %v", status, err)
+	}
+	for _, scope := range []string{"write", "admin"} {
+		if _, err := call(t, s, c, "?scope="+scope); err == nil || !strings.Contains(err.Error(), "more rights for this ("+scope+")") {
+			t.Errorf("error %v", err)
+		}
+	}
+	g, err := login.Login(t.Context(), o, browser(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "read offline_access write admin"; strings.Join(g.Scopes, " ") != want {
+		t.Errorf("scopes %v, want %s", g.Scopes, want)
+	}
+	for _, scope := range []string{"read", "write", "admin"} {
+		if status, err := call(t, s, c, "?scope="+scope); status != 200 || err != nil {
+			t.Errorf("%s: status %d, error %v", scope, status, err)
+		}
+	}
+	if s.Count("replay") != 0 {
+		t.Error("a refresh token was used twice")
+	}
+}
+
+// A machine needs no login, and asks for more scopes by itself, but not again and again.
+func TestMachine(t *testing.T) {
+	s := start(t, logintest.Config{
+		Scopes: []string{"read"}, Clients: map[string]string{"machine": "s3cret"}, Lifetime: time.Hour,
+		Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") },
+	})
+	o := options(t, s)
+	o.Machine, o.ClientID, o.ClientSecret = true, "machine", func() (string, error) { return "s3cret", nil }
+	c := credentials(o)
+	for _, scope := range []string{"", "read", "write", "read", "admin", "write"} {
+		if status, err := call(t, s, c, "?scope="+scope); status != 200 || err != nil {
+			t.Errorf("%q: status %d, error %v", scope, status, err)
+		}
+	}
+	if n := s.Count("client_credentials"); n != 3 {
+		t.Errorf("%d tokens", n)
+	}
+	s.Revoke(true)
+	if status, err := call(t, s, c, "?scope=admin"); status != 200 || err != nil {
+		t.Errorf("after a revocation: status %d, error %v", status, err)
+	}
+	if _, err := os.Stat(o.Store.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the store was made for nothing")
+	}
+	o.ClientSecret = func() (string, error) { return "other", nil }
+	if _, err := call(t, s, credentials(o), ""); err == nil || !strings.Contains(err.Error(), "invalid_client") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Logins at the same time do not meet: each has its own port, state and verifier.
+func TestLoginsAtOnce(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
+		t.Errorf("status %d, error %v", status, err)
+	}
+}
+
+// A fixed port that is in use is said, at once.
+func TestPortInUse(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	o.Redirect = s.URL + "/callback"
+	if _, err := login.Login(t.Context(), o, browser(t)); err == nil || !strings.Contains(err.Error(), "server.oauth.redirect") {
+		t.Errorf("error %v", err)
+	}
+	if s.Count("register") != 0 {
+		t.Error("registered for nothing")
+	}
+}
+
+// Strangers' requests to the port do not end a login; the address may be pasted.
+func TestRedirect(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	lines := make(chan string)
+	var said []string
+	ui := login.UI{Lines: lines, Say: func(text string) { said = append(said, text) }}
+	ui.Show = func(address string) {
+		go func() {
+			defer close(lines)
+			u, err := url.Parse(address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			target := u.Query().Get("redirect_uri")
+			for _, query := range []string{"", "?code=x", "?code=x&state=other", "?error=access_denied&state=other"} {
+				resp, err := http.Get(target + query)
+				if err != nil || resp.StatusCode != http.StatusBadRequest {
+					t.Errorf("%q: %v, %v", query, resp, err)
+					continue
+				}
+				resp.Body.Close()
+			}
+			c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			resp, err := c.Get(address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			resp.Body.Close()
+			lines <- "what?"
+			lines <- " " + resp.Header.Get("Location") + " "
+		}()
+	}
+	if _, err := login.Login(t.Context(), o, ui); err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 1 {
+		t.Errorf("said %q", said)
+	}
+}
+
+// A person who says no is heard.
+func TestDenied(t *testing.T) {
+	s := start(t, logintest.Config{})
+	ui := login.UI{Show: func(address string) {
+		u, _ := url.Parse(address)
+		q := url.Values{"error": {"access_denied"}, "error_description": {"not\x1b[2J today"}, "state": {u.Query().Get("state")}}
+		go func() {
+			if resp, err := http.Get(u.Query().Get("redirect_uri") + "?" + q.Encode()); err == nil {
+				resp.Body.Close()
+			}
+		}()
+	}}
+	_, err := login.Login(t.Context(), options(t, s), ui)
+	if err == nil || !strings.Contains(err.Error(), "access_denied: not [2J today") {
+		t.Errorf("error %q", err)
+	}
+}
+
+// A logout takes the tokens back, and nothing is left but the lock.
+func TestLogout(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	if err := login.Logout(t.Context(), o); !errors.Is(err, login.ErrNoGrant) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := login.Logout(t.Context(), o); err != nil || s.Count("revoke") != 1 {
+		t.Errorf("error %v, %d revocations", err, s.Count("revoke"))
+	}
+	if left, _ := filepath.Glob(o.Store.Dir + "/*.json"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// The file is closed to others; with a key ring its secrets cannot be read there.
+func TestStore(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		ring   login.Ring
+		sealed bool
+	}{
+		{"no ring", nil, false},
+		{"ring", &ring{}, true},
+		{"broken ring", &ring{err: errors.New("locked")}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := start(t, logintest.Config{Methods: []string{"client_secret_post"}})
+			o := options(t, s)
+			o.Store.Ring = test.ring
+			g, err := login.Login(t.Context(), o, browser(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Sealed != test.sealed {
+				t.Errorf("sealed: %v", g.Sealed)
+			}
+			files, _ := filepath.Glob(o.Store.Dir + "/*.json")
+			if len(files) != 1 {
+				t.Fatalf("files: %v", files)
+			}
+			info, _ := os.Stat(files[0])
+			dir, _ := os.Stat(o.Store.Dir)
+			if info.Mode().Perm() != 0o600 || dir.Mode().Perm() != 0o700 {
+				t.Errorf("modes %v and %v", info.Mode(), dir.Mode())
+			}
+			text, _ := os.ReadFile(files[0])
+			for _, secret := range append(s.Secrets(), g.Client) {
+				if strings.Contains(string(text), secret) == test.sealed {
+					t.Errorf("%s in the file: %v", secret, !test.sealed)
+				}
+			}
+			if status, err := call(t, s, credentials(o), ""); status != 200 || err != nil {
+				t.Errorf("status %d, error %v", status, err)
+			}
+			if !test.sealed {
+				return
+			}
+			o.Store.Ring = &ring{err: errors.New("locked")}
+			if _, err := call(t, s, credentials(o), ""); err == nil || !strings.Contains(err.Error(), "key ring") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// A file that others can read, or that is no grant, is not used.
+func TestStoreBroken(t *testing.T) {
+	s := start(t, logintest.Config{})
+	o := options(t, s)
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob(o.Store.Dir + "/*.json")
+	os.Chmod(files[0], 0o644)
+	if _, err := call(t, s, credentials(o), ""); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("error %v", err)
+	}
+	os.Chmod(files[0], 0o600)
+	os.WriteFile(files[0], []byte("{"), 0o600)
+	if _, err := call(t, s, credentials(o), ""); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server in the public network cannot lead attache into the private one.
+func TestPrivateAddresses(t *testing.T) {
+	local := start(t, logintest.Config{})
+	for _, test := range []struct {
+		server, issuer, target string
+		refused                bool
+	}{
+		{"https://mcp.example.com/mcp", "", local.URL, true},
+		{"https://mcp.example.com/mcp", "", "https://169.254.169.254/latest", true},
+		{"https://mcp.example.com/mcp", "", "https://10.0.0.1/", true},
+		{"https://mcp.example.com/mcp", "", "https://[::ffff:10.0.0.1]/", true},
+		{"https://mcp.example.com/mcp", "", "https://[64:ff9b::a00:1]/", true},
+		{"https://mcp.example.com/mcp", "", "https://100.64.0.1/", true},
+		{"https://mcp.example.com/mcp", "", "http://login.example.com/", true}, // no https
+		{"https://mcp.example.com/mcp", "", "file:///etc/passwd", true},
+		{"https://mcp.example.com/mcp", local.URL, local.URL, false}, // the user has named it
+		{local.MCP(), "", local.URL, false},
+		{local.MCP(), "", "https://10.0.0.1/", true},
+	} {
+		o := options(t, local)
+		o.URL, o.Issuer = test.server, test.issuer
+		resp, err := o.Client().Get(test.target)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if (err != nil) != test.refused {
+			t.Errorf("%s, %s: error %v", test.server, test.target, err)
+		}
+	}
+}
+
+// A name that leads to a private address is refused when the connection is made.
+func TestPrivateName(t *testing.T) {
+	local := start(t, logintest.Config{})
+	o := options(t, local)
+	o.URL = "https://mcp.example.com/mcp"
+	_, port, _ := strings.Cut(strings.TrimPrefix(local.URL, "http://"), ":")
+	_, err := o.Client().Get("https://ip6-localhost:" + port + "/")
+	if err == nil || !strings.Contains(err.Error(), "public") && !strings.Contains(err.Error(), "no such host") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A request with a secret in it follows no redirect.
+func TestSecretIsNotRedirected(t *testing.T) {
+	reached := false
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+			return
+		}
+		reached = true
+	}))
+	defer s.Close()
+	o := options(t, &logintest.Server{Server: s})
+	resp, err := o.Client().Post(s.URL+"/token", "text/plain", strings.NewReader("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if reached {
+		t.Error("the request was sent elsewhere")
+	}
+}

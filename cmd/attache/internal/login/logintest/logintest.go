@@ -1,0 +1,352 @@
+// Package logintest has an authorization server and a server that it protects, for tests.
+// It approves every login at once, and checks what a strict one would: PKCE, the redirect,
+// the resource, the client's secret, that a code and a refresh token are used once.
+package logintest
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config says how the servers behave. The zero value is a server of revision 2025-11-25
+// that names its metadata, with an authorization server that registers clients.
+type Config struct {
+	// Protected answers requests that have a token. The path of the server is /mcp.
+	Protected http.Handler
+
+	NoHeader   bool   // 401 does not say where the metadata is
+	PRM        string // "" for the path of the server, "root", "none", or a resource to claim in its place
+	IssuerPath string // of the issuer's address
+	Layout     string // "" for oauth-authorization-server, "insert" or "append" for openid-configuration, "none"
+
+	PKCE          []string // default S256
+	NoRegister    bool
+	Document      bool     // client id metadata documents are taken
+	Methods       []string // token_endpoint_auth_methods_supported
+	Clients       map[string]string
+	Iss           string // sent in the answer; "right" for the issuer
+	AdvertisesIss bool
+	Scopes        []string      // scopes_supported of the resource
+	Offline       bool          // offline_access is supported
+	Lifetime      time.Duration // of access tokens; 0: they say none
+	NoRefresh     bool
+	// Needs returns the scope that a request needs, "" for none.
+	Needs func(*http.Request) string
+}
+
+// A Server is both servers, at one address.
+type Server struct {
+	*httptest.Server
+	Config
+
+	mu      sync.Mutex
+	clients map[string]client
+	codes   map[string]url.Values
+	tokens  map[string]*family // by access token
+	refresh map[string]*family // by refresh token, used ones too
+	events  []string
+}
+
+type client struct {
+	redirects []string
+	secret    string
+	method    string
+}
+
+// A family is what one login has given.
+type family struct {
+	access, refresh string // the latest
+	scope           string
+	client          string
+	expires         time.Time
+	revoked         bool
+}
+
+// New starts the servers.
+func New(c Config) *Server {
+	s := &Server{Config: c, clients: map[string]client{}, codes: map[string]url.Values{}, tokens: map[string]*family{}, refresh: map[string]*family{}}
+	for id, secret := range c.Clients {
+		s.clients[id] = client{secret: secret}
+	}
+	s.Server = httptest.NewServer(s)
+	return s
+}
+
+// MCP returns the address of the protected server.
+func (s *Server) MCP() string { return s.URL + "/mcp" }
+
+// Issuer returns the address of the authorization server.
+func (s *Server) Issuer() string { return s.URL + s.IssuerPath }
+
+// Count returns how often something happened: "authorize", "register", "code", "refresh",
+// "replay", "client_credentials", "revoke", "served".
+func (s *Server) Count(event string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.events {
+		if e == event {
+			n++
+		}
+	}
+	return n
+}
+
+// Secrets returns all tokens that were given.
+func (s *Server) Secrets() (all []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for t := range s.tokens {
+		all = append(all, t)
+	}
+	for t := range s.refresh {
+		all = append(all, t)
+	}
+	return all
+}
+
+// Revoke takes all tokens back; with access alone, refresh tokens stay.
+func (s *Server) Revoke(access bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.tokens {
+		f.access = ""
+		f.revoked = f.revoked || !access
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	const prm, oauth, oidc = "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	metadata := map[string]string{"": oauth + s.IssuerPath, "insert": oidc + s.IssuerPath, "append": s.IssuerPath + oidc}[s.Layout]
+	switch path := r.URL.Path; {
+	case path == "/mcp":
+		s.protect(w, r)
+	case path == prm+"/mcp" && s.PRM != "root" && s.PRM != "none", path == prm && s.PRM == "root":
+		s.resourceMetadata(w)
+	case path == metadata && s.Layout != "none":
+		s.serverMetadata(w)
+	case path == "/authorize":
+		s.authorize(w, r)
+	case path == "/register" && !s.NoRegister:
+		s.register(w, r)
+	case path == "/token":
+		s.token(w, r)
+	case path == "/revoke":
+		s.mu.Lock()
+		if f := s.refresh[r.FormValue("token")]; f != nil {
+			f.revoked = true
+		}
+		s.events = append(s.events, "revoke")
+		s.mu.Unlock()
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *Server) resourceMetadata(w http.ResponseWriter) {
+	resource := s.MCP()
+	switch s.PRM {
+	case "":
+	case "root":
+		resource = s.URL
+	default:
+		resource = s.PRM
+	}
+	reply(w, 200, map[string]any{"resource": resource, "authorization_servers": []string{s.Issuer()}, "scopes_supported": s.Scopes})
+}
+
+func (s *Server) serverMetadata(w http.ResponseWriter) {
+	m := map[string]any{
+		"issuer": s.Issuer(), "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token",
+		"revocation_endpoint": s.URL + "/revoke", "response_types_supported": []string{"code"},
+		"code_challenge_methods_supported":               []string{"S256"},
+		"authorization_response_iss_parameter_supported": s.AdvertisesIss,
+		"client_id_metadata_document_supported":          s.Document,
+	}
+	if s.PKCE != nil {
+		m["code_challenge_methods_supported"] = s.PKCE
+	}
+	if !s.NoRegister {
+		m["registration_endpoint"] = s.URL + "/register"
+	}
+	if s.Methods != nil {
+		m["token_endpoint_auth_methods_supported"] = s.Methods
+	}
+	if s.Offline {
+		m["scopes_supported"] = []string{"offline_access"}
+	}
+	reply(w, 200, m)
+}
+
+func (s *Server) register(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		Redirects []string `json:"redirect_uris"`
+		Method    string   `json:"token_endpoint_auth_method"`
+		Type      string   `json:"application_type"`
+		Grants    []string `json:"grant_types"`
+	}
+	err := json.NewDecoder(r.Body).Decode(&m)
+	if err != nil || len(m.Redirects) != 1 || m.Type != "native" || !slices.Contains(m.Grants, "refresh_token") {
+		reply(w, 400, map[string]any{"error": "invalid_client_metadata"})
+		return
+	}
+	c := client{redirects: m.Redirects, method: m.Method}
+	answer := map[string]any{"client_id": "client-" + rand.Text(), "redirect_uris": m.Redirects, "token_endpoint_auth_method": m.Method}
+	if m.Method != "none" {
+		c.secret = "secret-" + rand.Text()
+		answer["client_secret"] = c.secret
+	}
+	s.mu.Lock()
+	s.clients[answer["client_id"].(string)] = c
+	s.events = append(s.events, "register")
+	s.mu.Unlock()
+	reply(w, 201, answer)
+}
+
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, known := s.clients[q.Get("client_id")]
+	if s.Document && strings.HasPrefix(q.Get("client_id"), "https://") {
+		known = true
+	}
+	target, err := url.Parse(q.Get("redirect_uri"))
+	switch {
+	case !known, c.redirects != nil && !slices.Contains(c.redirects, q.Get("redirect_uri")), err != nil,
+		q.Get("response_type") != "code", q.Get("code_challenge_method") != "S256", q.Get("code_challenge") == "",
+		q.Get("state") == "", !strings.HasPrefix(s.MCP(), q.Get("resource")) || q.Get("resource") == "":
+		http.Error(w, "this is no request for a login: "+r.URL.RawQuery, 400)
+		return
+	}
+	code := "code-" + rand.Text()
+	s.codes[code] = q
+	s.events = append(s.events, "authorize")
+	answer := url.Values{"code": {code}, "state": {q.Get("state")}}
+	switch s.Iss {
+	case "":
+	case "right":
+		answer.Set("iss", s.Issuer())
+	default:
+		answer.Set("iss", s.Iss)
+	}
+	target.RawQuery = answer.Encode()
+	http.Redirect(w, r, target.String(), http.StatusFound)
+}
+
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	refuse := func(code string) {
+		reply(w, 400, map[string]any{"error": code, "error_description": "as the test wants it"})
+	}
+	id, secret := r.FormValue("client_id"), r.FormValue("client_secret")
+	if user, password, ok := r.BasicAuth(); ok {
+		id, secret = user, password
+	}
+	if s.clients[id].secret != secret {
+		refuse("invalid_client")
+		return
+	}
+	switch r.FormValue("grant_type") {
+	case "authorization_code":
+		q := s.codes[r.FormValue("code")]
+		delete(s.codes, r.FormValue("code"))
+		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+		if q == nil || q.Get("client_id") != id || q.Get("redirect_uri") != r.FormValue("redirect_uri") || q.Get("resource") != r.FormValue("resource") ||
+			q.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) {
+			refuse("invalid_grant")
+			return
+		}
+		s.events = append(s.events, "code")
+		s.give(w, &family{client: id, scope: q.Get("scope")})
+	case "refresh_token":
+		f := s.refresh[r.FormValue("refresh_token")]
+		switch {
+		case f == nil || f.revoked || f.client != id || r.FormValue("resource") == "":
+			refuse("invalid_grant")
+		case f.refresh != r.FormValue("refresh_token"):
+			f.revoked, f.access = true, ""
+			s.events = append(s.events, "replay")
+			refuse("invalid_grant")
+		default:
+			s.events = append(s.events, "refresh")
+			s.give(w, f)
+		}
+	case "client_credentials":
+		s.events = append(s.events, "client_credentials")
+		s.give(w, &family{client: id, scope: r.FormValue("scope")})
+	default:
+		refuse("unsupported_grant_type")
+	}
+}
+
+// give gives new tokens.
+func (s *Server) give(w http.ResponseWriter, f *family) {
+	f.access, f.expires = "access-"+rand.Text(), time.Now().Add(max(s.Lifetime, 0))
+	s.tokens[f.access] = f
+	answer := map[string]any{"access_token": f.access, "token_type": "Bearer", "scope": f.scope}
+	if s.Lifetime != 0 {
+		answer["expires_in"] = int(s.Lifetime / time.Second)
+	}
+	if !s.NoRefresh && !strings.HasPrefix(f.client, "machine") {
+		f.refresh = "refresh-" + rand.Text()
+		s.refresh[f.refresh] = f
+		answer["refresh_token"] = f.refresh
+	}
+	reply(w, 200, answer)
+}
+
+// protect lets requests with a token pass.
+func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
+	token, sent := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	need := ""
+	if s.Needs != nil {
+		need = s.Needs(r)
+	}
+	s.mu.Lock()
+	f := s.tokens[token]
+	valid := f != nil && f.access == token && !f.revoked && (s.Lifetime == 0 || time.Now().Before(f.expires))
+	enough := valid && (need == "" || slices.Contains(strings.Fields(f.scope), need))
+	if enough {
+		s.events = append(s.events, "served")
+	}
+	s.mu.Unlock()
+	challenge := "Bearer "
+	if !s.NoHeader && s.PRM != "none" {
+		path := "/mcp"
+		if s.PRM == "root" {
+			path = ""
+		}
+		challenge += fmt.Sprintf("resource_metadata=%q, ", s.URL+"/.well-known/oauth-protected-resource"+path)
+	}
+	switch {
+	case enough:
+		s.Protected.ServeHTTP(w, r)
+	case valid:
+		w.Header().Set("WWW-Authenticate", challenge+fmt.Sprintf(`error="insufficient_scope", scope=%q`, need))
+		http.Error(w, "too little", http.StatusForbidden)
+	default:
+		if sent {
+			challenge += `error="invalid_token", `
+		}
+		w.Header().Set("WWW-Authenticate", strings.TrimSuffix(challenge, ", "))
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	}
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}

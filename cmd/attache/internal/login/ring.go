@@ -1,0 +1,79 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/zalando/go-keyring"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+)
+
+// SystemRing returns the user's key ring, nil if the system has none.
+func SystemRing(p cli.Process) Ring {
+	if runtime.GOOS != "darwin" && runtime.GOOS != "windows" && !hasBus(p) {
+		return nil
+	}
+	return systemRing{}
+}
+
+// hasBus reports whether there is a bus of the session, on which a key ring would be.
+// Without one the library would start a daemon that stays.
+func hasBus(p cli.Process) bool {
+	if address := p.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
+		return address != "autolaunch:"
+	}
+	dir := p.Getenv("XDG_RUNTIME_DIR")
+	_, err := os.Stat(filepath.Join(dir, "bus"))
+	return dir != "" && err == nil
+}
+
+type systemRing struct{}
+
+// The name of the entry in the key ring.
+const ringService, ringUser = "attache", "logins"
+
+// Get implements Ring.
+func (systemRing) Get() (string, error) {
+	text, err := within(func() (string, error) { return keyring.Get(ringService, ringUser) })
+	if errors.Is(err, keyring.ErrNotFound) {
+		err = ErrNoKey
+	}
+	return text, err
+}
+
+// Set implements Ring.
+func (systemRing) Set(text string) error {
+	_, err := within(func() (string, error) { return "", keyring.Set(ringService, ringUser, text) })
+	return err
+}
+
+// ringTime is how long a key ring may take. A locked one asks the person on a screen that
+// may be far away, and a client must not wait for that.
+const ringTime = 10 * time.Second
+
+// within returns what f returns, or an error if f takes too long. f then goes on: the
+// library has no way to stop it.
+func within(f func() (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), ringTime)
+	defer cancel()
+	type result struct {
+		text string
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := f()
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return "", errors.New("the system's key ring does not answer")
+	}
+}

@@ -1,0 +1,269 @@
+package login
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/oauth2"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+// A Grant is what an authorization server has given the user for one remote server.
+type Grant struct {
+	URL        string           `json:"url"`      // of the remote server
+	Resource   string           `json:"resource"` // what the tokens are for, as the server calls itself
+	Issuer     string           `json:"issuer"`
+	Token      string           `json:"token_endpoint"`
+	Revocation string           `json:"revocation_endpoint,omitempty"`
+	ClientID   string           `json:"client_id"`
+	Style      oauth2.AuthStyle `json:"auth_style"`
+	Scopes     []string         `json:"scopes,omitempty"`
+	Wanted     []string         `json:"wanted,omitempty"` // scopes that the server has asked for since
+	Expires    time.Time        `json:"expires,omitzero"` // of the access token; zero: not known
+	Obtained   time.Time        `json:"obtained"`
+	Ended      string           `json:"ended,omitempty"` // why the grant is of no more use
+	CanRenew   bool             `json:"can_renew"`       // there is a refresh token
+
+	Secrets `json:"-"`
+	// Sealed says that the secrets on disk are encrypted with a key of the key ring.
+	Sealed bool `json:"-"`
+}
+
+// Secrets are the members of a grant that others must not see.
+type Secrets struct {
+	Access  string `json:"access_token"`
+	Refresh string `json:"refresh_token,omitempty"`
+	Client  string `json:"client_secret,omitempty"` // of a client that registered itself
+}
+
+// Usable reports whether requests can be sent with the grant, if need be after its token
+// was renewed.
+func (g *Grant) Usable(now time.Time) bool {
+	return g.Ended == "" && (g.CanRenew || !g.expired(now))
+}
+
+// expired reports whether the access token is over, or so soon that a request might meet
+// its end.
+func (g *Grant) expired(now time.Time) bool {
+	return !g.Expires.IsZero() && !now.Add(leeway).Before(g.Expires)
+}
+
+// leeway is how long before its end a token is renewed.
+const leeway = 10 * time.Second
+
+// A Store is the directory that holds the user's grants: a file for each server, which
+// its owner alone can read. Where the system has a key ring, the secrets in the files are
+// encrypted with a key that the ring keeps. Any number of processes may use a store.
+type Store struct {
+	Dir  string
+	Ring Ring // nil: none
+}
+
+// A Ring keeps one text for the user.
+type Ring interface {
+	// Get returns the text; the error is ErrNoKey if the ring has none yet.
+	Get() (string, error)
+	Set(text string) error
+}
+
+var (
+	// ErrNoKey is returned by a key ring that holds no key yet. The caller makes one.
+	ErrNoKey = errors.New("the key ring has no key of attache yet")
+	// ErrNoGrant is returned for a server that the user is not logged in to.
+	ErrNoGrant = errors.New("nobody is logged in")
+	// errSealed is returned for a grant that the key ring does not open.
+	errSealed = errors.New("the login cannot be read, because the system's key ring does not give its key")
+)
+
+// maxGrant is how long a file of the store may be, in bytes.
+const maxGrant = 256 << 10
+
+// record is a file of the store.
+type record struct {
+	*Grant
+	Plain *Secrets `json:"secrets,omitempty"`
+	Box   string   `json:"sealed,omitempty"` // secrets as JSON, encrypted
+}
+
+// path returns where the grant for a server is.
+func (s Store) path(url, extension string) string {
+	sum := sha256.Sum256([]byte(url))
+	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+extension)
+}
+
+// Lock waits until no other process changes the grant for a server.
+func (s Store) Lock(ctx context.Context, url string) (unlock func(), err error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	l := flock.New(s.path(url, ".lock"), flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("another attache is busy with the same login: %w", err)
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// Has reports whether there is a grant for a server. It costs one look.
+func (s Store) Has(url string) bool {
+	if s.Dir == "" {
+		return false
+	}
+	_, err := os.Stat(s.path(url, ".json"))
+	return err == nil
+}
+
+// Load returns the grant for a server. The error is ErrNoGrant if there is none.
+func (s Store) Load(url string) (*Grant, error) {
+	g, r, err := s.read(s.path(url, ".json"))
+	if err != nil {
+		return nil, err
+	}
+	if g.URL != url {
+		return nil, ErrNoGrant
+	}
+	if r.Plain != nil {
+		g.Secrets = *r.Plain
+		return g, nil
+	}
+	text, err := s.open(url, r.Box)
+	if err == nil {
+		err = json.Unmarshal(text, &g.Secrets)
+	}
+	if err != nil {
+		return nil, errSealed
+	}
+	return g, nil
+}
+
+// read returns a file of the store, without what is encrypted in it.
+func (s Store) read(path string) (*Grant, *record, error) {
+	data, _, err := textfile.Read(path, textfile.Rules{Max: maxGrant, Closed: 0o077})
+	if errors.Is(err, fs.ErrNotExist) || s.Dir == "" {
+		return nil, nil, ErrNoGrant
+	}
+	r := &record{Grant: &Grant{}}
+	if err == nil {
+		err = json.Unmarshal(data, r)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("the login in %s cannot be read: %w", path, err)
+	}
+	r.Grant.Sealed = r.Plain == nil
+	return r.Grant, r, nil
+}
+
+// Save keeps a grant. The caller has the lock.
+func (s Store) Save(g *Grant) error {
+	g.CanRenew = g.Refresh != ""
+	r := record{Grant: g}
+	secrets, err := json.Marshal(g.Secrets)
+	if err != nil {
+		return err
+	}
+	r.Box, err = s.seal(g.URL, secrets)
+	if g.Sealed = err == nil; !g.Sealed {
+		r.Plain = &g.Secrets
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return textfile.Replace(s.path(g.URL, ".json"), append(data, '\n'))
+}
+
+// Delete forgets the grant for a server. The caller has the lock.
+func (s Store) Delete(url string) error { return os.Remove(s.path(url, ".json")) }
+
+// All returns the grants without their secrets, and so without asking the key ring.
+func (s Store) All() (all []Grant) {
+	entries, _ := os.ReadDir(s.Dir)
+	for _, e := range entries {
+		path := filepath.Join(s.Dir, e.Name())
+		if !strings.HasSuffix(path, ".json") {
+			continue
+		}
+		if g, _, err := s.read(path); err == nil && s.path(g.URL, ".json") == path {
+			all = append(all, *g)
+		}
+	}
+	return all
+}
+
+// seal encrypts a text with the key of the ring. It makes the key if there is none.
+func (s Store) seal(url string, text []byte) (string, error) {
+	box, err := s.box(true)
+	if err != nil {
+		return "", err
+	}
+	sealed := box.Seal(nil, nil, text, []byte(url))
+	return base64.StdEncoding.EncodeToString(sealed), nil
+}
+
+// open is the reverse of seal.
+func (s Store) open(url, sealed string) ([]byte, error) {
+	data, err := base64.StdEncoding.DecodeString(sealed)
+	if err != nil {
+		return nil, err
+	}
+	box, err := s.box(false)
+	if err != nil {
+		return nil, err
+	}
+	return box.Open(nil, nil, data, []byte(url))
+}
+
+// box returns the cipher with the key of the ring.
+func (s Store) box(create bool) (cipher.AEAD, error) {
+	if s.Ring == nil {
+		return nil, ErrNoKey
+	}
+	text, err := s.Ring.Get()
+	if errors.Is(err, ErrNoKey) && create {
+		text, err = s.newKey()
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// newKey puts a new key into the ring, unless another process was faster.
+func (s Store) newKey() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	unlock, err := s.Lock(ctx, "key")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if text, err := s.Ring.Get(); !errors.Is(err, ErrNoKey) {
+		return text, err
+	}
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	text := base64.StdEncoding.EncodeToString(key)
+	return text, s.Ring.Set(text)
+}

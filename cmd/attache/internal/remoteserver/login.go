@@ -1,0 +1,54 @@
+package remoteserver
+
+import (
+	"net/http"
+	"path/filepath"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/login"
+)
+
+// Logins returns where the user's logins are kept. Its Dir is empty where there is no
+// place for them.
+func Logins(p cli.Process) login.Store {
+	if p.StateDir == "" {
+		return login.Store{}
+	}
+	return login.Store{Dir: filepath.Join(p.StateDir, "attache", "logins")}
+}
+
+// Login returns how to log in to the remote server of the settings.
+func Login(p cli.Process, s *config.Settings) (login.Options, error) {
+	r := &s.Server.Remote
+	t, err := transport(r)
+	if err != nil {
+		return login.Options{}, err
+	}
+	h, err := r.Header(p)
+	if err != nil {
+		return login.Options{}, err
+	}
+	return loginOptions(p, r, t, h), nil
+}
+
+func loginOptions(p cli.Process, r *config.RemoteSettings, t *http.Transport, h http.Header) login.Options {
+	store := Logins(p)
+	if r.OAuth.Store != config.StoreFile {
+		store.Ring = login.SystemRing(p)
+	}
+	return login.Options{
+		URL:            r.URL,
+		Name:           config.ShownAddress(r.URL),
+		Transport:      t,
+		Header:         h,
+		ClientID:       r.OAuth.ClientID,
+		ClientSecret:   r.OAuth.Secret(p),
+		ClientMetadata: r.OAuth.ClientMetadata,
+		Machine:        r.OAuth.Grant == config.GrantMachine,
+		Issuer:         r.OAuth.Issuer,
+		Scopes:         r.OAuth.Scopes,
+		Redirect:       r.OAuth.Redirect,
+		Store:          store,
+	}
+}
