@@ -34,6 +34,7 @@ func TestE2E(t *testing.T) {
 	l := newLab(t)
 	t.Run("Transparent", l.testTransparent)
 	t.Run("TransparentGo", l.testTransparentGo)
+	t.Run("Serve", l.testServe)
 	t.Run("Death", l.testDeath)
 	t.Run("Processes", l.testProcesses)
 	t.Run("Reload", l.testReload)

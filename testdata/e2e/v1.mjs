@@ -1,6 +1,7 @@
 // Driver for the v1 line of the TypeScript SDK, which speaks only the legacy era.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
     CallToolResultSchema,
     CreateMessageRequestSchema,
@@ -26,6 +27,7 @@ const sdk = {
     name: 'v1',
     client: capabilities => new Client({ name: 'attache-e2e', version: '1.0.0' }, { capabilities }),
     transport: parameters => new StdioClientTransport(parameters),
+    http: url => new StreamableHTTPClientTransport(url),
     era: () => 'legacy',
     answer: (client, method, handler) => client.setRequestHandler(REQUESTS[method], handler),
     call: (client, params, options) => client.callTool(params, undefined, options),

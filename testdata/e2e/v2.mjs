@@ -1,7 +1,7 @@
 // Driver for the v2 line of the TypeScript SDK: --mode legacy (initialize only),
 // auto (probes with server/discover on a process of its own, then falls back),
 // or pin (2026-07-28 or nothing).
-import { Client } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { z } from 'zod';
 import { main } from './lib/main.mjs';
@@ -24,6 +24,7 @@ const sdk = {
     client: capabilities =>
         new Client({ name: 'attache-e2e', version: '1.0.0' }, { capabilities, versionNegotiation: { mode: MODES[mode] } }),
     transport: parameters => new StdioClientTransport(parameters),
+    http: url => new StreamableHTTPClientTransport(url),
     era: client => client.getProtocolEra() ?? 'unknown',
     answer: (client, method, handler) => client.setRequestHandler(method, handler),
     call: (client, params, options) => client.callTool(params, options),

@@ -3,6 +3,8 @@
 //     node v1.mjs SCENARIO -- SERVER ARG...
 //     node v2.mjs --mode legacy|auto|pin SCENARIO -- SERVER ARG...
 //
+// A URL in place of the server's command is a server of Streamable HTTP.
+//
 // The transcript goes to stdout, the server's stderr to stderr. The exit status
 // says whether the scenario ran to its end, not what the server thought of it.
 import { Session } from './session.mjs';
@@ -23,7 +25,12 @@ export async function main(sdk, argv) {
 
     const transcript = new Transcript();
     const session = new Session(sdk, transcript, scenario.settings?.() ?? {});
-    const transport = record(sdk.transport({ command, args, env: { ...process.env }, stderr: 'inherit' }), transcript);
+    // Over HTTP messages come on several streams, whose order is nobody's promise.
+    transcript.unordered = process.env.E2E_UNORDERED === '1';
+    const inner = /^https?:/.test(command)
+        ? sdk.http(new URL(command))
+        : sdk.transport({ command, args, env: { ...process.env }, stderr: 'inherit' });
+    const transport = record(inner, transcript);
     try {
         const connected = (await session.connect(transport)) !== undefined;
         if (connected) await scenario(session);
@@ -35,6 +42,7 @@ export async function main(sdk, argv) {
         // How the server left is part of the transcript. close() shoots after 2 s,
         // which on a busy machine is a race; so the server gets longer first.
         await transport.hangUp?.(4000);
+        await transport.terminateSession?.();
         await session.client.close();
         await transport.exited;
         transcript.print(line => process.stdout.write(line));

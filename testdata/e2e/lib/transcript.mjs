@@ -150,6 +150,7 @@ export function record(transport, transcript) {
     transport.start = async () => {
         await start();
         const child = transport._process; // no public way to the exit status
+        if (child === undefined) return; // over HTTP there is none
         transport.exited = new Promise(resolve => {
             child.once('exit', (code, signal) => {
                 // As a shell says it: a relay cannot die of its server's signal. A

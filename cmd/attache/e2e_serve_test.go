@@ -1,0 +1,221 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// testServe puts attache serve in front of stdio servers, and wants clients of Streamable
+// HTTP to see what they see of the server itself over stdio.
+func (l *lab) testServe(t *testing.T) {
+	if l.standIn {
+		t.Skip("only attache serves")
+	}
+	fixture := []string{"handshake", "tools", "content", "ask", "progress", "large"}
+	for _, row := range []struct {
+		server    server
+		clients   []client
+		scenarios []string
+	}{
+		{l.everything(), []client{v1}, []string{"handshake", "tools", "resources", "prompts", "completion", "sampling", "elicitation", "roots", "progress"}},
+		{l.everything(), []client{v2Legacy, v2Auto}, []string{"handshake", "tools"}},
+		{l.dual(), []client{v1, v2Auto, v2Pin}, fixture},
+		{l.gosdk(), []client{v1, v2Pin}, []string{"tools", "ask"}},
+		{l.git(), []client{v1}, []string{"survey"}},
+	} {
+		for _, c := range row.clients {
+			for _, scenario := range row.scenarios {
+				t.Run(fmt.Sprintf("%s/%s/%s", row.server.name, c.name, scenario), func(t *testing.T) {
+					t.Parallel()
+					l.compareServed(t, c, row.server, scenario)
+				})
+			}
+		}
+	}
+	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
+		t.Run("go/"+version, func(t *testing.T) { l.compareServedGo(t, version) })
+	}
+	t.Run("drain", l.testServeDrain)
+}
+
+// compareServed runs a scenario over stdio and over HTTP.
+func (l *lab) compareServed(t *testing.T, c client, s server, scenario string) {
+	dir := t.TempDir()
+	direct := l.drive(t, c, s, dir, scenario, s.command, "E2E_UNORDERED=1")
+	f := l.startFront(t, s.command)
+	served := l.drive(t, c, s, dir, scenario, []string{f.url}, "E2E_UNORDERED=1")
+	f.end(t)
+	requireSame(t, "over HTTP", withoutProcess(direct), withoutProcess(served))
+}
+
+// withoutProcess cuts out of a transcript what is of a process: how it ended, and the
+// probe, which over stdio has a process of its own that is not recorded.
+func withoutProcess(transcript string) string {
+	lines := slices.DeleteFunc(strings.Split(transcript, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, `{"exit":`) || strings.Contains(line, `"id":"server-discover-probe-`)
+	})
+	return strings.TrimSuffix(strings.Join(lines, "\n"), "\n")
+}
+
+// compareServedGo is compareServed with the client of the go-sdk.
+func (l *lab) compareServedGo(t *testing.T, version string) {
+	s := l.gosdk()
+	direct := l.driveGo(t, version, s.command, fixtureSteps)
+	f := l.startFront(t, s.command)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	g := &goSession{ctx: ctx}
+	g.wire = &recorder{Transport: &mcp.StreamableClientTransport{Endpoint: f.url}}
+	g.connect(g.wire, version)
+	if g.session == nil {
+		t.Fatal(g.lines)
+	}
+	fixtureSteps(g)
+	g.wire.stop()
+	_ = g.session.Close()
+	f.end(t)
+	served := normaliseGo(strings.Join(slices.Concat(g.lines, g.wire.lines()), "\n") + "\n")
+	requireSame(t, "over HTTP", withoutProcess(direct), withoutProcess(served))
+}
+
+// A front is a running attache serve.
+type runningFront struct {
+	url  string
+	cmd  *exec.Cmd
+	mark mark
+
+	mu  sync.Mutex
+	log strings.Builder // guarded by mu
+}
+
+var servedURL = regexp.MustCompile(`url=(http://\S+)`)
+
+// startFront starts attache serve in front of a server, and returns when it listens.
+func (l *lab) startFront(t *testing.T, server []string, flags ...string) *runningFront {
+	t.Helper()
+	f := &runningFront{mark: newMark()}
+	args := slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags, []string{"--"}, server)
+	f.cmd = exec.Command(l.relay, args...)
+	f.cmd.Dir = l.scripts
+	f.cmd.Env = l.env(t, f.mark.variable())
+	stderr, err := f.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.cmd.Process.Kill() })
+	lines := bufio.NewScanner(stderr)
+	for f.url == "" && lines.Scan() {
+		f.note(lines.Text())
+		if m := servedURL.FindStringSubmatch(lines.Text()); m != nil {
+			f.url = m[1]
+		}
+	}
+	if f.url == "" {
+		t.Fatalf("attache does not listen:\n%s", f.log.String())
+	}
+	go func() {
+		for lines.Scan() {
+			f.note(lines.Text())
+		}
+		_, _ = io.Copy(io.Discard, stderr)
+	}()
+	return f
+}
+
+func (f *runningFront) note(line string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log.WriteString(line + "\n")
+}
+
+// end ends the front by SIGTERM, and wants nothing of it left.
+func (f *runningFront) end(t *testing.T) {
+	t.Helper()
+	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	err := f.cmd.Wait()
+	if alive := f.mark.gone(3 * time.Second); err != nil || len(alive) > 0 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		t.Errorf("attache serve ended with %v; still running: %v\n%s", err, alive, tail(f.log.String(), 4000))
+	}
+}
+
+// testServeDrain ends a front while a call is in flight, and kills another.
+func (l *lab) testServeDrain(t *testing.T) {
+	f := l.startFront(t, l.everything().command)
+	post := func(session, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequest(http.MethodPost, f.url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	first := post("", initialize)
+	session := first.Header.Get("Mcp-Session-Id")
+	_ = first.Body.Close()
+	_ = post(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
+	// The first progress says that the call runs; then the front is ended.
+	call := post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":2,"steps":4},"_meta":{"progressToken":1}}}`)
+	events := bufio.NewReader(call.Body)
+	for line := ""; !strings.Contains(line, `"progress":1`); {
+		var err error
+		if line, err = events.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(events)
+	if err != nil || !strings.Contains(string(rest), `"id":1`) || !strings.Contains(string(rest), `"result"`) {
+		t.Errorf("the call was not answered: %v\n%s", err, rest)
+	}
+	if err := f.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if alive := f.mark.gone(3 * time.Second); len(alive) > 0 {
+		t.Errorf("still running after the drain: %v", alive)
+	}
+
+	f = l.startFront(t, l.everything().command)
+	_ = post("", initialize).Body.Close()
+	if len(f.mark.alive()) < 2 {
+		t.Error("the server does not run")
+	}
+	_ = f.cmd.Process.Kill()
+	_ = f.cmd.Wait()
+	if alive := f.mark.gone(3 * time.Second); len(alive) > 0 {
+		t.Errorf("still running after SIGKILL: %v", alive)
+	}
+}

@@ -1,0 +1,323 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// A running service listens on the loopback interface.
+type running struct {
+	*service
+	url string // of the endpoint
+}
+
+// start serves the configuration in front of echo servers.
+func start(t *testing.T, config string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "DIR", dir)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newTestService(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard})
+	s.settings.Listen = "127.0.0.1:0"
+	s.endpoints[0].start = func(conn *assembly.Conn) (proxy.Upstream, error) { return echoServer(1, conn.Environment(nil)), nil }
+	listener, err := s.listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := s.httpServer()
+	go s.serveOn(server, listener)
+	t.Cleanup(func() { server.Close() })
+	scheme := "http"
+	if s.settings.Cert != "" {
+		scheme = "https"
+	}
+	return &running{s, scheme + "://" + listener.Addr().String() + s.endpoints[0].Path}
+}
+
+const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`
+
+// post sends a message and returns the response and its body.
+func (r *running) post(t *testing.T, c *http.Client, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	q, err := http.NewRequest(http.MethodPost, r.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		q.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := c.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(b)
+}
+
+// TestMetadata has the documents by which clients find the issuer (F57), and what is said
+// of other addresses.
+func TestMetadata(t *testing.T) {
+	r := start(t, `
+identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}
+serve: {public_url: "https://mcp.example.com/mcp"}
+`)
+	host := strings.TrimSuffix(r.url, "/mcp")
+	const want = `{"authorization_servers":["https://issuer.test"],"bearer_methods_supported":["header"],"resource":"https://mcp.example.com/mcp"}`
+	for _, test := range []struct {
+		path   string
+		status int
+		body   string
+	}{
+		{metadataPath + "/mcp", 200, want},
+		{metadataPath, 200, want},
+		{"/.well-known/oauth-authorization-server", 404, "{}"},
+		{"/elsewhere", 404, "{}"},
+		{"/healthz", 200, "ok\n"},
+		{"/readyz", 200, "ok\n"},
+	} {
+		resp, err := http.Get(host + test.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != test.status || string(b) != test.body {
+			t.Errorf("%s: %d %s", test.path, resp.StatusCode, b)
+		}
+	}
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	if got, want := resp.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`; resp.StatusCode != 401 || got != want {
+		t.Errorf("%d, challenge %s", resp.StatusCode, got)
+	}
+}
+
+// A key that is revoked ends a session at once, and a session is of the key that opened it.
+func TestKeys(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "keys.yaml")
+	var keys []string
+	var last identity.Entry
+	for _, user := range []string{"bob", "ada"} {
+		key, entry, err := identity.Create(file, identity.Attributes{User: user}, "", 0, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, last = append(keys, key), entry
+	}
+	r := start(t, "identity: {keys_file: "+file+"}\n")
+	resp, _ := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+keys[1])
+	session := resp.Header.Get("Mcp-Session-Id")
+	call := func(key string) int {
+		resp, _ := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Authorization", "Bearer "+key, "Mcp-Session-Id", session)
+		return resp.StatusCode
+	}
+	if got := call(keys[1]); got != 200 {
+		t.Error("its own key:", got)
+	}
+	if got := call(keys[0]); got != 404 {
+		t.Error("another key:", got)
+	}
+	if got := call("atk_no"); got != 401 {
+		t.Error("no key:", got)
+	}
+	if err := identity.Revoke(file, last.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	r.endpoints[0].reread.Now()
+	if got := call(keys[1]); got != 401 {
+		t.Error("a revoked key:", got)
+	}
+}
+
+// A reload holds for the sessions there are.
+func TestReload(t *testing.T) {
+	r := start(t, "access: {rules: []}\n")
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	session := resp.Header.Get("Mcp-Session-Id")
+	call := func() string {
+		_, body := r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`, "Mcp-Session-Id", session)
+		return body
+	}
+	if got := call(); strings.Contains(got, "Permission denied") {
+		t.Error(got)
+	}
+	if err := os.WriteFile(r.endpoints[0].Settings.File, []byte("access: {rules: [{tools: [whoami], deny: true}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.endpoints[0].reread.Now()
+	if got := call(); !strings.Contains(got, "Permission denied") {
+		t.Error(got)
+	}
+}
+
+// TestSlowClients has a client that is slow with its headers cut off, while others are
+// served (F55). The rest of F55 is in the scripts of proxy/front.
+func TestSlowClients(t *testing.T) {
+	r := start(t, "{}\n")
+	r.checkHeaders(t)
+	resp, body := r.post(t, http.DefaultClient, initialize)
+	if resp.StatusCode != 200 {
+		t.Error(resp.StatusCode, body)
+	}
+}
+
+// checkHeaders sends headers that are too large.
+func (r *running) checkHeaders(t *testing.T) {
+	t.Helper()
+	address := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), "/mcp")
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 2*maxHeader))
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%v %v", resp, err)
+	}
+	if s := r.httpServer(); s.ReadHeaderTimeout == 0 || s.WriteTimeout != 0 {
+		t.Error("headers have no time limit, or streams have one")
+	}
+}
+
+// TestManyPosts has many requests on connections that are kept, each answered whole (F53).
+func TestManyPosts(t *testing.T) {
+	r := start(t, "{}\n")
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	session := resp.Header.Get("Mcp-Session-Id")
+	for i := range 500 {
+		accept := "application/json"
+		if i%2 == 0 {
+			accept = "text/event-stream"
+		}
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":{"pad":"%s"}}`, i, strings.Repeat("x", i*20))
+		_, got := r.post(t, http.DefaultClient, body, "Mcp-Session-Id", session, "Accept", accept)
+		if !strings.Contains(got, fmt.Sprintf(`"id":%d,`, i)) || !strings.HasSuffix(strings.TrimSpace(got), "}") {
+			t.Fatalf("reply %d: %s", i, got)
+		}
+	}
+}
+
+// The certificate is read again when its file changes, and HTTP/2 is spoken.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writeCertificate(t, cert, key, 1)
+	r := start(t, "serve: {tls: {cert: "+cert+", key: "+key+"}}\n")
+	serial := func() (n int64, protocol string) {
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
+		resp, _ := r.post(t, c, initialize)
+		return resp.TLS.PeerCertificates[0].SerialNumber.Int64(), resp.Proto
+	}
+	if n, protocol := serial(); n != 1 || protocol != "HTTP/2.0" {
+		t.Error(n, protocol)
+	}
+	c := newCertificate(cert, key, r.Log)
+	if _, err := c.get(); err != nil {
+		t.Fatal(err)
+	}
+	writeCertificate(t, cert, key, 2)
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(cert, later, later); err != nil {
+		t.Fatal(err)
+	}
+	c.checked = time.Time{}
+	next, err := c.get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(next.Certificate[0])
+	if err != nil || leaf.SerialNumber.Int64() != 2 {
+		t.Error(leaf.SerialNumber, err)
+	}
+	if err := os.WriteFile(cert, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.checked = time.Time{}
+	if kept, err := c.get(); err != nil || kept != next {
+		t.Error("a file that is half written takes the certificate away:", err)
+	}
+}
+
+func writeCertificate(t *testing.T, cert, key string, serial int64) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The numbers of an operator, and profiles.
+func TestAdmin(t *testing.T) {
+	r := start(t, "{}\n")
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	if resp.StatusCode != 200 {
+		t.Fatal(resp.StatusCode)
+	}
+	for path, want := range map[string]string{
+		"/metrics":                       "attache_sessions 1\n",
+		"/debug/pprof/goroutine":         "",
+		"/debug/pprof/no-such":           "{}",
+		"/healthz":                       "ok\n",
+		"/debug/pprof/goroutine?debug=1": "goroutine profile",
+	} {
+		w := &recorded{header: http.Header{}}
+		q, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://127.0.0.1"+path, nil)
+		r.adminHandler().ServeHTTP(w, q)
+		if !strings.Contains(w.String(), want) {
+			t.Errorf("%s: %s", path, w.String())
+		}
+	}
+}
+
+// A recorded response keeps its body.
+type recorded struct {
+	strings.Builder
+	header http.Header
+}
+
+func (w *recorded) Header() http.Header { return w.header }
+func (w *recorded) WriteHeader(int)     {}
