@@ -42,7 +42,7 @@ func (l law) allows(other string) bool {
 }
 
 func importLaw() []law {
-	layer := []string{"middleware", "middleware/glob", "proxy/wire", "policy", "sessionstate", "sessionstate/expression"}
+	layer := []string{"middleware", "middleware/glob", "middleware/toolresult", "proxy/wire", "policy", "sessionstate", "sessionstate/expression"}
 	return []law{
 		{"proxy/wire", []string{"proxy/wire/internal/jsonstring"}, "reading and writing frames is of use without the rest, and nothing may bend it"},
 		{"proxy/wire/internal/jsonstring", nil, "a string of JSON means the same wherever it stands"},
@@ -64,6 +64,7 @@ func importLaw() []law {
 		{"proxy/mempipe", nil, "a server in memory knows nothing of what is said to it"},
 		{"proxy/proxytest", []string{"middleware", "proxy", "proxy/wire", "proxy/record", "proxy/replay", "proxy/mempipe"}, "the harness drives the relay as a program of its own would"},
 
+		{"middleware/toolresult", []string{"middleware", "proxy/wire"}, "how a client is shown a text does not depend on what it says"},
 		{"middleware/capture", layer, "a layer meets others only in the chain"},
 		{"middleware/arguments", layer, "a layer meets others only in the chain"},
 		{"middleware/rewrite", layer, "a layer meets others only in the chain"},

@@ -4,13 +4,13 @@
 // There are two channels. The response channel puts the text into the first response of
 // a tool; the instructions channel appends it to the server's instructions, in the answer
 // to initialize or server/discover. Clients show the model different parts of what a
-// server says, so the layer goes by a table of what was measured ([Clients]). A session
+// server says, so the layer goes by a table of what was measured (package toolresult). A session
 // has one turn: it is spent by the first message that carries the text where the client
 // shows it.
 //
 // Which response carries the text is decided on the way back, atomically: of many first
 // calls in flight exactly one does. A response that the model would not see as the answer
-// to its call does not spend the turn (see unfit).
+// to its call does not spend the turn (see toolresult.Response.Unfit).
 //
 // The servers of one client are processes of one session. Where they can know that, the
 // turn is also asked for in Turns that they share (Options.UserTurns), beside the messages.
@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -36,23 +37,6 @@ import (
 // MarkerKey is the _meta key of the block: it names attache, and the digest of
 // the text.
 const MarkerKey = "io.github.attache-mcp/briefing"
-
-// Structured says what to do with a result that has structuredContent. Some clients show
-// the model nothing else of such a result.
-type Structured string
-
-// The ways of Structured. Where one cannot be done, the text block is added, and the turn
-// is not spent unless the client is known to show it.
-const (
-	// Auto goes by what the client is known to show; the default.
-	Auto Structured = "auto"
-	// Member adds the text to structuredContent, and to the output schema in tools/list.
-	Member Structured = "member"
-	// TextOnly drops structuredContent where the tool declares no outputSchema.
-	TextOnly Structured = "text-only"
-	// Defer adds the text block and nothing else.
-	Defer Structured = "defer"
-)
 
 // MaxUnseen is how many results carry the text where the client may not show it.
 const MaxUnseen = 3
@@ -90,8 +74,8 @@ type Options struct {
 	// Response and Instructions are the channels. With neither, it is the responses, and
 	// the instructions as well for a client that is known to show them.
 	Response, Instructions bool
-	// Structured is about results with structuredContent; "" stands for Auto.
-	Structured Structured
+	// Structured is about results with structuredContent; "" stands for toolresult.Auto.
+	Structured toolresult.Structured
 	// Wait bounds how long a response is held back, by the source and by UserTurns, once
 	// each; 0 stands for [DefaultWait].
 	Wait time.Duration
@@ -119,7 +103,7 @@ func Compile(o Options) *Shared {
 		o.Turns = sessionstate.NewMemoryTurns(o.Now)
 	}
 	if o.Structured == "" {
-		o.Structured = Auto
+		o.Structured = toolresult.Auto
 	}
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
@@ -142,6 +126,8 @@ type ConnOptions struct {
 	// Memory keeps what the connection has learnt across a configuration reload; nil
 	// stands for an empty one.
 	Memory *Memory
+	// Results knows the client and its tools; nil stands for an empty one.
+	Results *toolresult.Memory
 	// Credential returns a session's own credential, "" if it has none.
 	Credential func(session string) string
 	// ClientProcess names the process that started this one and, it may be, other servers

@@ -75,6 +75,9 @@ func instruct(call *middleware.Call, s *session, reply *wire.Message) error {
 	if err := reply.Set(quoted, "result", "instructions"); err != nil {
 		return err
 	}
-	s.edited(call, "", old.Raw, quoted, "result", "instructions")
+	if call.Noted() {
+		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Path: []string{"result", "instructions"},
+			Before: old.Raw, After: quoted, Source: s.source()})
+	}
 	return nil
 }

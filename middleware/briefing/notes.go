@@ -2,21 +2,24 @@ package briefing
 
 import (
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/policy"
 )
 
-// edited notes an edit of the reply to call.
-func (s *session) edited(call *middleware.Call, why string, before, after []byte, path ...string) {
-	if !call.Noted() {
-		return
+// result returns the briefing as a text for a tool result.
+func (s *session) result() toolresult.Text {
+	return toolresult.Text{
+		Text: s.text, Meta: []byte(`{"` + MarkerKey + `":{"digest":"` + policy.Digest(s.text) + `"}}`),
+		Layer: "briefing", Rule: "policy", Why: "the turn of this response", Source: s.source(),
 	}
-	source := "the policy source"
+}
+
+// source says where the briefing came from.
+func (s *session) source() string {
 	if s.scope != "" {
-		source = "the policies of scope " + s.scope
+		return "the policies of scope " + s.scope
 	}
-	if after == nil {
-		source = ""
-	}
-	call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Edited, Why: why, Path: path, Before: before, After: after, Source: source})
+	return "the policy source"
 }
 
 // skip notes why a reply carries no briefing, if somebody wants to know.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -60,7 +61,7 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 		case "instructions":
 			o.Instructions = true
 		case "member", "text-only", "defer":
-			o.Structured = briefing.Structured(word)
+			o.Structured = toolresult.Structured(word)
 		case "closed":
 			o.UserTurns = func() (sessionstate.Turns, error) { return nil, closed }
 		case "longer":

@@ -34,7 +34,7 @@ func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) tur
 	case c.shared.o.UserTurns == nil:
 	case view.Session.Source != sessionstate.None:
 		t.userKey = t.key + "\n" + policy.Digest(s.text)
-	case clientOf(c.o.Memory.clientName()).ByProcess:
+	case c.o.Results.Client().ByProcess:
 		if process := c.o.ClientProcess(); process != "" {
 			t.userKey = "process " + process + suffix + "\n" + policy.Digest(s.text)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -36,7 +37,7 @@ func (s *Shared) compileBriefing() error {
 		Scope:      s.settings.Policy.Scope,
 		Anonymous:  configured.token != "",
 		Turns:      s.turns,
-		Structured: briefing.Structured(b.Structured),
+		Structured: toolresult.Structured(b.Structured),
 		Wait:       b.Wait,
 		MaxBytes:   b.MaxBytes,
 		TTL:        s.settings.Session.TTL,

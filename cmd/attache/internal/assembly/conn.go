@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -42,6 +43,7 @@ type Conn struct {
 	catalog  middleware.Catalog
 	briefed  briefing.Memory
 	spans    trace.OpenSpans
+	results  toolresult.Memory
 	audit    *audit.Conn // nil without an audit
 	shared   atomic.Pointer[Shared]
 

@@ -180,7 +180,7 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 		Log:           b.shared.log,
 	}
 	if !b.shared.settings.DryRun { // in which the client is not shown what the layer makes of a list
-		o.Memory = &b.conn.briefed
+		o.Memory, o.Results = &b.conn.briefed, &b.conn.results
 	}
 	b.briefingConn = b.shared.briefing.Connect(o)
 	return b.briefingConn.Layer(), true

@@ -1,11 +1,11 @@
-package briefing_test
+package toolresult_test
 
 import (
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/middleware/briefing"
+	"github.com/attache-mcp/attache/middleware/toolresult"
 )
 
 // Every client of the table has its measurement, and its row in the documentation.
@@ -14,7 +14,7 @@ func TestClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range briefing.Clients() {
+	for _, c := range toolresult.Clients() {
 		if c.Measured == "" || !strings.Contains(string(page), "(`"+c.Name+"`)") {
 			t.Errorf("%s: measured %q; or docs/briefing.md has no row for it", c.Name, c.Measured)
 		}

@@ -1,4 +1,4 @@
-package briefing
+package toolresult
 
 // A Client is what was measured of one client: what it shows the model of what a server
 // says, and what it tells a server of the session.
@@ -50,8 +50,8 @@ func Clients() []Client {
 	}
 }
 
-// clientOf returns what is known of the client of that name.
-func clientOf(name string) Client {
+// ClientOf returns what is known of the client of that name.
+func ClientOf(name string) Client {
 	for _, c := range Clients() {
 		if c.Name == name {
 			return c

@@ -1,31 +1,35 @@
-package briefing
+package toolresult
 
 import (
 	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
-	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// memberName is the member of structuredContent that has the text.
+// memberName is the member of structuredContent that has the texts.
 const memberName = "session_context"
 
 // memberSchema is what the output schema in tools/list says of it.
 const memberSchema = `{"type":"string","description":"Policies and objectives of this session"}`
 
-// extends reports whether lists are shown with the member. That depends on the
+// Extends reports whether lists are shown with the member. That depends on the
 // configuration and the client alone, never on what was called before, so a list is the
 // same each time.
-func (c *Conn) extends() bool {
-	way := c.shared.o.Structured
-	return c.responds() && (way == Member || way == Auto && clientOf(c.o.Memory.clientName()).StructuredAlone)
+func (k *Memory) Extends(way Structured) bool {
+	return way == Member || way == Auto && k.Client().StructuredAlone
 }
 
-// extend adds the member to the output schemas of a page of tools/list, where that is
-// safe, and remembers the tools whose results may have it.
-func (c *Conn) extend(call *middleware.Call, reply *wire.Message) error {
-	k := c.o.Memory
+type extendedKey struct{}
+
+// Extend adds the member to the output schemas of a page of tools/list, where that is
+// safe, and remembers the tools whose results may have it. It does so once for a reply,
+// whichever layers want it.
+func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
+	if call.Value(extendedKey{}) != nil {
+		return nil
+	}
+	call.SetValue(extendedKey{}, true)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !reply.Plain() {
@@ -90,18 +94,22 @@ func memberSplice(schema wire.Value) (wire.Splice, bool) {
 	return wire.AddMember(properties, memberName, []byte(memberSchema)), true
 }
 
-// injectMember adds the text to structuredContent, in front of its other members.
-func (c *Conn) injectMember(call *middleware.Call, s *session, r response, reply *wire.Message) (sessionstate.Outcome, error) {
-	into := r.get(reply, "structuredContent")
-	quoted := wire.Quote(s.text)
-	text := append([]byte(`"`+memberName+`":`), quoted...)
+type memberKey struct{}
+
+// addMember adds the text to structuredContent: in front of its other members, or in
+// front of what another layer of attache's has put into the member of this reply.
+func addMember(call *middleware.Call, r Response, reply *wire.Message, text string) (quoted []byte, err error) {
+	into := r.Get(reply, "structuredContent")
+	if there := into.Get(memberName); there.Exists() {
+		quoted = wire.Quote(text + "\n\n" + there.Text())
+		return quoted, reply.Apply(wire.Splice{Off: there.Off, Len: len(there.Raw), Text: quoted})
+	}
+	quoted = wire.Quote(text)
+	member := append([]byte(`"`+memberName+`":`), quoted...)
 	for range into.Members() {
-		text = append(text, ',')
+		member = append(member, ',')
 		break
 	}
-	if err := reply.Apply(wire.Splice{Off: into.Off + 1, Text: text}); err != nil {
-		return sessionstate.Open, err
-	}
-	s.edited(call, "the client shows the model nothing but structuredContent of a result that has it", nil, quoted, r.path("structuredContent", memberName)...)
-	return sessionstate.Seen, nil
+	call.SetValue(memberKey{}, true)
+	return quoted, reply.Apply(wire.Splice{Off: into.Off + 1, Text: member})
 }

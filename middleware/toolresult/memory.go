@@ -1,0 +1,78 @@
+package toolresult
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A Memory holds what a connection has learnt of its client and its tools, which a
+// configuration reload does not change. The zero value is empty.
+type Memory struct {
+	mu      sync.Mutex
+	client  string
+	members map[string]bool   // tools whose structuredContent may have [memberName]
+	tasks   map[string]string // the tool of each task
+}
+
+// Bounds of a Memory.
+const (
+	maxClientName = 128
+	maxMembers    = 10_000
+	maxTasks      = 1_000
+	maxTaskName   = 256 // of an id, and of a tool
+)
+
+// LearnClient reads the client's name: from initialize, or from a request of the modern
+// era, of which each has it.
+func (k *Memory) LearnClient(m *wire.Message) {
+	var name wire.Value
+	if m.MethodIs("initialize") {
+		name = m.Get("params", "clientInfo", "name")
+	} else if k.name() == "" {
+		name = m.Meta().Get("io.modelcontextprotocol/clientInfo", "name")
+	}
+	if name.IsString() && len(name.Raw) <= maxClientName {
+		k.mu.Lock()
+		k.client = strings.Clone(name.Text())
+		k.mu.Unlock()
+	}
+}
+
+func (k *Memory) name() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.client
+}
+
+// Client returns what is known of the client of the connection.
+func (k *Memory) Client() Client { return ClientOf(k.name()) }
+
+// hasMember reports whether the client was shown a list in which tool may have
+// [memberName].
+func (k *Memory) hasMember(tool string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.members[tool]
+}
+
+// learnTask keeps which tool a task runs.
+func (k *Memory) learnTask(id, tool string) {
+	if id == "" || len(id) > maxTaskName || len(tool) > maxTaskName {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tasks == nil || len(k.tasks) >= maxTasks {
+		k.tasks = map[string]string{}
+	}
+	k.tasks[strings.Clone(id)] = tool
+}
+
+// tool returns the tool of the task that m asks for, "" if it is not known.
+func (k *Memory) tool(m *wire.Message) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.tasks[m.Get("params", "taskId").Text()]
+}
