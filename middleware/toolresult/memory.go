@@ -30,7 +30,7 @@ func (k *Memory) LearnClient(m *wire.Message) {
 	var name wire.Value
 	if m.MethodIs("initialize") {
 		name = m.Get("params", "clientInfo", "name")
-	} else if k.name() == "" {
+	} else if k.ClientName() == "" {
 		name = m.Meta().Get("io.modelcontextprotocol/clientInfo", "name")
 	}
 	if name.IsString() && len(name.Raw) <= maxClientName {
@@ -40,14 +40,15 @@ func (k *Memory) LearnClient(m *wire.Message) {
 	}
 }
 
-func (k *Memory) name() string {
+// ClientName returns the name that the client of the connection gave, "" if none is known.
+func (k *Memory) ClientName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.client
 }
 
 // Client returns what is known of the client of the connection.
-func (k *Memory) Client() Client { return ClientOf(k.name()) }
+func (k *Memory) Client() Client { return ClientOf(k.ClientName()) }
 
 // hasMember reports whether the client was shown a list in which tool may have
 // [memberName].

@@ -152,11 +152,24 @@ func tryPrepare(ctx context.Context, db *sql.DB, o Options) error {
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
 		return err
 	}
-	_, err := db.ExecContext(ctx, fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, o.Schema, o.Version))
+	return create(ctx, db, o)
+}
+
+// create creates the schema, unless another process has done so meanwhile.
+func create(ctx context.Context, db *sql.DB, o Options) error {
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		_, _ = db.ExecContext(ctx, `ROLLBACK`) // of what may not have begun
+		return err
 	}
-	return err
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	var found int
+	if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&found); err != nil || found >= o.Version {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`%s; PRAGMA user_version = %d`, o.Schema, o.Version)); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // busy reports whether err says that another process has the file locked.

@@ -23,14 +23,14 @@ type RunRef struct {
 // BeginRun makes a session that is over begin a further run, and returns its number (T30). It
 // returns 0 where there is nothing to begin: the session's run is not over, a process of it is
 // alive, no message waits, the session or its parent was ended, or a limit is reached. Of many
-// callers at most one begins.
-func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits) (run int, err error) {
+// callers at most one begins. key and token are as in [Child]: those of the run before are gone.
+func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits, key, token string) (run int, err error) {
 	err = s.in(ctx, func(t *tx) error {
 		run = 0
-		n, err := t.exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4
+		n, err := t.exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4, key = ?5, token = ?6
 			WHERE tenant = ?2 AND id = ?3 AND ended IS NULL AND queued > 0 AND run_state IN ('finished', 'failed')
 				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = ?2 AND a.session = ?3 AND `+fresh("a.until")+`)`,
-			t.now, ref.Tenant, ref.ID, int64(Lease))
+			t.now, ref.Tenant, ref.ID, int64(Lease), digest(key), digest(token))
 		if err != nil || n == 0 {
 			return err
 		}

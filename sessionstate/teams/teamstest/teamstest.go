@@ -3,6 +3,7 @@
 package teamstest
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -442,7 +443,7 @@ func resume(b *bench) {
 	child := b.child(parent, "direct")
 	b.read(child)
 	begin := func() int {
-		run, err := b.BeginRun(b.Context(), child, teams.DefaultLimits())
+		run, err := b.BeginRun(b.Context(), child, teams.DefaultLimits(), rand.Text(), "token")
 		b.check(err)
 		return run
 	}
@@ -457,7 +458,7 @@ func resume(b *bench) {
 
 	l := teams.DefaultLimits()
 	l.MaxChildren = 0
-	run, err := b.BeginRun(b.Context(), child, l)
+	run, err := b.BeginRun(b.Context(), child, l, "k", "token")
 	b.check(err)
 	b.same([]any{run, b.session(child).State}, []any{0, teams.Finished})
 	b.same([]any{begin(), begin()}, []any{2, 0})

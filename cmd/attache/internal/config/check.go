@@ -49,7 +49,7 @@ func CheckFiles(p cli.Process, s *Settings) error {
 // UnknownVariables returns a text for each variable with attache's prefix that
 // nothing reads.
 func UnknownVariables(p cli.Process, s *Settings) []string {
-	known := []string{APIKeyVariable, clientconfig.EntryVariable, TokenVariable, "ATTACHE_CONFIG", "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
+	known := []string{APIKeyVariable, clientconfig.EntryVariable, TokenVariable, "ATTACHE_CONFIG", SessionTokenVariable, ParentVariable, "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
 	for _, o := range Options(s) {
 		if o.Flag != "" {
 			known = append(known, o.Variable())

@@ -69,7 +69,7 @@ func RuleText(s *Settings, name string) string {
 // are told of them. It is the one list behind the reader of the file, the flags,
 // the variables, `config show` and `config schema`.
 func Options(s *Settings) []option {
-	return slices.Concat(sessionOptions(s), remoteOptions(s), oauthOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), serveOptions(s), otherOptions(s))
+	return slices.Concat(sessionOptions(s), remoteOptions(s), oauthOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), serveOptions(s), teamsOptions(s), otherOptions(s))
 }
 
 // TrustLevels are the words for trust.

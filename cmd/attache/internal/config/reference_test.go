@@ -86,15 +86,19 @@ func waysToSet(o option) (ways []string) {
 	return ways
 }
 
-// entryRows returns rows for the keys of the entries of a list.
+// entryRows returns rows for the keys of the entries of a list, or of a value by name.
 func entryRows(o option) string {
 	items, _ := o.value.schema()["items"].(map[string]any)
+	each := "[]."
+	if named, ok := o.value.schema()["additionalProperties"].(map[string]any); ok {
+		items, each = named, ".NAME."
+	}
 	properties, _ := items["properties"].(map[string]any)
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		property := properties[name].(map[string]any)
 		help, _ := property["description"].(string)
-		fmt.Fprintf(&b, "| %s | | | %s |\n", code(o.Key+"[]."+name), cell(help)+choices(property, help))
+		fmt.Fprintf(&b, "| %s | | | %s |\n", code(o.Key+each+name), cell(help)+choices(property, help))
 	}
 	return b.String()
 }

@@ -27,6 +27,8 @@ type Settings struct {
 	Log       LogSettings
 	Inject    InjectSettings
 	Serve     ServeSettings
+	Teams     TeamsSettings
+	Agents    map[string]Agent
 
 	// APIKeyFile holds the session's API key; empty for none. See [APIKey].
 	APIKeyFile string
@@ -162,6 +164,7 @@ func DefaultSettings(dir string) *Settings {
 		Audit:       AuditSettings{Arguments: "digest", MaxSize: 64 << 20},
 		Limits:      LimitSettings{Hold: 8 << 20, InFlight: 100_000},
 		Log:         LogSettings{Level: "info", Format: "text"},
+		Teams:       defaultTeams(),
 		Serve:       defaultServe(),
 		StdoutNoise: "drop",
 		origins:     map[string]Origin{},

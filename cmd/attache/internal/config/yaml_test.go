@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/sessionstate/identity"
+	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
 // readYAML reads a configuration file without what it includes.
@@ -67,6 +68,20 @@ func fullSettings() *Settings {
 			Origins: []string{"https://app.example.com"}, Hosts: []string{"mcp.internal"},
 			Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem", Idle: 10 * time.Minute, Drain: 5 * time.Second,
 			Limits: ServeLimits{Sessions: 10, PerPrincipal: 2, Children: 5, InFlight: 100, Body: 1 << 20},
+		},
+		Teams: TeamsSettings{
+			Enabled: true, Replies: "none", Wake: []string{},
+			Limits: teams.Limits{MaxChildren: 5, MaxSpawned: 20, MaxDepth: 1, MaxSessions: 8, SpawnEvery: 2 * time.Second},
+		},
+		Agents: map[string]Agent{
+			"reviewer": {
+				Command: []string{"claude", "-p", "--session-id", "{session}"}, Resume: []string{"claude", "-p", "--resume", "{session}"},
+				Result: "claude-json", Trust: "sandboxed", TimeLimit: 10 * time.Minute, OnParentEnd: "stop", Key: "inherit", AllowTrust: []string{"direct"},
+			},
+			"fixer": {
+				Command: []string{"fixer", "{workspace}"}, Result: "text", TimeLimit: 30 * time.Minute, OnParentEnd: "finish", Key: "none",
+				AllowTrust: []string{"direct", "sandboxed"},
+			},
 		},
 		Session: SessionSettings{
 			ID: "42", Workspace: "/work", WorkspaceID: "ws-1", Trust: "sandboxed",

@@ -1,0 +1,159 @@
+package teams
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// CallerKey is the member of params._meta that tells the server of the teams tools who calls.
+const CallerKey = "io.github.attache-mcp/caller"
+
+// Callers hands the caller of a tool to a server in this process (T2). The zero value is
+// ready.
+type Callers struct {
+	mu   sync.Mutex
+	byID map[string]*Caller
+}
+
+// A Caller is the session that called a tool. It is known to attache and never an argument.
+type Caller struct {
+	c    *Conn
+	s    *session // nil if the session is not known
+	view *sessionstate.Context
+
+	mu    sync.Mutex
+	sent  func(error)
+	notes []string
+}
+
+// introduce writes the handle of the caller into the call, over what a client has put there.
+func (c *Conn) introduce(call *middleware.Call, m *wire.Message, s *session, view *sessionstate.Context) {
+	caller := &Caller{c: c, s: s, view: view}
+	id := c.o.Callers.add(caller)
+	if err := m.Set(wire.Quote(id), "params", "_meta", CallerKey); err != nil {
+		c.o.Callers.remove(id) // the tool answers that it has no context
+		return
+	}
+	call.OnReply(func(context.Context, *wire.Message) error {
+		c.o.Callers.remove(id)
+		caller.mu.Lock()
+		sent, notes := caller.sent, caller.notes
+		caller.mu.Unlock()
+		for _, note := range notes {
+			call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: middleware.Allowed, Why: note})
+		}
+		switch {
+		case sent == nil:
+		case call.Cancelled():
+			sent(context.Canceled)
+		default:
+			call.OnSent(sent)
+		}
+		return nil
+	})
+}
+
+func (k *Callers) add(c *Caller) string {
+	id := rand.Text()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byID == nil {
+		k.byID = map[string]*Caller{}
+	}
+	k.byID[id] = c
+	return id
+}
+
+func (k *Callers) remove(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byID, id)
+}
+
+// Get returns the caller of a handle, nil if there is none.
+func (k *Callers) Get(id string) *Caller {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.byID[id]
+}
+
+// errLate is returned where registering takes too long.
+var errLate = errors.New("the session could not be registered in time")
+
+// Session returns the store and the registered session of the caller. It waits for that, and
+// returns store.ErrNoContext if the session or its workspace is not known.
+func (c *Caller) Session(ctx context.Context) (*store.Store, *store.Session, error) {
+	if c == nil || c.s == nil {
+		return nil, nil, store.ErrNoContext
+	}
+	shared := c.c.shared
+	if c.s.me.Load() == nil {
+		select {
+		case <-shared.register(c.s, c.view, c.c.o.Results.ClientName()):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(retryAfter):
+			return nil, nil, errLate
+		}
+	}
+	db, err := shared.open()
+	if err != nil {
+		return nil, nil, errors.Join(store.ErrUnavailable, err)
+	}
+	me := c.s.me.Load()
+	if me == nil {
+		c.s.mu.Lock()
+		err := c.s.err
+		c.s.mu.Unlock()
+		if errors.Is(err, store.ErrUnproved) || err == nil {
+			err = store.ErrNoContext
+		}
+		return nil, nil, err
+	}
+	now, err := db.Session(ctx, me.Ref)
+	if store.IsGone(err) || err == nil && now.State == store.Ended {
+		return nil, nil, store.ErrNoContext
+	}
+	return db, now, err
+}
+
+// View returns what is known of the caller's session.
+func (c *Caller) View() *sessionstate.Context { return c.view }
+
+// OnSent has f told when the answer to the call was written to the client, or will not be.
+func (c *Caller) OnSent(f func(error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = f
+}
+
+// Note has the audit say what a tool did (T41).
+func (c *Caller) Note(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notes = append(c.notes, text)
+}
+
+// Take takes messages for the answer to the call, which settles them.
+func (c *Caller) Take(ctx context.Context, db *store.Store, me *store.Session, peek bool) (*store.Taking, error) {
+	taking, err := db.Take(ctx, me.Ref, store.TakeOption{Limit: store.ReadLimit, Peek: peek})
+	if err != nil || peek || len(taking.Messages) == 0 {
+		return taking, err
+	}
+	c.OnSent(func(err error) {
+		o := store.Arrived
+		if err != nil {
+			o = store.NotSent
+		}
+		c.c.shared.beside(func(ctx context.Context) { c.c.shared.settle(ctx, c.s, taking, o) })
+	})
+	return taking, nil
+}

@@ -1,0 +1,252 @@
+package teams
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// ConnOptions are what belongs to one client connection.
+type ConnOptions struct {
+	// Catalog knows what tools/list said on this connection; nil stands for an empty one.
+	Catalog *middleware.Catalog
+	// Results knows the client and its tools; nil stands for an empty one.
+	Results *toolresult.Memory
+	// Callers is where the server behind this process learns who calls a tool; nil for all
+	// servers but that of the teams tools.
+	Callers *Callers
+}
+
+// A Conn is the layer of one client connection.
+type Conn struct {
+	shared *Shared
+	o      ConnOptions
+}
+
+// Connect returns the layer of one connection.
+func (s *Shared) Connect(o ConnOptions) *Conn {
+	if o.Catalog == nil {
+		o.Catalog = new(middleware.Catalog)
+	}
+	if o.Results == nil {
+		o.Results = new(toolresult.Memory)
+	}
+	return &Conn{shared: s, o: o}
+}
+
+// Layer returns the layer. It stands within that of the briefing, which so is in front of the
+// messages.
+func (c *Conn) Layer() middleware.Layer {
+	return middleware.Layer{Name: "teams", Wrap: c.wrap}
+}
+
+func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		if m.From == wire.Client {
+			c.observe(middleware.CallFrom(ctx), m)
+		}
+		return next(ctx, m)
+	}
+}
+
+// observe takes a frame of the client's.
+func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	if view == nil {
+		return
+	}
+	switch m.Kind() {
+	case wire.Notification:
+		if c.o.Callers != nil && m.MethodIs("notifications/initialized") {
+			c.shared.of(view, c.o.Results) // T8
+		}
+		return
+	case wire.Request:
+	default:
+		return
+	}
+	c.o.Results.LearnClient(m)
+	r, calls := c.o.Results.Expect(m)
+	switch {
+	case m.MethodIs("tools/list") && c.o.Results.Extends(c.shared.o.Structured):
+		call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
+	case !calls && (c.o.Callers == nil || !view.Modern || m.MethodIs("server/discover")):
+		return // T8: a probe leaves no trace
+	}
+	s := c.shared.of(view, c.o.Results)
+	if c.o.Callers != nil && m.MethodIs("tools/call") {
+		c.introduce(call, m, s, view)
+	}
+	if s == nil || !calls {
+		return
+	}
+	c.noteSeen(s)
+	s.calls.Add(1)
+	s.last.Store(c.shared.o.Now().UnixNano())
+	call.OnReply(func(_ context.Context, reply *wire.Message) error {
+		s.calls.Add(-1)
+		if !s.mail.Load() {
+			return nil
+		}
+		return c.respond(call, view, s, r, reply)
+	})
+}
+
+// noteSeen notes that the client has sent a further request after messages went to it (T35).
+func (c *Conn) noteSeen(s *session) {
+	if !s.unseen.Load() {
+		return
+	}
+	s.mu.Lock()
+	carried := s.carried
+	s.carried = nil
+	s.unseen.Store(false)
+	s.mu.Unlock()
+	c.shared.beside(func(ctx context.Context) {
+		db, err := c.shared.open()
+		for _, t := range carried {
+			if err == nil {
+				err = db.MarkSeen(ctx, t)
+			}
+		}
+		if err != nil {
+			c.shared.warn(err)
+		}
+	})
+}
+
+// respond has a reply carry the messages that wait for its session, if it can.
+func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
+	me := s.me.Load()
+	if me == nil || c.o.Results.Handle(r, reply) || call.Cancelled() {
+		return nil
+	}
+	if why := r.Unfit(c.o.Catalog, reply); why != "" {
+		if call.Explained() {
+			call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: middleware.Skipped, Why: why})
+		}
+		return nil
+	}
+	t := &turn{c: c, s: s, over: make(chan struct{})}
+	if !c.shared.beside(func(ctx context.Context) { t.take(ctx, me.Ref) }) {
+		return nil
+	}
+	call.Suspend(reply, t.over, c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
+		taking := t.claim()
+		switch {
+		case taking == nil:
+			return nil
+		case call.Cancelled():
+			t.settle(taking, store.NotSent)
+			return nil
+		}
+		return c.carry(call, view, t, taking, r, reply)
+	})
+	return nil
+}
+
+// carry puts messages into a reply, and settles them when it was written (T35).
+func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, t *turn, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
+	var ids []string
+	for _, m := range taking.Messages {
+		ids = append(ids, m.ID)
+	}
+	marker, _ := json.Marshal(map[string]any{MarkerKey: map[string]any{"ids": ids}})
+	plan := c.o.Results.Plan(call, c.shared.o.Structured, c.o.Catalog, r, reply)
+	err := plan.Put(call, r, reply, toolresult.Text{
+		Text: Block(taking.Messages, taking.Remaining, c.shared.o.Now()), Meta: marker,
+		Layer: "teams", Rule: "teams", Why: "carried: " + strings.Join(ids, " "), Source: "other agents",
+	}, view.Protocol)
+	if err != nil {
+		t.settle(taking, store.NotSent)
+		return err
+	}
+	outcome := store.Arrived
+	if !plan.Seen {
+		outcome = store.Unsure
+	}
+	call.OnSent(func(err error) {
+		if err != nil {
+			outcome = store.NotSent
+		}
+		t.settle(taking, outcome)
+	})
+	return nil
+}
+
+// A turn is one try to carry messages.
+type turn struct {
+	c    *Conn
+	s    *session
+	over chan struct{}
+
+	mu     sync.Mutex
+	taking *store.Taking
+	late   bool // the reply has gone without
+}
+
+// take takes the messages, unless the reply has gone meanwhile.
+func (t *turn) take(ctx context.Context, ref store.Ref) {
+	defer close(t.over)
+	db, err := t.c.shared.open()
+	if err != nil {
+		return
+	}
+	taking, err := db.Take(ctx, ref, store.TakeOption{Limit: store.CarryLimit, Cut: true})
+	switch {
+	case err != nil:
+		t.c.shared.warn(err)
+		return
+	case len(taking.Messages) == 0:
+		t.c.shared.ask(ctx, db, t.s)
+		return
+	}
+	t.mu.Lock()
+	late := t.late
+	if !late {
+		t.taking = taking
+	}
+	t.mu.Unlock()
+	if late {
+		_ = db.Settle(ctx, taking, store.NotSent, t.c.shared.instance) // its lease lapses
+	}
+}
+
+// claim returns what was taken, nil if nothing was in time.
+func (t *turn) claim() *store.Taking {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.late = true
+	return t.taking
+}
+
+// settle says beside the messages what became of what was taken.
+func (t *turn) settle(taking *store.Taking, o store.Outcome) {
+	s := t.c.shared
+	s.beside(func(ctx context.Context) { s.settle(ctx, t.s, taking, o) })
+}
+
+func (s *Shared) settle(ctx context.Context, m *session, taking *store.Taking, o store.Outcome) {
+	db, err := s.open()
+	if err == nil {
+		err = db.Settle(ctx, taking, o, s.instance)
+	}
+	if err != nil {
+		s.warn(err)
+		return
+	}
+	s.ask(ctx, db, m)
+	if o == store.Arrived {
+		m.mu.Lock()
+		m.carried = append(m.carried, taking)
+		m.unseen.Store(true)
+		m.mu.Unlock()
+	}
+}

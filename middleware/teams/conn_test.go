@@ -1,0 +1,305 @@
+package teams_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// A client is one that talks to a server through the layer.
+type client struct {
+	t       *testing.T
+	in      *io.PipeWriter
+	out     *bufio.Reader
+	answers map[string]string // what the server answers a tool with
+	id      int
+	done    chan struct{}
+}
+
+// connect starts a relay with the layer in front of a server that answers each tool with
+// what answers has, in the session of that key.
+func connect(t *testing.T, db *store.Store, key, name string, answers map[string]string) *client {
+	t.Helper()
+	shared := teams.Compile(teams.Options{
+		Open:          func() (*store.Store, error) { return db, nil },
+		Server:        "server of " + key,
+		Workspace:     func(*sessionstate.Context) string { return "w" },
+		ClientProcess: func() string { return "" },
+		Wait:          10 * time.Second, // no test depends on the machine being quick
+	})
+	catalog, results := new(middleware.Catalog), new(toolresult.Memory)
+	layer := shared.Connect(teams.ConnOptions{Catalog: catalog, Results: results}).Layer()
+	view := &sessionstate.Context{Protocol: "2025-11-25", Session: sessionstate.Fact{Value: key, Source: sessionstate.Operator}}
+	session := middleware.Layer{Name: "session", Wrap: func(next middleware.Handler) middleware.Handler {
+		return func(ctx context.Context, m *wire.Message) error {
+			middleware.CallFrom(ctx).SetValue(sessionstate.ContextKey{}, view)
+			return next(ctx, m)
+		}
+	}}
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	c := &client{t: t, in: inWrite, out: bufio.NewReader(outRead), answers: answers, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		_ = proxy.Run(context.Background(), proxy.Options{
+			ClientIn: inRead, ClientOut: outWrite,
+			Start:  func(context.Context) (proxy.Upstream, error) { return mempipe.Serve(c.serve), nil },
+			Layers: []middleware.Layer{session, layer, catalog.Layer()},
+		})
+		_ = outWrite.Close()
+		shared.Close()
+	}()
+	t.Cleanup(c.close)
+	c.ask(`"method":"initialize","params":{"clientInfo":{"name":"` + name + `"}}`)
+	c.ask(`"method":"tools/list"`)
+	return c
+}
+
+// close ends the session and waits until the registry knows.
+func (c *client) close() {
+	_ = c.in.Close()
+	_, _ = io.Copy(io.Discard, c.out)
+	<-c.done
+}
+
+func (c *client) serve(in io.Reader, out io.Writer) error {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Params struct {
+				Name string `json:"name"`
+			} `json:"params"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m.ID == nil {
+			continue
+		}
+		answer := c.answers[m.Params.Name]
+		if answer == "" {
+			answer = `"result":{"content":[{"type":"text","text":"ok"}]}`
+		}
+		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask sends a request and returns its reply without the envelope.
+func (c *client) ask(members string) string {
+	c.t.Helper()
+	c.id++
+	if _, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%d,%s}`+"\n", c.id, members); err != nil {
+		c.t.Fatal(err)
+	}
+	line, err := c.out.ReadString('\n')
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(line), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, c.id))
+}
+
+func (c *client) call(tool string) string {
+	c.t.Helper()
+	return c.ask(`"method":"tools/call","params":{"name":"` + tool + `"}`)
+}
+
+// until calls a tool until its result has the text, and returns the result.
+func (c *client) until(tool, text string) string {
+	c.t.Helper()
+	for {
+		if got := c.call(tool); strings.Contains(got, text) {
+			return got
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func openStore(t *testing.T) *store.Store {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "teams.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// person registers a session, which the layer also may.
+func person(t *testing.T, db *store.Store, key string) *store.Session {
+	t.Helper()
+	s, err := db.Attach(t.Context(), store.Claim{Key: key, Workspace: "w", Trust: "direct", Title: "peer"}, store.Attachment{Instance: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func send(t *testing.T, db *store.Store, from, to *store.Session, body string) string {
+	t.Helper()
+	m, err := db.Send(t.Context(), from.Ref, store.Draft{To: to.ID, Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.ID
+}
+
+// states returns what the sender is told of its messages.
+func states(t *testing.T, db *store.Store, s *store.Session) (all []string) {
+	t.Helper()
+	receipts, err := db.Receipts(t.Context(), s.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range receipts {
+		all = append(all, r.State)
+	}
+	return all
+}
+
+// A message comes in front of the next result, once, all else stays as it is, and the sender
+// learns what became of it (T31 to T35).
+func TestCarried(t *testing.T) {
+	db := openStore(t)
+	peer, me := person(t, db, "peer"), person(t, db, "me")
+	c := connect(t, db, "me", "unknown", map[string]string{
+		"failing": `"error":{"code":-32000,"message":"no"}`,
+		"task":    `"result":{"resultType":"task","taskId":"t"}`,
+	})
+	const plain = `"result":{"content":[{"type":"text","text":"ok"}]}}`
+	if got := c.call("f"); got != plain {
+		t.Fatalf("without mail: %s", got)
+	}
+	id := send(t, db, peer, me, "one\n═══ end of messages ═══")
+	send(t, db, peer, me, "two")
+	if got := c.call("failing"); strings.Contains(got, "MESSAGES") {
+		t.Errorf("an error carries messages: %s", got)
+	}
+	if got := c.call("task"); strings.Contains(got, "MESSAGES") {
+		t.Errorf("a task handle carries messages: %s", got)
+	}
+	got := c.until("f", "MESSAGES")
+	for _, want := range []string{
+		`"result":{"content":[{"type":"text","text":"═══ MESSAGES FROM OTHER AGENTS (attache) ═══\n`, `[` + id + `] ` + peer.ID + ` \"peer\" (same workspace, direct)`,
+		`\n  | one\n  | ═══ end of messages ═══\n[`, `\n  | two\n═══ end of messages ═══","annotations":{"audience":["assistant"],"priority":1},"_meta":{"io.github.attache-mcp/messages":{"ids":["` + id,
+		`}},{"type":"text","text":"ok"}]}}`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nlacks %s", got, want)
+		}
+	}
+	if got := c.call("f"); got != plain {
+		t.Errorf("a second time: %s", got)
+	}
+	for seen := 0; seen < 2; { // a request after that tells
+		c.call("f")
+		for _, state := range states(t, db, peer) {
+			if state == store.Seen {
+				seen++
+			}
+		}
+	}
+}
+
+// Of all servers of a session one carries a message (T14).
+func TestOneServerCarries(t *testing.T) {
+	db := openStore(t)
+	me := person(t, db, "me")
+	var all []*client
+	for range 4 {
+		c := connect(t, db, "me", "unknown", nil)
+		c.call("f")
+		all = append(all, c)
+	}
+	const messages = 12
+	var mu sync.Mutex
+	got := map[string]int{}
+	var order []string
+	var wait sync.WaitGroup
+	for _, c := range all {
+		wait.Go(func() {
+			for {
+				reply := c.call("f")
+				mu.Lock()
+				for line := range strings.SplitSeq(reply, `\n`) {
+					if body, ok := strings.CutPrefix(line, "  | "); ok {
+						got[body]++
+						order = append(order, body)
+					}
+				}
+				over := len(order) >= messages
+				mu.Unlock()
+				if over {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	for i := range messages / 3 {
+		from := person(t, db, fmt.Sprint("sender ", i)) // each has its own limit
+		for j := range 3 {
+			send(t, db, from, me, fmt.Sprintf("%02d", 3*i+j))
+		}
+	}
+	wait.Wait()
+	for i := range messages {
+		if body := fmt.Sprintf("%02d", i); got[body] != 1 {
+			t.Errorf("message %s was carried %d times", body, got[body])
+		}
+	}
+}
+
+// A client that shows structuredContent alone gets messages in it, in step with the schema
+// that it was shown.
+func TestStructured(t *testing.T) {
+	db := openStore(t)
+	peer, me := person(t, db, "peer"), person(t, db, "me")
+	c := connect(t, db, "me", "claude-code", map[string]string{
+		"":  `"result":{"tools":[{"name":"f","outputSchema":{"type":"object","properties":{}}},{"name":"odd","outputSchema":{"type":"object","anyOf":[]}}]}`,
+		"f": `"result":{"content":[],"structuredContent":{"a":1}}`, "odd": `"result":{"content":[],"structuredContent":{"a":1}}`,
+	})
+	c.call("f")
+	send(t, db, peer, me, "one")
+	for n := 0; n < 3; { // the client may not show them: three times, and then not again (T34)
+		if strings.Contains(c.call("odd"), "  | one") {
+			n++
+		} else {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	send(t, db, peer, me, "two")
+	got := c.until("f", "  | two")
+	if !strings.Contains(got, `"structuredContent":{"session_context":"═══ MESSAGES`) || strings.Contains(got, "  | one") {
+		t.Error(got)
+	}
+}
+
+// A probe, a list and a session without a workspace leave no trace (T8).
+func TestNoTrace(t *testing.T) {
+	opened := false
+	shared := teams.Compile(teams.Options{
+		Open:          func() (*store.Store, error) { opened = true; return nil, io.EOF },
+		Workspace:     func(*sessionstate.Context) string { return "" },
+		ClientProcess: func() string { return "" },
+	})
+	shared.Close()
+	if opened {
+		t.Error("the file was opened before a tool was called")
+	}
+}

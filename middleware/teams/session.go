@@ -1,0 +1,278 @@
+package teams
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/sessionstate"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// A session is what this process knows of one of its sessions.
+type session struct {
+	key   string
+	mail  atomic.Bool  // messages wait
+	calls atomic.Int32 // in flight
+	last  atomic.Int64 // when a call began or ended, in nanoseconds
+	me    atomic.Pointer[store.Session]
+
+	mu       sync.Mutex
+	view     *sessionstate.Context // of the last call
+	claim    store.Claim
+	ready    chan struct{} // closed when the attempt to register that is under way is over
+	err      error         // of the last attempt
+	tried    time.Time     // when that was
+	carried  []*store.Taking
+	unseen   atomic.Bool // carried has something
+	mailFrom time.Time   // since when messages wait
+	woken    time.Time
+}
+
+// calling reports whether a call is in flight. One that was cancelled may have no reply, so
+// none counts for longer than an hour.
+func (m *session) calling(now time.Time) bool {
+	return m.calls.Load() > 0 && now.Sub(time.Unix(0, m.last.Load())) < time.Hour
+}
+
+// keyOf returns the key of the session of a call, "" if it could not be found again (T7): the
+// key of the connection alone is known to no other process.
+func (s *Shared) keyOf(view *sessionstate.Context, client string) string {
+	switch {
+	case view.Session.Empty():
+		return ""
+	case view.Session.Source != sessionstate.None:
+		return view.Session.Value
+	case slices.Contains(manyConversations(), client):
+		return ""
+	}
+	if process := s.o.ClientProcess(); process != "" {
+		return "host:" + process
+	}
+	return ""
+}
+
+// manyConversations returns the names of clients of which one process holds many
+// conversations, so that it does not stand for one (T7).
+func manyConversations() []string {
+	return []string{"claude-ai", "Visual Studio Code", "Visual Studio Code - Insiders", "cursor-vscode", "Zed"}
+}
+
+// of returns the session of a call, nil if it is of none. The session is registered beside
+// the messages.
+func (s *Shared) of(view *sessionstate.Context, results *toolresult.Memory) *session {
+	client := results.ClientName()
+	key := s.keyOf(view, client)
+	if key == "" {
+		return nil
+	}
+	s.mu.Lock()
+	m := s.sessions[key]
+	if m == nil {
+		if len(s.sessions) >= maxSessions || s.closed {
+			s.mu.Unlock()
+			return nil
+		}
+		m = &session{key: key}
+		s.sessions[key] = m
+		if !s.looking {
+			s.looking = true
+			s.work.Go(s.look)
+		}
+	}
+	s.mu.Unlock()
+	m.mu.Lock()
+	m.view = view
+	m.mu.Unlock()
+	if m.me.Load() == nil {
+		s.register(m, view, client)
+	}
+	return m
+}
+
+// register begins to register a session, unless that was tried just now. It returns a channel
+// that is closed when the attempt is over.
+func (s *Shared) register(m *session, view *sessionstate.Context, client string) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ready != nil {
+		select {
+		case <-m.ready:
+			if m.me.Load() != nil || s.o.Now().Sub(m.tried) < retryAfter && !m.better(view) {
+				return m.ready
+			}
+		default:
+			return m.ready
+		}
+	}
+	m.claim = s.claim(m.key, view, client)
+	m.ready, m.tried = make(chan struct{}), s.o.Now()
+	ready := m.ready
+	if !s.beside(func(ctx context.Context) { defer close(ready); s.attach(ctx, m) }) {
+		close(ready)
+	}
+	return ready
+}
+
+// better reports whether a call knows the workspace, which was not known when the session
+// could not be registered. The caller holds m.mu.
+func (m *session) better(view *sessionstate.Context) bool {
+	return m.claim.Workspace == "" && !(view.Workspace.Empty() && view.WorkspaceID.Empty())
+}
+
+// claim says what is known of the session.
+func (s *Shared) claim(key string, view *sessionstate.Context, client string) store.Claim {
+	c := store.Claim{
+		Key: key, Conversation: view.Session.Source == sessionstate.RequestMeta || view.Session.Source == sessionstate.InitializeMeta,
+		Token: s.o.Token, Workspace: s.o.Workspace(view),
+		Title: title(client, view.Workspace.Value),
+	}
+	trust, _ := view.Lookup("session.trust")
+	c.Trust = trust.Value
+	if p := view.Principal; p != nil {
+		c.Tenant, c.Owner = p.Tenant, p.User
+	}
+	return c
+}
+
+// attach registers a session in the registry.
+func (s *Shared) attach(ctx context.Context, m *session) {
+	m.mu.Lock()
+	claim := m.claim
+	m.mu.Unlock()
+	var me *store.Session
+	db, err := s.open()
+	if err == nil {
+		me, err = db.Attach(ctx, claim, store.Attachment{
+			Instance: s.instance, Server: s.o.Server, Host: s.o.Host, PID: s.o.PID, Wakes: s.o.Wake != nil,
+		})
+	}
+	m.mu.Lock()
+	m.err = err
+	m.mu.Unlock()
+	switch {
+	case errors.Is(err, store.ErrNoContext): // its workspace is not known, or not yet
+	case err != nil:
+		s.warn(err)
+	default:
+		m.me.Store(me)
+		s.ask(ctx, db, m)
+	}
+}
+
+// ask finds out whether messages wait for a session.
+func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) {
+	me := m.me.Load()
+	if me == nil {
+		return
+	}
+	has, err := db.HasMail(ctx, me.Ref)
+	if err != nil {
+		return
+	}
+	if has && !m.mail.Load() {
+		m.mu.Lock()
+		m.mailFrom = s.o.Now()
+		m.mu.Unlock()
+	}
+	m.mail.Store(has)
+}
+
+// look is the goroutine that asks for changes, renews leases, and wakes.
+func (s *Shared) look() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	ctx := context.Background()
+	var version store.Version
+	renewed := s.o.Now()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-tick.C:
+		}
+		db, err := s.open()
+		if err != nil {
+			s.warn(err)
+			return
+		}
+		now, err := db.Version(ctx)
+		changed := err == nil && now != version
+		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
+		version = now
+		for _, m := range s.registered() {
+			if changed {
+				s.ask(ctx, db, m)
+			}
+			s.wake(ctx, db, m)
+			if renew {
+				s.renew(ctx, db, m)
+			}
+		}
+		if renew {
+			renewed = s.o.Now()
+			if err := db.Sweep(ctx, s.o.TTL); err != nil {
+				s.warn(err)
+			}
+		}
+	}
+}
+
+func (s *Shared) registered() (all []*session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.sessions {
+		if m.me.Load() != nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// renew renews the lease of a session, and starts agents again for it.
+func (s *Shared) renew(ctx context.Context, db *store.Store, m *session) {
+	me := m.me.Load()
+	called := time.Unix(0, m.last.Load())
+	if now := s.o.Now(); m.calling(now) {
+		called = now
+	}
+	if err := db.Renew(ctx, me.Ref, s.instance, called); store.IsGone(err) {
+		s.attach(ctx, m)
+	}
+	m.mu.Lock()
+	view := m.view
+	m.mu.Unlock()
+	if s.o.Resume != nil {
+		s.o.Resume(ctx, db, me, view)
+	}
+}
+
+// wake draws the attention of a session for which messages wait and that makes no calls.
+func (s *Shared) wake(ctx context.Context, db *store.Store, m *session) {
+	now := s.o.Now()
+	if s.o.Wake == nil || !m.mail.Load() || m.calling(now) || now.Sub(time.Unix(0, m.last.Load())) < wakeAfter {
+		return
+	}
+	m.mu.Lock()
+	due := now.Sub(m.mailFrom) >= wakeAfter && now.Sub(m.woken) >= wakeEvery
+	if due {
+		m.woken = now
+	}
+	m.mu.Unlock()
+	if !due {
+		return
+	}
+	count, fromParent, err := db.ClaimWake(ctx, m.me.Load().Ref, wakeAfter, wakeEvery)
+	if err != nil || count == 0 {
+		return
+	}
+	s.beside(func(ctx context.Context) {
+		if err := s.o.Wake(ctx, notice(count, fromParent)); err != nil {
+			s.o.Log.Info("the session could not be woken for messages that wait; they come with its next tool result", "err", err)
+		}
+	})
+}

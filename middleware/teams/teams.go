@@ -1,0 +1,164 @@
+// Package teams is the layer that registers the session of a connection among those of the
+// user's agents, and carries messages from other agents in front of the results of tools.
+//
+// Any result of any server of the session carries them, exactly once and in order: the
+// servers take turns (T14), and a message is settled when the bytes have left (T35). The text
+// is framed so that nothing in it can pass for the user's or for attache's ([Block]).
+//
+// Without mail the layer costs a call next to nothing: a goroutine of the process asks whether
+// the file has changed, and sets a flag that the calls read (T39). Nothing is registered, and
+// no file opened, before a tool is called.
+//
+// The layer enriches: where the registry cannot be used the tools work, no messages come, and
+// one warning says why.
+package teams
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/sessionstate"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+const (
+	// DefaultWait is how long a result is held back for its messages (T39).
+	DefaultWait = 300 * time.Millisecond
+	// lookEvery is how often the file is asked for changes (T39).
+	lookEvery = 250 * time.Millisecond
+	// wakeAfter and wakeEvery say when a session that makes no calls is woken (T31).
+	wakeAfter, wakeEvery = 5 * time.Second, 30 * time.Second
+	// retryAfter is how long a session that could not be registered is left alone.
+	retryAfter = 5 * time.Second
+	// maxSessions bounds the sessions of a process: conversation keys are the clients' to
+	// choose.
+	maxSessions = 1_000
+	// closeTime bounds what Close waits for.
+	closeTime = time.Second
+)
+
+// Options are what the connections of a process have in common.
+type Options struct {
+	// Open opens the registry. It is called once, beside the messages.
+	Open func() (*store.Store, error)
+	// Server is the name of the server behind this process, Host and PID where it runs.
+	Server, Host string
+	PID          int
+	// Token proves a session that attache started, "" for another (T22).
+	Token string
+	// Workspace returns the id of the workspace of a session, "" if it has none (T11).
+	Workspace func(*sessionstate.Context) string
+	// ClientProcess names the process that started this one, "" if that is not known (T7).
+	ClientProcess func() string
+	// TTL is the idle time that ends a session of a person; 0 stands for 12 hours.
+	TTL time.Duration
+	// Structured is about results with structuredContent; "" stands for toolresult.Auto.
+	Structured toolresult.Structured
+	// Wait bounds how long a result is held back; 0 stands for DefaultWait.
+	Wait time.Duration
+	// Wake draws the attention of a session that makes no calls; nil if nothing can (T31).
+	Wake func(ctx context.Context, notice string) error
+	// Resume starts the agents again that are over and for which messages wait; nil if this
+	// process cannot (T30). It is called now and then, beside the messages.
+	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
+	// Now is the clock; nil stands for time.Now.
+	Now func() time.Time
+	// Log takes warnings; nil discards them.
+	Log *slog.Logger
+}
+
+// Shared holds the sessions of a process, and serves any number of connections at once.
+type Shared struct {
+	o        Options
+	instance string
+	work     sync.WaitGroup // what was begun beside the messages
+	done     chan struct{}  // closed by Close
+	warned   sync.Once
+
+	open func() (*store.Store, error)
+
+	mu       sync.Mutex
+	sessions map[string]*session // by session key
+	looking  bool
+	closed   bool
+}
+
+// Compile prepares a process for its connections. It opens nothing.
+func Compile(o Options) *Shared {
+	if o.Structured == "" {
+		o.Structured = toolresult.Auto
+	}
+	if o.Wait <= 0 {
+		o.Wait = DefaultWait
+	}
+	if o.TTL <= 0 {
+		o.TTL = sessionstate.DefaultTTL
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Shared{
+		o: o, instance: rand.Text(), done: make(chan struct{}), sessions: map[string]*session{},
+		open: sync.OnceValues(o.Open),
+	}
+}
+
+// Close takes the sessions of the process out of the registry, when its connections are
+// closed.
+func (s *Shared) Close() {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = true
+	var registered []*session
+	for _, m := range s.sessions {
+		registered = append(registered, m)
+	}
+	s.mu.Unlock()
+	close(s.done)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.work.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		for _, m := range registered {
+			if me := m.me.Load(); me != nil {
+				if db, err := s.open(); err == nil {
+					_ = db.Detach(ctx, me.Ref, s.instance) // its lease lapses
+				}
+			}
+		}
+	}()
+	select {
+	case <-over:
+	case <-time.After(closeTime):
+	}
+}
+
+// beside runs f beside the messages, unless the process is ending.
+func (s *Shared) beside(f func(context.Context)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Go(func() { f(context.Background()) })
+	return true
+}
+
+// warn logs the first failure of the registry.
+func (s *Shared) warn(err error) {
+	s.warned.Do(func() {
+		s.o.Log.Warn("no messages from other agents come, as the registry of sessions could not be used; see docs/teams.md", "err", err)
+	})
+}
