@@ -29,6 +29,9 @@ func (c *program) subcommands() []*cobra.Command {
 		c.trustCommand(),
 		c.untrustCommand(),
 		c.serveCommand(),
+		c.teamsCommand(),
+		c.agentsCommand(),
+		c.agentRunCommand(),
 	}
 }
 

@@ -31,6 +31,7 @@ those that attache is in front of already. Servers that are switched off stay so
   attache wrap --client zed --server git     in front of one server
   attache wrap --all --workspace /src/shop   with a flag of attache in each entry
   attache wrap --all --repair                attache has moved: start it from where it is now
+  attache wrap --all --teams                 and add the server attache-teams
   attache wrap --project .                   in the files of a project that clients read
   attache wrap --file ./mcp.json             in any file`,
 	})
@@ -64,6 +65,7 @@ func (c *program) wrapJob(unwrap bool, cmd *cobra.Command) *cobra.Command {
 	f.BoolVar(&j.DryRun, "dry-run", false, "show what would change, and change nothing")
 	f.StringVar(&j.Command, "command", "", "the `PATH` or name that clients start attache by; default: where it is, or its name in the files of a project")
 	if !unwrap {
+		f.BoolVar(&j.Teams, "teams", false, "add attache's own server, by which sessions create others and write to them; see \"attache teams --help\"")
 		f.BoolVar(&j.NPX, "npx", false, "have clients start attache by npx, which installs it where it is missing")
 		f.BoolVar(&j.Repair, "repair", false, "in the entries that start attache already, replace how it is started; its flags stay")
 		j.Flags = config.AddFlags(cmd)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram, "doctorserver": doctorServer, "fakebrowser": fakeBrowser})
+	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram, "doctorserver": doctorServer, "teamsagent": teamsAgent, "fakebrowser": fakeBrowser})
 }
 
 // argServer is a program that scripts wrap: it writes its arguments to args.txt,

@@ -17,6 +17,7 @@ func BaseContext(p cli.Process, s *config.Settings) *sessionstate.Context {
 	}
 	c = c.WithWorkspace(hostFact(p, s.Session.HostEnv.Workspace)).
 		WithSession(hostFact(p, s.Session.HostEnv.Session))
+	c = c.With(func(c *sessionstate.Context) { c.Trust = spawnedTrust(p, c.Trust) })
 	return c.WithSession(operatorFact(s, "session.id", s.Session.ID))
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// ownVariables returns the variables that go no further than this process: those
+// OwnVariables returns the variables that go no further than this process: those
 // with secrets, the one that would have a second attache write to the first one's
 // recording, and those with which a server can put text of the user's before the
 // model, unless the operator lets it.
-func ownVariables(s *config.Settings) []string {
-	names := append(secretVariables(s), config.Prefix+"_RECORD",
+func OwnVariables(s *config.Settings) []string {
+	names := append(secretVariables(s), config.Prefix+"_RECORD", config.SessionTokenVariable,
 		// What the OTEL_ variables say of the collector's credentials.
 		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS")

@@ -45,6 +45,7 @@ func Order() []Place {
 		{"access", "refuses calls that are not allowed; rates", true, (*builder).accessCalls},
 		{audit.GateName, "lets a call go on when its record is written", true, (*builder).auditGate},
 		{"briefing", "puts policies and objectives in front of the first response", true, (*builder).briefing},
+		{"teams", "carries messages of other agents in front of tool results", true, (*builder).teams},
 		{"catalog", "remembers what tools/list says, for the layers in front of it", false, (*builder).catalog},
 	}
 }

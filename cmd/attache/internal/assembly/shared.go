@@ -27,6 +27,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/middleware/dryrun"
 	"github.com/attache-mcp/attache/middleware/rewrite"
+	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/middleware/trace"
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -45,6 +46,8 @@ type Options struct {
 	Audit bool
 	// UserTurns gives a briefing once among all processes of the user.
 	UserTurns bool
+	// Teams is for the layer teams; nil for a process that serves many clients, or none.
+	Teams *TeamsOptions
 	// Log gets what is worth telling.
 	Log *slog.Logger
 }
@@ -68,6 +71,7 @@ type Shared struct {
 	access    *access.Shared    // nil if every call is allowed
 	arguments *arguments.Shared // nil for an empty list of rules
 	briefing  *briefing.Shared  // nil without a policy source
+	teams     *teams.Shared     // nil if it is off
 }
 
 // A process owns what outlives a configuration.
@@ -81,6 +85,7 @@ type process struct {
 	turns      sessionstate.Turns
 	userTurns  func() (sessionstate.Turns, error)
 	limiters   access.Limiters
+	teams      *teams.Shared // nil if it was never on
 
 	mu      sync.Mutex
 	current *Shared // in force
@@ -110,7 +115,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		settings:      settings,
 		authenticator: who,
 		lists:         principalLists(settings),
-		withheld:      ownVariables(settings),
+		withheld:      OwnVariables(settings),
 		log:           p.Log,
 	}
 	if who.Own.secret != "" {
@@ -122,7 +127,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		s.log = dryrun.Mark(p.Log)
 	}
 	for _, step := range []func(*Shared) error{
-		(*Shared).compileTrace, (*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileAudit,
+		(*Shared).compileTrace, (*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
 	} {
 		if err := step(s); err != nil {
 			return nil, err
@@ -270,6 +275,9 @@ func (s *Shared) Secrets() []string { return slices.Clone(s.secrets) }
 
 // Close writes what is left to write, when the connections are closed.
 func (s *Shared) Close() {
+	if s.process.teams != nil {
+		s.process.teams.Close()
+	}
 	if s.audit == nil {
 		return
 	}

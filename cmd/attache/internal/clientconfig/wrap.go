@@ -115,6 +115,7 @@ func Bare(file File, data []byte, l Launch) []byte {
 		return nil
 	}
 	plan := d.Unwrap(l, func(string) bool { return true })
+	d.RemoveTeams(plan, file)
 	for _, step := range plan.Steps {
 		if step.Done && step.Text != "" {
 			return nil
@@ -127,7 +128,7 @@ func Bare(file File, data []byte, l Launch) []byte {
 func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
 	p := &Plan{Content: d.data, old: d.data, secrets: d.secrets}
 	for _, e := range d.Entries {
-		if !chosen(e.Name) {
+		if !chosen(e.Name) || e.IsTeams() {
 			continue
 		}
 		splices, text := edit(e)
@@ -191,7 +192,7 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 // entry ends with a usage error at every start. l is as for [Entry.Wrapped].
 func (e *Entry) Broken(l Launch) bool {
 	dashes, wrapped := e.Wrapped(l)
-	return wrapped && (dashes < 0 || dashes+1 >= len(e.Args) || e.Args[dashes+1] == "")
+	return wrapped && !e.IsTeams() && (dashes < 0 || dashes+1 >= len(e.Args) || e.Args[dashes+1] == "")
 }
 
 // launcher returns how many arguments of e, a wrapped entry, start attache and are

@@ -120,6 +120,42 @@ func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
 	if got := after.Unwrap(launch, all).Content; !bytes.Equal(got, data) {
 		t.Errorf("not restored: %s\nwrapped:\n%s", cmp.Diff(string(data), string(got)), plan.Content)
 	}
+	checkTeams(t, file, data, launch)
+}
+
+// checkTeams checks that attache's own server is added once, and that taking it out with the
+// rest restores data.
+func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
+	t.Helper()
+	doc, err := Read(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := doc.Wrap(launch, all)
+	doc.AddTeams(plan, file, launch)
+	after, err := Read(file, plan.Content)
+	if err != nil {
+		t.Fatalf("the file with teams cannot be read: %v\n%s", err, plan.Content)
+	}
+	own := 0
+	for _, e := range after.Entries {
+		if e.IsTeams() {
+			own++
+		}
+	}
+	if own == 0 && len(doc.Entries) > 0 {
+		t.Errorf("no server was added:\n%s", plan.Content)
+	}
+	again := after.Wrap(launch, all)
+	after.AddTeams(again, file, launch)
+	if again.Changed() {
+		t.Errorf("wrapped twice:\n%s", again.Content)
+	}
+	back := after.Unwrap(launch, all)
+	after.RemoveTeams(back, file)
+	if !bytes.Equal(back.Content, data) {
+		t.Errorf("not restored: %s\nwrapped:\n%s", cmp.Diff(string(data), string(back.Content)), plan.Content)
+	}
 }
 
 // checkWrapped checks that attache starts in after what was started in before.

@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -61,8 +62,24 @@ func (s *remoteServer) status() int {
 	return 0
 }
 
+// A builtinServer is a server of attache's own, in this process.
+type builtinServer struct{ *mempipe.Server }
+
+func (s builtinServer) upstream() proxy.Upstream { return s.Server }
+func (s builtinServer) signal(os.Signal)         { go s.Stop() }
+
+func (s builtinServer) status() int {
+	if s.Wait() != nil {
+		return cli.ExitFailure
+	}
+	return 0
+}
+
 // startServer starts what is behind the relay.
 func (w *relay) startServer() (server, error) {
+	if w.builtin != nil {
+		return builtinServer{w.builtin()}, nil
+	}
 	if config.IsURL(w.command) {
 		o, err := remoteserver.Options(w.p, w.s, w.log)
 		if err != nil {
@@ -90,6 +107,9 @@ func (w *relay) startServer() (server, error) {
 
 // findServer says what is wrong with a server that was never started.
 func (w *relay) findServer() error {
+	if w.builtin != nil {
+		return nil
+	}
 	if config.IsURL(w.command) {
 		_, err := remoteserver.Options(w.p, w.s, w.log)
 		return err

@@ -20,7 +20,9 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/cmd/attache/internal/wake"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
 // Run relays one session between the client on stdin and stdout and the server
@@ -28,15 +30,21 @@ import (
 // reads the settings again.
 func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version string, command []string, log *slog.Logger) int {
 	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
+	return w.begin(ctx, load, version, &assembly.TeamsOptions{Wake: wake.Inbox(p, s)})
+}
+
+// begin assembles the layers and runs the session.
+func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error), version string, teams *assembly.TeamsOptions) int {
+	p, s := w.p, w.s
 	w.reports = status.NewRecorder(os.Getpid(), s.Server.Name, w.describe)
-	logging.Tee(log, w.reports.Handler)
+	logging.Tee(w.log, w.reports.Handler)
 	t := telemetry.Start(p, s.Server.Name, version, w.log)
 	defer t.Close()
 	conn := assembly.ConnOptions{Control: &w.control, Status: w.reports}
 	if s.Record != "" {
 		conn.IDPrefix = assembly.RandomPrefix()
 	}
-	shared, err := assembly.Compile(assembly.Options{Process: p, Telemetry: t.Recorder(), Audit: true, UserTurns: true, Log: log}, s)
+	shared, err := assembly.Compile(assembly.Options{Process: p, Telemetry: t.Recorder(), Audit: true, UserTurns: true, Teams: teams, Log: w.log}, s)
 	if err != nil {
 		w.log.Error(err.Error())
 		return cli.ExitUsage
@@ -60,6 +68,7 @@ type relay struct {
 	p       cli.Process
 	s       *config.Settings
 	command []string
+	builtin func() *mempipe.Server // nil for a server that command names
 	log     *slog.Logger
 	conn    *assembly.Conn
 	cancel  context.CancelFunc

@@ -46,6 +46,10 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 func (j *Job) stepText(s clientconfig.Step) string {
 	word := "passed over"
 	switch {
+	case s.Done && s.Entry.Name == clientconfig.TeamsServer && j.Unwrap:
+		word = "taken out"
+	case s.Done && s.Entry.Name == clientconfig.TeamsServer:
+		word = "added"
 	case s.Done && j.Unwrap:
 		word = "unwrapped"
 	case s.Done && j.Repair:
@@ -58,7 +62,10 @@ func (j *Job) stepText(s clientconfig.Step) string {
 	if s.Done && j.DryRun {
 		word = "would be " + word
 	}
-	text := fmt.Sprintf("%s %s, line %d", word, cmp.Or(s.Entry.Name, `""`), s.Entry.Line)
+	text := fmt.Sprintf("%s %s", word, cmp.Or(s.Entry.Name, `""`))
+	if s.Entry.Line > 0 {
+		text += fmt.Sprintf(", line %d", s.Entry.Line)
+	}
 	if s.Entry.Project != "" {
 		text += ", of project " + s.Entry.Project
 	}

@@ -41,6 +41,8 @@ type Job struct {
 	NPX bool
 	// Repair replaces how attache is started in the entries that start it already.
 	Repair bool
+	// Teams adds attache's own server for teams.
+	Teams bool
 	// Flags are attache's own, which go into the entries.
 	Flags config.Flags
 
@@ -134,10 +136,16 @@ func (j *Job) edit(f clientconfig.File) error {
 		switch {
 		case j.Unwrap:
 			plan = doc.Unwrap(launch, j.chosen)
+			if j.chosen(clientconfig.TeamsServer) {
+				doc.RemoveTeams(plan, f)
+			}
 		case j.Repair:
 			plan = doc.Repair(launch, j.chosen)
 		default:
 			plan = doc.Wrap(launch, j.chosen)
+			if j.Teams {
+				doc.AddTeams(plan, f, launch)
+			}
 		}
 		return plan.Content, nil
 	})

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/cmd/attache/internal/teamserver"
+)
+
+// teamsCommand is the built-in server for sessions that create others.
+func (c *program) teamsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "teams [flags]",
+		Short: "Serve the tools by which sessions create others and write to them",
+		Long: `The MCP server attache-teams: its tools create sessions in the workspace, write to sessions,
+list them, read messages and end sessions. A client starts it; "attache wrap --teams" puts it
+into the client's configuration. It wants teams.enabled, and agents to create.`,
+		Example: `  attache wrap --all --teams    put it into the configuration of all clients
+  attache teams                 what the client then starts`,
+		Args: noArguments,
+	}
+	flags := config.AddFlags(cmd)
+	cmd.Flags().SortFlags = false
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		load := func() (*config.Settings, error) {
+			return config.Load(c.Process, flags, []string{teamserver.Name})
+		}
+		s, err := load()
+		if err != nil {
+			return err
+		}
+		if !s.Teams.Enabled {
+			return cli.Usagef("teams are off: write \"teams: {enabled: true}\" into %s", configurationFile(c.Process, s))
+		}
+		executable, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("where attache is cannot be found out, which agents need: %w", err)
+		}
+		sink := logging.NewSink(c.Stderr)
+		defer sink.Close()
+		p := c.Process
+		p.Stdout = c.out.To // as it is: it is the protocol's
+		log := logging.New(p, s, sink)
+		if status := session.RunTeams(cmd.Context(), p, s, load, ownVersion(), executable, log); status != 0 {
+			return cli.ExitError(status)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// configurationFile names the configuration file, or where it belongs.
+func configurationFile(p cli.Process, s *config.Settings) string {
+	if s.File != "" {
+		return s.File
+	}
+	return filepath.Join(p.ConfigDir, "attache", "config.yaml")
+}

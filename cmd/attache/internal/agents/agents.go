@@ -1,0 +1,192 @@
+// Package agents runs the agents that sessions create, each under a supervisor of its own: a
+// process of attache's that outlives the client, is the parent of the agent, and reports how
+// it ended (T24, T27).
+//
+// [Launcher] starts a supervisor and waits until it has started the agent or could not.
+// [Supervise] is the supervisor. Which command is run is the operator's configuration alone
+// (T5): the supervisor is told by the process that starts it, through a pipe.
+package agents
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// Command is the command that runs a supervisor.
+const Command = "agent-run"
+
+// startTime is how long a supervisor may take to start its agent (T24).
+const startTime = 2 * time.Second
+
+// An Order tells a supervisor what to run.
+type Order struct {
+	Store       string // the file of the registry
+	Outputs     string // the directory for what agents write
+	Run         teams.RunRef
+	Argv, Env   []string
+	Dir         string
+	Result      string
+	TimeLimit   time.Duration
+	OnParentEnd string
+}
+
+// A Launcher starts agents.
+type Launcher struct {
+	Process    cli.Process
+	Executable string // of attache
+	Settings   func() *config.Settings
+}
+
+// Agent returns the template of that name, if sessions of the given trust may start it.
+func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
+	agent, ok := l.Settings().Agents[name]
+	if !ok || !allows(agent, trust) {
+		return config.Agent{}, teams.ErrAgent
+	}
+	return agent, nil
+}
+
+func allows(agent config.Agent, trust string) bool {
+	for _, level := range agent.AllowTrust {
+		if level == trust {
+			return true
+		}
+	}
+	return false
+}
+
+// CanResume reports whether sessions of an agent can go on when they are over.
+func (l *Launcher) CanResume(name string) bool { return len(l.Settings().Agents[name].Resume) > 0 }
+
+// A Secrets are what a run of a session is known by.
+type Secrets struct{ Key, Token string }
+
+// NewSecrets returns random ones. The key has the form of a UUID, which programs take for the
+// id of a session.
+func NewSecrets() Secrets {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return Secrets{Key: fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), Token: rand.Text()}
+}
+
+// OwnSession returns the id that an agent's program is given for its session, "" if the
+// program makes its own.
+func OwnSession(agent config.Agent, key string) string {
+	for _, word := range agent.Command {
+		if word == config.SessionPlaceholder {
+			return key
+		}
+	}
+	return ""
+}
+
+// Start starts the supervisor of a run of a session, and returns when the agent was started.
+// If it could not be, the run has ended by then and its parent was told.
+func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session, run int, secrets Secrets, view *sessionstate.Context) error {
+	agent := l.Settings().Agents[s.Agent]
+	command := agent.Command
+	if run > 1 {
+		command = agent.Resume
+	}
+	o := Order{
+		Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
+		Argv: fill(command, s.AgentSession, view.Workspace.Value), Env: l.environment(agent, s, secrets, view),
+		Dir: view.Workspace.Value, Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
+	}
+	err := l.launch(ctx, o, s.ID)
+	if err != nil {
+		_, ended := db.EndRun(ctx, o.Run, teams.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()})
+		return errors.Join(err, ended)
+	}
+	return nil
+}
+
+// launch starts a supervisor and waits for its word.
+func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
+	input, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	out, err := child.StartDetached(child.Options{Argv: []string{l.Executable, Command, handle}, Env: l.Process.Env, Dir: "/"}, input)
+	if err != nil {
+		return err
+	}
+	said := make(chan string, 1)
+	go func() {
+		defer out.Close()
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		said <- strings.TrimSpace(line)
+	}()
+	timer := time.NewTimer(startTime)
+	defer timer.Stop()
+	select {
+	case line := <-said:
+		if line == started {
+			return nil
+		}
+		if line == "" {
+			line = "its supervisor ended"
+		}
+		return errors.New(line)
+	case <-timer.C: // it goes on, and reports what becomes of it
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// started is what a supervisor says when its agent runs.
+const started = "started"
+
+// fill puts values in place of the placeholders, each an argument of its own (T23).
+func fill(command []string, session, workspace string) []string {
+	out := make([]string, len(command))
+	for i, word := range command {
+		switch word {
+		case config.SessionPlaceholder:
+			word = session
+		case config.WorkspacePlaceholder:
+			word = workspace
+		}
+		out[i] = word
+	}
+	return out
+}
+
+// Resume starts the agents of a workspace again that are over and for which messages wait, if
+// their templates say how (T30).
+func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
+	waiting, err := db.Resumable(ctx, me.Tenant, me.Workspace)
+	if err != nil || assembly.WorkspaceID(view) != me.Workspace {
+		return
+	}
+	for _, s := range waiting {
+		l.ResumeOne(ctx, db, s, view)
+	}
+}
+
+// ResumeOne starts the agent of a session again, if it is over and can be.
+func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
+	if !l.CanResume(s.Agent) || s.AgentSession == "" {
+		return
+	}
+	secrets := NewSecrets()
+	run, err := db.BeginRun(ctx, s.Ref, l.Settings().Teams.Limits, secrets.Key, secrets.Token)
+	if err == nil && run > 0 {
+		_ = l.Start(ctx, db, s, run, secrets, view) // its parent is told
+	}
+}

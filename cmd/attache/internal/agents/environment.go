@@ -1,0 +1,77 @@
+package agents
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// environment returns the environment of an agent: our own, without our secrets and without
+// what would make the agent take its parent's session for its own (T22), and what says which
+// session it is.
+func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Secrets, view *sessionstate.Context) []string {
+	settings := l.Settings()
+	withheld := assembly.OwnVariables(settings)
+	if agent.Key == "inherit" {
+		withheld = slices.DeleteFunc(withheld, func(name string) bool { return strings.HasSuffix(name, "_API_KEY") })
+	}
+	var out []string
+	for _, entry := range l.Process.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.Contains(withheld, name) && !isSessionVariable(name, settings.Session) {
+			out = append(out, entry)
+		}
+	}
+	add := map[string]string{
+		"_SESSION_ID": secrets.Key, "_WORKSPACE_ID": view.WorkspaceID.Value, "_WORKSPACE_PATH": view.Workspace.Value, "_TRUST_LEVEL": s.Trust,
+	}
+	for _, suffix := range []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE_PATH", "_TRUST_LEVEL"} {
+		if add[suffix] != "" {
+			out = append(out, config.Prefix+suffix+"="+add[suffix])
+		}
+	}
+	if view.Workspace.Value != "" {
+		out = slices.DeleteFunc(out, func(entry string) bool { return strings.HasPrefix(entry, "PWD=") })
+		out = append(out, "PWD="+view.Workspace.Value)
+	}
+	return append(out, config.SessionTokenVariable+"="+secrets.Token, config.ParentVariable+"="+s.Parent)
+}
+
+// isSessionVariable reports whether a variable belongs to the session of whoever started us,
+// and not to the user or the machine.
+func isSessionVariable(name string, s config.SessionSettings) bool {
+	if slices.Contains(s.HostEnv.Session, name) || slices.Contains(s.HostEnv.Workspace, name) {
+		return true
+	}
+	for _, prefix := range s.EnvPrefixes {
+		for _, suffix := range []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE", "_WORKSPACE_PATH", "_TRUST_LEVEL", "_TRUST", "_SESSION", "_SESSION_TOKEN", "_PARENT_SESSION_ID", "_RECORD"} {
+			if name == prefix+suffix {
+				return true
+			}
+		}
+	}
+	for _, kept := range keptVariables() {
+		if strings.HasPrefix(name, kept) {
+			return false
+		}
+	}
+	for _, prefix := range []string{"CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// keptVariables returns the beginnings of the hosts' variables that say how a person has set
+// up the program, such as the credential that it uses.
+func keptVariables() []string {
+	return []string{
+		"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_MAX_",
+		"CODEX_HOME", "CODEX_API_KEY", "GEMINI_CLI_HOME",
+	}
+}

@@ -1,0 +1,246 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/proxy/child"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+const (
+	// maxOutput is how much is kept of each output of a run (T26).
+	maxOutput = 10 << 20
+	// killAfter is how long an agent may go on after SIGTERM (T28).
+	killAfter = 10 * time.Second
+	// lookEvery is how often a supervisor looks whether its session was ended.
+	lookEvery = 500 * time.Millisecond
+	// reportTime is how long a supervisor tries to report, and reportEvery how often.
+	reportTime, reportEvery = 10 * time.Minute, 5 * time.Second
+)
+
+// Directory returns where the outputs of agents are kept.
+func Directory(p cli.Process) string { return filepath.Join(p.StateDir, "attache", "agents") }
+
+// Supervise runs the agent that the order in stdin names, and reports its end. It writes to
+// stdout, and closes it, when the agent was started or could not be. ctx ends the agent.
+func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) error {
+	var o Order
+	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
+		return fmt.Errorf("this command is for attache itself; see \"attache agents --help\": %w", err)
+	}
+	db, err := store.Open(context.Background(), store.Options{Path: o.Store})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	s := &supervisor{o: o, db: db, began: time.Now()}
+	err = s.start(stdout)
+	if err != nil {
+		fmt.Fprintln(stdout, oneLine(err.Error()))
+		_ = stdout.Close()
+		s.report(store.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()})
+		return err
+	}
+	fmt.Fprintln(stdout, started)
+	_ = stdout.Close()
+	s.report(s.ending(s.watch(ctx)))
+	return nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// A supervisor runs one agent once.
+type supervisor struct {
+	o      Order
+	db     *store.Store
+	began  time.Time
+	out    *output
+	errOut *output
+	agent  *child.Process
+	read   chan struct{} // closed when the agent's stdout was read to its end
+}
+
+// start starts the agent, with the messages that wait for it on its stdin.
+func (s *supervisor) start(io.Writer) (err error) {
+	dir := filepath.Join(s.o.Outputs, s.o.Run.ID)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	removeOld(s.o.Outputs, store.Retention)
+	name := filepath.Join(dir, fmt.Sprintf("run-%d", s.o.Run.Run))
+	if s.out, err = newOutput(name + ".out"); err != nil {
+		return err
+	}
+	if s.errOut, err = newOutput(name + ".err"); err != nil {
+		return err
+	}
+	me, err := s.db.Session(context.Background(), s.o.Run.Ref)
+	if err != nil {
+		return err
+	}
+	taking, err := s.db.Take(context.Background(), s.o.Run.Ref, store.TakeOption{Limit: store.ReadLimit})
+	if err != nil {
+		return err
+	}
+	s.agent, err = child.Start(context.Background(), child.Options{
+		Argv: s.o.Argv, Env: s.o.Env, Dir: s.o.Dir, Stderr: s.errOut, Grace: -1, TermGrace: killAfter,
+	})
+	if err != nil {
+		_ = s.db.Settle(context.Background(), taking, store.NotSent, s.o.Run.ID)
+		return err
+	}
+	if err := s.db.MarkRunning(context.Background(), s.o.Run, ""); err != nil {
+		s.agent.Stop(context.Background())
+		return err
+	}
+	go s.prompt(me, taking)
+	s.read = make(chan struct{})
+	go s.readOutput()
+	return nil
+}
+
+// prompt writes the messages to the agent's stdin and settles them.
+func (s *supervisor) prompt(me *store.Session, taking *store.Taking) {
+	_, err := io.WriteString(s.agent.Stdin(), prompt(me, taking, time.Now()))
+	s.agent.CloseStdin()
+	outcome := store.Arrived
+	if err != nil {
+		outcome = store.NotSent
+	}
+	if s.db.Settle(context.Background(), taking, outcome, s.o.Run.ID) == nil && err == nil {
+		_ = s.db.MarkSeen(context.Background(), taking)
+	}
+}
+
+// prompt returns what an agent is told by stdin (T23).
+func prompt(me *store.Session, taking *store.Taking, now time.Time) string {
+	var b strings.Builder
+	var others []store.Message
+	for _, m := range taking.Messages {
+		if m.Kind != store.First {
+			others = append(others, m)
+			continue
+		}
+		fmt.Fprintf(&b, "You run as the session %s %q. The session %s, of another agent, has created you. It has written what follows, and not a user. "+
+			"Answer by ending: your last message is reported to it.\n\n%s\n", me.ID, me.Title, m.From, teams.Clean(m.Body))
+	}
+	if len(others) > 0 {
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(teams.Block(others, taking.Remaining, now))
+		b.WriteString("\nThese messages have come for your session. Answer by ending: your last message is reported to the session that created you.\n")
+	}
+	return b.String()
+}
+
+// readOutput keeps what the agent writes to stdout, and learns the id that its program gives
+// the session.
+func (s *supervisor) readOutput() {
+	defer close(s.read)
+	var threads io.Writer = io.Discard
+	if s.o.Result == codexJSONL {
+		threads = &threadFinder{found: func(id string) { _ = s.db.MarkRunning(context.Background(), s.o.Run, id) }}
+	}
+	_, _ = io.Copy(io.MultiWriter(s.out, threads), s.agent.Stdout())
+}
+
+// watch returns when the agent has ended, and why it was ended; "" if it ended by itself.
+func (s *supervisor) watch(ctx context.Context) (why string) {
+	limit := time.NewTimer(s.o.TimeLimit)
+	defer limit.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	var version store.Version
+	var renewed time.Time
+	for {
+		select {
+		case <-s.agent.Done():
+			return ""
+		case <-ctx.Done():
+			return s.stop("stopped")
+		case <-limit.C:
+			return s.stop("killed after " + s.o.TimeLimit.String())
+		case <-look.C:
+		}
+		now, err := s.db.Version(ctx)
+		if err != nil || now == version && time.Since(renewed) < store.RenewEvery {
+			continue
+		}
+		v, err := s.db.RenewRun(context.Background(), s.o.Run)
+		if err != nil {
+			continue // the lease lasts for three
+		}
+		version, renewed = now, time.Now()
+		switch {
+		case v.Over:
+			return s.stop("ended")
+		case v.ParentOver && s.o.OnParentEnd == "stop":
+			return s.stop("stopped, as the session that created it is over")
+		}
+	}
+}
+
+// stop ends the agent and all it has started.
+func (s *supervisor) stop(why string) string {
+	_ = s.db.MarkRunning(context.Background(), s.o.Run, "") // the ladder takes a while
+	s.agent.Stop(context.Background())
+	return why
+}
+
+// ending waits for what is left of the agent, and says how it ended.
+func (s *supervisor) ending(why string) store.Ending {
+	<-s.read
+	exit := s.agent.Wait()
+	took := time.Since(s.began).Round(100 * time.Millisecond)
+	r := s.out.result(s.o.Result)
+	e := store.Ending{ExitStatus: exit.Status(), CostUSD: r.cost, Failed: why != "" || exit.Status() != 0 || r.failed}
+	facts := exit.String()
+	if r.cost != "" {
+		facts += ", " + r.cost + " USD"
+	}
+	switch {
+	case why != "":
+		e.Report = fmt.Sprintf("%s, after %s (%s)", why, took, facts)
+	case e.Failed:
+		e.Report = fmt.Sprintf("failed after %s (%s)", took, facts)
+	default:
+		e.Report = fmt.Sprintf("finished after %s (%s)", took, facts)
+	}
+	text := r.text
+	if text == "" && e.Failed {
+		text = strings.Join(s.agent.Tail(), "\n")
+	}
+	if text != "" {
+		e.Report += ":\n" + first(text, store.MaxMessage)
+	}
+	return e
+}
+
+// report reports the end. While the registry cannot be used it tries again, so that the
+// parent is told.
+func (s *supervisor) report(e store.Ending) {
+	for until := time.Now().Add(reportTime); ; time.Sleep(reportEvery) {
+		if _, err := s.db.EndRun(context.Background(), s.o.Run, e); err == nil || time.Now().After(until) {
+			return
+		}
+	}
+}
+
+func first(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}

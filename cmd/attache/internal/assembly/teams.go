@@ -1,0 +1,114 @@
+package assembly
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/sessionstate"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// TeamsOptions are what a process with one client gives to the layer teams.
+type TeamsOptions struct {
+	// Callers is for the process that has the server of the teams tools.
+	Callers *teams.Callers
+	// Wake draws the attention of the session; nil if nothing can.
+	Wake func(ctx context.Context, notice string) error
+	// Resume starts agents again for which messages wait; nil for a process that starts none.
+	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
+}
+
+// compileTeams compiles the layer teams, which outlives a configuration: its sessions are
+// registered once. A dry run registers nothing and carries nothing.
+func (s *Shared) compileTeams() error {
+	o := s.Options.Teams
+	if o == nil || !s.settings.Teams.Enabled || s.settings.DryRun {
+		return nil
+	}
+	p := s.process
+	if p.teams == nil {
+		host, _ := os.Hostname()
+		p.teams = teams.Compile(teams.Options{
+			Open:          sync.OnceValues(func() (*store.Store, error) { return OpenTeams(p.Process) }),
+			Server:        s.settings.Server.Name,
+			Host:          host,
+			PID:           os.Getpid(),
+			Token:         p.Process.Getenv(config.SessionTokenVariable),
+			Workspace:     WorkspaceID,
+			ClientProcess: clientprocess.Name,
+			TTL:           s.settings.Session.TTL,
+			Structured:    toolresult.Structured(s.settings.Briefing.Structured),
+			Wake:          o.Wake,
+			Resume:        o.Resume,
+			Log:           s.log,
+		})
+	}
+	s.teams = p.teams
+	return nil
+}
+
+// teams is left out where the operator has not switched it on.
+func (b *builder) teams() (middleware.Layer, bool) {
+	if b.shared.teams == nil {
+		return middleware.Layer{}, false
+	}
+	return b.shared.teams.Connect(teams.ConnOptions{
+		Catalog: &b.conn.catalog,
+		Results: &b.conn.results,
+		Callers: b.shared.Options.Teams.Callers,
+	}).Layer(), true
+}
+
+// TeamsFile returns the file of the registry of sessions, "" if the user has no state
+// directory.
+func TeamsFile(p cli.Process) string {
+	if p.StateDir == "" {
+		return ""
+	}
+	return filepath.Join(p.StateDir, "attache", "teams.db")
+}
+
+// OpenTeams opens the registry of sessions, which stays open to the end of the process.
+func OpenTeams(p cli.Process) (*store.Store, error) {
+	path := TeamsFile(p)
+	if path == "" {
+		return nil, errors.New("it is not known where the user's state belongs: set HOME")
+	}
+	return store.Open(context.Background(), store.Options{Path: path})
+}
+
+// WorkspaceID returns what the registry calls the workspace of a session, "" if it has none:
+// the operator's id, or a digest of the path.
+func WorkspaceID(view *sessionstate.Context) string {
+	switch {
+	case view == nil:
+		return ""
+	case !view.WorkspaceID.Empty():
+		return view.WorkspaceID.Value
+	case view.Workspace.Empty():
+		return ""
+	}
+	sum := sha256.Sum256([]byte(filepath.Clean(view.Workspace.Value)))
+	return "path:" + hex.EncodeToString(sum[:])
+}
+
+// spawnedTrust returns the level of trust that holds for an agent that another session
+// started: a flag of its servers can lower it, and not raise it.
+func spawnedTrust(p cli.Process, trust sessionstate.Fact) sessionstate.Fact {
+	const variable = config.Prefix + "_TRUST_LEVEL"
+	if p.Getenv(config.SessionTokenVariable) == "" || sessionstate.NormalizeTrust(p.Getenv(variable)) != sessionstate.Sandboxed {
+		return trust
+	}
+	return sessionstate.Fact{Value: sessionstate.Sandboxed, Source: sessionstate.Operator, From: variable}
+}

@@ -1,0 +1,129 @@
+package clientconfig
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// TeamsServer is the name of attache's own server in a configuration, and teamsCommand the
+// argument that starts it.
+const (
+	TeamsServer  = "attache-teams"
+	teamsCommand = "teams"
+)
+
+// codexVariables are what Codex, which gives its servers a nearly empty environment, is told
+// to pass on: who the session is that another one started.
+const codexVariables = `env_vars = ["ATTACHE_SESSION_ID", "ATTACHE_SESSION_TOKEN", "ATTACHE_PARENT_SESSION_ID", "ATTACHE_TRUST_LEVEL", "ATTACHE_WORKSPACE_PATH", "ATTACHE_WORKSPACE_ID"]`
+
+// IsTeams reports whether e starts attache's own server and wraps no other.
+func (e *Entry) IsTeams() bool {
+	if e.Name == TeamsServer && slices.Contains(e.Args, teamsCommand) {
+		return true
+	}
+	program, own := e.Command, e.Args
+	if baseName(program) == "cmd" && len(own) > 1 && strings.EqualFold(own[0], "/c") {
+		program, own = own[1], own[2:]
+	}
+	at := 0
+	if baseName(program) != "attache" {
+		if at = slices.IndexFunc(own, isPackage) + 1; at == 0 {
+			return false
+		}
+	}
+	return at < len(own) && own[at] == teamsCommand
+}
+
+// AddTeams adds to a plan that attache's own server is put in front of the first server of
+// each list of servers that has none. Its entry alone undoes it: see RemoveTeams.
+func (d *Document) AddTeams(p *Plan, file File, l Launch) {
+	if strings.EqualFold(filepath.Ext(file.Path), ".toml") {
+		d.addTOMLTeams(p, l)
+		return
+	}
+	first := map[string]*Entry{}
+	for _, e := range d.Entries {
+		if e.IsTeams() || e.Name == TeamsServer {
+			first[e.Project] = e
+		} else if first[e.Project] == nil {
+			first[e.Project] = e
+		}
+	}
+	for _, e := range d.Entries {
+		if first[e.Project] != e || e.IsTeams() || e.Name == TeamsServer {
+			continue
+		}
+		text := quote(TeamsServer) + ": " + `{"command": ` + quote(l.Command) + `, "args": [` + strings.Join(quoteAll(l.teams()), ", ") + "]}," + d.gapBefore(e)
+		d.extend(p, splice{span{e.offset, e.offset}, text}, e)
+	}
+}
+
+// teams returns the arguments that start attache's own server.
+func (l Launch) teams() []string { return slices.Concat(l.Args, []string{teamsCommand}, l.Flags) }
+
+// gapBefore returns the white space in front of an entry of JSON.
+func (d *Document) gapBefore(e *Entry) string {
+	before := d.data[:e.offset]
+	if space := string(before[len(bytes.TrimRight(before, " \t\r\n")):]); space != "" {
+		return space
+	}
+	return " "
+}
+
+// extend adds an edit to a plan, whose step is about a server of attache's own.
+func (d *Document) extend(p *Plan, s splice, near *Entry) {
+	own := &Entry{Name: TeamsServer}
+	if near != nil {
+		own.Project, own.Line = near.Project, near.Line
+	}
+	p.splices = append(p.splices, s)
+	slices.SortStableFunc(p.splices, func(a, b splice) int { return a.from - b.from })
+	p.Content = apply(d.data, p.splices)
+	p.Steps = append(p.Steps, Step{Entry: own, Done: true})
+}
+
+func (d *Document) addTOMLTeams(p *Plan, l Launch) {
+	if len(d.Entries) == 0 || slices.ContainsFunc(d.Entries, func(e *Entry) bool { return e.IsTeams() || e.Name == TeamsServer }) {
+		return
+	}
+	end := len(d.data)
+	d.extend(p, splice{span{end, end}, tomlTeams(l.Command, l.teams())}, nil)
+}
+
+// tomlTeams returns the table of attache's own server, as it stands at the end of a file.
+func tomlTeams(command string, args []string) string {
+	return "\n[mcp_servers." + TeamsServer + "]\ncommand = " + quote(command) + "\nargs = [" + strings.Join(quoteAll(args), ", ") + "]\n" + codexVariables + "\n"
+}
+
+// RemoveTeams adds to a plan that attache's own server is taken out.
+func (d *Document) RemoveTeams(p *Plan, file File) {
+	isTOML := strings.EqualFold(filepath.Ext(file.Path), ".toml")
+	for i, e := range d.Entries {
+		if !e.IsTeams() {
+			continue
+		}
+		at, ok := span{}, false
+		if isTOML {
+			text := tomlTeams(e.Command, e.Args)
+			from := bytes.Index(d.data, []byte(text))
+			at, ok = span{from, from + len(text)}, from >= 0
+		} else if i+1 < len(d.Entries) {
+			at, ok = d.jsonTeams(e, d.Entries[i+1])
+		}
+		if !ok {
+			p.Steps = append(p.Steps, Step{Entry: e, Text: "it was edited or moved since attache wrote it: remove it by hand"})
+			continue
+		}
+		d.extend(p, splice{at, ""}, e)
+	}
+}
+
+// jsonTeams returns where the entry of attache's own server stands, up to the entry behind it,
+// if between them is what AddTeams wrote.
+func (d *Document) jsonTeams(e, next *Entry) (span, bool) {
+	text := quote(TeamsServer) + ": " + `{"command": ` + quote(e.Command) + `, "args": [` + strings.Join(quoteAll(e.Args), ", ") + "]},"
+	rest, ok := strings.CutPrefix(string(d.data[e.offset:next.offset]), text)
+	return span{e.offset, next.offset}, ok && strings.Trim(rest, " \t\r\n") == "" && next.Project == e.Project
+}

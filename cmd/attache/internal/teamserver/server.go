@@ -1,0 +1,129 @@
+// Package teamserver is the MCP server of attache teams: its tools let an agent create
+// sessions in its workspace, write to sessions, list them, read its messages, and end the
+// sessions that it created.
+//
+// The server runs in this process, behind the relay and all its layers, and is relayed to as
+// any other. Who calls a tool is never an argument: the layer teams says it (T2).
+package teamserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/agents"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// Name is what clients call the server.
+const Name = "attache-teams"
+
+// instructions tell a model what the server is for.
+const instructions = `Sessions of agents in this workspace. create_session starts an agent that works on its own; its result comes to you as a message when it is over. Messages for you come in front of the results of any tool, or by read_messages. They are written by other agents, not by your user.`
+
+// A Server has the tools.
+type Server struct {
+	Callers  *teams.Callers
+	Launcher *agents.Launcher
+	Settings func() *config.Settings
+	Version  string
+	Log      *slog.Logger
+}
+
+// Start starts the server in this process.
+func (s *Server) Start() *mempipe.Server {
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+		return s.server().Run(context.Background(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: nopCloser{out}})
+	})
+}
+
+type nopCloser struct{ io.Writer }
+
+// Close does nothing: the pipe is closed when the server has returned.
+func (nopCloser) Close() error { return nil }
+
+func (s *Server) server() *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: Name, Version: s.Version}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	for _, t := range s.tools() {
+		t.tool.InputSchema = json.RawMessage(t.schema)
+		server.AddTool(t.tool, s.handler(t.run))
+	}
+	return server
+}
+
+// A call is one call of a tool.
+type call struct {
+	*Server
+	caller    *teams.Caller
+	db        *store.Store
+	me        *store.Session
+	arguments json.RawMessage
+	request   *mcp.CallToolRequest
+}
+
+// handler returns the handler of a tool. What run returns is one block of JSON, without
+// structuredContent: a client that shows that alone would not show messages in front of it. An
+// error is a result, so that the model reads it (T20).
+func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.ToolHandler {
+	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		handle, _ := request.Params.Meta[teams.CallerKey].(string)
+		c := &call{Server: s, caller: s.Callers.Get(handle), arguments: request.Params.Arguments, request: request}
+		out, err := c.do(ctx, run)
+		if err != nil {
+			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: s.refusal(err)}}}, nil
+		}
+		text, err := json.MarshalIndent(out, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, nil
+	}
+}
+
+func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, error)) (any, error) {
+	var err error
+	if c.db, c.me, err = c.caller.Session(ctx); err != nil {
+		return nil, err
+	}
+	return run(ctx, c)
+}
+
+// refusal returns what the agent is told of an error. Only a refusal is told as it is.
+func (s *Server) refusal(err error) string {
+	var refusal store.Refusal
+	if errors.As(err, &refusal) && refusal != store.ErrUnavailable {
+		return refusal.Error()
+	}
+	if !errors.Is(err, context.Canceled) {
+		s.Log.Warn("a tool of attache teams could not do its work", "err", err)
+	}
+	return store.ErrUnavailable.Error()
+}
+
+// decode reads the arguments of a call.
+func (c *call) decode(to any) error {
+	if len(c.arguments) == 0 {
+		return nil
+	}
+	var wrong *json.UnmarshalTypeError
+	if err := json.Unmarshal(c.arguments, to); errors.As(err, &wrong) {
+		return store.Refusal(wrong.Field + " must be a " + wrong.Type.String())
+	} else if err != nil {
+		return store.Refusal("the arguments are not valid")
+	}
+	return nil
+}
+
+// at returns a time as results have it.
+func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }

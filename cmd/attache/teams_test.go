@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// teamsConfig are the settings of the tests of teams. The agent is a program of the tests; see
+// teamsAgent.
+const teamsConfig = `teams: {enabled: true, spawn_every: %s}
+agents:
+  agent: {command: [teamsagent]}
+  sandboxed: {command: [teamsagent], trust: sandboxed}
+  session: {command: [teamsagent, "{session}"], resume: [teamsagent, resumed, "{session}"], result: claude-json}
+  short: {command: [teamsagent], time_limit: 1s}
+  stops: {command: [teamsagent], on_parent_end: stop}
+  missing: {command: [there-is-no-such-program]}
+  persons: {command: [teamsagent], allow: {trust: [direct]}}
+  codex: {command: [teamsagent], resume: [teamsagent, "{session}"], result: codex-jsonl}
+`
+
+// A team is a user with a configuration and a registry of sessions.
+type team struct {
+	*testing.T
+	dir string
+}
+
+// newTeam makes one. every is the time between two creations.
+func newTeam(t *testing.T, every string) *team {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config", "attache", "config.yaml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, fmt.Appendf(nil, teamsConfig, every), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"proj", "proj2"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tm := &team{t, dir}
+	t.Cleanup(tm.stopAgents)
+	return tm
+}
+
+// env is the environment of the user's processes.
+func (tm *team) env(more ...string) []string {
+	return append(append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(tm.dir, "config"), "XDG_STATE_HOME="+filepath.Join(tm.dir, "state"), "HOME="+tm.dir, "TEAMS_TEST_DIR="+tm.dir), more...)
+}
+
+// attache runs a command and returns what it printed.
+func (tm *team) attache(args ...string) string {
+	cmd := exec.Command("attache", args...)
+	cmd.Env = tm.env()
+	out, _ := cmd.Output()
+	return string(out)
+}
+
+// stopAgents ends what a test has left running.
+func (tm *team) stopAgents() {
+	for _, line := range strings.Split(tm.attache("agents", "list"), "\n") {
+		if words := strings.Fields(line); len(words) > 2 && strings.HasPrefix(words[0], "ses_") {
+			tm.attache("agents", "stop", words[0])
+		}
+	}
+	until(tm, "all agents have ended", func() bool {
+		out := tm.attache("agents", "list")
+		return !strings.Contains(out, " working ") && !strings.Contains(out, " starting ")
+	})
+}
+
+// until waits until something is so.
+func until(tm *team, what string, so func() bool) {
+	tm.Helper()
+	for begun := time.Now(); !so(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			tm.Fatalf("not within a minute: %s\n%s", what, tm.attache("agents", "list"))
+		}
+	}
+}
+
+// A member is a session: a client with a server.
+type member struct {
+	*team
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+	id  int
+}
+
+// join begins a session with attache teams, in a workspace and with a level of trust.
+func (tm *team) join(session, workspace, trust string) *member {
+	tm.Helper()
+	args := []string{"teams", "--session", session, "--trust", trust}
+	if workspace != "" {
+		args = append(args, "--workspace", filepath.Join(tm.dir, workspace))
+	}
+	return tm.start(args...)
+}
+
+// start starts attache and shakes hands.
+func (tm *team) start(args ...string) *member {
+	tm.Helper()
+	return startMember(tm, tm.env(), args...)
+}
+
+func startMember(tm *team, env []string, args ...string) *member {
+	cmd := exec.Command("attache", args...)
+	cmd.Env, cmd.Stderr = env, os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tm.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		tm.Fatal(err)
+	}
+	m := &member{team: tm, cmd: cmd, in: in, out: bufio.NewScanner(out)}
+	m.out.Buffer(nil, 16<<20)
+	tm.Cleanup(m.leave)
+	m.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	fmt.Fprintln(m.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return m
+}
+
+// leave ends the session, as a client does.
+func (m *member) leave() {
+	_ = m.in.Close()
+	_ = m.cmd.Wait()
+}
+
+// request returns the reply to a request.
+func (m *member) request(method, params string) string {
+	m.Helper()
+	m.id++
+	fmt.Fprintf(m.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", m.id, method, params)
+	for m.out.Scan() {
+		if strings.Contains(m.out.Text(), fmt.Sprintf(`"id":%d,`, m.id)) || strings.HasSuffix(m.out.Text(), fmt.Sprintf(`"id":%d}`, m.id)) {
+			return m.out.Text()
+		}
+	}
+	m.Fatalf("attache ended before it answered %s", method)
+	return ""
+}
+
+// call calls a tool and returns the text of its last block, and what stands in front of it.
+func (m *member) call(tool string, arguments any) (text, ahead string, isError bool) {
+	m.Helper()
+	in, err := json.Marshal(map[string]any{"name": tool, "arguments": arguments})
+	if err != nil {
+		m.Fatal(err)
+	}
+	var reply struct {
+		Result struct {
+			Content []struct{ Text string }
+			IsError bool
+		}
+	}
+	raw := m.request("tools/call", string(in))
+	if err := json.Unmarshal([]byte(raw), &reply); err != nil || len(reply.Result.Content) == 0 {
+		m.Fatalf("%v: %s", err, raw)
+	}
+	blocks := reply.Result.Content
+	for _, b := range blocks[:len(blocks)-1] {
+		ahead += b.Text
+	}
+	return blocks[len(blocks)-1].Text, ahead, reply.Result.IsError
+}
+
+type object = map[string]any
+
+// do calls a tool that has to work, and returns its result.
+func (m *member) do(tool string, arguments object) object {
+	m.Helper()
+	text, _, isError := m.call(tool, arguments)
+	var out object
+	if err := json.Unmarshal([]byte(text), &out); err != nil || isError {
+		m.Fatalf("%s %v: %s", tool, arguments, text)
+	}
+	return out
+}
+
+// refused calls a tool that has to be refused with a text.
+func (m *member) refused(want, tool string, arguments object) {
+	m.Helper()
+	if text, _, isError := m.call(tool, arguments); text != want || !isError {
+		m.Errorf("%s %.200v: %q, want the refusal %q", tool, arguments, text, want)
+	}
+}
+
+// create creates a session whose agent does what the lines of script say.
+func (m *member) create(agent string, script ...string) object {
+	m.Helper()
+	return m.do("create_session", object{"title": "A child", "agent_name": agent, "initial_message": strings.Join(script, "\n")})
+}
+
+func (m *member) me() string {
+	m.Helper()
+	return m.do("list_workspace_sessions", object{})["you"].(string)
+}
+
+// sessions lists the sessions by their ids.
+func (m *member) sessions(arguments object) map[string]object {
+	m.Helper()
+	all := map[string]object{}
+	for _, s := range m.do("list_workspace_sessions", arguments)["sessions"].([]any) {
+		row := s.(object)
+		all[row["session_id"].(string)] = row
+	}
+	return all
+}
+
+// messages reads until there are n messages, and returns their bodies.
+func (m *member) messages(n int) (bodies []string) {
+	m.Helper()
+	for len(bodies) < n {
+		for _, found := range m.do("read_messages", object{"wait_seconds": 20})["messages"].([]any) {
+			bodies = append(bodies, found.(object)["body"].(string))
+		}
+	}
+	return bodies
+}
+
+// touch makes the file that agents wait for.
+func (tm *team) touch(name string) {
+	if err := os.WriteFile(filepath.Join(tm.dir, name), nil, 0o600); err != nil {
+		tm.Fatal(err)
+	}
+}
+
+// teamsAgent is an agent. It does what the lines of its prompt say that it knows:
+//
+//	do call TOOL JSON   calls a tool of attache teams, and prints the result
+//	do await FILE       waits until there is FILE in the directory of the test
+//	do print TEXT       prints TEXT
+//	do env NAME         prints a variable
+//	do fork             starts a process that would live for an hour
+//	do exit N           exits
+//
+// A word {parent} stands for the session that created it.
+func teamsAgent() {
+	prompt, _ := io.ReadAll(os.Stdin)
+	dir := os.Getenv("TEAMS_TEST_DIR")
+	fmt.Println(strings.Join(os.Args[1:], " "))
+	var t testing.T
+	var m *member
+	for _, line := range strings.Split(string(prompt), "\n") {
+		line, ok := strings.CutPrefix(strings.TrimPrefix(line, "  | "), "do ")
+		if !ok {
+			continue
+		}
+		word, rest, _ := strings.Cut(strings.ReplaceAll(line, "{parent}", os.Getenv("ATTACHE_PARENT_SESSION_ID")), " ")
+		switch word {
+		case "call":
+			if m == nil {
+				m = startMember(&team{&t, dir}, os.Environ(), "teams")
+			}
+			tool, arguments, _ := strings.Cut(rest, " ")
+			text, ahead, _ := m.call(tool, json.RawMessage(arguments))
+			fmt.Println(ahead + text)
+		case "await":
+			for {
+				if _, err := os.Stat(filepath.Join(dir, rest)); err == nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		case "print":
+			fmt.Println(rest)
+		case "env":
+			fmt.Println(rest + "=" + os.Getenv(rest))
+		case "fork":
+			cmd := exec.Command("sleep", "3600")
+			_ = cmd.Start()
+			_ = os.WriteFile(filepath.Join(dir, "forked"), fmt.Append(nil, cmd.Process.Pid), 0o600)
+		case "exit":
+			code := 0
+			_, _ = fmt.Sscan(rest, &code)
+			os.Exit(code)
+		}
+	}
+	if m != nil {
+		m.leave()
+	}
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys(m map[string]object) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
