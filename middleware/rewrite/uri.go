@@ -89,7 +89,7 @@ func needlessEscape(text string) bool {
 func irregularAuthority(scheme, rest string) string {
 	port, special := defaultPorts[scheme]
 	hier, hierarchical := strings.CutPrefix(rest, "//")
-	authority, _, _ := cutAny(hier, "/?#")
+	authority := upTo(hier, "/?#")
 	behind := hier[len(authority):]
 	switch {
 	case !hierarchical && (special || scheme == "file"):
@@ -149,19 +149,19 @@ func plainHost(host string) bool {
 	return true
 }
 
-// cutAny is strings.Cut at the first of some characters.
-func cutAny(s, chars string) (before, after string, found bool) {
+// upTo returns s up to the first of some characters, all of it if there is none.
+func upTo(s, chars string) string {
 	if i := strings.IndexAny(s, chars); i >= 0 {
-		return s[:i], s[i+1:], true
+		return s[:i]
 	}
-	return s, "", false
+	return s
 }
 
 // readings returns what readers may take a URI for: the whole, without query and
 // fragment, and without port, parameters and the slash at its end.
 func readings(uri string) []string {
 	all := canonical(strings.ReplaceAll(uri, `\`, "/"))
-	noQuery, _, _ := cutAny(all, "?#")
+	noQuery := upTo(all, "?#")
 	var bare strings.Builder
 	for i, segment := range strings.Split(noQuery, "/") {
 		if i > 0 {

@@ -91,7 +91,7 @@ func (t *Tailer) renamed() bool {
 
 // open opens the file that has the path now.
 func (t *Tailer) open() error {
-	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() { // a pipe would wait for a writer
+	if info, err := os.Stat(t.Path); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe would wait for a writer
 		return fmt.Errorf("%s is no regular file: name the file of the log", t.Path)
 	}
 	f, err := os.Open(t.Path)
