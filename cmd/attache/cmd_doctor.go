@@ -49,7 +49,7 @@ func (c *program) doctorCommand() *cobra.Command {
 			return cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out")
 		}
 		s, err := config.Load(c.Process, flags, c.server)
-		d := &doctor.Doctor{Process: c.Process, Server: c.server, Version: versionText(debug.ReadBuildInfo()), Settings: config.Inert(s)}
+		d := &doctor.Doctor{Process: c.Process, Server: s.CommandOr(c.server), Version: versionText(debug.ReadBuildInfo()), Settings: config.Inert(s)}
 		d.Examine(cmd.Context(), err)
 		return d.Report(*asJSON)
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -79,23 +81,23 @@ func (d *Doctor) examineServer(ctx context.Context) {
 		d.problem("correct the setting it names", "sessions do not begin: %v", err)
 		return
 	}
-	env := conn.Environment(d.Env)
-	path, err := child.Find(child.Options{Argv: d.Server, Env: env})
-	if err != nil {
-		d.problem("correct the command behind \"--\", or install it", "%v", err)
+	target, there, ok := d.target(conn)
+	if !ok {
 		return
 	}
 	waiting := time.AfterFunc(sayWaiting, func() {
 		fmt.Fprintf(d.Stderr, "attache: waiting for the server to answer, for %s at most\n", inspect.Timeout+modernTime)
 	})
 	defer waiting.Stop()
-	legacy := d.visit(ctx, inspect.Visit{Argv: d.Server, Env: env, Within: inspect.Timeout}, (*inspect.Client).Initialize, "")
+	legacy := d.visit(ctx, inspect.Visit{Target: target, Within: inspect.Timeout}, (*inspect.Client).Initialize, "")
 	var started *child.StartError
 	if errors.As(legacy.err, &started) {
 		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
 		return
 	}
-	d.ok("%s is there", path)
+	if there != "" {
+		d.ok("%s is there", there)
+	}
 	within := inspect.Timeout
 	switch {
 	case legacy.answered(): // and may keep silent in the other era
@@ -103,10 +105,12 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	case legacy.Took >= inspect.Timeout:
 		within = modernTime
 	}
-	modern := d.visit(ctx, inspect.Visit{Argv: d.Server, Env: env, Within: within}, (*inspect.Client).Discover, inspect.ModernMember)
+	modern := d.visit(ctx, inspect.Visit{Target: target, Within: within}, (*inspect.Client).Discover, inspect.ModernMember)
 	d.eras(legacy, modern)
-	d.noise(legacy, modern)
-	d.ending(legacy, modern)
+	if target.Remote == nil {
+		d.noise(legacy, modern)
+		d.ending(legacy, modern)
+	}
 	tools := legacy.tools
 	if tools == nil {
 		tools = modern.tools
@@ -114,6 +118,26 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	if tools != nil {
 		d.examineTools(tools, conn)
 	}
+}
+
+// target returns the server to examine, and the path of its program. It reports false
+// where there is a problem with it.
+func (d *Doctor) target(conn *assembly.Conn) (target inspect.Target, path string, ok bool) {
+	if config.IsURL(d.Server) {
+		o, err := remoteserver.Options(d.Process, d.Settings, slog.New(slog.DiscardHandler))
+		if err != nil {
+			d.problem("correct the setting it names", "%v", err)
+			return target, "", false
+		}
+		return inspect.Target{Remote: &o}, "", true
+	}
+	target = inspect.Target{Argv: d.Server, Env: conn.Environment(d.Env)}
+	path, err := child.Find(child.Options{Argv: target.Argv, Env: target.Env})
+	if err != nil {
+		d.problem("correct the command behind \"--\", or install it", "%v", err)
+		return target, "", false
+	}
+	return target, path, true
 }
 
 // visit starts the server, as v says, and asks it the first question of an era, and

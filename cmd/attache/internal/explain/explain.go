@@ -17,6 +17,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -193,7 +194,15 @@ func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.M
 	case e.Request.Tools != "": // a server behind "--" is then only named, for the entries of servers
 		return toolsFromFile(e.Request.Tools)
 	case e.Dashed:
-		tools, err := toolsOfServer(ctx, e.Server, conn.Environment(e.Env))
+		server := inspect.Target{Argv: e.Server, Env: conn.Environment(e.Env)}
+		if config.IsURL(e.Server) {
+			o, err := remoteserver.Options(e.Process, e.Settings, slog.New(slog.DiscardHandler))
+			if err != nil {
+				return toolList{}, err
+			}
+			server = inspect.Target{Remote: &o}
+		}
+		tools, err := toolsOfServer(ctx, server)
 		if err != nil {
 			fmt.Fprintln(e.Stderr, "attache:", err)
 			return tools, cli.ExitError(cli.ExitNotStarted)

@@ -81,9 +81,9 @@ func nested(properties map[string]any, name string) map[string]any {
 // toolsOfServer starts a server, asks it for its tools and stops it. No tool is
 // called. What the server writes to stderr is shown only if it fails: many write
 // pages at each start.
-func toolsOfServer(ctx context.Context, argv, env []string) (toolList, error) {
+func toolsOfServer(ctx context.Context, server inspect.Target) (toolList, error) {
 	var list []byte
-	v := inspect.Visit{Argv: argv, Env: env, Within: inspect.Timeout}
+	v := inspect.Visit{Target: server, Within: inspect.Timeout}
 	seen, err := v.Ask(ctx, func(l *inspect.Client) (err error) {
 		list, err = l.List()
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -37,11 +38,18 @@ const Timeout = 60 * time.Second
 // maxListPages bounds the pages of tools/list that are asked for.
 const maxListPages = 100
 
+// A Target is a server: a command with its environment, or, if Remote is not nil, a
+// remote server.
+type Target struct {
+	Argv, Env []string
+	Remote    *remote.Options
+}
+
 // A Visit starts a server in order to ask it something, and leaves nothing of it
 // behind.
 type Visit struct {
-	Argv, Env []string
-	Within    time.Duration
+	Target
+	Within time.Duration
 }
 
 // A Visited is what is known of a server when the visit is over.
@@ -57,20 +65,41 @@ func (v Visit) Ask(ctx context.Context, question func(*Client) error) (Visited, 
 	ctx, cancel := context.WithTimeout(ctx, v.Within)
 	defer cancel()
 	began := time.Now()
+	if v.Remote != nil {
+		return v.askRemote(ctx, began, question)
+	}
 	server, err := child.Start(context.Background(), child.Options{Argv: v.Argv, Env: v.Env})
 	if err != nil {
 		return Visited{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
-	err = question(&Client{in: server.Stdin(), out: bufio.NewReader(server.Stdout())})
-	took := time.Since(began)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("it did not answer within %s", v.Within)
-	}
+	took, err := v.put(ctx, began, question, server.Stdin(), server.Stdout())
 	stop()
 	server.Stdout().Close()
 	server.Stop(context.Background())
 	return Visited{Exit: server.Wait(), Tail: server.Tail(), Took: took}, err
+}
+
+// askRemote is Ask for a remote server.
+func (v Visit) askRemote(ctx context.Context, began time.Time, question func(*Client) error) (Visited, error) {
+	server, err := remote.Start(*v.Remote)
+	if err != nil {
+		return Visited{}, err
+	}
+	defer context.AfterFunc(ctx, server.Stop)()
+	defer server.Stop()
+	took, err := v.put(ctx, began, question, server.Stdin(), server.Stdout())
+	return Visited{Took: took}, err
+}
+
+// put puts the question to a server.
+func (v Visit) put(ctx context.Context, began time.Time, question func(*Client) error, in io.Writer, out io.Reader) (took time.Duration, err error) {
+	err = question(&Client{in: in, out: bufio.NewReader(out)})
+	took = time.Since(began)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it did not answer within %s", v.Within)
+	}
+	return took, err
 }
 
 // A Client speaks to a server as a client does that only wants to know what it is.
