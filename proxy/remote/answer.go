@@ -64,14 +64,17 @@ var (
 	large = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 )
 
-// each calls f with the bytes of a body as they arrive. A clean end is no error.
-func each(body io.Reader, f func([]byte)) error {
+// each calls f with the bytes of a body as they arrive, and then writes what came of
+// them. A clean end is no error.
+func (f *frame) each(body io.Reader, feed func([]byte)) error {
 	first := small.Get().(*[4 << 10]byte)
 	defer small.Put(first)
 	into := first[:]
 	for {
 		n, err := body.Read(into)
-		f(into[:n])
+		if feed(into[:n]); n > 0 {
+			f.flush()
+		}
 		switch {
 		case err == io.EOF:
 			return nil
@@ -90,13 +93,14 @@ func each(body io.Reader, f func([]byte)) error {
 func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 	f := &frame{out: &x.s.out}
 	defer f.reset()
-	if err := each(body, f.add); err != nil {
+	if err := f.each(body, f.add); err != nil {
 		x.fail("the connection to the server broke in the middle of its answer: " + err.Error())
 		return
 	}
 	text := f.beginning()
 	if m := f.end(); m != nil {
 		x.take(f, m)
+		x.s.out.flush()
 	}
 	x.fail(fmt.Sprintf("the server's answer is no JSON-RPC message for the request: %s, content type %q: %s",
 		statusText(resp.StatusCode), elided(resp.Header.Get("Content-Type")), text))
@@ -109,6 +113,7 @@ func (x *exchange) refused(r *refusal) {
 		f.add(r.text)
 		if m := f.end(); m != nil {
 			x.take(f, m)
+			x.s.out.flush()
 		}
 		f.reset()
 	}
@@ -175,7 +180,7 @@ func (x *exchange) takeBatch(f *frame, m *wire.Message) {
 	}
 	f.deliver()
 	if len(x.ids) == 0 {
-		x.settle()
+		x.hasSettled()
 	}
 }
 
@@ -247,11 +252,11 @@ func (x *exchange) readEvents(body io.Reader) {
 	t := &eventTaker{x: x}
 	t.f.out = &x.s.out
 	p := newEventParser(t)
-	err := each(body, p.feed)
+	err := t.f.each(body, p.feed)
 	for tries := 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && tries < resumeTries && x.ctx.Err() == nil; tries++ {
 		t.lastEvent(err)
 		n := t.n
-		if err = x.resume(p); errors.Is(err, errNotResumed) {
+		if err = x.resume(p, t); errors.Is(err, errNotResumed) {
 			break
 		}
 		if t.n > n {
@@ -276,6 +281,7 @@ func (t *eventTaker) lastEvent(err error) {
 		t.event(nil)
 	}
 	t.f.reset()
+	t.f.out.flush()
 }
 
 // errNotResumed is met where a stream cannot be taken up again.
@@ -286,7 +292,7 @@ var errNotResumed = errors.New("it could not be taken up again")
 const defaultRetry = time.Second
 
 // resume takes up a stream behind the last event that came, and reads it to its end.
-func (x *exchange) resume(p *eventParser) error {
+func (x *exchange) resume(p *eventParser, t *eventTaker) error {
 	wait := p.retry
 	if wait < 0 {
 		wait = defaultRetry
@@ -313,7 +319,7 @@ func (x *exchange) resume(p *eventParser) error {
 		return err
 	}
 	p.restart()
-	return each(body, p.feed)
+	return t.f.each(body, p.feed)
 }
 
 // sleep waits, and reports whether ctx was not done before.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,8 +35,9 @@ type exchange struct {
 	tried   struct{ session, mirror bool } // it was sent again for this reason
 
 	whole   chan struct{} // not nil for a long message; closed when ids is known
-	settled chan struct{} // closed when nothing is to be answered any more, and the server has begun to answer
-	settle  func()        // closes settled, once
+	settled chan struct{} // nil, or closed when nothing is to be answered any more, and the server has begun to answer
+	settle  func()        // closes settled, once; nil if that is
+	linger  *time.Timer   // ends the stream that the server does not end
 	lost    atomic.Bool   // the client has cancelled it: an answer may be missing
 	ids     [][]byte      // raw ids of requests that are not answered
 	first   []byte        // the first of them; nil if there was none
@@ -66,15 +68,30 @@ func (s *Server) sendLine(line []byte) {
 	default:
 		s.session.keep(&m, m.Frame())
 	}
+	if x.method == "initialize" || x.ids == nil && !x.reply {
+		x.holdsUp()
+	}
 	x.start()
 	x.keepOrder()
 }
 
 func (s *Server) newExchange() *exchange {
-	settled := make(chan struct{})
-	x := &exchange{s: s, settled: settled, settle: sync.OnceFunc(func() { close(settled) })}
+	x := &exchange{s: s}
 	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
 	return x
+}
+
+// holdsUp has the exchange say when the messages behind it may follow.
+func (x *exchange) holdsUp() {
+	settled := make(chan struct{})
+	x.settled, x.settle = settled, sync.OnceFunc(func() { close(settled) })
+}
+
+// hasSettled notes that nothing is to be answered any more.
+func (x *exchange) hasSettled() {
+	if x.settle != nil {
+		x.settle()
+	}
 }
 
 // describe notes what a message is.
@@ -124,9 +141,10 @@ const settleTime = 10 * time.Second
 // notifications/initialized refuses requests.
 func (x *exchange) keepOrder() {
 	switch {
+	case x.settled == nil:
 	case x.method == "initialize":
 		<-x.settled
-	case x.first == nil && !x.reply:
+	default:
 		t := time.NewTimer(settleTime)
 		defer t.Stop()
 		select {
@@ -155,7 +173,7 @@ func (x *exchange) run() {
 		x.s.listen.start(x.s, x.ticket)
 	}
 	if len(x.ids) == 0 {
-		x.settle()
+		x.hasSettled()
 	}
 	switch {
 	case err != nil:
@@ -169,7 +187,10 @@ func (x *exchange) run() {
 
 // end takes the exchange out of the table.
 func (x *exchange) end() {
-	x.settle()
+	x.hasSettled()
+	if x.linger != nil {
+		x.linger.Stop()
+	}
 	if x.first != nil {
 		x.s.leave(x)
 		if x.method != "subscriptions/listen" {
@@ -240,18 +261,17 @@ func (x *exchange) recover(r *refusal) (again bool, err error) {
 
 // header returns the headers of the exchange's own.
 func (x *exchange) header() http.Header {
-	h := http.Header{
-		"Accept":       {"application/json, text/event-stream"},
-		"Content-Type": {"application/json"},
-	}
-	for name, values := range x.headers {
-		h[name] = values
-	}
+	h := make(http.Header, 8)
+	h["Accept"], h["Content-Type"] = acceptsBoth(), isJSON()
+	maps.Copy(h, x.headers)
 	if !x.modern {
 		x.ticket.headers(h)
 	}
 	return h
 }
+
+func acceptsBoth() []string { return []string{"application/json, text/event-stream"} }
+func isJSON() []string      { return []string{"application/json"} }
 
 // awaits returns which of the requests without an answer has the id, -1 for none.
 func (x *exchange) awaits(id []byte) int {
@@ -265,9 +285,9 @@ func (x *exchange) awaits(id []byte) int {
 // answered notes the answer to a request.
 func (x *exchange) answered(i int) {
 	if x.ids = slices.Delete(x.ids, i, i+1); len(x.ids) == 0 {
-		x.settle()
+		x.hasSettled()
 		// The server should end the stream now, but need not.
-		time.AfterFunc(lingerTime, func() { x.cancel(nil) })
+		x.linger = time.AfterFunc(lingerTime, func() { x.cancel(nil) })
 	}
 }
 
@@ -286,7 +306,7 @@ func (x *exchange) fail(text string) {
 		x.s.out.write(wire.ErrorReply(id, wire.CodeInternalError, text).Line())
 	}
 	x.ids = nil
-	x.settle()
+	x.hasSettled()
 }
 
 // enter puts the exchange in the table of open requests.
@@ -336,7 +356,7 @@ func (s *Server) cancelExchange(id wire.Value) (done bool) {
 	defer t.Stop()
 	select {
 	case <-x.body.whenWritten():
-	case <-x.settled:
+	case <-x.ctx.Done():
 	case <-t.C:
 	}
 	time.AfterFunc(lateTime, func() { x.cancel(nil) })

@@ -23,14 +23,47 @@ type output struct {
 	pipe  *mempipe.Pipe
 	limit int64        // bytes that may be kept beyond the first chunk of each message
 	kept  atomic.Int64 // bytes that are
-	mu    sync.Mutex   // held while a line is written
+
+	mu  sync.Mutex // held while a line is written
+	buf []byte     // lines that wait for flush
 }
+
+// gather is how many bytes of lines wait for flush.
+const gather = 16 << 10
 
 // write writes one line.
 func (o *output) write(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pipe.Write(line) // fails when nobody reads any more: then the session is over
+	o.put(line)
+	o.flushLocked()
+}
+
+// put writes a part of a line, or has it wait for flush. The caller holds mu.
+func (o *output) put(b []byte) {
+	if len(o.buf)+len(b) > gather {
+		o.flushLocked()
+	}
+	if len(b) > gather {
+		o.pipe.Write(b) // fails when nobody reads any more: then the session is over
+		return
+	}
+	o.buf = append(o.buf, b...)
+}
+
+// flush writes the lines that wait. Whoever reads an answer calls it before it waits for
+// more, so that lines which came together leave together.
+func (o *output) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.flushLocked()
+}
+
+func (o *output) flushLocked() {
+	if len(o.buf) > 0 {
+		o.pipe.Write(o.buf)
+		o.buf = o.buf[:0]
+	}
 }
 
 // A frame is a message of the server while it arrives. Its methods are for one
@@ -86,7 +119,7 @@ func (f *frame) put(b []byte) {
 	for len(b) > 0 && !f.unwanted {
 		if f.passing {
 			f.env.Feed(b)
-			f.out.pipe.Write(b)
+			f.out.put(b)
 			return
 		}
 		if len(f.kept) == 0 || f.n == chunkSize-1 {
@@ -124,6 +157,7 @@ func (f *frame) pass() {
 	f.out.mu.Lock()
 	f.passing = true
 	f.writeChunks()
+	f.out.flushLocked()
 	f.release()
 }
 
@@ -133,7 +167,7 @@ func (f *frame) writeChunks() {
 		if i == len(f.kept)-1 {
 			n = f.n
 		}
-		f.out.pipe.Write(c[:n])
+		f.out.put(c[:n])
 	}
 }
 
@@ -201,7 +235,7 @@ func (f *frame) deliver() {
 // ended.
 func (f *frame) reset() {
 	if f.passing {
-		f.out.pipe.Write([]byte{'\n'})
+		f.out.put([]byte{'\n'})
 		f.out.mu.Unlock()
 	}
 	f.release()
@@ -218,6 +252,15 @@ func (f *frame) release() {
 		f.kept[i] = nil
 	}
 	f.kept, f.n = f.kept[:0], 0
+}
+
+// flush writes the lines that wait, and what has arrived of one that is being written.
+func (f *frame) flush() {
+	if f.passing {
+		f.out.flushLocked() // which holds the lock
+	} else {
+		f.out.flush()
+	}
 }
 
 // beginning returns the first bytes of what has arrived, for an error or a log.

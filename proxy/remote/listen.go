@@ -46,7 +46,7 @@ func (l *listener) stop() {
 
 // run keeps the stream open as long as the server offers it.
 func (l *listener) run(ctx context.Context, s *Server, t ticket) {
-	x := &exchange{s: s, ctx: ctx, ticket: t, settle: func() {}}
+	x := &exchange{s: s, ctx: ctx, ticket: t}
 	taker := &eventTaker{x: x}
 	taker.f.out = &s.out
 	p := newEventParser(taker)
@@ -102,7 +102,7 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *
 	}
 	*opened = true
 	p.restart()
-	err = each(body, p.feed)
+	err = taker.f.each(body, p.feed)
 	taker.lastEvent(err)
 	return ctx.Err() == nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -65,14 +66,16 @@ type Refusal struct {
 
 // A Server is one session with a remote server. It is a proxy.Upstream.
 type Server struct {
-	o      Options
-	url    *url.URL
-	log    *slog.Logger
-	jar    http.CookieJar // for balancers that keep a session on one machine
-	in     *mempipe.Pipe
-	out    output
-	ctx    context.Context
-	cancel context.CancelFunc
+	o        Options
+	url      *url.URL
+	log      *slog.Logger
+	template *http.Request
+	jar      http.CookieJar // for balancers that keep a session on one machine
+	cookies  atomic.Bool    // there are some
+	in       *mempipe.Pipe
+	out      output
+	ctx      context.Context
+	cancel   context.CancelFunc
 
 	session session
 	mirror  mirror
@@ -144,6 +147,7 @@ func Start(o Options) (*Server, error) {
 		in:       mempipe.New(pipeSize),
 		out:      output{pipe: mempipe.New(4 * pipeSize), limit: int64(o.Hold)},
 		jar:      newJar(),
+		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		slots:    make(chan struct{}, maxRequests),
 		open:     callid.NewIndex[exchange](),
 		stopping: make(chan struct{}),

@@ -141,9 +141,9 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	t.f.out = &s.out
 	defer t.f.reset()
 	if isEvents(resp.Header) {
-		err = each(&untilReply{from, t}, newEventParser(t).feed)
+		err = t.f.each(&untilReply{from, t}, newEventParser(t).feed)
 	} else {
-		err = each(from, t.f.add)
+		err = t.f.each(from, t.f.add)
 		t.event(nil)
 	}
 	if t.reply == nil && err == nil {

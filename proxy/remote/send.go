@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -36,7 +37,10 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 		if err != nil {
 			return nil, s.explain(err, b)
 		}
-		s.jar.SetCookies(to, resp.Cookies())
+		if resp.Header["Set-Cookie"] != nil {
+			s.jar.SetCookies(to, resp.Cookies())
+			s.cookies.Store(true)
+		}
 		switch {
 		case resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified:
 			drain(resp)
@@ -65,13 +69,9 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 
 // request makes one request.
 func (s *Server) request(ctx context.Context, method string, to *url.URL, h http.Header, b *body) (*http.Request, error) {
-	all := make(http.Header, len(s.o.Header)+len(h)+2)
-	for name, values := range s.o.Header {
-		all[name] = values
-	}
-	for name, values := range h {
-		all[name] = values
-	}
+	all := make(http.Header, 8)
+	maps.Copy(all, s.o.Header)
+	maps.Copy(all, h)
 	if s.o.Credentials != nil {
 		if err := s.o.Credentials.Set(ctx, all); err != nil {
 			return nil, err
@@ -81,9 +81,12 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 	// executed (net/http, Transport).
 	delete(all, "Idempotency-Key")
 	delete(all, "X-Idempotency-Key")
-	r := &http.Request{Method: method, URL: to, Host: to.Host, Header: all, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	for _, c := range s.jar.Cookies(to) {
-		r.AddCookie(c)
+	r := s.template.WithContext(ctx)
+	r.Method, r.URL, r.Host, r.Header = method, to, to.Host, all
+	if s.cookies.Load() {
+		for _, c := range s.jar.Cookies(to) {
+			r.AddCookie(c)
+		}
 	}
 	if b != nil {
 		var err error
@@ -94,7 +97,7 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 			r.GetBody = b.open
 		}
 	}
-	return r.WithContext(ctx), nil
+	return r, nil
 }
 
 // redirected returns where a request goes that was answered with a redirect.

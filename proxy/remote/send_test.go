@@ -112,7 +112,9 @@ func TestU14Redirects(t *testing.T) {
 		})
 	}
 	t.Run("circle", func(t *testing.T) {
-		c := connect(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect) })
+		c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect)
+		})
 		c.say(call)
 		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server redirects in a circle"…`)
 		c.over()

@@ -76,6 +76,11 @@ func (s *session) begin(line []byte) (before ticket) {
 
 // keep keeps a message that a session which begins again needs.
 func (s *session) keep(m *wire.Message, line []byte) {
+	switch m.Method() {
+	case "notifications/initialized", "logging/setLevel", "resources/subscribe", "resources/unsubscribe":
+	default:
+		return
+	}
 	if len(line) > maxReplayed {
 		return
 	}

@@ -118,7 +118,8 @@ func TestU16ServerAsks(t *testing.T) {
 	const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
 	const pong = `{"jsonrpc":"2.0","id":"p","result":{}}`
 	l := &legacy{}
-	answered := make(chan string, 1)
+	answered := make(chan struct{})
+	done := sync.OnceFunc(func() { close(answered) })
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		switch {
 		case r.verb == http.MethodGet:
@@ -126,11 +127,12 @@ func TestU16ServerAsks(t *testing.T) {
 			<-answered
 			return true
 		case strings.Contains(r.body, `"id":"p"`):
-			answered <- r.body
+			done()
 		}
 		return false
 	}
 	c := l.open(t)
+	t.Cleanup(done)
 	c.wants(ping)
 	c.say(pong)
 	c.say(call)

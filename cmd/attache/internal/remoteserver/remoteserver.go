@@ -8,7 +8,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -39,7 +41,7 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 	if err != nil {
 		return remote.Options{}, err
 	}
-	var credentials remote.Credentials = &headers{p, r}
+	var credentials remote.Credentials = &headers{Process: p, settings: r, header: h}
 	if h.Get("Authorization") == "" && (own || r.OAuth.Grant == config.GrantMachine) {
 		credentials = both{credentials, login.NewCredentials(loginOptions(p, r, t, h), log)}
 	}
@@ -124,24 +126,32 @@ func certificate(cert, key string) func(*tls.CertificateRequestInfo) (*tls.Certi
 type headers struct {
 	cli.Process
 	settings *config.RemoteSettings
+
+	mu     sync.Mutex
+	header http.Header
 }
 
 // Set implements remote.Credentials.
 func (c *headers) Set(_ context.Context, h http.Header) error {
-	all, err := c.settings.Header(c.Process)
-	for name, values := range all {
-		h[name] = values
-	}
-	return err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.Copy(h, c.header)
+	return nil
 }
 
 // Refused implements remote.Credentials: a file may hold another token now.
 func (c *headers) Refused(_ context.Context, r remote.Refusal) (bool, error) {
 	now, err := c.settings.Header(c.Process)
+	if err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.header = now
 	for name := range now {
 		if now.Get(name) != r.Sent.Get(name) {
 			return true, nil
 		}
 	}
-	return false, err
+	return false, nil
 }
