@@ -110,6 +110,10 @@ type Layer struct {
 	// such a frame is refused, whether rules enforce or not. For the names of secrets;
 	// see [wire.Mentions].
 	Guarded []string
+
+	// Whole says that the layer has to read every client frame, as it may have to cut
+	// something out: one that is too large to hold is refused, in a dry run too.
+	Whole bool
 }
 
 // Chain returns the handler that runs the layers in order and ends in last.
@@ -127,7 +131,7 @@ func Chain(last Handler, layers ...Layer) Handler {
 func Needs(layers ...Layer) Layer {
 	var all Layer
 	for _, l := range layers {
-		all.Enforces = all.Enforces || l.Enforces
+		all.Enforces, all.Whole = all.Enforces || l.Enforces, all.Whole || l.Whole
 		all.Guarded = union(all.Guarded, l.Guarded)
 		for depth, names := range l.ArgumentNames {
 			if depth == len(all.ArgumentNames) {

@@ -26,6 +26,7 @@ type clientSide struct {
 	enforce bool     // a layer enforces
 	dryRun  bool     // see Options
 	guards  []string // see middleware.Layer.Guarded
+	whole   bool     // see middleware.Layer.Whole
 	none    call     // stands in for the call of a frame that is none
 	over    bool     // nothing is handled any more
 	pace    flow.Pace
@@ -48,7 +49,7 @@ func (d *clientSide) follow(s *session, r Rules) {
 	defer d.lookAgain()
 	d.scanner.ArgumentNames = needs.ArgumentNames
 	d.chain = middleware.Chain(s.forward, r.Layers...)
-	d.enforce, d.dryRun, d.guards = needs.Enforces, r.DryRun, needs.Guarded
+	d.enforce, d.dryRun, d.guards, d.whole = needs.Enforces, r.DryRun, needs.Guarded, needs.Whole
 }
 
 // lookAgain looks at the frames that wait behind one that is held back: what is

@@ -20,8 +20,8 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	s.watch(ClientIn, nil)
 	var env wire.Envelope
 	env.Feed(chunk)
-	if s.enforces("it is longer than the hold limit") {
-		s.log.Warn("a message over the hold limit was refused, as rules must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
+	if s.c.whole || s.enforces("it is longer than the hold limit") {
+		s.log.Warn("a message over the hold limit was refused, as rules, or what takes credentials out, must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
 		if m := rest(wire.Client, r, &env); s.over.Load() {
 			return errOver
 		} else if !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {

@@ -229,7 +229,7 @@ func connectionKey(named string, handshakes int) sessionstate.Fact {
 // Layer returns the layer. A frame that it cannot edit, and in which a credential
 // may be, goes to no server.
 func (c *Conn) Layer() middleware.Layer {
-	return middleware.Layer{Name: "capture", Wrap: c.wrap, Guarded: CredentialKeys()}
+	return middleware.Layer{Name: "capture", Wrap: c.wrap, Guarded: CredentialKeys(), Whole: len(c.o.Accept) > 0}
 }
 
 func (c *Conn) wrap(next middleware.Handler) middleware.Handler {

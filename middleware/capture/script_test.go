@@ -55,14 +55,17 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 		panic(err) // a mistake in the script
 	}
 	c := shared.Connect(capture.ConnOptions{Log: slog.New(logNotes{s})})
-	return middleware.Layer{Name: "capture", Wrap: func(next middleware.Handler) middleware.Handler {
-		return c.Layer().Wrap(func(ctx context.Context, m *wire.Message) error {
+	layer := c.Layer()
+	wrap := layer.Wrap
+	layer.Wrap = func(next middleware.Handler) middleware.Handler {
+		return wrap(func(ctx context.Context, m *wire.Message) error {
 			if m.From == wire.Client {
 				s.Note("%s", seen(c, middleware.CallFrom(ctx)))
 			}
 			return next(ctx, m)
 		})
-	}}
+	}
+	return layer
 }
 
 // seen says what a layer further in sees.
