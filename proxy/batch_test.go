@@ -29,7 +29,7 @@ func TestCrowdedArrayIsNotBlownUp(t *testing.T) {
 	s := proxytest.Start(t, editLayer(nil, "a"))
 	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
 	s.Server.Next()
-	line := `[{}` + strings.Repeat(",{}", size/3) + `]`
+	line := `[{}` + strings.Repeat(",{}", size/3) + `,{"jsonrpc":"2.0","method":"notifications/x"}]`
 	before := totalAlloc()
 	s.Server.Send(line)
 	s.Client.Expect(line)

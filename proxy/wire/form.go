@@ -10,11 +10,12 @@ import (
 // of one: jsonrpc "2.0", and the members that JSON-RPC names with values of their
 // kind. A text or number among them is valid JSON; of an object or array only the
 // first bytes are looked at, and members of other names not at all: to read all of a
-// large result would cost more than to relay it. Of a frame that says two things of
-// one message only jsonrpc counts, and of a batch that it is valid JSON.
+// large result would cost more than to relay it. A result has an id. Of a frame that
+// says two things of one message only jsonrpc counts. An array has the form if one of
+// its members has, or may be what a call waits for.
 func (m *Message) HasForm() bool {
 	if m.kind == Batch {
-		return true
+		return m.hasMessage()
 	}
 	if v := m.at(slotVersion); string(v.Raw) != `"2.0"` && !v.Equals("2.0") {
 		return false
@@ -28,10 +29,22 @@ func (m *Message) HasForm() bool {
 		return m.at(slotMethod).IsString() && m.hasID() && validStart(m.at(slotMethod).Raw) &&
 			(!params.Exists() || params.IsNull() || isNested(params.Raw) && validStart(params.Raw))
 	case Result:
-		return m.hasID() && validStart(m.at(slotResult).Raw)
+		return m.at(slotID).Exists() && m.hasID() && validStart(m.at(slotResult).Raw)
 	case Error:
 		failure := m.at(slotError).Raw
 		return m.hasID() && isNested(failure) && failure[0] == '{' && validStart(failure)
+	}
+	return false
+}
+
+// hasMessage reports whether a member of the array is a message, or a reply.
+func (m *Message) hasMessage() bool {
+	var member Message
+	for e := range m.Root().Elements() {
+		member.Reset(m.From, e.Raw)
+		if e.IsObject() && member.LookEnvelope() && (member.HasForm() || member.kind.IsReply() && member.at(slotID).Exists()) {
+			return true
+		}
 	}
 	return false
 }

@@ -19,6 +19,12 @@ yes {"jsonrpc":"2.0","method":"a"}
 yes {"jsonrpc":"2.0","id":1,"method":"a","params":null}
 yes {"jsonrpc":"2.0","id":1,"method":"a","params":{"b":1}}
 yes {"jsonrpc":"2.0","id":1,"result":{},"result":{}}
+yes [{"jsonrpc":"2.0","id":1,"result":{}}]
+yes [{"level":"info"},{"jsonrpc":"2.0","method":"a"}]
+yes [{"id":1,"result":{}}]
+no  [{"level":"info"},{"level":"error"}]
+no  [{},1,[{"jsonrpc":"2.0","method":"a"}]]
+no  {"jsonrpc":"2.0","result":{}}
 no  {"level":"error","error":"no such file"}
 no  {"method":"GET","path":"/"}
 no  {"id":1,"result":"ok"}
