@@ -2,13 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +11,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inject"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
-	"github.com/attache-mcp/attache/cmd/attache/internal/term"
-	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // injectCommand writes a session's context into a configuration.
@@ -82,7 +74,7 @@ func (c *program) inject(ctx context.Context, flags config.Flags, user string, p
 	if err != nil {
 		return err
 	}
-	data, name, err := c.configuration(args)
+	data, name, err := inject.Read(c.Process, args)
 	if err != nil {
 		return err
 	}
@@ -96,31 +88,4 @@ func (c *program) inject(ctx context.Context, flags config.Flags, user string, p
 	inject.Log(log, done, session, s)
 	_, err = c.Stdout.Write(done.Content)
 	return err
-}
-
-// configuration returns what is in the file that is named, or in stdin, and what
-// to call it.
-func (c *program) configuration(args []string) (data []byte, name string, err error) {
-	if len(args) == 0 || args[0] == "-" {
-		name = "stdin"
-		if f, ok := c.Stdin.(*os.File); ok && term.IsTerminal(f) {
-			fmt.Fprintln(c.Stderr, "attache: reading the configuration from the terminal: give a FILE instead, or end it with an end of file")
-		}
-		data, err = io.ReadAll(io.LimitReader(c.Stdin, clientconfig.MaxFile+1))
-		if err == nil && len(data) > clientconfig.MaxFile {
-			err = textfile.ErrTooLarge
-		}
-	} else if args[0] == "" {
-		return nil, "", cli.Usagef("the file's name is empty: was it a variable that is not set?")
-	} else {
-		name = strings.Map(cli.Printable, args[0])
-		data, err = cli.ReadAtMost(args[0], clientconfig.MaxFile)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, name, cli.Usagef("%s: there is no such file: correct the path", name)
-	case err != nil:
-		return nil, name, cli.Usagef("%s: %v", name, cli.Unreadable(err))
-	}
-	return data, name, nil
 }

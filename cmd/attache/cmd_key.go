@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/keys"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -83,7 +80,7 @@ func (c *program) createKey(flags config.Flags, a identity.Attributes) error {
 			wrong.Add(config.Origin{Name: "--trust"}, "%v", err)
 		}
 	}
-	expiry, err := parseExpiry(get("expires"), now)
+	expiry, err := keys.ParseExpiry(get("expires"), now)
 	if err != nil {
 		wrong.Add(config.Origin{Name: "--expires"}, "%v", err)
 	}
@@ -102,45 +99,9 @@ func (c *program) createKey(flags config.Flags, a identity.Attributes) error {
 		_ = identity.Revoke(s.Identity.KeysFile, e.ID, now) // nobody has it
 		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
 	}
-	fmt.Fprintf(c.Stderr, "attache: made key %s%s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
-		e.ID, validUntil(e), s.Identity.KeysFile, config.APIKeyVariable)
+	fmt.Fprintf(c.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
+		e.ID, keys.Validity(e), s.Identity.KeysFile, config.APIKeyVariable)
 	return nil
-}
-
-// validUntil says when a key ends.
-func validUntil(e identity.Entry) string {
-	if e.Expires.IsZero() {
-		return ", valid until it is revoked"
-	}
-	return ", valid until " + e.Expires.Format(time.RFC3339)
-}
-
-// parseExpiry returns the span from now that s stands for, 0 for an empty s.
-func parseExpiry(s string, now time.Time) (time.Duration, error) {
-	const how = "write a span such as 90d or 12h, or a day such as 2027-01-31"
-	span, err := time.ParseDuration(s)
-	if number, ok := strings.CutSuffix(s, "d"); ok {
-		var days int
-		days, err = strconv.Atoi(number)
-		if days > 100*366 {
-			return 0, fmt.Errorf("%q is more than a hundred years: leave --expires out for a key without end", s)
-		}
-		span = time.Duration(days) * 24 * time.Hour
-	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if day, notDay := time.Parse(layout, s); notDay == nil {
-			span, err = day.Sub(now), nil
-		}
-	}
-	switch {
-	case s == "":
-		return 0, nil
-	case err != nil:
-		return 0, fmt.Errorf("%q is no time: %s", s, how)
-	case span < time.Second:
-		return 0, fmt.Errorf("%q is over already: %s", s, how)
-	}
-	return span, nil
 }
 
 // keySettings returns the settings with a place for keys.
@@ -177,51 +138,9 @@ stands for and until when. The keys themselves are not kept, so none can be prin
 		case err != nil:
 			return cli.Usagef("%v", err)
 		}
-		return c.printKeys(entries, time.Now())
+		return keys.Print(c.Stdout, entries, time.Now())
 	}
 	return cmd
-}
-
-// printKeys prints entries as a table.
-func (c *program) printKeys(entries []identity.Entry, now time.Time) error {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tSTATE\tUSER\tTENANT\tEMAIL\tROLES\tPERMISSIONS\tPLAN\tSCOPE\tTRUST\tCREATED\tEXPIRES")
-	for _, e := range entries {
-		row := []string{
-			e.ID, keyState(e, now), e.User, e.Tenant, e.Email, strings.Join(e.Roles, ","), strings.Join(e.Permissions, ","),
-			e.Plan, e.Scope, e.Trust, dayOf(e.Created), dayOf(e.Expires),
-		}
-		for i, cell := range row {
-			if row[i] = strings.Map(cli.Printable, cell); cell == "" {
-				row[i] = "-"
-			}
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := b.WriteTo(c.Stdout)
-	return err
-}
-
-// keyState is what a person wants to know first of a key.
-func keyState(e identity.Entry, now time.Time) string {
-	switch {
-	case !e.Revoked.IsZero():
-		return "revoked"
-	case !e.Expires.IsZero() && !now.Before(e.Expires):
-		return "expired"
-	}
-	return "valid"
-}
-
-func dayOf(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Format(time.DateOnly)
 }
 
 // keyRevoke takes keys back.

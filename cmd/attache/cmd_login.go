@@ -57,7 +57,7 @@ configuration.`,
 		if err != nil {
 			return fmt.Errorf("no login to %s: %w", o.Name, err)
 		}
-		fmt.Fprintf(c.Stderr, "attache: logged in to %s%s\n", o.Name, describeGrant(g, time.Now()))
+		fmt.Fprintf(c.Stderr, "attache: logged in to %s%s\n", o.Name, g.Describe(time.Now()))
 		return nil
 	}
 	return cmd
@@ -146,28 +146,6 @@ func lines(r io.Reader) <-chan string {
 	return all
 }
 
-// describeGrant says what a login is good for.
-func describeGrant(g *login.Grant, now time.Time) string {
-	text := ""
-	if len(g.Scopes) > 0 {
-		text = " (" + strings.Map(cli.Printable, strings.Join(g.Scopes, " ")) + ")"
-	}
-	switch {
-	case g.Ended != "":
-		return text + ": has ended: " + strings.Map(cli.Printable, g.Ended)
-	case !g.Usable(now):
-		return text + ": has ended " + g.Expires.Local().Format(time.DateTime)
-	case g.CanRenew:
-		text += ", renews itself"
-	case !g.Expires.IsZero():
-		text += ", until " + g.Expires.Local().Format(time.DateTime)
-	}
-	if len(g.Wanted) > 0 {
-		text += "; the server wants more rights (" + strings.Map(cli.Printable, strings.Join(g.Wanted, " ")) + "): log in again"
-	}
-	return text
-}
-
 // A loginReport is a login as "attache status" shows it.
 type loginReport struct {
 	Server  string    `json:"server"`
@@ -185,7 +163,7 @@ func (c *program) loginReports(now time.Time) []loginReport {
 	reports := []loginReport{}
 	for _, g := range remoteserver.Logins(c.Process).All() {
 		server := config.ShownAddress(g.URL)
-		reports = append(reports, loginReport{server, g.Issuer, append([]string{}, g.Scopes...), g.Expires, g.CanRenew, g.Usable(now), server + describeGrant(&g, now)})
+		reports = append(reports, loginReport{server, g.Issuer, append([]string{}, g.Scopes...), g.Expires, g.CanRenew, g.Usable(now), server + g.Describe(now)})
 	}
 	slices.SortFunc(reports, func(a, b loginReport) int { return strings.Compare(a.Server, b.Server) })
 	return reports

@@ -1,22 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
-	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
-	"github.com/attache-mcp/attache/cmd/attache/internal/term"
-	"github.com/attache-mcp/attache/policy"
-	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/cmd/attache/internal/policies"
 )
 
 // policyCommand looks at the policies.
@@ -50,86 +38,9 @@ terminal its parts are set off by colour.`,
 		if err != nil {
 			return err
 		}
-		source, err := assembly.SessionSource(c.Process, s, logging.New(c.Process, s, c.Stderr))
-		if err != nil {
-			return err
-		}
-		e, _, err := c.ask(cmd.Context(), s, source)
-		if err != nil {
-			return err
-		}
-		c.showHidden(e)
-		block := policy.Render(e, s.Briefing.MaxBytes)
-		if term.HasColour(c.Getenv, c.Stdout) {
-			block = term.PaintBlock(block)
-		}
-		_, err = fmt.Fprintln(c.Stdout, block)
-		return err
+		return policies.Command{Process: c.Process, Settings: s}.Show(cmd.Context())
 	}
 	return cmd
-}
-
-// showHidden reports policies with characters that cannot be seen, and shows them.
-func (c *program) showHidden(e policy.Effective) {
-	show := func(what, text string) {
-		if shown, hidden := policy.Escape(text); hidden > 0 {
-			fmt.Fprintf(c.Stderr, "attache: %s has %d characters that cannot be seen; the block leaves them out: %s\n", what, hidden, strings.ReplaceAll(shown, "\n", " "))
-		}
-	}
-	for i, p := range e.Policies {
-		show(fmt.Sprintf("policy %d", i+1), p.Name+": "+p.Text)
-	}
-	for i, o := range e.Objectives {
-		show(fmt.Sprintf("objective %d", i+1), o)
-	}
-}
-
-// ask asks source what a session would. The error says what to do.
-func (c *program) ask(ctx context.Context, s *config.Settings, source policy.Source) (policy.Effective, policy.Query, error) {
-	q, err := assembly.PolicyQuery(ctx, c.Process, s)
-	if err != nil {
-		return policy.Effective{}, q, err
-	}
-	e, err := source.Effective(ctx, q)
-	if err != nil {
-		err = c.explainSource(s, q, err)
-	}
-	return e, q, err
-}
-
-// explainSource says what to do about an error of the source.
-func (c *program) explainSource(s *config.Settings, q policy.Query, err error) error {
-	switch {
-	case errors.Is(err, policy.ErrUnknownScope):
-		return c.unknownScope(s, q, err)
-	case errors.Is(err, policy.ErrInvalid) && s.Policy.Dir != "":
-		if checked := c.checkFiles(s.Policy.Dir); checked != nil {
-			return checked
-		}
-	case s.Policy.Dir != "":
-		return cli.Usagef("%v", err)
-	case errors.Is(err, policy.ErrUnauthorized):
-		return fmt.Errorf("%w: give a key it knows in ATTACHE_API_KEY, or its token by policy.token_env", err)
-	}
-	return err
-}
-
-// unknownScope names the scopes there are.
-func (c *program) unknownScope(s *config.Settings, q policy.Query, err error) error {
-	if s.Policy.Dir == "" {
-		return cli.Usagef("%v: correct --scope or policy.scope", err)
-	}
-	scopes, _ := filesource.Load(s.Policy.Dir)
-	names := slices.Sorted(maps.Keys(scopes))
-	switch near := cli.Nearest(q.Scope, names); {
-	case len(names) == 0:
-		return cli.Usagef("there is no policy file in %s: write one, or correct --policy", s.Policy.Dir)
-	case q.Scope == "":
-		return cli.Usagef("no scope is given: give one of %s with --scope, or in policy.scope", cli.Quoted(names))
-	case near != "":
-		return cli.Usagef("there is no scope %q: did you mean %q?", q.Scope, near)
-	}
-	return cli.Usagef("there is no scope %q in %s: give one of %s with --scope, or in policy.scope", q.Scope, s.Policy.Dir, cli.Quoted(names))
 }
 
 // policyCheck finds the mistakes in policies.
@@ -150,42 +61,7 @@ for the scope or the key given, and what it answered is told.`,
 		if err != nil {
 			return err
 		}
-		source, err := assembly.ConfiguredSource(c.Process, s)
-		if err != nil {
-			return err
-		}
-		if s.Policy.Dir != "" {
-			if err := c.checkFiles(s.Policy.Dir); err != nil {
-				return err
-			}
-			fmt.Fprintln(c.Stdout, "ok:", s.Policy.Dir)
-			return nil
-		}
-		return c.checkEndpoint(cmd.Context(), s, source)
+		return policies.Command{Process: c.Process, Settings: s}.Check(cmd.Context())
 	}
 	return cmd
-}
-
-// checkFiles prints the problems of the policy files in dir. The error says only
-// that there are some.
-func (c *program) checkFiles(dir string) error {
-	var err error
-	for _, p := range filesource.Check(dir) {
-		fmt.Fprintln(c.Stdout, p)
-		if !p.Warning {
-			err = cli.ExitError(cli.ExitUsage)
-		}
-	}
-	return err
-}
-
-// checkEndpoint asks an endpoint once, which is all that can be known of it.
-func (c *program) checkEndpoint(ctx context.Context, s *config.Settings, source policy.Source) error {
-	e, q, err := c.ask(ctx, s, source)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.Stdout, "ok: %s has %d policies and %d objectives for scope %q\n",
-		s.Policy.URL, len(e.Policies), len(e.Objectives), q.Scope)
-	return err
 }

@@ -115,30 +115,10 @@ func (r *statusReport) text(now time.Time) string {
 	}
 	b.WriteString("running\n")
 	for _, s := range r.Running {
-		writeRunning(&b, s, now)
+		s.Write(&b, now)
 	}
 	if len(r.Running) == 0 {
 		b.WriteString("  no attache runs in front of a server\n")
 	}
 	return b.String()
-}
-
-func writeRunning(b *strings.Builder, r status.Report, now time.Time) {
-	line := func(format string, args ...any) {
-		fmt.Fprintln(b, strings.Map(cli.Printable, fmt.Sprintf(format, args...)))
-	}
-	line("  %s: process %d, for %s", r.Server, r.PID, now.Sub(r.Started).Round(time.Second))
-	if r.Session != "" {
-		line("    session      %s", r.Session)
-	}
-	if r.Workspace != "" {
-		line("    workspace    %s", r.Workspace)
-	}
-	line("    calls        %d: filled %d, pinned %d, rewritten %d, refused %d, briefed %d", r.Calls, r.Filled, r.Pinned, r.Rewritten, r.Refused, r.Briefed)
-	for _, e := range r.Edits {
-		line("    %s     %s", e.Time.Local().Format(time.TimeOnly), e.Text)
-	}
-	for _, e := range r.Warnings {
-		line("    %s     warning: %s", e.Time.Local().Format(time.TimeOnly), e.Text)
-	}
 }

@@ -4,8 +4,12 @@ package inject
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,8 +18,10 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // Context returns what is known of the session, by the same rules as for a
@@ -119,4 +125,31 @@ func Log(log *slog.Logger, done clientconfig.Injected, session *sessionstate.Con
 			log.Warn("inject.servers: there is none of this name here: is one of them meant?", "name", name, "near", near)
 		}
 	}
+}
+
+// Read returns what is in the file that is named, or in stdin, and what
+// to call it.
+func Read(p cli.Process, args []string) (data []byte, name string, err error) {
+	if len(args) == 0 || args[0] == "-" {
+		name = "stdin"
+		if f, ok := p.Stdin.(*os.File); ok && term.IsTerminal(f) {
+			fmt.Fprintln(p.Stderr, "attache: reading the configuration from the terminal: give a FILE instead, or end it with an end of file")
+		}
+		data, err = io.ReadAll(io.LimitReader(p.Stdin, clientconfig.MaxFile+1))
+		if err == nil && len(data) > clientconfig.MaxFile {
+			err = textfile.ErrTooLarge
+		}
+	} else if args[0] == "" {
+		return nil, "", cli.Usagef("the file's name is empty: was it a variable that is not set?")
+	} else {
+		name = strings.Map(cli.Printable, args[0])
+		data, err = cli.ReadAtMost(args[0], clientconfig.MaxFile)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, name, cli.Usagef("%s: there is no such file: correct the path", name)
+	case err != nil:
+		return nil, name, cli.Usagef("%s: %v", name, cli.Unreadable(err))
+	}
+	return data, name, nil
 }

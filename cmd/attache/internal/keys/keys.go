@@ -1,0 +1,93 @@
+// Package keys prints API keys for people, and reads how long a new one is valid.
+package keys
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// Validity returns until when a key is valid.
+func Validity(e identity.Entry) string {
+	if e.Expires.IsZero() {
+		return "valid until it is revoked"
+	}
+	return "valid until " + e.Expires.Format(time.RFC3339)
+}
+
+// ParseExpiry returns the span from now that s stands for, 0 for an empty s.
+func ParseExpiry(s string, now time.Time) (time.Duration, error) {
+	const how = "write a span such as 90d or 12h, or a day such as 2027-01-31"
+	span, err := time.ParseDuration(s)
+	if number, ok := strings.CutSuffix(s, "d"); ok {
+		var days int
+		days, err = strconv.Atoi(number)
+		if days > 100*366 {
+			return 0, fmt.Errorf("%q is more than a hundred years: leave --expires out for a key without end", s)
+		}
+		span = time.Duration(days) * 24 * time.Hour
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if day, notDay := time.Parse(layout, s); notDay == nil {
+			span, err = day.Sub(now), nil
+		}
+	}
+	switch {
+	case s == "":
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("%q is no time: %s", s, how)
+	case span < time.Second:
+		return 0, fmt.Errorf("%q is over already: %s", s, how)
+	}
+	return span, nil
+}
+
+// Print prints entries as a table.
+func Print(out io.Writer, entries []identity.Entry, now time.Time) error {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tSTATE\tUSER\tTENANT\tEMAIL\tROLES\tPERMISSIONS\tPLAN\tSCOPE\tTRUST\tCREATED\tEXPIRES")
+	for _, e := range entries {
+		row := []string{
+			e.ID, state(e, now), e.User, e.Tenant, e.Email, strings.Join(e.Roles, ","), strings.Join(e.Permissions, ","),
+			e.Plan, e.Scope, e.Trust, dayOf(e.Created), dayOf(e.Expires),
+		}
+		for i, cell := range row {
+			if row[i] = strings.Map(cli.Printable, cell); cell == "" {
+				row[i] = "-"
+			}
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := b.WriteTo(out)
+	return err
+}
+
+// state returns whether a key is valid.
+func state(e identity.Entry, now time.Time) string {
+	switch {
+	case !e.Revoked.IsZero():
+		return "revoked"
+	case !e.Expires.IsZero() && !now.Before(e.Expires):
+		return "expired"
+	}
+	return "valid"
+}
+
+func dayOf(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.DateOnly)
+}

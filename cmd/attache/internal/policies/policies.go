@@ -1,0 +1,151 @@
+// Package policies shows a person the policies that a session would get, and finds the
+// mistakes in policy files.
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/policy"
+	"github.com/attache-mcp/attache/policy/filesource"
+)
+
+// A Command shows or checks the policies of a configuration.
+type Command struct {
+	cli.Process
+	Settings *config.Settings
+}
+
+// Show prints the block that a session would get.
+func (c Command) Show(ctx context.Context) error {
+	source, err := assembly.SessionSource(c.Process, c.Settings, logging.New(c.Process, c.Settings, c.Stderr))
+	if err != nil {
+		return err
+	}
+	e, _, err := c.ask(ctx, source)
+	if err != nil {
+		return err
+	}
+	c.reportHidden(e)
+	block := policy.Render(e, c.Settings.Briefing.MaxBytes)
+	if term.HasColour(c.Getenv, c.Stdout) {
+		block = term.PaintBlock(block)
+	}
+	_, err = fmt.Fprintln(c.Stdout, block)
+	return err
+}
+
+// Check prints the mistakes in the policy files, or asks the endpoint once.
+func (c Command) Check(ctx context.Context) error {
+	source, err := assembly.ConfiguredSource(c.Process, c.Settings)
+	if err != nil {
+		return err
+	}
+	dir := c.Settings.Policy.Dir
+	if dir == "" {
+		return c.checkEndpoint(ctx, source)
+	}
+	if err := c.checkFiles(dir); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.Stdout, "ok:", dir)
+	return err
+}
+
+// reportHidden reports policies with characters that cannot be seen, and shows them.
+func (c Command) reportHidden(e policy.Effective) {
+	show := func(what, text string) {
+		if shown, hidden := policy.Escape(text); hidden > 0 {
+			fmt.Fprintf(c.Stderr, "attache: %s has %d characters that cannot be seen; the block leaves them out: %s\n", what, hidden, strings.ReplaceAll(shown, "\n", " "))
+		}
+	}
+	for i, p := range e.Policies {
+		show(fmt.Sprintf("policy %d", i+1), p.Name+": "+p.Text)
+	}
+	for i, o := range e.Objectives {
+		show(fmt.Sprintf("objective %d", i+1), o)
+	}
+}
+
+// ask asks source what a session would. The error says what to do.
+func (c Command) ask(ctx context.Context, source policy.Source) (policy.Effective, policy.Query, error) {
+	q, err := assembly.PolicyQuery(ctx, c.Process, c.Settings)
+	if err != nil {
+		return policy.Effective{}, q, err
+	}
+	e, err := source.Effective(ctx, q)
+	if err != nil {
+		err = c.explain(q, err)
+	}
+	return e, q, err
+}
+
+// explain says what to do about an error of the source.
+func (c Command) explain(q policy.Query, err error) error {
+	s := c.Settings
+	switch {
+	case errors.Is(err, policy.ErrUnknownScope):
+		return c.unknownScope(q, err)
+	case errors.Is(err, policy.ErrInvalid) && s.Policy.Dir != "":
+		if checked := c.checkFiles(s.Policy.Dir); checked != nil {
+			return checked
+		}
+	case s.Policy.Dir != "":
+		return cli.Usagef("%v", err)
+	case errors.Is(err, policy.ErrUnauthorized):
+		return fmt.Errorf("%w: give a key it knows in ATTACHE_API_KEY, or its token by policy.token_env", err)
+	}
+	return err
+}
+
+// unknownScope names the scopes there are.
+func (c Command) unknownScope(q policy.Query, err error) error {
+	s := c.Settings
+	if s.Policy.Dir == "" {
+		return cli.Usagef("%v: correct --scope or policy.scope", err)
+	}
+	scopes, _ := filesource.Load(s.Policy.Dir)
+	names := slices.Sorted(maps.Keys(scopes))
+	switch near := cli.Nearest(q.Scope, names); {
+	case len(names) == 0:
+		return cli.Usagef("there is no policy file in %s: write one, or correct --policy", s.Policy.Dir)
+	case q.Scope == "":
+		return cli.Usagef("no scope is given: give one of %s with --scope, or in policy.scope", cli.Quoted(names))
+	case near != "":
+		return cli.Usagef("there is no scope %q: did you mean %q?", q.Scope, near)
+	}
+	return cli.Usagef("there is no scope %q in %s: give one of %s with --scope, or in policy.scope", q.Scope, s.Policy.Dir, cli.Quoted(names))
+}
+
+// checkFiles prints the problems of the policy files in dir. The error says only
+// that there are some.
+func (c Command) checkFiles(dir string) error {
+	var err error
+	for _, p := range filesource.Check(dir) {
+		fmt.Fprintln(c.Stdout, p)
+		if !p.Warning {
+			err = cli.ExitError(cli.ExitUsage)
+		}
+	}
+	return err
+}
+
+// checkEndpoint asks an endpoint once, which is all that can be known of it.
+func (c Command) checkEndpoint(ctx context.Context, source policy.Source) error {
+	e, q, err := c.ask(ctx, source)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Stdout, "ok: %s has %d policies and %d objectives for scope %q\n",
+		c.Settings.Policy.URL, len(e.Policies), len(e.Objectives), q.Scope)
+	return err
+}
