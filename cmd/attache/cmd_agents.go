@@ -26,18 +26,24 @@ import (
 func (c *program) agentsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the agents that sessions started", Args: noArguments,
+		Long:    "Lists the agents that sessions started, the youngest first: state, runs, exit status and cost.",
+		Example: "  attache agents list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withTeams(func(db *teams.Store) error { return c.listAgents(cmd.Context(), db) })
 		},
 	}
 	logs := &cobra.Command{
-		Use: "logs ID", Short: "Print what an agent wrote in its last run", Args: cobra.ExactArgs(1),
+		Use: "logs ID", Short: "Print what an agent wrote in its last run", Args: oneAgent,
+		Long:    "Prints what an agent wrote to stdout and stderr in its last run, of each the first 10 MiB.",
+		Example: "  attache agents logs ses_k3v9q2m8d4tw",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withTeams(func(db *teams.Store) error { return c.agentLogs(cmd.Context(), db, args[0]) })
 		},
 	}
 	stop := &cobra.Command{
-		Use: "stop ID", Short: "End an agent, and those that it started", Args: cobra.ExactArgs(1),
+		Use: "stop ID", Short: "End an agent, and those that it started", Args: oneAgent,
+		Long:    "Ends the session of an agent and those that it created. The session that created it gets the result.",
+		Example: "  attache agents stop ses_k3v9q2m8d4tw",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withTeams(func(db *teams.Store) error { return c.stopAgent(cmd.Context(), db, args[0]) })
 		},
@@ -53,10 +59,20 @@ stop them. What they write is kept for seven days.`,
 	}, list, logs, stop)
 }
 
+// oneAgent wants the id of one session.
+func oneAgent(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return cli.Usagef("%q wants the id of one agent: see \"attache agents list\"", cmd.CommandPath())
+	}
+	return nil
+}
+
 // agentRunCommand supervises one agent. attache starts it.
 func (c *program) agentRunCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: agents.Command + " ID", Short: "Supervise one agent (for attache itself)", Hidden: true, Args: cobra.ExactArgs(1),
+		Use: agents.Command + " ID", Short: "Supervise one agent (for attache itself)", Hidden: true, Args: oneAgent,
+		Long:    "Starts the agent that stdin says, and reports how it ended. attache starts it, and nobody else.",
+		Example: "  attache agent-run ses_k3v9q2m8d4tw < order.json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()

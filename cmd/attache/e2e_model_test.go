@@ -80,7 +80,23 @@ func (m *model) answer(w http.ResponseWriter, s service, body []byte) {
 		s.write(w, body, waitForServers, "{}", "")
 		return
 	}
-	s.write(w, body, script[results].find(tools), script[results].arguments, "")
+	s.write(w, body, script[results].find(tools), fill(script[results].arguments, body), "")
+}
+
+var (
+	creatorForm = regexp.MustCompile(`The session (ses_[0-9a-z]{12}), of another agent`)
+	childForm   = regexp.MustCompile(`session_id\\*": \\*"(ses_[0-9a-z]{12})`)
+)
+
+// fill puts what a request has in place of {creator}, the session that created this one, and
+// {child}, one that it created.
+func fill(arguments string, body []byte) string {
+	for name, form := range map[string]*regexp.Regexp{"{creator}": creatorForm, "{child}": childForm} {
+		if found := form.FindSubmatch(body); found != nil {
+			arguments = strings.ReplaceAll(arguments, name, string(found[1]))
+		}
+	}
+	return arguments
 }
 
 // waitForServers is a tool that Claude Code offers while some servers are not there yet.
