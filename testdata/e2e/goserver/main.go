@@ -10,8 +10,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log"
+	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -36,9 +39,26 @@ func main() {
 	if file := os.Getenv("E2E_RAN"); file != "" {
 		f.addWitnesses(file)
 	}
-	if err := f.server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	if err := f.run(); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// run serves stdio, or with -http a port of the loopback interface, whose address it
+// prints.
+func (f *fixture) run() error {
+	overHTTP := flag.Bool("http", false, "serve Streamable HTTP")
+	stateless := flag.Bool("stateless", false, "without sessions, which the modern era needs")
+	flag.Parse()
+	if !*overHTTP {
+		return f.server.Run(context.Background(), &mcp.StdioTransport{})
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("http://%s/mcp\n", listener.Addr())
+	return http.Serve(listener, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return f.server }, &mcp.StreamableHTTPOptions{Stateless: *stateless}))
 }
 
 type fixture struct {

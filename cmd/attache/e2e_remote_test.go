@@ -1,0 +1,169 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// testRemote runs one client against servers over HTTP, directly and through
+// "attache -- URL", and compares what the client got.
+func (l *lab) testRemote(t *testing.T) {
+	for _, row := range []struct {
+		server   string
+		start    func(*testing.T) string
+		versions []string
+		steps    func(*goSession)
+	}{
+		{"go-sdk stateful", func(t *testing.T) string { return l.goHTTP(t, "-http") }, []string{"2025-11-25", "2025-06-18", "2025-03-26"}, statefulSteps},
+		{"go-sdk stateless", func(t *testing.T) string { return l.goHTTP(t, "-http", "-stateless") }, []string{"2026-07-28", "2025-11-25"}, statelessSteps},
+		{"server-everything", l.everythingHTTP, []string{"2025-11-25", "2025-06-18"}, everythingRemoteSteps},
+	} {
+		for _, version := range row.versions {
+			t.Run(row.server+"/"+version, func(t *testing.T) {
+				t.Parallel()
+				direct := l.driveRemote(t, version, &mcp.StreamableClientTransport{Endpoint: row.start(t)}, row.steps)
+				requireSame(t, "through attache", direct, l.driveRemote(t, version, l.behindAttache(t, row.start(t)), row.steps))
+			})
+		}
+	}
+	// The go-sdk's own client over HTTP gets none of this, so there is nothing to compare with.
+	t.Run("what the server says by itself", func(t *testing.T) {
+		t.Parallel()
+		got := l.driveRemote(t, "2025-11-25", l.behindAttache(t, l.goHTTP(t, "-http")), (*goSession).changes)
+		if strings.Contains(got, "never came") || strings.Contains(got, `"error"`) {
+			t.Error(got)
+		}
+	})
+}
+
+// behindAttache is a transport to the remote server at the address, by way of attache.
+func (l *lab) behindAttache(t *testing.T, address string) mcp.Transport {
+	t.Helper()
+	command := exec.Command(l.relay, "--", address)
+	command.Env = l.env(t)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("stderr:\n%s", stderr.String())
+		}
+	})
+	return &mcp.CommandTransport{Command: command, TerminateDuration: 5 * time.Second}
+}
+
+// driveRemote runs the steps over a transport and gives what they came to.
+func (l *lab) driveRemote(t *testing.T, version string, transport mcp.Transport, steps func(*goSession)) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	s := &goSession{ctx: ctx}
+	s.wire = &recorder{Transport: transport}
+	s.connect(s.wire, version)
+	if s.session != nil {
+		steps(s)
+		_ = s.session.Close()
+	}
+	if ctx.Err() != nil || s.session == nil {
+		t.Fatalf("%v\n%s", ctx.Err(), strings.Join(s.lines, "\n"))
+	}
+	return normaliseGo(strings.Join(s.lines, "\n") + "\n")
+}
+
+func statefulSteps(s *goSession) {
+	statelessSteps(s)
+	s.ask()
+}
+
+func statelessSteps(s *goSession) {
+	s.listTools()
+	s.callAs("echo", "echo", map[string]any{"text": "ä € \u2028 \x00 <&>"}, mcp.Meta{"com.example/key": map[string]any{"n": 9007199254740991}})
+	s.call("add", map[string]any{"a": 2, "b": 40})
+	s.callAs("add, refused", "add", map[string]any{"a": "two"}, nil)
+	s.call("fail", nil)
+	s.call("large", map[string]any{"bytes": 3 << 20})
+	s.call("measure", map[string]any{"text": strings.Repeat("é", 1<<20)})
+	s.content()
+	params := &mcp.CallToolParams{Name: "progress", Arguments: map[string]any{"steps": 3}}
+	params.SetProgressToken("a token of ours")
+	result, err := s.session.CallTool(s.ctx, params)
+	s.step("progress", result, err)
+	s.step("progress came", nil, s.wire.await(s.ctx, `"recv"`, "notifications/progress", "a token of ours"))
+}
+
+func everythingRemoteSteps(s *goSession) {
+	s.listTools()
+	s.call("echo", map[string]any{"message": "ä € \u2028 <&>"})
+	s.call("get-sum", map[string]any{"a": 1, "b": 2.5})
+	s.call("get-structured-content", map[string]any{"location": "Chicago"})
+	s.call("trigger-sampling-request", map[string]any{"prompt": "write a line"})
+	s.call("trigger-elicitation-request", map[string]any{})
+	prompt, err := s.session.GetPrompt(s.ctx, &mcp.GetPromptParams{Name: "args-prompt", Arguments: map[string]string{"city": "Bergen"}})
+	s.step("prompt", prompt, err)
+}
+
+// goHTTP starts the fixture server over HTTP and returns its address.
+func (l *lab) goHTTP(t *testing.T, flags ...string) string {
+	t.Helper()
+	cmd := exec.Command(l.goserver, flags...)
+	cmd.Env = l.env(t)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.startHTTP(t, cmd)
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(address)
+}
+
+// everythingHTTP starts server-everything over HTTP and returns its address.
+func (l *lab) everythingHTTP(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	cmd := exec.Command("node", filepath.Join(l.scripts, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
+	cmd.Env = l.env(t, fmt.Sprintf("PORT=%d", port))
+	l.startHTTP(t, cmd)
+	address := fmt.Sprintf("http://127.0.0.1:%d/mcp", port)
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		resp, err := http.Get(address)
+		if err == nil {
+			resp.Body.Close()
+			return address
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (l *lab) startHTTP(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+}
