@@ -130,7 +130,7 @@ func (f *remoteForm) advice() string {
 	if slices.ContainsFunc(f.headerNames, func(h literal) bool { return strings.EqualFold(h.value, "authorization") }) {
 		return ""
 	}
-	return "it has no Authorization header: if the client had logged in to it, give attache a credential in server.headers"
+	return "it has no Authorization header: if the client had logged in to it, run \"attache login\" with its address"
 }
 
 // isSSE reports whether a client speaks the transport of 2024-11-05 with the server.
