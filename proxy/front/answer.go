@@ -74,7 +74,7 @@ func (w *writer) items(items []item, closed bool) error {
 		return nil
 	}
 	if w.mode == undecided {
-		if err := w.decide(items, closed); err != nil {
+		if err := w.decide(items[0]); err != nil {
 			return err
 		}
 	}
@@ -91,15 +91,13 @@ func (w *writer) items(items []item, closed bool) error {
 }
 
 // decide chooses JSON where the reply comes first, and events for all else.
-func (w *writer) decide(items []item, closed bool) error {
-	first := items[0]
-	alone := len(items) == 1 && (closed || first.part == middle)
-	if w.accept.json && first.reply && (alone || !w.accept.events) {
+func (w *writer) decide(first item) error {
+	if w.accept.json && (first.final || !w.accept.events) {
 		w.mode = asJSON
 		h := w.x.w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("Cache-Control", "no-store")
-		if alone && first.part == whole {
+		if first.final && first.part == whole {
 			h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
 			w.x.w.WriteHeader(w.status(first.data))
 		}

@@ -47,7 +47,7 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 var errTooLarge = errors.New("the body is too large")
 
 // smallBody is how large a body may be without counting against the bytes of all bodies.
-const smallBody = 64 << 10
+const smallBody = 16 << 10
 
 // A bodyBuffer holds a body that is being read.
 type bodyBuffer struct {

@@ -23,6 +23,10 @@ func DefaultLimits() *Limits {
 	return &Limits{Sessions: 1000, PerPrincipal: 50, InFlight: 10_000, Body: 8 << 20, Bodies: 256 << 20}
 }
 
+// perSession is how many requests one session may have in flight: no session takes the
+// places of all others.
+func (l *Limits) perSession() int { return max(l.InFlight/10, min(l.InFlight, 64)) }
+
 // A verdict says what a limit makes of a request.
 type verdict uint8
 

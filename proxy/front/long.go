@@ -11,6 +11,7 @@ type longLine struct {
 	envelope wire.Envelope
 	stream   *stream // where it goes; nil until that is known
 	call     *call   // whose reply it is; nil for none
+	final    bool    // that call is the only one on the stream
 	lost     bool    // it goes nowhere
 }
 
@@ -29,10 +30,10 @@ func (o *output) longPart(b []byte, end bool) {
 	}
 	if l.stream != nil {
 		p := middle
-		if end {
-			p = last
+		if end && l.envelope.Complete() {
+			p = last // of one that broke off the client must not see an end
 		}
-		l.stream.push(item{data: bytes.Clone(b), part: p, reply: l.call != nil}, false)
+		l.stream.push(item{data: bytes.Clone(b), part: p, final: l.final}, false)
 	}
 	if end {
 		o.long = nil
@@ -56,7 +57,7 @@ func (o *output) aim(l *longLine) {
 		l.lost = true
 		return
 	}
-	l.stream = l.call.stream
+	l.stream, l.final = l.call.stream, l.call.stream.calls == 1
 }
 
 // endLong answers what a long line was the reply to.

@@ -34,6 +34,11 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 	}
 	defer s.release()
 	x.seen(s)
+	if s.crowded() {
+		s.withdraw(c)
+		x.crowd(p.id)
+		return
+	}
 	if why := s.paramMismatch(x.r.Header, p); why != "" {
 		s.withdraw(c)
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)

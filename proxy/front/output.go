@@ -77,7 +77,7 @@ func (o *output) reply(m *wire.Message) {
 	if c.listsTools {
 		s.learnParams(m.Root())
 	}
-	c.stream.push(item{data: bytes.Clone(m.Frame()), reply: true}, closes)
+	c.stream.push(item{data: bytes.Clone(m.Frame()), final: closes}, closes)
 }
 
 // batch takes an array of replies to the requests that wait for them: as it is, if they
@@ -104,7 +104,7 @@ func (o *output) batch(m *wire.Message) {
 	}
 	s.mu.Unlock()
 	if first != nil && one {
-		first.push(item{data: bytes.Clone(m.Frame()), reply: true}, closes)
+		first.push(item{data: bytes.Clone(m.Frame()), final: closes}, closes)
 		return
 	}
 	for e := range m.Root().Elements() {

@@ -106,7 +106,7 @@ func (x *exchange) postLegacy(p *message, a accept, release func()) {
 	defer s.release()
 	x.seen(s)
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
-		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this revision has no arrays of messages: send them one by one")
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
 		return
 	}
 	x.w.Header().Set(sessionHeader, s.id)
@@ -124,6 +124,9 @@ func (x *exchange) noSession(id []byte) {
 	x.refuse(http.StatusNotFound, id, wire.CodeInvalidRequest, "there is no such session: begin a new one with initialize")
 }
 
+// maxBatch is how many messages an array may have.
+const maxBatch = 100
+
 // takesBatch reports whether an array of messages may be sent in the session.
 func (s *session) takesBatch(p *message) bool {
 	s.mu.Lock()
@@ -133,7 +136,7 @@ func (s *session) takesBatch(p *message) bool {
 			return false
 		}
 	}
-	return hasBatches(s.version) && len(p.members) > 0
+	return hasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch
 }
 
 // initialize opens a session and takes its first message.
@@ -175,12 +178,21 @@ func (x *exchange) full(id []byte, err error) {
 	}
 }
 
+// crowd answers a request that is one too many in its session.
+func (x *exchange) crowd(id []byte) {
+	x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many requests of this session are in flight: try again when some are answered")
+}
+
 // deliver hands a message to the relay of a session, and answers the request.
 func (x *exchange) deliver(s *session, p *message, a accept, release func()) {
 	t := newStream(a.events)
 	calls := p.calls(t)
-	if len(calls) > 0 && x.f.Draining() {
+	switch {
+	case len(calls) > 0 && x.f.Draining():
 		x.full(p.id, errDraining)
+		return
+	case s.crowded():
+		x.crowd(p.id)
 		return
 	}
 	if len(calls) > 0 {

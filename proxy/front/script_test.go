@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -78,7 +79,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) open(Principal, string) (Relay, error) {
-	return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
+	return Relay{Options: proxy.Options{Hold: w.o.Hold, Start: func(context.Context) (proxy.Upstream, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s := mempipe.NewServer(0)
@@ -137,6 +138,15 @@ func (w *world) step(line string) error {
 		return w.openSession(rest)
 	case "send":
 		return w.send(rest)
+	case "many":
+		number, session, _ := strings.Cut(rest, " ")
+		n, _ := strconv.Atoi(number)
+		for i := range n {
+			if err := w.send(fmt.Sprintf(`many-%d POST %s | {"jsonrpc":"2.0","id":"many-%d","method":"ping"}`, i, session, i)); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "resp":
 		return w.expectResponse(strings.Fields(rest))
 	case "body", "event", "comment", "end", "cut":
@@ -183,6 +193,8 @@ func (w *world) set(rest string) error {
 		l.InFlight = n
 	case "body":
 		l.Body = int64(n)
+	case "hold":
+		w.o.Hold = n
 	case "idle":
 		w.o.Idle, _ = time.ParseDuration(value)
 	case "origin":
@@ -300,8 +312,13 @@ func (w *world) send(rest string) error {
 	return nil
 }
 
-// unescape resolves the escapes of a URL, and the letters \n and \r in a body.
+// unescape resolves the escapes of a URL. A number between << and >> is that many letters.
 func unescape(s string) string {
+	if before, rest, ok := strings.Cut(s, "<<"); ok {
+		number, after, _ := strings.Cut(rest, ">>")
+		n, _ := strconv.Atoi(number)
+		s = before + strings.Repeat("x", n) + after
+	}
 	if u, err := url.PathUnescape(s); err == nil {
 		s = u
 	}
@@ -407,6 +424,10 @@ func (w *world) serverStep(i int, rest string) error {
 		}
 	case "says":
 		_, err := s.Out.Write([]byte(unescape(text) + "\n"))
+		synctest.Wait()
+		return err
+	case "begins": // a line that it does not end
+		_, err := s.Out.Write([]byte(unescape(text)))
 		synctest.Wait()
 		return err
 	case "quiet":

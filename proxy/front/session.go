@@ -133,6 +133,13 @@ func (s *session) use() bool {
 	return true
 }
 
+// crowded reports whether the session has more requests than one may have.
+func (s *session) crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users > s.f.o.Limits.perSession()+maxGets
+}
+
 func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +191,8 @@ func (s *session) finish(text string) {
 // answerLocked answers a call with an error of attache's own. The caller holds s.mu.
 func (s *session) answerLocked(c *call, text string) {
 	reply := wire.ErrorReply(c.raw, wire.CodeInternalError, text).Frame()
-	c.stream.force(item{data: reply, reply: true}, s.dropLocked(c))
+	closes := s.dropLocked(c)
+	c.stream.force(item{data: reply, final: closes}, closes)
 }
 
 // awaitCalls returns when no call is in flight, or ctx is done.

@@ -19,7 +19,7 @@ const (
 type item struct {
 	data  []byte
 	part  part
-	reply bool // it answers the request of the stream
+	final bool // it is the reply that ends the stream, or a part of it
 }
 
 // A stream takes messages from a relay to one HTTP response. The relay's goroutine
