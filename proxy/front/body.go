@@ -27,7 +27,6 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 	b := bodyBuffer{limits: limits}
 	err := b.read(x.r.Body, x.r.ContentLength)
 	_ = x.rc.SetReadDeadline(time.Time{})
-	x.allowWrite()
 	switch {
 	case errors.Is(err, errTooLarge):
 		tooLarge()

@@ -154,7 +154,8 @@ func New(o Options) *Front {
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{f: f, w: w, r: r, rc: http.NewResponseController(w)}
-	x.allowWrite()
+	// Also of a connection that has a deadline from before.
+	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime))
 	if !x.admit() {
 		return
 	}

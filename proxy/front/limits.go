@@ -6,7 +6,7 @@ import "sync"
 // change its fields before it is used.
 type Limits struct {
 	Sessions     int   // open sessions; more are refused with 503
-	PerPrincipal int   // of them of one principal; more are refused with 429
+	PerPrincipal int   // of them of one principal that is known; more are refused with 429
 	InFlight     int   // requests being served, a GET not counted; more are refused with 503
 	Body         int64 // bytes of one body; more are refused with 413
 	Bodies       int64 // bytes of all large bodies that are being read; more are refused with 503
@@ -41,7 +41,7 @@ func (l *Limits) open(principal string) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.of[principal] >= l.PerPrincipal:
+	case principal != "" && l.of[principal] >= l.PerPrincipal:
 		return tooManyOfPrincipal
 	case l.sessions >= l.Sessions:
 		return tooManyInAll

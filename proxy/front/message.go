@@ -37,7 +37,10 @@ type message struct {
 func parse(line []byte) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, line)
+	var scanner wire.Scanner
+	scanner.Look(&p.m) // which is quicker than package json
 	switch {
+	case p.m.Plain() && p.m.Kind() != wire.Batch:
 	case !json.Valid(p.m.Frame()):
 		return nil, wire.CodeParseError, "the body is not JSON"
 	case !p.m.LookEnvelope() || p.m.Kind() == wire.Unreadable:

@@ -44,7 +44,7 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
-	err = s.send(p.m.Line())
+	err = s.in.put(p.m.Line())
 	release()
 	if err != nil {
 		s.end("the session is over") // which answers the call
@@ -139,7 +139,7 @@ func (s *session) abandon(c *call) {
 	s.abandoned[c.id] = struct{}{}
 	s.mu.Unlock()
 	b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), c.raw...)
-	_ = s.send(append(b, `,"reason":"the client closed the connection"}}`+"\n"...))
+	_ = s.in.put(append(b, `,"reason":"the client closed the connection"}}`+"\n"...))
 }
 
 // notifyModern takes a notification. One for which there is no session has no effect.
@@ -157,7 +157,7 @@ func (x *exchange) notifyModern(p *message, release func()) {
 	x.f.mu.Unlock()
 	if to != nil && to.use() {
 		defer to.release()
-		_ = to.send(p.m.Line())
+		_ = to.in.put(p.m.Line())
 		to.cancelled(cancelled)
 	}
 	release()

@@ -206,7 +206,7 @@ func (x *exchange) deliver(s *session, p *message, a accept, release func()) {
 		}
 	}
 	cancelled := p.cancels()
-	err := s.send(p.m.Line())
+	err := s.in.put(p.m.Line())
 	release()
 	switch {
 	case err != nil && len(calls) == 0:

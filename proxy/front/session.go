@@ -9,24 +9,19 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
-
-// inRoom is how many bytes may wait between the handlers of a session and its relay.
-const inRoom = 64 << 10
 
 // A session is a client's session: a relay, the calls that wait for it, and the streams
 // that its messages go to.
 type session struct {
-	f     *Front
-	id    string // what the client calls it; "" in revision 2026-07-28
-	key   string // where it is in byKey; "" in the revisions before
-	who   Principal
-	seen  func(who Principal, credential string)
-	in    *mempipe.Pipe
-	write sync.Mutex // held while a message goes into in
-	done  chan struct{}
+	f    *Front
+	id   string // what the client calls it; "" in revision 2026-07-28
+	key  string // where it is in byKey; "" in the revisions before
+	who  Principal
+	seen func(who Principal, credential string)
+	in   *inbox
+	done chan struct{}
 
 	mu        sync.Mutex
 	calls     map[string]*call // by id
@@ -75,7 +70,7 @@ func (f *Front) open(who Principal, credential string) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		f: f, who: who, seen: relay.Seen, in: mempipe.New(inRoom), done: make(chan struct{}),
+		f: f, who: who, seen: relay.Seen, in: newInbox(), done: make(chan struct{}),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
 	s.idle = time.AfterFunc(f.o.Idle, s.expire)
@@ -149,16 +144,6 @@ func (s *session) release() {
 	}
 }
 
-// send hands a line to the relay. The bytes are the caller's again on return.
-func (s *session) send(line []byte) error {
-	s.write.Lock()
-	defer s.write.Unlock()
-	if _, err := s.in.Write(line); err != nil {
-		return errOver
-	}
-	return nil
-}
-
 // end takes the session out of the tables and ends its relay, which it does not wait
 // for. Calls in flight are answered with text.
 func (s *session) end(text string) {
@@ -182,7 +167,7 @@ func (s *session) finish(text string) {
 	}
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
-	_ = s.in.CloseWrite()
+	s.in.close()
 	for _, t := range gets {
 		t.close()
 	}

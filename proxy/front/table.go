@@ -37,8 +37,12 @@ func (f *Front) create(who Principal, credential string) (*session, error) {
 	return s, nil
 }
 
+// restTime is how long nobody may have used a session that makes room for another one.
+const restTime = time.Minute
+
 // openLocked opens a session within the limits. Where there are too many, the one of the
-// same principal that has been idle longest makes room: most clients never end theirs.
+// same principal that has been idle longest makes room, if it has been for a while: most
+// clients never end theirs.
 func (f *Front) openLocked(who Principal, credential string) (*session, error) {
 	if f.draining {
 		return nil, errDraining
@@ -71,7 +75,7 @@ func (f *Front) evictLocked(who Principal) bool {
 			continue
 		}
 		s.mu.Lock()
-		idle := s.users == 0 && !s.over && len(s.calls) == 0
+		idle := s.users == 0 && !s.over && len(s.calls) == 0 && time.Since(s.used) >= restTime
 		used := s.used
 		s.mu.Unlock()
 		if idle && (oldest == nil || used.Before(since)) {

@@ -95,9 +95,15 @@ var bounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60}
 // counts are what /metrics shows of requests.
 type counts struct {
 	mu       sync.Mutex
-	requests map[string]uint64 // by method and status
+	requests map[outcome]uint64
 	took     [len(bounds) + 1]uint64
 	sum      float64
+}
+
+// An outcome is what requests are counted by.
+type outcome struct {
+	method string
+	status int
 }
 
 func (c *counts) add(method string, status int, took time.Duration) {
@@ -109,9 +115,9 @@ func (c *counts) add(method string, status int, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.requests == nil {
-		c.requests = map[string]uint64{}
+		c.requests = map[outcome]uint64{}
 	}
-	c.requests[fmt.Sprintf(`method="%s",status="%d"`, method, status)]++
+	c.requests[outcome{method, status}]++
 	if method != http.MethodPost {
 		return // a GET takes as long as its session
 	}
@@ -142,8 +148,8 @@ func (c *counts) write(b *strings.Builder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.WriteString("# HELP attache_http_requests_total Requests that were answered.\n# TYPE attache_http_requests_total counter\n")
-	for labels, n := range c.requests {
-		fmt.Fprintf(b, "attache_http_requests_total{%s} %d\n", labels, n)
+	for o, n := range c.requests {
+		fmt.Fprintf(b, "attache_http_requests_total{method=\"%s\",status=\"%d\"} %d\n", o.method, o.status, n)
 	}
 	const name = "attache_http_post_duration_seconds"
 	fmt.Fprintf(b, "# HELP %s How long it took to answer a POST.\n# TYPE %s histogram\n", name, name)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,15 +18,15 @@ func (s *service) handler() http.Handler {
 	for _, e := range s.endpoints {
 		mux.Handle(e.Path, e.front)
 		if metadata := s.metadata(e); metadata != nil {
-			mux.Handle(metadataPath+e.Path, metadata)
+			mux.HandleFunc(metadataPath+e.Path, limited(metadata))
 			if len(s.endpoints) == 1 {
-				mux.Handle(metadataPath, metadata)
+				mux.HandleFunc(metadataPath, limited(metadata))
 			}
 		}
 	}
-	mux.HandleFunc("/healthz", s.healthy)
-	mux.HandleFunc("/readyz", s.ready)
-	mux.HandleFunc("/", notFound)
+	mux.HandleFunc("/healthz", limited(s.healthy))
+	mux.HandleFunc("/readyz", limited(s.ready))
+	mux.HandleFunc("/", limited(notFound))
 	return s.logged(mux)
 }
 
@@ -39,7 +40,7 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 
 // metadata says which issuer's tokens an endpoint accepts, nil if none or where its URL
 // is not known.
-func (s *service) metadata(e *endpoint) http.Handler {
+func (s *service) metadata(e *endpoint) http.HandlerFunc {
 	issuer := e.Settings.Identity.JWT.Issuer
 	if issuer == "" || s.settings.PublicURL == "" {
 		return nil
@@ -49,7 +50,7 @@ func (s *service) metadata(e *endpoint) http.Handler {
 		"authorization_servers":    []string{issuer},
 		"bearer_methods_supported": []string{"header"},
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
@@ -58,7 +59,7 @@ func (s *service) metadata(e *endpoint) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body)
-	})
+	}
 }
 
 // resource returns the URL of an endpoint as clients have it.
@@ -101,17 +102,30 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 // logged counts and logs each request, when it has been answered.
 func (s *service) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The deadline of the last write on a connection would else hold for this one.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(30 * time.Second))
 		began := time.Now()
 		seen := &response{ResponseWriter: w}
 		defer func() {
 			took := time.Since(began)
 			s.counts.add(r.Method, seen.status, took)
-			s.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes, "took", took, "from", r.RemoteAddr)
+			if s.Log.Enabled(r.Context(), slog.LevelDebug) {
+				s.logRequest(r, seen, took)
+			}
 		}()
 		next.ServeHTTP(seen, r)
 	})
+}
+
+func (s *service) logRequest(r *http.Request, seen *response, took time.Duration) {
+	s.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes, "took", took, "from", r.RemoteAddr)
+}
+
+// limited gives a handler of short answers time to write one. The deadline of the last
+// write on the connection would hold for it otherwise.
+func limited(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+		next(w, r)
+	}
 }
 
 // A response remembers what was answered.

@@ -49,6 +49,8 @@ const (
 	// connectionIdle is how long a connection is kept on which nothing is asked.
 	connectionIdle = 3 * time.Minute
 	maxHeader      = 64 << 10
+	// writeTime is how long the write of a short answer may take.
+	writeTime = 30 * time.Second
 	// leaveTime is what the end takes at most beyond the drain: the processes' own grace.
 	leaveTime = 5 * time.Second
 )

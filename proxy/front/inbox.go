@@ -1,0 +1,77 @@
+package front
+
+import (
+	"io"
+	"sync"
+)
+
+// inboxRoom is how many bytes of lines may wait for the relay, beside the last of them.
+const inboxRoom = 64 << 10
+
+// An inbox takes the lines of a session's handlers to its relay, which reads from it. The
+// bytes are copied once, by the reader. The zero value is not ready: see newInbox.
+type inbox struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	lines   [][]byte
+	bytes   int
+	closed  bool
+}
+
+func newInbox() *inbox {
+	i := &inbox{}
+	i.changed.L = &i.mu
+	return i
+}
+
+// put adds a line, which the inbox keeps, and waits while too much waits before it.
+func (i *inbox) put(line []byte) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for i.bytes > inboxRoom && !i.closed {
+		i.changed.Wait()
+	}
+	if i.closed {
+		return errOver
+	}
+	i.lines = append(i.lines, line)
+	i.bytes += len(line)
+	i.changed.Broadcast()
+	return nil
+}
+
+// Read implements io.Reader.
+func (i *inbox) Read(b []byte) (n int, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for len(i.lines) == 0 {
+		if i.closed {
+			return 0, io.EOF
+		}
+		i.changed.Wait()
+	}
+	for len(i.lines) > 0 && n < len(b) {
+		copied := copy(b[n:], i.lines[0])
+		n += copied
+		if i.lines[0] = i.lines[0][copied:]; len(i.lines[0]) == 0 {
+			i.lines[0] = nil
+			i.lines = i.lines[1:]
+		}
+	}
+	if len(i.lines) == 0 {
+		i.lines = nil
+	}
+	full := i.bytes > inboxRoom
+	if i.bytes -= n; full {
+		i.changed.Broadcast()
+	}
+	return n, nil
+}
+
+// close ends the input of the relay behind the lines that wait.
+func (i *inbox) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closed = true
+	i.changed.Broadcast()
+}
