@@ -35,6 +35,7 @@ func (l *lab) testConformance(t *testing.T) {
 	}
 	s := l.newSuite(t)
 	t.Run("server", s.testServers)
+	t.Run("login", s.testLogins)
 }
 
 func (l *lab) newSuite(t *testing.T) *suite {

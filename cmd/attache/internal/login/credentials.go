@@ -214,9 +214,18 @@ func (c *Credentials) wantScopes(ctx context.Context, sent string, scopes []stri
 			c.grant = g
 			return nil
 		}
+		if len(union(g.Scopes, scopes)) == len(union(g.Scopes)) {
+			return errNoUse(scopes)
+		}
 		g.Wanted = union(g.Wanted, scopes)
 		return errors.Join(c.wanting("the server wants more rights for this ("+shown(strings.Join(scopes, " "))+")"), c.Store.Save(g))
 	})
+}
+
+// errNoUse returns the error for a server that refuses a token for want of scopes that it
+// has. Another token would be refused as well.
+func errNoUse(scopes []string) error {
+	return fmt.Errorf("the server refuses this for want of rights that the token has (%s): ask who runs the server", shown(strings.Join(scopes, " ")))
 }
 
 // machineLogin finds who gives tokens for the server, and gets one with the client's own
@@ -232,7 +241,7 @@ func (c *Credentials) machineLogin(ctx context.Context, ch challenge, more bool)
 	if c.grant != nil && c.grant.Issuer == g.Issuer {
 		g.Scopes = union(c.grant.Scopes, a.scopes)
 		if more && len(g.Scopes) == len(c.grant.Scopes) {
-			return fmt.Errorf("the server wants rights that the client credentials have (%s), and refuses them", shown(strings.Join(g.Scopes, " ")))
+			return errNoUse(ch.scopes)
 		}
 	}
 	before := c.grant

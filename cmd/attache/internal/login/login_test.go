@@ -353,6 +353,11 @@ func TestStepUp(t *testing.T) {
 	if s.Count("replay") != 0 {
 		t.Error("a refresh token was used twice")
 	}
+	// A server that wants what there is gets no login after login.
+	s.Refuses = true
+	if _, err := call(t, s, c, "?scope=admin"); err == nil || strings.Contains(err.Error(), "attache login") || !strings.Contains(err.Error(), "rights that the token has (admin)") {
+		t.Errorf("error %v", err)
+	}
 }
 
 // A machine needs no login, and asks for more scopes by itself, but not again and again.

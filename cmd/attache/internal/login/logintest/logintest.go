@@ -41,7 +41,8 @@ type Config struct {
 	Lifetime      time.Duration // of access tokens; 0: they say none
 	NoRefresh     bool
 	// Needs returns the scope that a request needs, "" for none.
-	Needs func(*http.Request) string
+	Needs   func(*http.Request) string
+	Refuses bool // whatever the scope
 }
 
 // A Server is both servers, at one address.
@@ -317,7 +318,7 @@ func (s *Server) protect(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	f := s.tokens[token]
 	valid := f != nil && f.access == token && !f.revoked && (s.Lifetime == 0 || time.Now().Before(f.expires))
-	enough := valid && (need == "" || slices.Contains(strings.Fields(f.scope), need))
+	enough := valid && (need == "" || slices.Contains(strings.Fields(f.scope), need)) && !s.Refuses
 	if enough {
 		s.events = append(s.events, "served")
 	}
