@@ -63,7 +63,7 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	}
 	var ours bool
 	var unseenByAll int
-	taken := within(o.Wait, func(ctx context.Context) error {
+	taken := startLookup(o.Wait, func(ctx context.Context) error {
 		turns, err := t.userTurns(ctx)
 		if err == nil {
 			ours, unseenByAll, err = turns.Take(ctx, t.userKey)
@@ -100,15 +100,15 @@ func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
 	return turns, err
 }
 
-// settle says what became of the turn. The reply waits for that: whoever has seen it may
-// ask the next server at once.
+// settle reports how the turn has ended. The reply waits for that: a client that has seen
+// it may call the next server at once.
 func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome sessionstate.Outcome) error {
 	o := &t.c.shared.o
 	err := o.Turns.Settle(context.Background(), t.key, outcome)
 	if !t.isShared() {
 		return err
 	}
-	settled := within(o.Wait, func(ctx context.Context) error {
+	settled := startLookup(o.Wait, func(ctx context.Context) error {
 		turns, err := o.UserTurns()
 		if err == nil {
 			err = turns.Settle(ctx, t.userKey, outcome)
@@ -123,7 +123,7 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 	}))
 }
 
-// leaveAlone has the session's calls pass for a while.
+// leaveAlone lets the session's calls pass for a while.
 func (c *Conn) leaveAlone(s *session) {
 	all := &c.shared.sessions
 	all.mu.Lock()
@@ -131,8 +131,8 @@ func (c *Conn) leaveAlone(s *session) {
 	s.again = c.shared.o.Now().Add(askAgain)
 }
 
-// goAlone does without the user's turns from here on: the briefing may come once a
-// server, which is better than not at all.
+// goAlone stops using the user's turns: the briefing may come once a server, which is
+// better than no briefing.
 func (c *Conn) goAlone(err error) {
 	c.shared.warnings.once("the briefing may come once a server, as what the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", err)
 	all := &c.shared.sessions
@@ -141,38 +141,38 @@ func (c *Conn) goAlone(err error) {
 	all.alone = true
 }
 
-// An aside is something done beside the messages. err is what came of it, once over is
-// closed.
-type aside struct {
-	over chan struct{}
+// A lookup is work that is done while other messages pass. err is its result after done
+// is closed.
+type lookup struct {
+	done chan struct{}
 	err  error
 }
 
-// within does f beside the messages. If f takes longer than limit that is the error, and
-// what f leaves behind must not be read.
-func within(limit time.Duration, f func(context.Context) error) *aside {
-	a := &aside{over: make(chan struct{})}
+// startLookup runs f in a goroutine of its own. If f takes longer than limit that is the
+// error, and what f writes must not be read.
+func startLookup(limit time.Duration, f func(context.Context) error) *lookup {
+	l := &lookup{done: make(chan struct{})}
 	go func() {
-		defer close(a.over)
+		defer close(l.done)
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		done := make(chan error, 1)
-		go func() { done <- f(ctx) }()
+		result := make(chan error, 1)
+		go func() { result <- f(ctx) }()
 		select {
-		case a.err = <-done:
+		case l.err = <-result:
 		case <-ctx.Done():
-			a.err = ctx.Err()
+			l.err = ctx.Err()
 		}
 	}()
-	return a
+	return l
 }
 
-// await holds reply back until a is over, and then calls then with it. What cannot be
-// held back, as the session is ending, waits here; a has a limit of its own.
-func (c *Conn) await(call *middleware.Call, reply *wire.Message, a *aside, then func(reply *wire.Message, err error) error) error {
-	call.Suspend(reply, a.over, 2*c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
-		<-a.over
-		return then(reply, a.err)
+// await suspends reply until l is done, and then calls then with its error. A reply that
+// cannot be suspended, as the session is ending, waits here; l has a limit of its own.
+func (c *Conn) await(call *middleware.Call, reply *wire.Message, l *lookup, then func(reply *wire.Message, err error) error) error {
+	call.Suspend(reply, l.done, 2*c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
+		<-l.done
+		return then(reply, l.err)
 	})
 	return nil
 }

@@ -46,7 +46,7 @@ type Entry struct {
 	command literal
 	args    *list       // nil: there are none
 	remote  *remoteForm // nil in a file of TOML
-	missing missing
+	newArgs newArgs     // used if args is nil
 	offset  int
 }
 
@@ -68,9 +68,9 @@ type list struct {
 	lead string
 }
 
-// missing says how the arguments of an entry are written that has none: as
-// before, the list and after, at the offset of the command's value or key.
-type missing struct {
+// newArgs says how the arguments of an entry that has none are written: as before, the
+// list and after, at the offset of the command's value or key.
+type newArgs struct {
 	before, after string
 	// ahead says that they stand ahead of the command's key, and not behind its
 	// value.
@@ -81,7 +81,7 @@ type missing struct {
 // text returns how the list items, as literals, are written there. There is no
 // space behind the commas, which tells them from a list that was there, and
 // empty, when they are taken out again.
-func (m missing) text(items []string) string {
+func (m newArgs) text(items []string) string {
 	return m.before + "[" + strings.Join(items, ",") + "]" + m.after
 }
 

@@ -255,7 +255,7 @@ func (e *Entry) jsonCommandValue(m hujson.ObjectMember) {
 		return
 	}
 	e.command = literal{span{v.StartOffset, v.EndOffset}, l.String()}
-	e.missing = missing{before: "," + gap(m) + `"args":` + whiteSpace(v.BeforeExtra), at: v.EndOffset}
+	e.newArgs = newArgs{before: "," + gap(m) + `"args":` + whiteSpace(v.BeforeExtra), at: v.EndOffset}
 }
 
 // jsonArgs reads the list of arguments.

@@ -160,7 +160,7 @@ func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, at span, inline bool)
 		e.Odd = "its command is not a text"
 	case name == "command":
 		e.command = r.literal(v)
-		e.missing = r.missing(e.command, at, string(r.text[at.from:last.Raw.Offset]), inline)
+		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.Raw.Offset]), inline)
 	case name == "args":
 		r.args(e, n, at)
 	case isAddress(name):
@@ -174,11 +174,11 @@ func (r *tomlReader) literal(v *unstable.Node) literal {
 	return literal{span{from, from + int(v.Raw.Length)}, string(v.Data)}
 }
 
-// missing returns how arguments are written for the command, whose key stands at
+// newArgs returns how arguments are written for the command, whose key stands at
 // at and has the names in prefix before its last.
-func (r *tomlReader) missing(command literal, at span, prefix string, inline bool) missing {
+func (r *tomlReader) newArgs(command literal, at span, prefix string, inline bool) newArgs {
 	if inline {
-		return missing{before: ", args = ", at: command.to}
+		return newArgs{before: ", args = ", at: command.to}
 	}
 	line := r.text[:at.from]
 	indent := string(line[bytes.LastIndexByte(line, '\n')+1:])
@@ -186,7 +186,7 @@ func (r *tomlReader) missing(command literal, at span, prefix string, inline boo
 	if i := bytes.IndexByte(r.text[command.to-r.base:], '\n'); i > 0 && r.text[command.to-r.base+i-1] == '\r' {
 		end = "\r\n"
 	}
-	return missing{before: prefix + "args = ", after: end + indent, ahead: true, at: r.base + at.from}
+	return newArgs{before: prefix + "args = ", after: end + indent, ahead: true, at: r.base + at.from}
 }
 
 // args reads the list of arguments, the value of n, whose key stands at at.

@@ -265,7 +265,7 @@ func quoteAll(args []string) []string {
 func (d *Document) prepend(e *Entry, items []string) splice {
 	switch {
 	case e.args == nil:
-		return splice{span{e.missing.at, e.missing.at}, e.missing.text(items)}
+		return splice{span{e.newArgs.at, e.newArgs.at}, e.newArgs.text(items)}
 	case len(e.args.items) == 0:
 		at := e.args.from + 1
 		return splice{span{at, at}, strings.Join(items, ", ")}
@@ -314,10 +314,10 @@ func (d *Document) added(e *Entry) (span, bool) {
 	for _, item := range e.args.items {
 		items = append(items, d.raw(item.span))
 	}
-	text := e.missing.text(items)
-	at := span{e.missing.at, e.missing.at + len(text)}
-	if e.missing.ahead {
-		at = span{e.missing.at - len(text), e.missing.at}
+	text := e.newArgs.text(items)
+	at := span{e.newArgs.at, e.newArgs.at + len(text)}
+	if e.newArgs.ahead {
+		at = span{e.newArgs.at - len(text), e.newArgs.at}
 	}
 	if at.from < 0 || at.to > len(d.data) || e.args.from < at.from || e.args.to > at.to {
 		return span{}, false
