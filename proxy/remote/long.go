@@ -40,10 +40,13 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) {
 	to.Close()
 }
 
+// maxPeek is how much of a long message is looked at for its headers, in bytes.
+const maxPeek = 64 << 10
+
 // peek reads what the beginning of a long message says of it: its revision, method and
 // name, for the headers that mirror them.
 func (x *exchange) peek(beginning []byte) {
-	d := json.NewDecoder(bytes.NewReader(beginning))
+	d := json.NewDecoder(bytes.NewReader(beginning[:min(len(beginning), maxPeek)]))
 	var m struct{ method, name, uri, version string }
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return

@@ -1,0 +1,82 @@
+package remote_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Stop ends a session whose server does not answer, and tells the server so.
+func TestStopEndsHangingCalls(t *testing.T) {
+	l := &legacy{}
+	called, release := make(chan struct{}), make(chan struct{})
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		if r.method != "tools/call" {
+			return false
+		}
+		close(called)
+		<-release
+		return true
+	}
+	c := l.open(t)
+	t.Cleanup(func() { close(release) })
+	c.say(call)
+	<-called
+	c.over()
+	if err := c.s.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if ended := l.seen(http.MethodDelete); len(ended) != 1 || ended[0].session() != "session-1" {
+		t.Errorf("ended: %v", ended)
+	}
+}
+
+// An answer that comes within the grace is delivered.
+func TestStopWaitsForLastAnswers(t *testing.T) {
+	l := &legacy{}
+	called := make(chan struct{})
+	stopping := make(chan struct{})
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		if r.method == "tools/call" {
+			close(called)
+			<-stopping
+		}
+		return false
+	}
+	c := l.open(t)
+	c.say(call)
+	<-called
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.s.Stop()
+	}()
+	c.s.Stdin().Close()
+	close(stopping)
+	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Error("Stop does not return")
+	}
+}
+
+// A second initialize opens a new session and ends the one before.
+func TestSecondInitialize(t *testing.T) {
+	l := &legacy{}
+	c := l.open(t)
+	c.say(initialize)
+	c.wants(agreed)
+	c.say(initialized)
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
+	c.over()
+	for _, r := range l.seen("initialize") {
+		if r.session() != "" {
+			t.Errorf("initialize was sent in %s", r.session())
+		}
+	}
+	if ended := l.seen(http.MethodDelete); len(ended) != 2 {
+		t.Errorf("ended: %v", ended)
+	}
+}
