@@ -185,17 +185,18 @@ func (a *agent) start(t *testing.T, args ...string) (*exec.Cmd, mark) {
 }
 
 // claude holds Claude Code to what docs/clients.md says of it: in one process a sub-agent
-// that calls first, the main conversation and one after /clear; a session of its own, and
-// that session again after --resume.
+// that calls first, the main conversation, one after /clear and the same after /compact; a
+// session of its own, and that session again after --resume.
 func (l *lab) claude(t *testing.T, program string) {
 	calls := inTurn(l.repo)
 	task := toolCall{"", "Agent", `{"description":"look","prompt":"RUN:sub","subagent_type":"general-purpose","run_in_background":false}`}
 	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{
-		"main":   append([]toolCall{task}, calls...),
-		"sub":    calls[:2],
-		"clear":  calls[:2],
-		"other":  calls[:2],
-		"resume": calls[:2],
+		"main":    append([]toolCall{task}, calls...),
+		"sub":     calls[:2],
+		"clear":   calls[:2],
+		"compact": calls[:2],
+		"other":   calls[:2],
+		"resume":  calls[:2],
 	})
 	a.env = append(a.env,
 		"ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=sk-dummy",
@@ -204,10 +205,11 @@ func (l *lab) claude(t *testing.T, program string) {
 	flags := []string{"-p", "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", "mcp__files,mcp__memory,mcp__git,mcp__all,mcp__thinking,Agent"}
 
 	a.claudeServers(t, "files", "memory", "git", "all", "thinking")
-	a.turns(t, flags, "RUN:main", "/clear", "RUN:clear")
+	a.turns(t, flags, "RUN:main", "/clear", "RUN:clear", "/compact", "RUN:compact")
 	a.requireShown(t, "main", 1, 2)
 	a.requireShown(t, "sub", 1, 2)
 	a.requireShown(t, "clear", 1, 2)
+	a.requireShown(t, "compact", 1, 2)
 	a.claudeServers(t, "files", "memory")
 	const session = "01234567-89ab-4cde-8f01-23456789abcd"
 	a.run(t, append(flags, "--session-id", session, "RUN:other")...)

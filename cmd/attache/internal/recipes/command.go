@@ -130,6 +130,9 @@ func (c Command) report(path string, before, after []byte) error {
 	for line := range bytes.Lines(lines[start : start+len(lines)-len(from)]) {
 		fmt.Fprintf(&text, "%s%s\n", sign, bytes.TrimRight(line, "\r\n"))
 	}
+	if len(after) == 0 {
+		text.WriteString("The file is empty then: an attache that runs keeps its rules until it ends.\n")
+	}
 	if c.DryRun {
 		text.WriteString("Nothing was changed: leave out --dry-run to do it.\n")
 	}
