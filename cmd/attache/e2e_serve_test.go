@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,7 +58,9 @@ func (l *lab) testServe(t *testing.T) {
 func (l *lab) compareServed(t *testing.T, c client, s server, scenario string) {
 	dir := t.TempDir()
 	direct := l.drive(t, c, s, dir, scenario, s.command, "E2E_UNORDERED=1")
-	f := l.startFront(t, s.command)
+	config := filepath.Join(dir, "front.yaml")
+	writeFiles(t, dir, map[string]string{"front.yaml": "serve: {limits: {body: 16MiB}}\n"})
+	f := l.startFront(t, s.command, "--config", config)
 	served := l.drive(t, c, s, dir, scenario, []string{f.url}, "E2E_UNORDERED=1")
 	f.end(t)
 	requireSame(t, "over HTTP", withoutProcess(direct), withoutProcess(served))
@@ -74,23 +77,28 @@ func withoutProcess(transcript string) string {
 
 // compareServedGo is compareServed with the client of the go-sdk.
 func (l *lab) compareServedGo(t *testing.T, version string) {
-	s := l.gosdk()
-	direct := l.driveGo(t, version, s.command, fixtureSteps)
-	f := l.startFront(t, s.command)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	g := &goSession{ctx: ctx}
-	g.wire = &recorder{Transport: &mcp.StreamableClientTransport{Endpoint: f.url}}
-	g.connect(g.wire, version)
-	if g.session == nil {
-		t.Fatal(g.lines)
+	command := l.gosdk().command
+	run := func(transport mcp.Transport) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		defer cancel()
+		g := &goSession{ctx: ctx}
+		if g.connect(transport, version); g.session == nil {
+			t.Fatal(g.lines)
+		}
+		g.listTools()
+		g.call("echo", map[string]any{"text": "ä <b>"})
+		g.content()
+		g.ask()
+		if err := g.session.Close(); err != nil {
+			t.Error(err)
+		}
+		return normaliseGo(strings.Join(g.lines, "\n"))
 	}
-	fixtureSteps(g)
-	g.wire.stop()
-	_ = g.session.Close()
+	direct := run(&mcp.CommandTransport{Command: exec.Command(command[0])})
+	f := l.startFront(t, command)
+	served := run(&mcp.StreamableClientTransport{Endpoint: f.url})
 	f.end(t)
-	served := normaliseGo(strings.Join(slices.Concat(g.lines, g.wire.lines()), "\n") + "\n")
-	requireSame(t, "over HTTP", withoutProcess(direct), withoutProcess(served))
+	requireSame(t, "over HTTP", direct, served)
 }
 
 // A front is a running attache serve.

@@ -38,11 +38,18 @@ func (x *exchange) post() {
 		x.refuse(http.StatusBadRequest, nil, code, text)
 		return
 	}
-	if p.revision != "" || !legacyHeader(x.r.Header.Get(versionHeader)) {
+	if p.revision != "" || !legacyHeader(x.r.Header.Get(versionHeader)) || x.cancelsModern(p) {
 		x.postModern(p, a, release)
 		return
 	}
 	x.postLegacy(p, a, release)
+}
+
+// cancelsModern reports whether a message cancels a request of revision 2026-07-28, which
+// has no header rules for notifications: there is no session in which it could be another's.
+func (x *exchange) cancelsModern(p *message) bool {
+	return p.m.Kind() == wire.Notification && p.m.MethodIs("notifications/cancelled") &&
+		x.r.Header.Get(sessionHeader) == "" && x.r.Header.Get(versionHeader) == ""
 }
 
 // legacyHeader reports whether a request with that version header is of a revision with
