@@ -58,7 +58,7 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 		s.answerBatch(b)
 	default:
 		s.queue(reply, func(err error) {
-			s.tellSent(c.mw.Sent(), err)
+			s.settleSent(c.mw.Sent(), err)
 			s.calls.end(c)
 		})
 	}
@@ -138,8 +138,8 @@ func (s *session) ensureAnswered(c *call, err error) {
 	s.answer(c, wire.ErrorReply(c.id(), wire.CodeInternalError, failureText(err)))
 }
 
-// turnDown answers the requests in a line that nobody will handle any more.
-func (s *session) turnDown(m *wire.Message, why error) {
+// failRequests answers the requests in a line that will not be handled, with an error.
+func (s *session) failRequests(m *wire.Message, why error) {
 	if m.Kind() != wire.Batch {
 		if reply := turnedDown(m, why); reply != nil {
 			s.queue(reply, nil)

@@ -20,9 +20,9 @@ const (
 	whyLong    = "longer than the hold limit"
 )
 
-// aside tells of a frame that the layers did not see, unless it is a reply to every
-// parser. Runs in the client's direction.
-func (s *session) aside(m *wire.Message, why string, code int) {
+// reportAside reports a frame that the layers did not see to Options.Aside, unless every
+// parser reads it as a reply. Runs in the client's direction.
+func (s *session) reportAside(m *wire.Message, why string, code int) {
 	if s.o.Aside != nil && !isReply(m) {
 		s.o.Aside(Aside{m, why, code})
 	}

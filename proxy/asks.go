@@ -134,7 +134,7 @@ func (s *session) ownID(m *wire.Message, b *batch) bool {
 		return false
 	}
 	s.log.Warn("a request was refused because its id begins like those of the proxy's own requests", "id", callid.Clip(m.ID()))
-	s.aside(m, whyOwnID, wire.CodeInvalidRequest)
+	s.reportAside(m, whyOwnID, wire.CodeInvalidRequest)
 	reply := wire.ErrorReply(m.ID(), wire.CodeInvalidRequest, "refused: "+whyOwnID)
 	if b != nil {
 		s.calls.answerLater(b, reply, nil)

@@ -62,7 +62,7 @@ func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, se
 // answerBatch sends the answers that wait for nothing any more.
 func (s *session) answerBatch(b *batch) {
 	if answers, sent := s.calls.takeAnswers(b, false); len(answers) > 0 {
-		s.queue(joinAnswers(answers), func(err error) { s.tellSent(sent, err) })
+		s.queue(joinAnswers(answers), func(err error) { s.settleSent(sent, err) })
 	}
 }
 
@@ -116,11 +116,11 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 
 func (s *session) fromCrowdedBatch(m *wire.Message) error {
 	if !s.guarded(m) && !s.enforces("the array has too many members") {
-		s.aside(m, whyCrowded, 0)
+		s.reportAside(m, whyCrowded, 0)
 		return s.pass(m)
 	}
 	s.log.Warn("an array of messages was refused: it has too many members", "limit", maxBatch)
-	s.aside(m, whyCrowded, wire.CodeInvalidRequest)
+	s.reportAside(m, whyCrowded, wire.CodeInvalidRequest)
 	s.refuse(m, wire.CodeInvalidRequest, "refused: the array has more members than the proxy takes apart")
 	return nil
 }
@@ -129,7 +129,7 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 	switch {
 	case n == 0 && s.enforces(wire.BadEnvelope.String()):
-		s.aside(m, wire.BadEnvelope.String(), wire.BadEnvelope.Code())
+		s.reportAside(m, wire.BadEnvelope.String(), wire.BadEnvelope.Code())
 		s.refuse(m, wire.BadEnvelope.Code(), refusal(wire.BadEnvelope))
 		return nil
 	case b.Len() == n && !b.Edited():
@@ -156,7 +156,7 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 	if s.ownID(m, b) {
 		return nil
 	}
-	s.aside(m, memberFault(m).String(), 0)
+	s.reportAside(m, memberFault(m).String(), 0)
 	b.Add(m)
 	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c := s.calls.add(s, m.ID())
@@ -178,7 +178,7 @@ func memberFault(m *wire.Message) wire.Ambiguity {
 func (s *session) refuseMember(b *batch, m *wire.Message) {
 	why := memberFault(m)
 	s.warnRefused(why)
-	s.aside(m, why.String(), why.Code())
+	s.reportAside(m, why.String(), why.Code())
 	if m.Kind().IsReply() {
 		s.refuse(m, why.Code(), refusal(why))
 		return

@@ -43,8 +43,8 @@ func (d *clientSide) init(s *session) {
 	d.none.mw.Reset(&d.none, false)
 }
 
-// follow has the frames to come handled by r. The caller holds mu, or is alone.
-func (d *clientSide) follow(s *session, r Rules) {
+// setRules sets the rules for the next frames. The caller holds mu, or is alone.
+func (d *clientSide) setRules(s *session, r Rules) {
 	needs := middleware.Needs(r.Layers...)
 	defer d.lookAgain()
 	d.scanner.ArgumentNames = needs.ArgumentNames
@@ -90,7 +90,7 @@ func (s *session) clientPump() {
 			err = s.fromClient(line, !r.Buffered())
 		}
 		if err != nil {
-			s.turnDownRest(r, err)
+			s.failUnread(r, err)
 			s.fail(err)
 			return
 		}
@@ -120,8 +120,8 @@ func (s *session) awaitReader() {
 	}
 }
 
-// turnDownRest answers the requests that were read and will not be handled.
-func (s *session) turnDownRest(r *wire.Reader, why error) {
+// failUnread answers the requests that were read and will not be handled, with an error.
+func (s *session) failUnread(r *wire.Reader, why error) {
 	for !errors.Is(why, errOver) && r.Buffered() {
 		line, _, err := r.Next()
 		if err != nil {
@@ -131,7 +131,7 @@ func (s *session) turnDownRest(r *wire.Reader, why error) {
 		var m wire.Message
 		m.Reset(wire.Client, line)
 		m.LookEnvelope()
-		s.turnDown(&m, why)
+		s.failRequests(&m, why)
 	}
 }
 
@@ -268,7 +268,7 @@ func (s *session) run(m *wire.Message, b *batch) error {
 		c.mw.Reset(c, false)
 	}
 	c.batch = b
-	return s.through(&c.mw, s.c.chain, m)
+	return s.runHandler(&c.mw, s.c.chain, m)
 }
 
 // cancelled forgets the call that the client cancels. It reports whether the
@@ -300,18 +300,18 @@ func (s *session) cancelled(m *wire.Message) bool {
 func (s *session) handleAmbiguous(m *wire.Message) error {
 	if s.guarded(m) || s.enforces(m.Ambiguity().String()) {
 		s.warnRefused(m.Ambiguity())
-		s.aside(m, m.Ambiguity().String(), m.Ambiguity().Code())
+		s.reportAside(m, m.Ambiguity().String(), m.Ambiguity().Code())
 		s.refuse(m, m.Ambiguity().Code(), refusal(m.Ambiguity()))
 		return nil
 	}
 	if s.ownID(m, nil) {
 		return nil
 	}
-	s.aside(m, m.Ambiguity().String(), 0)
+	s.reportAside(m, m.Ambiguity().String(), 0)
 	s.log.Debug("an ambiguous message passes as it is", "why", m.Ambiguity().String())
 	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c := s.calls.add(s, m.ID())
-		return s.through(&c.mw, s.forward, m)
+		return s.runHandler(&c.mw, s.forward, m)
 	}
 	return s.pass(m)
 }

@@ -42,10 +42,10 @@ func (c *Control) Replace(r Rules) bool {
 		return false
 	}
 	s.c.mu.Lock()
-	s.c.follow(s, r)
+	s.c.setRules(s, r)
 	s.c.mu.Unlock()
 	s.v.mu.Lock()
-	s.v.follow(s, r)
+	s.v.setRules(s, r)
 	s.v.mu.Unlock()
 	return true
 }

@@ -236,8 +236,8 @@ func newSession(ctx context.Context, o Options) *session {
 	s.c.init(s)
 	s.v.init(s)
 	rules := Rules{o.Layers, o.DryRun}
-	s.c.follow(s, rules)
-	s.v.follow(s, rules)
+	s.c.setRules(s, rules)
+	s.v.setRules(s, rules)
 	if o.Control != nil {
 		o.Control.attach(s)
 	}

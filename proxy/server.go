@@ -38,8 +38,8 @@ func (d *serverSide) init(s *session) {
 	d.none.mw.Reset(&d.none, false)
 }
 
-// follow has the frames to come handled by r. The caller holds mu, or is alone.
-func (d *serverSide) follow(s *session, r Rules) {
+// setRules sets the rules for the next frames. The caller holds mu, or is alone.
+func (d *serverSide) setRules(s *session, r Rules) {
 	d.chain = middleware.Chain(s.deliverHandler, middleware.Reversed(r.Layers)...)
 	d.plain = !slices.ContainsFunc(r.Layers, func(l middleware.Layer) bool { return l.Wrap != nil })
 }
@@ -74,16 +74,16 @@ func (s *session) fromServer(line []byte, last bool) error {
 // reply to a call in flight is one also where its form is not that of JSON-RPC: what
 // the client makes of it is not ours to decide, and it waits for nothing else.
 func (s *session) isMessage(m *wire.Message) bool {
-	if !s.v.look(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
+	if !s.v.lookAt(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		return false
 	}
 	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && callid.Clean(m.ID()) != nil && s.calls.awaits(m.ID())
 }
 
-// look reads a frame of the server's, as far as it takes to know what it is, and
-// reports whether it is a message at all. Hooks want the whole frame looked at: where
-// the last reply had some this one will, and a plain frame needs no other look.
-func (d *serverSide) look(m *wire.Message) bool {
+// lookAt reads as much of a frame of the server as it takes to know what it is, and
+// reports whether it is a message. Hooks need the whole frame looked at: if the last
+// reply had hooks this one probably has, and a plain frame needs no other look.
+func (d *serverSide) lookAt(m *wire.Message) bool {
 	if d.hooked {
 		d.scanner.Look(m)
 		if m.Plain() && m.Kind() != wire.Batch {
@@ -109,15 +109,15 @@ func (s *session) flushClient(last bool) error {
 	defer s.v.pace.Sent()
 	err := s.toClient.Flush()
 	if len(s.v.sent) > 0 {
-		s.tellSent(s.v.sent, err)
+		s.settleSent(s.v.sent, err)
 		clear(s.v.sent)
 		s.v.sent = s.v.sent[:0]
 	}
 	return err
 }
 
-// tellSent tells the layers that asked for it that a reply was written.
-func (s *session) tellSent(sent []func(error), err error) {
+// settleSent calls the functions that layers registered for a reply that was written.
+func (s *session) settleSent(sent []func(error), err error) {
 	for _, f := range sent {
 		_ = s.protect(s.ctx, func(context.Context, *wire.Message) error { f(err); return nil }, nil)
 	}

@@ -22,17 +22,17 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	env.Feed(chunk)
 	if s.c.whole || s.enforces("it is longer than the hold limit") {
 		s.log.Warn("a message over the hold limit was refused, as rules, or what takes credentials out, must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
-		if m := rest(wire.Client, r, &env); s.over.Load() {
+		if m := drainLine(wire.Client, r, &env); s.over.Load() {
 			return errOver
 		} else if !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
-			s.aside(m, whyLong, wire.CodeInvalidRequest)
+			s.reportAside(m, whyLong, wire.CodeInvalidRequest)
 			s.refuse(m, wire.CodeInvalidRequest, tooLong)
 		}
 		s.flushServer()
 		return nil
 	}
 	if err := s.ready(); err != nil {
-		s.turnDown(rest(wire.Client, r, &env), err)
+		s.failRequests(drainLine(wire.Client, r, &env), err)
 		return err
 	}
 	s.watch(ServerIn, nil)
@@ -40,9 +40,9 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	return nil
 }
 
-// rest reads a long line to its end, without keeping it, and returns what is
-// known of it.
-func rest(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
+// drainLine reads a long line to its end without keeping it, and returns what is known
+// of it.
+func drainLine(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
 	for more := true; more; {
 		var chunk []byte
 		var err error
@@ -77,7 +77,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 		return
 	}
 	m := wire.Oversize(wire.Client, env)
-	s.aside(m, whyLong, 0)
+	s.reportAside(m, whyLong, 0)
 	if env.Complete() && !s.ownID(m, nil) && m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c = s.calls.add(s, m.ID())
 		c.sent.Store(true)

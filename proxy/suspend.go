@@ -73,7 +73,7 @@ func (s *session) resumeCall(sp *suspension, c *call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c.holding, d.held = false, false
-	err := s.through(&c.mw, sp.resume, sp.m)
+	err := s.runHandler(&c.mw, sp.resume, sp.m)
 	for err == nil && !d.held && len(d.waiting) > 0 {
 		m := d.waiting[0]
 		d.waiting = d.waiting[1:]
@@ -83,7 +83,7 @@ func (s *session) resumeCall(sp *suspension, c *call) {
 	if err != nil {
 		s.fail(err)
 		for _, m := range d.waiting {
-			s.turnDown(m, err)
+			s.failRequests(m, err)
 		}
 		d.waiting, d.bytes = nil, 0
 	}
@@ -142,9 +142,9 @@ func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i
 	return nil
 }
 
-// through takes a message through a handler, and sees to it that a request does
-// not get lost there. The caller holds c.mu.
-func (s *session) through(mw *middleware.Call, h middleware.Handler, m *wire.Message) error {
+// runHandler runs a handler on a message, and answers a request that the handler has
+// lost. The caller holds c.mu.
+func (s *session) runHandler(mw *middleware.Call, h middleware.Handler, m *wire.Message) error {
 	if s.over.Load() {
 		return errOver
 	}

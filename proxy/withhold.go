@@ -52,7 +52,7 @@ func (s *session) mayHold() bool { return s.link.Load().unread.Any() || s.calls.
 // withhold drops a long line and answers the call it was for with an error. The
 // caller holds v.mu.
 func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
-	m := rest(wire.Server, r, env)
+	m := drainLine(wire.Server, r, env)
 	if s.over.Load() {
 		return
 	}
