@@ -28,6 +28,10 @@ type ConnOptions struct {
 type Conn struct {
 	shared *Shared
 	o      ConnOptions
+
+	// Of the call before, which is most often of the same session. Client's direction only.
+	view    *sessionstate.Context
+	session *session
 }
 
 // Connect returns the layer of one connection.
@@ -72,26 +76,52 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	default:
 		return
 	}
-	c.o.Results.LearnClient(m)
-	r, calls := c.o.Results.Expect(m)
+	isCall := m.MethodIs("tools/call")
+	if !isCall || c.o.Results.ClientName() == "" {
+		c.o.Results.LearnClient(m)
+	}
 	switch {
+	case isCall, m.MethodIs("tasks/result"), m.MethodIs("tasks/get"):
 	case m.MethodIs("tools/list") && c.o.Results.Extends(c.shared.o.Structured):
 		call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
-	case !calls && (c.o.Callers == nil || !view.Modern || m.MethodIs("server/discover")):
+		return
+	case c.o.Callers == nil || !view.Modern || m.MethodIs("server/discover"):
 		return // T8: a probe leaves no trace
 	}
-	s := c.shared.of(view, c.o.Results)
-	if c.o.Callers != nil && m.MethodIs("tools/call") {
+	s := c.of(view)
+	if c.o.Callers != nil && isCall {
 		c.introduce(call, m, s, view)
 	}
-	if s == nil || !calls {
+	if s != nil {
+		c.expect(call, m, view, s)
+	}
+}
+
+// of returns the session of a call, nil if it is of none.
+func (c *Conn) of(view *sessionstate.Context) *session {
+	if c.view != view || c.session == nil || c.session.me.Load() == nil {
+		c.view, c.session = view, c.shared.of(view, c.o.Results)
+	}
+	return c.session
+}
+
+// expect has the reply to a call carry messages, if some wait or somebody could write one
+// meanwhile. A hook on a reply has the whole of it read, which a session on its own does not
+// pay for (T39).
+func (c *Conn) expect(call *middleware.Call, m *wire.Message, view *sessionstate.Context, s *session) {
+	s.used.Store(true)
+	c.noteSeen(s)
+	if !s.mail.Load() && !s.peers.Load() {
 		return
 	}
-	c.noteSeen(s)
+	r, ok := c.o.Results.Expect(m)
+	if !ok {
+		return
+	}
 	s.calls.Add(1)
-	s.last.Store(c.shared.o.Now().UnixNano())
 	call.OnReply(func(_ context.Context, reply *wire.Message) error {
 		s.calls.Add(-1)
+		s.used.Store(true)
 		if !s.mail.Load() {
 			return nil
 		}

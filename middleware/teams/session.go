@@ -17,8 +17,10 @@ import (
 type session struct {
 	key   string
 	mail  atomic.Bool  // messages wait
-	calls atomic.Int32 // in flight
-	last  atomic.Int64 // when a call began or ended, in nanoseconds
+	peers atomic.Bool  // there is another session that could write one
+	calls atomic.Int32 // in flight, of those whose result may carry messages
+	used  atomic.Bool  // a call was made since the last look
+	last  atomic.Int64 // about when a call was made, in nanoseconds
 	me    atomic.Pointer[store.Session]
 
 	mu       sync.Mutex
@@ -78,6 +80,7 @@ func (s *Shared) of(view *sessionstate.Context, results *toolresult.Memory) *ses
 			return nil
 		}
 		m = &session{key: key}
+		m.last.Store(s.o.Now().UnixNano())
 		s.sessions[key] = m
 		if !s.looking {
 			s.looking = true
@@ -170,10 +173,11 @@ func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) {
 	if me == nil {
 		return
 	}
-	has, err := db.HasMail(ctx, me.Ref)
+	has, peers, err := db.HasMail(ctx, me.Ref)
 	if err != nil {
 		return
 	}
+	m.peers.Store(peers)
 	if has && !m.mail.Load() {
 		m.mu.Lock()
 		m.mailFrom = s.o.Now()
@@ -205,7 +209,10 @@ func (s *Shared) look() {
 		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
 		version = now
 		for _, m := range s.registered() {
-			if changed {
+			if m.used.Swap(false) {
+				m.last.Store(s.o.Now().UnixNano())
+			}
+			if changed || renew {
 				s.ask(ctx, db, m)
 			}
 			s.wake(ctx, db, m)

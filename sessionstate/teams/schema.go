@@ -109,7 +109,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{db: db, now: o.Now}
 	if s.version, err = db.PrepareContext(ctx, `PRAGMA data_version`); err == nil {
 		s.mail, err = db.PrepareContext(ctx, `SELECT EXISTS (SELECT 1 FROM messages
-			WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND announced = 0)`)
+				WHERE tenant = ?2 AND to_session = ?3 AND state = 'queued' AND announced = 0),
+			EXISTS (SELECT 1 FROM sessions me JOIN sessions o ON o.tenant = me.tenant AND o.workspace = me.workspace AND o.id <> me.id AND o.ended IS NULL
+				WHERE me.tenant = ?2 AND me.id = ?3 AND (o.run_state IN ('starting', 'running')
+					OR EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = o.tenant AND a.session = o.id AND `+fresh("a.until")+`)))`)
 	}
 	if err != nil {
 		_ = db.Close()
