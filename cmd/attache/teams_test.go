@@ -37,7 +37,14 @@ type team struct {
 // newTeam makes one. every is the time between two creations.
 func newTeam(t *testing.T, every string) *team {
 	t.Helper()
-	dir := t.TempDir()
+	tm := writeTeam(t, t.TempDir(), every)
+	t.Cleanup(tm.stopAgents)
+	return tm
+}
+
+// writeTeam makes a team in a directory.
+func writeTeam(t *testing.T, dir, every string) *team {
+	t.Helper()
 	file := filepath.Join(dir, "config", "attache", "config.yaml")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
@@ -50,9 +57,7 @@ func newTeam(t *testing.T, every string) *team {
 			t.Fatal(err)
 		}
 	}
-	tm := &team{t, dir}
-	t.Cleanup(tm.stopAgents)
-	return tm
+	return &team{t, dir}
 }
 
 // env is the environment of the user's processes.
