@@ -252,7 +252,7 @@ func (x *exchange) recover(r *refusal) (again bool, err error) {
 			return false, nil // the request that it answers was the lost session's
 		}
 		return x.s.renew(x.ctx, x.ticket.generation)
-	case r.code == codeHeaderMismatch && x.modern && x.method == "tools/call" && !x.tried.mirror:
+	case r.code == wire.CodeHeaderMismatch && x.modern && x.method == "tools/call" && !x.tried.mirror:
 		x.tried.mirror = true
 		return x.s.mirror.learnAgain(x), nil
 	}

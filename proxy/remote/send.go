@@ -16,10 +16,6 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// codeHeaderMismatch is the error of a server that reads a header and the body
-// differently (revision 2026-07-28, basic/transports/streamable-http).
-const codeHeaderMismatch = -32020
-
 // maxRedirects is how often a request is sent elsewhere on the same origin.
 const maxRedirects = 5
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,6 +218,29 @@ func TestU28WhatIsSent(t *testing.T) {
 			t.Errorf("%s %s: cookie %q", r.verb, r.method, r.Get("Cookie"))
 		}
 	}
+}
+
+// U29: a proxy gets the requests, and the server's name need not be known here.
+func TestU29Proxy(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Host != "mcp.example.invalid" {
+			t.Errorf("the proxy got %s", r.URL)
+		}
+		w.Header().Set("Content-Type", asJSON)
+		io.WriteString(w, result)
+	}))
+	defer proxy.Close()
+	address, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, nil, func(o *remote.Options) {
+		o.URL = "http://mcp.example.invalid/mcp"
+		o.Transport = remote.NewTransport(remote.TransportOptions{Proxy: http.ProxyURL(address)})
+	})
+	c.say(call)
+	c.wants(result)
+	c.over()
 }
 
 // The server may be gone before a request, or not answer at all.

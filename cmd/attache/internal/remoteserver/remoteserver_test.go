@@ -1,0 +1,112 @@
+package remoteserver
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/proxy/remote"
+)
+
+// U29: a private authority, a client certificate and HTTP/2 are used as configured.
+func TestU29TLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"proto":"`+r.Proto+`"}}`)
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	defer server.Close()
+	ca, key := writePair(t, server.TLS.Certificates[0])
+	for _, c := range []struct {
+		name     string
+		settings config.RemoteSettings
+		want     string
+	}{
+		{"all of it", config.RemoteSettings{CA: ca, Cert: ca, Key: key}, `{"jsonrpc":"2.0","id":1,"result":{"proto":"HTTP/2.0"}}`},
+		{"unknown authority", config.RemoteSettings{Cert: ca, Key: key}, `certificate signed by unknown authority`},
+		{"no certificate", config.RemoteSettings{CA: ca}, `"code":-32603`},
+		{"no such key", config.RemoteSettings{CA: ca, Cert: ca, Key: key + "x"}, `server.tls.cert: `},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := config.DefaultSettings("")
+			c.settings.URL = server.URL
+			s.Server.Remote = c.settings
+			o, err := Options(cli.Process{StateDir: t.TempDir()}, s, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := answer(t, o); !strings.Contains(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// answer returns what a call is answered with.
+func answer(t *testing.T, o remote.Options) string {
+	t.Helper()
+	r, err := remote.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	io.WriteString(r.Stdin(), `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`+"\n")
+	line, err := bufio.NewReader(r.Stdout()).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+// writePair writes a certificate and its key to files.
+func writePair(t *testing.T, pair tls.Certificate) (cert, key string) {
+	t.Helper()
+	private, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]},
+		key:  {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// What is wrong with the settings is said before a session begins.
+func TestOptionsRefused(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.pem")
+	if err := os.WriteFile(bad, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, settings := range map[string]config.RemoteSettings{
+		"server.tls.ca: " + bad + " has no certificate in it: name a PEM file": {CA: bad},
+		"server.headers.X-A: the variable NONE is not set":                     {Headers: map[string]config.Secret{"X-A": {Env: "NONE"}}},
+	} {
+		s := config.DefaultSettings("")
+		s.Server.Remote = settings
+		_, err := Options(cli.Process{}, s, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
