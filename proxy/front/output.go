@@ -152,6 +152,9 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {
 		return only
 	}
+	if s.key != "" {
+		return nil // in revision 2026-07-28 only what belongs to a request may come with it
+	}
 	if t := s.getLocked(); t != nil {
 		return t
 	}
@@ -212,8 +215,11 @@ func (s *session) pass(t *stream, frame []byte) {
 	if s.over {
 		return
 	}
-	if s.waiting+len(frame) > maxPending {
-		s.f.log.Warn("a message of the server's was dropped: the client has no stream open that could take it", "session", s.label())
+	if s.key != "" || s.waiting+len(frame) > maxPending {
+		if !s.dropped {
+			s.dropped = true
+			s.f.log.Warn("a message of the server's was dropped, and others may be: the client has no stream open that could take it", "session", s.label())
+		}
 		return
 	}
 	s.pending = append(s.pending, frame)

@@ -29,6 +29,7 @@ type session struct {
 	gets      []*stream        // open GET streams, the newest last
 	pending   [][]byte         // messages that no stream took yet
 	waiting   int              // bytes of pending
+	dropped   bool             // a message was dropped, and logged
 	version   string           // the revision that initialize agreed on
 	over      bool
 	params    map[string][]annotated // of tools, by name
