@@ -152,8 +152,11 @@ func (s Store) Load(url string) (*Grant, error) {
 
 // read returns a file of the store, without what is encrypted in it.
 func (s Store) read(path string) (*Grant, *record, error) {
+	if s.Dir == "" {
+		return nil, nil, ErrNoGrant
+	}
 	data, _, err := textfile.Read(path, textfile.Rules{Max: maxGrant, Closed: 0o077})
-	if errors.Is(err, fs.ErrNotExist) || s.Dir == "" {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, ErrNoGrant
 	}
 	r := &record{Grant: &Grant{}}
