@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"time"
 )
@@ -20,18 +21,31 @@ const (
 	longestPause = 30 * time.Second
 	// steadyTime is how long a stream lasts that did not fail.
 	steadyTime = 10 * time.Second
+	// openTime is how long the next message waits for the answer when the stream is opened.
+	openTime = 2 * time.Second
 )
 
-// start opens the stream for a session, in place of the one for the session before.
+// start opens the stream for a session, in place of the one for the session before. It
+// returns when the server has answered, or openTime after it was asked: servers drop what
+// they ask on a stream that is not there yet, and a call that reached them first would wait
+// for ever.
 func (l *listener) start(s *Server, t ticket) {
+	answered := make(chan struct{})
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.cancel != nil {
 		l.cancel()
 	}
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(s.ctx)
-	go l.run(ctx, s, t)
+	l.mu.Unlock()
+	go l.run(ctx, s, t, sync.OnceFunc(func() { close(answered) }))
+	timeout := time.NewTimer(settleTime)
+	defer timeout.Stop()
+	select {
+	case <-answered:
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
 }
 
 // stop closes the stream, if there is one.
@@ -44,8 +58,10 @@ func (l *listener) stop() {
 	}
 }
 
-// run keeps the stream open as long as the server offers it.
-func (l *listener) run(ctx context.Context, s *Server, t ticket) {
+// run keeps the stream open as long as the server offers it. It calls answered when nobody
+// has to wait for it any more.
+func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()) {
+	defer answered()
 	x := &exchange{s: s, ctx: ctx, ticket: t}
 	taker := &eventTaker{x: x}
 	taker.f.out = &s.out
@@ -53,7 +69,7 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket) {
 	opened := false
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		began, n := time.Now(), taker.n
-		if !l.once(ctx, x, taker, p, &opened) {
+		if !l.once(ctx, x, taker, p, &opened, answered) {
 			return
 		}
 		if time.Since(began) >= steadyTime || taker.n > n {
@@ -70,14 +86,16 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket) {
 
 // once opens the stream and reads it to its end. It reports false if there is no use in
 // another attempt.
-func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *eventParser, opened *bool) bool {
+func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *eventParser, opened *bool, answered func()) bool {
 	s := x.s
 	h := http.Header{"Accept": {"text/event-stream"}}
 	x.ticket.headers(h)
 	if len(p.id) > 0 {
 		h["Last-Event-Id"] = []string{string(p.id)}
 	}
-	resp, err := s.send(ctx, http.MethodGet, h, nil)
+	asked := func(httptrace.WroteRequestInfo) { time.AfterFunc(openTime, answered) }
+	resp, err := s.send(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: asked}), http.MethodGet, h, nil)
+	answered()
 	if err != nil {
 		s.log.Debug("the stream of the remote server could not be opened", "why", err)
 		return ctx.Err() == nil

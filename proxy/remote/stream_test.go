@@ -140,6 +140,33 @@ func TestU16ServerAsks(t *testing.T) {
 	c.over()
 }
 
+// U16: a server drops what it asks on a stream that is not there yet, so no call overtakes
+// the request for the stream.
+func TestU16StreamBeforeCalls(t *testing.T) {
+	l := &legacy{}
+	called := make(chan struct{})
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		switch {
+		case r.verb == http.MethodGet:
+			select {
+			case <-called:
+				t.Error("the call came before the stream was opened")
+			case <-time.After(100 * time.Millisecond): // in which a call would have come
+			}
+			events(w, ": ok\n\n")
+			<-called
+			return true
+		case r.method == "tools/call":
+			close(called)
+		}
+		return false
+	}
+	c := l.open(t)
+	c.say(call)
+	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+	c.over()
+}
+
 func TestU15OwnStream(t *testing.T) {
 	for _, c := range []struct {
 		name   string
