@@ -24,6 +24,8 @@ type suite struct {
 	node   string // the Node that it needs
 	script string
 	server string
+	client string
+	behind string
 }
 
 // testConformance runs the official conformance suite directly and through attache, and
@@ -34,8 +36,17 @@ func (l *lab) testConformance(t *testing.T) {
 		t.Skip("needs attache")
 	}
 	s := l.newSuite(t)
-	t.Run("server", s.testServers)
 	t.Run("login", s.testLogins)
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run("server/"+revision, func(t *testing.T) {
+			t.Parallel()
+			s.testServer(t, revision)
+		})
+		t.Run("client/"+revision, func(t *testing.T) {
+			t.Parallel()
+			s.testClient(t, revision)
+		})
+	}
 }
 
 func (l *lab) newSuite(t *testing.T) *suite {
@@ -56,38 +67,100 @@ func (l *lab) newSuite(t *testing.T) *suite {
 		}
 	}
 	s.server = l.build(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	s.client = l.build(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-client")
+	s.behind = l.build(t, "../../testdata/e2e/behind")
 	return s
 }
 
-// testServers runs the suite's client against attache serve, in front of the same server over
+// testServer runs the suite's own client against attache serve, in front of one server over
 // stdio and over HTTP.
-func (s *suite) testServers(t *testing.T) {
-	for _, row := range []struct {
-		revision  string
-		stateless bool // how the server serves this revision over HTTP
+func (s *suite) testServer(t *testing.T, revision string) {
+	// The server has a mode for each revision.
+	overHTTP := func(t *testing.T) string { return s.httpServer(t, s.server, revision == "2026-07-28") }
+	check := func(t *testing.T, url string) verdicts {
+		return s.run(t, "server", "--url", localhost(url), "--requirements", revision)
+	}
+	direct := check(t, overHTTP(t))
+	for _, behind := range []struct {
+		name   string
+		server func(t *testing.T) string
 	}{
-		{"2025-11-25", false},
-		{"2026-07-28", true},
+		{"stdio", func(*testing.T) string { return s.server }},
+		{"http", overHTTP},
 	} {
-		t.Run(row.revision, func(t *testing.T) {
-			t.Parallel()
-			check := func(t *testing.T, url string) verdicts {
-				return s.run(t, "server", "--url", localhost(url), "--requirements", row.revision)
+		for _, rules := range []string{"default", "everything"} {
+			t.Run(behind.name+"/"+rules, func(t *testing.T) {
+				t.Parallel()
+				flags, acted := s.rules(t, rules)
+				url := s.serve(t, []string{behind.server(t)}, flags...)
+				compareVerdicts(t, direct, func() verdicts { return check(t, url) })
+				acted(t, "policy")
+				if revision == "2025-11-25" { // in which the suite calls test_sampling
+					acted(t, "arguments[0]")
+				}
+			})
+		}
+	}
+}
+
+// testClient runs go-sdk's client against the suite's servers, through attache serve alone, and
+// through attache serve in front of an attache that makes a stdio server of the suite's.
+func (s *suite) testClient(t *testing.T, revision string) {
+	check := func(t *testing.T, client ...string) verdicts {
+		return s.run(t, "client", "--command", strings.Join(client, " "), "--requirements", revision)
+	}
+	direct := check(t, s.client)
+	for _, rules := range []string{"default", "everything"} {
+		for _, through := range []string{"http", "stdio"} {
+			t.Run(through+"/"+rules, func(t *testing.T) {
+				t.Parallel()
+				flags, acted := s.rules(t, rules)
+				front := []string{s.behind, s.relay, "serve", "--log-format", "json", "--listen", "127.0.0.1:0"}
+				if through == "http" {
+					front = slices.Concat(front, flags, []string{"--", "URL"})
+				} else {
+					front = slices.Concat(front, []string{"--", s.relay}, flags, []string{"--", "URL"})
+				}
+				compareVerdicts(t, direct, func() verdicts { return check(t, append(front, "---", s.client)...) })
+				acted(t, "arguments[2]", "policy")
+			})
+		}
+	}
+}
+
+// rules returns the flags for these rules, and what looks in the audit for the rules that have
+// to have edited something.
+func (s *suite) rules(t *testing.T, rules string) (flags []string, acted func(*testing.T, ...string)) {
+	if rules == "default" {
+		return nil, func(*testing.T, ...string) {}
+	}
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+		"attache.yaml": `
+session: {workspace: /src/shop}
+policy: {dir: policies, scope: acme}
+arguments:
+  - {tools: [test_sampling], argument: prompt, value: session.workspace.path, mode: pin}
+  - {tools: [test_x_mcp_header], argument: level, value: "7"}
+  - {tools: [add_numbers], argument: b, value: "4", mode: pin}
+access:
+  hide: true
+  rules: [{tools: ["*"], deny: true, when: 'session.trust != "direct"'}]
+audit: {file: audit.jsonl}
+trace: {propagate: true}
+`})
+	return []string{"--config", filepath.Join(dir, "attache.yaml")}, func(t *testing.T, rules ...string) {
+		t.Helper()
+		audit, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range rules {
+			if !regexp.MustCompile(`"edits":\[.*"rule":"` + regexp.QuoteMeta(rule) + `"`).Match(audit) {
+				t.Errorf("the rule %s has edited nothing", rule)
 			}
-			direct := check(t, s.httpServer(t, s.server, row.stateless))
-			for _, behind := range []struct {
-				name   string
-				server func(t *testing.T) []string
-			}{
-				{"stdio", func(*testing.T) []string { return []string{s.server} }},
-				{"http", func(t *testing.T) []string { return []string{s.httpServer(t, s.server, row.stateless)} }},
-			} {
-				t.Run(behind.name, func(t *testing.T) {
-					t.Parallel()
-					compareVerdicts(t, direct, check(t, s.serve(t, behind.server(t))))
-				})
-			}
-		})
+		}
 	}
 }
 
@@ -102,14 +175,21 @@ var runSuffix = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[-0-9]+Z$`)
 func (s *suite) run(t *testing.T, mode string, args ...string) verdicts {
 	t.Helper()
 	out := t.TempDir()
+	if dir := os.Getenv("E2E_KEEP"); dir != "" {
+		out = filepath.Join(dir, t.Name(), time.Now().Format("150405.000"))
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.node, slices.Concat([]string{s.script, mode}, args, []string{"--timeout", "120000", "-o", out})...)
-	cmd.Dir, cmd.Env = out, s.env(t)
+	mark := newMark()
+	cmd.Dir, cmd.Env = s.scripts, s.env(t, mark.variable())
 	cmd.WaitDelay = 5 * time.Second
 	report, err := cmd.CombinedOutput() // its status says only whether all checks have passed
 	if ctx.Err() != nil {
 		t.Fatalf("the suite did not end: %v\n%s", err, tail(string(report), 4000))
+	}
+	if left := mark.gone(5 * time.Second); len(left) > 0 {
+		t.Errorf("still running after the suite has left:\n%s", strings.Join(left, "\n"))
 	}
 	outcomes := map[string][]string{}
 	err = filepath.WalkDir(out, func(path string, _ fs.DirEntry, err error) error {
@@ -122,7 +202,6 @@ func (s *suite) run(t *testing.T, mode string, args ...string) verdicts {
 	if err != nil || len(outcomes) < 20 {
 		t.Fatalf("the suite made %d checks (%v)\n%s", len(outcomes), err, tail(string(report), 4000))
 	}
-	keep(t, mode+" report", string(report))
 	all := verdicts{}
 	for check, statuses := range outcomes {
 		all[check] = strings.Join(slices.Sorted(slices.Values(statuses)), " ")
@@ -141,8 +220,10 @@ func readChecks(path, scenario string, outcomes map[string][]string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, c := range checks {
-		check := scenario + " " + c.ID
-		outcomes[check] = append(outcomes[check], c.Status)
+		if c.Status != "INFO" { // what was sent, and what could not be checked
+			check := scenario + " " + c.ID
+			outcomes[check] = append(outcomes[check], c.Status)
+		}
 	}
 	return nil
 }
@@ -154,31 +235,56 @@ type difference struct {
 }
 
 var differences = []difference{
-	{"server-sse-multiple-streams server-sse-streams-functional", "SUCCESS", "INFO",
+	{"server-sse-multiple-streams server-sse-streams-functional", "SUCCESS", "",
 		"attache answers with JSON when the answer is quick; a server may choose, and the suite only notes that there was no stream"},
-	{"server-sse-polling server-sse-content-type", "", "INFO", "as above"},
 	{"server-sse-polling server-sse-retry-field", "SUCCESS", "", "as above: without a stream there is none to look at"},
 	{"server-sse-polling server-sse-priming-event", "WARNING", "", "as above"},
-	{"server-sse-polling server-sse-disconnect-resume", "INFO", "", "as above"},
-	{"server-sse-polling stream-closed", "INFO", "", "as above"},
 }
 
-// compareVerdicts wants what came out directly, but for the differences.
-func compareVerdicts(t *testing.T, direct, through verdicts) {
+// compareVerdicts wants what came out directly, but for the differences. The servers are
+// Node's, which closes a connection that was idle for 5 s: on a busy machine a request can meet
+// that, with attache or without. So what differs is run once more.
+func compareVerdicts(t *testing.T, direct verdicts, run func() verdicts) {
 	t.Helper()
+	through := run()
+	differ := differing(direct, through)
+	if len(differ) > 0 {
+		t.Logf("once more, for:\n%s", strings.Join(differ, "\n"))
+		through = run()
+		differ = differing(direct, through)
+	}
+	for _, line := range differ {
+		t.Error(line)
+	}
+	t.Logf("%d checks passed", passed(through))
+}
+
+// differing describes the checks that came out otherwise, but for the differences.
+func differing(direct, through verdicts) (all []string) {
 	both := maps.Clone(direct)
 	maps.Copy(both, through)
-	passed := 0
 	for _, check := range slices.Sorted(maps.Keys(both)) {
-		passed += strings.Count(through[check], "SUCCESS")
+		if strings.HasPrefix(check, "auth/") {
+			continue // attache logs in by itself: testLogins
+		}
 		d := difference{check: check, direct: direct[check], through: through[check]}
 		expected := slices.ContainsFunc(differences, func(known difference) bool {
 			known.reason = ""
 			return known == d
 		})
 		if d.direct != d.through && !expected {
-			t.Errorf("%s: %q directly, %q through attache", check, d.direct, d.through)
+			all = append(all, fmt.Sprintf("%s: %q directly, %q through attache", check, d.direct, d.through))
 		}
 	}
-	t.Logf("%d checks passed", passed)
+	return all
+}
+
+// passed counts the checks that have passed.
+func passed(all verdicts) (n int) {
+	for check, statuses := range all {
+		if !strings.HasPrefix(check, "auth/") {
+			n += strings.Count(statuses, "SUCCESS")
+		}
+	}
+	return n
 }
