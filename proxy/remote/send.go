@@ -12,6 +12,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
+	"syscall"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -131,7 +132,8 @@ func (s *Server) explain(err error, b *body) error {
 		return fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)
 	case b == nil || !b.begun.Load():
 		return fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, err)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return errors.New("the server closed the connection before it answered; it may have executed the request")
 	}
 	return fmt.Errorf("the connection to %s broke before the answer: %w; the server may have executed the request", s.url.Host, err)

@@ -34,7 +34,8 @@ func TestU11ConnectionEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var calls atomic.Int32
-			cl := connect(t, func(w http.ResponseWriter, _ *http.Request) {
+			cl := connect(t, func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
 				if calls.Add(1) == 1 {
 					w.Header().Set("Content-Type", asJSON)
 					io.WriteString(w, result)
