@@ -27,6 +27,7 @@ const briefed = "Keep the seven green lanterns lit"
 type agent struct {
 	program []string
 	model   *model
+	child   *model // of an agent that it creates
 	dir     string // its project
 	env     []string
 	servers map[string][]string // what starts them

@@ -109,8 +109,9 @@ func (c toolCall) find(tools []string) string {
 	if c.server == "" {
 		return c.tool
 	}
+	plain := strings.NewReplacer("-", "_") // as Codex writes names
 	for _, name := range tools {
-		if strings.Contains(name, c.server) && strings.HasSuffix(name, c.tool) {
+		if strings.Contains(plain.Replace(name), plain.Replace(c.server)) && strings.HasSuffix(name, c.tool) {
 			return name
 		}
 	}

@@ -758,9 +758,18 @@ func end(b *bench) {
 	b.check(err)
 	b.same([]any{mine, b.read(parent)}, []any{true, []string{"ended"}})
 
-	over, err := b.RenewRun(b.Context(), teams.RunRef{Ref: b.child(stranger, "direct"), Run: 1})
-	b.check(err)
-	b.same(over, teams.RunView{})
+	run := teams.RunRef{Ref: b.child(stranger, "direct"), Run: 1}
+	view := func() teams.RunView {
+		v, err := b.RenewRun(b.Context(), run)
+		b.check(err)
+		return v
+	}
+	b.same(view(), teams.RunView{})
+	b.check(b.Detach(b.Context(), stranger, "one"))
+	b.pass(teams.ParentGone - time.Minute)
+	b.same(view(), teams.RunView{}) // its parent may come back
+	b.pass(time.Minute)
+	b.same(view(), teams.RunView{ParentOver: true})
 }
 
 // T36, and the filters.

@@ -134,6 +134,9 @@ func readMessages(ctx context.Context, c *call) (any, error) {
 			Kind: string(m.Kind), Sent: at(m.Sent), Again: m.Again, Body: teams.Clean(m.Body),
 		})
 	}
+	if in.Peek {
+		return out, nil // a receipt is told once
+	}
 	receipts, err := c.db.Receipts(ctx, c.me.Ref)
 	out.Receipts = append(out.Receipts, receipts...)
 	return out, err
