@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -99,4 +100,47 @@ func (l *lab) httpServer(t *testing.T, program string, stateless bool) string {
 	return "http://" + l.listen(t, func(address string) []string {
 		return []string{program, "-http", address, fmt.Sprintf("-stateless=%t", stateless)}
 	})
+}
+
+// testChain has an attache over stdio use an attache that serves, both with the same rules: the
+// session is briefed once, and what the first has filled in the second leaves alone.
+func (l *lab) testChain(t *testing.T) {
+	if l.standIn {
+		t.Skip("needs attache")
+	}
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			dir, copies := t.TempDir(), t.TempDir()
+			writeFiles(t, dir, map[string]string{
+				"policies/acme.yaml": "scope: acme\nobjectives: [" + briefed + "]\n",
+				"attache.yaml": `
+policy: {dir: policies, scope: acme}
+arguments: [{tools: [echo], argument: text, value: session.workspace.path}]
+`})
+			config := filepath.Join(dir, "attache.yaml")
+			url := l.serve(t, []string{l.tee, copies, "server", l.goserver}, "--config", config, "--workspace", "/src/served")
+			command := l.through([]string{url}, "--config", config, "--workspace", "/src/shop")
+			briefings := 0
+			l.driveGo(t, version, command, func(s *goSession) {
+				s.listTools()
+				for range 3 {
+					s.call("echo", map[string]any{})
+					line := s.lines[len(s.lines)-1]
+					briefings += strings.Count(line, briefed)
+					if !strings.Contains(line, "echo: /src/shop") {
+						t.Errorf("not filled by the first attache: %s", line)
+					}
+				}
+			})
+			if briefings != 1 {
+				t.Errorf("%d briefings, want 1", briefings)
+			}
+			for _, in := range recordings(t, copies, "server", "in") {
+				if strings.Contains(in, "/src/served") {
+					t.Errorf("filled by the second attache:\n%s", in)
+				}
+			}
+		})
+	}
 }

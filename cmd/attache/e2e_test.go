@@ -47,6 +47,7 @@ func TestE2E(t *testing.T) {
 	t.Run("ForcedPush", l.testForcedPush)
 	t.Run("Fill", l.testFill)
 	t.Run("Briefing", l.testBriefing)
+	t.Run("Chain", l.testChain)
 	t.Run("Conformance", l.testConformance)
 }
 
