@@ -3,38 +3,22 @@
 package main_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
 
-// serve starts attache as a front of the server, on a port of the loopback interface that is
-// free, and returns its URL. When the test ends the front has to leave with everything that
-// it has started.
+// serve starts attache as a front of the server and returns its URL. When the test ends the
+// front has to leave with everything that it has started.
 func (l *lab) serve(t *testing.T, server []string, flags ...string) string {
 	t.Helper()
-	command := slices.Concat([]string{l.relay, "serve", "--log-format", "json", "--listen", "127.0.0.1:0"}, flags, []string{"--"}, server)
-	stderr := l.background(t, command, 0)
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		var line struct{ Msg, URL string }
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
-			go io.Copy(io.Discard, stderr)
-			return line.URL
-		}
-		t.Logf("attache serve: %s", lines.Bytes())
-	}
-	t.Fatalf("%s: ended before it served", strings.Join(command, " "))
-	return ""
+	f := l.startFront(t, server, flags...)
+	t.Cleanup(func() { f.end(t) })
+	return f.url
 }
 
 // listen starts a server that is told where to listen, and returns its address once it does.
@@ -46,8 +30,10 @@ func (l *lab) listen(t *testing.T, command func(address string) []string) string
 	}
 	address := free.Addr().String()
 	free.Close()
-	stderr := l.background(t, command(address), -1)
-	go io.Copy(io.Discard, stderr)
+	start := command(address)
+	cmd := exec.Command(start[0], start[1:]...)
+	cmd.Env = l.env(t)
+	l.startHTTP(t, cmd)
 	for range 500 {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -58,37 +44,6 @@ func (l *lab) listen(t *testing.T, command func(address string) []string) string
 	}
 	t.Fatalf("%v does not listen", command(address))
 	return ""
-}
-
-// background starts a program and returns its stderr. The test's end has SIGTERM sent to it
-// and waits until it and its children have left. It has to exit with this status, unless that
-// is -1, the status of a program that does not handle the signal.
-func (l *lab) background(t *testing.T, command []string, status int) io.Reader {
-	t.Helper()
-	mark := newMark()
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir = l.scripts
-	cmd.Env = l.env(t, mark.variable())
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait() // its status is looked at below
-		kill.Stop()
-		if got := cmd.ProcessState.ExitCode(); got != status {
-			t.Errorf("%s: exit status %d after SIGTERM, want %d", command[0], got, status)
-		}
-		if left := mark.gone(5 * time.Second); len(left) > 0 {
-			t.Errorf("still running after %s has left:\n%s", command[0], strings.Join(left, "\n"))
-		}
-	})
-	return stderr
 }
 
 // localhost returns the URL with the name in place of the address, as the check for DNS

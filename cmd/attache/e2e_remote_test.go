@@ -131,7 +131,8 @@ func (l *lab) goHTTP(t *testing.T, flags ...string) string {
 	return strings.TrimSpace(address)
 }
 
-// everythingHTTP starts server-everything over HTTP and returns its address.
+// everythingHTTP starts server-everything over HTTP and returns its address. By itself it
+// would listen on every interface.
 func (l *lab) everythingHTTP(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,7 +141,7 @@ func (l *lab) everythingHTTP(t *testing.T) string {
 	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
-	cmd := exec.Command("node", filepath.Join(l.scripts, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
+	cmd := exec.Command("node", "--import", filepath.Join(l.scripts, "lib/loopback.mjs"), filepath.Join(l.scripts, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
 	cmd.Env = l.env(t, fmt.Sprintf("PORT=%d", port))
 	l.startHTTP(t, cmd)
 	address := fmt.Sprintf("http://127.0.0.1:%d/mcp", port)
