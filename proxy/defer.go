@@ -56,3 +56,30 @@ func (d *deferral) run(ctx context.Context) {
 		d.s.answerClaimed(d.c, reply)
 	}
 }
+
+// deferCall notes that the call will be answered by what stop ends, under the
+// number it returns. It reports false if the call has an answer, or nobody wants it.
+func (t *calls) deferCall(c *call, stop func()) (seq uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.replied || c.cancelled.Load() || c.stop != nil {
+		return 0, false
+	}
+	c.stop = stop
+	if c.batch != nil && !c.sent.Load() {
+		c.batch.open++
+	}
+	return c.seq, true
+}
+
+// claimDeferred is claim for a call that was deferred under the number seq, and
+// may stand for another request by now.
+func (t *calls) claimDeferred(c *call, seq uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.seq != seq || c.replied || c.cancelled.Load() {
+		return false
+	}
+	c.replied = true
+	return true
+}

@@ -1,0 +1,232 @@
+package teamstest
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// T11, T12: the child has the workspace of its parent, and at most its trust.
+func createInherits(b *bench) {
+	for _, row := range [][3]string{
+		{"direct", "direct", "direct"}, {"direct", "sandboxed", "sandboxed"},
+		{"sandboxed", "direct", "sandboxed"}, {"sandboxed", "sandboxed", "sandboxed"}, {"direct", "", "sandboxed"},
+	} {
+		parent := b.person("w", row[0])
+		s := b.session(b.child(parent, row[1]))
+		got := []any{s.Workspace, s.Trust, s.Parent, s.CreatedBy, s.Depth, s.Title, s.Agent, s.Run, s.Queued}
+		b.same(got, []any{"w", row[2], parent.ID, "agent:" + parent.ID, 1, "Review cart", "reviewer", 1, 1})
+		first := b.take(s.Ref).Messages[0]
+		b.same([]any{first.Kind, first.Body, first.Relation, first.From}, []any{teams.First, "look", teams.FromParent, parent.ID})
+	}
+}
+
+// T12, T20: each limit has its text.
+func createLimits(b *bench) {
+	l := teams.Limits{MaxChildren: 2, MaxSpawned: 4, MaxDepth: 2, MaxSessions: 5}
+	create := func(parent teams.Ref) (teams.Ref, error) {
+		s, _, err := b.Create(b.Context(), parent, b.newChild("direct"), l)
+		if err != nil {
+			return teams.Ref{}, err
+		}
+		return s.Ref, nil
+	}
+	parent := b.person("w", "direct")
+	one, err := create(parent)
+	b.check(err)
+	two, err := create(parent)
+	b.check(err)
+	_, err = create(parent)
+	b.refused(err, "Spawn limit reached (2 child sessions)")
+
+	grandchild, err := create(one)
+	b.check(err)
+	_, err = create(grandchild)
+	b.refused(err, "Too deep: sessions started by sessions may not start more")
+
+	for _, r := range []teams.Ref{one, two} { // who has ended frees its place
+		_, err = b.EndRun(b.Context(), teams.RunRef{Ref: r, Run: 1}, teams.Ending{})
+		b.check(err)
+	}
+	for range 2 {
+		_, err = create(parent)
+		b.check(err)
+	}
+	b.same(b.session(parent).Children, 2)
+	_, err = create(b.person("w", "direct"))
+	b.check(err)
+	other := b.person("w", "direct")
+	_, err = create(other)
+	b.check(err)
+	_, err = create(other)
+	b.refused(err, "Spawn limit reached (5 sessions in this workspace)")
+	b.same(b.session(other).Children, 1) // what was taken before is given back
+	_, err = create(b.person("elsewhere", "direct"))
+	b.check(err)
+
+	l.MaxChildren = 10
+	_, err = create(parent)
+	b.refused(err, "Spawn limit reached (4 sessions in the life of one)")
+}
+
+// T12: create, create at once: error, a second later: works.
+func createRate(b *bench) {
+	parent := b.person("w", "direct")
+	_, _, err := b.Create(b.Context(), parent, b.newChild("direct"), teams.DefaultLimits())
+	b.check(err)
+	b.pass(200 * time.Millisecond)
+	_, _, err = b.Create(b.Context(), parent, b.newChild("direct"), teams.DefaultLimits())
+	b.refused(err, "Rate limit exceeded (1 session per second): try again in 0.8 s")
+	b.pass(800 * time.Millisecond)
+	_, _, err = b.Create(b.Context(), parent, b.newChild("direct"), teams.DefaultLimits())
+	b.check(err)
+}
+
+// Ten parents at once all succeed, thirty tries of one give ten, and ten within a second one.
+func createAtOnce(b *bench) {
+	try := func(n int, parent func(i int) teams.Ref, l teams.Limits) (made int) {
+		results := make(chan error)
+		var parents []teams.Ref
+		var children []teams.Child
+		for i := range n {
+			parents, children = append(parents, parent(i)), append(children, b.newChild("direct"))
+		}
+		for i := range n {
+			go func() {
+				_, _, err := b.Create(b.Context(), parents[i], children[i], l)
+				results <- err
+			}()
+		}
+		for range n {
+			var refusal teams.Refusal
+			switch err := <-results; {
+			case err == nil:
+				made++
+			case !errors.As(err, &refusal):
+				b.Error(err)
+			}
+		}
+		return made
+	}
+	l := teams.DefaultLimits()
+	b.same(try(10, func(int) teams.Ref { return b.person("w", "direct") }, l), 10)
+	one := b.person("w", "direct")
+	b.same(try(10, func(int) teams.Ref { return one }, l), 1)
+	l.SpawnEvery = 0
+	two := b.person("w", "direct")
+	b.same(try(30, func(int) teams.Ref { return two }, l), 10)
+}
+
+// T19.
+func createKey(b *bench) {
+	parent := b.person("w", "direct")
+	c := b.newChild("direct")
+	c.SpawnKey = "retry"
+	first, made, err := b.Create(b.Context(), parent, c, teams.DefaultLimits())
+	b.check(err)
+	b.same(made, true)
+	again, made, err := b.Create(b.Context(), parent, c, teams.DefaultLimits())
+	b.check(err)
+	b.same([]any{again.ID, made, b.session(parent).Children}, []any{first.ID, false, 1})
+	b.pass(time.Second)
+	other, _, err := b.Create(b.Context(), b.person("w", "direct"), func() teams.Child { c := b.newChild("direct"); c.SpawnKey = "retry"; return c }(), teams.DefaultLimits())
+	b.check(err)
+	if other.ID == first.ID {
+		b.Error("the key of another parent gave the same session")
+	}
+}
+
+// T12, T27: whoever ends a run first gives the slot back and reports, and nobody else.
+func slotsComeBackOnce(b *bench) {
+	parent := b.person("w", "direct")
+	keeps := b.child(parent, "direct")
+	run := teams.RunRef{Ref: b.child(parent, "sandboxed"), Run: 1}
+	results := make(chan bool)
+	for range 10 {
+		go func() {
+			mine, err := b.EndRun(b.Context(), run, teams.Ending{Report: "done"})
+			if err != nil {
+				b.Error(err)
+			}
+			results <- mine
+		}()
+	}
+	n := 0
+	for range 10 {
+		if <-results {
+			n++
+		}
+	}
+	b.same(n, 1)
+	b.same(b.session(parent).Children, 1)
+	messages := b.take(parent).Messages
+	if len(messages) != 1 || messages[0].Kind != teams.Result || messages[0].Body != "done" ||
+		messages[0].From != run.ID || messages[0].Relation != teams.FromChild || messages[0].Trust != "sandboxed" {
+		b.Errorf("the parent was told %+v", messages)
+	}
+	b.same(b.session(keeps).State, teams.Starting)
+}
+
+// T25: a run whose supervisor is gone is failed, once, by whoever sees it.
+func lostRun(b *bench) {
+	parent := b.person("w", "direct")
+	lost, kept := teams.RunRef{Ref: b.child(parent, "direct"), Run: 1}, teams.RunRef{Ref: b.child(parent, "direct"), Run: 1}
+	b.pass(60 * time.Second)
+	_, err := b.RenewRun(b.Context(), kept)
+	b.check(err)
+	b.check(b.Store.Sweep(b.Context(), time.Hour))
+	b.same(b.session(parent).Children, 2)
+	b.pass(40 * time.Second)
+	for range 3 {
+		b.check(b.Store.Sweep(b.Context(), time.Hour))
+	}
+	b.same([]any{b.session(lost.Ref).State, b.session(kept.Ref).State, b.session(parent).Children}, []any{teams.Failed, teams.Starting, 1})
+	told := b.read(parent)
+	if len(told) != 1 || !strings.HasPrefix(told[0], "lost: ") {
+		b.Errorf("the parent was told %q", told)
+	}
+	v, err := b.RenewRun(b.Context(), lost)
+	b.check(err)
+	b.same(v.Over, true) // its supervisor, if it comes back, has to stop
+	mine, err := b.EndRun(b.Context(), lost, teams.Ending{Report: "late"})
+	b.check(err)
+	b.same(mine, false)
+}
+
+// T30: a run that is over is followed by at most one other, which counts as a child again.
+func resume(b *bench) {
+	parent := b.person("w", "direct")
+	child := b.child(parent, "direct")
+	b.read(child)
+	begin := func() int {
+		run, err := b.BeginRun(b.Context(), child, teams.DefaultLimits(), rand.Text(), "token")
+		b.check(err)
+		return run
+	}
+	b.write(parent, child, "more")
+	b.same(begin(), 0) // it runs
+	_, err := b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{})
+	b.check(err)
+	b.same(b.session(parent).Children, 0)
+	open, err := b.Resumable(b.Context(), "", "w")
+	b.check(err)
+	b.same([]any{len(open), open[0].ID}, []any{1, child.ID})
+
+	l := teams.DefaultLimits()
+	l.MaxChildren = 0
+	run, err := b.BeginRun(b.Context(), child, l, "k", "token")
+	b.check(err)
+	b.same([]any{run, b.session(child).State}, []any{0, teams.Finished})
+	b.same([]any{begin(), begin()}, []any{2, 0})
+	b.same([]any{b.session(parent).Children, b.session(child).State}, []any{1, teams.Starting})
+	if mine, err := b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{}); mine || err != nil {
+		b.Errorf("the end of the first run counts for the second: %v, %v", mine, err)
+	}
+	b.read(child)
+	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 2}, teams.Ending{})
+	b.check(err)
+	b.same(begin(), 0) // no message waits
+}

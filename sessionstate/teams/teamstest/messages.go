@@ -1,0 +1,264 @@
+package teamstest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// T36, over all pairs of trust and relation.
+func whoMayWrite(b *bench) {
+	for _, fromTrust := range []string{"direct", "sandboxed"} {
+		for _, toTrust := range []string{"direct", "sandboxed"} {
+			for _, relation := range []string{"peer", "parent", "child", "self", "elsewhere", "tenant", "ended", "unknown"} {
+				for _, answer := range []bool{true, false} {
+					from, to, possible := b.pair(relation, fromTrust, toTrust)
+					if !possible {
+						continue
+					}
+					may := fromTrust == "direct" || toTrust == "sandboxed" || relation == "parent" && answer
+					if !slices.Contains([]string{"peer", "parent", "child"}, relation) {
+						may = false
+					}
+					b.pass(time.Minute)
+					_, err := b.Send(b.Context(), from, teams.Draft{To: to.ID, Body: "hello", AnswerParent: answer})
+					if may != (err == nil) || !may && !errors.Is(err, teams.ErrTarget) {
+						b.Errorf("%s to %s %s (replies %v): %v, want allowed %v", fromTrust, toTrust, relation, answer, err, may)
+					}
+				}
+			}
+		}
+	}
+}
+
+// pair makes two sessions, of which the second is something to the first. It reports false
+// for a pair that cannot be: a child has at most its parent's trust.
+func (b *bench) pair(relation, fromTrust, toTrust string) (from, to teams.Ref, possible bool) {
+	switch relation {
+	case "parent":
+		to = b.person("w", toTrust)
+		return b.child(to, fromTrust), to, toTrust == "direct" || fromTrust == "sandboxed"
+	case "child":
+		from = b.person("w", fromTrust)
+		return from, b.child(from, toTrust), fromTrust == "direct" || toTrust == "sandboxed"
+	case "self":
+		from = b.person("w", fromTrust)
+		return from, from, true
+	case "elsewhere":
+		return b.person("w", fromTrust), b.person("w2", toTrust), true
+	case "tenant":
+		b.made++
+		other := b.claim(teams.Claim{Tenant: "acme", Key: fmt.Sprint(b.made), Workspace: "w", Trust: toTrust})
+		return b.person("w", fromTrust), other.Ref, true
+	case "ended":
+		from, to = b.person("w", fromTrust), b.person("w", toTrust)
+		_, err := b.EndByOperator(b.Context(), to)
+		b.check(err)
+		return from, to, true
+	case "unknown":
+		return b.person("w", fromTrust), teams.Ref{ID: "ses_000000000000"}, true
+	}
+	return b.person("w", fromTrust), b.person("w", toTrust), true
+}
+
+// T37, T20.
+func sendLimits(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	n := 0
+	send := func() error {
+		n++
+		_, err := b.Send(b.Context(), from, teams.Draft{To: to.ID, Body: fmt.Sprint("text ", n)})
+		return err
+	}
+	for range 3 {
+		b.check(send())
+	}
+	b.pass(7 * time.Second)
+	b.refused(send(), "Rate limit exceeded (3 messages per 10 seconds to one session): try again in 3.0 s")
+	for range 2 {
+		b.pass(5 * time.Second)
+		for range 3 {
+			b.check(send())
+		}
+		b.pass(5 * time.Second)
+	}
+	b.pass(5 * time.Second)
+	b.check(send())
+	b.refused(send(), "Rate limit exceeded (10 messages per minute to one session): try again in 28.0 s")
+
+	_, err := b.Send(b.Context(), from, teams.Draft{To: to.ID, Body: "text 1"})
+	b.refused(err, "You have sent this text there already")
+	b.pass(10 * time.Minute)
+	b.check(func() error { _, err := b.Send(b.Context(), from, teams.Draft{To: to.ID, Body: "text 1"}); return err }())
+
+	for i := b.session(to).Queued; i < 50; i++ {
+		b.write(from, to, fmt.Sprint("more ", i))
+	}
+	b.pass(time.Minute)
+	b.refused(send(), "That session has 50 unread messages")
+	b.read(to)
+	b.check(send())
+}
+
+// T19.
+func sendKey(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	d := teams.Draft{To: to.ID, Body: "hello", SendKey: "k"}
+	first, err := b.Send(b.Context(), from, d)
+	b.check(err)
+	again, err := b.Send(b.Context(), from, d)
+	b.check(err)
+	b.same([]any{again.ID, b.session(to).Queued}, []any{first.ID, 1})
+}
+
+// Ten senders to one target.
+func sendersAtOnce(b *bench) {
+	to := b.person("w", "direct")
+	var wait sync.WaitGroup
+	for i := range 10 {
+		from := b.person("w", "direct")
+		wait.Go(func() {
+			if _, err := b.Send(b.Context(), from, teams.Draft{To: to.ID, Body: fmt.Sprint(i)}); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	bodies := b.read(to)
+	slices.Sort(bodies)
+	b.same(bodies, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
+}
+
+// T14, T38: one taker at a time, in the order of sending.
+func takeInOrder(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	mail := func() bool {
+		has, peers, err := b.HasMail(b.Context(), to)
+		b.check(err)
+		b.same(peers, true)
+		return has
+	}
+	before, err := b.Version(b.Context())
+	b.check(err)
+	b.same(mail(), false)
+	for _, body := range []string{"one", "two", "three"} {
+		b.write(from, to, body)
+	}
+	after, err := b.Version(b.Context())
+	b.check(err)
+	b.same([]any{mail(), before == after}, []any{true, false})
+
+	first := b.take(to)
+	b.same(len(first.Messages), 3)
+	b.same(len(b.take(to).Messages), 0) // another has the inbox
+	b.write(from, to, "four")
+	b.settle(first, teams.Arrived)
+	b.same(b.read(to), []string{"four"})
+	b.same([]any{mail(), b.session(to).Queued}, []any{false, 0})
+
+	b.write(from, to, "five")
+	b.settle(b.take(to), teams.NotSent)
+	second := b.take(to)
+	b.same([]any{second.Messages[0].Body, second.Messages[0].Again}, []any{"five", false})
+}
+
+// T33.
+func takeWhatFits(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	long := strings.Repeat("ü", teams.CarryLimit+1)
+	half := strings.Repeat("x", teams.CarryLimit/2+1)
+	for _, body := range []string{half, long, half + "2"} {
+		b.write(from, to, body)
+	}
+	carry := func() *teams.Taking {
+		taking, err := b.Take(b.Context(), to, teams.TakeOption{Limit: teams.CarryLimit, Cut: true})
+		b.check(err)
+		b.settle(taking, teams.Arrived)
+		return taking
+	}
+	first := carry()
+	b.same([]any{len(first.Messages), first.Messages[1].Cut, first.Messages[1].Body, first.Remaining}, []any{2, true, strings.Repeat("ü", 500), 1})
+	second := carry()
+	b.same([]any{len(second.Messages), second.Messages[0].Body, second.Remaining}, []any{1, half + "2", 0})
+	b.same(len(carry().Messages), 0) // what was announced is not announced again
+	has, _, err := b.HasMail(b.Context(), to)
+	b.check(err)
+	b.same(has, false)
+
+	peek, err := b.Take(b.Context(), to, teams.TakeOption{Limit: teams.ReadLimit, Peek: true})
+	b.check(err)
+	b.same([]any{len(peek.Messages), peek.Messages[0].Body == long, peek.Messages[0].Again}, []any{1, true, false})
+	b.same(b.read(to), []string{long})
+	b.same(b.session(to).Queued, 0)
+}
+
+// T35: what a taker that died has not settled comes again, and says so.
+func takenAgain(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	b.write(from, to, "one")
+	dead := b.take(to)
+	b.pass(teams.InboxLease)
+	second := b.take(to)
+	b.same([]any{len(second.Messages), second.Messages[0].Again, second.Messages[0].ID}, []any{1, true, dead.Messages[0].ID})
+	b.settle(second, teams.Arrived)
+	b.settle(dead, teams.Arrived) // it was only slow
+	b.same(b.session(to).Queued, 0)
+	b.same(len(b.take(to).Messages), 0)
+}
+
+// T34.
+func unsure(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	b.write(from, to, "one")
+	for i := range 3 {
+		taking := b.take(to)
+		b.same([]any{len(taking.Messages), taking.Messages[0].Again}, []any{1, i > 0})
+		b.settle(taking, teams.Unsure)
+	}
+	b.same([]any{len(b.take(to).Messages), b.session(to).Queued}, []any{0, 0})
+}
+
+// T35: the sender learns each change once.
+func receipts(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	got := func() (states []string) {
+		all, err := b.Store.Receipts(b.Context(), from)
+		b.check(err)
+		for _, r := range all {
+			b.same(r.To, to.ID)
+			states = append(states, r.State)
+		}
+		return states
+	}
+	b.write(from, to, "one")
+	b.same(got(), []string(nil))
+	taking := b.take(to)
+	b.settle(taking, teams.Arrived)
+	b.same(got(), []string{"carried"})
+	b.same(got(), []string(nil))
+	b.check(b.MarkSeen(b.Context(), taking))
+	b.same(got(), []string{"seen"})
+}
+
+// T35: a sender is told unasked of what will not arrive.
+func expiry(b *bench) {
+	from, to := b.person("w", "direct"), b.person("w", "direct")
+	b.write(from, to, "one")
+	b.pass(teams.Expiry)
+	b.claim(teams.Claim{Key: "key 1", Workspace: "w", Trust: "direct"})
+	for range 2 {
+		b.check(b.Store.Sweep(b.Context(), time.Hour))
+	}
+	told := b.take(from).Messages
+	if len(told) != 1 || told[0].Kind != teams.Notice || !strings.Contains(told[0].Body, "did not arrive") {
+		b.Errorf("the sender was told %+v", told)
+	}
+	all, err := b.Store.Receipts(b.Context(), from)
+	b.check(err)
+	b.same([]any{len(all), all[0].State, b.session(to).Queued}, []any{1, "expired", 0})
+}
