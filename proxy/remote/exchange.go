@@ -367,7 +367,7 @@ func (s *Server) beginSession(line []byte) {
 	before := s.session.begin(bytes.TrimRight(line, "\r\n"))
 	s.listen.stop()
 	if before.id != "" {
-		go s.endSession(before, settleTime)
+		s.calls.Go(func() { s.endSession(before, settleTime) }) // the end waits for it
 	}
 }
 
