@@ -13,6 +13,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv("GORACE") == "" { // or each process stays a second longer, with -race
+		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram, "doctorserver": doctorServer, "teamsagent": teamsAgent, "fakebrowser": fakeBrowser})
 }
 
@@ -37,6 +42,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		// Where the user's configuration is looked for, on every system the same.
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/.config")
 			e.Setenv("HOME", e.WorkDir)
 			e.Values[collectorKey{}] = &collectors{}
