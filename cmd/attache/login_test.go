@@ -52,7 +52,7 @@ func oauthCommand(ts *testscript.TestScript, neg bool, args []string) {
 	case "lifetime":
 		span, err := time.ParseDuration(args[2])
 		ts.Check(err)
-		s.Lifetime = span
+		s.SetLifetime(span)
 	case "revoke":
 		s.Revoke(false)
 	case "secrets":

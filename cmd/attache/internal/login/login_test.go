@@ -257,7 +257,7 @@ func TestRenew(t *testing.T) {
 			if _, err := login.Login(t.Context(), o, browser(t)); err != nil {
 				t.Fatal(err)
 			}
-			s.Lifetime = time.Hour
+			s.SetLifetime(time.Hour)
 			if name == "back" {
 				s.Revoke(true)
 			}
@@ -355,7 +355,7 @@ func TestStepUp(t *testing.T) {
 		t.Error("a refresh token was used twice")
 	}
 	// A server that wants what there is gets no login after login.
-	s.Refuses = true
+	s.SetRefuses(true)
 	if _, err := call(t, s, c, "?scope=admin"); err == nil || strings.Contains(err.Error(), "attache login") || !strings.Contains(err.Error(), "rights that the token has (admin)") {
 		t.Errorf("error %v", err)
 	}

@@ -45,7 +45,8 @@ type Config struct {
 	Refuses bool // whatever the scope
 }
 
-// A Server is both servers, at one address.
+// A Server is both servers, at one address. Its Config is not written after New, but by
+// SetLifetime and SetRefuses.
 type Server struct {
 	*httptest.Server
 	Config
@@ -88,6 +89,20 @@ func (s *Server) MCP() string { return s.URL + "/mcp" }
 
 // Issuer returns the address of the authorization server.
 func (s *Server) Issuer() string { return s.URL + s.IssuerPath }
+
+// SetLifetime sets how long the tokens last that are given from now on.
+func (s *Server) SetLifetime(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Lifetime = d
+}
+
+// SetRefuses sets whether every request is refused as one whose token has too little scope.
+func (s *Server) SetRefuses(refuses bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Refuses = refuses
+}
 
 // Count returns how often something happened: "authorize", "register", "code", "refresh",
 // "replay", "client_credentials", "revoke", "served".
