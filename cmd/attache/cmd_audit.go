@@ -9,6 +9,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditlog"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
@@ -43,9 +44,9 @@ func (c *program) auditVerify() *cobra.Command {
   attache audit verify audit.jsonl --expect sha256:9f86d081...`,
 		Args: cobra.ArbitraryArgs,
 	}
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
-	config.AddFlag(cmd, flags, "expect", "DIGEST", "the digest of a record that must be there, as printed earlier")
-	config.AddFlag(cmd, flags, "after", "DIGEST", "the digest of the last record before these files, where older ones were taken away")
+	flags := setting.NewFlags(cmd)
+	flags.Add(cmd, "expect", "DIGEST", "the digest of a record that must be there, as printed earlier")
+	flags.Add(cmd, "after", "DIGEST", "the digest of the last record before these files, where older ones were taken away")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
 		v, err := newVerifier(flags)
 		if err != nil {
@@ -68,7 +69,7 @@ func (c *program) auditVerify() *cobra.Command {
 	return cmd
 }
 
-func newVerifier(flags config.Flags) (*chain.Verifier, error) {
+func newVerifier(flags setting.Flags) (*chain.Verifier, error) {
 	v := &chain.Verifier{}
 	for name, to := range map[string]*chain.Digest{"expect": &v.Expect, "after": &v.After} {
 		text, err := flags.Get(name)
@@ -86,7 +87,7 @@ func newVerifier(flags config.Flags) (*chain.Verifier, error) {
 }
 
 // auditFile returns the path of the file that files or the configuration name.
-func (c *program) auditFile(files []string, flags config.Flags) (string, error) {
+func (c *program) auditFile(files []string, flags setting.Flags) (string, error) {
 	if len(files) > 0 {
 		return files[0], nil
 	}
@@ -117,7 +118,7 @@ of the configuration. It does not check anything: see "attache audit verify".`,
 			return nil
 		},
 	}
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print")
 	follow := cmd.Flags().BoolP("follow", "f", false, "go on with the records to come, until interrupted")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {

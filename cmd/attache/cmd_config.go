@@ -71,10 +71,10 @@ func (c *program) show(s *config.Settings) error {
 		if o.Key == "" {
 			continue
 		}
-		for _, name := range o.Rules() {
+		for _, name := range o.Entries() {
 			rows = append(rows, row{name, strings.Map(cli.Printable, config.RuleText(s, name)), s.Origin(name).String(), false})
 		}
-		if len(o.Rules()) > 0 {
+		if len(o.Entries()) > 0 {
 			continue
 		}
 		text := o.Shown()

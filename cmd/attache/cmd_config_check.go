@@ -9,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // configCheck finds the mistakes in the configuration, and in what it points to.
@@ -36,7 +37,7 @@ stands a server's command, to see which entries of servers hold for it. Exit sta
 			fmt.Fprintln(c.Stdout, "warning:", w)
 		}
 		c.warnOfVariables(s)
-		var mistakes config.Problems
+		var mistakes setting.Problems
 		switch {
 		case errors.As(err, &mistakes):
 			for _, m := range mistakes {

@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inject"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // injectCommand writes a session's context into a configuration.
@@ -37,11 +38,11 @@ are written in the end, over everything.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	wanted := []string{"session", "workspace-id", "workspace", "trust", "session-file", "api-key-file", "token-file", "log-level", "log-format"}
 	for _, o := range config.Options(&config.Settings{}) {
 		if slices.Contains(wanted, o.Flag) {
-			config.AddFlag(cmd, flags, o.Flag, o.Hint, o.Help)
+			flags.Add(cmd, o.Flag, o.Hint, o.Help)
 		}
 	}
 	var user string
@@ -55,7 +56,7 @@ are written in the end, over everything.`,
 }
 
 // inject reads a configuration and prints it with the session's context in it.
-func (c *program) inject(ctx context.Context, flags config.Flags, user string, prefixes, args []string) error {
+func (c *program) inject(ctx context.Context, flags setting.Flags, user string, prefixes, args []string) error {
 	p := c.Process
 	if user != "" {
 		p.Env = append([]string{config.UserVariable + "=" + user}, p.Env...) // the first holds

@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/keys"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -42,7 +43,7 @@ by --api-key-file. A key that could not be printed is revoked at once.`,
 		Args: noArguments,
 	}
 	cmd.Flags().SortFlags = false
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	for _, f := range [][3]string{
 		{"user", "NAME", "whose key it is"},
 		{"tenant", "NAME", "the organisation it is used for"},
@@ -52,7 +53,7 @@ by --api-key-file. A key that could not be printed is revoked at once.`,
 		{"trust", "LEVEL", "direct or sandboxed; default: the configured level"},
 		{"expires", "WHEN", "a span such as 90d or 12h, or a day such as 2027-01-31; default: never"},
 	} {
-		config.AddFlag(cmd, flags, f[0], f[1], f[2])
+		flags.Add(cmd, f[0], f[1], f[2])
 	}
 	var a identity.Attributes
 	cmd.Flags().StringArrayVar(&a.Roles, "role", nil, "a `ROLE` of the owner; may be repeated")
@@ -63,26 +64,26 @@ by --api-key-file. A key that could not be printed is revoked at once.`,
 
 // createKey makes a key as the flags say, and for the owner that has the roles
 // and permissions in a.
-func (c *program) createKey(flags config.Flags, a identity.Attributes) error {
+func (c *program) createKey(flags setting.Flags, a identity.Attributes) error {
 	now := time.Now()
-	var wrong config.Problems
+	var wrong setting.Problems
 	get := func(name string) string {
 		s, err := flags.Get(name)
 		if err != nil {
-			wrong.Add(config.Origin{Name: "--" + name}, "%v", err)
+			wrong.Add(setting.Origin{Name: "--" + name}, "%v", err)
 		}
 		return s
 	}
 	a.User, a.Tenant, a.Email, a.Plan, a.Scope = get("user"), get("tenant"), get("email"), get("plan"), get("scope")
 	if trust := get("trust"); trust != "" {
 		var err error
-		if a.Trust, err = config.OneOf(trust, config.TrustLevels()); err != nil {
-			wrong.Add(config.Origin{Name: "--trust"}, "%v", err)
+		if a.Trust, err = setting.OneOf(trust, config.TrustLevels()); err != nil {
+			wrong.Add(setting.Origin{Name: "--trust"}, "%v", err)
 		}
 	}
 	expiry, err := keys.ParseExpiry(get("expires"), now)
 	if err != nil {
-		wrong.Add(config.Origin{Name: "--expires"}, "%v", err)
+		wrong.Add(setting.Origin{Name: "--expires"}, "%v", err)
 	}
 	s, err := c.keySettings(flags)
 	if err := errors.Join(wrong.Err(), err); err != nil {
@@ -105,7 +106,7 @@ func (c *program) createKey(flags config.Flags, a identity.Attributes) error {
 }
 
 // keySettings returns the settings with a place for keys.
-func (c *program) keySettings(flags config.Flags) (*config.Settings, error) {
+func (c *program) keySettings(flags setting.Flags) (*config.Settings, error) {
 	s, err := config.Load(c.Process, flags, nil)
 	if err == nil && s.Identity.KeysFile == "" {
 		err = cli.Usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
@@ -124,7 +125,7 @@ stands for and until when. The keys themselves are not kept, so none can be prin
   attache key list --config ./attache.yaml`,
 		Args: noArguments,
 	}
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		s, err := c.keySettings(flags)
 		if err != nil {
@@ -159,7 +160,7 @@ entries stay, so that "attache key list" and the audit still tell whose they wer
 			return nil
 		},
 	}
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		s, err := c.keySettings(flags)
 		if err != nil {

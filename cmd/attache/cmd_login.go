@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
@@ -40,7 +41,7 @@ configuration.`,
   BROWSER=firefox attache login https://mcp.example.com/mcp`,
 		Args: oneURL,
 	}
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o, err := c.loginOptions(flags, args[0])
 		switch {
@@ -74,7 +75,7 @@ take the tokens back.`,
 		Example: "  attache logout https://mcp.example.com/mcp",
 		Args:    oneURL,
 	}
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o, err := c.loginOptions(flags, args[0])
 		if err != nil {
@@ -104,7 +105,7 @@ func oneURL(cmd *cobra.Command, args []string) error {
 }
 
 // loginOptions returns how to log in to the server at address.
-func (c *program) loginOptions(flags config.Flags, address string) (login.Options, error) {
+func (c *program) loginOptions(flags setting.Flags, address string) (login.Options, error) {
 	s, err := config.Load(c.Process, flags, []string{address})
 	if err != nil {
 		return login.Options{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/recipes"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // recipeCommand handles ready-made rules.
@@ -93,7 +94,7 @@ after the lines that are removed were printed. An entry that the user wrote stay
 func (c *program) editsConfiguration(cmd *cobra.Command, edit func(r recipes.Command, path, name string) error) *cobra.Command {
 	cmd.Flags().SortFlags = false
 	dryRun := cmd.Flags().Bool("dry-run", false, "show what would change, and change nothing")
-	flags := config.AddFlag(cmd, config.Flags{}, "config", "FILE", config.FileHelp)
+	flags := setting.NewFlags(cmd)
 	cmd.Args = oneRecipe
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		path, err := config.Path(c.Process, flags)

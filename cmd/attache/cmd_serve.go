@@ -7,6 +7,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/serve"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // serveCommand serves many clients over HTTP.
@@ -34,7 +35,7 @@ Without keys or tokens it listens on the loopback interface alone.`,
 }
 
 // serve runs what serveCommand describes.
-func (c *program) serve(cmd *cobra.Command, flags config.Flags) error {
+func (c *program) serve(cmd *cobra.Command, flags setting.Flags) error {
 	s, err := config.Load(c.Process, flags, c.server)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (c *program) serve(cmd *cobra.Command, flags config.Flags) error {
 }
 
 // servedServers returns the server behind "--", or those of the configuration.
-func (c *program) servedServers(s *config.Settings, flags config.Flags) ([]serve.Server, error) {
+func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serve.Server, error) {
 	switch {
 	case c.dashed && (len(c.server) == 0 || c.server[0] == ""):
 		return nil, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out to serve those of the configuration")

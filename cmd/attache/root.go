@@ -15,6 +15,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
@@ -71,7 +72,7 @@ func (c *program) exitStatus(err error) int {
 	if errors.As(err, &status) {
 		return int(status)
 	}
-	var mistakes config.Problems
+	var mistakes setting.Problems
 	if errors.As(err, &mistakes) {
 		for _, m := range mistakes {
 			fmt.Fprintln(c.Stderr, "attache:", m)

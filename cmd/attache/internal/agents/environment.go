@@ -6,6 +6,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -31,7 +32,7 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 	}
 	for _, suffix := range []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE_PATH", "_TRUST_LEVEL"} {
 		if add[suffix] != "" {
-			out = append(out, config.Prefix+suffix+"="+add[suffix])
+			out = append(out, setting.Prefix+suffix+"="+add[suffix])
 		}
 	}
 	if view.Workspace.Value != "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -13,7 +14,7 @@ import (
 // recording, and those with which a server can put text of the user's before the
 // model, unless the operator lets it.
 func OwnVariables(s *config.Settings) []string {
-	names := append(secretVariables(s), config.Prefix+"_RECORD", config.SessionTokenVariable,
+	names := append(secretVariables(s), setting.Prefix+"_RECORD", config.SessionTokenVariable,
 		// What the OTEL_ variables say of the collector's credentials.
 		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 		"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -32,11 +33,11 @@ type Authenticator struct {
 // A Credential is the credential that the operator gives the sessions.
 type Credential struct {
 	Text func() (string, error) // nil if there is none
-	From config.Origin
+	From setting.Origin
 	// secret is the credential where it cannot change.
 	secret string
 	// unused is another one that was given and does not count.
-	unused config.Origin
+	unused setting.Origin
 }
 
 // KeyWarnings are called with the reason why keys that were read before hold although what they were read
@@ -117,7 +118,7 @@ func OperatorCredential(p cli.Process, s *config.Settings) (Credential, error) {
 	return own, nil
 }
 
-func fixed(credential string, from config.Origin) Credential {
+func fixed(credential string, from setting.Origin) Credential {
 	return Credential{Text: func() (string, error) { return credential, nil }, From: from, secret: credential}
 }
 
@@ -129,10 +130,10 @@ func ownToken(p cli.Process, s *config.Settings) Credential {
 	file := s.Origin("identity.token_file")
 	if file.Name != "--token-file" {
 		if given := strings.TrimSpace(p.Getenv(config.TokenVariable)); given != "" {
-			return fixed(given, config.Origin{Name: config.TokenVariable})
+			return fixed(given, setting.Origin{Name: config.TokenVariable})
 		}
 		if given := strings.TrimSpace(p.Getenv(config.JWTVariable)); given != "" && s.Identity.JWT.Configured() {
-			return fixed(given, config.Origin{Name: config.JWTVariable})
+			return fixed(given, setting.Origin{Name: config.JWTVariable})
 		}
 	}
 	if s.Identity.TokenFile == "" {
@@ -260,7 +261,7 @@ func onlyKey(credential string) string {
 
 // configure sets what the capture layer has to know.
 func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *slog.Logger) {
-	if c.Own.unused != (config.Origin{}) {
+	if c.Own.unused != (setting.Origin{}) {
 		log.Warn("two credentials are given; the API key counts, the token does not: give one of the two", "unused", c.Own.unused.String())
 	}
 	if err := s.Operator.FileErr; err != nil {

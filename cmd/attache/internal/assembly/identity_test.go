@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -230,7 +231,7 @@ func TestIdentitySettingsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := attachetest.WriteConfig(t, text)
 			_, err := config.Load(p, nil, nil)
-			var all config.Problems
+			var all setting.Problems
 			if !errors.As(err, &all) || len(all) != 1 {
 				t.Errorf("want one problem, got %v", err)
 			}
@@ -380,7 +381,7 @@ func TestPolicyKey(t *testing.T) {
 	}
 	sessions := shared.Connect(capture.ConnOptions{})
 	for credential, want := range map[string]string{"atk_abc_def": "atk_abc_def", attachetest.Token(nil): ""} {
-		c := &Authenticator{Own: fixed(credential, config.Origin{})}
+		c := &Authenticator{Own: fixed(credential, setting.Origin{})}
 		if got := c.policyKey(sessions)("s"); got != want {
 			t.Errorf("%.10s…: the endpoint is sent %.10q; want %q", credential, got, want)
 		}

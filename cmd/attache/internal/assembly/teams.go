@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -106,7 +107,7 @@ func WorkspaceID(view *sessionstate.Context) string {
 // spawnedTrust returns the level of trust that holds for an agent that another session
 // started: a flag of its servers can lower it, and not raise it.
 func spawnedTrust(p cli.Process, trust sessionstate.Fact) sessionstate.Fact {
-	const variable = config.Prefix + "_TRUST_LEVEL"
+	const variable = setting.Prefix + "_TRUST_LEVEL"
 	if p.Getenv(config.SessionTokenVariable) == "" || sessionstate.NormalizeTrust(p.Getenv(variable)) != sessionstate.Sandboxed {
 		return trust
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
@@ -23,58 +24,54 @@ func (a *AccessSettings) Enforces() bool {
 	return len(a.Rules) > 0 || len(a.Rates) > 0 || a.Default == string(access.Deny)
 }
 
-func accessOptions(s *Settings) []option {
+func accessOptions(s *Settings) []setting.Option {
 	o := &s.Access
-	return []option{
-		{Key: "access.default", Help: "what happens to a call that no rule decides", value: choice{&o.Default, []string{string(access.Allow), string(access.Deny)}}},
-		{Key: "access.hide", Help: "leave tools that may not be called out of tools/list", value: boolean{&o.Hide}},
-		{Key: "access.rules", Help: "who may call what; the first rule that applies decides", value: accessRuleList(&o.Rules)},
-		{Key: "access.rates", Help: "how often tools may be called", value: accessRateList(&o.Rates)},
+	return []setting.Option{
+		{Key: "access.default", Help: "what happens to a call that no rule decides", Value: setting.Choice(&o.Default, string(access.Allow), string(access.Deny))},
+		{Key: "access.hide", Help: "leave tools that may not be called out of tools/list", Value: setting.Bool(&o.Hide)},
+		{Key: "access.rules", Help: "who may call what; the first rule that applies decides", Value: accessRuleList(&o.Rules)},
+		{Key: "access.rates", Help: "how often tools may be called", Value: accessRateList(&o.Rates)},
 	}
 }
 
-func accessRuleList(to *[]access.Rule) value {
-	return entries[access.Rule]{
-		to:    to,
-		fresh: func() access.Rule { return access.Rule{} },
-		name:  func(r *access.Rule) *string { return &r.Name },
-		options: func(r *access.Rule) []option {
-			return []option{
-				{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},
-				{Key: "require", Help: "permissions that the principal must hold, all of them", value: words{to: &r.Require,
-					empty: "name a permission, or leave the key out: a rule that requires nothing allows"}},
-				{Key: "deny", Help: "refuse the call", value: boolean{&r.Deny}},
-				{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
-				{Key: "message", Help: "what the model is told of a refusal, in place of the usual text", value: text{&r.Message, checkMessage}},
+func accessRuleList(to *[]access.Rule) setting.Value {
+	return setting.Entries[access.Rule]{
+		To:   to,
+		Name: func(r *access.Rule) *string { return &r.Name },
+		Options: func(r *access.Rule) []setting.Option {
+			return []setting.Option{
+				{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
+				{Key: "require", Help: "permissions that the principal must hold, all of them", Value: setting.Words{To: &r.Require,
+					Empty: "name a permission, or leave the key out: a rule that requires nothing allows"}},
+				{Key: "deny", Help: "refuse the call", Value: setting.Bool(&r.Deny)},
+				{Key: "when", Help: "the condition under which the rule applies", Value: formula{&r.When, expression.Bool}},
+				{Key: "message", Help: "what the model is told of a refusal, in place of the usual text", Value: setting.Text(&r.Message, checkMessage)},
 			}
 		},
-		required:   []string{"tools"},
-		example:    `{tools: ["get_*"], require: [records:read]}`,
-		terse:      true,
-		check:      (*access.Rule).Check,
-		checkOrder: access.CheckOrder,
+		Required:   []string{"tools"},
+		Example:    `{tools: ["get_*"], require: [records:read]}`,
+		Terse:      true,
+		Check:      (*access.Rule).Check,
+		CheckOrder: access.CheckOrder,
 	}
 }
 
-func accessRateList(to *[]access.Rate) value {
-	return entries[access.Rate]{
-		to:    to,
-		fresh: func() access.Rate { return access.Rate{} },
-		name:  func(r *access.Rate) *string { return &r.Name },
-		options: func(r *access.Rate) []option {
-			return []option{
-				{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},
-				{Key: "per", Help: "who shares a bucket", value: choice{(*string)(&r.Per), []string{
-					string(access.PerSession), string(access.PerUser), string(access.PerTenant), string(access.PerTool),
-				}}},
-				{Key: "limit", Help: "how many calls in what time, such as 60/minute or 100/15m", value: rateLimit{&r.Limit, &r.Window}},
-				{Key: "burst", Help: "how many calls may come at once; default: the limit's number", value: count{&r.Burst, 1, 1_000_000}},
+func accessRateList(to *[]access.Rate) setting.Value {
+	return setting.Entries[access.Rate]{
+		To:   to,
+		Name: func(r *access.Rate) *string { return &r.Name },
+		Options: func(r *access.Rate) []setting.Option {
+			return []setting.Option{
+				{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
+				{Key: "per", Help: "who shares a bucket", Value: setting.Choice((*string)(&r.Per), string(access.PerSession), string(access.PerUser), string(access.PerTenant), string(access.PerTool))},
+				{Key: "limit", Help: "how many calls in what time, such as 60/minute or 100/15m", Value: rateLimit{&r.Limit, &r.Window}},
+				{Key: "burst", Help: "how many calls may come at once; default: the limit's number", Value: setting.Count(&r.Burst, 1, 1_000_000)},
 			}
 		},
-		required: []string{"tools", "per", "limit"},
-		example:  `{tools: ["*"], per: tenant, limit: 60/minute, burst: 10}`,
-		terse:    true,
-		check:    (*access.Rate).Check,
+		Required: []string{"tools", "per", "limit"},
+		Example:  `{tools: ["*"], per: tenant, limit: 60/minute, burst: 10}`,
+		Terse:    true,
+		Check:    (*access.Rate).Check,
 	}
 }
 
@@ -84,7 +81,7 @@ type rateLimit struct {
 	window *time.Duration
 }
 
-func (v rateLimit) set(s, _ string) error {
+func (v rateLimit) Set(s, _ string) error {
 	calls, window, err := access.ParseLimit(s)
 	if err == nil {
 		*v.calls, *v.window = calls, window
@@ -103,12 +100,12 @@ func (v rateLimit) String() string {
 	}
 	unit, ok := rateUnits()[*v.window]
 	if !ok {
-		unit = duration{to: v.window}.String()
+		unit = setting.DurationText(*v.window)
 	}
 	return strconv.Itoa(*v.calls) + "/" + unit
 }
 
-func (v rateLimit) schema() map[string]any {
+func (v rateLimit) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^[ ]*[1-9][0-9]*[ ]*/"}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -25,32 +26,32 @@ type ArgumentRule struct {
 }
 
 // argumentRuleList is the list of the rules for arguments.
-func argumentRuleList(to *[]ArgumentRule) value {
-	return entries[ArgumentRule]{
-		to:       to,
-		fresh:    func() ArgumentRule { return ArgumentRule{Mode: "fill"} },
-		name:     func(r *ArgumentRule) *string { return &r.Name },
-		options:  ruleOptions,
-		required: []string{"tools", "argument"},
-		example:  argumentExample,
-		unset:    "the built-in rule: fill workspace from session.workspace.path",
-		check:    func(r *ArgumentRule) error { return checkArgument(*to, r) },
-		warn:     bindsOverFill,
+func argumentRuleList(to *[]ArgumentRule) setting.Value {
+	return setting.Entries[ArgumentRule]{
+		To:       to,
+		Default:  ArgumentRule{Mode: "fill"},
+		Name:     func(r *ArgumentRule) *string { return &r.Name },
+		Options:  ruleOptions,
+		Required: []string{"tools", "argument"},
+		Example:  argumentExample,
+		Unset:    "the built-in rule: fill workspace from session.workspace.path",
+		Check:    func(r *ArgumentRule) error { return checkArgument(*to, r) },
+		Warn:     bindsOverFill,
 	}
 }
 
 const argumentExample = `{tools: ["git_*"], argument: path, value: session.workspace.path}`
 
 // ruleOptions returns what can be set in one rule for arguments.
-func ruleOptions(r *ArgumentRule) []option {
-	return []option{
-		{Key: "tools", Help: "globs of the tools' names", value: globs(&r.Tools)},
-		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", value: text{&r.Argument, argumentPath}},
-		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", value: argumentValue{&r.Value}},
-		{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
-		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", value: choice{&r.Mode, []string{"fill", "pin", "forbid"}}},
-		{Key: "schema", Help: "what the model is shown of the argument", value: choice{&r.Schema, []string{"keep", "optional", "hide"}}},
-		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either", value: maybe{&r.Required}},
+func ruleOptions(r *ArgumentRule) []setting.Option {
+	return []setting.Option{
+		{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
+		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: setting.Text(&r.Argument, argumentPath)},
+		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", Value: argumentValue{&r.Value}},
+		{Key: "when", Help: "the condition under which the rule applies", Value: formula{&r.When, expression.Bool}},
+		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", Value: setting.Choice(&r.Mode, "fill", "pin", "forbid")},
+		{Key: "schema", Help: "what the model is shown of the argument", Value: setting.Choice(&r.Schema, "keep", "optional", "hide")},
+		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either", Value: setting.OptionalBool(&r.Required)},
 	}
 }
 
@@ -132,8 +133,8 @@ func (r *ArgumentRule) covers(later *ArgumentRule) bool {
 // paths, and for what is nearly one the reader says which.
 type argumentValue struct{ to **expression.Program }
 
-func (v argumentValue) set(s, base string) error {
-	err := formula{v.to, expression.Any}.set(s, base)
+func (v argumentValue) Set(s, base string) error {
+	err := formula{v.to, expression.Any}.Set(s, base)
 	if !isPath(s) || err == nil && (*v.to).Path() != "" {
 		return err
 	}
@@ -165,4 +166,4 @@ func isPath(s string) bool {
 }
 
 func (v argumentValue) String() string         { return formula{to: v.to}.String() }
-func (v argumentValue) schema() map[string]any { return formula{v.to, expression.Any}.schema() }
+func (v argumentValue) Schema() map[string]any { return formula{v.to, expression.Any}.Schema() }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/audit"
 )
 
@@ -12,13 +13,13 @@ type AuditSettings struct {
 	MaxSize   int64  // bytes of a file before the next one is begun
 }
 
-func auditOptions(s *Settings) []option {
+func auditOptions(s *Settings) []setting.Option {
 	o := &s.Audit
-	return []option{
-		{Key: "audit.file", Help: "record every call and decision in this file; see \"attache audit\"", value: file{&o.File}},
+	return []setting.Option{
+		{Key: "audit.file", Help: "record every call and decision in this file; see \"attache audit\"", Value: setting.Path(&o.File)},
 		{Key: "audit.arguments", Help: "how much of the arguments is recorded: a digest, all but what looks secret, or all but the secrets known",
-			value: choice{&o.Arguments, []string{string(audit.Digest), string(audit.Redacted), string(audit.Full)}}},
-		{Key: "audit.required", Help: "refuse calls that cannot be recorded", value: boolean{&o.Required}},
-		{Key: "audit.max_size", Help: "how large the file may become before it is renamed and the next one begun", value: size{&o.MaxSize, 4 << 10, 1 << 40}},
+			Value: setting.Choice(&o.Arguments, string(audit.Digest), string(audit.Redacted), string(audit.Full))},
+		{Key: "audit.required", Help: "refuse calls that cannot be recorded", Value: setting.Bool(&o.Required)},
+		{Key: "audit.max_size", Help: "how large the file may become before it is renamed and the next one begun", Value: setting.Size(&o.MaxSize, 4<<10, 1<<40)},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // reloadable are the keys, or the beginnings of keys, that take effect in a
@@ -25,7 +27,7 @@ func (was *Settings) Reloaded(s *Settings) *Settings {
 	out.Identity.KeysFile, out.Identity.JWT, out.Identity.TokenFile = s.Identity.KeysFile, s.Identity.JWT, s.Identity.TokenFile
 	out.APIKeyFile, out.File, out.Warnings, out.Applied = s.APIKeyFile, s.File, s.Warnings, s.Applied
 	out.origins = maps.Clone(was.origins)
-	maps.DeleteFunc(out.origins, func(key string, _ Origin) bool { return isRule(key) })
+	maps.DeleteFunc(out.origins, func(key string, _ setting.Origin) bool { return isRule(key) })
 	for key, from := range s.origins {
 		if isRule(key) {
 			out.origins[key] = from
@@ -51,7 +53,7 @@ func (s *Settings) Values() map[string]string {
 	all := map[string]string{}
 	for _, o := range Options(s) {
 		if o.Key != "" {
-			all[o.Key] = o.value.String()
+			all[o.Key] = o.Value.String()
 		}
 	}
 	return all

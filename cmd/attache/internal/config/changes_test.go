@@ -3,17 +3,19 @@ package config
 import (
 	"slices"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // Every key takes effect at once or later, whole: what is carried over is what is
 // told of.
 func TestTaking(t *testing.T) {
 	was, s := DefaultSettings("/was"), DefaultSettings("/is")
-	was.origins, s.origins = map[string]Origin{}, map[string]Origin{}
+	was.origins, s.origins = map[string]setting.Origin{}, map[string]setting.Origin{}
 	for _, o := range Options(s) {
-		if v, ok := o.value.(scalar); ok && o.Key != "" {
+		if v, ok := o.Value.(setting.Scalar); ok && o.Key != "" {
 			for _, text := range []string{"true", "7", "7h", "7MiB", "sandboxed", "text-only", "forward", "error", "json", "full", "deny", "/seven", "https://seven.example"} {
-				if v.set(text, "") == nil {
+				if v.Set(text, "") == nil {
 					break
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -16,8 +17,8 @@ import (
 // CheckFiles looks at the files that the settings name. A session would go
 // on without most of them and warn; here each is a mistake.
 func CheckFiles(p cli.Process, s *Settings) error {
-	var all Problems
-	var key Problems
+	var all setting.Problems
+	var key setting.Problems
 	if _, _, err := APIKey(p, s); errors.As(err, &key) {
 		all = append(all, key...)
 	}
@@ -27,7 +28,7 @@ func CheckFiles(p cli.Process, s *Settings) error {
 	if s.Policy.Dir != "" {
 		for _, found := range filesource.Check(s.Policy.Dir) {
 			if !found.Warning {
-				all.Add(s.Origin(source{&s.Policy}.key()), "policy.dir: %v", found)
+				all.Add(s.Origin(policyKey(&s.Policy)), "policy.dir: %v", found)
 			}
 		}
 	}
@@ -55,13 +56,13 @@ func UnknownVariables(p cli.Process, s *Settings) []string {
 			known = append(known, o.Variable())
 		}
 		if o.Injected != "" {
-			known = append(known, Prefix+"_"+o.Injected)
+			known = append(known, setting.Prefix+"_"+o.Injected)
 		}
 	}
 	var texts []string
 	for _, entry := range p.Env {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, Prefix+"_") || strings.HasPrefix(name, HeaderPrefix) || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, setting.Prefix+"_") || strings.HasPrefix(name, HeaderPrefix) || slices.Contains(known, name) {
 			continue
 		}
 		what := "see \"attache --help\""
@@ -86,13 +87,13 @@ func CheckPolicyToken(p cli.Process, s *Settings) error {
 	if s.Policy.URL == "" || name == "" || p.Getenv(name) != "" {
 		return nil
 	}
-	var all Problems
+	var all setting.Problems
 	all.Add(s.Origin("policy.token_env"), "policy.token_env: the variable %s is not set: set it to the token, or leave policy.token_env out", name)
 	return all
 }
 
 // CheckAudit says what is wrong with where records are to go.
-func CheckAudit(s *Settings) (all Problems) {
+func CheckAudit(s *Settings) (all setting.Problems) {
 	if s.Audit.File == "" {
 		if s.Audit.Required {
 			all.Add(s.Origin("audit.required"), "audit.required: there is no audit.file: name one, or leave this out")

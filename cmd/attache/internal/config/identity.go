@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
@@ -15,7 +16,7 @@ import (
 // The variables that say who the session acts for. The first two hold a token and
 // never reach the server; the others are the operator's word, and need no proof.
 const (
-	TokenVariable  = Prefix + "_TOKEN"
+	TokenVariable  = setting.Prefix + "_TOKEN"
 	JWTVariable    = "MCP_JWT"
 	UserVariable   = "MCP_USER_ID"
 	TenantVariable = "MCP_TENANT_ID"
@@ -53,26 +54,26 @@ type OperatorSettings struct {
 	FileErr error
 }
 
-func sessionFileOptions(s *Settings) []option {
-	return []option{
+func sessionFileOptions(s *Settings) []setting.Option {
+	return []setting.Option{
 		{Key: "session.file", Flag: "session-file", Hint: "FILE",
-			Help: "file in which the host says whose session this is: user, tenant, roles, permissions, trust, workspace", value: file{&s.Operator.SessionFile}},
+			Help: "file in which the host says whose session this is: user, tenant, roles, permissions, trust, workspace", Value: setting.Path(&s.Operator.SessionFile)},
 	}
 }
 
-func tokenOptions(s *Settings) []option {
+func tokenOptions(s *Settings) []setting.Option {
 	o := &s.Identity
-	options := []option{
-		{Key: "identity.meta_token", Help: `accept a token in _meta["io.github.attache-mcp/token"]`, value: boolean{&o.MetaToken}},
+	options := []setting.Option{
+		{Key: "identity.meta_token", Help: `accept a token in _meta["io.github.attache-mcp/token"]`, Value: setting.Bool(&o.MetaToken)},
 		{Key: "identity.token_file", Flag: "token-file", Hint: "FILE",
-			Help: "file that holds the session's token and may be renewed (or give the token itself in ATTACHE_TOKEN)", value: tokenPath{file{&o.TokenFile}}},
-		{Key: "identity.jwt.issuer", Help: "the claim iss of tokens that are accepted", value: text{to: &o.JWT.Issuer}},
-		{Key: "identity.jwt.audience", Help: "what the claim aud has to contain", value: text{to: &o.JWT.Audience}},
-		{Key: "identity.jwt.jwks", Help: "the issuer's public keys: a file or an https address", value: keySet{&o.JWT.JWKS}},
-		{Key: "identity.jwt.leeway", Help: "how far the clocks of the issuer and of this machine may be apart", value: duration{&o.JWT.Leeway, 0}},
+			Help: "file that holds the session's token and may be renewed (or give the token itself in ATTACHE_TOKEN)", Value: tokenPath{setting.Path(&o.TokenFile)}},
+		{Key: "identity.jwt.issuer", Help: "the claim iss of tokens that are accepted", Value: setting.Text(&o.JWT.Issuer)},
+		{Key: "identity.jwt.audience", Help: "what the claim aud has to contain", Value: setting.Text(&o.JWT.Audience)},
+		{Key: "identity.jwt.jwks", Help: "the issuer's public keys: a file or an https address", Value: keySet{&o.JWT.JWKS}},
+		{Key: "identity.jwt.leeway", Help: "how far the clocks of the issuer and of this machine may be apart", Value: setting.Duration(&o.JWT.Leeway, 0)},
 	}
 	for _, c := range claimNames(&o.JWT.Claims) {
-		options = append(options, option{Key: "identity.jwt.claims." + c.field, Help: c.help, value: text{c.to, claimName}})
+		options = append(options, setting.Option{Key: "identity.jwt.claims." + c.field, Help: c.help, Value: setting.Text(c.to, claimName)})
 	}
 	return options
 }
@@ -115,22 +116,22 @@ func claimName(s string) error {
 }
 
 // A tokenPath is the path of a file that holds a token.
-type tokenPath struct{ file }
+type tokenPath struct{ setting.Scalar }
 
 // set refuses a token in place of its file, and does not show it.
-func (v tokenPath) set(s, base string) error {
+func (v tokenPath) Set(s, base string) error {
 	if strings.HasPrefix(s, "eyJ") && len(s) > 60 {
 		return fmt.Errorf("is a token and not a file that holds one: give the token itself in %s", TokenVariable)
 	}
-	return v.file.set(s, base)
+	return v.Scalar.Set(s, base)
 }
 
 // A keySet is where the public keys of an issuer are: a file or an address.
 type keySet struct{ to *string }
 
-func (v keySet) set(s, base string) error {
+func (v keySet) Set(s, base string) error {
 	if !strings.Contains(s, "://") {
-		return file(v).set(s, base)
+		return setting.Path(v.to).Set(s, base)
 	}
 	if _, err := identity.NewTokens(identity.TokenOptions{Issuer: "-", Audience: "-", JWKS: s}); err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "identity.jwt.jwks "))
@@ -140,8 +141,8 @@ func (v keySet) set(s, base string) error {
 }
 
 func (v keySet) String() string         { return *v.to }
-func (v keySet) shown() string          { return address(v).shown() }
-func (v keySet) schema() map[string]any { return map[string]any{"type": "string"} }
+func (v keySet) Shown() string          { return address(v).Shown() }
+func (v keySet) Schema() map[string]any { return map[string]any{"type": "string"} }
 
 // identity reads who the session acts for from sources that are not options,
 // and checks that what was said goes together.
@@ -163,7 +164,7 @@ func (l *loader) operatorVariables(s *Settings) {
 			continue
 		}
 		if strings.TrimSpace(given) != given || strings.ContainsFunc(given, unicode.IsControl) {
-			l.problems.Add(Origin{Name: v.name}, "has space around it, a line break or a control character in it: write the plain name")
+			l.problems.Add(setting.Origin{Name: v.name}, "has space around it, a line break or a control character in it: write the plain name")
 			continue
 		}
 		*v.to, p.Given[v.field] = given, v.name
@@ -206,7 +207,9 @@ func (l *loader) sessionFile(s *Settings) {
 }
 
 // Origin is where what the session file says comes from.
-func (o OperatorSettings) Origin() Origin { return Origin{Name: "session file " + o.SessionFile} }
+func (o OperatorSettings) Origin() setting.Origin {
+	return setting.Origin{Name: "session file " + o.SessionFile}
+}
 
 // checkTokens refuses what says half of which tokens are accepted: tokens of
 // anybody, or for anybody, must not be what a forgotten line means.
@@ -224,7 +227,7 @@ func (l *loader) checkTokens(s *Settings) {
 	if _, err := identity.NewTokens(s.Identity.JWT.Tokens()); err != nil {
 		at := s.Origin(first)
 		key, _, _ := strings.Cut(err.Error(), " ")
-		if l.problems.name(key) {
+		if l.problems.Concern(key) {
 			return // it was given, and refused
 		}
 		if !s.Origin(key).Default() {
@@ -304,7 +307,7 @@ func factsOf(p *sessionstate.Principal) []principalFact {
 
 // CheckIdentity says what is wrong with the files that say who a session acts
 // for. A session would go on without them.
-func CheckIdentity(s *Settings) (all Problems) {
+func CheckIdentity(s *Settings) (all setting.Problems) {
 	if err := s.Operator.FileErr; err != nil {
 		all.Add(s.Origin("session.file"), "session.file: %v", err)
 	}

@@ -8,13 +8,14 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/include"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // A document is one configuration file that was parsed: the user's own, or one that
 // it includes.
 type document struct {
-	reader  *reader
-	fields  []field
+	reader  *setting.Reader
+	fields  []setting.Field
 	servers []Server
 }
 
@@ -34,17 +35,17 @@ func (l *loader) documents(path string, data []byte, s *Settings) []*document {
 
 // document parses one file. within begins the names of its rules. The include key, if
 // there is one, is returned apart.
-func (l *loader) document(file, base, within string, data []byte) (d *document, includes []field) {
-	r := &reader{file: file, base: base, within: within}
+func (l *loader) document(file, base, within string, data []byte) (d *document, includes []setting.Field) {
+	r := &setting.Reader{File: file, Base: base, Within: within}
 	d = &document{reader: r}
-	if body, ok := r.parse(data); ok && body != nil {
-		fields, _ := r.fields(body, "the configuration")
+	if body, ok := r.Parse(data); ok && body != nil {
+		fields, _ := r.Fields(body, "the configuration")
 		for _, f := range fields {
-			switch f.name {
+			switch f.Name {
 			case "include":
 				includes = append(includes, f)
 			case "servers":
-				d.servers = r.servers(f)
+				d.servers = readServers(r, f)
 			default:
 				d.fields = append(d.fields, f)
 			}
@@ -55,20 +56,20 @@ func (l *loader) document(file, base, within string, data []byte) (d *document, 
 }
 
 // take moves the mistakes that r found to l.
-func (l *loader) take(r *reader) {
-	l.problems = append(l.problems, r.problems...)
-	r.problems = nil
+func (l *loader) take(r *setting.Reader) {
+	l.problems = append(l.problems, r.Problems...)
+	r.Problems = nil
 }
 
 // included reads the files that an include key of r names.
-func (l *loader) included(r *reader, f field, s *Settings) (all []*document) {
+func (l *loader) included(r *setting.Reader, f setting.Field, s *Settings) (all []*document) {
 	defer l.take(r)
-	if f.value == nil || f.value.Type() == ast.NullType {
+	if f.Empty() {
 		return nil
 	}
-	items, ok := f.value.(*ast.SequenceNode)
+	items, ok := f.Value.(*ast.SequenceNode)
 	if !ok {
-		r.problem(f.value, "include: wants a list of files, such as [team.yaml], not %s", kindOf(f.value))
+		r.AddProblem(f.Value, "include: wants a list of files, such as [team.yaml], not %s", setting.KindOf(f.Value))
 		return nil
 	}
 	for i, item := range items.Values {
@@ -79,7 +80,7 @@ func (l *loader) included(r *reader, f field, s *Settings) (all []*document) {
 		}
 		d, nested := l.document(name, base, key+".", data)
 		for _, n := range nested {
-			l.problems.Add(n.at, "an included file cannot include others: name them in the file of your own")
+			l.problems.Add(n.At, "an included file cannot include others: name them in the file of your own")
 		}
 		all = append(all, d)
 	}
@@ -88,33 +89,33 @@ func (l *loader) included(r *reader, f field, s *Settings) (all []*document) {
 
 // readIncluded returns the content of one included file, what problems in it are
 // reported under, and the directory that its relative paths are relative to.
-func (l *loader) readIncluded(r *reader, key string, n ast.Node, s *Settings) (name, base string, data []byte, ok bool) {
-	if isText(n) {
-		path, err := absolute(textOf(n), r.base)
-		if strings.Contains(textOf(n), "://") {
-			err = fmt.Errorf("an address needs something that vouches for it: write {url: %s, digest: sha256:...}, or key", textOf(n))
+func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Settings) (name, base string, data []byte, ok bool) {
+	if setting.IsText(n) {
+		path, err := setting.Absolute(setting.TextOf(n), r.Base)
+		if strings.Contains(setting.TextOf(n), "://") {
+			err = fmt.Errorf("an address needs something that vouches for it: write {url: %s, digest: sha256:...}, or key", setting.TextOf(n))
 		}
 		if path == "" && err == nil {
-			err = notEmpty(path)
+			err = setting.NotEmpty(path)
 		}
 		if err != nil {
-			r.problem(n, "%s: %v", key, err)
+			r.AddProblem(n, "%s: %v", key, err)
 			return "", "", nil, false
 		}
 		s.Included = append(s.Included, path)
-		data, ok = l.readFile(path, r.place(n))
+		data, ok = l.readFile(path, r.Place(n))
 		return path, directory(path), data, ok
 	}
-	if n.Type() != ast.MappingType && n.Type() != ast.MappingValueType {
-		r.problem(n, "%s: wants the path of a file, or {url: https://..., digest: sha256:...} with a digest or a key, not %s", key, kindOf(n))
+	if !setting.IsMapping(n) {
+		r.AddProblem(n, "%s: wants the path of a file, or {url: https://..., digest: sha256:...} with a digest or a key, not %s", key, setting.KindOf(n))
 		return "", "", nil, false
 	}
 	var source include.Source
-	before := len(r.problems)
-	object{options: []option{
-		{Key: "url", value: text{&source.URL, notEmpty}}, {Key: "digest", value: text{&source.Digest, notEmpty}}, {Key: "key", value: text{&source.Key, notEmpty}},
-	}}.read(r, key, n)
-	if len(r.problems) > before {
+	before := len(r.Problems)
+	setting.Object{Options: []setting.Option{
+		{Key: "url", Value: setting.Text(&source.URL, setting.NotEmpty)}, {Key: "digest", Value: setting.Text(&source.Digest, setting.NotEmpty)}, {Key: "key", Value: setting.Text(&source.Key, setting.NotEmpty)},
+	}}.Read(r, key, n)
+	if len(r.Problems) > before {
 		return "", "", nil, false
 	}
 	fetcher := include.Fetcher{}
@@ -123,25 +124,24 @@ func (l *loader) readIncluded(r *reader, key string, n ast.Node, s *Settings) (n
 	}
 	data, note, err := fetcher.Read(context.Background(), source)
 	if err != nil {
-		r.problem(n, "%s: %v", key, err)
+		r.AddProblem(n, "%s: %v", key, err)
 	}
 	if note != "" {
-		s.Warnings.Add(r.place(n), "%s: %s", key, note)
+		s.Warnings.Add(r.Place(n), "%s: %s", key, note)
 	}
-	return source.URL, r.base, data, err == nil
+	return source.URL, r.Base, data, err == nil
 }
 
-// over reads fields over what the settings have: lists of rules stand in front of
+// readOver reads fields over what the settings have: lists of rules stand in front of
 // those that are there, all other values in their place.
-func (r *reader) over(fields []field) {
-	s := r.settings
+func (s *Settings) readOver(r *setting.Reader, fields []setting.Field) {
 	arguments, rewrite, rules, rates := s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates
 	dir, url := s.Policy.Dir, s.Policy.URL
 	s.Arguments, s.Rewrite, s.Access.Rules, s.Access.Rates = nil, nil, nil, nil
 	s.Policy.Dir, s.Policy.URL = "", ""
-	r.section("", fields)
+	r.ReadSection("", fields)
 	if s.Policy.Dir != "" && s.Policy.URL != "" {
-		r.problems.Add(s.Origin("policy.url"), "policy.url: there is a policy.dir too: keep one of the two")
+		r.Problems.Add(s.Origin("policy.url"), "policy.url: there is a policy.dir too: keep one of the two")
 	}
 	if s.Policy.Dir == "" && s.Policy.URL == "" {
 		s.Policy.Dir, s.Policy.URL = dir, url

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // InjectSettings say what "attache inject" does to which servers, by their names in
@@ -27,28 +28,28 @@ type WorkspaceRule struct {
 	Env map[string]map[string]string
 }
 
-func injectOptions(s *Settings) []option {
-	return []option{
+func injectOptions(s *Settings) []setting.Option {
+	return []setting.Option{
 		{Key: "inject.servers", Help: "which sessions get a server from \"attache inject\", by the server's name in the client's configuration",
-			value: byName[ServerRule]{to: &s.Inject.Servers, value: serverRule, check: notEmpty}},
+			Value: setting.ByName[ServerRule]{To: &s.Inject.Servers, Value: serverRule, Check: setting.NotEmpty}},
 		{Key: "inject.workspaces", Help: "which servers and variables the sessions of a workspace get from \"attache inject\", by the workspace's id",
-			value: byName[WorkspaceRule]{to: &s.Inject.Workspaces, value: workspaceRule, check: CheckSlug}},
+			Value: setting.ByName[WorkspaceRule]{To: &s.Inject.Workspaces, Value: workspaceRule, Check: CheckSlug}},
 	}
 }
 
-func serverRule(r *ServerRule) value {
-	return object{[]option{
-		{Key: "trust", Help: "the least trust a session must have to get the server: direct, or sandboxed for every session", value: choice{&r.Trust, TrustLevels()}},
-	}, "github: {trust: direct}"}
+func serverRule(r *ServerRule) setting.Value {
+	return setting.Object{Options: []setting.Option{
+		{Key: "trust", Help: "the least trust a session must have to get the server: direct, or sandboxed for every session", Value: setting.Choice(&r.Trust, TrustLevels()...)},
+	}, Example: "github: {trust: direct}"}
 }
 
-func workspaceRule(r *WorkspaceRule) value {
-	return object{[]option{
-		{Key: "servers", Help: "the only servers that sessions of the workspace get; without this key: all", value: words{to: &r.Servers}},
-		{Key: "env", Help: "variables for single servers, over what their entries say", value: byName[map[string]string]{
-			to: &r.Env, value: variables, check: func(string) error { return nil },
+func workspaceRule(r *WorkspaceRule) setting.Value {
+	return setting.Object{Options: []setting.Option{
+		{Key: "servers", Help: "the only servers that sessions of the workspace get; without this key: all", Value: setting.Words{To: &r.Servers}},
+		{Key: "env", Help: "variables for single servers, over what their entries say", Value: setting.ByName[map[string]string]{
+			To: &r.Env, Value: variables, Check: func(string) error { return nil },
 		}},
-	}, "my-project: {servers: [git, github], env: {github: {GITHUB_OWNER: acme}}}"}
+	}, Example: "my-project: {servers: [git, github], env: {github: {GITHUB_OWNER: acme}}}"}
 }
 
 // longestSlug is how long an id may be. It is often the name of a file or a

@@ -7,28 +7,29 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // APIKeyVariable holds the session's API key. It never reaches the server.
-const APIKeyVariable = Prefix + "_API_KEY"
+const APIKeyVariable = setting.Prefix + "_API_KEY"
 
 // APIKey returns the session's API key and where it came from; the empty one if
 // there is none. The flag --api-key-file stands above ATTACHE_API_KEY, and that
 // above ATTACHE_API_KEY_FILE and the configuration file. The error, [Problems],
 // never has the key in it.
-func APIKey(p cli.Process, s *Settings) (policy.Credential, Origin, error) {
+func APIKey(p cli.Process, s *Settings) (policy.Credential, setting.Origin, error) {
 	file := s.Origin("identity.api_key_file")
 	if given := strings.TrimSpace(p.Getenv(APIKeyVariable)); given != "" && file.Name != "--api-key-file" {
-		return policy.Credential(given), Origin{Name: APIKeyVariable}, nil
+		return policy.Credential(given), setting.Origin{Name: APIKeyVariable}, nil
 	}
 	if s.APIKeyFile == "" {
-		return "", Origin{}, nil
+		return "", setting.Origin{}, nil
 	}
 	key, err := readKeyFile(s.APIKeyFile)
 	if err != nil {
-		return "", file, Problems{{file, fmt.Sprintf("%s: %v", s.APIKeyFile, err)}}
+		return "", file, setting.Problems{{At: file, Text: fmt.Sprintf("%s: %v", s.APIKeyFile, err)}}
 	}
 	return policy.Credential(key), file, nil
 }
@@ -55,23 +56,14 @@ func readKeyFile(path string) (string, error) {
 }
 
 // A keyFile is the path of a file that holds a key.
-type keyFile struct{ file }
+type keyFile struct{ setting.Scalar }
 
 // set refuses a key in place of its file, and does not show it.
-func (v keyFile) set(s, base string) error {
+func (v keyFile) Set(s, base string) error {
 	if id := KeyID(s); id != s && len(s)-strings.LastIndexByte(s, '_') > 32 && !strings.ContainsAny(s, "/.") {
 		return fmt.Errorf("is a key and not a file that holds one: give the key itself in %s", APIKeyVariable)
 	}
-	return v.file.set(s, base)
-}
-
-// tokenName accepts the name of the variable that holds a token. What it refuses
-// it does not show: it may be the token.
-func tokenName(s string) error {
-	if CheckVariableName(s) != nil {
-		return errors.New("write the name of the variable that holds the token, not the token")
-	}
-	return nil
+	return v.Scalar.Set(s, base)
 }
 
 // KeyID returns the id if arg is a whole key, so that the secret in it is not

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/servername"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -25,13 +26,13 @@ const maxConfigFile = 256 << 10
 // Load returns what holds for the server that command starts: flags before environment
 // before file before defaults. Without a command, as for `config check`, no entry of
 // servers applies. An error is [Problems]. Without a file it costs a look for one.
-func Load(p cli.Process, flags Flags, command []string) (*Settings, error) {
+func Load(p cli.Process, flags setting.Flags, command []string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags}).load(command)
 }
 
 // LoadServed is Load for the server of that name: an entry of servers whose command is
 // not asked for, or what a recording calls it ([Settings.RecordedName]).
-func LoadServed(p cli.Process, flags Flags, name string) (*Settings, error) {
+func LoadServed(p cli.Process, flags setting.Flags, name string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags, entry: name}).load(nil)
 }
 
@@ -103,12 +104,12 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 }
 
 // common reads into s what the documents have for all servers.
-func common(documents []*document, s *Settings) (problems Problems) {
+func common(documents []*document, s *Settings) (problems setting.Problems) {
 	for _, d := range slices.Backward(documents) {
 		r := *d.reader
-		r.settings, r.options = s, Options(s)
-		r.over(d.fields)
-		problems = append(problems, r.problems...)
+		r.Options, r.Origins, r.Warnings = Options(s), s.origins, &s.Warnings
+		s.readOver(&r, d.fields)
+		problems = append(problems, r.Problems...)
 	}
 	return problems
 }
@@ -136,7 +137,7 @@ func (s *Settings) apply(documents []*document, command []string, name string) {
 }
 
 // misfits returns what is wrong with rules from several places beside each other.
-func (s *Settings) misfits() (problems Problems) {
+func (s *Settings) misfits() (problems setting.Problems) {
 	add := func(rule string, err error) {
 		if err != nil {
 			problems.Add(s.Origin(rule), "%s: %v", rule, err)
@@ -154,7 +155,7 @@ func (s *Settings) misfits() (problems Problems) {
 
 // Path returns the path of the configuration file that flags and variables name, whether
 // or not there is one. An error says that there is no place for one.
-func Path(p cli.Process, flags Flags) (string, error) {
+func Path(p cli.Process, flags setting.Flags) (string, error) {
 	l := &loader{Process: p, flags: flags}
 	path, _ := l.configFile()
 	if err := l.problems.Err(); err != nil {
@@ -178,30 +179,30 @@ func Check(p cli.Process, path string, content []byte) error {
 // A loader gathers the settings and the mistakes in them.
 type loader struct {
 	cli.Process
-	flags    Flags
+	flags    setting.Flags
 	entry    string // of servers, which applies whatever the command; "" for the one that fits it
-	problems Problems
+	problems setting.Problems
 }
 
 // configFile returns the path of the configuration file, empty for none, and who
 // named it; nobody did if the origin is the default.
-func (l *loader) configFile() (string, Origin) {
-	const variable = Prefix + "_CONFIG"
+func (l *loader) configFile() (string, setting.Origin) {
+	const variable = setting.Prefix + "_CONFIG"
 	named, err := l.flags.Get("config")
-	origin := Origin{Name: "--config"}
+	origin := setting.Origin{Name: "--config"}
 	if err != nil {
 		l.problems.Add(origin, "%v", err)
 	}
 	if named == "" {
-		named, origin = l.Getenv(variable), Origin{Name: variable}
+		named, origin = l.Getenv(variable), setting.Origin{Name: variable}
 	}
 	if named == "" {
 		if l.ConfigDir == "" {
-			return "", Origin{}
+			return "", setting.Origin{}
 		}
-		return filepath.Join(l.ConfigDir, "attache", "config.yaml"), Origin{}
+		return filepath.Join(l.ConfigDir, "attache", "config.yaml"), setting.Origin{}
 	}
-	path, err := absolute(named, "")
+	path, err := setting.Absolute(named, "")
 	if err != nil {
 		l.problems.Add(origin, "%v", err)
 		return "", origin
@@ -219,7 +220,7 @@ func directory(path string) string {
 
 // readFile returns the content of the configuration file, or of one that it includes at
 // named. The bool is false if there is none, or none that can be read.
-func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
+func (l *loader) readFile(path string, named setting.Origin) ([]byte, bool) {
 	if path == "" {
 		return nil, false
 	}
@@ -236,9 +237,9 @@ func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
 	case missing:
 		l.problems.Add(named, "there is no file %s: correct the path%s", path, without)
 	case errors.Is(err, fs.ErrPermission):
-		l.problems.Add(Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or %s", other)
+		l.problems.Add(setting.Origin{File: path}, "may not be read by this user: change its permissions (chmod u+r), or %s", other)
 	default:
-		l.problems.Add(Origin{File: path}, "cannot be read: %v: %s", cli.Reason(err), other)
+		l.problems.Add(setting.Origin{File: path}, "cannot be read: %v: %s", cli.Reason(err), other)
 	}
 	return nil, false
 }
@@ -246,20 +247,20 @@ func (l *loader) readFile(path string, named Origin) ([]byte, bool) {
 // fromEnvironment sets o from its variables: the flag's own, then the name that
 // attache injects, under its own prefix and each configured one. The first that is
 // not empty counts.
-func (l *loader) fromEnvironment(s *Settings, o option) {
+func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 	if o.Flag != "" {
 		if text := l.Getenv(o.Variable()); text != "" {
-			l.set(s, o, text, Origin{Name: o.Variable()})
+			l.set(s, o, text, setting.Origin{Name: o.Variable()})
 			return
 		}
 	}
 	if o.Injected == "" {
 		return
 	}
-	for _, prefix := range append([]string{Prefix}, s.Session.EnvPrefixes...) {
+	for _, prefix := range append([]string{setting.Prefix}, s.Session.EnvPrefixes...) {
 		name := prefix + "_" + o.Injected
 		if text := l.Getenv(name); text != "" {
-			l.setInjected(s, o, text, Origin{Name: name})
+			l.setInjected(s, o, text, setting.Origin{Name: name})
 			return
 		}
 	}
@@ -268,9 +269,9 @@ func (l *loader) fromEnvironment(s *Settings, o option) {
 // setInjected sets o from a variable that another program, or another attache,
 // made for servers to read. Its words are that program's: a path stays as it is,
 // and a level of trust that we do not know means sandboxed.
-func (l *loader) setInjected(s *Settings, o option, given string, from Origin) {
-	if at, ok := o.value.(place); ok {
-		o.value = text{to: at.to}
+func (l *loader) setInjected(s *Settings, o setting.Option, given string, from setting.Origin) {
+	if at, ok := o.Value.(place); ok {
+		o.Value = setting.Text(at.to)
 	}
 	if o.Key == "session.trust" {
 		given = sessionstate.NormalizeTrust(given)
@@ -280,11 +281,11 @@ func (l *loader) setInjected(s *Settings, o option, given string, from Origin) {
 
 // fromFlag sets o from its flag. An empty value counts as not given: it is what a
 // client makes of a variable that is not set.
-func (l *loader) fromFlag(s *Settings, o option) {
+func (l *loader) fromFlag(s *Settings, o setting.Option) {
 	if o.Flag == "" {
 		return
 	}
-	origin := Origin{Name: "--" + o.Flag}
+	origin := setting.Origin{Name: "--" + o.Flag}
 	text, err := l.flags.Get(o.Flag)
 	if err != nil {
 		l.problems.Add(origin, "%v", err)
@@ -300,18 +301,18 @@ func (l *loader) fromFlag(s *Settings, o option) {
 }
 
 // set sets o to text and remembers where it came from.
-func (l *loader) set(s *Settings, o option, text string, from Origin) {
-	v, ok := o.value.(scalar)
+func (l *loader) set(s *Settings, o setting.Option, text string, from setting.Origin) {
+	v, ok := o.Value.(setting.Scalar)
 	if !ok {
 		return
 	}
-	if err := v.set(text, ""); err != nil {
+	if err := v.Set(text, ""); err != nil {
 		l.problems.Add(from, "%v", err)
 		return
 	}
 	key := o.Key
-	if at, ok := v.(source); ok {
-		key = at.key()
+	if key == "" {
+		key = policyKey(&s.Policy) // --policy is the one flag without a key
 	}
 	s.origins[key] = from
 }

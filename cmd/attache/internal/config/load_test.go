@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // load loads settings as a command given args would.
@@ -92,8 +93,8 @@ stdout_noise: drop
 				t.Fatal(err)
 			}
 			for _, o := range Options(s) {
-				if o.Key == test.key && o.value.String() != test.want {
-					t.Errorf("%s = %q, want %q", o.Key, o.value, test.want)
+				if o.Key == test.key && o.Value.String() != test.want {
+					t.Errorf("%s = %q, want %q", o.Key, o.Value, test.want)
 				}
 			}
 			if from := s.Origin(test.key); test.from == "" && from.File != path || from.Name != test.from {
@@ -110,7 +111,7 @@ func TestFlagsHaveKeys(t *testing.T) {
 		if o.Flag != "" && o.Key == "" && o.Flag != "policy" {
 			t.Errorf("--%s is no key of the configuration", o.Flag)
 		}
-		if _, ok := o.value.(scalar); o.Flag != "" && !ok {
+		if _, ok := o.Value.(setting.Scalar); o.Flag != "" && !ok {
 			t.Errorf("--%s is no scalar", o.Flag)
 		}
 		if o.Help == "" {
@@ -122,13 +123,13 @@ func TestFlagsHaveKeys(t *testing.T) {
 func TestDefaultsAreAccepted(t *testing.T) {
 	s := DefaultSettings("/conf")
 	for _, o := range Options(s) {
-		v, ok := o.value.(scalar)
-		if !ok || o.value.String() == "" {
+		v, ok := o.Value.(setting.Scalar)
+		if !ok || o.Value.String() == "" {
 			continue
 		}
-		before := o.value.String()
-		if err := v.set(before, ""); err != nil || o.value.String() != before {
-			t.Errorf("%s: the default %q is read as %q, %v", o.Key, before, o.value, err)
+		before := o.Value.String()
+		if err := v.Set(before, ""); err != nil || o.Value.String() != before {
+			t.Errorf("%s: the default %q is read as %q, %v", o.Key, before, o.Value, err)
 		}
 	}
 }
@@ -197,7 +198,7 @@ func TestConfigFile(t *testing.T) {
 func wantProblem(t *testing.T, p cli.Process, want string, args ...string) {
 	t.Helper()
 	_, err := load(t, p, args...)
-	var problems Problems
+	var problems setting.Problems
 	if !errors.As(err, &problems) || len(problems) != 1 || !strings.Contains(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // OAuthSettings say how attache logs in to a remote server. The zero value, with Grant and
@@ -16,7 +15,7 @@ import (
 type OAuthSettings struct {
 	Grant          string // "authorization_code" or "client_credentials"
 	ClientID       string
-	ClientSecret   Secret
+	ClientSecret   setting.Secret
 	ClientMetadata string // address of a client id metadata document
 	Issuer         string
 	Scopes         []string
@@ -33,23 +32,23 @@ const (
 
 func defaultOAuth() OAuthSettings { return OAuthSettings{Grant: GrantPerson, Store: "auto"} }
 
-func oauthOptions(s *Settings) []option {
+func oauthOptions(s *Settings) []setting.Option {
 	o := &s.Server.Remote.OAuth
-	return []option{
-		{Key: "server.oauth.grant", Help: "authorization_code: a person logs in with \"attache login\"; client_credentials: attache logs in by itself with server.oauth.client_id and client_secret", value: choice{&o.Grant, []string{GrantPerson, GrantMachine}}},
-		{Key: "server.oauth.client_id", Help: "the client that was registered for attache at the authorization server; default: attache registers itself", value: text{to: &o.ClientID}},
-		{Key: "server.oauth.client_secret", Help: "its secret: a text, {env: VARIABLE} or {file: FILE}", value: secretValue{&o.ClientSecret}},
-		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used where the authorization server takes one", value: text{&o.ClientMetadata, checkDocument}},
-		{Key: "server.oauth.issuer", Help: "the authorization server to use; default: the first that the server names", value: text{&o.Issuer, checkIssuer}},
-		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", value: words{to: &o.Scopes, check: checkScope}},
-		{Key: "server.oauth.redirect", Help: "where the browser brings its answer, such as http://127.0.0.1:8765/callback; default: a port that is free", value: text{&o.Redirect, checkRedirect}},
-		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key of the system's key ring, where there is one; file: only close the file to others", value: choice{&o.Store, []string{"auto", StoreFile}}},
+	return []setting.Option{
+		{Key: "server.oauth.grant", Help: "authorization_code: a person logs in with \"attache login\"; client_credentials: attache logs in by itself with server.oauth.client_id and client_secret", Value: setting.Choice(&o.Grant, GrantPerson, GrantMachine)},
+		{Key: "server.oauth.client_id", Help: "the client that was registered for attache at the authorization server; default: attache registers itself", Value: setting.Text(&o.ClientID)},
+		{Key: "server.oauth.client_secret", Help: "its secret: a text, {env: VARIABLE} or {file: FILE}", Value: setting.SecretValue(&o.ClientSecret)},
+		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used where the authorization server takes one", Value: setting.Text(&o.ClientMetadata, checkDocument)},
+		{Key: "server.oauth.issuer", Help: "the authorization server to use; default: the first that the server names", Value: setting.Text(&o.Issuer, checkIssuer)},
+		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", Value: setting.Words{To: &o.Scopes, Check: checkScope}},
+		{Key: "server.oauth.redirect", Help: "where the browser brings its answer, such as http://127.0.0.1:8765/callback; default: a port that is free", Value: setting.Text(&o.Redirect, checkRedirect)},
+		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key of the system's key ring, where there is one; file: only close the file to others", Value: setting.Choice(&o.Store, "auto", StoreFile)},
 	}
 }
 
 // isEmpty reports whether nothing is configured.
 func (o *OAuthSettings) isEmpty() bool {
-	return o.ClientID == "" && o.ClientSecret == (Secret{}) && o.ClientMetadata == "" && o.Issuer == "" && len(o.Scopes) == 0
+	return o.ClientID == "" && o.ClientSecret == (setting.Secret{}) && o.ClientMetadata == "" && o.Issuer == "" && len(o.Scopes) == 0
 }
 
 // equal reports whether two settings are the same.
@@ -60,20 +59,10 @@ func (o *OAuthSettings) equal(other *OAuthSettings) bool {
 
 // Secret returns the client's secret, nil if none is configured.
 func (o *OAuthSettings) Secret(p cli.Process) func() (string, error) {
-	if o.ClientSecret == (Secret{}) {
+	if o.ClientSecret == (setting.Secret{}) {
 		return nil
 	}
-	return func() (string, error) { return o.ClientSecret.value(p) }
-}
-
-// secretValue is a text, or where it is. It is not shown.
-type secretValue struct{ to *Secret }
-
-func (v secretValue) String() string         { return v.to.String() }
-func (v secretValue) schema() map[string]any { return secretSchema() }
-
-func (v secretValue) read(r *reader, key string, n ast.Node) {
-	*v.to = r.secret(key, field{name: key, value: n, at: r.place(n)})
+	return func() (string, error) { return o.ClientSecret.Value(p) }
 }
 
 func checkDocument(s string) error {

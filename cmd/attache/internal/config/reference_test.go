@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	diff "github.com/google/go-cmp/cmp"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 var updateReference = goflag.Bool("update", false, "write the reference in docs/configuration.md")
@@ -53,15 +55,15 @@ func reference() string {
 			}
 			fmt.Fprintf(&b, "\n### %s\n\n| key | flag or variable | default | meaning |\n|---|---|---|---|\n", heading)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(o.Key), strings.Join(waysToSet(o), ", "), code(shortDefault(o)), cell(o.Help)+choices(o.value.schema(), o.Help))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", code(o.Key), strings.Join(waysToSet(o), ", "), code(shortDefault(o)), cell(o.Help)+choices(o.Value.Schema(), o.Help))
 		b.WriteString(entryRows(o))
 	}
 	return b.String() + "\n"
 }
 
 // byKey orders options by the section of their key; those without one come last.
-func byKey(all []option) []option {
-	slices.SortStableFunc(all, func(a, b option) int {
+func byKey(all []setting.Option) []setting.Option {
+	slices.SortStableFunc(all, func(a, b setting.Option) int {
 		if (a.Key == "") != (b.Key == "") {
 			return strings.Compare(b.Key, a.Key)
 		}
@@ -70,27 +72,27 @@ func byKey(all []option) []option {
 	return all
 }
 
-func sectionOf(o option) string {
+func sectionOf(o setting.Option) string {
 	section, _, _ := strings.Cut(o.Key, ".")
 	return section
 }
 
 // waysToSet returns the flag and the variables of an option.
-func waysToSet(o option) (ways []string) {
+func waysToSet(o setting.Option) (ways []string) {
 	if o.Flag != "" {
 		ways = append(ways, code("--"+o.Flag), code(o.Variable()))
 	}
-	if own := Prefix + "_" + o.Injected; o.Injected != "" && own != o.Variable() {
+	if own := setting.Prefix + "_" + o.Injected; o.Injected != "" && own != o.Variable() {
 		ways = append(ways, code(own))
 	}
 	return ways
 }
 
 // entryRows returns rows for the keys of the entries of a list, or of a value by name.
-func entryRows(o option) string {
-	items, _ := o.value.schema()["items"].(map[string]any)
+func entryRows(o setting.Option) string {
+	items, _ := o.Value.Schema()["items"].(map[string]any)
 	each := "[]."
-	if named, ok := o.value.schema()["additionalProperties"].(map[string]any); ok {
+	if named, ok := o.Value.Schema()["additionalProperties"].(map[string]any); ok {
 		items, each = named, ".NAME."
 	}
 	properties, _ := items["properties"].(map[string]any)
@@ -116,7 +118,7 @@ func choices(schema map[string]any, help string) string {
 }
 
 // shortDefault returns the default of an option, "" for none.
-func shortDefault(o option) string {
+func shortDefault(o setting.Option) string {
 	switch text := o.Shown(); text {
 	case "[]", "{}", `""`:
 		return ""

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,12 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/proxy/remote"
-	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // HeaderPrefix begins the names of variables that hold headers for the remote server:
@@ -26,7 +23,7 @@ const HeaderPrefix = clientconfig.HeaderPrefix
 // RemoteSettings say how a remote server is reached.
 type RemoteSettings struct {
 	URL     string // empty: the server is a command
-	Headers map[string]Secret
+	Headers map[string]setting.Secret
 	// CA, Cert and Key are absolute paths of PEM files; empty for none.
 	CA, Cert, Key string
 	// Connect and FirstByte bound how long a connection and the beginning of an answer
@@ -35,23 +32,16 @@ type RemoteSettings struct {
 	OAuth              OAuthSettings
 }
 
-// A Secret is a text, or where it is. At most one member is set.
-type Secret struct {
-	Text string
-	Env  string // a variable's name
-	File string // absolute
-}
-
-func remoteOptions(s *Settings) []option {
+func remoteOptions(s *Settings) []setting.Option {
 	r := &s.Server.Remote
-	return []option{
-		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command behind \"--\"", value: serverAddress{&r.URL}},
-		{Key: "server.headers", Help: "headers for the remote server; a value is a text, {env: VARIABLE} or {file: FILE}, which is read again when the server refuses it", value: headers{&r.Headers}},
-		{Key: "server.tls.ca", Help: "PEM file of authorities that are trusted beside the system's", value: file{&r.CA}},
-		{Key: "server.tls.cert", Help: "PEM file of the certificate that is shown to the remote server", value: file{&r.Cert}},
-		{Key: "server.tls.key", Help: "PEM file of its key", value: file{&r.Key}},
-		{Key: "server.timeouts.connect", Help: "how long a connection to the remote server may take", value: duration{&r.Connect, time.Millisecond}},
-		{Key: "server.timeouts.first_byte", Help: "how long the remote server may take to begin an answer; 0s: any time", value: duration{&r.FirstByte, 0}},
+	return []setting.Option{
+		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command behind \"--\"", Value: serverAddress{&r.URL}},
+		{Key: "server.headers", Help: "headers for the remote server; a value is a text, {env: VARIABLE} or {file: FILE}, which is read again when the server refuses it", Value: headers(&r.Headers)},
+		{Key: "server.tls.ca", Help: "PEM file of authorities that are trusted beside the system's", Value: setting.Path(&r.CA)},
+		{Key: "server.tls.cert", Help: "PEM file of the certificate that is shown to the remote server", Value: setting.Path(&r.Cert)},
+		{Key: "server.tls.key", Help: "PEM file of its key", Value: setting.Path(&r.Key)},
+		{Key: "server.timeouts.connect", Help: "how long a connection to the remote server may take", Value: setting.Duration(&r.Connect, time.Millisecond)},
+		{Key: "server.timeouts.first_byte", Help: "how long the remote server may take to begin an answer; 0s: any time", Value: setting.Duration(&r.FirstByte, 0)},
 	}
 }
 
@@ -61,7 +51,7 @@ func IsURL(command []string) bool { return len(command) > 0 && strings.Contains(
 // serverAddress is the URL of a remote server.
 type serverAddress struct{ to *string }
 
-func (v serverAddress) set(s, _ string) error {
+func (v serverAddress) Set(s, _ string) error {
 	if err := remote.CheckURL(s); err != nil {
 		return err
 	}
@@ -70,95 +60,15 @@ func (v serverAddress) set(s, _ string) error {
 }
 
 func (v serverAddress) String() string         { return *v.to }
-func (v serverAddress) shown() string          { return ShownAddress(*v.to) }
-func (v serverAddress) schema() map[string]any { return address{}.schema() }
+func (v serverAddress) Shown() string          { return ShownAddress(*v.to) }
+func (v serverAddress) Schema() map[string]any { return address{}.Schema() }
 
-// headers are names and values of headers. The values are often secrets, so they are
-// not shown.
-type headers struct{ to *map[string]Secret }
-
-func (v headers) String() string {
-	var all []string
-	for name, value := range *v.to {
-		all = append(all, name+": "+value.String())
+// headers are names and values of headers.
+func headers(to *map[string]setting.Secret) setting.Value {
+	return setting.ByName[setting.Secret]{
+		To: to, Value: setting.SecretValue, Check: checkHeaderName,
+		Canonical: http.CanonicalHeaderKey, Pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
 	}
-	slices.Sort(all)
-	return "{" + strings.Join(all, ", ") + "}"
-}
-
-// String returns where a secret is, and not the secret.
-func (s Secret) String() string {
-	switch {
-	case s.Env != "":
-		return "{env: " + s.Env + "}"
-	case s.File != "":
-		return "{file: " + s.File + "}"
-	case s.Text != "":
-		return "[hidden]"
-	}
-	return ""
-}
-
-func secretSchema() map[string]any {
-	text := map[string]any{"type": "string", "minLength": 1}
-	from := func(key string) map[string]any {
-		return map[string]any{"type": "object", "properties": map[string]any{key: text}, "required": []string{key}, "additionalProperties": false}
-	}
-	return map[string]any{"anyOf": []any{text, from("env"), from("file")}}
-}
-
-func (v headers) schema() map[string]any {
-	return map[string]any{
-		"type":                 "object",
-		"propertyNames":        map[string]any{"pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"},
-		"additionalProperties": secretSchema(),
-	}
-}
-
-func (v headers) read(r *reader, key string, n ast.Node) {
-	fields, ok := r.fields(n, key)
-	if !ok {
-		return
-	}
-	all := map[string]Secret{}
-	for _, f := range fields {
-		name := http.CanonicalHeaderKey(f.name)
-		if err := checkHeaderName(name); err != nil {
-			r.problems.Add(f.at, "%s: %v", key, err)
-			continue
-		}
-		if _, twice := all[name]; twice {
-			r.problems.Add(f.at, "%s: %s is there twice: keep one", key, name)
-			continue
-		}
-		all[name] = r.secret(key+"."+f.name, f)
-	}
-	*v.to = all
-}
-
-// secret reads a text, or where it is.
-func (r *reader) secret(key string, f field) (s Secret) {
-	if f.value == nil || f.value.Type() != ast.MappingType && f.value.Type() != ast.MappingValueType {
-		r.value(key, text{&s.Text, checkHeaderValue}, f)
-		return s
-	}
-	fields, ok := r.fields(f.value, key)
-	if !ok {
-		return s
-	}
-	if len(fields) != 1 {
-		r.problems.Add(f.at, "%s: write a text, {env: VARIABLE} or {file: FILE}", key)
-		return s
-	}
-	switch one := fields[0]; one.name {
-	case "env":
-		r.value(key+".env", text{&s.Env, tokenName}, one)
-	case "file":
-		r.value(key+".file", file{&s.File}, one)
-	default:
-		r.problems.Add(one.at, "%s: unknown key %q: write a text, {env: VARIABLE} or {file: FILE}", key, one.name)
-	}
-	return s
 }
 
 // ownHeaders are those that the transport sets.
@@ -181,19 +91,6 @@ func checkHeaderName(name string) error {
 	return nil
 }
 
-// checkHeaderValue accepts the value of a header. It never shows it.
-func checkHeaderValue(s string) error {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 && c != '\t' || c == 0x7F {
-			return errors.New("has a control character in it: write one line")
-		}
-	}
-	if strings.TrimSpace(s) == "" {
-		return errors.New("is empty: write a value, or remove the header")
-	}
-	return nil
-}
-
 // headersOf returns the headers in the environment.
 func headersOf(env []string) (http.Header, error) {
 	all := http.Header{}
@@ -204,7 +101,7 @@ func headersOf(env []string) (http.Header, error) {
 			continue
 		}
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
-		if err := cmp.Or(checkHeaderName(name), checkHeaderValue(value)); err != nil {
+		if err := cmp.Or(checkHeaderName(name), setting.CheckSecret(value)); err != nil {
 			return nil, fmt.Errorf("%s: %w", variable, err)
 		}
 		all[name] = []string{value}
@@ -266,7 +163,7 @@ func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
 		if all[name] != nil {
 			continue
 		}
-		value, err := secret.value(p)
+		value, err := secret.Value(p)
 		if err != nil {
 			return nil, fmt.Errorf("server.headers.%s: %w", name, err)
 		}
@@ -275,30 +172,10 @@ func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
 	return all, nil
 }
 
-// value returns the text of a secret.
-func (s Secret) value(p cli.Process) (string, error) {
-	switch {
-	case s.Env != "":
-		value := strings.TrimSpace(p.Getenv(s.Env))
-		if value == "" {
-			return "", fmt.Errorf("the variable %s is not set: set it, or remove what names it", s.Env)
-		}
-		return value, checkHeaderValue(value)
-	case s.File != "":
-		text, _, err := textfile.Read(s.File, textfile.Rules{Max: 64 << 10, Closed: 0o077})
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", s.File, err)
-		}
-		value := strings.TrimSpace(string(text))
-		return value, checkHeaderValue(value)
-	}
-	return s.Text, nil
-}
-
 // secrets returns the values of headers, and what stands behind the first space of one,
 // as a token stands behind "Bearer".
 func (r *RemoteSettings) secrets(p cli.Process) (all []string) {
-	if secret, err := r.OAuth.ClientSecret.value(p); err == nil && secret != "" {
+	if secret, err := r.OAuth.ClientSecret.Value(p); err == nil && secret != "" {
 		all = append(all, secret)
 	}
 	h, _ := r.Header(p) // mistakes in them are reported where they are used

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
@@ -39,27 +40,26 @@ func RewriteRules(all []RewriteRule) []rewrite.Rule {
 }
 
 // rewriteRuleList is the list of the rules for rewriting.
-func rewriteRuleList(to *[]RewriteRule) value {
-	return entries[RewriteRule]{
-		to:       to,
-		fresh:    func() RewriteRule { return RewriteRule{} },
-		name:     func(r *RewriteRule) *string { return &r.Name },
-		options:  rewriteOptions,
-		required: []string{"tools"},
-		example:  `{tools: ["delete_*"], hide: true}`,
-		check:    func(r *RewriteRule) error { return checkRewrite(*to, r) },
+func rewriteRuleList(to *[]RewriteRule) setting.Value {
+	return setting.Entries[RewriteRule]{
+		To:       to,
+		Name:     func(r *RewriteRule) *string { return &r.Name },
+		Options:  rewriteOptions,
+		Required: []string{"tools"},
+		Example:  `{tools: ["delete_*"], hide: true}`,
+		Check:    func(r *RewriteRule) error { return checkRewrite(*to, r) },
 	}
 }
 
 // rewriteOptions returns what can be set in one rule for rewriting.
-func rewriteOptions(r *RewriteRule) []option {
-	return []option{
-		{Key: "tools", Help: "globs of the server's names of tools", value: globs(&r.Tools)},
-		{Key: "when", Help: "the condition under which the rule applies", value: formula{&r.When, expression.Bool}},
-		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", value: boolean{&r.Hide}},
-		{Key: "rename", Help: "the name the client knows the one tool by", value: text{&r.Rename, notEmpty}},
-		{Key: "describe", Help: "the description the client is shown", value: text{&r.Describe, describesSomething}},
-		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", value: expressions(&r.Set)},
+func rewriteOptions(r *RewriteRule) []setting.Option {
+	return []setting.Option{
+		{Key: "tools", Help: "globs of the server's names of tools", Value: globs(&r.Tools)},
+		{Key: "when", Help: "the condition under which the rule applies", Value: formula{&r.When, expression.Bool}},
+		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", Value: setting.Bool(&r.Hide)},
+		{Key: "rename", Help: "the name the client knows the one tool by", Value: setting.Text(&r.Rename, setting.NotEmpty)},
+		{Key: "describe", Help: "the description the client is shown", Value: setting.Text(&r.Describe, describesSomething)},
+		{Key: "set", Help: "arguments, or paths such as options.labels, and expressions for their values", Value: expressions(&r.Set)},
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // ServeSettings are those of attache serve.
@@ -36,26 +38,26 @@ func defaultServe() ServeSettings {
 	}
 }
 
-func serveOptions(s *Settings) []option {
+func serveOptions(s *Settings) []setting.Option {
 	o, l := &s.Serve, &s.Serve.Limits
 	const most = 1_000_000
-	return []option{
-		{Key: "server.command", Help: "the command that starts the server, as a list, for attache serve without one behind \"--\"", value: words{to: &s.Server.Command, check: notEmpty}},
-		{Key: "serve.listen", Flag: "listen", of: ServeCommand, Hint: "ADDRESS", Help: "where attache serve listens: host and port; other than loopback only with keys or tokens", value: text{&o.Listen, listenAddress}},
-		{Key: "serve.public_url", Help: "the URL that clients use, where a reverse proxy stands in front; of several servers its beginning", value: text{&o.PublicURL, publicURL}},
-		{Key: "serve.path", Help: "the path of the endpoint; of several servers each has its name as the path", value: text{&o.Path, urlPath}},
-		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", value: text{&o.Admin, loopbackAddress}},
-		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", value: words{to: &o.Origins, check: origin}},
-		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", value: words{to: &o.Hosts, check: notEmpty}},
-		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", value: file{&o.Cert}},
-		{Key: "serve.tls.key", Help: "file with the certificate's key", value: file{&o.Key}},
-		{Key: "serve.idle", Help: "how long a session is kept that nobody uses", value: duration{&o.Idle, time.Second}},
-		{Key: "serve.drain", Help: "how long the end waits for calls in flight", value: duration{&o.Drain, 0}},
-		{Key: "serve.limits.sessions", Help: "how many sessions there may be at once", value: count{&l.Sessions, 1, most}},
-		{Key: "serve.limits.per_principal", Help: "how many of them one principal may have", value: count{&l.PerPrincipal, 1, most}},
-		{Key: "serve.limits.children", Help: "how many processes may run at once", value: count{&l.Children, 1, most}},
-		{Key: "serve.limits.in_flight", Help: "how many requests may be served at once", value: count{&l.InFlight, 1, most}},
-		{Key: "serve.limits.body", Help: "how large a message of a client may be", value: size{&l.Body, 1 << 10, 1 << 30}},
+	return []setting.Option{
+		{Key: "server.command", Help: "the command that starts the server, as a list, for attache serve without one behind \"--\"", Value: setting.Words{To: &s.Server.Command, Check: setting.NotEmpty}},
+		{Key: "serve.listen", Flag: "listen", Command: ServeCommand, Hint: "ADDRESS", Help: "where attache serve listens: host and port; other than loopback only with keys or tokens", Value: setting.Text(&o.Listen, listenAddress)},
+		{Key: "serve.public_url", Help: "the URL that clients use, where a reverse proxy stands in front; of several servers its beginning", Value: setting.Text(&o.PublicURL, publicURL)},
+		{Key: "serve.path", Help: "the path of the endpoint; of several servers each has its name as the path", Value: setting.Text(&o.Path, urlPath)},
+		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", Value: setting.Text(&o.Admin, loopbackAddress)},
+		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
+		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: setting.NotEmpty}},
+		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", Value: setting.Path(&o.Cert)},
+		{Key: "serve.tls.key", Help: "file with the certificate's key", Value: setting.Path(&o.Key)},
+		{Key: "serve.idle", Help: "how long a session is kept that nobody uses", Value: setting.Duration(&o.Idle, time.Second)},
+		{Key: "serve.drain", Help: "how long the end waits for calls in flight", Value: setting.Duration(&o.Drain, 0)},
+		{Key: "serve.limits.sessions", Help: "how many sessions there may be at once", Value: setting.Count(&l.Sessions, 1, most)},
+		{Key: "serve.limits.per_principal", Help: "how many of them one principal may have", Value: setting.Count(&l.PerPrincipal, 1, most)},
+		{Key: "serve.limits.children", Help: "how many processes may run at once", Value: setting.Count(&l.Children, 1, most)},
+		{Key: "serve.limits.in_flight", Help: "how many requests may be served at once", Value: setting.Count(&l.InFlight, 1, most)},
+		{Key: "serve.limits.body", Help: "how large a message of a client may be", Value: setting.Size(&l.Body, 1<<10, 1<<30)},
 	}
 }
 
@@ -123,7 +125,7 @@ func origin(s string) error {
 var errHalfTLS = errors.New("serve.tls: name both the certificate (cert) and its key (key)")
 
 // CheckServe says what of the settings of serve does not go together.
-func CheckServe(s *Settings) (all Problems) {
+func CheckServe(s *Settings) (all setting.Problems) {
 	o := &s.Serve
 	if (o.Cert == "") != (o.Key == "") {
 		at := s.Origin("serve.tls.cert")

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/attache-mcp/attache/cmd/attache/internal/servername"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
@@ -16,10 +15,10 @@ import (
 type Server struct {
 	Name  string
 	Match Match
-	From  Origin
+	From  setting.Origin
 
-	reader *reader
-	fields []field // what holds, without match
+	reader *setting.Reader
+	fields []setting.Field // what holds, without match
 }
 
 // A Match names servers by globs. One that fits is enough. An entry without any is
@@ -31,11 +30,11 @@ type Match struct {
 }
 
 // matchOptions returns what can be said in match.
-func matchOptions(m *Match) []option {
-	return []option{
-		{Key: "package", Help: "globs of the package or image that the command runs", value: patterns(&m.Package)},
-		{Key: "command", Help: "globs of the program's name, or of its path if they have a slash", value: patterns(&m.Command)},
-		{Key: "url", Help: "globs of the server's address", value: patterns(&m.URL)},
+func matchOptions(m *Match) []setting.Option {
+	return []setting.Option{
+		{Key: "package", Help: "globs of the package or image that the command runs", Value: patterns(&m.Package)},
+		{Key: "command", Help: "globs of the program's name, or of its path if they have a slash", Value: patterns(&m.Command)},
+		{Key: "url", Help: "globs of the server's address", Value: patterns(&m.URL)},
 	}
 }
 
@@ -43,53 +42,58 @@ func matchOptions(m *Match) []option {
 var serverKeys = []string{"server.env", "server.command", "server.url", "server.headers", "server.oauth", "server.tls", "server.timeouts", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
 
 // serverOptions returns the options that an entry may set, bound to s.
-func serverOptions(s *Settings) []option {
-	return slices.DeleteFunc(Options(s), func(o option) bool {
+func serverOptions(s *Settings) []setting.Option {
+	return slices.DeleteFunc(Options(s), func(o setting.Option) bool {
 		return o.Key == "" || !slices.ContainsFunc(serverKeys, func(key string) bool { return Below(o.Key, key) })
 	})
 }
 
-// servers reads the section of that name. Every entry is checked, also those for
+// readServers reads the section of that name. Every entry is checked, also those for
 // servers that do not run.
-func (r *reader) servers(f field) []Server {
-	if f.value == nil || f.value.Type() == ast.NullType {
+func readServers(r *setting.Reader, f setting.Field) []Server {
+	if f.Empty() {
 		return nil
 	}
-	fields, _ := r.fields(f.value, "servers")
+	fields, _ := r.Fields(f.Value, "servers")
 	var all []Server
 	for _, entry := range fields {
-		if entry.name == "" {
-			r.problems.Add(entry.at, "servers: an entry has an empty name: write one")
+		if entry.Name == "" {
+			r.Problems.Add(entry.At, "servers: an entry has an empty name: write one")
 		}
-		key := "servers." + entry.name
-		inner, ok := r.fields(entry.value, key)
+		key := "servers." + entry.Name
+		inner, ok := r.Fields(entry.Value, key)
 		if !ok {
 			continue
 		}
-		server := Server{Name: entry.name, From: entry.at, reader: r}
+		server := Server{Name: entry.Name, From: entry.At, reader: r}
 		for _, field := range inner {
-			if field.name == "match" {
-				object{options: matchOptions(&server.Match)}.read(r, key+".match", field.value)
-			} else {
+			switch field.Name {
+			case "match":
+				setting.Object{Options: matchOptions(&server.Match)}.Read(r, key+".match", field.Value)
+			case "servers":
+				r.Problems.Add(field.At, "servers: an entry of servers cannot have servers: remove it")
+			default:
 				server.fields = append(server.fields, field)
 			}
 		}
-		scratch := server.read(DefaultSettings(""))
-		r.problems = append(r.problems, scratch...)
+		r.Problems = append(r.Problems, server.read(DefaultSettings(""))...)
 		all = append(all, server)
 	}
 	return all
 }
 
 // read reads what holds for the server into s, over what s has.
-func (e *Server) read(s *Settings) Problems {
+func (e *Server) read(s *Settings) setting.Problems {
 	options := serverOptions(s)
 	for _, o := range matchOptions(&Match{}) { // the caller has read match: these are for suggestions alone
-		options = append(options, option{Key: "match." + o.Key, value: o.value})
+		options = append(options, setting.Option{Key: "match." + o.Key, Value: o.Value})
 	}
-	r := &reader{file: e.reader.file, base: e.reader.base, within: e.reader.within, settings: s, options: options, prefix: "servers." + e.Name + "."}
-	r.over(e.fields)
-	return r.problems
+	r := &setting.Reader{
+		File: e.reader.File, Base: e.reader.Base, Within: e.reader.Within, Prefix: "servers." + e.Name + ".",
+		Options: options, Origins: s.origins, Warnings: &s.Warnings,
+	}
+	s.readOver(r, e.fields)
+	return r.Problems
 }
 
 // sets reports whether the entry says something of key.
@@ -119,24 +123,17 @@ func (e *Server) is(command []string, name string) bool {
 }
 
 // String returns the match as the configuration writes it.
-func (m *Match) String() string { return optionsText(matchOptions(m), nil) }
+func (m *Match) String() string { return setting.Object{Options: matchOptions(m)}.String() }
 
 // patterns is one glob or a list of them.
-func patterns(to *[]string) words {
-	return words{to: to, check: notEmpty, empty: "name one, or remove the key", single: true}
+func patterns(to *[]string) setting.Words {
+	return setting.Words{To: to, Check: setting.NotEmpty, Empty: "name one, or remove the key", Single: true}
 }
 
 // serverSchema returns the JSON Schema of the section servers.
 func serverSchema() map[string]any {
-	entry := section("what holds for one server")
-	match := section("how the server is recognised; without it, by its name")
-	for _, o := range matchOptions(&Match{}) {
-		match["properties"].(map[string]any)[o.Key] = described(o)
-	}
-	entry["properties"].(map[string]any)["match"] = match
-	for _, o := range serverOptions(DefaultSettings("")) {
-		addOption(entry, o)
-	}
+	entry := setting.Section("what holds for one server", serverOptions(DefaultSettings(""))...)
+	entry["properties"].(map[string]any)["match"] = setting.Section("how the server is recognised; without it, by its name", matchOptions(&Match{})...)
 	return map[string]any{
 		"description":          "what holds for one server; the rest of the file holds for all",
 		"type":                 []string{"object", "null"},

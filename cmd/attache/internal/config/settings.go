@@ -4,8 +4,9 @@ package config
 
 import (
 	"path/filepath"
-	"strconv"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // Settings are what attache works by: the configuration file, the environment
@@ -49,9 +50,9 @@ type Settings struct {
 	Applied []Server
 
 	// Warnings are what is no mistake, and may not be what was meant.
-	Warnings Problems
+	Warnings setting.Problems
 
-	origins map[string]Origin
+	origins map[string]setting.Origin
 }
 
 // ServerSettings say what the wrapped server is called and given.
@@ -136,7 +137,7 @@ func DefaultSettings(dir string) *Settings {
 		Session: SessionSettings{
 			Trust:       "direct",
 			TTL:         12 * time.Hour,
-			EnvPrefixes: []string{Prefix},
+			EnvPrefixes: []string{setting.Prefix},
 			Meta: MetaSettings{
 				Workspace: []MetaPath{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}},
 				Conversation: []MetaPath{
@@ -167,7 +168,7 @@ func DefaultSettings(dir string) *Settings {
 		Teams:       defaultTeams(),
 		Serve:       defaultServe(),
 		StdoutNoise: "drop",
-		origins:     map[string]Origin{},
+		origins:     map[string]setting.Origin{},
 	}
 	if dir != "" {
 		s.Identity.KeysFile = filepath.Join(dir, "keys.yaml")
@@ -177,30 +178,7 @@ func DefaultSettings(dir string) *Settings {
 
 // Origin returns where the value of key came from, such as "session.workspace", or
 // where the rule of that name is, such as "servers.git.arguments[0]".
-func (s *Settings) Origin(key string) Origin { return s.origins[key] }
-
-// An Origin is where a value came from. The zero Origin is attache's default.
-type Origin struct {
-	// Name is a flag ("--trust") or a variable ("ATTACHE_TRUST"); empty for a file.
-	Name string
-	// File, Line and Column are a place in the configuration file.
-	File         string
-	Line, Column int
-}
-
-// Default reports whether nobody set the value.
-func (o Origin) Default() bool { return o == Origin{} }
-
-// String returns the origin in words a person can look up.
-func (o Origin) String() string {
-	switch {
-	case o.Name != "":
-		return o.Name
-	case o.File != "":
-		return o.File + ":" + strconv.Itoa(o.Line)
-	}
-	return "default"
-}
+func (s *Settings) Origin(key string) setting.Origin { return s.origins[key] }
 
 // Inert returns settings with which layers decide as ever and leave no trace
 // outside of this process.

@@ -1,12 +1,14 @@
 package config
 
+import "github.com/attache-mcp/attache/cmd/attache/internal/setting"
+
 // TraceSettings configure trace context. The OTEL_ variables say where spans and
 // metrics go; see [telemetry.telemetrySettings].
 type TraceSettings struct {
 	Propagate bool
 }
 
-func traceOption(s *Settings) option {
-	return option{Key: "trace.propagate", value: boolean{&s.Trace.Propagate},
+func traceOption(s *Settings) setting.Option {
+	return setting.Option{Key: "trace.propagate", Value: setting.Bool(&s.Trace.Propagate),
 		Help: "make each call a child span of its trace in the request that goes on; spans are exported as the OTEL_ variables say"}
 }

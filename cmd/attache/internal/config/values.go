@@ -1,270 +1,43 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy/httpsource"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A value is one of the Settings, as flags, variables and files set it. It is a
-// [scalar] or a [structure].
-type value interface {
-	// String returns the value as the configuration file writes it, or what may
-	// be shown of it.
-	String() string
-	// schema returns the JSON Schema of the value in the configuration file.
-	schema() map[string]any
+// place is the path of a workspace.
+type place struct {
+	setting.Scalar
+	to *string
 }
 
-// A scalar is a value written as one word.
-type scalar interface {
-	value
-	// set reads text. A relative path is relative to base.
-	set(text, base string) error
-}
+// workspacePath returns a value that is the path of a workspace. The workspace may be on
+// another machine, so only a relative path is changed.
+func workspacePath(to *string) setting.Value { return place{setting.Path(to), to} }
 
-// A structure is a value with parts. It reads itself from the syntax tree.
-type structure interface {
-	value
-	// read reads n, which people know as key.
-	read(r *reader, key string, n ast.Node)
-}
-
-// A text is a string that check accepts; nil accepts all.
-type text struct {
-	to    *string
-	check func(string) error
-}
-
-func (v text) set(s, _ string) error {
-	if strings.ContainsAny(s, "\x00\r\n") {
-		return errors.New("has a line break or a NUL in it: write one line")
-	}
-	if v.check != nil {
-		if err := v.check(s); err != nil {
-			return err
-		}
-	}
-	*v.to = s
-	return nil
-}
-
-func (v text) String() string         { return *v.to }
-func (v text) schema() map[string]any { return map[string]any{"type": "string"} }
-
-// A file is a path of a file or directory. It is kept absolute.
-type file struct{ to *string }
-
-func (v file) set(s, base string) error {
-	path, err := absolute(s, base)
-	if err == nil {
-		*v.to = path
-	}
-	return err
-}
-
-func (v file) String() string         { return *v.to }
-func (v file) schema() map[string]any { return map[string]any{"type": "string"} }
-
-// absolute returns s as an absolute path. The empty string stays empty.
-func absolute(s, base string) (string, error) {
-	switch {
-	case s == "" || filepath.IsAbs(s):
-		return s, nil
-	case strings.ContainsRune(s, 0):
-		return "", errors.New("has a NUL in it: write a path")
-	case s == "~" || strings.HasPrefix(s, "~/"):
-		return "", fmt.Errorf("%q: ~ is not expanded here: write the home directory out", s)
-	case strings.Contains(s, "${"):
-		return "", fmt.Errorf("%q was not expanded by whoever started attache: write the path out", s)
-	case base == "":
-		return filepath.Abs(s)
-	}
-	return filepath.Join(base, s), nil
-}
-
-// A place is the path of a workspace. It may be on another machine, so what is
-// not a relative path is kept as it is.
-type place struct{ to *string }
-
-func (v place) set(s, base string) error {
+func (v place) Set(s, base string) error {
 	if strings.Contains(s, "://") {
-		return text{to: v.to}.set(s, base)
+		return setting.Text(v.to).Set(s, base)
 	}
 	if strings.ContainsAny(s, "\x00\r\n") {
 		return errors.New("has a line break or a NUL in it: write one path")
 	}
-	return file(v).set(s, base)
+	return v.Scalar.Set(s, base)
 }
 
-func (v place) String() string         { return *v.to }
-func (v place) schema() map[string]any { return map[string]any{"type": "string"} }
-
-// A choice is one of a few words.
-type choice struct {
-	to    *string
-	words []string
-}
-
-func (v choice) set(s, _ string) error {
-	for _, w := range v.words {
-		if s == w {
-			*v.to = s
-			return nil
-		}
-	}
-	if near := cli.Nearest(s, v.words); near != "" {
-		return fmt.Errorf("unknown word %q: did you mean %q? there are %s", s, near, cli.Quoted(v.words))
-	}
-	return fmt.Errorf("unknown word %q: write %s", s, cli.Quoted(v.words))
-}
-
-func (v choice) String() string { return *v.to }
-func (v choice) schema() map[string]any {
-	return map[string]any{"type": "string", "enum": v.words}
-}
-
-// A boolean is true or false.
-type boolean struct{ to *bool }
-
-func (v boolean) set(s, _ string) error {
-	switch s {
-	case "true", "1":
-		*v.to = true
-	case "false", "0":
-		*v.to = false
-	default:
-		return fmt.Errorf("%q is neither true nor false: write one of the two", s)
-	}
-	return nil
-}
-
-func (v boolean) String() string         { return strconv.FormatBool(*v.to) }
-func (v boolean) schema() map[string]any { return map[string]any{"type": "boolean"} }
-
-// A duration is a span of time of at least min.
-type duration struct {
-	to  *time.Duration
-	min time.Duration
-}
-
-func (v duration) set(s, _ string) error {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a duration: write it with a unit, such as 500ms, 2s or 12h", s)
-	}
-	if d < v.min {
-		return fmt.Errorf("%q is too short: give at least %s", s, v.min)
-	}
-	*v.to = d
-	return nil
-}
-
-func (v duration) String() string {
-	s := v.to.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-func (v duration) schema() map[string]any {
-	return map[string]any{"type": []string{"string", "integer"}, "description": "a duration with its unit, such as 500ms, 2s or 12h"}
-}
-
-// A count is a whole number from min to max.
-type count struct {
-	to       *int
-	min, max int
-}
-
-func (v count) set(s, _ string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a whole number: write one from %d to %d", s, v.min, v.max)
-	}
-	if n < v.min || n > v.max {
-		return fmt.Errorf("%d is out of range: write a number from %d to %d", n, v.min, v.max)
-	}
-	*v.to = n
-	return nil
-}
-
-func (v count) String() string { return strconv.Itoa(*v.to) }
-func (v count) schema() map[string]any {
-	return map[string]any{"type": "integer", "minimum": v.min, "maximum": v.max}
-}
-
-// A size is a number of bytes from min to max.
-type size struct {
-	to       *int64
-	min, max int64
-}
-
-// sizeUnits are tried in this order, so that "8MiB" is not taken for "8Mi" bytes.
-func sizeUnits() []struct {
-	name  string
-	bytes int64
-} {
-	return []struct {
-		name  string
-		bytes int64
-	}{
-		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-		{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1},
-	}
-}
-
-func (v size) set(s, _ string) error {
-	for _, unit := range sizeUnits() {
-		digits, ok := strings.CutSuffix(s, unit.name)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-		if err != nil || n < 0 || n > math.MaxInt64/unit.bytes {
-			break
-		}
-		if n *= unit.bytes; n < v.min || n > v.max {
-			return fmt.Errorf("%q is out of range: write a size from %s to %s", s, sizeText(v.min), sizeText(v.max))
-		}
-		*v.to = n
-		return nil
-	}
-	return fmt.Errorf("%q is not a size: write whole bytes or a unit, such as 8388608, 512KiB or 8MiB", s)
-}
-
-// sizeText returns n in the largest unit that divides it.
-func sizeText(n int64) string {
-	for _, unit := range sizeUnits()[:3] {
-		if n >= unit.bytes && n%unit.bytes == 0 {
-			return strconv.FormatInt(n/unit.bytes, 10) + unit.name
-		}
-	}
-	return strconv.FormatInt(n, 10)
-}
-
-func (v size) String() string { return sizeText(*v.to) }
-func (v size) schema() map[string]any {
-	return map[string]any{"type": []string{"string", "integer"}, "description": "a size in bytes, or with a unit, such as 512KiB or 8MiB"}
-}
-
-// An address is the URL of an HTTP endpoint.
+// address is the URL of an HTTP endpoint.
 type address struct{ to *string }
 
-func (v address) set(s, _ string) error {
+func (v address) Set(s, _ string) error {
 	if s == "" {
 		*v.to = ""
 		return nil
@@ -277,65 +50,189 @@ func (v address) set(s, _ string) error {
 }
 
 func (v address) String() string { return *v.to }
+func (v address) Shown() string  { return ShownAddress(*v.to) }
 
-// shown leaves out the query, in which some endpoints take a token.
-func (v address) shown() string {
-	if head, _, ok := strings.Cut(*v.to, "?"); ok {
-		return head + "?[hidden]"
-	}
-	return *v.to
-}
-
-func (v address) schema() map[string]any {
+func (v address) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^(https?://.*)?$"}
 }
 
-// source is --policy: a directory or a URL, whichever it looks like. The other is
-// taken back, as the flag stands above the file.
-type source struct{ policy *PolicySettings }
-
-func (v source) set(s, base string) error {
-	if strings.Contains(s, "://") {
-		if err := (address{&v.policy.URL}).set(s, base); err != nil {
-			return err
-		}
-		v.policy.Dir = ""
-		return nil
+// ShownAddress returns an address without its query, in which some endpoints take a
+// token.
+func ShownAddress(url string) string {
+	if head, _, ok := strings.Cut(url, "?"); ok {
+		return head + "?[hidden]"
 	}
-	if err := (file{&v.policy.Dir}).set(s, base); err != nil {
-		return err
-	}
-	v.policy.URL = ""
-	return nil
+	return url
 }
 
-// key returns the key of the file that the value stands above.
-func (v source) key() string {
-	if v.policy.URL != "" {
+// source is --policy: a directory or a URL, whichever it looks like. It clears the
+// other one, as the flag stands above the file.
+type source struct{ policy *PolicySettings }
+
+func (v source) Set(s, base string) error {
+	value, other := setting.Path(&v.policy.Dir), &v.policy.URL
+	if strings.Contains(s, "://") {
+		value, other = address{&v.policy.URL}, &v.policy.Dir
+	}
+	err := value.Set(s, base)
+	if err == nil {
+		*other = ""
+	}
+	return err
+}
+
+func (v source) String() string         { return v.policy.Dir + v.policy.URL }
+func (v source) Schema() map[string]any { return nil }
+
+// policyKey returns the key that says where policies come from.
+func policyKey(p *PolicySettings) string {
+	if p.URL != "" {
 		return "policy.url"
 	}
 	return "policy.dir"
 }
 
-func (v source) String() string         { return v.policy.Dir + v.policy.URL }
-func (v source) schema() map[string]any { return nil }
+// metaPaths are places in _meta, in the order in which they are read until one has a
+// value.
+type metaPaths struct{ to *[]MetaPath }
 
-// CheckVariableName accepts the name of an environment variable.
-func CheckVariableName(s string) error {
-	for i, c := range []byte(s) {
-		letter := c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return fmt.Errorf("%q is no name of a variable: write letters, digits and _, such as MY_TOKEN", s)
+func (v metaPaths) EmptyAdvice() string { return setting.Words{}.EmptyAdvice() }
+
+func (v metaPaths) Read(r *setting.Reader, key string, n ast.Node) {
+	items, ok := r.Items(key, n)
+	if !ok {
+		return
+	}
+	all := make([]MetaPath, 0, len(items))
+	for _, item := range items {
+		var path []string
+		switch {
+		case setting.IsText(item):
+			var word string
+			r.ReadScalar(key, setting.Text(&word, setting.NotEmpty), item)
+			path = []string{word}
+		case item.Type() == ast.SequenceType:
+			setting.Words{To: &path}.Read(r, key, item)
+			if len(path) == 0 {
+				r.AddProblem(item, "%s: this path is empty: name the objects it goes through", key)
+			}
+		default:
+			r.AddProblem(item, "%s: wants a text (one key) or a list of texts (a path into objects), not %s", key, setting.KindOf(item))
 		}
+		all = append(all, path)
+	}
+	*v.to = all
+}
+
+func (v metaPaths) String() string {
+	var all []string
+	for _, p := range *v.to {
+		if len(p) == 1 {
+			all = append(all, p[0])
+			continue
+		}
+		all = append(all, "["+strings.Join(p, ", ")+"]")
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+func (v metaPaths) Schema() map[string]any {
+	text := map[string]any{"type": "string", "minLength": 1}
+	path := map[string]any{"type": "array", "minItems": 1, "items": text}
+	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{text, path}}}
+}
+
+// variables are names and values for an environment.
+func variables(to *map[string]string) setting.Value {
+	return setting.ByName[string]{
+		To: to, Check: variableName, Pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
+		Value: func(s *string) setting.Value { return variable{s} },
+	}
+}
+
+// variableName accepts the name of a variable for a server.
+func variableName(s string) error {
+	if s == "" || setting.VariableName(s) != nil {
+		return fmt.Errorf("%q is no name of a variable: write letters, digits and _, such as MY_TOKEN", s)
 	}
 	return nil
 }
 
-// OneOf returns the one of words that a person means by given.
-func OneOf(given string, words []string) (meant string, err error) {
-	err = choice{&meant, words}.set(given, "")
-	return meant, err
+// CheckPrefix accepts a prefix of the names of variables.
+func CheckPrefix(s string) error { return cmp.Or(setting.NotEmpty(s), setting.VariableName(s)) }
+
+// variable is the value of an environment variable. Line breaks are allowed, and numbers
+// and booleans are kept as they are written. It is often a secret, so it is not shown.
+type variable struct{ to *string }
+
+func (v variable) Set(s, _ string) error {
+	if strings.ContainsRune(s, 0) {
+		return errors.New("has a NUL in it: no variable can hold one")
+	}
+	*v.to = s
+	return nil
 }
 
-// ShownAddress returns an address without the secrets that may be in it.
-func ShownAddress(url string) string { return address{&url}.shown() }
+func (v variable) Written(n ast.Node) (string, bool) {
+	plain := []ast.NodeType{ast.IntegerType, ast.FloatType, ast.BoolType}
+	return `a text, such as ""`, setting.IsText(n) || slices.Contains(plain, n.Type())
+}
+
+func (v variable) EmptyAdvice() string { return `write a text, such as ""` }
+func (v variable) String() string      { return "[hidden]" }
+func (v variable) Schema() map[string]any {
+	return map[string]any{"type": []string{"string", "number", "boolean"}}
+}
+
+// argumentPath accepts the name of an argument, or names joined by dots.
+func argumentPath(s string) error {
+	if s == "" || slices.Contains(strings.Split(s, "."), "") {
+		return fmt.Errorf("%q has an empty name in it: write the argument's name, or a path such as options.workspace", s)
+	}
+	return nil
+}
+
+// globs is a list of patterns for the names of tools, at least one.
+func globs(to *[]string) setting.Words {
+	return setting.Words{To: to, Check: globSyntax, Empty: `name a tool, or write ["*"] for all`}
+}
+
+// globSyntax accepts the patterns that package arguments understands.
+func globSyntax(s string) error {
+	if strings.ContainsAny(s, `[]{}\`) {
+		return fmt.Errorf(`%q: a pattern has only * for any characters and ? for one: write a pattern for each name`, s)
+	}
+	return nil
+}
+
+// expressions are the expressions that give arguments their values.
+func expressions(to *map[string]*expression.Program) setting.Value {
+	return setting.ByName[*expression.Program]{To: to, Check: argumentPath,
+		Value: func(p **expression.Program) setting.Value { return formula{p, expression.Any} }}
+}
+
+// formula is an expression in CEL that yields want. It is compiled when it is read, so
+// that its mistakes are known before anything runs.
+type formula struct {
+	to   **expression.Program
+	want expression.Type
+}
+
+func (v formula) Set(s, _ string) error {
+	p, err := expression.Compile(s, v.want)
+	if err == nil {
+		*v.to = p
+	}
+	return err
+}
+
+func (v formula) String() string {
+	if *v.to == nil {
+		return ""
+	}
+	return (*v.to).String()
+}
+
+func (v formula) Schema() map[string]any {
+	return map[string]any{"type": "string", "minLength": 1, "description": "an expression that yields " + v.want.String()}
+}

@@ -10,20 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
 // readYAML reads a configuration file without what it includes.
-func readYAML(file string, data []byte, s *Settings) Problems {
+func readYAML(file string, data []byte, s *Settings) setting.Problems {
 	l := &loader{}
 	l.read(l.documents(file, data, s), s, nil)
 	return l.problems
 }
 
 // read reads a configuration as the file /conf/config.yaml.
-func read(text string) (*Settings, Problems) {
+func read(text string) (*Settings, setting.Problems) {
 	s := DefaultSettings("/conf")
 	return s, readYAML("/conf/config.yaml", []byte(text), s)
 }
@@ -55,11 +56,11 @@ func fullSettings() *Settings {
 		Server: ServerSettings{Name: "git", Env: map[string]string{"TOKEN": "value", "PORT": "8080", "DEBUG": "true", "EMPTY": ""}, PassMessaging: true, Command: []string{"npx", "-y", "git-mcp"},
 			Remote: RemoteSettings{
 				URL:     "https://mcp.example.com/mcp",
-				Headers: map[string]Secret{"X-Team": {Text: "shop"}, "Authorization": {Env: "TOKEN"}, "X-Api-Key": {File: "/conf/api.key"}},
+				Headers: map[string]setting.Secret{"X-Team": {Text: "shop"}, "Authorization": {Env: "TOKEN"}, "X-Api-Key": {File: "/conf/api.key"}},
 				CA:      "/conf/tls/ca.pem", Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem",
 				Connect: 5 * time.Second, FirstByte: time.Minute,
 				OAuth: OAuthSettings{
-					Grant: GrantMachine, ClientID: "ours", ClientSecret: Secret{Env: "SECRET"}, ClientMetadata: "https://attache.example/client.json",
+					Grant: GrantMachine, ClientID: "ours", ClientSecret: setting.Secret{Env: "SECRET"}, ClientMetadata: "https://attache.example/client.json",
 					Issuer: "https://login.example", Scopes: []string{"read", "mail:write"}, Redirect: "http://localhost:8765/callback", Store: StoreFile,
 				},
 			}},
@@ -149,7 +150,7 @@ func TestFullExampleIsFull(t *testing.T) {
 	}
 }
 
-func readFile(t *testing.T, name string) (*Settings, Problems) {
+func readFile(t *testing.T, name string) (*Settings, setting.Problems) {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -326,14 +327,14 @@ func FuzzReadYAML(f *testing.F) {
 func checkAccepted(t *testing.T, s *Settings) {
 	t.Helper()
 	for _, o := range Options(s) {
-		v, ok := o.value.(scalar)
-		_, pseudo := o.value.(source)
+		v, ok := o.Value.(setting.Scalar)
+		_, pseudo := o.Value.(source)
 		if !ok || pseudo || s.Origin(o.Key).Default() {
 			continue
 		}
-		before := o.value.String()
-		if err := v.set(before, "/conf"); err != nil || o.value.String() != before {
-			t.Errorf("%s: %q was accepted, and again is %q, %v", o.Key, before, o.value.String(), err)
+		before := o.Value.String()
+		if err := v.Set(before, "/conf"); err != nil || o.Value.String() != before {
+			t.Errorf("%s: %q was accepted, and again is %q, %v", o.Key, before, o.Value.String(), err)
 		}
 	}
 	for _, r := range s.Arguments {

@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -49,7 +50,7 @@ func (d *Doctor) configuration(mistakes error) {
 	if d.valid {
 		mistakes = config.CheckFiles(d.Process, d.Settings)
 	}
-	var all config.Problems
+	var all setting.Problems
 	errors.As(mistakes, &all)
 	for _, p := range all {
 		d.problem(`correct it there; "attache config check" tells when all is well`, "%v", p)

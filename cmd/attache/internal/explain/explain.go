@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -60,7 +61,7 @@ type Explainer struct {
 	Server []string // the command behind it
 	Request
 	Settings *config.Settings
-	Flags    config.Flags
+	Flags    setting.Flags
 	Log      *slog.Logger
 }
 

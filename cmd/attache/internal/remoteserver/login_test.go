@@ -10,6 +10,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -22,7 +23,7 @@ func TestOwnLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := config.DefaultSettings("")
-	header.Server.Remote.Headers = map[string]config.Secret{"Authorization": {Text: "Bearer configured"}}
+	header.Server.Remote.Headers = map[string]setting.Secret{"Authorization": {Text: "Bearer configured"}}
 	for _, test := range []struct {
 		name        string
 		url         string

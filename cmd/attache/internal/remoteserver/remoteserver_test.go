@@ -16,6 +16,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -100,7 +101,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 	for want, settings := range map[string]config.RemoteSettings{
 		"server.tls.ca: " + bad + " has no certificate in it: name a PEM file": {CA: bad},
-		"server.headers.X-A: the variable NONE is not set":                     {Headers: map[string]config.Secret{"X-A": {Env: "NONE"}}},
+		"server.headers.X-A: the variable NONE is not set":                     {Headers: map[string]setting.Secret{"X-A": {Env: "NONE"}}},
 	} {
 		s := config.DefaultSettings("")
 		s.Server.Remote = settings

@@ -15,6 +15,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/replay"
@@ -25,7 +26,7 @@ type Replayer struct {
 	cli.Process
 	// Settings are today's, without what a recording was given.
 	Settings *config.Settings
-	Flags    config.Flags
+	Flags    setting.Flags
 	// Update rewrites the files with what comes out today.
 	Update bool
 	Log    *slog.Logger

@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/glob"
 )
@@ -131,7 +132,7 @@ func (r *reloader) refuse(err error) {
 	}
 	r.told = err.Error()
 	problems := []string{err.Error()}
-	var mistakes config.Problems
+	var mistakes setting.Problems
 	if errors.As(err, &mistakes) {
 		problems = problems[:0]
 		for _, m := range mistakes {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // ClientNames returns what the clients are called on the command line.
@@ -81,7 +81,7 @@ func (j *Job) namedFiles(clients []clientconfig.Client) ([]clientconfig.File, er
 func (j *Job) chosenClients() ([]clientconfig.Client, error) {
 	var chosen []clientconfig.Client
 	for _, name := range j.Clients {
-		to, err := config.OneOf(name, ClientNames())
+		to, err := setting.OneOf(name, ClientNames())
 		if err != nil {
 			return nil, cli.Usagef("--client: %v; or name its file with --file", err)
 		}

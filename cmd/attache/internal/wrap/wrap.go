@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // A Job is one run of wrap or unwrap.
@@ -44,7 +45,7 @@ type Job struct {
 	// Teams adds attache's own server for teams.
 	Teams bool
 	// Flags are attache's own, which go into the entries.
-	Flags config.Flags
+	Flags setting.Flags
 
 	report bytes.Buffer // for stdout
 	reread []string     // what makes the clients read their files again
@@ -52,7 +53,7 @@ type Job struct {
 
 // Run does the job.
 func (j *Job) Run() error {
-	carried, err := j.Flags.Carry(false)
+	carried, err := j.Flags.Args(config.Options(config.DefaultSettings("")), false)
 	switch {
 	case err != nil:
 		return err
@@ -124,7 +125,7 @@ func (j *Job) edit(f clientconfig.File) error {
 	if err != nil {
 		return err
 	}
-	if launch.Flags, err = j.Flags.Carry(shared); err != nil {
+	if launch.Flags, err = j.Flags.Args(config.Options(config.DefaultSettings("")), shared); err != nil {
 		return err
 	}
 	var doc *clientconfig.Document

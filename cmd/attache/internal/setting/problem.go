@@ -1,4 +1,4 @@
-package config
+package setting
 
 import (
 	"cmp"
@@ -10,8 +10,31 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// A Problem is one mistake in the configuration: where it is, and what is wrong
-// and to be done.
+// An Origin is where a value came from. The zero Origin is attache's default.
+type Origin struct {
+	// Name is a flag ("--trust") or a variable ("ATTACHE_TRUST"); empty for a file.
+	Name string
+	// File, Line and Column are a place in the configuration file.
+	File         string
+	Line, Column int
+}
+
+// Default reports whether nobody set the value.
+func (o Origin) Default() bool { return o == Origin{} }
+
+// String returns the origin in words a person can look up.
+func (o Origin) String() string {
+	switch {
+	case o.Name != "":
+		return o.Name
+	case o.File != "":
+		return o.File + ":" + strconv.Itoa(o.Line)
+	}
+	return "default"
+}
+
+// A Problem is one mistake in the configuration: where it is, what is wrong and what to
+// do about it.
 type Problem struct {
 	// At is the place. Its zero value is no place in particular.
 	At   Origin
@@ -32,8 +55,7 @@ func (p Problem) String() string {
 	return p.Text
 }
 
-// Problems are all mistakes found, in the order of their places. They are an
-// error whose exit status is 2.
+// Problems are all mistakes that were found. They are an error whose exit status is 2.
 type Problems []Problem
 
 // Error returns one problem a line.
@@ -50,8 +72,8 @@ func (p *Problems) Add(at Origin, format string, args ...any) {
 	*p = append(*p, Problem{at, cli.Elided(fmt.Sprintf(format, args...))})
 }
 
-// name reports whether one of the problems is with the value of key.
-func (p Problems) name(key string) bool {
+// Concern reports whether one of the problems is with the value of key.
+func (p Problems) Concern(key string) bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return strings.HasPrefix(one.Text, key+": ") })
 }
 

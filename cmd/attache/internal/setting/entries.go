@@ -1,0 +1,133 @@
+package setting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Entries is a list of objects that have the same keys, such as rules.
+type Entries[T any] struct {
+	To       *[]T
+	Default  T                // an entry of which nothing is set
+	Name     func(*T) *string // where an entry keeps its name, such as servers.git.arguments[0]
+	Options  func(*T) []Option
+	Required []string       // keys that every entry has
+	Example  string         // an entry as the configuration writes it
+	Unset    string         // what is shown of a list that nobody set
+	Terse    bool           // values that are the defaults are not shown
+	Check    func(*T) error // returns what is wrong with an entry; nil accepts all
+	// CheckOrder returns what is wrong with entry i beside the others, each of which
+	// Check accepted; nil accepts any order.
+	CheckOrder func(all []T, i int) error
+	// Warn returns a warning about entry i beside the others, "" for none.
+	Warn func(all []T, i int) string
+}
+
+// EmptyAdvice returns what to do about a key without a value.
+func (v Entries[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
+
+// Read reads a list of objects, which replaces the default.
+func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
+	items, ok := r.Items(key, n)
+	if !ok {
+		return
+	}
+	*v.To = make([]T, len(items))
+	before := len(r.Problems)
+	for i, item := range items {
+		(*v.To)[i] = v.Default
+		name := fmt.Sprintf("%s%s[%d]", r.Within, key, i)
+		*v.Name(&(*v.To)[i]), r.Origins[name] = name, r.Place(item)
+		v.readEntry(r, fmt.Sprintf("%s[%d]", key, i), &(*v.To)[i], item)
+	}
+	if len(r.Problems) > before {
+		return
+	}
+	for i, item := range items {
+		if v.CheckOrder != nil {
+			if err := v.CheckOrder(*v.To, i); err != nil {
+				r.AddProblem(item, "%s[%d]: %v", key, i, err)
+			}
+		}
+		if v.Warn != nil {
+			if text := v.Warn(*v.To, i); text != "" {
+				r.Warnings.Add(r.Place(item), "%s[%d]: %s", key, i, text)
+			}
+		}
+	}
+}
+
+// readEntry reads one entry.
+func (v Entries[T]) readEntry(r *Reader, key string, to *T, n ast.Node) {
+	before := len(r.Problems)
+	has, ok := Object{Options: v.Options(to)}.ReadKeys(r, key, n)
+	if ok && len(has) == 0 {
+		r.AddProblem(n, "%s: this rule is empty: write it as %s, or remove it", key, v.Example)
+		return
+	}
+	for _, name := range v.Required {
+		if ok && !has[name] { // else the unknown key may be the one
+			r.AddProblem(n, "%s: has no %q: write it as %s", key, name, v.Example)
+		}
+	}
+	if len(r.Problems) == before && v.Check != nil {
+		if err := v.Check(to); err != nil {
+			r.AddProblem(n, "%s: %v", key, err)
+		}
+	}
+}
+
+func (v Entries[T]) String() string {
+	if *v.To == nil && v.Unset != "" {
+		return v.Unset
+	}
+	var all []string
+	for i := range *v.To {
+		all = append(all, v.text(i, v.Terse))
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// named is implemented by [Entries], whatever their type.
+type named interface {
+	names() []string
+	named(name string) string
+}
+
+// names returns the names of the entries.
+func (v Entries[T]) names() (all []string) {
+	for i := range *v.To {
+		all = append(all, *v.Name(&(*v.To)[i]))
+	}
+	return all
+}
+
+// named returns the text of the entry of that name, "" if there is none.
+func (v Entries[T]) named(name string) string {
+	if i := slices.Index(v.names(), name); i >= 0 {
+		return v.text(i, true)
+	}
+	return ""
+}
+
+// text returns entry i as the configuration writes it; terse leaves out values that are
+// the defaults.
+func (v Entries[T]) text(i int, terse bool) string {
+	var defaults []Option
+	if terse {
+		fresh := v.Default
+		defaults = v.Options(&fresh)
+	}
+	return text(v.Options(&(*v.To)[i]), defaults)
+}
+
+// Schema returns the schema of the list.
+func (v Entries[T]) Schema() map[string]any {
+	fresh := v.Default
+	item := Object{Options: v.Options(&fresh)}.Schema()
+	item["required"] = v.Required
+	return map[string]any{"type": "array", "items": item}
+}

@@ -1,0 +1,182 @@
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+// A Reader reads options from the syntax tree of a configuration file. It walks the
+// tree itself and decodes nothing by reflection, so that all mistakes are reported at
+// once, each with its place.
+type Reader struct {
+	// File is the file that the places of mistakes name, and Base the directory that
+	// relative paths are relative to.
+	File, Base string
+	// Prefix begins the keys in the texts of mistakes: "servers.git.".
+	Prefix string
+	// Within begins the names of entries in an included file: "include[0].".
+	Within string
+
+	// Options are those that [Reader.ReadSection] reads.
+	Options []Option
+	// Origins gets the place of each option and entry that is read.
+	Origins map[string]Origin
+	// Warnings gets what is valid but probably a mistake.
+	Warnings *Problems
+	// Problems are the mistakes so far.
+	Problems Problems
+}
+
+// A Field is one line of a mapping: a key and its value.
+type Field struct {
+	Name  string
+	At    Origin
+	Value ast.Node
+}
+
+// Empty reports whether the key has no value.
+func (f Field) Empty() bool { return f.Value == nil || f.Value.Type() == ast.NullType }
+
+// Parse returns the content of data; nil if it is empty. The bool is false if there
+// was a mistake.
+func (r *Reader) Parse(data []byte) (content ast.Node, ok bool) {
+	content, err := textfile.ParseYAML(data)
+	var syntax *textfile.SyntaxError
+	if errors.As(err, &syntax) {
+		r.Problems.Add(Origin{File: r.File, Line: syntax.Line, Column: syntax.Column}, "%s", syntax.Text)
+	}
+	return content, err == nil
+}
+
+// Place returns where n begins.
+func (r *Reader) Place(n ast.Node) Origin { return r.at(textfile.Start(n)) }
+
+// at returns the place of a token.
+func (r *Reader) at(t *token.Token) Origin {
+	o := Origin{File: r.File}
+	if t != nil && t.Position != nil {
+		o.Line, o.Column = t.Position.Line, t.Position.Column
+	}
+	return o
+}
+
+// AddProblem adds a mistake at n.
+func (r *Reader) AddProblem(n ast.Node, format string, args ...any) {
+	r.Problems.Add(r.Place(n), format, args...)
+}
+
+// Fields returns what is in the mapping n, each key once. what names n for people.
+func (r *Reader) Fields(n ast.Node, what string) ([]Field, bool) {
+	var entries []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		entries = n.Values
+	case *ast.MappingValueNode:
+		entries = []*ast.MappingValueNode{n}
+	default:
+		r.AddProblem(n, "%s: wants keys and values, not %s", what, KindOf(n))
+		return nil, false
+	}
+	seen := map[string]Origin{}
+	var all []Field
+	for _, e := range entries {
+		f, ok := r.field(e, what)
+		if !ok {
+			continue
+		}
+		if first, twice := seen[f.Name]; twice {
+			r.Problems.Add(f.At, "%q is there twice: the first is in line %d, remove one", f.Name, first.Line)
+			continue
+		}
+		seen[f.Name] = f.At
+		all = append(all, f)
+	}
+	return all, true
+}
+
+// field returns one entry of a mapping.
+func (r *Reader) field(e *ast.MappingValueNode, what string) (Field, bool) {
+	f := Field{At: r.Place(e.Key), Value: e.Value}
+	switch k := e.Key.(type) {
+	case *ast.StringNode:
+		f.Name = k.Value
+	case *ast.IntegerNode, *ast.BoolNode, *ast.FloatNode, *ast.NullNode:
+		f.Name = k.GetToken().Value
+	default:
+		r.Problems.Add(f.At, "%s: this is no plain key: write a name", what)
+		return f, false
+	}
+	return f, true
+}
+
+// ReadSection reads the fields of the section whose keys begin with prefix.
+func (r *Reader) ReadSection(prefix string, fields []Field) {
+	for _, f := range fields {
+		key := prefix + f.Name
+		if o, ok := find(r.Options, key); ok {
+			r.set(o, f)
+			continue
+		}
+		if !r.isSection(key) {
+			r.Problems.Add(f.At, "unknown key %q%s", f.Name, suggest(r.Options, prefix, f.Name))
+			continue
+		}
+		if f.Empty() {
+			continue // a section with all its lines commented out
+		}
+		if inner, ok := r.Fields(f.Value, key); ok {
+			r.ReadSection(key+".", inner)
+		}
+	}
+}
+
+// isSection reports whether there are options below key.
+func (r *Reader) isSection(key string) bool {
+	return slices.ContainsFunc(r.Options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
+}
+
+// set reads the value of one option.
+func (r *Reader) set(o Option, f Field) {
+	before := len(r.Problems)
+	r.ReadValue(r.Prefix+o.Key, o.Value, f)
+	if len(r.Problems) == before {
+		r.Origins[o.Key] = f.At
+	}
+}
+
+// suggest says what an unknown key was probably meant to be: a key of the same
+// section, or one of that name elsewhere.
+func suggest(options []Option, prefix, name string) string {
+	var here, elsewhere []string
+	for _, o := range options {
+		if rest, ok := strings.CutPrefix(o.Key, prefix); ok && rest != "" {
+			word, _, _ := strings.Cut(rest, ".")
+			here = append(here, word)
+		}
+		if o.Key != "" && o.Key[strings.LastIndexByte(o.Key, '.')+1:] == name {
+			elsewhere = append(elsewhere, o.Key)
+		}
+	}
+	near := cli.Nearest(name, here)
+	for _, word := range here {
+		if near == "" && len(name) > 2 && strings.HasPrefix(word, name) {
+			near = word
+		}
+	}
+	if near != "" {
+		return fmt.Sprintf(": did you mean %q?", near)
+	}
+	if len(elsewhere) > 0 {
+		slices.SortStableFunc(elsewhere, func(a, b string) int { return strings.Count(a, ".") - strings.Count(b, ".") })
+		return fmt.Sprintf(": did you mean %q? write it in that section", elsewhere[0])
+	}
+	return ": there are " + strings.Join(slices.Compact(here), ", ")
+}

@@ -1,0 +1,52 @@
+package setting
+
+import (
+	"strings"
+)
+
+// Section returns the JSON Schema of a section with just these options. Dots in their
+// keys make sections within it.
+func Section(title string, options ...Option) map[string]any {
+	root := emptySection(title)
+	for _, o := range options {
+		if o.Key == "" {
+			continue
+		}
+		at, names := root, strings.Split(o.Key, ".")
+		for _, name := range names[:len(names)-1] {
+			at = subsection(at, name)
+		}
+		at["properties"].(map[string]any)[names[len(names)-1]] = described(o)
+	}
+	return root
+}
+
+// emptySection returns the schema of a section without keys.
+func emptySection(title string) map[string]any {
+	return map[string]any{
+		"title":                title,
+		"type":                 []string{"object", "null"},
+		"properties":           map[string]any{},
+		"additionalProperties": false,
+	}
+}
+
+// subsection returns the section of that name in at, and adds it if it is not there.
+func subsection(at map[string]any, name string) map[string]any {
+	properties := at["properties"].(map[string]any)
+	if properties[name] == nil {
+		properties[name] = emptySection(name)
+	}
+	return properties[name].(map[string]any)
+}
+
+// described returns the schema of o with its help.
+func described(o Option) map[string]any {
+	s := o.Value.Schema()
+	help := o.Help
+	if more, ok := s["description"].(string); ok {
+		help += "; " + more
+	}
+	s["description"] = help
+	return s
+}

@@ -1,0 +1,124 @@
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+// A Secret is a text, or where it is: a variable or a file. At most one field is set.
+type Secret struct {
+	Text string
+	Env  string // a variable's name
+	File string // absolute
+}
+
+// String returns where a secret is, and not the secret.
+func (s Secret) String() string {
+	switch {
+	case s.Env != "":
+		return "{env: " + s.Env + "}"
+	case s.File != "":
+		return "{file: " + s.File + "}"
+	case s.Text != "":
+		return "[hidden]"
+	}
+	return ""
+}
+
+// Value returns the text of a secret. Its file is read each time: it may be replaced.
+func (s Secret) Value(p cli.Process) (string, error) {
+	switch {
+	case s.Env != "":
+		value := strings.TrimSpace(p.Getenv(s.Env))
+		if value == "" {
+			return "", fmt.Errorf("the variable %s is not set: set it, or remove what names it", s.Env)
+		}
+		return value, CheckSecret(value)
+	case s.File != "":
+		text, _, err := textfile.Read(s.File, textfile.Rules{Max: 64 << 10, Closed: 0o077})
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", s.File, err)
+		}
+		value := strings.TrimSpace(string(text))
+		return value, CheckSecret(value)
+	}
+	return s.Text, nil
+}
+
+// CheckSecret accepts one line with something in it. Its error does not show the text.
+func CheckSecret(s string) error {
+	if strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 && c != '\t' || c == 0x7F }) {
+		return errors.New("has a control character in it: write one line")
+	}
+	if strings.TrimSpace(s) == "" {
+		return errors.New("is empty: write a value, or remove the key")
+	}
+	return nil
+}
+
+// secretValue reads a [Secret].
+type secretValue struct{ to *Secret }
+
+// SecretValue returns a value that is a text, {env: VARIABLE} or {file: FILE}.
+func SecretValue(to *Secret) Value { return secretValue{to} }
+
+func (v secretValue) String() string { return v.to.String() }
+
+func (v secretValue) Schema() map[string]any {
+	text := map[string]any{"type": "string", "minLength": 1}
+	from := func(key string) map[string]any {
+		return map[string]any{"type": "object", "properties": map[string]any{key: text}, "required": []string{key}, "additionalProperties": false}
+	}
+	return map[string]any{"anyOf": []any{text, from("env"), from("file")}}
+}
+
+func (v secretValue) Read(r *Reader, key string, n ast.Node) {
+	*v.to = Secret{}
+	if !IsMapping(n) {
+		r.ReadScalar(key, Text(&v.to.Text, CheckSecret), n)
+		return
+	}
+	const forms = "write a text, {env: VARIABLE} or {file: FILE}"
+	fields, ok := r.Fields(n, key)
+	if !ok {
+		return
+	}
+	if len(fields) != 1 {
+		r.AddProblem(n, "%s: %s", key, forms)
+		return
+	}
+	switch f := fields[0]; f.Name {
+	case "env":
+		r.ReadValue(key+".env", Text(&v.to.Env, TokenVariable), f)
+	case "file":
+		r.ReadValue(key+".file", Path(&v.to.File), f)
+	default:
+		r.Problems.Add(f.At, "%s: unknown key %q: %s", key, f.Name, forms)
+	}
+}
+
+// TokenVariable accepts the name of the variable that holds a token. Its error does not
+// show what it refuses, which may be the token.
+func TokenVariable(s string) error {
+	if VariableName(s) != nil {
+		return errors.New("write the name of the variable that holds the token, not the token")
+	}
+	return nil
+}
+
+// VariableName accepts the name of an environment variable, or none.
+func VariableName(s string) error {
+	for i, c := range []byte(s) {
+		letter := c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("%q is no name of a variable: write letters, digits and _, such as MY_TOKEN", s)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package setting
+
+import (
+	"github.com/goccy/go-yaml/ast"
+)
+
+// giveOne is what to do about a key without a value.
+const giveOne = "give it one, or remove the key"
+
+// ReadValue reads the value of f, which mistakes call key, into v.
+func (r *Reader) ReadValue(key string, v Value, f Field) {
+	if f.Empty() {
+		advice := giveOne
+		if v, ok := v.(interface{ EmptyAdvice() string }); ok {
+			advice = v.EmptyAdvice()
+		}
+		r.Problems.Add(f.At, "%s: has no value: %s", key, advice)
+		return
+	}
+	switch v := v.(type) {
+	case Scalar:
+		r.ReadScalar(key, v, f.Value)
+	case Structure:
+		v.Read(r, key, f.Value)
+	}
+}
+
+// ReadScalar reads n, which mistakes call key, into v. It is a text in YAML, unless v has a
+// method Written that accepts other types of nodes and names them.
+func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
+	want, ok := "a text (put it in quotes)", IsText(n)
+	if typed, is := v.(interface{ Written(ast.Node) (string, bool) }); is {
+		want, ok = typed.Written(n)
+	} else if n.Type() == ast.SequenceType {
+		want = "one text"
+	}
+	if !ok {
+		r.AddProblem(n, "%s: wants %s, not %s", key, want, KindOf(n))
+		return
+	}
+	if err := v.Set(TextOf(n), r.Base); err != nil {
+		r.AddProblem(n, "%s: %v", key, err)
+	}
+}
+
+// Items returns the elements of the list n, which mistakes call key.
+func (r *Reader) Items(key string, n ast.Node) ([]ast.Node, bool) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		r.AddProblem(n, "%s: wants a list, such as [one, two], not %s", key, KindOf(n))
+		return nil, false
+	}
+	return list.Values, true
+}
+
+// IsText reports whether n is a text: in quotes, plain or a block.
+func IsText(n ast.Node) bool {
+	return n.Type() == ast.StringType || n.Type() == ast.LiteralType
+}
+
+// IsMapping reports whether n has keys and values.
+func IsMapping(n ast.Node) bool {
+	return n.Type() == ast.MappingType || n.Type() == ast.MappingValueType
+}
+
+// TextOf returns the text of a scalar without its quotes.
+func TextOf(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	}
+	return n.GetToken().Value
+}
+
+// KindOf names what n is, for people.
+func KindOf(n ast.Node) string {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "keys and values"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.StringNode, *ast.LiteralNode:
+		return "a text"
+	case *ast.IntegerNode:
+		return "a number"
+	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "a number with a fraction"
+	case *ast.BoolNode:
+		return "true or false"
+	case *ast.NullNode:
+		return "nothing"
+	}
+	return "this"
+}

@@ -1,0 +1,87 @@
+package setting
+
+import (
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Words is a list of words.
+type Words struct {
+	To *[]string
+	// Known are the words there are. If it is nil, Check accepts a word; without
+	// Check every word is accepted.
+	Known []string
+	Check func(string) error
+	// Empty says what to do about an empty list; "" allows one.
+	Empty string
+	// Single allows one text instead of a list of it.
+	Single bool
+}
+
+// EmptyAdvice returns what to do about a key without a value.
+func (v Words) EmptyAdvice() string {
+	if v.Empty != "" {
+		return giveOne
+	}
+	return giveOne + ", or write [] for none"
+}
+
+// Read reads a list of texts, which replaces the default.
+func (v Words) Read(r *Reader, key string, n ast.Node) {
+	if v.Single && IsText(n) {
+		var word string
+		r.ReadScalar(key, Text(&word, NotEmpty), n)
+		*v.To = []string{word}
+		return
+	}
+	items, ok := r.Items(key, n)
+	if !ok {
+		return
+	}
+	if len(items) == 0 && v.Empty != "" {
+		r.AddProblem(n, "%s: is empty: %s", key, v.Empty)
+	}
+	all := make([]string, 0, len(items))
+	for _, item := range items {
+		var word string
+		before := len(r.Problems)
+		r.ReadScalar(key, Text(&word, v.accept), item)
+		if len(r.Problems) == before {
+			all = append(all, word)
+		}
+	}
+	*v.To = all
+}
+
+// accept returns what is wrong with one word of the list.
+func (v Words) accept(s string) error {
+	switch {
+	case s == "":
+		return NotEmpty(s)
+	case v.Known != nil:
+		_, err := OneOf(s, v.Known)
+		return err
+	case v.Check != nil:
+		return v.Check(s)
+	}
+	return nil
+}
+
+func (v Words) String() string { return "[" + strings.Join(*v.To, ", ") + "]" }
+
+// Schema returns the schema of a list, or of one text if that is allowed.
+func (v Words) Schema() map[string]any {
+	item := map[string]any{"type": "string", "minLength": 1}
+	if v.Known != nil {
+		item["enum"] = v.Known
+	}
+	s := map[string]any{"type": "array", "items": item}
+	if v.Empty != "" {
+		s["minItems"] = 1
+	}
+	if v.Single {
+		return map[string]any{"anyOf": []any{item, s}}
+	}
+	return s
+}
