@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +15,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/login"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
-	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
@@ -54,7 +49,7 @@ configuration.`,
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
-		g, err := login.Login(ctx, o, c.loginUI())
+		g, err := login.Login(ctx, o, login.TerminalUI(c.Process))
 		if err != nil {
 			return fmt.Errorf("no login to %s: %w", o.Name, err)
 		}
@@ -115,57 +110,4 @@ func (c *program) loginOptions(flags setting.Flags, address string) (login.Optio
 		err = cli.Usagef("it is not known where the user's state belongs: set %s, or XDG_STATE_HOME", clientconfig.HomeVariable())
 	}
 	return o, err
-}
-
-// loginUI returns how a person takes part: by a browser, and by lines on a terminal.
-func (c *program) loginUI() login.UI {
-	ui := login.UI{Say: func(text string) { fmt.Fprintln(c.Stderr, "attache:", text) }}
-	hint := ""
-	if f, ok := c.Stdin.(*os.File); ok && term.IsTerminal(f) {
-		ui.Lines = lines(f)
-		hint = "; if the browser is on another machine, paste the address that it ends at"
-	}
-	ui.Show = func(address string) {
-		if login.OpenBrowser(c.Process, address) {
-			fmt.Fprintf(c.Stderr, "attache: approve in the browser; if none has opened, open this address%s:\n%s\n", hint, address)
-			return
-		}
-		fmt.Fprintf(c.Stderr, "attache: open this address in a browser%s:\n%s\n", hint, address)
-	}
-	return ui
-}
-
-// lines returns the lines that come, until there are no more.
-func lines(r io.Reader) <-chan string {
-	all := make(chan string)
-	go func() {
-		defer close(all)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			all <- s.Text()
-		}
-	}()
-	return all
-}
-
-// A loginReport is a login as "attache status" shows it.
-type loginReport struct {
-	Server  string    `json:"server"`
-	Issuer  string    `json:"issuer"`
-	Scopes  []string  `json:"scopes"`
-	Expires time.Time `json:"expires,omitzero"`
-	Renews  bool      `json:"renews"`
-	Usable  bool      `json:"usable"`
-
-	text string
-}
-
-// loginReports returns the user's logins, in order.
-func (c *program) loginReports(now time.Time) []loginReport {
-	reports := []loginReport{}
-	for _, g := range remoteserver.Logins(c.Process).All() {
-		server := config.ShownAddress(g.URL)
-		reports = append(reports, loginReport{server, g.Issuer, append([]string{}, g.Scopes...), g.Expires, g.CanRenew, g.Usable(now), server + g.Describe(now)})
-	}
-	slices.SortFunc(reports, func(a, b loginReport) int { return strings.Compare(a.Server, b.Server) })
-	return reports
 }

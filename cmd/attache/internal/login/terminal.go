@@ -1,0 +1,41 @@
+package login
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+)
+
+// TerminalUI returns the UI of a command: a browser, and lines from a terminal.
+func TerminalUI(p cli.Process) UI {
+	ui := UI{Say: func(text string) { fmt.Fprintln(p.Stderr, "attache:", text) }}
+	hint := ""
+	if f, ok := p.Stdin.(*os.File); ok && term.IsTerminal(f) {
+		ui.Lines = lines(f)
+		hint = "; if the browser is on another machine, paste the address that it ends at"
+	}
+	ui.Show = func(address string) {
+		if OpenBrowser(p, address) {
+			fmt.Fprintf(p.Stderr, "attache: approve in the browser; if none has opened, open this address%s:\n%s\n", hint, address)
+			return
+		}
+		fmt.Fprintf(p.Stderr, "attache: open this address in a browser%s:\n%s\n", hint, address)
+	}
+	return ui
+}
+
+// lines returns the lines of r until it ends.
+func lines(r io.Reader) <-chan string {
+	all := make(chan string)
+	go func() {
+		defer close(all)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			all <- s.Text()
+		}
+	}()
+	return all
+}
