@@ -58,7 +58,7 @@ func (w *writer) run(t *stream) bool {
 				return true
 			}
 		case <-silence.C:
-			if w.accept.events && w.comment() != nil {
+			if w.comment() != nil {
 				return false
 			}
 		case <-w.x.r.Context().Done():
@@ -116,13 +116,16 @@ func (w *writer) begin() error {
 	return w.write([]byte(":\n\n"), true)
 }
 
-// comment shows that the stream is alive, and begins one where none has been.
+// comment shows that the stream is alive, and begins one where none has been. Where no
+// comment may stand it allows more time: HTTP/2 ends a stream when the time to write is
+// over, also if nobody writes.
 func (w *writer) comment() error {
 	switch {
+	case w.mode == asJSON || w.open || !w.accept.events:
+		w.x.allowWrite()
+		return nil
 	case w.mode == undecided:
 		return w.begin()
-	case w.mode == asJSON || w.open:
-		return nil
 	}
 	return w.write([]byte(":\n\n"), true)
 }

@@ -55,14 +55,17 @@ func (x *exchange) hostAllowed() bool {
 	}) {
 		return true
 	}
-	loopback := strings.EqualFold(host, "localhost")
-	if ip, err := netip.ParseAddr(host); err == nil {
-		loopback = ip.IsLoopback()
-	}
 	if x.localAddr().Addr().Unmap().IsLoopback() {
-		return loopback
+		return IsLoopbackHost(x.r.Host)
 	}
 	return len(x.f.o.Hosts) == 0
+}
+
+// IsLoopbackHost reports whether a Host header names the loopback interface.
+func IsLoopbackHost(header string) bool {
+	host := hostname(header)
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // hostname returns the name in a Host header, without port and brackets.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"io"
 	"sync"
 )
@@ -16,6 +17,7 @@ type inbox struct {
 	lines   [][]byte
 	bytes   int
 	closed  bool
+	read    bool // to its end
 }
 
 func newInbox() *inbox {
@@ -24,11 +26,18 @@ func newInbox() *inbox {
 	return i
 }
 
-// put adds a line, which the inbox keeps, and waits while too much waits before it.
-func (i *inbox) put(line []byte) error {
+// put adds a line, which the inbox keeps, and waits while too much waits before it. The
+// error is errOver, or that of ctx if its client left while it waited.
+func (i *inbox) put(ctx context.Context, line []byte) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.bytes > inboxRoom && !i.closed {
+		defer context.AfterFunc(ctx, i.wake)()
+	}
 	for i.bytes > inboxRoom && !i.closed {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		i.changed.Wait()
 	}
 	if i.closed {
@@ -40,12 +49,20 @@ func (i *inbox) put(line []byte) error {
 	return nil
 }
 
+// wake has everybody who waits look again.
+func (i *inbox) wake() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.changed.Broadcast()
+}
+
 // Read implements io.Reader.
 func (i *inbox) Read(b []byte) (n int, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for len(i.lines) == 0 {
 		if i.closed {
+			i.read = true
 			return 0, io.EOF
 		}
 		i.changed.Wait()
@@ -66,6 +83,16 @@ func (i *inbox) Read(b []byte) (n int, err error) {
 		i.changed.Broadcast()
 	}
 	return n, nil
+}
+
+// left returns how much the relay has not read: 0 if it has read the end, else at least 1.
+func (i *inbox) left() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.read {
+		return 0
+	}
+	return 1 + i.bytes
 }
 
 // close ends the input of the relay behind the lines that wait.

@@ -1,6 +1,8 @@
 package front
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -44,16 +46,17 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
-	err = s.in.put(p.m.Line())
+	err = s.in.put(x.r.Context(), p.m.Line())
 	release()
-	if err != nil {
-		s.end("the session is over") // which answers the call
+	if err != nil && !errors.Is(err, errOver) {
+		s.withdraw(c)
+		return
 	}
 	if c.listens && a.events {
 		a.json = false // headers leave at once
 	}
 	if !x.answer(t, a, p.status) {
-		s.abandon(c)
+		s.abandon(x.r.Context(), c)
 	}
 }
 
@@ -113,12 +116,14 @@ func (s *session) stale(c *call) bool {
 	return stale
 }
 
-// withdraw takes a call out that was not sent.
-func (s *session) withdraw(c *call) {
+// withdraw takes calls out that were not sent.
+func (s *session) withdraw(calls ...*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls[c.id] == c {
-		s.dropLocked(c)
+	for _, c := range calls {
+		if s.calls[c.id] == c {
+			s.dropLocked(c)
+		}
 	}
 }
 
@@ -126,7 +131,8 @@ func (s *session) withdraw(c *call) {
 const maxAbandoned = 10_000
 
 // abandon cancels a call whose client has closed the connection, as this revision has it.
-func (s *session) abandon(c *call) {
+// ctx is that of its request, which is done: a relay that takes nothing is not waited for.
+func (s *session) abandon(ctx context.Context, c *call) {
 	s.mu.Lock()
 	if s.calls[c.id] != c {
 		s.mu.Unlock()
@@ -139,7 +145,7 @@ func (s *session) abandon(c *call) {
 	s.abandoned[c.id] = struct{}{}
 	s.mu.Unlock()
 	b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), c.raw...)
-	_ = s.in.put(append(b, `,"reason":"the client closed the connection"}}`+"\n"...))
+	_ = s.in.put(ctx, append(b, `,"reason":"the client closed the connection"}}`+"\n"...))
 }
 
 // notifyModern takes a notification. One for which there is no session has no effect.
@@ -157,7 +163,7 @@ func (x *exchange) notifyModern(p *message, release func()) {
 	x.f.mu.Unlock()
 	if to != nil && to.use() {
 		defer to.release()
-		_ = to.in.put(p.m.Line())
+		_ = to.in.put(x.r.Context(), p.m.Line())
 		to.cancelled(cancelled)
 	}
 	release()

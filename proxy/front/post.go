@@ -159,9 +159,8 @@ func (x *exchange) initialize(p *message, a accept, release func()) {
 	}
 	defer s.release()
 	x.w.Header().Set(sessionHeader, s.id)
-	x.deliver(s, p, a, release)
-	if !s.begun() {
-		s.end("the session could not be opened")
+	if !x.deliver(s, p, a, release) || !s.begun() {
+		s.end("the session could not be opened") // or its client left, which may not know its id
 	}
 }
 
@@ -190,30 +189,31 @@ func (x *exchange) crowd(id []byte) {
 	x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many requests of this session are in flight: try again when some are answered")
 }
 
-// deliver hands a message to the relay of a session, and answers the request.
-func (x *exchange) deliver(s *session, p *message, a accept, release func()) {
+// deliver hands a message to the relay of a session, and answers the request. It reports
+// false if the client left before the answer.
+func (x *exchange) deliver(s *session, p *message, a accept, release func()) bool {
 	t := newStream(a.events)
 	calls := p.calls(t)
 	switch {
 	case len(calls) > 0 && x.f.Draining():
 		x.full(p.id, errDraining)
-		return
+		return true
 	case s.crowded():
 		x.crowd(p.id)
-		return
+		return true
 	}
 	if len(calls) > 0 {
 		switch added, err := s.add(calls); {
 		case err != nil:
 			x.noSession(p.id)
-			return
+			return true
 		case !added:
 			x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the id or the progress token of the request is that of another one which is not answered yet")
-			return
+			return true
 		}
 	}
 	cancelled := p.cancels()
-	err := s.in.put(p.m.Line())
+	err := s.in.put(x.r.Context(), p.m.Line())
 	release()
 	switch {
 	case err != nil && len(calls) == 0:
@@ -221,9 +221,13 @@ func (x *exchange) deliver(s *session, p *message, a accept, release func()) {
 	case len(calls) == 0:
 		s.cancelled(cancelled)
 		x.w.WriteHeader(http.StatusAccepted)
+	case err != nil && !errors.Is(err, errOver):
+		s.withdraw(calls...)
+		return false
 	default:
-		x.answer(t, a, p.status)
+		return x.answer(t, a, p.status)
 	}
+	return true
 }
 
 // cancels returns the key of the request that a message cancels, "" if it cancels none.

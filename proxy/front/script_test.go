@@ -56,11 +56,15 @@ type world struct {
 	server    *http.Server
 	client    *http.Client
 	log       strings.Builder
+	http2     bool
+	deaf      int // how many bytes a server takes that it does not read; 0 for any number
+	children  int // how many servers may run; 0 for any number
 	sessions  map[string]string
 	exchanges map[string]*clientExchange
 
 	mu      sync.Mutex
 	servers []*mempipe.Server
+	running int // sessions that have not been closed
 }
 
 // A clientExchange is a request as its client sees it.
@@ -79,14 +83,26 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) open(Principal, string) (Relay, error) {
-	return Relay{Options: proxy.Options{Hold: w.o.Hold, Start: func(context.Context) (proxy.Upstream, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running++; w.children > 0 && w.running > w.children {
+		w.running--
+		return Relay{}, ErrBusy
+	}
+	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.o.Hold, Start: func(context.Context) (proxy.Upstream, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		s := mempipe.NewServer(0)
+		s := mempipe.NewServer(w.deaf)
 		go func() { <-s.Stopping(); s.Exit(nil) }()
 		w.servers = append(w.servers, s)
 		return s, nil
 	}}}, nil
+}
+
+func (w *world) closed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running--
 }
 
 // start begins to serve, with the options that the script has set by then.
@@ -96,9 +112,12 @@ func (w *world) start() {
 	}
 	w.o.Log = slog.New(slog.NewTextHandler(&w.log, nil))
 	w.front = New(w.o)
-	w.server = &http.Server{Handler: w.front}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!w.http2)
+	protocols.SetUnencryptedHTTP2(w.http2)
+	w.server = &http.Server{Handler: w.front, Protocols: protocols}
 	go w.server.Serve(w.listener)
-	transport := &http.Transport{DialContext: w.listener.dial, DisableCompression: true}
+	transport := &http.Transport{DialContext: w.listener.dial, DisableCompression: true, Protocols: protocols}
 	w.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -195,6 +214,12 @@ func (w *world) set(rest string) error {
 		l.Body = int64(n)
 	case "hold":
 		w.o.Hold = n
+	case "http2":
+		w.http2 = true
+	case "deaf":
+		w.deaf = n
+	case "children":
+		w.children = n
 	case "idle":
 		w.o.Idle, _ = time.ParseDuration(value)
 	case "origin":

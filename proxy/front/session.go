@@ -21,7 +21,7 @@ type session struct {
 	who  Principal
 	seen func(who Principal, credential string)
 	in   *inbox
-	done chan struct{}
+	stop context.CancelFunc // ends the relay whatever it waits for
 
 	mu        sync.Mutex
 	calls     map[string]*call // by id
@@ -71,22 +71,24 @@ func (f *Front) open(who Principal, credential string) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		f: f, who: who, seen: relay.Seen, in: newInbox(), done: make(chan struct{}),
+		f: f, who: who, seen: relay.Seen, in: newInbox(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
 	s.idle = time.AfterFunc(f.o.Idle, s.expire)
 	o := relay.Options
 	o.ClientIn, o.ClientOut = s.in, &output{s: s}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
 	f.relays.Add(1)
-	go s.run(o, relay.Closed)
+	go s.run(ctx, o, relay.Closed)
 	return s, nil
 }
 
 // run is the life of the relay.
-func (s *session) run(o proxy.Options, closed func()) {
+func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	defer s.f.relays.Done()
-	defer close(s.done)
-	err := proxy.Run(context.Background(), o)
+	defer s.stop()
+	err := proxy.Run(ctx, o)
 	if closed != nil {
 		closed()
 	}
@@ -169,8 +171,25 @@ func (s *session) finish(text string) {
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
 	s.in.close()
+	s.stopStalled(-1)
 	for _, t := range gets {
 		t.close()
+	}
+}
+
+// stallTime is how long the relay of a session that is over may read nothing.
+const stallTime = 1500 * time.Millisecond
+
+// stopStalled stops a relay that does not come to the end of its input, as its upstream does
+// not read. before is how much of the input was left stallTime ago.
+func (s *session) stopStalled(before int) {
+	left := s.in.left()
+	switch left {
+	case 0:
+	case before:
+		s.stop()
+	default:
+		time.AfterFunc(stallTime, func() { s.stopStalled(left) })
 	}
 }
 

@@ -58,6 +58,9 @@ func (f *Front) openLocked(who Principal, credential string) (*session, error) {
 		return nil, ErrBusy
 	}
 	s, err := f.open(who, credential)
+	if errors.Is(err, ErrBusy) {
+		f.evictLocked(who) // its upstream takes a moment to end, so that the next try finds room
+	}
 	if err != nil {
 		f.o.Limits.close(who.ID)
 		return nil, err
