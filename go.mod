@@ -6,6 +6,7 @@ require (
 	aead.dev/minisign v0.3.0
 	cel.dev/cel-go v0.33.2
 	github.com/MicahParks/jwkset v0.11.3
+	github.com/coreos/go-systemd/v22 v22.5.0
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gofrs/flock v0.13.1

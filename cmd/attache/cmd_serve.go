@@ -1,6 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -47,10 +53,14 @@ func (c *program) serve(cmd *cobra.Command, flags setting.Flags) error {
 	if err != nil {
 		return err
 	}
+	process, listeners, err := c.inheritedListeners()
+	if err != nil {
+		return err
+	}
 	sink := logging.NewSink(c.Stderr)
 	defer sink.Close()
 	log := logging.New(c.Process, s, sink)
-	o := serve.Options{Process: c.Process, Settings: s, Servers: servers, Version: ownVersion(), Log: log}
+	o := serve.Options{Process: process, Settings: s, Servers: servers, Listeners: listeners, Version: ownVersion(), Log: log}
 	if status := serve.Run(cmd.Context(), o); status != 0 {
 		return cli.ExitError(status)
 	}
@@ -79,4 +89,24 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 		return nil, cli.Usagef("no server to serve: give its command behind \"--\", as in \"attache serve -- npx -y @cyanheads/git-mcp-server\", or name one in the configuration: servers: {git: {server: {command: [npx, -y, \"@cyanheads/git-mcp-server\"]}}}")
 	}
 	return all, nil
+}
+
+// inheritedListeners returns the sockets that systemd has opened for attache (systemd.socket,
+// sd_listen_fds), and the process without the variables that speak of them, which are not
+// for the servers.
+func (c *program) inheritedListeners() (cli.Process, []net.Listener, error) {
+	listeners, err := activation.Listeners()
+	if err != nil {
+		return c.Process, nil, fmt.Errorf("the sockets that systemd has opened cannot be used: %w", err)
+	}
+	for i, l := range listeners {
+		if l == nil {
+			return c.Process, nil, cli.Usagef("socket %d of those that systemd has opened takes no connections: write ListenStream=, not another kind, and Accept=no", i+1)
+		}
+	}
+	p := c.Process
+	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(entry string) bool {
+		return strings.HasPrefix(entry, "LISTEN_PID=") || strings.HasPrefix(entry, "LISTEN_FDS=") || strings.HasPrefix(entry, "LISTEN_FDNAMES=")
+	})
+	return p, listeners, nil
 }

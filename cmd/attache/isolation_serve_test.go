@@ -98,7 +98,13 @@ func writePrivate(t *testing.T, file, text string) {
 // serveEcho starts the real program in front of echo servers, and returns its URL.
 func serveEcho(t *testing.T, config string) string {
 	t.Helper()
-	cmd := exec.Command("attache", "serve", "--config", config, "--log-format", "json", "--listen", "127.0.0.1:0", "--", "echoserver")
+	return startServe(t, exec.Command("attache", "serve", "--config", config, "--log-format", "json", "--listen", "127.0.0.1:0", "--", "echoserver"))
+}
+
+// startServe starts attache serve, which logs JSON, and returns the URL that it announces. The
+// end of the test ends it.
+func startServe(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/front"
 )
 
 // startAdmin serves serve.admin, nil if it is not set.
@@ -35,15 +37,22 @@ func (s *service) serveAdmin(server *http.Server, listener net.Listener) error {
 	return nil
 }
 
-// adminHandler answers the person who runs attache. It refuses pages that a browser loaded
-// under another name.
+// adminHandler answers the person who runs attache. It refuses pages whose name was made
+// to point to the loopback interface (DNS rebinding).
 func (s *service) adminHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", s.healthy)
-	mux.HandleFunc("/readyz", s.ready)
+	for path, handler := range s.probes() {
+		mux.Handle(path, handler)
+	}
 	mux.HandleFunc("/metrics", s.metrics)
 	mux.HandleFunc("/debug/pprof/{profile}", profile)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !front.IsLoopbackHost(r.Host) {
+			http.Error(w, "serve.admin is for this machine: use 127.0.0.1 or localhost", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // profile answers go tool pprof and go tool trace. Package net/http/pprof does so too, but

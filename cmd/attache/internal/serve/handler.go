@@ -14,20 +14,30 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 
 // handler returns what answers clients.
 func (s *service) handler() http.Handler {
-	mux := http.NewServeMux()
+	paths := s.probes()
 	for _, e := range s.endpoints {
-		mux.Handle(e.Path, e.front)
+		paths[e.Path] = e.front
 		if metadata := s.metadata(e); metadata != nil {
-			mux.HandleFunc(metadataPath+e.Path, limited(metadata))
+			paths[metadataPath+e.Path] = limited(metadata)
+			paths[metadataPath+s.publicPath(e)] = limited(metadata)
 			if len(s.endpoints) == 1 {
-				mux.HandleFunc(metadataPath, limited(metadata))
+				paths[metadataPath] = limited(metadata)
 			}
 		}
 	}
-	mux.HandleFunc("/healthz", limited(s.healthy))
-	mux.HandleFunc("/readyz", limited(s.ready))
-	mux.HandleFunc("/", limited(notFound))
-	return s.logged(mux)
+	missing := limited(notFound)
+	return s.logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if handler := paths[r.URL.Path]; handler != nil {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		missing(w, r)
+	}))
+}
+
+// probes returns what answers those who look after attache, by path.
+func (s *service) probes() map[string]http.Handler {
+	return map[string]http.Handler{"/healthz": limited(s.healthy), "/readyz": limited(s.ready)}
 }
 
 // notFound answers with JSON: clients ask for /.well-known/ addresses of every server,
@@ -73,8 +83,15 @@ func (s *service) resource(e *endpoint) string {
 // metadataURL returns the address of an endpoint's metadata.
 func (s *service) metadataURL(e *endpoint) string {
 	u, _ := url.Parse(s.resource(e)) // checked when the settings were read
-	u.Path = metadataPath + e.Path
+	u.Path = metadataPath + u.Path
 	return u.String()
+}
+
+// publicPath returns the path of an endpoint as clients have it. A reverse proxy may have
+// another one for it.
+func (s *service) publicPath(e *endpoint) string {
+	u, _ := url.Parse(s.resource(e))
+	return u.Path
 }
 
 // hosts returns the names that clients may use.

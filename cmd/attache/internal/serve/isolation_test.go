@@ -114,23 +114,28 @@ func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *s
 	return crowd, web.URL + "/mcp", servers
 }
 
-// newTestService returns a service of the configuration that p finds.
-func newTestService(t *testing.T, p cli.Process) *service {
+// newTestService returns a service of the configuration that p finds, at path if one is
+// given.
+func newTestService(t *testing.T, p cli.Process, path ...string) *service {
 	t.Helper()
-	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{"echo"}) }
-	settings, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newService(Options{
-		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
-		Servers: []Server{{Path: settings.Serve.Path, Command: []string{"echo"}, Settings: settings, Load: load}},
-	})
+	s, err := tryTestService(p, path...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
 	return s
+}
+
+func tryTestService(p cli.Process, path ...string) (*service, error) {
+	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{"echo"}) }
+	settings, err := load()
+	if err != nil {
+		return nil, err
+	}
+	return newService(Options{
+		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
+		Servers: []Server{{Path: append(path, settings.Serve.Path)[0], Command: []string{"echo"}, Settings: settings, Load: load}},
+	})
 }
 
 // echoServer answers calls with their arguments, its number and its environment.

@@ -9,8 +9,21 @@ import (
 // keepAlive finds peers that are gone: a connection that was cut says nothing.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 4}
 
-// listen returns the listener for clients.
-func (s *service) listen(ctx context.Context) (net.Listener, error) {
-	lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: limitUnacknowledged}
-	return lc.Listen(ctx, "tcp", s.settings.Listen)
+// listen returns the listeners for clients: those that systemd has opened, or that of
+// serve.listen.
+func (s *service) listen(ctx context.Context) ([]net.Listener, error) {
+	if len(s.Listeners) == 0 {
+		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: limitUnacknowledged}
+		l, err := lc.Listen(ctx, "tcp", s.settings.Listen)
+		return []net.Listener{l}, err
+	}
+	for _, l := range s.Listeners {
+		// The connections of an inherited listener are kept alive by default.
+		if tcp, ok := l.(*net.TCPListener); ok {
+			if c, err := tcp.SyscallConn(); err == nil {
+				_ = limitUnacknowledged("", "", c)
+			}
+		}
+	}
+	return s.Listeners, nil
 }

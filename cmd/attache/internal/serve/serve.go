@@ -3,14 +3,18 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +31,9 @@ type Options struct {
 	Settings *config.Settings
 	// Servers are the servers behind it, at least one.
 	Servers []Server
+	// Listeners are those that systemd has opened; without any attache listens at
+	// serve.listen.
+	Listeners []net.Listener
 	// Version is that of attache.
 	Version string
 	Log     *slog.Logger
@@ -63,12 +70,14 @@ func Run(ctx context.Context, o Options) int {
 		return cli.ExitUsage
 	}
 	defer s.close()
-	listener, err := s.listen(ctx)
+	s.heedSignals()
+	defer s.ignoreSignals()
+	listeners, err := s.listen(ctx)
 	if err != nil {
-		o.Log.Error("attache cannot listen", "address", s.settings.Listen, "err", err)
+		o.Log.Error("attache cannot listen", "err", err)
 		return cli.ExitFailure
 	}
-	return s.run(ctx, listener)
+	return s.run(ctx, listeners)
 }
 
 // A service is one run of attache serve.
@@ -79,6 +88,9 @@ type service struct {
 	children  children
 	counts    counts
 	endpoints []*endpoint
+
+	ending  chan os.Signal // those that end attache
+	reading chan os.Signal // those that have the configuration read again
 }
 
 func newService(o Options) (*service, error) {
@@ -87,7 +99,7 @@ func newService(o Options) (*service, error) {
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
-	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}}
+	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}, ending: make(chan os.Signal, 2), reading: make(chan os.Signal, 1)}
 	for _, server := range o.Servers {
 		e, err := newEndpoint(s, server)
 		if err != nil {
@@ -96,18 +108,44 @@ func newService(o Options) (*service, error) {
 		}
 		s.endpoints = append(s.endpoints, e)
 	}
-	return s, s.checkAddress()
+	if err := cmp.Or(s.checkPaths(), s.checkAddresses()); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
 }
 
-// checkAddress refuses to serve other machines without knowing who asks.
-func (s *service) checkAddress() error {
-	if config.IsLoopback(s.settings.Listen) {
+// checkPaths refuses a path that leads to two things.
+func (s *service) checkPaths() error {
+	taken := s.probes()
+	for _, e := range s.endpoints {
+		if taken[e.Path] != nil || strings.HasPrefix(e.Path, metadataPath) {
+			return fmt.Errorf("the path %s is taken: choose another serve.path, or another name for the server", e.Path)
+		}
+		taken[e.Path] = e.front
+	}
+	return nil
+}
+
+// checkAddresses refuses to serve other machines without knowing who asks.
+func (s *service) checkAddresses() error {
+	addresses := []string{s.settings.Listen}
+	if len(s.Listeners) > 0 {
+		addresses = nil
+	}
+	for _, l := range s.Listeners {
+		if l.Addr().Network() != "unix" { // who reaches such a file, its owner decides
+			addresses = append(addresses, l.Addr().String())
+		}
+	}
+	open := slices.IndexFunc(addresses, func(a string) bool { return !config.IsLoopback(a) })
+	if open < 0 {
 		return nil
 	}
 	for _, e := range s.endpoints {
 		if !e.shared.Authenticates() {
-			return fmt.Errorf("serve.listen is %s, which other machines reach, and nothing says who may use %s: make keys with attache key create, or set identity.jwt, or listen on 127.0.0.1",
-				s.settings.Listen, e.Path)
+			return fmt.Errorf("attache is to listen on %s, which other machines reach, and nothing says who may use %s: make keys with attache key create, or set identity.jwt, or listen on 127.0.0.1",
+				addresses[open], e.Path)
 		}
 	}
 	return nil
@@ -120,18 +158,20 @@ func (s *service) close() {
 	}
 }
 
-// run serves on the listener until a signal comes.
-func (s *service) run(ctx context.Context, listener net.Listener) int {
+// run serves on the listeners until a signal comes.
+func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 	server := s.httpServer()
-	failed := make(chan error, 2)
-	go func() { failed <- s.serveOn(server, listener) }()
+	failed := make(chan error, len(listeners)+1)
+	for _, l := range listeners {
+		go func() { failed <- s.serveOn(server, l) }()
+	}
 	admin, err := s.startAdmin(ctx, failed)
 	if err != nil {
 		s.Log.Error("attache cannot serve serve.admin", "address", s.settings.Admin, "err", err)
 		_ = server.Close()
 		return cli.ExitFailure
 	}
-	s.announce(listener)
+	s.announce(listeners)
 	status := s.await(ctx, failed)
 	s.drain(server)
 	if admin != nil {
@@ -141,9 +181,11 @@ func (s *service) run(ctx context.Context, listener net.Listener) int {
 }
 
 // announce says where clients find the servers.
-func (s *service) announce(listener net.Listener) {
+func (s *service) announce(listeners []net.Listener) {
 	for _, e := range s.endpoints {
-		s.Log.Info("serving", "server", e.Settings.Server.Name, "url", s.url(listener, e), "credentials", e.shared.Authenticates())
+		for _, l := range listeners {
+			s.Log.Info("serving", "server", e.Settings.Server.Name, "url", s.url(l, e), "credentials", e.shared.Authenticates())
+		}
 	}
 }
 
@@ -151,29 +193,39 @@ func (s *service) url(listener net.Listener, e *endpoint) string {
 	if s.settings.PublicURL != "" {
 		return s.resource(e)
 	}
+	if listener.Addr().Network() == "unix" {
+		return "http://unix:" + listener.Addr().String() + ":" + e.Path // as nginx writes it
+	}
 	scheme := "http"
 	if s.settings.Cert != "" {
 		scheme = "https"
 	}
-	return scheme + "://" + listener.Addr().String() + e.Path
+	return (&url.URL{Scheme: scheme, Host: listener.Addr().String(), Path: e.Path}).String()
+}
+
+// heedSignals takes the signals from here on. Before, they end attache as they end any program.
+func (s *service) heedSignals() {
+	signal.Notify(s.ending, session.EndingSignals()...)
+	// One that our parent ignores, as nohup does, stays ignored.
+	if all := slices.DeleteFunc(session.RereadingSignals(), signal.Ignored); len(all) > 0 {
+		signal.Notify(s.reading, all...)
+	}
+}
+
+func (s *service) ignoreSignals() {
+	signal.Stop(s.ending)
+	signal.Stop(s.reading)
 }
 
 // await returns when the service is to end, and the exit status.
 func (s *service) await(ctx context.Context, failed <-chan error) int {
-	ending, again := make(chan os.Signal, 2), make(chan os.Signal, 1)
-	signal.Notify(ending, session.EndingSignals()...)
-	if all := session.RereadingSignals(); len(all) > 0 {
-		signal.Notify(again, all...)
-	}
-	defer signal.Stop(ending)
-	defer signal.Stop(again)
 	for {
 		select {
-		case <-again:
+		case <-s.reading:
 			for _, e := range s.endpoints {
 				e.reread.Now()
 			}
-		case sig := <-ending:
+		case sig := <-s.ending:
 			s.Log.Info("ending: no new sessions, calls in flight are answered", "signal", sig.String(), "within", s.settings.Drain)
 			return 0
 		case <-ctx.Done():
@@ -189,12 +241,9 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 func (s *service) drain(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Drain)
 	defer cancel()
-	again := make(chan os.Signal, 1)
-	signal.Notify(again, session.EndingSignals()...)
-	defer signal.Stop(again)
 	go func() {
 		select {
-		case <-again:
+		case <-s.ending:
 			cancel()
 		case <-ctx.Done():
 		}

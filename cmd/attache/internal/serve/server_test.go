@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,29 +33,30 @@ type running struct {
 	url string // of the endpoint
 }
 
-// start serves the configuration in front of echo servers.
-func start(t *testing.T, config string) *running {
+// start serves the configuration in front of echo servers, at path if one is given.
+func start(t *testing.T, config string, path ...string) *running {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "DIR", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := newTestService(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard})
+	s := newTestService(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}, path...)
 	s.settings.Listen = "127.0.0.1:0"
 	s.endpoints[0].start = func(conn *assembly.Conn) (proxy.Upstream, error) { return echoServer(1, conn.Environment(nil)), nil }
-	listener, err := s.listen(t.Context())
+	listeners, err := s.listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := s.httpServer()
-	go s.serveOn(server, listener)
+	go s.serveOn(server, listeners[0])
 	t.Cleanup(func() { server.Close() })
 	scheme := "http"
 	if s.settings.Cert != "" {
 		scheme = "https"
 	}
-	return &running{s, scheme + "://" + listener.Addr().String() + s.endpoints[0].Path}
+	u := url.URL{Scheme: scheme, Host: listeners[0].Addr().String(), Path: s.endpoints[0].Path}
+	return &running{s, u.String()}
 }
 
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`
@@ -117,6 +119,34 @@ serve: {public_url: "https://mcp.example.com/mcp"}
 	resp, _ := r.post(t, http.DefaultClient, initialize)
 	if got, want := resp.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`; resp.StatusCode != 401 || got != want {
 		t.Errorf("%d, challenge %s", resp.StatusCode, got)
+	}
+}
+
+// A fakeListener says that it listens somewhere.
+type fakeListener struct {
+	net.Listener
+	address net.Addr
+}
+
+func (l fakeListener) Addr() net.Addr { return l.address }
+
+// Other machines are not served without credentials, whoever has opened the socket.
+func TestInheritedAddresses(t *testing.T) {
+	s := newTestService(t, cli.Process{Stderr: io.Discard})
+	for _, test := range []struct {
+		address net.Addr
+		ok      bool
+	}{
+		{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, true},
+		{&net.TCPAddr{IP: net.IPv6loopback, Port: 1}, true},
+		{&net.UnixAddr{Name: "/run/attache.sock", Net: "unix"}, true},
+		{&net.TCPAddr{IP: net.IPv6unspecified, Port: 1}, false},
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, false},
+	} {
+		s.Listeners = []net.Listener{fakeListener{address: &net.TCPAddr{IP: net.IPv6loopback}}, fakeListener{address: test.address}}
+		if err := s.checkAddresses(); (err == nil) != test.ok {
+			t.Errorf("%v: %v", test.address, err)
+		}
 	}
 }
 
@@ -310,6 +340,30 @@ func TestAdmin(t *testing.T) {
 		if !strings.Contains(w.String(), want) {
 			t.Errorf("%s: %s", path, w.String())
 		}
+		w = &recorded{header: http.Header{}}
+		q.Host = "evil.example" // a page whose name was made to point to loopback
+		r.adminHandler().ServeHTTP(w, q)
+		if !strings.Contains(w.String(), "serve.admin is for this machine") {
+			t.Errorf("%s for another host: %s", path, w.String())
+		}
+	}
+}
+
+// Each path leads to one thing, and any path may be a server's.
+func TestPaths(t *testing.T) {
+	for _, path := range []string{"/", "/a b", "/mcp/git"} {
+		s := start(t, "serve: {}\n", path)
+		if resp, body := s.post(t, http.DefaultClient, initialize); resp.StatusCode != 200 {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+		resp, err := http.Get(strings.TrimSuffix(s.url, (&url.URL{Path: path}).EscapedPath()) + "/healthz")
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("%s: health: %v %v", path, resp, err)
+		}
+	}
+	p := cli.Process{Stderr: io.Discard}
+	if _, err := tryTestService(p, "/healthz"); err == nil || !strings.Contains(err.Error(), "the path /healthz is taken") {
+		t.Error(err)
 	}
 }
 
