@@ -28,14 +28,14 @@ type Tool struct {
 	list int // the list that had it last
 }
 
-// A Catalog holds what tools/list said on one connection: the tools of the last
-// whole list, and of the pages that came since. It learns as lists pass, and asks the
-// server itself when a layer needs a list before the client wants one. When the
-// server says that its tools changed, the catalogue is empty again.
+// A Catalog holds what tools/list returned on one connection: the tools of the last whole list
+// and of the pages since. It learns from lists that pass, and asks the server itself when a
+// layer needs a list earlier than the client. When the server says that its tools have
+// changed, the catalogue becomes empty.
 //
-// A Catalog is the innermost layer, so that it reads a list before any other layer
-// edits it, and before their hooks run. It edits nothing. It is kept when the rules
-// are replaced. The zero value is ready.
+// A Catalog is the innermost layer, so it reads a list before other layers edit it, and its
+// hooks run first. It edits nothing. It is kept when rules are reloaded. The zero value is
+// ready.
 type Catalog struct {
 	mu          sync.Mutex
 	tools       map[string]*Tool

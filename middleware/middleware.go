@@ -180,14 +180,12 @@ type Relay interface {
 	Cancelled() bool
 }
 
-// A Call is a request in flight from the client, from its arrival until its one
-// reply has left. Every frame a handler sees comes with one, so that a layer
-// need not ask; for a frame that is not a request of the client's, OnReply and
-// Answer do nothing.
+// A Call is a request of the client from its arrival until its one reply has left. Every frame
+// that a handler sees comes with a Call, so a layer need not check for one; for a frame that
+// is not a request of the client, OnReply and Answer do nothing.
 //
-// A Call is valid until its last hook has returned; it is used again for
-// another request after that. Its methods are called from handlers and hooks
-// alone.
+// A Call is valid until its last hook has returned. It is then used again for another request.
+// Only handlers and hooks may call its methods.
 type Call struct {
 	relay     Relay
 	live      bool
@@ -215,22 +213,22 @@ func (c *Call) Reset(r Relay, request bool) {
 	c.mustHold, c.explained, c.listeners = false, false, c.listeners[:0]
 }
 
-// OnReply registers a hook for the call's reply, before the layer calls next: once
-// the call is on its way, its reply may be too. A call that is cancelled may never
-// have one; when the upstream ends, the reply is an error of attache's.
+// OnReply registers a hook for the call's reply. Call it before next: once the call has been
+// sent, its reply may arrive at any time. A cancelled call may have no reply. When the
+// upstream ends, the reply is an error from attache.
 func (c *Call) OnReply(h ReplyHook) {
 	if c.live {
 		c.hooks = append(c.hooks, h)
 	}
 }
 
-// MustHold says that the client must not see the call's reply unless a hook has
-// read it: something may have to be taken out. A reply over the hold limit, which
-// would stream by, is then dropped, and the call answered with an error that the
-// hooks see in its place. It is called before next, like OnReply.
+// MustHold says that the client must not see the reply unless a hook has read it, because
+// something may have to be removed. A reply over the hold limit, which would otherwise stream
+// through, is dropped, and the call is answered with an error that the hooks see instead. Call
+// it before next.
 //
-// While such a call is in flight, a line over the hold limit whose id does not
-// stand in the part that is held may be its reply, and meets the same.
+// While such a call is in flight, the relay treats any line over the hold limit in the same
+// way if its id is not in the part that was read: it may be the reply.
 func (c *Call) MustHold() { c.mustHold = c.live }
 
 // Answer answers the call in place of the upstream. The layer does not call
@@ -242,31 +240,27 @@ func (c *Call) Answer(ctx context.Context, reply *wire.Message) error {
 	return c.relay.Answer(ctx, reply)
 }
 
-// Ask sends a request of attache's own to a peer and calls done once with the
-// reply, which is swallowed, or with nil when none came within limit. done runs
-// on another goroutine, so it hands over what it learnt under a lock and must
-// not block; the reply is done's to keep. done may ask again: Ask, alone of the
-// methods of a call, may be called from it, and when the call is over.
+// Ask sends a request of attache's own to a peer. It calls done once: with the reply, which no
+// layer sees, or with nil if no reply came within limit. done runs on another goroutine. It
+// must not block, and it needs a lock for what it shares; the reply is done's to keep. done
+// may call Ask again, and no other method of the call; this works also when the call is over.
 //
-// Ask obeys the protocol for the layer in no respect: which methods a peer of
-// this era may be sent, and when, is the layer's to know.
+// The layer must know which methods the protocol allows at that moment. Ask does not check.
 func (c *Call) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(reply *wire.Message)) {
 	c.relay.Ask(to, method, params, limit, done)
 }
 
-// Suspend holds m, the message being handled, back until ready is closed, the
-// limit has passed, or the session ends, and then calls resume with a copy of
-// it; resume usually goes on where the layer left off, with next. The handler
-// or hook that calls Suspend returns nil at once and does nothing more.
+// Suspend holds back m, the message being handled, until ready is closed, the limit has
+// passed, or the session ends. It then calls resume with a copy of m; resume usually calls
+// next. The handler or hook that calls Suspend returns nil immediately and does nothing more.
 //
-// While a frame from the client is held back, those behind it wait their turn,
-// so the order stays; replies of the client go ahead, as the wait may be for
-// one of them. While a reply from the server is held back, all other frames of
-// the server go ahead.
+// While a frame from the client is held back, the frames behind it wait too, so their order
+// stays. Replies of the client do not wait, because the layer may be waiting for one of them.
+// While a reply from the server is held back, other frames from the server do not wait.
 //
-// What cannot wait is resumed immediately, as if the limit had passed: the members
-// of a batch, which leave together, a message that is no call's, a reply too large
-// to hold, and a reply that would make all that wait exceed the hold limit.
+// Some messages cannot wait and are resumed immediately, as if the limit had passed: members
+// of a batch, messages that belong to no call, a reply that is too large to hold, and a reply
+// with which all waiting replies would exceed the hold limit.
 func (c *Call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume Handler) {
 	c.relay.Suspend(m, ready, limit, resume)
 }
@@ -289,10 +283,10 @@ func (c *Call) Defer(m *wire.Message, work Work) {
 	}
 }
 
-// OnSent registers a function that is called when the call's reply was written to
-// the client, or could not be; it must not block. It is called once at most: not
-// for a reply that never comes, and not in a dry run. A reply of the server's that
-// somebody waits for so is written immediately, and not gathered with others.
+// OnSent registers a function that is called after the reply was written to the client, or
+// could not be written. The function must not block. It is called at most once, and not at all
+// if there is no reply or in a dry run. A reply with such a function is written immediately,
+// not collected with others.
 func (c *Call) OnSent(f func(error)) {
 	if c.live {
 		c.sent = append(c.sent, f)
@@ -315,8 +309,8 @@ func (c *Call) HoldsReply() bool { return c.mustHold }
 // Relay returns what Reset was given. For what runs layers.
 func (c *Call) Relay() Relay { return c.relay }
 
-// SetValue attaches a value to the call for the layers further in, under a key
-// whose type its package exports for the purpose.
+// SetValue attaches a value to the call for the layers further in. The package that sets a
+// value exports the type of its key.
 func (c *Call) SetValue(key, v any) {
 	for i := range c.values {
 		if c.values[i].key == key {
@@ -337,10 +331,9 @@ func (c *Call) Value(key any) any {
 	return nil
 }
 
-// Shadow returns a call for a copy of c's frame that goes through layers beside
-// it, as in a dry run: it has what was attached to c so far, and r does for it
-// what the relay does for c. What layers do with it does not touch c, but for
-// its notes: c's listeners get them, marked as of a dry run.
+// Shadow returns a call for a copy of c's frame that runs through other layers, as in a dry
+// run. It has the values that were attached to c so far, and r is its relay. It does not
+// change c, but c's listeners get its notes, marked as notes of a dry run.
 func (c *Call) Shadow(r Relay) *Call {
 	s := &Call{relay: r, live: c.live, explained: c.explained, values: slices.Clone(c.values)}
 	for _, listener := range c.listeners {

@@ -47,25 +47,23 @@ type Note struct {
 	DryRun bool
 }
 
-// Listen has listener told of every note about the call from here on, and of which
-// call: one function can listen to many. skipped
-// says that it also wants to know which rules did not apply; that costs time, so
-// only what explains asks for it. Handlers and hooks make notes, so a listener is
-// called from both directions and locks what it keeps. Of a frame that is no
-// request notes are made until its handlers have returned.
+// Listen registers a function for every later note about the call. The function also gets the
+// call, so that one function can serve many calls. skipped also asks for notes of rules that
+// did not apply; they cost time, so only explanations ask for them. Handlers and hooks make
+// notes, so the function is called from both directions and needs a lock. For a frame that is
+// not a request, notes are made until its handlers have returned.
 func (c *Call) Listen(skipped bool, listener func(*Call, Note)) {
 	c.listeners = append(c.listeners, listener)
 	c.explained = c.explained || skipped
 }
 
-// Noted reports whether anybody listens: a layer that would have to work for a
-// note asks first.
+// Noted reports whether anybody listens. A layer asks before it does work for a note.
 func (c *Call) Noted() bool { return len(c.listeners) > 0 }
 
-// Explained reports whether somebody wants notes of rules that did not apply.
+// Explained reports whether a listener wants notes of rules that did not apply.
 func (c *Call) Explained() bool { return c.explained }
 
-// Note tells the listeners of n.
+// Note gives n to the listeners.
 func (c *Call) Note(n Note) {
 	for _, listener := range c.listeners {
 		listener(c, n)

@@ -14,16 +14,15 @@ type Trace struct {
 // for the layers further in. See [Call.Trace].
 type TraceKey struct{}
 
-// Trace returns the trace the call belongs to: that of attache's own span if it
-// makes one, otherwise the one the client named in the request's _meta. Log lines
-// and audit records of the call carry it.
+// Trace returns the trace of the call: the span that attache made, or else the one that the
+// client named in _meta. Log lines and audit records of the call have it.
 func (c *Call) Trace() Trace {
 	t, _ := c.Value(TraceKey{}).(Trace)
 	return t
 }
 
-// LogContext returns the context to log with where only the call is at hand, not
-// the ctx of its handler or hook: from both a slog.Handler learns of the trace.
+// LogContext returns a context for log lines of code that has the call but not the ctx of its
+// handler or hook. A slog.Handler finds the trace in either.
 func (c *Call) LogContext() context.Context {
 	return &Context{Context: context.Background(), Call: c}
 }

@@ -1,13 +1,11 @@
-// Package announce is the layer that knows how a client wants to hear that a list
-// has changed, so that attache can say so when its own rules change what is
-// listed.
+// Package announce is the layer that learns how a client wants to be told that a list has
+// changed. attache uses it to tell the client when its own rules change what is listed.
 //
-// In the legacy era a client may be told once the server has declared listChanged
-// for that list and the client has said that it is initialized. In the modern era
-// it is sent within each subscription that asked for it and that the server has
-// acknowledged, tagged with the subscription's id (revision 2026-07-28,
-// basic/patterns/subscriptions). A client that did neither is not told: it would
-// take the notification for a fault.
+// A legacy client is told once the server has declared listChanged for the list and the client
+// has sent notifications/initialized. A modern client is told in each subscription that asked
+// for the list and that the server has acknowledged; the notification has the id of the
+// subscription (revision 2026-07-28, basic/patterns/subscriptions). Any other client is not
+// told: it would take the notification for a fault.
 //
 // The layer edits nothing and answers nothing.
 package announce
@@ -22,7 +20,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A List is what can be listed.
+// A List is a kind of list that a server has.
 type List string
 
 // The lists, by the name of their capability.
@@ -34,15 +32,14 @@ const (
 
 var all = []List{Tools, Prompts, Resources}
 
-// subscriptionKey tags what is sent within a subscription; its value is the id of
+// subscriptionKey is the _meta key of a notification in a subscription. Its value is the id of
 // the subscriptions/listen request.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// maxSubscriptions bounds what is remembered of a client that listens without end.
+// maxSubscriptions bounds how many subscriptions of one client are kept.
 const maxSubscriptions = 1000
 
-// An Announce is the layer and what it has seen of one connection. The zero value
-// is ready.
+// An Announce is the layer and what it has learnt on one connection. The zero value is ready.
 type Announce struct {
 	mu            sync.Mutex
 	declared      []List // by the server's answer to initialize

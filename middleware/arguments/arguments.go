@@ -1,40 +1,38 @@
-// Package arguments is the layer that decides where the arguments of tool calls
-// come from, and shows the client a schema that agrees.
+// Package arguments is the layer that decides where the arguments of tool calls come from, and
+// shows the client a schema that agrees with it.
 //
-// A rule names tools, an argument, and what is done about it:
+// A rule names tools, an argument and a mode:
 //
-//	mode     the call lacks it             the call has it              shown
-//	fill     filled from the rule's value  kept, a difference is logged   not required
-//	pin      set to the rule's value       overwritten, and told        not at all
-//	forbid   passes                        refused                      not at all
+//	mode    argument is absent             argument is present           in the schema
+//	fill    filled with the rule's value   kept; a difference is logged  not required
+//	pin     set to the rule's value        overwritten, with a note      removed
+//	forbid  passes                         refused                       removed
 //
-// Fill serves the model: it is spared what the session knows already. An argument
-// is filled only where the upstream's own schema has it; schemas are learnt from
-// tools/list as it passes, and asked for once when a call comes first. Whatever
-// cannot be found out lets the call pass as it came. The one exception is a value
-// that is required and missing; its call is answered with a tool result that says
-// so. The schema shown lets the model leave the argument out only while the session
-// has a value for it, or can be asked for one.
+// Fill helps the model: it need not give what the session knows. An argument is filled only
+// where the upstream's own schema has it. The layer learns schemas from tools/list as it
+// passes, and asks for the list once when a call comes first. If something cannot be found
+// out, the call passes as it came, with one exception: if a required value is missing, the
+// call is answered with a tool result that says so. The schema lets the model leave the
+// argument out only while the session has a value for it, or the client can be asked for one.
 //
-// Only plain objects are edited and filled. Where a schema has "$ref", "oneOf", "not"
-// or anything else that looks at the object around the argument, the tool is shown as
-// it is, the argument is not filled, and pinned all the same.
+// Only plain objects are edited and filled. Where a schema has "$ref", "oneOf", "not" or
+// anything else that looks at the object around the argument, the tool is shown as it is and
+// the argument is not filled; it is still pinned.
 //
-// Pin and forbid serve the operator, who does not leave a choice to the model:
-// whatever cannot be decided refuses. A pinned argument is set where the schema has
-// it, and where the schema is not known; where the schema does not have it, a value
-// that the call brings is overwritten all the same. A pin that has no value, because
-// nobody is identified or the session does not know it, refuses the call: the
-// client's own value is never sent in its place. The relay refuses frames that parsers
-// may read differently; see middleware.Layer.
+// Pin and forbid are for operators, who decide and leave the model no choice. What cannot be
+// decided is refused. A pinned argument is set where the schema has it or the schema is not
+// known; where the schema does not have it, a value in the call is still overwritten. If a pin
+// has no value, because nobody is identified or the session does not know it, the call is
+// refused: the client's own value is never sent instead. The relay refuses frames that parsers
+// may read differently; see [middleware.Layer].
 //
-// Who calls is never for the call to say. So a fill rule whose value depends on the
-// principal acts as a pin.
+// The call must not say who the caller is, so a fill rule whose value depends on the principal
+// acts as a pin.
 //
-// Of several rules for one argument the first counts that is for the tool and whose
-// condition holds; pins and forbids stand before all fills, wherever they are listed.
-// Rules judge the call as the client sent it; then fills are written, and pins after
-// them, so that no filled value ends up inside a pinned one.
+// Of several rules for one argument, the first one that names the tool and whose condition is
+// true applies; pins and forbids come before all fills, wherever they are listed. Rules judge
+// the call as the client sent it. Fills are written first and pins after them, so that no
+// filled value ends up inside a pinned one.
 package arguments
 
 import (
@@ -51,8 +49,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A Workspace can find out a workspace that is not known yet. The layer named
-// capture is one.
+// A Workspace can ask for a workspace that is not known yet. Package capture implements it.
 type Workspace interface {
 	// CanAskWorkspace reports whether there is a way to find out.
 	CanAskWorkspace(call *middleware.Call) bool
@@ -63,10 +60,10 @@ type Workspace interface {
 	Refresh(call *middleware.Call) *sessionstate.Context
 }
 
-// Options are the rules, and what is the same for all connections.
+// Options are the rules and what else is the same for all connections.
 type Options struct {
-	// Rules in order; of those for one argument of one tool the first that applies
-	// counts, and one that binds the client counts before any that fills.
+	// Rules are in order: of those for one argument of one tool the first that applies counts,
+	// and a pin or forbid counts before any fill.
 	Rules []Rule
 	// Server is the server's name, for expressions.
 	Server string

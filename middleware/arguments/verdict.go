@@ -21,14 +21,14 @@ type Verdict struct {
 	Why string
 }
 
-// Judge says whether an argument takes the path of the workspace, by what the title,
-// description, format, examples, default and pattern of the property say, and by the
-// table of words beside it. tool is the tool's name and schema its raw inputSchema; an
-// argument inside of objects is named by its path. The built-in rule fills by this
-// verdict, and `attache doctor` suggests rules by it.
+// Judge decides whether an argument takes the path of the workspace. It goes by the title,
+// description, format, examples, default and pattern of the property, and by a table of words.
+// tool is the tool's name and schema its raw inputSchema; an argument inside objects is named
+// by its path. The built-in rule fills by this verdict, and `attache doctor` suggests rules by
+// it.
 //
-// When in doubt the verdict is no: a call that is not filled is what the model wrote,
-// and a call that is filled wrongly is not.
+// When in doubt the verdict is no: a call that is not filled is what the model wrote, and a
+// call that is filled wrongly is not.
 func Judge(tool string, schema []byte, argument ...string) Verdict {
 	property := wire.Value{Raw: schema}
 	for _, key := range argument {

@@ -1,27 +1,27 @@
-// Package briefing is the layer that puts the policies and objectives of a session in
-// front of its model, once.
+// Package briefing is the layer that shows the model the policies and objectives of its
+// session, once.
 //
-// There are two channels. The response channel puts the text into the first response of
-// a tool; the instructions channel appends it to the server's instructions, in the answer
-// to initialize or server/discover. Clients show the model different parts of what a
-// server says, so the layer goes by a table of what was measured (package toolresult). A session
-// has one turn: it is spent by the first message that carries the text where the client
-// shows it.
+// There are two channels. The response channel puts the text into the first response of a
+// tool; the instructions channel appends it to the server's instructions, in the answer to
+// initialize or server/discover. Clients show the model different parts of what a server says,
+// so the layer decides by a table of measurements (package toolresult). Each session has one
+// turn. The first message that has the text where the client shows it uses the turn.
 //
-// Which response carries the text is decided on the way back, atomically: of many first
-// calls in flight exactly one does. A response that the model would not see as the answer
-// to its call does not spend the turn (see toolresult.Response.Unfit).
+// The layer chooses the response on the way back, atomically: of many first calls in flight
+// exactly one gets the text. A response that the model would not see as the answer to its call
+// does not use the turn (see [toolresult.Response.Unfit]).
 //
-// The servers of one client are processes of one session. Where they can know that, the
-// turn is also asked for in Turns that they share (Options.UserTurns), beside the messages.
+// The servers of one client are processes of one session. Where they can know that, they also
+// ask for the turn in Turns that they share ([Options.UserTurns]); this runs beside the
+// messages.
 //
-// [Compile] makes what a process needs once: the text of each session, fetched from the
-// policy source as soon as the identity is known, so that the first response does not
-// wait for it. [Shared.Connect] makes the layer of one client connection.
+// [Compile] makes what a process needs once: the text of each session, fetched from the policy
+// source as soon as the identity is known, so that the first response does not wait for it.
+// [Shared.Connect] makes the layer of one client connection.
 //
-// The layer enriches: without a key, with a bad one, or with the source down the tools
-// work, nothing is added, and one warning says why. Text from the upstream never goes
-// into the block.
+// The layer enriches. Without a key, with a bad key, or while the source is down, the tools
+// work, nothing is added, and one warning gives the reason. The block never contains text from
+// the upstream.
 package briefing
 
 import (

@@ -36,8 +36,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return &Conn{shared: s, o: o, warnings: warnings{log: logger(o.Log)}}
 }
 
-// Layer returns the layer. It stands within all others but the catalogue: a call that
-// another layer answers itself has no response to carry anything.
+// Layer returns the layer. It stands behind all others but the catalogue: a call that another
+// layer answers has no response to put a text into.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "briefing", Wrap: c.wrap}
 }

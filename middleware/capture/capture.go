@@ -1,22 +1,20 @@
-// Package capture is the layer that reads who and where out of the traffic:
-// workspace, conversation, protocol revision and credential. It attaches a
-// snapshot of the session's context to every call, under
-// [sessionstate.ContextKey], for the layers further in.
+// Package capture is the layer that reads from the traffic who the client is and where it
+// works: workspace, conversation, protocol revision and credential. It attaches a snapshot of
+// the session's context to every call, under [sessionstate.ContextKey], for the layers further
+// in.
 //
-// It edits one thing: a credential under one of [CredentialKeys] is cut out, wherever
-// it stands in a frame but in the arguments of a call, so that no server ever sees
-// it. What the layer cannot read counts as absent: an unreadable fact never stops a
-// call.
+// It makes one kind of edit: it removes a credential under one of [CredentialKeys] from every
+// part of a frame but the arguments of a call, so that no server sees it. Facts that it cannot
+// read count as absent and never stop a call.
 //
 // # Who the session acts for
 //
-// A credential is looked up when its first request comes, and again before the
-// principal has been held for Options.Recheck. The look-up may go to a disk or a
-// network, so it runs beside the messages: the request that needs it is held back
-// until it is over, at most for Options.Patience, and in a busy session the next
-// look-up is over before the old answer has run out, so nothing waits. A look-up
-// that fails, or takes too long, leaves the session without a principal, and
-// [Conn.LookupFailed] returns why: a layer that decides by the principal then refuses.
+// A credential is looked up when its first request comes, and again before the principal is
+// older than [Options.Recheck]. The look-up may use a disk or a network, so it runs beside the
+// messages. The request that needs it waits until it has ended, for at most
+// [Options.Patience]. In a busy session the next look-up ends before the old answer expires,
+// so nothing waits. If a look-up fails or takes too long, the session has no principal, and
+// [Conn.LookupFailed] returns the reason: a layer that decides by the principal then refuses.
 package capture
 
 import (
@@ -44,18 +42,18 @@ const (
 	TokenKey      = "io.github.attache-mcp/token"  // a token (JWT)
 )
 
-// CredentialKeys returns the keys whose values are cut out of what goes on, and
-// must not reach a server in a frame that cannot be edited either.
+// CredentialKeys returns the keys whose values are removed from frames. They must not reach a
+// server in a frame that cannot be edited either.
 func CredentialKeys() []string { return []string{CredentialKey, TokenKey} }
 
-// DefaultWorkspaceKeys are the places in _meta where a host may name the
-// workspace: our own key, and the two spellings of Orbit.
+// DefaultWorkspaceKeys returns the places in _meta where a host may name the workspace:
+// attache's own key and the two spellings of Orbit.
 func DefaultWorkspaceKeys() [][]string {
 	return [][]string{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}}
 }
 
-// DefaultConversationKeys are the places in _meta where hosts are known to name
-// the conversation.
+// DefaultConversationKeys returns the places in _meta where hosts are known to name the
+// conversation.
 func DefaultConversationKeys() [][]string {
 	return [][]string{{"vscode.conversationId"}, {"openai/session"}, {"ai.opencode/sessionID"},
 		{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"}}
@@ -93,14 +91,14 @@ type Options struct {
 	Patience time.Duration
 }
 
-// A Shared is what the layers of all connections have in common. It does not change.
+// A Shared holds what the layers of all connections have in common. It does not change.
 type Shared struct {
 	o     Options
 	index map[string][]candidate
 }
 
-// Compile returns the Shared of the options. It refuses a path without a key, and
-// in Accept what is not a key of a credential.
+// Compile checks and prepares the options. It returns an error for an empty path, and for a
+// key in Accept that is not a key of a credential.
 func Compile(o Options) (*Shared, error) {
 	if o.WorkspaceKeys == nil {
 		o.WorkspaceKeys = DefaultWorkspaceKeys()
@@ -133,41 +131,41 @@ func Compile(o Options) (*Shared, error) {
 	return &Shared{o: o, index: indexKeys(o)}, nil
 }
 
-// ConnOptions are what one connection begins with. The zero value works.
+// ConnOptions are the state in which a connection begins. The zero value works.
 type ConnOptions struct {
-	// Base holds the facts known before the first frame, each with its source:
-	// the operator's, the host's variables, the git root. A Session fact in it is
-	// the session key whatever the traffic says, unless its source is the host's
-	// environment, which a conversation key in _meta precedes.
+	// Base holds the facts known before the first frame, each with its source: the operator,
+	// the host's variables, the git root. A Session fact in it is the session key, whatever
+	// the traffic says. If its source is the host's environment, a conversation key in _meta
+	// comes before it.
 	Base *sessionstate.Context
 
-	// Name is the session key of last resort, and begins that of each further
-	// handshake; "" stands for random ones.
+	// Name is the session key if nothing else names the session, and the beginning of the key
+	// after each further handshake; "" makes random ones.
 	Name string
 
-	// Sessions is the table of sessions, whose clock is that of the layer; nil makes
-	// one. Clients that do not trust each other must not share one: the conversation
-	// keys are theirs to choose.
+	// Sessions is the table of sessions, whose clock the layer uses; nil makes one. Clients
+	// that do not trust each other must not share a table, because they choose the
+	// conversation keys.
 	Sessions *sessionstate.Sessions
 
-	// Namespace stands in front of the conversation keys that clients choose, where other
-	// clients on other connections share what is kept by session.
+	// Namespace begins the conversation keys of this connection, for use where clients on
+	// other connections share what is kept by session.
 	Namespace string
 
 	// Identify, if not nil, is asked instead of that of Options: the credential came by
 	// another way than the messages.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
 
-	// Changed, if not nil, is called when a session turns out to act for another than
-	// before, or one with other permissions: what it is shown may be other now. It is
-	// called by the goroutine of the look-up.
+	// Changed, if not nil, is called when a session acts for another principal than before, or
+	// for one with other permissions: the lists that the client sees may have changed. The
+	// goroutine of the look-up calls it.
 	Changed func()
 
 	// Log takes warnings; nil discards them.
 	Log *slog.Logger
 }
 
-// A Conn is the layer of one connection and what it knows.
+// A Conn is the layer of one connection and what it has learnt.
 type Conn struct {
 	*Shared
 	base     *sessionstate.Context // what the connection began with
@@ -213,7 +211,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return c
 }
 
-// connectionKey makes the session key of last resort, after a number of handshakes.
+// connectionKey returns the session key for a connection in which nothing else names the
+// session.
 func connectionKey(named string, handshakes int) sessionstate.Fact {
 	switch {
 	case named == "":
@@ -226,8 +225,8 @@ func connectionKey(named string, handshakes int) sessionstate.Fact {
 	return sessionstate.Fact{Value: named, Source: sessionstate.None, From: "this connection"}
 }
 
-// Layer returns the layer. A frame that it cannot edit, and in which a credential
-// may be, goes to no server.
+// Layer returns the layer. It refuses a frame that it cannot edit and that may contain a
+// credential.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "capture", Wrap: c.wrap, Guarded: CredentialKeys(), Whole: len(c.o.Accept) > 0}
 }
@@ -259,10 +258,10 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// Current returns the context of the frame being handled: what the upstream's
-// environment is made of when that frame starts it. Before the first frame that is
-// what the connection began with. It may be called from any goroutine, which then gets
-// the context of some frame of late.
+// Current returns the context of the frame being handled. The upstream's environment is made
+// of it when that frame starts the upstream. Before the first frame it returns the context in
+// which the connection began. Any goroutine may call it, and gets the context of a recent
+// frame.
 func (c *Conn) Current() *sessionstate.Context {
 	if current := c.current.Load(); current != nil {
 		return current
@@ -270,7 +269,7 @@ func (c *Conn) Current() *sessionstate.Context {
 	return c.base
 }
 
-// observe reads a frame of the client's.
+// observe reads a frame from the client.
 func (c *Conn) observe(ctx context.Context, m *wire.Message) (f facts) {
 	if meta := m.Meta(); meta.Exists() {
 		f = c.readMeta(ctx, meta)
@@ -283,7 +282,8 @@ func (c *Conn) observe(ctx context.Context, m *wire.Message) (f facts) {
 	return f
 }
 
-// attach attaches what is known to the call of a frame, and who id was found to be.
+// attach attaches the session's context to the call of a frame, with the principal that was
+// found for id.
 func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity, found finding, f *facts) {
 	c.remember(s, f)
 	current := overlay(c.withPrincipal(s.Context(), id, found), f)
@@ -293,8 +293,8 @@ func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity
 	explain(call, current, f)
 }
 
-// initialize begins a legacy connection, or begins it again: what an earlier handshake
-// said no longer holds.
+// initialize starts a legacy connection, or starts it again: facts of an earlier handshake no
+// longer hold.
 func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	c.who.forgetSessions()
 	c.mu.Lock()
@@ -309,7 +309,7 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 	call.OnReply(c.initialized)
 }
 
-// initialized reads the revision the two agreed on.
+// initialized reads the revision that client and server agreed on.
 func (c *Conn) initialized(_ context.Context, reply *wire.Message) error {
 	revision := reply.Get("result", "protocolVersion").Text()
 	if revision == "" || len(revision) > maxRevision {

@@ -39,8 +39,8 @@ const (
 	maxCredentialBytes = 16 << 20
 )
 
-// ErrLate: a look-up takes longer than a request waits. Nobody is identified until
-// it is over; the calls that come meanwhile do not wait for it again.
+// ErrLate means that a look-up takes longer than a request waits. Nobody is identified until
+// it ends; calls that come meanwhile do not wait for it.
 var ErrLate = errors.New("who the session acts for could not be looked up in time")
 
 // A digest stands for a credential.

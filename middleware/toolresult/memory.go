@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Memory holds what a connection has learnt of its client and its tools, which a
-// configuration reload does not change. The zero value is empty.
+// A Memory holds what a connection has learnt of its client and its tools. It is kept when the
+// configuration is reloaded. The zero value is empty.
 type Memory struct {
 	mu      sync.Mutex
 	client  string
@@ -24,8 +24,8 @@ const (
 	maxTaskName   = 256 // of an id, and of a tool
 )
 
-// LearnClient reads the client's name: from initialize, or from a request of the modern
-// era, of which each has it.
+// LearnClient reads the client's name from initialize, or from the first request of the modern
+// era.
 func (k *Memory) LearnClient(m *wire.Message) {
 	var name wire.Value
 	if m.MethodIs("initialize") {
@@ -50,8 +50,8 @@ func (k *Memory) ClientName() string {
 // Client returns what is known of the client of the connection.
 func (k *Memory) Client() Client { return ClientOf(k.ClientName()) }
 
-// hasMember reports whether the client was shown a list in which tool may have
-// [memberName].
+// hasMember reports whether a list that the client got has [memberName] in the output schema
+// of tool.
 func (k *Memory) hasMember(tool string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

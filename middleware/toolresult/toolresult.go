@@ -1,11 +1,11 @@
-// Package toolresult puts texts of attache's own into the results of tools, where the
-// client shows them to the model.
+// Package toolresult puts texts of attache into the results of tools, where the client shows
+// them to the model.
 //
-// Clients show the model different parts of a result, so the package goes by a table of
-// what was measured ([Clients]), and by what was learnt on the connection ([Memory]). A
-// text is a block in front of content, or a member of structuredContent where the client
-// shows nothing else. Several layers may put a text into one result: the one whose hook
-// runs last has its text first.
+// Clients show the model different parts of a result. The package decides by a table of
+// measurements ([Clients]) and by what it has learnt on the connection ([Memory]). A text is a
+// block in front of content; where the client shows nothing but structuredContent, it is a
+// member of that. Several layers may put a text into one result: the layer whose hook runs
+// last has its text first.
 package toolresult
 
 import (
