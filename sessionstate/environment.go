@@ -6,20 +6,18 @@ import "strings"
 // a variable. Linux takes four times that.
 const longestVariable = 32_767
 
-// Environment returns what the wrapped server's environment is to be told of c,
-// as "NAME=value": for each prefix <PREFIX>_SESSION_ID, _WORKSPACE_ID,
-// _WORKSPACE_PATH, _TRUST_LEVEL, _USER_ID and _TENANT_ID. A prefix that cannot
-// begin a variable's name is passed over.
+// Environment returns the variables of c for the wrapped server, as "NAME=value": for each
+// prefix <PREFIX>_SESSION_ID, _WORKSPACE_ID, _WORKSPACE_PATH, _TRUST_LEVEL, _USER_ID and
+// _TENANT_ID. It skips a prefix with which no variable's name can begin.
 //
-// A name for which existing answers true is the operator's and is left alone (nil
-// existing: there are none). The two of the workspace are given even when empty,
-// for "no workspace" is something a server can act on; the others are left out
-// when not known. No credential is among them.
+// It leaves out the names for which existing returns true: they are the operator's. A nil
+// existing stands for none. The two variables of the workspace are there even when they are
+// empty, because a server can act on "no workspace"; the others are left out when they are not
+// known. None of them is a credential.
 //
-// A value with a NUL, a line break or more than 32,767 bytes is left out: a NUL
-// or an overlong value would keep the server from starting at all, and a line
-// break reads as a second variable wherever an environment is printed and read
-// line by line.
+// It leaves out values with a NUL, a line break or more than 32,767 bytes. With a NUL or an
+// overlong value the server would not start, and a line break looks like a second variable
+// where an environment is printed and read line by line.
 func Environment(c *Context, prefixes []string, existing func(name string) bool) []string {
 	variables := []struct {
 		suffix, path string

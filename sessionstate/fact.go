@@ -90,9 +90,9 @@ func Better(a, b Fact) Fact {
 
 // The two levels of trust there are.
 const (
-	// Direct: the session acts for a person who is present.
+	// Direct means that a person is present in the session.
 	Direct = "direct"
-	// Sandboxed: the session is to be held on the short leash.
+	// Sandboxed means that nobody is present, and the session gets less than a direct one.
 	Sandboxed = "sandboxed"
 )
 

@@ -53,14 +53,14 @@ func (c *Context) trust(p *Principal) Fact {
 	return trust
 }
 
-// KnownPath reports whether Lookup knows path. Configuration is checked with it.
+// KnownPath reports whether [Context.Lookup] knows path. The configuration is checked with it.
 func KnownPath(path string) bool {
 	_, known := (*Context)(nil).Lookup(path)
 	return known
 }
 
-// KnownPaths returns the paths that Lookup knows, in the order in which people
-// are told of them. The slice is the caller's.
+// KnownPaths returns the paths that [Context.Lookup] knows, in the order in which errors list
+// them. The caller may change the slice.
 func KnownPaths() []string {
 	return []string{
 		"session.id",

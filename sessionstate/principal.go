@@ -27,16 +27,14 @@ type Principal struct {
 	Given map[string]string
 }
 
-// ErrOtherPrincipal: the operator says that the session acts for one user or
-// tenant, and a credential came that belongs to another. The credential counts for
-// nothing: its permissions were granted to somebody else. One of the two has to be
-// corrected.
+// ErrOtherPrincipal means that a credential belongs to another user or tenant than the
+// operator named. The credential is not used: its permissions were granted to somebody else.
+// Correct one of the two.
 var ErrOtherPrincipal = errors.New("credential belongs to another user or tenant than the operator named")
 
-// Overlay returns the principal of a session of which the operator says one thing
-// and a credential another: each field is the operator's where there is one. Either
-// may be nil. The error is [ErrOtherPrincipal]; the principal is then the
-// operator's alone.
+// Overlay returns the principal of a session for which both the operator and a credential name
+// one: each field is the operator's if the operator gave it. Either may be nil. The error is
+// [ErrOtherPrincipal]; the principal is then the operator's alone.
 func Overlay(operator, credential *Principal) (*Principal, error) {
 	switch {
 	case operator == nil:
@@ -80,7 +78,7 @@ func Overlay(operator, credential *Principal) (*Principal, error) {
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// Same reports whether p and q say the same. Either may be nil.
+// Same reports whether p and q are equal. Either may be nil.
 func (p *Principal) Same(q *Principal) bool {
 	if p == nil || q == nil {
 		return p == q

@@ -22,18 +22,17 @@ func newSession(key string) *Session {
 	return s
 }
 
-// Key returns the session key. Of a very long one (256 bytes and more) it is the
-// hash.
+// Key returns the session key, or its hash if it has 256 bytes or more.
 func (s *Session) Key() string { return s.key }
 
 // Context returns the current snapshot. It is never nil, takes no lock and does
 // not allocate.
 func (s *Session) Context() *Context { return s.current.Load() }
 
-// Update replaces the snapshot by what change makes of it and returns the new
-// one; nil means unchanged. Updates of one session run one after the other, so
-// change must be quick and must not call Update. It is called with a snapshot
-// that others are reading: it uses the With methods.
+// Update replaces the snapshot by the result of change and returns the new snapshot; if change
+// returns nil, nothing is replaced. Updates of one session run one after the other, so change
+// must be quick and must not call Update. Other goroutines read the snapshot that change gets,
+// so it must use the With methods.
 func (s *Session) Update(change func(*Context) *Context) *Context {
 	s.updating.Lock()
 	defer s.updating.Unlock()
@@ -112,10 +111,10 @@ func NewSessions(o SessionsOptions) *Sessions {
 	return t
 }
 
-// Get returns the session of key, made afresh if there is none or its idle time
-// is over, and counts as its use. Ask for each message; a Session held longer can
-// be over without its holder noticing. The empty key names no session: each Get of
-// it returns a new one that nobody else gets.
+// Get returns the session of key and counts as its use. It makes a new session if there is
+// none or its idle time is over. Call it for each message: a Session that is kept longer may
+// end without notice. The empty key names no session: Get then returns a new session that no
+// other call returns.
 func (t *Sessions) Get(key string) *Session { return t.GetAt(key, t.now()) }
 
 // Now reads the clock of the table.

@@ -34,20 +34,19 @@ func (o Outcome) String() string {
 	return "unknown outcome"
 }
 
-// Lease is how long a turn is held without being settled. Whoever takes a turn settles
-// it well within this time; a turn whose holder died is free again after it.
+// Lease is how long a turn is held that nobody settles. The holder must settle it within this
+// time; if the holder has died, the turn becomes free.
 const Lease = time.Minute
 
-// ErrNoKey is returned for an empty key, which names no session. The caller has
-// forgotten to find out the session's key; the briefing is not to be given.
+// ErrNoKey is returned for an empty key, which names no session. The caller must find out the
+// session's key first, and must not give the briefing.
 var ErrNoKey = errors.New("no session key: find out the session before its turn is taken")
 
-// Turns keeps the turn of each session: the right to carry its briefing, given once.
-// It is safe for use by several goroutines, and, if what it keeps outlives the process,
-// by several processes.
+// Turns keeps the turn of each session, which is the right to give its briefing once. It is
+// safe for use by several goroutines, and by several processes if it outlives the process.
 //
-// Errors other than [ErrNoKey] mean that Turns could not answer; the caller goes
-// without it.
+// Errors other than [ErrNoKey] mean that Turns could not answer; the caller continues without
+// it.
 type Turns interface {
 	// Take asks for the turn of key. At most one of many callers gets true: it is
 	// theirs, and then holds the turn until it settles it or [Lease] is over. unseen is

@@ -18,10 +18,9 @@ type Identifier interface {
 
 var _, _ Identifier = (*Resolver)(nil), (*Tokens)(nil)
 
-// Chain returns an Identifier that gives what looks like a token (see
-// [LooksLikeToken]) to tokens and all else to keys. Either may be nil: such
-// credentials are then refused with [ErrToken] or [ErrUnknownKey]. What one of them
-// refuses is never given to the other.
+// Chain returns an Identifier that gives a credential to tokens if [LooksLikeToken], and to
+// keys otherwise. Either may be nil: such credentials are then refused with [ErrToken] or
+// [ErrUnknownKey]. A credential that one of them refuses is never given to the other.
 func Chain(keys, tokens Identifier) Identifier { return chain{keys, tokens} }
 
 type chain struct{ keys, tokens Identifier }
@@ -39,9 +38,9 @@ func (c chain) Resolve(ctx context.Context, credential string) (*sessionstate.Pr
 	return c.keys.Resolve(ctx, credential)
 }
 
-// LooksLikeToken reports whether a credential is to be taken for a token: it has a
-// dot, which no API key has, or begins as each header of a token does. One that was
-// cut off or padded is so refused as the token that it was meant to be.
+// LooksLikeToken reports whether a credential is a token by its form: it has a dot, which no
+// API key has, or begins as the header of every token does. So a token that was cut off or
+// padded is refused as a token.
 func LooksLikeToken(credential string) bool {
 	return strings.Contains(credential, ".") || strings.HasPrefix(strings.TrimSpace(credential), "eyJ")
 }

@@ -47,19 +47,18 @@ import (
 )
 
 var (
-	// ErrUnknownKey: the credential is no key of the file. The caller treats the
-	// session as one without a principal and says so once.
+	// ErrUnknownKey means that the file has no such key. The session has no principal, and the
+	// caller reports this once.
 	ErrUnknownKey = errors.New("unknown API key")
 
-	// ErrExpired: the key was valid until its expiry. As ErrUnknownKey; its owner
-	// needs a new one.
+	// ErrExpired means that the key is past its expiry. Its owner needs a new one.
 	ErrExpired = errors.New("API key has expired")
 
-	// ErrRevoked: the key was taken back. As ErrUnknownKey.
+	// ErrRevoked means that the key was revoked.
 	ErrRevoked = errors.New("API key was revoked")
 
-	// ErrFile: the key file is missing, readable by others, or not one. Nobody can
-	// be identified until a person has mended it; the text says how.
+	// ErrFile means that the key file is missing, readable by others, or not a key file.
+	// Nobody can be identified until a person mends it; the text says how.
 	ErrFile = errors.New("key file cannot be used")
 )
 

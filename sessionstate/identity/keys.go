@@ -25,14 +25,13 @@ const (
 	longestWord  = 1024
 )
 
-// Create makes a key for the owner that a describes and adds its entry to file,
-// which is made, with its directory, if it is not there. The key reads
-// <prefix>_<id>_<32 random characters>; an empty prefix means [DefaultPrefix]. It
-// is returned here and nowhere else: only its hash is kept. expiry is counted from
-// now; 0 means never.
+// Create makes a key for the owner that a describes, and adds its entry to file. It makes the
+// file and its directory if they are missing. The key is <prefix>_<id>_<32 random characters>;
+// an empty prefix means [DefaultPrefix]. Only this function returns the key: the file has its
+// hash. expiry counts from now; 0 means never.
 //
-// An error wraps [ErrFile] if it is about the file; other errors are mistakes in
-// the arguments. In both cases no key was made.
+// An error wraps [ErrFile] if it is about the file; other errors are mistakes in the
+// arguments. In both cases no key was made.
 func Create(file string, a Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e Entry, err error) {
 	if prefix == "" {
 		prefix = DefaultPrefix
@@ -70,8 +69,8 @@ func Create(file string, a Attributes, prefix string, expiry time.Duration, now 
 
 func newID() string { return strings.ToLower(rand.Text()[:idLength]) }
 
-// List returns the entries of file in the order in which they stand there. Its
-// errors wrap [ErrFile], and fs.ErrNotExist where there is no such file.
+// List returns the entries of file in their order there. Its errors wrap [ErrFile], and
+// fs.ErrNotExist if there is no such file.
 func List(file string) ([]Entry, error) {
 	data, _, err := keyFile.read(file)
 	if err != nil {
@@ -80,9 +79,9 @@ func List(file string) ([]Entry, error) {
 	return parseFile(file, data)
 }
 
-// Revoke takes the key with the given id back as of now. To revoke a key again is
-// no error and changes nothing. An id that is not there is [ErrUnknownKey]; other
-// errors wrap [ErrFile].
+// Revoke revokes the key with the given id as of now. To revoke a key again is no error and
+// changes nothing. For an unknown id the error is [ErrUnknownKey]; other errors wrap
+// [ErrFile].
 //
 // Sessions notice within the cache time of their [Resolver].
 func Revoke(file, id string, now time.Time) error {

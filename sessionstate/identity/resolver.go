@@ -25,20 +25,20 @@ type Options struct {
 	// Cache is how long a file that was read is relied on, and so the time within
 	// which a revoked key stops to work; 0 means [DefaultCache].
 	Cache time.Duration
-	// Kept, if not nil, is called with the reason why a file that was changed is no key file any
-	// more, once for each reason; the keys read before hold until it is one again,
-	// at most for Keep. Without it nobody is identified meanwhile. A file that is
-	// gone, or open to others, identifies nobody in any case.
+	// Kept, if not nil, is called when the file has changed and can no longer be parsed, with
+	// the reason, once for each reason. The keys that were read before stay valid until the
+	// file can be parsed again, at most for Keep. Without Kept, nobody is identified
+	// meanwhile. A file that is missing or open to others identifies nobody in any case.
 	Kept func(error)
-	// Keep bounds how long a key that was taken back lives on in a file that cannot
-	// be read; 0 means ten times Cache.
+	// Keep bounds how long a revoked key stays valid while the file cannot be parsed; 0 means
+	// ten times Cache.
 	Keep time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// A Resolver says whose a key is. It is safe for use by several goroutines, and
-// keeps no key but as its hash.
+// A Resolver finds the owner of a key. It is safe for use by several goroutines, and keeps
+// only hashes of keys.
 type Resolver struct {
 	file  string
 	cache time.Duration
@@ -61,7 +61,7 @@ type key struct {
 	principal *sessionstate.Principal
 }
 
-// New returns a Resolver for o.File. The file is first read when a key is.
+// New returns a Resolver for o.File. The first Resolve reads the file.
 func New(o Options) *Resolver {
 	if o.Cache <= 0 {
 		o.Cache = DefaultCache
@@ -75,13 +75,13 @@ func New(o Options) *Resolver {
 	return &Resolver{file: o.File, cache: o.Cache, kept: o.Kept, keep: o.Keep, now: o.Now}
 }
 
-// Resolve returns whose key the credential is. The errors are [ErrUnknownKey],
-// [ErrExpired], [ErrRevoked] and [ErrFile], each with a reason, and ctx's own; none
-// contains the credential. A file that can no longer be read identifies nobody,
-// also not those it identified before, once the cache time is over.
+// Resolve returns the owner of the key. The errors are [ErrUnknownKey], [ErrExpired],
+// [ErrRevoked] and [ErrFile], each with a reason, and ctx's own; none contains the credential.
+// A file that can no longer be read identifies nobody once the cache time is over, not even
+// the owners that it identified before.
 //
-// A key that is not among those read is looked for in the file at once if the file
-// has changed, so a new key works without waiting.
+// If a key is not among those that were read and the file has changed, the file is read again
+// immediately, so a new key works without delay.
 func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstate.Principal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstat
 	return found.principal, nil
 }
 
-// Refresh reads the file now, for who knows that it has changed. The error is that
-// of a Resolve that reads it.
+// Refresh reads the file now, for a caller who knows that it has changed. The error is that of
+// [Resolver.Resolve].
 func (r *Resolver) Refresh() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,13 +13,12 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// ErrSessionFile: the session file is missing, not its owner's alone, or not one.
-// Nothing of it holds, and the session is to be treated as one without a principal
-// until whoever writes the file has mended it; the text says how.
+// ErrSessionFile means that the session file is missing, may be read or written by others, or
+// is not a session file. Nothing in it is used, and the session has no principal, until
+// whoever writes the file mends it; the text says how.
 var ErrSessionFile = errors.New("session file cannot be used")
 
-// A SessionFile is what the host wrote down about a session. All but one may be
-// empty.
+// A SessionFile is the content of a session file. All fields but one may be empty.
 type SessionFile struct {
 	// Principal is who the session acts for, nil if the file names nobody: trust
 	// alone is nobody. Its KeyID is "session file".

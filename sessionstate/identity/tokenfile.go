@@ -11,25 +11,24 @@ import (
 	"unicode"
 )
 
-// ErrTokenFile: the token file is missing, readable by others, or has no token in
-// it. Nobody can be identified by it until a person, or whatever writes it, has
-// mended it; the text says how.
+// ErrTokenFile means that the token file is missing, readable by others, or has no token in
+// it. Nobody can be identified by it until whoever writes it mends it; the text says how.
 var ErrTokenFile = errors.New("token file cannot be used")
 
 // settled is the age from which a file that looks unchanged is unchanged: some
 // file systems count time in steps of two seconds.
 const settled = 3 * time.Second
 
-// TokenFile returns a function that returns the token (or key) in the file at
-// path, without space around it. It looks at the file each time and reads it again
-// when it is another or has changed, so a token that is renewed there takes effect;
-// nothing of an earlier reading is returned after an error.
+// TokenFile returns a function that returns the token (or key) in the file at path, without
+// space around it. The function looks at the file each time and reads it again when it was
+// replaced or has changed, so a renewed token takes effect. After an error it returns nothing
+// of an earlier reading.
 //
-// The file must be readable by its owner alone; a symbolic link is followed, as
-// mounted secrets are links. Renew it by renaming a new file into its place: one
-// that is written in place may be read half. Errors wrap [ErrTokenFile], and
-// fs.ErrNotExist where there is no such file; none contains the token. The function
-// is safe for use by several goroutines.
+// The file must be readable by its owner alone. A symbolic link is followed, because mounted
+// secrets are links. Renew the file by renaming a new one into its place: a file that is
+// written in place may be read half. Errors wrap [ErrTokenFile], and fs.ErrNotExist if there
+// is no such file; no error contains the token. The function is safe for use by several
+// goroutines.
 func TokenFile(path string) func() (string, error) {
 	t := &rotated{path: path}
 	return t.token

@@ -19,41 +19,38 @@ import (
 // principal and says so once; the text says what a person can do. None contains
 // the token or anything that stands in it.
 var (
-	// ErrToken: the credential is no token that can be read, or it lacks a claim
-	// that it has to have, or has one of the wrong type. Its issuer, or the
-	// configured names of claims, have to change.
+	// ErrToken means that the token cannot be parsed, lacks a required claim, or has one of
+	// the wrong type. The issuer or the configured names of claims must change.
 	ErrToken = errors.New("token cannot be used")
 
-	// ErrTokenExpired: the token was valid until its expiry. Its owner needs a new
-	// one.
+	// ErrTokenExpired means that the token is past its expiry. Its owner needs a new one.
 	ErrTokenExpired = errors.New("token has expired")
 
-	// ErrTokenNotYetValid: the token becomes valid later, or says it was issued
+	// ErrTokenNotYetValid means that the token becomes valid later, or says that it was issued
 	// later. Most often a clock is wrong.
 	ErrTokenNotYetValid = errors.New("token is not valid yet")
 
-	// ErrIssuer: another issuer than the configured one made the token.
+	// ErrIssuer means that another issuer than the configured one made the token.
 	ErrIssuer = errors.New("token is from another issuer")
 
-	// ErrAudience: the token was made for somebody else. Whoever sent it may be
-	// passing on what they were given.
+	// ErrAudience means that the token was made for another audience. Whoever sent it may have
+	// received it elsewhere.
 	ErrAudience = errors.New("token is for another audience")
 
-	// ErrAlgorithm: the token is unsigned, signed with a shared secret, or signed
-	// in another way than its key admits. No honest issuer makes one.
+	// ErrAlgorithm means that the token is unsigned, signed with a shared secret, or signed in
+	// a way that its key does not allow. No honest issuer makes one.
 	ErrAlgorithm = errors.New("token is not signed in a way that is accepted")
 
-	// ErrTokenKey: the key set of the issuer has no key of the token's name, also
-	// after it was read again.
+	// ErrTokenKey means that the issuer's key set has no key of the token's name, also after
+	// it was read again.
 	ErrTokenKey = errors.New("token is signed by an unknown key")
 
-	// ErrSignature: the token was changed, or made by somebody who has not got the
-	// key it names.
+	// ErrSignature means that the token was changed, or made by somebody without the key that
+	// it names.
 	ErrSignature = errors.New("signature of the token is wrong")
 
-	// ErrKeySet: the key set of the issuer cannot be had, and none that was read
-	// earlier may still be used. No token can be checked until that is mended;
-	// [Tokens] keeps trying.
+	// ErrKeySet means that the issuer's key set cannot be read, and that no earlier one may
+	// still be used. No token can be checked until that is mended; [Tokens] keeps trying.
 	ErrKeySet = errors.New("key set for tokens cannot be used")
 )
 
@@ -103,9 +100,9 @@ type TokenOptions struct {
 	Refresh time.Duration
 	// Timeout is how long Resolve waits for a key set; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Kept, if not nil, is called with the reason why the key set could not be read again when the last
-	// one serves beyond the refresh time, once for each outage: keys that were withdrawn
-	// meanwhile count. It is called by a goroutine of its own.
+	// Kept, if not nil, is called when the key set could not be read again and the last one is
+	// used beyond its refresh time, with the reason, once for each outage. Keys that the
+	// issuer withdrew meanwhile still count. It is called on a goroutine of its own.
 	Kept func(error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -114,9 +111,9 @@ type TokenOptions struct {
 	Client *http.Client
 }
 
-// Tokens says whose a token (JWT) is. It is safe for use by several goroutines. It
-// keeps no token, starts nothing when it is made, and has a goroutine only while a
-// key set is being read.
+// Tokens finds the owner of a token (JWT). It is safe for use by several goroutines. It keeps
+// no token, starts nothing when it is made, and has a goroutine only while a key set is being
+// read.
 type Tokens struct {
 	issuer, audience string
 	claims           Claims
@@ -171,13 +168,13 @@ func nameEd25519() {
 	})
 }
 
-// Resolve returns whose token the credential is. The errors are those above, each
-// with a reason, and ctx's own. It goes to the network or the disk only if there is
-// no key set yet, it is time to read it again, or it lacks the token's key, and
-// then waits for at most the timeout.
+// Resolve returns the principal of the token. The errors are those above, each with a reason,
+// and ctx's own. It uses the network or the disk only if there is no key set yet, if the key
+// set has to be read again, or if it lacks the token's key, and then waits for at most the
+// timeout.
 //
-// A principal is as good as its token was at this moment: ask again, and soon, to
-// notice that it has expired.
+// The principal holds at this moment only: call Resolve again soon to notice that the token
+// has expired.
 func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Principal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -213,7 +210,7 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	return t.claims.principal(claims, kid)
 }
 
-// CheckKeys returns why the key set of the issuer cannot be had, nil if it can.
+// CheckKeys returns the reason why the key set of the issuer cannot be read, nil if it can.
 func (t *Tokens) CheckKeys(ctx context.Context) error {
 	_, err := t.keys.get(ctx, nil)
 	return err
