@@ -69,7 +69,8 @@ func TestKilled(t *testing.T) {
 			if left := m.do("read_messages", object{})["messages"].([]any); len(left) > 0 {
 				t.Errorf("more messages: %v", left)
 			}
-			if out := m.create("agent", "do print done"); out["children"] != 1.0 {
+			// One that would end by itself might have ended before it is counted.
+			if out := m.create("agent", "do await end"); out["children"] != 1.0 {
 				t.Errorf("a slot was lost: %v", out)
 			}
 		})
