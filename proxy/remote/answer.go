@@ -31,6 +31,9 @@ func (x *exchange) read(resp *http.Response) {
 		drain(resp)
 		x.fail("the server took the request and does not answer it (" + statusText(resp.StatusCode) + ")")
 	case isEvents(resp.Header):
+		if len(x.ids) == 0 {
+			x.endLater()
+		}
 		x.readEvents(body)
 	default:
 		x.readJSON(resp, body)
@@ -94,6 +97,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 	f := &frame{out: &x.s.out}
 	defer f.reset()
 	if err := f.each(body, f.add); err != nil {
+		f.reset() // a line that has been begun holds up all others
 		x.fail("the connection to the server broke in the middle of its answer: " + err.Error())
 		return
 	}
@@ -146,8 +150,8 @@ func (x *exchange) take(f *frame, m *wire.Message) {
 		f.deliver()
 	default:
 		i := x.awaits(m.ID())
-		if i < 0 && x.first != nil && len(x.ids) == 0 {
-			x.s.log.Warn("a second answer of the remote server to one request was dropped")
+		if i < 0 && (x.resumed || x.first != nil && len(x.ids) == 0) {
+			x.s.log.Warn("an answer of the remote server to a request that another stream answers was dropped")
 			f.reset()
 			return
 		}
@@ -210,7 +214,7 @@ func (x *exchange) learn(f *frame, m *wire.Message) []byte {
 	switch {
 	case x.method == "initialize" && !x.modern:
 		if m = f.whole(m); m != nil {
-			x.s.session.agree(m.Result())
+			x.s.session.agree(m.Result(), x.ticket.generation)
 		}
 	case x.method == "tools/list" && x.modern:
 		if m = f.whole(m); m != nil && x.s.mirror.learn(m, x.s.log) {
@@ -243,7 +247,9 @@ func (t *eventTaker) event(name []byte) {
 	t.x.take(&t.f, m)
 }
 
-// resumeTries is how often a stream is taken up again that breaks without a message.
+// resumeTries is how often in a row a stream may break, or be refused, that is taken up
+// again. One that the server ends in good order is taken up again as long as the client
+// waits: servers have their clients poll that way.
 const resumeTries = 5
 
 // readEvents takes an answer that is a stream. One that breaks and has ids is taken up
@@ -253,14 +259,19 @@ func (x *exchange) readEvents(body io.Reader) {
 	t.f.out = &x.s.out
 	p := newEventParser(t)
 	err := t.f.each(body, p.feed)
-	for tries := 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && tries < resumeTries && x.ctx.Err() == nil; tries++ {
+	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
 		t.lastEvent(err)
 		n := t.n
-		if err = x.resume(p, t); errors.Is(err, errNotResumed) {
+		if err = x.resume(p, t, polls); errors.Is(err, errNotResumed) {
 			break
 		}
-		if t.n > n {
-			tries = 0
+		switch {
+		case t.n > n:
+			broken, polls = 0, 0
+		case err != nil:
+			broken++
+		default:
+			broken, polls = 0, polls+1
 		}
 	}
 	t.lastEvent(err)
@@ -292,10 +303,11 @@ var errNotResumed = errors.New("it could not be taken up again")
 const defaultRetry = time.Second
 
 // resume takes up a stream behind the last event that came, and reads it to its end.
-func (x *exchange) resume(p *eventParser, t *eventTaker) error {
+// polls is how often in a row that has brought nothing.
+func (x *exchange) resume(p *eventParser, t *eventTaker, polls int) error {
 	wait := p.retry
-	if wait < 0 {
-		wait = defaultRetry
+	if wait < 0 || polls >= resumeTries {
+		wait = max(wait, defaultRetry)
 	}
 	if !sleep(x.ctx, wait) {
 		return x.ctx.Err()
@@ -319,6 +331,7 @@ func (x *exchange) resume(p *eventParser, t *eventTaker) error {
 		return err
 	}
 	p.restart()
+	x.resumed = true
 	return t.f.each(body, p.feed)
 }
 

@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -110,5 +111,44 @@ func TestU08Refusals(t *testing.T) {
 				cl.over()
 			})
 		}
+	}
+}
+
+// U15: an answer that is compressed though nobody asked for it is read, or refused with the
+// reason; so is the body of an error.
+func TestU15Compressed(t *testing.T) {
+	packed := func(text string) string {
+		var b strings.Builder
+		z := gzip.NewWriter(&b)
+		io.WriteString(z, text)
+		z.Close()
+		return b.String()
+	}
+	failed := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"`
+	for _, c := range []struct {
+		name           string
+		status         int
+		encoding, kind string
+		body, want     string
+	}{
+		{"JSON", 200, "gzip", asJSON, packed(result), result},
+		{"stream", 200, "GZIP", asEvents, packed("event: message\ndata: " + result + "\n\n"), result},
+		{"none", 200, "identity", asJSON, result, result},
+		{"error", 500, "gzip", "text/plain", packed("out of order"), failed + "the server answered HTTP 500 Internal Server Error: out of order…"},
+		{"no gzip", 200, "gzip", asJSON, result, failed + "the server's answer is not the gzip that it claims to be: …"},
+		{"cut off", 200, "gzip", asJSON, packed(result)[:30], failed + "the connection to the server broke in the middle of its answer: …"},
+		{"unknown", 200, "br", asJSON, result, failed + `the server's answer is compressed with \"br\", which was not asked for…`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cl := connect(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.Header().Set("Content-Encoding", c.encoding)
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			})
+			cl.say(call)
+			cl.wants(c.want)
+			cl.over()
+		})
 	}
 }

@@ -40,6 +40,8 @@ type exchange struct {
 	lost    atomic.Bool   // the client has cancelled it: an answer may be missing
 	ids     [][]byte      // raw ids of requests that are not answered
 	first   []byte        // the first of them; nil if there was none
+	more    [][]byte      // the others, of an array
+	resumed bool          // its stream was taken up again, and may repeat what other streams had
 }
 
 // sendLine sends a whole line of the relay's.
@@ -123,7 +125,7 @@ func (x *exchange) await(id []byte) {
 // start begins the exchange beside others.
 func (x *exchange) start() {
 	if len(x.ids) > 0 {
-		x.first = x.ids[0]
+		x.first, x.more = x.ids[0], slices.Clone(x.ids[1:])
 		x.s.enter(x)
 		if x.method != "subscriptions/listen" {
 			x.s.calls.Add(1)
@@ -285,13 +287,17 @@ func (x *exchange) awaits(id []byte) int {
 func (x *exchange) answered(i int) {
 	if x.ids = slices.Delete(x.ids, i, i+1); len(x.ids) == 0 {
 		x.hasSettled()
-		// The server should end the stream now, but need not.
-		x.linger = time.AfterFunc(lingerTime, func() { x.cancel(nil) })
+		x.endLater()
 	}
 }
 
-// lingerTime is how long a stream is read on whose request was answered.
+// lingerTime is how long a stream is read on that has nothing to answer.
 const lingerTime = 30 * time.Second
+
+// endLater ends the stream after a while. The server should, but need not.
+func (x *exchange) endLater() {
+	x.linger = time.AfterFunc(lingerTime, func() { x.cancel(nil) })
+}
 
 // fail answers the requests that have no answer with an error of our own.
 func (x *exchange) fail(text string) {
@@ -322,7 +328,14 @@ func (s *Server) enter(x *exchange) {
 func (s *Server) leave(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, long := callid.Of(x.first)
+	s.leaveLocked(x, x.first)
+	for _, id := range x.more {
+		s.leaveLocked(x, id)
+	}
+}
+
+func (s *Server) leaveLocked(x *exchange, id []byte) {
+	k, long := callid.Of(id)
 	if s.open.Get(&k, long) == x {
 		s.open.Set(&k, long, nil)
 	}

@@ -76,6 +76,7 @@ type frame struct {
 	size     int
 	breaks   int           // line breaks that came after the last byte
 	env      wire.Envelope // has read all chunks but the last
+	ours     bool          // it may answer a request of our own, and is never written as it arrives
 	passing  bool          // it is being written as it arrives: out.mu is held
 	unwanted bool          // it cannot be a message, or nothing may be written any more
 	msg      wire.Message
@@ -144,7 +145,9 @@ func (f *frame) grow() {
 		}
 		if f.out.kept.Add(chunkSize) > f.out.limit {
 			f.out.kept.Add(-chunkSize)
-			f.pass()
+			if f.unwanted = f.ours; !f.ours {
+				f.pass()
+			}
 			return
 		}
 	}

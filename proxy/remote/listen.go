@@ -103,7 +103,8 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusOK && isEvents(resp.Header):
-	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented, resp.StatusCode == http.StatusTooManyRequests:
+	case resp.StatusCode >= 500 && resp.StatusCode != http.StatusNotImplemented, resp.StatusCode == http.StatusTooManyRequests,
+		*opened && resp.StatusCode == http.StatusUnauthorized: // the credential may be renewed
 		drain(resp)
 		return true
 	default:
@@ -118,7 +119,7 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *
 	if err != nil {
 		return false
 	}
-	*opened = true
+	*opened, x.resumed = true, len(p.id) > 0
 	p.restart()
 	err = taker.f.each(body, p.feed)
 	taker.lastEvent(err)

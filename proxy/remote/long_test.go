@@ -189,3 +189,32 @@ func TestUnreadMessagesAreBounded(t *testing.T) {
 	}
 	c.over()
 }
+
+// A long answer that breaks where it is being written already fails its own call and holds
+// up no other.
+func TestLongAnswerBreaks(t *testing.T) {
+	for _, kind := range []string{asJSON, asEvents} {
+		t.Run(kind, func(t *testing.T) {
+			c := connect(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", kind)
+				if body, _ := io.ReadAll(r.Body); string(body) != call {
+					w.Header().Set("Content-Type", asJSON)
+					io.WriteString(w, strings.Replace(result, `"id":1`, `"id":2`, 1))
+					return
+				}
+				if kind == asEvents {
+					io.WriteString(w, "data: ")
+				}
+				io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"x":"`)
+				letters(w, 1<<20)
+				panic(http.ErrAbortHandler)
+			}, func(o *remote.Options) { o.Hold = 64 << 10 })
+			c.say(call)
+			c.wants(`{"jsonrpc":"2.0","id":1,"result":{"x":"xxx…`)
+			c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the …`)
+			c.say(strings.Replace(call, `"id":1`, `"id":2`, 1))
+			c.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
+			c.over()
+		})
+	}
+}

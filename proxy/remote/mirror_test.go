@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/attache-mcp/attache/proxy/remote"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -150,6 +151,8 @@ func TestU21HeaderMismatch(t *testing.T) {
 	}{
 		{"learnt", annotatedTools, `{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete"}}`, 2},
 		{"nothing new", `{"tools":[]}`, refused, 1},
+		// The client has not asked for the list, and must not see a part of it.
+		{"too long to be kept", `{"tools":[],"x":"` + strings.Repeat("x", 1<<20) + `"}`, refused, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &modern{tools: c.tools}
@@ -166,7 +169,7 @@ func TestU21HeaderMismatch(t *testing.T) {
 				io.WriteString(w, refused)
 				return true
 			}
-			cl := connect(t, s.ServeHTTP)
+			cl := connect(t, s.ServeHTTP, func(o *remote.Options) { o.Hold = 128 << 10 })
 			cl.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{"region":"eu"},` + modernMeta + `}}`)
 			cl.wants(c.want)
 			cl.over()

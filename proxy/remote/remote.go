@@ -84,13 +84,12 @@ type Server struct {
 	ledger  ledger
 	slots   chan struct{} // how many requests may be under way
 
-	mu       sync.Mutex
-	open     callid.Index[exchange] // requests that are not answered, by id
-	modern   string                 // the version of the last request that named one
-	err      error                  // how the session ended
-	stopping chan struct{}          // closed when Stop was called
-	stop     sync.Once
-	gone     chan struct{} // closed when the session is over
+	mu     sync.Mutex
+	open   callid.Index[exchange] // requests that are not answered, by id
+	modern string                 // the version of the last request that named one
+	err    error                  // how the session ended
+	stop   sync.Once
+	gone   chan struct{} // closed when the session is over
 }
 
 const (
@@ -150,7 +149,6 @@ func Start(o Options) (*Server, error) {
 		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		slots:    make(chan struct{}, maxRequests),
 		open:     callid.NewIndex[exchange](),
-		stopping: make(chan struct{}),
 		gone:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -175,7 +173,9 @@ func (s *Server) Stdout() io.Reader { return s.out.pipe }
 func (s *Server) Stop() {
 	s.stop.Do(func() {
 		s.in.CloseWrite()
-		close(s.stopping)
+		// run may wait for the server too, so the end does not wait for run.
+		end := time.AfterFunc(grace, s.cancel)
+		context.AfterFunc(s.ctx, func() { end.Stop() })
 	})
 	<-s.gone
 }
@@ -217,33 +217,12 @@ func (s *Server) finish() {
 	select {
 	case <-answered:
 	case <-s.ctx.Done():
-	case <-s.after(grace):
 	}
 	s.listen.stop()
 	s.endSession(s.session.ticket(), farewell)
 	s.cancel()
 	s.out.pipe.CloseWrite()
 	close(s.gone)
-}
-
-// after returns a channel that is closed d after Stop was called.
-func (s *Server) after(d time.Duration) <-chan struct{} {
-	late := make(chan struct{})
-	go func() {
-		defer close(late)
-		select {
-		case <-s.stopping:
-		case <-s.ctx.Done():
-			return
-		}
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-s.ctx.Done():
-		}
-	}()
-	return late
 }
 
 // fail ends the session for a reason that the client is told.

@@ -2,9 +2,11 @@ package remote_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -48,10 +50,61 @@ func (l *logged) String() string {
 // connect begins a session with a server that answers as the handler says.
 func connect(t *testing.T, handler http.HandlerFunc, change ...func(*remote.Options)) *client {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	return connectTo(t, httptest.NewServer(handler), remote.NewTransport(remote.TransportOptions{}), change...)
+}
+
+// A memory is a network in memory. In a bubble of testing/synctest, with the clock of the
+// bubble, nothing depends on how fast the machine is.
+type memory struct {
+	dialled chan net.Conn
+	closed  chan struct{}
+	close   func()
+}
+
+func newMemory() *memory {
+	m := &memory{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	m.close = sync.OnceFunc(func() { close(m.closed) })
+	return m
+}
+
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case conn := <-m.dialled:
+		return conn, nil
+	case <-m.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Close() error   { m.close(); return nil }
+func (m *memory) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case m.dialled <- theirs:
+		return ours, nil
+	case <-m.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// connectInMemory is connect in a bubble.
+func connectInMemory(t *testing.T, handler http.HandlerFunc, change ...func(*remote.Options)) *client {
+	t.Helper()
+	network := newMemory()
+	transport := remote.NewTransport(remote.TransportOptions{})
+	transport.DialContext = network.dial
+	server := &httptest.Server{Listener: network, Config: &http.Server{Handler: handler}}
+	server.Start()
+	return connectTo(t, server, transport, change...)
+}
+
+// connectTo begins a session with a server that runs.
+func connectTo(t *testing.T, server *httptest.Server, transport *http.Transport, change ...func(*remote.Options)) *client {
+	t.Helper()
 	t.Cleanup(server.Close)
 	c := &client{t: t, lines: make(chan string, 1000), log: &logged{}}
-	transport := remote.NewTransport(remote.TransportOptions{})
 	t.Cleanup(transport.CloseIdleConnections)
 	o := remote.Options{URL: server.URL + "/mcp", Transport: transport, Log: slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, f := range change {
@@ -199,7 +252,18 @@ func (l *legacy) seen(method string) (found []request) {
 // open begins a session with the server.
 func (l *legacy) open(t *testing.T, change ...func(*remote.Options)) *client {
 	t.Helper()
-	c := connect(t, l.ServeHTTP, change...)
+	return connect(t, l.ServeHTTP, change...).begin()
+}
+
+// openInMemory is open in a bubble.
+func (l *legacy) openInMemory(t *testing.T) *client {
+	t.Helper()
+	return connectInMemory(t, l.ServeHTTP).begin()
+}
+
+// begin initialises a session.
+func (c *client) begin() *client {
+	c.t.Helper()
 	c.say(initialize)
 	c.wants(agreed)
 	c.say(initialized)

@@ -90,7 +90,7 @@ func (s *Server) openSession(ctx context.Context, generation int) error {
 	if reply.Kind() != wire.Result {
 		return fmt.Errorf("the server has lost the session and refuses another: %s", elided(reply.ErrorObject().Get("message").Text()))
 	}
-	if !v.agree(reply.Result()) {
+	if !v.agree(reply.Result(), generation) {
 		return errOtherServer
 	}
 	v.mu.Lock()
@@ -107,8 +107,15 @@ func (s *Server) openSession(ctx context.Context, generation int) error {
 		}
 	}
 	v.mu.Lock()
-	v.id, v.generation = t.id, t.generation
+	overtaken := v.generation != generation // the client has begun another session meanwhile
+	if !overtaken {
+		v.id, v.generation = t.id, t.generation
+	}
 	v.mu.Unlock()
+	if overtaken {
+		s.endSession(t, farewell)
+		return errors.New("the server has lost the session, and it could not be begun again: the client has begun another session")
+	}
 	s.listen.start(s, t)
 	return nil
 }
@@ -138,7 +145,7 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 		return nil, nil, err
 	}
 	t := &replyTaker{s: s, id: m.ID()}
-	t.f.out = &s.out
+	t.f.out, t.f.ours = &s.out, true
 	defer t.f.reset()
 	if isEvents(resp.Header) {
 		err = t.f.each(&untilReply{from, t}, newEventParser(t).feed)

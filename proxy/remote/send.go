@@ -159,7 +159,9 @@ const maxRefusal = 1 << 20
 
 func readRefusal(resp *http.Response) *refusal {
 	r := &refusal{status: resp.StatusCode, after: resp.Header.Get("Retry-After")}
-	r.text, _ = io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	if from, err := decoded(resp); err == nil {
+		r.text, _ = io.ReadAll(io.LimitReader(from, maxRefusal))
+	}
 	drain(resp)
 	r.msg.Reset(wire.Server, bytes.TrimSpace(r.text))
 	if r.msg.LookEnvelope() && r.msg.Kind() == wire.Error {

@@ -2,9 +2,12 @@ package remote_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,15 +16,40 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
 // U11: a connection that ends after the request was written is an error, and the call is
-// executed once at most; U12: also if the request has the header by which net/http takes
-// it for one that can be repeated.
-func TestU11ConnectionEnds(t *testing.T) {
+// executed once at most.
+func TestU11ConnectionEnds(t *testing.T) { testConnectionEnds(t, nil) }
+
+// U12: also if the request has the header by which net/http takes it for one that can be
+// repeated, whoever has set it.
+func TestU12IdempotencyKey(t *testing.T) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		t.Run(name, func(t *testing.T) {
+			testConnectionEnds(t, func(o *remote.Options) { o.Header = http.Header{name: {"x"}} })
+		})
+		t.Run(name+" of the credentials", func(t *testing.T) {
+			testConnectionEnds(t, func(o *remote.Options) { o.Credentials = idempotent(name) })
+		})
+	}
+}
+
+// idempotent are credentials that set this header.
+type idempotent string
+
+func (c idempotent) Set(_ context.Context, h http.Header) error { h.Set(string(c), "x"); return nil }
+
+func (c idempotent) Refused(context.Context, remote.Refusal) (bool, error) { return false, nil }
+
+func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
+	if change == nil {
+		change = func(*remote.Options) {}
+	}
 	for _, c := range []struct {
 		name  string
 		write string // what the server says before it ends the connection
@@ -47,7 +75,7 @@ func TestU11ConnectionEnds(t *testing.T) {
 				}
 				io.WriteString(conn, c.write)
 				conn.Close()
-			}, func(o *remote.Options) { o.Header = http.Header{"Idempotency-Key": {"x"}} })
+			}, change)
 			cl.say(call)
 			cl.wants(result)
 			cl.say(strings.Replace(call, `"id":1`, `"id":2`, 1)) // on the connection of before
@@ -260,22 +288,75 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// A server has to begin its answer in time, if the user wants that; one that has begun may
+// take its time.
 func TestFirstByte(t *testing.T) {
-	release := make(chan struct{})
-	c := connect(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if string(body) == call {
-			<-release
-			return
+	synctest.Test(t, func(t *testing.T) {
+		c := connectInMemory(t, func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); string(body) == call {
+				<-r.Context().Done()
+				return
+			}
+			events(w, ": ok\n\n")
+			time.Sleep(10 * time.Second)
+			events(w, "data: "+strings.Replace(result, `"id":1`, `"id":2`, 1)+"\n\n")
+		}, func(o *remote.Options) { o.FirstByte = time.Second })
+		c.say(call)
+		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server did not begin to answer within 1s (server.timeouts.first_byte)…`)
+		c.say(strings.Replace(call, `"id":1`, `"id":2`, 1))
+		c.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
+		c.over()
+	})
+}
+
+// U30: a server that is there and silent shows by the pings of HTTP/2 within 30 s.
+func TestU30Blackhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := newMemory()
+		var silent atomic.Bool
+		server := &httptest.Server{Listener: network, EnableHTTP2: true, Config: &http.Server{
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				events(w, ": ok\n\n")
+				silent.Store(true)
+				<-r.Context().Done()
+			}),
+			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		}}
+		server.StartTLS()
+		roots := x509.NewCertPool()
+		roots.AddCert(server.Certificate())
+		transport := remote.NewTransport(remote.TransportOptions{TLS: &tls.Config{RootCAs: roots}})
+		var lost []net.Conn
+		transport.DialContext = func(ctx context.Context, kind, address string) (net.Conn, error) {
+			conn, err := network.dial(ctx, kind, address)
+			lost = append(lost, conn)
+			return &blackhole{Conn: conn, silent: &silent}, err
 		}
-		events(w, ": ok\n\n")
-		<-release
-		events(w, "data: "+strings.Replace(result, `"id":1`, `"id":2`, 1)+"\n\n")
-	}, func(o *remote.Options) { o.FirstByte = 50 * time.Millisecond })
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server did not begin to answer within 50ms (server.timeouts.first_byte)…`)
-	c.say(strings.Replace(call, `"id":1`, `"id":2`, 1)) // one that has begun may take its time
-	close(release)
-	c.wants(strings.Replace(result, `"id":1`, `"id":2`, 1))
-	c.over()
+		c := connectTo(t, server, transport)
+		t.Cleanup(func() {
+			for _, conn := range lost {
+				conn.Close()
+			}
+		})
+		c.say(call)
+		time.Sleep(30 * time.Second)
+		if len(c.lines) != 1 {
+			t.Fatalf("the call has no answer after 30 s:\n%s", c.log)
+		}
+		c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: …`)
+		c.over()
+	})
+}
+
+// A blackhole is a connection on which nothing arrives any more once it is silent.
+type blackhole struct {
+	net.Conn
+	silent *atomic.Bool
+}
+
+func (b *blackhole) Write(p []byte) (int, error) {
+	if b.silent.Load() {
+		return len(p), nil
+	}
+	return b.Conn.Write(p)
 }

@@ -127,9 +127,9 @@ func visible(s string) bool {
 	return true
 }
 
-// agree notes the result of initialize. It reports false if the session that begins
-// again is another than the client knows.
-func (s *session) agree(result wire.Value) bool {
+// agree notes the result of the initialize that was sent in a generation. It reports false
+// if the session that begins again is another than the client knows.
+func (s *session) agree(result wire.Value, generation int) bool {
 	version := result.Get("protocolVersion").Text()
 	if !visible(version) {
 		version = ""
@@ -138,7 +138,10 @@ func (s *session) agree(result wire.Value) bool {
 	_ = json.Unmarshal(result.Get("capabilities").Raw, &capabilities)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.version != "" {
+	switch {
+	case s.generation != generation:
+		return true // the client has begun another session meanwhile
+	case s.version != "":
 		return s.version == version && reflect.DeepEqual(s.capabilities, capabilities)
 	}
 	s.version, s.capabilities = version, capabilities

@@ -184,3 +184,41 @@ func TestU17SessionID(t *testing.T) {
 	}
 	c.over()
 }
+
+// A client that initialises anew while the session it had begins again has the new session,
+// and the other one is ended.
+func TestInitializeOvertakesRenewal(t *testing.T) {
+	l := &legacy{}
+	l.loses(goneAs["404"])
+	lost := l.answer
+	renewing, anew := make(chan struct{}), make(chan struct{})
+	l.answer = func(w http.ResponseWriter, r request) bool {
+		switch n := len(l.seen("initialize")); {
+		case r.method == "initialize" && n == 2:
+			close(renewing)
+			<-anew
+		case r.method == "resources/list":
+			return false
+		}
+		return lost(w, r)
+	}
+	c := l.open(t)
+	c.say(call)
+	<-renewing
+	c.say(initialize)
+	c.wants(agreed)
+	close(anew)
+	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server has lost the session, and it could not be begun again: the client has begun another session"…`)
+	c.say(initialized)
+	c.say(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`)
+	c.wants(`{"jsonrpc":"2.0","id":3,"result":{"session":"session-2"}}`)
+	c.over()
+	var ended []string
+	for _, r := range l.seen(http.MethodDelete) {
+		ended = append(ended, r.session())
+	}
+	slices.Sort(ended)
+	if want := []string{"session-1", "session-2", "session-3"}; !slices.Equal(ended, want) {
+		t.Errorf("ended: %v, want %v", ended, want)
+	}
+}

@@ -1,8 +1,10 @@
 package remote_test
 
 import (
+	"io"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -79,4 +81,22 @@ func TestSecondInitialize(t *testing.T) {
 	if ended := l.seen(http.MethodDelete); len(ended) != 2 {
 		t.Errorf("ended: %v", ended)
 	}
+}
+
+// Stop ends a session whose server does not even answer what the client begins with: the
+// messages behind it wait for that answer, and Stop must not.
+func TestStopEndsUnansweredInitialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connectInMemory(t, func(_ http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		})
+		c.say(initialize)
+		c.say(initialized)
+		began := time.Now()
+		c.over()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -23,183 +24,216 @@ func TestU05Resume(t *testing.T) {
 	note := func(n int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}`, n)
 	}
-	broken := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: it could not be taken up again: the server answered HTTP `
+	failed := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: `
+	status := func(code int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { w.WriteHeader(code) }
+	}
+	says := func(text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { events(w, text) }
+	}
+	ends := says("id: 3\ndata:\n\n")
 	for _, c := range []struct {
 		name   string
 		resume []func(http.ResponseWriter)
 		want   []string
-		asked  []string // the ids that were asked for
+		asked  string // the ids that were asked for
 	}{
-		{"ok", []func(http.ResponseWriter){
-			func(w http.ResponseWriter) { events(w, "id: 3\ndata: "+note(2)+"\n\nid: 4\ndata: "+result+"\n\n") },
-		}, []string{note(1), note(2), result}, []string{"2"}},
-		{"ok at the second attempt", []func(http.ResponseWriter){
-			func(w http.ResponseWriter) { w.WriteHeader(503) },
-			func(w http.ResponseWriter) { events(w, "id: 4\ndata: "+result+"\n\n") },
-		}, []string{note(1), result}, []string{"2", "2"}},
-		{"the stream ends again and again", []func(http.ResponseWriter){
-			func(w http.ResponseWriter) { events(w, "id: 3\ndata:\n\n") },
-			func(w http.ResponseWriter) { events(w, "id: 4\ndata: "+result+"\n\n") },
-		}, []string{note(1), result}, []string{"2", "3"}},
-		{"404", []func(http.ResponseWriter){
-			func(w http.ResponseWriter) { w.WriteHeader(404) },
-		}, []string{note(1), broken + "404…"}, []string{"2"}},
-		{"405", []func(http.ResponseWriter){
-			func(w http.ResponseWriter) { w.WriteHeader(405) },
-		}, []string{note(1), broken + "405…"}, []string{"2"}},
-		{"it never comes", []func(http.ResponseWriter){
-			func(w http.ResponseWriter) { events(w, "") },
-		}, []string{note(1), `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server ended the stream…`}, []string{"2", "2", "2", "2", "2"}},
+		{"ok", []func(http.ResponseWriter){says("id: 3\ndata: " + note(2) + "\n\nid: 4\ndata: " + result + "\n\n")}, []string{note(1), note(2), result}, "2"},
+		{"ok at the second attempt", []func(http.ResponseWriter){status(503), says("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 2"},
+		{"the client polls", []func(http.ResponseWriter){ends, ends, ends, ends, ends, ends, ends, says("id: 4\ndata: " + result + "\n\n")}, []string{note(1), result}, "2 3 3 3 3 3 3 3"},
+		{"404", []func(http.ResponseWriter){status(404)}, []string{note(1), failed + "it could not be taken up again: the server answered HTTP 404…"}, "2"},
+		{"405", []func(http.ResponseWriter){status(405)}, []string{note(1), failed + "it could not be taken up again: the server answered HTTP 405…"}, "2"},
+		{"503 for ever", []func(http.ResponseWriter){status(503)}, []string{note(1), failed + "the server answered HTTP 503…"}, "2 2 2 2 2"},
+		{"others' answers are repeated", []func(http.ResponseWriter){
+			says(`data: {"jsonrpc":"2.0","id":0,"result":{}}` + "\n\nid: 4\ndata: " + result + "\n\n"),
+		}, []string{note(1), result}, "2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := &legacy{}
-			var mu sync.Mutex
-			var asked []string
-			l.answer = func(w http.ResponseWriter, r request) bool {
-				switch {
-				case r.method == "tools/call":
-					events(w, "id: 1\nretry: 1\ndata:\n\nid: 2\ndata: "+note(1)+"\n\n")
-					return true
-				case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
-					mu.Lock()
-					defer mu.Unlock()
-					asked = append(asked, r.Get("Last-Event-Id"))
-					c.resume[min(len(asked), len(c.resume))-1](w)
-					return true
+			synctest.Test(t, func(t *testing.T) {
+				l := &legacy{}
+				var mu sync.Mutex
+				var asked []string
+				l.answer = func(w http.ResponseWriter, r request) bool {
+					switch {
+					case r.method == "tools/call":
+						events(w, "id: 1\nretry: 1\ndata:\n\nid: 2\ndata: "+note(1)+"\n\n")
+						return true
+					case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
+						mu.Lock()
+						defer mu.Unlock()
+						asked = append(asked, r.Get("Last-Event-Id"))
+						c.resume[min(len(asked), len(c.resume))-1](w)
+						return true
+					}
+					return false
 				}
-				return false
-			}
-			cl := l.open(t)
-			cl.say(call)
-			for _, want := range c.want {
-				cl.wants(want)
-			}
-			cl.over()
-			if strings.Join(asked, " ") != strings.Join(c.asked, " ") {
-				t.Errorf("asked for %v, want %v", asked, c.asked)
-			}
-			if n := len(l.seen("tools/call")); n != 1 {
-				t.Errorf("%d calls", n)
-			}
+				cl := l.openInMemory(t)
+				cl.say(call)
+				for _, want := range c.want {
+					cl.wants(want)
+				}
+				cl.over()
+				if got := strings.Join(asked, " "); got != c.asked {
+					t.Errorf("asked for %v, want %v", got, c.asked)
+				}
+				if n := len(l.seen("tools/call")); n != 1 {
+					t.Errorf("%d calls", n)
+				}
+			})
 		})
 	}
 }
 
-// U06: the server says how long to wait before the stream is taken up again.
+// U06: the server says how long to wait before the stream is taken up again, and one that
+// has said next to nothing is not asked without end.
 func TestU06Retry(t *testing.T) {
-	const wait = 300 * time.Millisecond
-	l := &legacy{}
-	var closed, asked time.Time
-	l.answer = func(w http.ResponseWriter, r request) bool {
-		switch {
-		case r.method == "tools/call":
-			events(w, "id: 1\nretry: 300\ndata:\n\n")
-			closed = time.Now()
-			return true
-		case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
-			asked = time.Now()
-			events(w, "id: 4\ndata: "+result+"\n\n")
+	synctest.Test(t, func(t *testing.T) {
+		l := &legacy{}
+		var waited []time.Duration
+		last := time.Now()
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			switch {
+			case r.method == "tools/call":
+				events(w, "id: 1\nretry: 300\ndata:\n\n")
+			case r.verb == http.MethodGet && r.Get("Last-Event-Id") != "":
+				if waited = append(waited, time.Since(last)); len(waited) == 7 {
+					events(w, "id: 4\ndata: "+result+"\n\n")
+				} else {
+					events(w, "")
+				}
+			default:
+				return false
+			}
+			last = time.Now()
 			return true
 		}
-		return false
-	}
-	c := l.open(t)
-	c.say(call)
-	c.wants(result)
-	c.over()
-	if waited := asked.Sub(closed); waited < wait {
-		t.Errorf("waited %v", waited)
-	}
+		c := l.openInMemory(t)
+		c.say(call)
+		c.wants(result)
+		c.over()
+		if got, want := fmt.Sprint(waited), "[300ms 300ms 300ms 300ms 300ms 1s 1s]"; got != want {
+			t.Errorf("waited %v, want %v", got, want)
+		}
+	})
 }
 
 // U15 and U16: the stream of the server's own. What it says goes to the client, and the
 // client's answer goes back.
 func TestU16ServerAsks(t *testing.T) {
-	const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
-	const pong = `{"jsonrpc":"2.0","id":"p","result":{}}`
-	l := &legacy{}
-	answered := make(chan struct{})
-	done := sync.OnceFunc(func() { close(answered) })
-	l.answer = func(w http.ResponseWriter, r request) bool {
-		switch {
-		case r.verb == http.MethodGet:
-			events(w, ": ok\n\nevent: message\ndata: "+ping+"\n\n")
-			<-answered
-			return true
-		case strings.Contains(r.body, `"id":"p"`):
-			done()
+	synctest.Test(t, func(t *testing.T) {
+		const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
+		const pong = `{"jsonrpc":"2.0","id":"p","result":{}}`
+		l := &legacy{}
+		answered := make(chan struct{})
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			switch {
+			case r.verb == http.MethodGet && len(l.seen(http.MethodGet)) == 1:
+				events(w, ": ok\n\nevent: message\ndata: "+ping+"\n\n")
+				<-answered
+				return true
+			case strings.Contains(r.body, `"id":"p"`):
+				close(answered)
+			}
+			return false
 		}
-		return false
-	}
-	c := l.open(t)
-	t.Cleanup(done)
-	c.wants(ping)
-	c.say(pong)
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
-	c.over()
+		c := l.openInMemory(t)
+		c.wants(ping)
+		c.say(pong)
+		c.say(call)
+		c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		<-answered
+		c.over()
+	})
 }
 
 // U16: a server drops what it asks on a stream that is not there yet, so no call overtakes
 // the request for the stream.
 func TestU16StreamBeforeCalls(t *testing.T) {
-	l := &legacy{}
-	called := make(chan struct{})
-	l.answer = func(w http.ResponseWriter, r request) bool {
-		switch {
-		case r.verb == http.MethodGet:
-			select {
-			case <-called:
-				t.Error("the call came before the stream was opened")
-			case <-time.After(100 * time.Millisecond): // in which a call would have come
+	synctest.Test(t, func(t *testing.T) {
+		l := &legacy{}
+		called := make(chan struct{})
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			switch {
+			case r.verb == http.MethodGet && len(l.seen(http.MethodGet)) == 1:
+				time.Sleep(time.Second) // in which a call would have come
+				if len(l.seen("tools/call")) > 0 {
+					t.Error("the call came before the stream was opened")
+				}
+				events(w, ": ok\n\n")
+				<-called
+				return true
+			case r.method == "tools/call":
+				close(called)
 			}
-			events(w, ": ok\n\n")
-			<-called
-			return true
-		case r.method == "tools/call":
-			close(called)
+			return false
 		}
-		return false
-	}
-	c := l.open(t)
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
-	c.over()
+		c := l.openInMemory(t)
+		c.say(call)
+		c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		c.over()
+	})
 }
 
+// U15: a server that offers no stream of its own is asked once, one that fails ever more
+// rarely.
 func TestU15OwnStream(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
-		most   int // requests that may come within the time of the test
+		asked  int // in a minute
 	}{
-		{"405", 405, 1}, {"404", 404, 1}, {"400", 400, 1}, {"500", 500, 2}, {"it ends at once", 200, 2},
+		{"405", 405, 1}, {"404", 404, 1}, {"400", 400, 1}, {"500", 500, 6}, {"it ends at once", 200, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := &legacy{}
-			first := make(chan struct{}, 100)
-			l.answer = func(w http.ResponseWriter, r request) bool {
-				if r.verb != http.MethodGet {
-					return false
+			synctest.Test(t, func(t *testing.T) {
+				l := &legacy{}
+				l.answer = func(w http.ResponseWriter, r request) bool {
+					if r.verb != http.MethodGet {
+						return false
+					}
+					w.Header().Set("Content-Type", asEvents)
+					w.WriteHeader(c.status)
+					return true
 				}
-				first <- struct{}{}
-				w.Header().Set("Content-Type", asEvents)
-				w.WriteHeader(c.status)
-				return true
-			}
-			cl := l.open(t)
-			<-first
-			cl.say(call)
-			cl.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
-			cl.over()
-			if n := len(l.seen(http.MethodGet)); n > c.most {
-				t.Errorf("%d requests", n)
-			}
-			if n := len(l.seen("initialize")); n != 1 {
-				t.Errorf("%d sessions", n)
-			}
+				cl := l.openInMemory(t)
+				cl.say(call)
+				cl.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+				time.Sleep(time.Minute)
+				cl.over()
+				if n := len(l.seen(http.MethodGet)); n != c.asked {
+					t.Errorf("%d requests, want %d", n, c.asked)
+				}
+				if n := len(l.seen("initialize")); n != 1 {
+					t.Errorf("%d sessions", n)
+				}
+			})
 		})
 	}
+}
+
+// The stream of the server's own is asked for again where the credential of the one before
+// is over: it may be renewed.
+func TestOwnStreamAfterRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &legacy{}
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			if r.verb != http.MethodGet {
+				return false
+			}
+			switch len(l.seen(http.MethodGet)) {
+			case 1:
+				events(w, "")
+			case 2, 3:
+				w.WriteHeader(http.StatusUnauthorized)
+			case 4:
+				events(w, "data: "+changed+"\n\n")
+			}
+			return true
+		}
+		c := l.openInMemory(t)
+		c.wants(changed)
+		c.over()
+	})
 }
 
 // A server that restarts shows in the stream of its own: the session begins again though
