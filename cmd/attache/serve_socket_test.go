@@ -4,18 +4,62 @@ package main
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// inherited returns a command of attache serve in a shell, with the socket opened for it.
+func inherited(t *testing.T, l net.Listener, serve string) *exec.Cmd {
+	t.Helper()
+	file, err := l.(interface{ File() (*os.File, error) }).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	cmd := exec.Command("sh", "-c", "LISTEN_PID=$$ LISTEN_FDS=1 exec attache serve --log-format json "+serve)
+	cmd.ExtraFiles = []*os.File{file} // descriptor 3
+	return cmd
+}
+
+// postTo sends a message to the endpoint at the listener.
+func postTo(t *testing.T, l net.Listener, session, body string) (resp *http.Response, text string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, l.Addr().Network(), l.Addr().String())
+	}}}
+	r, err := http.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	resp, err = client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(b)
+}
+
+const openSession = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`
 
 // A socket that was opened for attache serve, as systemd does, is served in place of
 // serve.listen, and its variables are not for the servers.
 func TestServeInheritedSocket(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	socket := filepath.Join(t.TempDir(), "s")
 	for _, at := range []struct{ network, address string }{{"tcp", "127.0.0.1:0"}, {"unix", socket}} {
 		t.Run(at.network, func(t *testing.T) {
@@ -24,32 +68,12 @@ func TestServeInheritedSocket(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			file, err := l.(interface{ File() (*os.File, error) }).File()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec attache serve --log-format json -- sh -c '[ -z "$LISTEN_PID$LISTEN_FDS" ] && exec echoserver'`)
-			cmd.ExtraFiles = []*os.File{file} // descriptor 3
-			url := startServe(t, cmd)
+			url := startServe(t, inherited(t, l, `-- sh -c '[ -z "$LISTEN_PID$LISTEN_FDS" ] && exec echoserver'`))
 			if want := l.Addr().String(); !strings.Contains(url, want) {
 				t.Errorf("it serves %s, want %s", url, want)
 			}
-			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, at.network, l.Addr().String())
-			}}}
-			r, err := http.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Content-Type", "application/json")
-			resp, err := client.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				t.Error(resp.Status)
+			if resp, body := postTo(t, l, "", openSession); resp.StatusCode != http.StatusOK {
+				t.Error(resp.Status, body)
 			}
 		})
 	}
@@ -72,5 +96,36 @@ func TestServeRefusesDatagrams(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "socket 1 of those that systemd has opened takes no connections") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A session goes on with another process of attache (F17), however the first one ended.
+func TestServeGoesOnAfterRestart(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var session string
+	for i, end := range []os.Signal{syscall.SIGKILL, syscall.SIGTERM, nil} {
+		cmd := inherited(t, l, "-- echoserver")
+		if end == nil {
+			startServe(t, cmd)
+		} else if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if session == "" {
+			resp, _ := postTo(t, l, "", openSession)
+			session = resp.Header.Get("Mcp-Session-Id")
+		}
+		resp, body := postTo(t, l, session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`)
+		if resp.StatusCode != http.StatusOK || !strings.Contains(body, `"result"`) {
+			t.Errorf("process %d: %s %s", i+1, resp.Status, body)
+		}
+		if end != nil {
+			_ = cmd.Process.Signal(end)
+			_ = cmd.Wait()
+		}
 	}
 }

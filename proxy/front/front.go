@@ -15,7 +15,7 @@
 // 2026-07-28 a request says itself which session it belongs to, by a key in its _meta
 // ([Options.Conversation]) and its principal. Requests of one such session share a relay,
 // unless one uses an id that another has in flight: then it gets a further relay, since
-// ids are never rewritten.
+// ids are never rewritten. With a [Store], sessions of the first kind go on after a restart.
 //
 // # Answers
 //
@@ -84,6 +84,9 @@ type Options struct {
 	// loopback listener itself. Hosts are the names a request may be sent to, besides
 	// those of the loopback interface; without any, Host is checked on loopback alone.
 	Origins, Hosts []string
+
+	// Store, if not nil, keeps sessions for the time after a restart.
+	Store Store
 
 	// Limits are shared by the fronts of a process; nil stands for DefaultLimits.
 	Limits *Limits

@@ -20,7 +20,11 @@ func (x *exchange) get() {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "a GET opens a stream of events: accept text/event-stream")
 		return
 	}
-	s := x.session()
+	id, ok := x.sessionID()
+	if !ok {
+		return
+	}
+	s := x.session(id, nil)
 	if s == nil {
 		return
 	}
@@ -45,21 +49,13 @@ func (x *exchange) notServed() {
 	x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "revision 2026-07-28 has POST alone")
 }
 
-// session returns the session that the request names, in use; nil if the request was
-// refused.
-func (x *exchange) session() *session {
-	id := x.r.Header.Get(sessionHeader)
-	if id == "" {
+// sessionID returns the id of the session that a request without a body is for. ok is false
+// if the request was refused.
+func (x *exchange) sessionID() (id string, ok bool) {
+	if id = x.r.Header.Get(sessionHeader); id == "" {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
-		return nil
 	}
-	s := x.f.find(id, x.who)
-	if s == nil || !s.use() {
-		x.noSession(nil)
-		return nil
-	}
-	x.seen(s)
-	return s
+	return id, id != ""
 }
 
 // attach makes t the stream that messages go to.
@@ -95,11 +91,17 @@ func (x *exchange) delete() {
 		x.notServed()
 		return
 	}
-	s := x.session()
-	if s == nil {
+	id, ok := x.sessionID()
+	if !ok {
 		return
 	}
-	s.release()
-	s.end("the client ended the session")
+	s := x.f.find(id, x.who)
+	if s != nil {
+		s.end("the client ended the session")
+	}
+	if saved := x.f.forget(id, x.who); s == nil && !saved {
+		x.noSession(nil)
+		return
+	}
 	x.w.WriteHeader(http.StatusNoContent)
 }

@@ -18,6 +18,8 @@ type inbox struct {
 	bytes   int
 	closed  bool
 	read    bool // to its end
+	held    bool // lines that are put wait in behind
+	behind  [][]byte
 }
 
 func newInbox() *inbox {
@@ -43,10 +45,37 @@ func (i *inbox) put(ctx context.Context, line []byte) error {
 	if i.closed {
 		return errOver
 	}
+	if i.bytes += len(line); i.held {
+		i.behind = append(i.behind, line)
+		return nil
+	}
+	i.lines = append(i.lines, line)
+	i.changed.Broadcast()
+	return nil
+}
+
+// hold has the lines that are put wait until release.
+func (i *inbox) hold() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.held = true
+}
+
+// first adds a line in front of those that wait for release.
+func (i *inbox) first(line []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.lines = append(i.lines, line)
 	i.bytes += len(line)
 	i.changed.Broadcast()
-	return nil
+}
+
+func (i *inbox) release() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.lines = append(i.lines, i.behind...)
+	i.held, i.behind = false, nil
+	i.changed.Broadcast()
 }
 
 // wake has everybody who waits look again.

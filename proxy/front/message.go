@@ -72,13 +72,17 @@ func (p *message) calls(t *stream) []*call {
 		if !id.Exists() || !method.Exists() || id.IsNull() {
 			continue
 		}
-		all = append(all, &call{
+		c := &call{
 			id: callKey(id.Raw), raw: bytes.Clone(id.Raw), stream: t,
 			token:      callKey(v.Get("params", "_meta", "progressToken").Raw),
 			initialize: method.Equals("initialize"),
 			listsTools: p.revision != "" && method.Equals("tools/list"),
 			listens:    method.Equals("subscriptions/listen"),
-		})
+		}
+		if c.initialize {
+			c.frame = p.m.Frame()
+		}
+		all = append(all, c)
 	}
 	return all
 }

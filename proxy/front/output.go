@@ -122,11 +122,18 @@ func (s *session) callLocked(raw []byte) *call {
 	return s.calls[callKey(raw)]
 }
 
-// learnLocked reads in the reply to initialize which revision was agreed on. The caller
-// holds s.mu.
+// maxSaved is how long an initialize may be that is saved.
+const maxSaved = 64 << 10
+
+// learnLocked reads in the reply to initialize what was agreed on, and saves it before the
+// client can know of it. The caller holds s.mu.
 func (s *session) learnLocked(c *call, m *wire.Message) {
-	if c.initialize {
-		s.version = m.Get("result", "protocolVersion").Text()
+	if !c.initialize {
+		return
+	}
+	s.version = m.Get("result", "protocolVersion").Text()
+	if s.f.o.Store != nil && s.id != "" && s.version != "" && len(c.frame) > 0 && len(c.frame) <= maxSaved {
+		s.f.o.Store.Save(storeKey(s.id, s.who), SavedSession{Initialize: string(c.frame), Agreed: agreed(m)})
 	}
 }
 

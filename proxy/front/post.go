@@ -105,19 +105,33 @@ func (x *exchange) postLegacy(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
 		return
 	}
-	s := x.f.find(id, x.who)
-	if s == nil || !s.use() {
-		x.noSession(p.id)
+	s := x.session(id, p.id)
+	if s == nil {
 		return
 	}
 	defer s.release()
-	x.seen(s)
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
 		return
 	}
 	x.w.Header().Set(sessionHeader, s.id)
 	x.deliver(s, p, a, release)
+}
+
+// session returns the session of that id, in use; nil if the request, whose raw id is
+// request, was refused.
+func (x *exchange) session(id string, request []byte) *session {
+	s, err := x.f.lookup(id, x.who, x.credential)
+	switch {
+	case err != nil:
+		x.full(request, err)
+		return nil
+	case s == nil || !s.use():
+		x.noSession(request)
+		return nil
+	}
+	x.seen(s)
+	return s
 }
 
 // seen tells the session who sends a request.

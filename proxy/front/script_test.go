@@ -184,6 +184,15 @@ func (w *world) step(line string) error {
 		go w.front.Drain(context.Background())
 		synctest.Wait()
 		return nil
+	case "restart": // the process ends, and another one takes its place
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		w.front.Drain(ctx)
+		w.server.Close()
+		w.client.CloseIdleConnections()
+		w.listener.Close()
+		w.front, w.listener = nil, newPipeListener()
+		return nil
 	case "log":
 		if !strings.Contains(w.log.String(), rest) {
 			return errors.New("the log has other lines")
@@ -214,6 +223,8 @@ func (w *world) set(rest string) error {
 		l.Body = int64(n)
 	case "hold":
 		w.o.Hold = n
+	case "store":
+		w.o.Store = &memoryStore{saved: map[string]SavedSession{}}
 	case "http2":
 		w.http2 = true
 	case "deaf":
@@ -479,6 +490,31 @@ func (w *world) serverStep(i int, rest string) error {
 		return errors.New("unknown command of a server")
 	}
 	return nil
+}
+
+// A memoryStore is a Store without a file.
+type memoryStore struct {
+	mu    sync.Mutex
+	saved map[string]SavedSession
+}
+
+func (m *memoryStore) Save(key string, s SavedSession) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.saved[key] = s
+}
+
+func (m *memoryStore) Load(key string) (SavedSession, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.saved[key]
+	return s, ok
+}
+
+func (m *memoryStore) Delete(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.saved, key)
 }
 
 // A pipeListener listens in memory, and says that it is on the loopback interface.

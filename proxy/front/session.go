@@ -49,8 +49,9 @@ type call struct {
 	stream     *stream
 	number     uint64 // of the session's calls
 	initialize bool
-	listsTools bool // in a revision that has annotations
-	listens    bool // it is a subscription, which takes its own notifications alone
+	frame      []byte // of an initialize that is to be saved
+	listsTools bool   // in a revision that has annotations
+	listens    bool   // it is a subscription, which takes its own notifications alone
 }
 
 // errOver is what a message meets that comes to a session that is over.

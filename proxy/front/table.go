@@ -17,6 +17,10 @@ var (
 func (f *Front) find(id string, who Principal) *session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.findLocked(id, who)
+}
+
+func (f *Front) findLocked(id string, who Principal) *session {
 	s := f.byID[id]
 	if s == nil || s.who.ID != who.ID {
 		return nil
@@ -104,6 +108,9 @@ func (f *Front) remove(s *session) {
 func (f *Front) removeLocked(s *session) {
 	if s.id != "" {
 		delete(f.byID, s.id)
+		if f.o.Store != nil && !f.draining { // a drained session goes on in the next process
+			f.o.Store.Delete(storeKey(s.id, s.who))
+		}
 	}
 	if rest := slices.DeleteFunc(f.byKey[s.key], func(other *session) bool { return other == s }); len(rest) > 0 {
 		f.byKey[s.key] = rest

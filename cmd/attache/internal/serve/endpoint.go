@@ -32,7 +32,8 @@ type endpoint struct {
 	reread    *session.Reread
 	telemetry *telemetry.Telemetry
 	stderr    *lineWriter
-	process   bool // each session has a process
+	process   bool         // each session has a process
+	sessions  *sessionFile // nil if they are not kept
 	// start starts the upstream of a session.
 	start func(*assembly.Conn) (proxy.Upstream, error)
 }
@@ -59,6 +60,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	}
 	e.reread = session.NewReread(e.shared, server.Load, s.Log)
 	e.reread.Watch()
+	e.sessions = e.keepSessions()
 	e.front = front.New(e.frontOptions())
 	return e, nil
 }
@@ -86,6 +88,7 @@ func (e *endpoint) chooseStart() error {
 
 func (e *endpoint) close() {
 	e.reread.Close()
+	e.sessions.close()
 	e.shared.Close()
 	e.telemetry.Close()
 }
@@ -100,6 +103,9 @@ func (e *endpoint) frontOptions() front.Options {
 		Idle:         e.s.settings.Idle,
 		Hold:         int(e.Settings.Limits.Hold),
 		Log:          e.s.Log,
+	}
+	if e.sessions != nil {
+		o.Store = e.sessions
 	}
 	if e.shared.Authenticates() {
 		o.Authenticate = e.authenticate
