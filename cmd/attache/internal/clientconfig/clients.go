@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 )
 
 // A Client is a program that starts MCP servers as its own configuration says.
@@ -277,7 +279,7 @@ func HomeVariable() string {
 
 // Open reads the servers in the file f.
 func Open(f File) (*Document, error) {
-	content, _, err := Load(f.Path)
+	content, _, err := clientfile.Load(f.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,8 @@
 //
 // It knows where each client keeps them ([Clients], [System.UserFiles]), finds
 // the servers in one ([Read]), and plans the edits that put attache in front of
-// them and take it out again ([Document.Wrap], [Document.Unwrap]). [Update] is
-// the one way by which a file is written.
+// them and take it out again ([Document.Wrap], [Document.Unwrap]). Package
+// clientfile reads and writes them.
 //
 // A file is never decoded and encoded again. A parser says where things stand
 // (tailscale/hujson for JSON with and without comments, the parser of go-toml
@@ -22,6 +22,5 @@
 // file since. When nobody has, the bytes are those that were there before.
 //
 // What it does when it cannot: an entry it does not understand stays as it is,
-// and the plan says why. A file it cannot read, or that changes while it is being
-// edited, is left alone.
+// and the plan says why.
 package clientconfig

@@ -9,10 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFile is how large a configuration may be, in bytes. Claude Code keeps much
-// else in its file, and some are tens of megabytes long.
-const MaxFile = 256 << 20
-
 // A Document is the content of a client's configuration file, and the servers
 // found in it.
 type Document struct {
@@ -44,9 +40,10 @@ type Entry struct {
 	Odd string
 
 	command literal
-	args    *list       // nil: there are none
-	remote  *remoteForm // nil in a file of TOML
-	newArgs newArgs     // used if args is nil
+	args    *list // nil: there are none
+	remote  *remoteForm
+	toml    *tomlForm // nil in a file of JSON
+	newArgs newArgs   // used if args is nil
 	offset  int
 }
 
@@ -216,7 +213,7 @@ func remoteKind(kind string) bool {
 
 // isSecret reports whether clients keep secrets under key, as values of an object.
 func isSecret(key string) bool {
-	return key == "env" || key == "headers" || key == "http_headers"
+	return key == "env" || key == "headers" || key == tomlHeaders
 }
 
 // isAddress reports whether clients keep the URL of a server under key.

@@ -100,8 +100,6 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 // problem says why attache is not put in front of the remote server, empty if it is.
 func (f *remoteForm) problem(client *Client) string {
 	switch {
-	case f == nil:
-		return "it is remote, in a file of TOML: write attache's command and its address there by hand, as docs/http.md shows"
 	case f.repeated:
 		return "a part of it is there twice, and clients differ in which they take: remove one"
 	case isSSE(f, client):
@@ -210,8 +208,6 @@ func (f *remoteForm) entryNote() string {
 func (d *Document) unwrapRemote(e *Entry, dashes int) ([]splice, string) {
 	f := e.remote
 	switch {
-	case f == nil:
-		return nil, "it is remote, in a file of TOML: correct it by hand"
 	case f.repeated:
 		return nil, "a part of it is there twice, and clients differ in which they take: remove one"
 	case len(e.Args) != dashes+2 || !f.command.exists():

@@ -38,7 +38,8 @@ func (d *Document) readTOML(sections []section) error {
 	}
 	d.secrets = r.secrets
 	for _, e := range r.found {
-		e.classify("", e.address)
+		e.classify("", e.form.url.key.value)
+		e.toml, e.remote = &e.form, e.form.remote()
 		d.Entries = append(d.Entries, &e.Entry)
 	}
 	return nil
@@ -59,7 +60,16 @@ func tomlProblem(err error) error {
 // places of the file.
 type tomlEntry struct {
 	Entry
-	address string
+	form tomlForm
+}
+
+// A keyPath is the names of a key and of the tables that it is in. Those that another
+// line has written have no place.
+type keyPath []literal
+
+// startsWith reports whether the first names are those of a section.
+func (p keyPath) startsWith(s section) bool {
+	return len(p) >= len(s) && slices.EqualFunc(p[:len(s)], s, func(l literal, name string) bool { return l.value == name })
 }
 
 // A tomlReader finds servers, whether they are tables, inline tables or dotted
@@ -69,8 +79,8 @@ type tomlReader struct {
 	text     []byte
 	base     int // where text begins in the document
 	sections []section
-	table    []string // the table the lines belong to; nil: one of an array of tables
-	skip     bool     // the lines belong to an array of tables
+	table    keyPath // the table the lines belong to; nil: one of an array of tables
+	skip     bool    // the lines belong to an array of tables
 	found    map[string]*tomlEntry
 	secrets  []span
 }
@@ -80,8 +90,13 @@ func (r *tomlReader) expression(n *unstable.Node) {
 	switch n.Kind {
 	case unstable.Table:
 		names, at := r.key(n.Key())
-		r.table, r.skip = names, false
-		r.entry(names, at.from)
+		r.table, r.skip = make(keyPath, len(names)), false
+		for i, name := range names {
+			r.table[i].value = name.value
+		}
+		if e, depth := r.entry(names, at.from); depth >= 2 {
+			e.form.name(names[len(names)-depth:])
+		}
 	case unstable.ArrayTable:
 		r.skip = true // no server is one of several of a name
 	case unstable.KeyValue:
@@ -91,29 +106,28 @@ func (r *tomlReader) expression(n *unstable.Node) {
 	}
 }
 
-// key returns the names of a dotted key and where it stands, and in last where
-// the last of its names does.
-func (r *tomlReader) key(it unstable.Iterator) (names []string, at span) {
+// key returns the names of a dotted key, and where it stands in the text.
+func (r *tomlReader) key(it unstable.Iterator) (names keyPath, at span) {
 	for it.Next() {
 		raw := it.Node().Raw
 		if names == nil {
 			at.from = int(raw.Offset)
 		}
 		at.to = int(raw.Offset + raw.Length)
-		names = append(names, string(it.Node().Data))
+		names = append(names, r.literal(it.Node()))
 	}
 	return names, at
 }
 
 // entry returns the entry that path is or lies in, made if it is new, and how far
 // below the section path goes; nil if there is none.
-func (r *tomlReader) entry(path []string, offset int) (e *tomlEntry, depth int) {
+func (r *tomlReader) entry(path keyPath, offset int) (e *tomlEntry, depth int) {
 	for _, s := range r.sections {
 		depth = len(path) - len(s)
-		if depth < 1 || !slices.Equal(path[:len(s)], []string(s)) {
+		if depth < 1 || !path.startsWith(s) {
 			continue
 		}
-		name := path[len(s)]
+		name := path[len(s)].value
 		if r.found[name] == nil {
 			r.found[name] = &tomlEntry{Entry: Entry{Name: name, offset: r.base + offset}}
 		}
@@ -124,24 +138,35 @@ func (r *tomlReader) entry(path []string, offset int) (e *tomlEntry, depth int) 
 
 // keyValue reads one key and its value, which belong to the table path. inline
 // says that they stand in an inline table.
-func (r *tomlReader) keyValue(n *unstable.Node, path []string, inline bool) {
+func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 	names, at := r.key(n.Key())
 	path = slices.Concat(path, names)
 	v := n.Value()
 	if v.Kind == unstable.InlineTable {
-		r.entry(path, at.from)
+		if e, depth := r.entry(path, at.from); depth >= 2 {
+			e.form.name(path[len(path)-depth:])
+		}
+		path = slices.Clone(path)
+		for i := range path {
+			path[i].span = span{} // noted
+		}
 		for it := v.Children(); it.Next(); {
 			r.keyValue(it.Node(), path, true)
 		}
 		return
 	}
-	switch e, depth := r.entry(path, at.from); depth {
+	e, depth := r.entry(path, at.from)
+	if depth >= 2 {
+		e.form.name(path[len(path)-depth:])
+		e.form.value(path[len(path)-depth:], v.Kind == unstable.String, string(v.Data))
+	}
+	switch depth {
 	case 1:
 		e.Odd = "it is not a table"
 	case 2:
 		r.field(e, n, at, inline)
 	case 3:
-		if isSecret(path[len(path)-2]) && v.Raw.Length > 0 {
+		if isSecret(path[len(path)-2].value) && v.Raw.Length > 0 {
 			r.secrets = append(r.secrets, r.literal(v).span)
 		}
 	}
@@ -163,8 +188,9 @@ func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, at span, inline bool)
 		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.Raw.Offset]), inline)
 	case name == "args":
 		r.args(e, n, at)
-	case isAddress(name):
-		e.address = name
+		e.form.set(name, r.place(n, last, at, inline))
+	case v.Kind == unstable.String || v.Kind == unstable.Array:
+		e.form.set(name, r.place(n, last, at, inline))
 	}
 }
 
@@ -180,13 +206,19 @@ func (r *tomlReader) newArgs(command literal, at span, prefix string, inline boo
 	if inline {
 		return newArgs{before: ", args = ", at: command.to}
 	}
+	return newArgs{before: prefix + "args = ", after: r.lineBreak(at, command.to), ahead: true, at: r.base + at.from}
+}
+
+// lineBreak returns what separates two lines where one begins at at and has something that
+// ends at the offset to of the document: the end of a line, and the white space in front of
+// the next.
+func (r *tomlReader) lineBreak(at span, to int) string {
 	line := r.text[:at.from]
 	indent := string(line[bytes.LastIndexByte(line, '\n')+1:])
-	end := "\n"
-	if i := bytes.IndexByte(r.text[command.to-r.base:], '\n'); i > 0 && r.text[command.to-r.base+i-1] == '\r' {
-		end = "\r\n"
+	if i := bytes.IndexByte(r.text[to-r.base:], '\n'); i > 0 && r.text[to-r.base+i-1] == '\r' {
+		return "\r\n" + indent
 	}
-	return newArgs{before: prefix + "args = ", after: end + indent, ahead: true, at: r.base + at.from}
+	return "\n" + indent
 }
 
 // args reads the list of arguments, the value of n, whose key stands at at.
@@ -196,11 +228,8 @@ func (r *tomlReader) args(e *tomlEntry, n *unstable.Node, at span) {
 		e.Odd = "its args are not a list"
 		return
 	}
-	// The parser says where the whole line is, and of a list not even where it
-	// begins: behind the key come white space, "=" and more white space.
-	from := at.to + bytes.IndexByte(r.text[at.to:], '[')
-	to := int(n.Raw.Offset + n.Raw.Length)
-	e.args = &list{span: span{r.base + from, r.base + to}}
+	e.args = &list{span: r.listSpan(n, at)}
+	from := e.args.from - r.base
 	for it := v.Children(); it.Next(); {
 		if it.Node().Kind != unstable.String {
 			e.Odd = "its args are not all texts"
@@ -214,4 +243,30 @@ func (r *tomlReader) args(e *tomlEntry, n *unstable.Node, at span) {
 			e.args.lead = between
 		}
 	}
+}
+
+// listSpan returns where the list is that is the value of n, whose key stands at at. The
+// parser says where the whole line is, and of a list not even where it begins: behind the
+// key come white space, "=" and more white space.
+func (r *tomlReader) listSpan(n *unstable.Node, at span) span {
+	from := at.to + bytes.IndexByte(r.text[at.to:], '[')
+	return span{r.base + from, r.base + int(n.Raw.Offset+n.Raw.Length)}
+}
+
+// place returns a field of a server: n with its key at at, whose last name is last.
+func (r *tomlReader) place(n, last *unstable.Node, at span, inline bool) tomlField {
+	f := tomlField{key: r.literal(last), from: r.base + at.from, prefix: string(r.text[at.from:last.Raw.Offset])}
+	if v := n.Value(); v.Kind == unstable.Array {
+		f.value.span = r.listSpan(n, at)
+		for it := v.Children(); it.Next(); {
+			f.items = append(f.items, r.literal(it.Node()))
+		}
+	} else {
+		f.value = r.literal(v)
+	}
+	f.between = ", "
+	if !inline {
+		f.between = r.lineBreak(at, f.value.to)
+	}
+	return f
 }

@@ -56,7 +56,10 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 		if why := d.unwrappable(e, l); why != "" {
 			return nil, why
 		}
-		if e.Remote {
+		switch {
+		case e.Remote && e.toml != nil:
+			return d.wrapTOML(e.toml, l), e.remote.advice()
+		case e.Remote:
 			return d.wrapRemote(e, l), e.remote.advice()
 		}
 		return d.wrap(e, l), ""
@@ -67,7 +70,11 @@ func (d *Document) Wrap(l Launch, chosen func(name string) bool) *Plan {
 // l is how Wrap was told to start it, so that a name of its own is known.
 func (d *Document) Unwrap(l Launch, chosen func(name string) bool) *Plan {
 	return d.planWrapped(l, chosen, func(e *Entry, dashes int) ([]splice, string) {
-		if isHTTP(e.Args[dashes+1]) {
+		switch isRemote := isHTTP(e.Args[dashes+1]); {
+		case isRemote && e.toml != nil:
+			edits, why := d.unwrapTOML(e, dashes)
+			return edits, cmp.Or(why, lost(withoutBearer(e.Args[:dashes]), l))
+		case isRemote:
 			edits, why := d.unwrapRemote(e, dashes)
 			return edits, cmp.Or(why, lost(e.Args[:dashes], l))
 		}
@@ -155,7 +162,7 @@ func (d *Document) unwrappable(e *Entry, l Launch) string {
 	case e.Odd != "":
 		return e.Odd
 	case e.Remote:
-		return e.remote.problem(d.client)
+		return cmp.Or(e.remote.problem(d.client), e.toml.problem())
 	case strings.HasPrefix(e.Command, "~"):
 		return "its command begins with ~, which clients expand in the command and not in its arguments: write the path out"
 	}
@@ -184,7 +191,7 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 	case dashes < 0:
 		return -1, false
 	}
-	asTold := program == l.Command && slices.Equal(own, l.Args)
+	asTold := program == l.Command && slices.Equal(withoutBearer(own), l.Args)
 	return dashes, asTold || slices.ContainsFunc(own, isPackage)
 }
 

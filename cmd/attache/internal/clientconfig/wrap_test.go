@@ -174,6 +174,9 @@ func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
 	if before.Remote {
 		want = slices.Concat(l.Args, []string{"--", before.remote.address.value.value})
 	}
+	if before.toml != nil && before.toml.bearer.exists() {
+		want = slices.Insert(want, len(l.Args), bearerFlag, before.toml.bearer.value.value)
+	}
 	if after.Command != l.Command || !slices.Equal(after.Args, want) {
 		t.Errorf("%s: starts %q %q, want %q %q", before.Name, after.Command, after.Args, l.Command, want)
 	}
@@ -233,6 +236,10 @@ func withoutCommands(v any) any {
 // withoutAddress takes out of a server what differs where attache is in front of a
 // remote one, and names its headers as they are.
 func withoutAddress(server map[string]any) {
+	if _, there := server["bearer_token_env_var"]; there || server["http_headers"] != nil || server["env_http_headers"] != nil || server["env_vars"] != nil {
+		withoutTOMLAddress(server)
+		return
+	}
 	headers := map[string]any{}
 	note := func(key, prefix string) (all bool) {
 		all = true
@@ -266,6 +273,35 @@ func withoutAddress(server map[string]any) {
 		delete(server, "env")
 		delete(server, "type")
 		server["all headers"], server["address"] = headers, address
+	}
+}
+
+// withoutTOMLAddress is withoutAddress for a server of Codex that has headers or a token.
+func withoutTOMLAddress(server map[string]any) {
+	args, _ := server["args"].([]any)
+	headers := map[string]any{}
+	for key, prefixes := range map[string][]string{"http_headers": {""}, "env_http_headers": {""}, "env": {HeaderPrefix, EnvHeaderPrefix}} {
+		values, _ := server[key].(map[string]any)
+		for name, value := range values {
+			for _, prefix := range prefixes {
+				name = strings.TrimPrefix(name, prefix)
+			}
+			headers[strings.ReplaceAll(name, "_", "-")] = value
+		}
+		delete(server, key)
+	}
+	if i := slices.Index(args, any(bearerFlag)); i >= 0 {
+		headers["the token"] = args[i+1]
+	}
+	if token, ok := server["bearer_token_env_var"]; ok {
+		headers["the token"] = token
+	}
+	if address, ok := server["url"]; ok {
+		args = []any{address}
+	}
+	server["all headers"], server["address"] = headers, args[len(args)-1]
+	for _, key := range []string{"url", "command", "args", "bearer_token_env_var", "env_vars"} {
+		delete(server, key)
 	}
 }
 

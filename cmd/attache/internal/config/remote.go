@@ -16,14 +16,19 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// HeaderPrefix begins the names of variables that hold headers for the remote server:
+// HeaderPrefix begins the names of variables that hold headers for the remote server, and
+// EnvHeaderPrefix those of variables that name the variable which holds one:
 // ATTACHE_HEADER_X_API_KEY is X-Api-Key.
-const HeaderPrefix = clientconfig.HeaderPrefix
+const (
+	HeaderPrefix    = clientconfig.HeaderPrefix
+	EnvHeaderPrefix = clientconfig.EnvHeaderPrefix
+)
 
 // RemoteSettings say how a remote server is reached.
 type RemoteSettings struct {
-	URL     string // empty: the server is a command
-	Headers map[string]setting.Secret
+	URL       string // empty: the server is a command
+	Headers   map[string]setting.Secret
+	BearerEnv string // a variable's name
 	// CA, Cert and Key are absolute paths of PEM files; empty for none.
 	CA, Cert, Key string
 	// Connect and FirstByte bound how long a connection and the beginning of an answer
@@ -37,6 +42,7 @@ func remoteOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command behind \"--\"", Value: serverAddress{&r.URL}},
 		{Key: "server.headers", Help: "headers for the remote server; a value is a text, {env: VARIABLE} or {file: FILE}, which is read again when the server refuses it", Value: headers(&r.Headers)},
+		{Key: "server.bearer_env", Flag: "bearer-env", Hint: "VARIABLE", Help: "the variable that holds the bearer token for the remote server", Value: setting.Text(&r.BearerEnv, setting.TokenVariable)},
 		{Key: "server.tls.ca", Help: "PEM file of authorities that are trusted beside the system's", Value: setting.Path(&r.CA)},
 		{Key: "server.tls.cert", Help: "PEM file of the certificate that is shown to the remote server", Value: setting.Path(&r.Cert)},
 		{Key: "server.tls.key", Help: "PEM file of its key", Value: setting.Path(&r.Key)},
@@ -92,11 +98,15 @@ func checkHeaderName(name string) error {
 }
 
 // headersOf returns the headers in the environment.
-func headersOf(env []string) (http.Header, error) {
+func headersOf(p cli.Process) (http.Header, error) {
 	all := http.Header{}
-	for _, entry := range env {
+	for _, entry := range p.Env {
 		variable, value, _ := strings.Cut(entry, "=")
 		name, ok := strings.CutPrefix(variable, HeaderPrefix)
+		if !ok {
+			name, ok = strings.CutPrefix(variable, EnvHeaderPrefix)
+			value = strings.TrimSpace(p.Getenv(value)) // clients leave out what is not set
+		}
 		if !ok || value == "" {
 			continue
 		}
@@ -134,6 +144,9 @@ func (s *Settings) keepApart(before RemoteSettings) {
 		}
 		r.Headers = nil
 	}
+	if before.BearerEnv == r.BearerEnv {
+		r.BearerEnv = ""
+	}
 	if before.Cert == r.Cert {
 		r.Cert, r.Key = "", ""
 	}
@@ -155,9 +168,16 @@ func sameOrigin(a, b string) bool {
 // Header returns the headers for the remote server, of the settings and of
 // the environment, which count more. Files are read each time: they may be replaced.
 func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
-	all, err := headersOf(p.Env)
+	all, err := headersOf(p)
 	if err != nil {
 		return nil, err
+	}
+	if r.BearerEnv != "" {
+		token, err := setting.Secret{Env: r.BearerEnv}.Value(p)
+		if err != nil {
+			return nil, fmt.Errorf("server.bearer_env: %w", err)
+		}
+		all["Authorization"] = []string{"Bearer " + token}
 	}
 	for name, secret := range r.Headers {
 		if all[name] != nil {

@@ -39,7 +39,7 @@ func matchOptions(m *Match) []setting.Option {
 }
 
 // serverKeys are the keys, or the beginnings of keys, that an entry may have.
-var serverKeys = []string{"server.env", "server.command", "server.url", "server.headers", "server.oauth", "server.tls", "server.timeouts", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
+var serverKeys = []string{"server.env", "server.command", "server.url", "server.headers", "server.bearer_env", "server.oauth", "server.tls", "server.timeouts", "session.workspace", "session.workspace_id", "arguments", "rewrite", "access", "briefing"}
 
 // serverOptions returns the options that an entry may set, bound to s.
 func serverOptions(s *Settings) []setting.Option {

@@ -58,7 +58,7 @@ func fullSettings() *Settings {
 				URL:     "https://mcp.example.com/mcp",
 				Headers: map[string]setting.Secret{"X-Team": {Text: "shop"}, "Authorization": {Env: "TOKEN"}, "X-Api-Key": {File: "/conf/api.key"}},
 				CA:      "/conf/tls/ca.pem", Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem",
-				Connect: 5 * time.Second, FirstByte: time.Minute,
+				BearerEnv: "EXAMPLE_TOKEN", Connect: 5 * time.Second, FirstByte: time.Minute,
 				OAuth: OAuthSettings{
 					Grant: GrantMachine, ClientID: "ours", ClientSecret: setting.Secret{Env: "SECRET"}, ClientMetadata: "https://attache.example/client.json",
 					Issuer: "https://login.example", Scopes: []string{"read", "mail:write"}, Redirect: "http://localhost:8765/callback", Store: StoreFile,

@@ -17,6 +17,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware/capture"
@@ -135,15 +136,15 @@ func Read(p cli.Process, args []string) (data []byte, name string, err error) {
 		if f, ok := p.Stdin.(*os.File); ok && term.IsTerminal(f) {
 			fmt.Fprintln(p.Stderr, "attache: reading the configuration from the terminal: give a FILE instead, or end it with an end of file")
 		}
-		data, err = io.ReadAll(io.LimitReader(p.Stdin, clientconfig.MaxFile+1))
-		if err == nil && len(data) > clientconfig.MaxFile {
+		data, err = io.ReadAll(io.LimitReader(p.Stdin, clientfile.MaxFile+1))
+		if err == nil && len(data) > clientfile.MaxFile {
 			err = textfile.ErrTooLarge
 		}
 	} else if args[0] == "" {
 		return nil, "", cli.Usagef("the file's name is empty: was it a variable that is not set?")
 	} else {
 		name = strings.Map(cli.Printable, args[0])
-		data, err = cli.ReadAtMost(args[0], clientconfig.MaxFile)
+		data, err = cli.ReadAtMost(args[0], clientfile.MaxFile)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

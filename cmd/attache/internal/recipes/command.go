@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
-	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
@@ -79,7 +79,7 @@ func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
 		}
 		return after, config.Check(c.Process, path, after)
 	}
-	content, _, err := clientconfig.Load(path)
+	content, _, err := clientfile.Load(path)
 	fresh := errors.Is(err, fs.ErrNotExist)
 	if err == nil || fresh {
 		_, err = checked(content)
@@ -93,7 +93,7 @@ func (c Command) edit(path string, change func([]byte) ([]byte, error)) error {
 	if fresh {
 		err = create(path, after)
 	} else {
-		_, err = clientconfig.Update(path, clientconfig.Backups(c.StateDir, path), time.Now(), checked)
+		_, err = clientfile.Update(path, clientfile.Backups(c.StateDir, path), time.Now(), checked)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -100,11 +101,11 @@ func looksSecret(argument string) bool {
 
 // reportBackup says where the content before is kept. After unwrapping, backups that
 // hold nothing more than the file does are taken away.
-func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientconfig.Updated) error {
+func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientfile.Updated) error {
 	left := []string{done.Backup}
 	if j.Unwrap {
 		var err error
-		left, err = clientconfig.DropBackups(clientconfig.Backups(j.StateDir, done.Path), done.Path, func(content []byte) []byte {
+		left, err = clientfile.DropBackups(clientfile.Backups(j.StateDir, done.Path), done.Path, func(content []byte) []byte {
 			return clientconfig.Bare(f, content, launch)
 		})
 		if err != nil {

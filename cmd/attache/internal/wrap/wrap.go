@@ -17,6 +17,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientfile"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
@@ -165,15 +166,15 @@ func (j *Job) edit(f clientconfig.File) error {
 
 // apply makes the change to the file at path, or in a dry run only finds out what
 // it would be.
-func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientconfig.Updated, error) {
+func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfile.Updated, error) {
 	if !j.DryRun {
-		return clientconfig.Update(path, clientconfig.Backups(j.StateDir, path), time.Now(), change)
+		return clientfile.Update(path, clientfile.Backups(j.StateDir, path), time.Now(), change)
 	}
-	content, _, err := clientconfig.Load(path)
+	content, _, err := clientfile.Load(path)
 	if err == nil {
 		_, err = change(content)
 	}
-	return clientconfig.Updated{}, err
+	return clientfile.Updated{}, err
 }
 
 // chosen reports whether the server is one of those that are meant.

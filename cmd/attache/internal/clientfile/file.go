@@ -1,4 +1,9 @@
-package clientconfig
+// Package clientfile reads and replaces the configuration files of MCP clients.
+//
+// [Update] is the one way by which such a file is written: in one step, with its mode and
+// owner, after a backup, and not over what another program has written meanwhile. A file
+// that it cannot read, or that changes all the time, is left alone.
+package clientfile
 
 import (
 	"bytes"
@@ -14,6 +19,10 @@ import (
 
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
+
+// MaxFile is how large a configuration may be, in bytes. Claude Code keeps much
+// else in its file, and some are tens of megabytes long.
+const MaxFile = 256 << 20
 
 // attempts is how often [Update] begins anew when a file changes under its hands.
 // Claude Code, for one, writes its file every few seconds.

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin
 
-package clientconfig
+package clientfile
 
 import "errors"
 

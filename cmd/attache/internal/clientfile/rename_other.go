@@ -1,6 +1,6 @@
 //go:build !windows
 
-package clientconfig
+package clientfile
 
 import "os"
 

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package clientconfig
+package clientfile
 
 import (
 	"io/fs"

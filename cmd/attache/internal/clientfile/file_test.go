@@ -1,4 +1,4 @@
-package clientconfig
+package clientfile
 
 import (
 	"bytes"
@@ -356,43 +356,4 @@ func TestDropBackups(t *testing.T) {
 	holds(t, left[0], "edited")
 	holds(t, stranger, "edited")
 	holds(t, path, "original")
-}
-
-// Files over 10 MB work, and take no time that grows faster than they do.
-func TestLargeFile(t *testing.T) {
-	var b bytes.Buffer
-	b.WriteString(`{"history": ["` + strings.Repeat("x", 11<<20) + `"], "mcpServers": {`)
-	for i := range 2000 {
-		if i > 0 {
-			b.WriteString(",\n")
-		}
-		b.WriteString(`"s` + strings.Repeat("i", i%50) + `": {"command": "npx", "args": ["-y", "server"]}`)
-	}
-	b.WriteString("}}")
-	path := write(t, b.String())
-	file := File{Path: path}
-	wrap := func(content []byte) ([]byte, error) {
-		d, err := Read(file, content)
-		if err != nil {
-			return nil, err
-		}
-		return d.Wrap(Launch{Command: "attache"}, all).Content, nil
-	}
-	if _, err := Update(path, filepath.Dir(path), noon, wrap); err != nil {
-		t.Fatal(err)
-	}
-	content, _, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := Read(file, content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(content, []byte(`"--"`)); n != 2000 {
-		t.Errorf("%d servers are wrapped", n)
-	}
-	if got := d.Unwrap(Launch{Command: "attache"}, all).Content; !bytes.Equal(got, b.Bytes()) {
-		t.Error("not restored")
-	}
 }
