@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +27,8 @@ func oauthServer(ts *testscript.TestScript, neg bool, args []string) {
 		Clients: map[string]string{"machine": "machine-s3cret"}, Scopes: []string{"read"}, Methods: []string{"client_secret_post"},
 		Protected: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
-			answerRemote(w, r, body)
+			token := []byte(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+			answerRemote(w, r, bytes.ReplaceAll(body, []byte("the token, please"), token))
 		}),
 	})
 	ts.Defer(s.Close)

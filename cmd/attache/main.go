@@ -24,6 +24,7 @@ func main() {
 		Stdin:  os.Stdin,
 		Stdout: os.Stdout,
 		Stderr: os.Stderr,
+		Tokens: &cli.Tokens{},
 	}
 	if dir, err := os.UserConfigDir(); err == nil {
 		p.ConfigDir = dir

@@ -275,3 +275,26 @@ func TestRecorderOnAStuckDisk(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 }
+
+// A secret that becomes known later is scrubbed from then on, the one before it too.
+func TestLaterSecrets(t *testing.T) {
+	var later []string
+	for _, s := range []*Scrubber{
+		NewScrubber(Secrets{Values: []string{"first-secret"}, Later: func() []string { return later }}),
+		NewToldScrubber(Secrets{Values: []string{"first-secret"}, Later: func() []string { return later }}),
+	} {
+		for _, step := range []struct {
+			later []string
+			want  string
+		}{
+			{nil, `{"a":"scrubbed-secret-1 token-one token-two"}`},
+			{[]string{"token-one"}, `{"a":"scrubbed-secret-1 scrubbed-token-1 token-two"}`},
+			{[]string{"token-one", "token-two"}, `{"a":"scrubbed-secret-1 scrubbed-token-1 scrubbed-token-2"}`},
+		} {
+			later = step.later
+			if got := string(s.Line([]byte(`{"a":"first-secret token-one token-two"}`))); got != step.want {
+				t.Errorf("got %s, want %s", got, step.want)
+			}
+		}
+	}
+}

@@ -17,6 +17,9 @@ type Secrets struct {
 	Values []string
 	// KeyPrefix is what attache's keys begin with beside atk; "" for nothing else.
 	KeyPrefix string
+	// Later, if not nil, returns more secrets, which become known while the session goes
+	// on. What it has returned is not changed: more secrets are another slice.
+	Later func() []string
 	// Home is the user's home directory, Host the name of this machine.
 	Home, Host string
 }
@@ -38,11 +41,14 @@ var allNames = []string{nameKey, nameCredential, nameHome, nameHost, nameSecret,
 // used from several goroutines.
 type Scrubber struct {
 	literals []literal
+	later    func() []string
 	prefix   string    // of keys, if it is another than atk
 	keyForm  []pattern // the one of keys with that prefix, or none
 	told     bool      // only what it was told of, and attache's own keys and tokens
 
 	mu    sync.Mutex
+	seen  *string           // the first of the values in more
+	more  []literal         // secrets that have become known since
 	found map[string]bool   // names
 	keys  map[string]string // attache keys and their placeholders
 }
@@ -61,15 +67,11 @@ const minSecret = 6
 
 // NewScrubber returns a Scrubber for the secrets.
 func NewScrubber(s Secrets) *Scrubber {
-	out := &Scrubber{found: map[string]bool{}, keys: map[string]string{}}
+	out := &Scrubber{later: s.Later, found: map[string]bool{}, keys: map[string]string{}}
 	if s.KeyPrefix != "" && s.KeyPrefix != "atk" {
 		out.prefix, out.keyForm = s.KeyPrefix, []pattern{keyPattern(s.KeyPrefix)}
 	}
-	for i, v := range s.Values {
-		if len(v) >= minSecret && !attacheKey().MatchString(v) {
-			out.literals = append(out.literals, literal{name: nameSecret, text: []byte(v), by: fmt.Appendf(nil, "scrubbed-secret-%d", i+1)})
-		}
-	}
+	out.literals = secretLiterals(s.Values, "scrubbed-secret-%d")
 	if home := strings.TrimRight(s.Home, `/\`); len(home) > 1 {
 		by := "/home/user"
 		if strings.Contains(home, `\`) {
@@ -85,11 +87,38 @@ func NewScrubber(s Secrets) *Scrubber {
 	return out
 }
 
+// secretLiterals returns what replaces each value by a placeholder with its number.
+func secretLiterals(values []string, placeholder string) (all []literal) {
+	for i, v := range values {
+		if len(v) >= minSecret && !attacheKey().MatchString(v) {
+			all = append(all, literal{name: nameSecret, text: []byte(v), by: fmt.Appendf(nil, placeholder, i+1)})
+		}
+	}
+	return all
+}
+
+// laterLiterals returns what replaces the secrets that have become known since.
+func (s *Scrubber) laterLiterals() []literal {
+	if s.later == nil {
+		return nil
+	}
+	values := s.later()
+	if len(values) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen != &values[0] {
+		s.seen, s.more = &values[0], secretLiterals(values, "scrubbed-token-%d")
+	}
+	return s.more
+}
+
 // NewToldScrubber returns a Scrubber that replaces these values, and what can
 // identify somebody to attache: its keys, and any JWT, as those in use are renewed
 // while it is. It leaves what else has the looks or the name of a secret.
 func NewToldScrubber(s Secrets) *Scrubber {
-	out := NewScrubber(Secrets{Values: s.Values, KeyPrefix: s.KeyPrefix})
+	out := NewScrubber(Secrets{Values: s.Values, Later: s.Later, KeyPrefix: s.KeyPrefix})
 	out.told = true
 	return out
 }
@@ -103,7 +132,8 @@ func (s *Scrubber) idle(line []byte) bool {
 	if s.prefix != "" && ends(line, s.prefix, '_') {
 		return false
 	}
-	return !slices.ContainsFunc(s.literals, func(l literal) bool { return bytes.Contains(line, l.text) })
+	has := func(l literal) bool { return bytes.Contains(line, l.text) }
+	return !slices.ContainsFunc(s.literals, has) && !slices.ContainsFunc(s.laterLiterals(), has)
 }
 
 // ends reports whether last stands in line behind the text before. It looks for the
@@ -215,7 +245,7 @@ func unescaped(b []byte) []byte {
 
 // text scrubs the raw bytes of a string, or of a line that is no JSON.
 func (s *Scrubber) text(b []byte) []byte {
-	for _, l := range s.literals {
+	for _, l := range slices.Concat(s.literals, s.laterLiterals()) {
 		b = s.literal(b, l)
 	}
 	all := patterns()

@@ -4,7 +4,9 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // Process is what attache was started with.
@@ -22,6 +24,43 @@ type Process struct {
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+
+	// Tokens are those that attache has got for servers since it was started. They must
+	// not reach a log or a recording. It may be nil.
+	Tokens *Tokens
+}
+
+// Tokens are secrets that become known while attache runs.
+type Tokens struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// maxTokens is how many tokens are kept: more than are of use at a time.
+const maxTokens = 100
+
+// Add adds tokens; those that are there, and empty ones, are left out.
+func (t *Tokens) Add(tokens ...string) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, token := range tokens {
+		if token != "" && !slices.Contains(t.all, token) {
+			t.all = append(slices.Clone(t.all[max(0, len(t.all)-maxTokens+1):]), token)
+		}
+	}
+}
+
+// All returns the tokens. The slice is another one whenever they have changed.
+func (t *Tokens) All() []string {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all
 }
 
 // Getenv returns the value of the variable name, empty if there is none. Of two

@@ -11,7 +11,7 @@ import (
 // Secrets returns what must not reach a recording: the keys in use, and the
 // values of variables whose names say that they are secret.
 func Secrets(p cli.Process, s *Settings, secrets []string) record.Secrets {
-	out := record.Secrets{Values: append([]string(nil), secrets...), KeyPrefix: s.Identity.KeyPrefix, Home: p.Getenv("HOME")}
+	out := record.Secrets{Values: append([]string(nil), secrets...), KeyPrefix: s.Identity.KeyPrefix, Later: p.Tokens.All, Home: p.Getenv("HOME")}
 	if out.Home == "" {
 		out.Home = p.Getenv("USERPROFILE")
 	}

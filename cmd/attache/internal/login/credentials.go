@@ -30,6 +30,7 @@ type Credentials struct {
 	read   bool
 	grant  *Grant // nil: none
 	warned bool
+	told   string // the access token that Secret was told last
 }
 
 // NewCredentials returns the credentials for a server. Nothing is read before the first
@@ -75,6 +76,10 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 		if err := c.renew(ctx, c.grant.Access); err != nil {
 			return err
 		}
+	}
+	if c.Secret != nil && c.told != c.grant.Access {
+		c.told = c.grant.Access
+		c.Secret(c.grant.Access, c.grant.Refresh, c.grant.Client)
 	}
 	h.Set("Authorization", "Bearer "+c.grant.Access)
 	return nil

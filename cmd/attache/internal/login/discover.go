@@ -45,6 +45,9 @@ type Options struct {
 	Redirect string
 
 	Store Store
+
+	// Secret, if not nil, is told each token before it is used.
+	Secret func(tokens ...string)
 }
 
 // An authority is who gives tokens for a server.

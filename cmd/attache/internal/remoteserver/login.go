@@ -50,5 +50,6 @@ func loginOptions(p cli.Process, r *config.RemoteSettings, t *http.Transport, h 
 		Scopes:         r.OAuth.Scopes,
 		Redirect:       r.OAuth.Redirect,
 		Store:          store,
+		Secret:         p.Tokens.Add,
 	}
 }
