@@ -25,7 +25,8 @@
 // A reply from the server never runs through handlers. A layer that wants the
 // reply of a call says so while it handles the call, with [Call.OnReply]; the
 // hooks run last-registered first, so the layer nearest the upstream sees the
-// reply first. A call nobody asked about costs nothing on its way back. Replies
+// reply first. A call nobody asked about costs nothing on its way back, and nor does
+// one whose hooks do not want the reply when it comes; see [Call.OnReplyIf]. Replies
 // of the client, to requests of the server, run through the handlers like any
 // other frame of the client's.
 //
@@ -66,9 +67,9 @@
 //
 // # What a layer does not need
 //
-// [Relay], [Context] and the methods Reset, Hooks, HoldsReply, Sent, Relay and Shadow
-// of [Call] are for what runs layers: package proxy, package dryrun, and tests of a
-// layer without a relay.
+// [Relay], [Context] and the methods Reset, Hooked, Hooks, HoldsReply, Sent, Relay and
+// Shadow of [Call] are for what runs layers: package proxy, package dryrun, and tests
+// of a layer without a relay.
 package middleware
 
 import (
@@ -192,12 +193,19 @@ type Call struct {
 	mustHold  bool
 	explained bool
 	hooks     []ReplyHook
+	deciders  []decider
 	sent      []func(error)
 	values    []value
 	listeners []func(*Call, Note)
 }
 
 type value struct{ key, value any }
+
+// A decider says when a call is over whether the hook of that index wants its reply.
+type decider struct {
+	hook   int
+	wanted func() bool
+}
 
 // Reset makes c the call of a new frame. request says whether the frame is a
 // request of the client's. For what runs layers.
@@ -206,10 +214,12 @@ func (c *Call) Reset(r Relay, request bool) {
 		c.relay = r
 	}
 	clear(c.hooks)
+	clear(c.deciders)
 	clear(c.values)
 	clear(c.listeners)
 	clear(c.sent)
 	c.live, c.hooks, c.values, c.sent = request, c.hooks[:0], c.values[:0], c.sent[:0]
+	c.deciders = c.deciders[:0]
 	c.mustHold, c.explained, c.listeners = false, false, c.listeners[:0]
 }
 
@@ -218,6 +228,18 @@ func (c *Call) Reset(r Relay, request bool) {
 // upstream ends, the reply is an error from attache.
 func (c *Call) OnReply(h ReplyHook) {
 	if c.live {
+		c.hooks = append(c.hooks, h)
+	}
+}
+
+// OnReplyIf is like OnReply for a hook that may not want the reply. wanted is called
+// once, when the call is over: its reply has come and has not been read, or the client
+// has cancelled it. It reports whether the hook runs if there is a reply. A reply that no
+// hook wants passes unread. wanted runs in either direction; it must not block, and of the
+// call it uses Cancelled alone.
+func (c *Call) OnReplyIf(wanted func() bool, h ReplyHook) {
+	if c.live {
+		c.deciders = append(c.deciders, decider{len(c.hooks), wanted})
 		c.hooks = append(c.hooks, h)
 	}
 }
@@ -300,8 +322,21 @@ func (c *Call) Sent() []func(error) { return c.sent }
 // happen while its reply is on the way.
 func (c *Call) Cancelled() bool { return c.relay.Cancelled() }
 
-// Hooks returns the hooks, first registered first. For what runs layers.
-func (c *Call) Hooks() []ReplyHook { return c.hooks }
+// Hooked reports whether hooks are registered, wanted or not. For what runs layers.
+func (c *Call) Hooked() bool { return len(c.hooks) > 0 }
+
+// Hooks returns the hooks that want the reply, first registered first. The first time it
+// asks those of OnReplyIf, so it is called when the call is over. For what runs layers.
+func (c *Call) Hooks() []ReplyHook {
+	for _, d := range slices.Backward(c.deciders) {
+		if !d.wanted() {
+			c.hooks = slices.Delete(c.hooks, d.hook, d.hook+1)
+		}
+	}
+	clear(c.deciders)
+	c.deciders = c.deciders[:0]
+	return c.hooks
+}
 
 // HoldsReply reports whether MustHold was called. For what runs layers.
 func (c *Call) HoldsReply() bool { return c.mustHold }

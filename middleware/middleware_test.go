@@ -111,6 +111,38 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// Only the hooks that want the reply are left, and each is asked once.
+func TestOnReplyIf(t *testing.T) {
+	var r relay
+	var c middleware.Call
+	var asked, ran strings.Builder
+	c.Reset(&r, true)
+	for _, name := range []string{"a", "b?", "c?", "d", "e?"} {
+		h := func(context.Context, *wire.Message) error { ran.WriteString(name); return nil }
+		if !strings.HasSuffix(name, "?") {
+			c.OnReply(h)
+			continue
+		}
+		c.OnReplyIf(func() bool { asked.WriteString(name); return name == "c?" }, h)
+	}
+	if !c.Hooked() || asked.Len() > 0 {
+		t.Error("the hooks were asked before the call was over")
+	}
+	for range 2 {
+		for _, h := range c.Hooks() {
+			_ = h(t.Context(), nil)
+		}
+	}
+	if ran.String() != "ac?dac?d" || asked.String() != "e?c?b?" {
+		t.Errorf("asked %s, ran %s", &asked, &ran)
+	}
+	c.Reset(&r, true)
+	c.OnReplyIf(func() bool { return false }, nil)
+	if len(c.Hooks()) != 0 {
+		t.Error("a hook is left that does not want the reply")
+	}
+}
+
 // The call is found however the context was wrapped, and the context of the
 // session shows through.
 func TestCallFrom(t *testing.T) {

@@ -296,6 +296,7 @@ func (t *calls) cancel(raw []byte) *call {
 	for c := t.oldest.Get(&k, long); c != nil; c = c.next {
 		c.cancelled.Store(true)
 		if !c.replied {
+			_ = c.mw.Hooks() // which are told so that the call is over
 			t.remove(c)
 			return c
 		}

@@ -131,7 +131,7 @@ func (r *rehearsal) handle(ctx context.Context, m *wire.Message, step, next midd
 		return nil
 	}
 	r.requestDone(m)
-	if r.answer == nil && !r.deferred && len(r.call.Hooks()) > 0 {
+	if r.answer == nil && !r.deferred && r.call.Hooked() {
 		r.real.OnReply(r.reply)
 	}
 	return next(ctx, m)
