@@ -62,12 +62,12 @@ func TestKilled(t *testing.T) {
 			id := m.create("agent", "do fork", "do await end")["session_id"].(string)
 			grandchild := forked(tm)
 			test.kill(m, id)
-			if got := m.messages(1); len(got) != 1 || !strings.HasPrefix(got[0], test.want) {
+			if got := m.messages(1); !strings.HasPrefix(got[0], test.want) {
 				t.Errorf("the result is %q, want %q…", got, test.want)
 			}
 			until(tm, "the agent's process is gone", func() bool { return !alive(grandchild) })
-			if left := m.do("read_messages", object{})["messages"].([]any); len(left) > 0 {
-				t.Errorf("more messages: %v", left)
+			if left := m.do("read_messages", object{})["messages"].([]any); len(left)+len(m.carried) > 0 {
+				t.Errorf("more messages: %v %v", left, m.carried)
 			}
 			// One that would end by itself might have ended before it is counted.
 			if out := m.create("agent", "do await end"); out["children"] != 1.0 {

@@ -103,6 +103,8 @@ type member struct {
 	in  io.WriteCloser
 	out *bufio.Scanner
 	id  int
+
+	carried []string // bodies of messages that stood in front of results, not yet read
 }
 
 // join begins a session with attache teams, in a workspace and with a level of trust.
@@ -183,8 +185,26 @@ func (m *member) call(tool string, arguments any) (text, ahead string, isError b
 	blocks := reply.Result.Content
 	for _, b := range blocks[:len(blocks)-1] {
 		ahead += b.Text
+		m.carried = append(m.carried, bodies(b.Text)...)
 	}
 	return blocks[len(blocks)-1].Text, ahead, reply.Result.IsError
+}
+
+// bodies returns the bodies of the messages in a block.
+func bodies(block string) (all []string) {
+	first := true
+	for line := range strings.SplitSeq(block, "\n") {
+		body, ok := strings.CutPrefix(line, "  | ")
+		switch {
+		case strings.HasPrefix(line, "[m_"):
+			all, first = append(all, ""), true
+		case ok && first:
+			all[len(all)-1], first = body, false
+		case ok:
+			all[len(all)-1] += "\n" + body
+		}
+	}
+	return all
 }
 
 type object = map[string]any
@@ -230,15 +250,18 @@ func (m *member) sessions(arguments object) map[string]object {
 	return all
 }
 
-// messages reads until there are n messages, and returns their bodies.
-func (m *member) messages(n int) (bodies []string) {
+// messages returns the bodies of the next n messages, which came in front of a result or are
+// read.
+func (m *member) messages(n int) (got []string) {
 	m.Helper()
-	for len(bodies) < n {
-		for _, found := range m.do("read_messages", object{"wait_seconds": 20})["messages"].([]any) {
-			bodies = append(bodies, found.(object)["body"].(string))
+	for len(m.carried) < n {
+		found := m.do("read_messages", object{"wait_seconds": 20})["messages"].([]any)
+		for _, f := range found {
+			m.carried = append(m.carried, f.(object)["body"].(string))
 		}
 	}
-	return bodies
+	got, m.carried = m.carried[:n:n], m.carried[n:]
+	return got
 }
 
 // touch makes the file that agents wait for.

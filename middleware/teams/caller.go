@@ -30,8 +30,9 @@ type Caller struct {
 	view *sessionstate.Context
 
 	mu    sync.Mutex
+	over  error // why the answer will not be written, once that is known
 	sent  func(error)
-	notes []string
+	notes []middleware.Note
 }
 
 // introduce writes the handle of the caller into the call, over what a client has put there.
@@ -42,23 +43,35 @@ func (c *Conn) introduce(call *middleware.Call, m *wire.Message, s *session, vie
 		c.o.Callers.remove(id) // the tool answers that it has no context
 		return
 	}
-	call.OnReply(func(context.Context, *wire.Message) error {
+	over := func() bool {
 		c.o.Callers.remove(id)
-		caller.mu.Lock()
-		sent, notes := caller.sent, caller.notes
-		caller.mu.Unlock()
-		for _, note := range notes {
-			call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: middleware.Allowed, Why: note})
+		if call.Cancelled() {
+			caller.cancel()
 		}
-		switch {
-		case sent == nil:
-		case call.Cancelled():
-			sent(context.Canceled)
-		default:
-			call.OnSent(sent)
+		return true
+	}
+	call.OnReplyIf(over, func(context.Context, *wire.Message) error {
+		caller.mu.Lock()
+		defer caller.mu.Unlock()
+		for _, n := range caller.notes {
+			call.Note(n)
+		}
+		if caller.sent != nil {
+			call.OnSent(caller.sent)
 		}
 		return nil
 	})
+}
+
+// cancel says that the client has cancelled the call, whose answer nobody will see.
+func (c *Caller) cancel() {
+	c.mu.Lock()
+	sent := c.sent
+	c.sent, c.over = nil, context.Canceled
+	c.mu.Unlock()
+	if sent != nil {
+		sent(context.Canceled)
+	}
 }
 
 func (k *Callers) add(c *Caller) string {
@@ -128,18 +141,22 @@ func (c *Caller) Session(ctx context.Context) (*store.Store, *store.Session, err
 // View returns what is known of the caller's session.
 func (c *Caller) View() *sessionstate.Context { return c.view }
 
-// OnSent has f told when the answer to the call was written to the client, or will not be.
-func (c *Caller) OnSent(f func(error)) {
+// onSent has f told when the answer to the call was written to the client, or will not be.
+func (c *Caller) onSent(f func(error)) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	over := c.over
 	c.sent = f
+	c.mu.Unlock()
+	if over != nil {
+		f(over)
+	}
 }
 
 // Note has the audit say what a tool did (T41).
-func (c *Caller) Note(text string) {
+func (c *Caller) Note(act middleware.Act, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.notes = append(c.notes, text)
+	c.notes = append(c.notes, middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }
 
 // Take takes messages for the answer to the call, which settles them.
@@ -148,7 +165,7 @@ func (c *Caller) Take(ctx context.Context, db *store.Store, me *store.Session, p
 	if err != nil || peek || len(taking.Messages) == 0 {
 		return taking, err
 	}
-	c.OnSent(func(err error) {
+	c.onSent(func(err error) {
 		o := store.Arrived
 		if err != nil {
 			o = store.NotSent

@@ -105,32 +105,23 @@ func (c *Conn) of(view *sessionstate.Context) *session {
 	return c.session
 }
 
-// expect has the reply to a call carry messages, if some wait or somebody could write one
-// meanwhile. A hook on a reply has the whole of it read, which a session on its own does not
-// pay for (T39).
+// expect has the reply to a call carry the messages that wait when it comes. Without mail the
+// reply is not read (T39).
 func (c *Conn) expect(call *middleware.Call, m *wire.Message, view *sessionstate.Context, s *session) {
 	s.used.Store(true)
-	c.noteSeen(s)
-	if !s.mail.Load() && !s.peers.Load() {
-		return
-	}
+	c.noteSeen(call, s)
 	r, ok := c.o.Results.Expect(m)
 	if !ok {
 		return
 	}
 	s.calls.Add(1)
-	call.OnReply(func(_ context.Context, reply *wire.Message) error {
-		s.calls.Add(-1)
-		s.used.Store(true)
-		if !s.mail.Load() {
-			return nil
-		}
+	call.OnReplyIf(s.callOver, func(_ context.Context, reply *wire.Message) error {
 		return c.respond(call, view, s, r, reply)
 	})
 }
 
 // noteSeen notes that the client has sent a further request after messages went to it (T35).
-func (c *Conn) noteSeen(s *session) {
+func (c *Conn) noteSeen(call *middleware.Call, s *session) {
 	if !s.unseen.Load() {
 		return
 	}
@@ -139,6 +130,9 @@ func (c *Conn) noteSeen(s *session) {
 	s.carried = nil
 	s.unseen.Store(false)
 	s.mu.Unlock()
+	for _, t := range carried {
+		note(call, middleware.Allowed, "seen: "+ids(t))
+	}
 	c.shared.beside(func(ctx context.Context) {
 		db, err := c.shared.open()
 		for _, t := range carried {
@@ -160,7 +154,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 	}
 	if why := r.Unfit(c.o.Catalog, reply); why != "" {
 		if call.Explained() {
-			call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: middleware.Skipped, Why: why})
+			note(call, middleware.Skipped, why)
 		}
 		return nil
 	}
@@ -184,15 +178,11 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 
 // carry puts messages into a reply, and settles them when it was written (T35).
 func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, t *turn, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
-	var ids []string
-	for _, m := range taking.Messages {
-		ids = append(ids, m.ID)
-	}
-	marker, _ := json.Marshal(map[string]any{MarkerKey: map[string]any{"ids": ids}})
+	marker, _ := json.Marshal(map[string]any{MarkerKey: map[string]any{"ids": strings.Fields(ids(taking))}})
 	plan := c.o.Results.Plan(call, c.shared.o.Structured, c.o.Catalog, r, reply)
 	err := plan.Put(call, r, reply, toolresult.Text{
 		Text: Block(taking.Messages, taking.Remaining, c.shared.o.Now()), Meta: marker,
-		Layer: "teams", Rule: "teams", Why: "carried: " + strings.Join(ids, " "), Source: "other agents",
+		Layer: "teams", Rule: "teams", Why: "carried: " + ids(taking), Source: "other agents",
 	}, view.Protocol)
 	if err != nil {
 		t.settle(taking, store.NotSent)
@@ -209,6 +199,20 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, t *turn,
 		t.settle(taking, outcome)
 	})
 	return nil
+}
+
+// ids returns the ids of messages as notes have them.
+func ids(taking *store.Taking) string {
+	var all []string
+	for _, m := range taking.Messages {
+		all = append(all, m.ID)
+	}
+	return strings.Join(all, " ")
+}
+
+// note has the audit say what happened (T41).
+func note(call *middleware.Call, act middleware.Act, why string) {
+	call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }
 
 // A turn is one try to carry messages.

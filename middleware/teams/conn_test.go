@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -36,13 +37,17 @@ type client struct {
 // what answers has, in the session of that key.
 func connect(t *testing.T, db *store.Store, key, name string, answers map[string]string) *client {
 	t.Helper()
-	shared := teams.Compile(teams.Options{
-		Open:          func() (*store.Store, error) { return db, nil },
-		Server:        "server of " + key,
-		Workspace:     func(*sessionstate.Context) string { return "w" },
-		ClientProcess: func() string { return "" },
-		Wait:          10 * time.Second, // no test depends on the machine being quick
-	})
+	return connectWith(t, db, key, name, answers, teams.Options{})
+}
+
+func connectWith(t *testing.T, db *store.Store, key, name string, answers map[string]string, o teams.Options) *client {
+	t.Helper()
+	o.Open = func() (*store.Store, error) { return db, nil }
+	o.Server = "server of " + key
+	o.Workspace = func(*sessionstate.Context) string { return "w" }
+	o.ClientProcess = func() string { return "" }
+	o.Wait = 10 * time.Second // no test depends on the machine being quick
+	shared := teams.Compile(o)
 	catalog, results := new(middleware.Catalog), new(toolresult.Memory)
 	layer := shared.Connect(teams.ConnOptions{Catalog: catalog, Results: results}).Layer()
 	view := &sessionstate.Context{Protocol: "2025-11-25", Session: sessionstate.Fact{Value: key, Source: sessionstate.Operator}}
@@ -288,6 +293,87 @@ func TestStructured(t *testing.T) {
 	if !strings.Contains(got, `"structuredContent":{"session_context":"═══ MESSAGES`) || strings.Contains(got, "  | one") {
 		t.Error(got)
 	}
+}
+
+// Without mail a reply is not read; a message that came while the call was in flight is
+// carried (T39).
+func TestReplyIsReadForMailAlone(t *testing.T) {
+	db := openStore(t)
+	peer, me := person(t, db, "peer"), person(t, db, "me")
+	shared := teams.Compile(teams.Options{
+		Open:          func() (*store.Store, error) { return db, nil },
+		Workspace:     func(*sessionstate.Context) string { return "w" },
+		ClientProcess: func() string { return "" },
+	})
+	defer shared.Close()
+	view := &sessionstate.Context{Session: sessionstate.Fact{Value: "me", Source: sessionstate.Operator}}
+	handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
+	request := func() *middleware.Call {
+		call := new(middleware.Call)
+		call.Reset(nil, true)
+		call.SetValue(sessionstate.ContextKey{}, view)
+		var scanner wire.Scanner
+		var m wire.Message
+		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"f"}}`+"\n"))
+		scanner.Look(&m)
+		if err := handler(&middleware.Context{Context: t.Context(), Call: call}, &m); err != nil {
+			t.Fatal(err)
+		}
+		return call
+	}
+	look := func(want bool) {
+		for mail := !want; mail != want; {
+			var err error
+			if mail, err = shared.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	look(false)
+	if call := request(); !call.Hooked() || len(call.Hooks()) != 0 {
+		t.Error("the reply is read though there is no mail")
+	}
+	call := request()
+	send(t, db, peer, me, "one")
+	look(true)
+	if len(call.Hooks()) != 1 {
+		t.Error("a message that came while the call was in flight is not carried by its reply")
+	}
+}
+
+// A session that makes no calls is woken by a notice without a word of the peer's, once in
+// thirty seconds, and not while a call is in flight (T31).
+func TestWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		peer, me := person(t, db, "peer"), person(t, db, "me")
+		woken := make(chan string, 10)
+		wakers := func(h teams.Host) teams.Wake {
+			if h != (teams.Host{Client: "test", Session: "me"}) {
+				t.Errorf("the host is %+v", h)
+			}
+			return func(_ context.Context, notice string) error { woken <- notice; return nil }
+		}
+		c := connectWith(t, db, "me", "test", nil, teams.Options{Waker: wakers})
+		c.call("f")
+		send(t, db, peer, me, "secret")
+		begun := time.Now()
+		wait := func(what string, least, most time.Duration) {
+			t.Helper()
+			notice := <-woken
+			if took := time.Since(begun); took < least || took > most || !strings.Contains(notice, " 1 message from other agents") || strings.Contains(notice, "secret") {
+				t.Errorf("%s: woken after %v: %s", what, took, notice)
+			}
+			begun = time.Now()
+		}
+		wait("idle", 5*time.Second, 6*time.Second)
+		wait("again", 30*time.Second, 31*time.Second)
+		c.until("f", "secret")
+		time.Sleep(time.Minute)
+		if len(woken) > 0 {
+			t.Error("woken without mail")
+		}
+	})
 }
 
 // A probe, a list and a session without a workspace leave no trace (T8).

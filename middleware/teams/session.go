@@ -17,15 +17,18 @@ import (
 type session struct {
 	key   string
 	mail  atomic.Bool  // messages wait
-	peers atomic.Bool  // there is another session that could write one
 	calls atomic.Int32 // in flight, of those whose result may carry messages
-	used  atomic.Bool  // a call was made since the last look
+	used  atomic.Bool  // a call was made, or was over, since the last look
 	last  atomic.Int64 // about when a call was made, in nanoseconds
 	me    atomic.Pointer[store.Session]
+
+	callOver func() bool // over, made once
+	asking   sync.Mutex  // held while the file is asked for messages: the last answer counts
 
 	mu       sync.Mutex
 	view     *sessionstate.Context // of the last call
 	claim    store.Claim
+	wake     Wake          // nil if nothing can wake the session
 	ready    chan struct{} // closed when the attempt to register that is under way is over
 	err      error         // of the last attempt
 	tried    time.Time     // when that was
@@ -35,8 +38,15 @@ type session struct {
 	woken    time.Time
 }
 
-// calling reports whether a call is in flight. One that was cancelled may have no reply, so
-// none counts for longer than an hour.
+// over notes that a call is over, and reports whether its reply has messages to carry.
+func (m *session) over() bool {
+	m.calls.Add(-1)
+	m.used.Store(true)
+	return m.mail.Load()
+}
+
+// calling reports whether a call is in flight. One that the server never answers counts for
+// an hour.
 func (m *session) calling(now time.Time) bool {
 	return m.calls.Load() > 0 && now.Sub(time.Unix(0, m.last.Load())) < time.Hour
 }
@@ -80,6 +90,7 @@ func (s *Shared) of(view *sessionstate.Context, results *toolresult.Memory) *ses
 			return nil
 		}
 		m = &session{key: key}
+		m.callOver = m.over
 		m.last.Store(s.o.Now().UnixNano())
 		s.sessions[key] = m
 		if !s.looking {
@@ -112,13 +123,22 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 			return m.ready
 		}
 	}
-	m.claim = s.claim(m.key, view, client)
+	m.claim, m.wake = s.claim(m.key, view, client), s.o.Waker(host(view, client))
 	m.ready, m.tried = make(chan struct{}), s.o.Now()
 	ready := m.ready
 	if !s.beside(func(ctx context.Context) { defer close(ready); s.attach(ctx, m) }) {
 		close(ready)
 	}
 	return ready
+}
+
+// host says what is known of the program that a session runs in.
+func host(view *sessionstate.Context, client string) Host {
+	h := Host{Client: client, Workspace: view.Workspace.Value}
+	if view.Session.Source != sessionstate.None {
+		h.Session = view.Session.Value
+	}
+	return h
 }
 
 // better reports whether a call knows the workspace, which was not known when the session
@@ -145,13 +165,13 @@ func (s *Shared) claim(key string, view *sessionstate.Context, client string) st
 // attach registers a session in the registry.
 func (s *Shared) attach(ctx context.Context, m *session) {
 	m.mu.Lock()
-	claim := m.claim
+	claim, wakes := m.claim, m.wake != nil
 	m.mu.Unlock()
 	var me *store.Session
 	db, err := s.open()
 	if err == nil {
 		me, err = db.Attach(ctx, claim, store.Attachment{
-			Instance: s.instance, Server: s.o.Server, Host: s.o.Host, PID: s.o.PID, Wakes: s.o.Wake != nil,
+			Instance: s.instance, Server: s.o.Server, Host: s.o.Host, PID: s.o.PID, Wakes: wakes,
 		})
 	}
 	m.mu.Lock()
@@ -173,17 +193,32 @@ func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) {
 	if me == nil {
 		return
 	}
-	has, peers, err := db.HasMail(ctx, me.Ref)
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	has, err := db.HasMail(ctx, me.Ref)
 	if err != nil {
 		return
 	}
-	m.peers.Store(peers)
 	if has && !m.mail.Load() {
 		m.mu.Lock()
 		m.mailFrom = s.o.Now()
 		m.mu.Unlock()
 	}
 	m.mail.Store(has)
+}
+
+// Look finds out now, and not at the next look, whether messages wait for a session of the
+// process. It returns false before a session is registered.
+func (s *Shared) Look(ctx context.Context) (mail bool, err error) {
+	db, err := s.open()
+	if err != nil {
+		return false, err
+	}
+	for _, m := range s.registered() {
+		s.ask(ctx, db, m)
+		mail = mail || m.mail.Load()
+	}
+	return mail, nil
 }
 
 // look is the goroutine that asks for changes, renews leases, and wakes.
@@ -258,14 +293,15 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session) {
 	}
 }
 
-// wake draws the attention of a session for which messages wait and that makes no calls.
+// wake tells a session that makes no calls of messages that wait.
 func (s *Shared) wake(ctx context.Context, db *store.Store, m *session) {
 	now := s.o.Now()
-	if s.o.Wake == nil || !m.mail.Load() || m.calling(now) || now.Sub(time.Unix(0, m.last.Load())) < wakeAfter {
+	if !m.mail.Load() || m.calling(now) || now.Sub(time.Unix(0, m.last.Load())) < wakeAfter {
 		return
 	}
 	m.mu.Lock()
-	due := now.Sub(m.mailFrom) >= wakeAfter && now.Sub(m.woken) >= wakeEvery
+	wake := m.wake
+	due := wake != nil && now.Sub(m.mailFrom) >= wakeAfter && now.Sub(m.woken) >= wakeEvery
 	if due {
 		m.woken = now
 	}
@@ -278,7 +314,7 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session) {
 		return
 	}
 	s.beside(func(ctx context.Context) {
-		if err := s.o.Wake(ctx, notice(count, fromParent)); err != nil {
+		if err := wake(ctx, notice(count, fromParent)); err != nil {
 			s.o.Log.Info("the session could not be woken for messages that wait; they come with its next tool result", "err", err)
 		}
 	})

@@ -60,8 +60,9 @@ type Options struct {
 	Structured toolresult.Structured
 	// Wait bounds how long a result is held back; 0 stands for DefaultWait.
 	Wait time.Duration
-	// Wake draws the attention of a session that makes no calls; nil if nothing can (T31).
-	Wake func(ctx context.Context, notice string) error
+	// Waker returns what tells a session that makes no calls of messages, nil if nothing
+	// can (T31); nil for none.
+	Waker func(Host) Wake
 	// Resume starts the agents again that are over and for which messages wait; nil if this
 	// process cannot (T30). It is called now and then, beside the messages.
 	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
@@ -70,6 +71,16 @@ type Options struct {
 	// Log takes warnings; nil discards them.
 	Log *slog.Logger
 }
+
+// A Host is what is known of the program that a session runs in.
+type Host struct {
+	Client    string // the name that it gives, "" if none is known
+	Session   string // its own id of the session, "" if it has told none
+	Workspace string // the path, "" if it is not known
+}
+
+// A Wake tells a session of messages by a notice, which has nothing in it that a peer wrote.
+type Wake func(ctx context.Context, notice string) error
 
 // Shared holds the sessions of a process, and serves any number of connections at once.
 type Shared struct {
@@ -100,6 +111,9 @@ func Compile(o Options) *Shared {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Waker == nil {
+		o.Waker = func(Host) Wake { return nil }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// HasMail reports whether messages wait that a tool result could carry, and whether there is
-// another session in the workspace that could write one. It takes some microseconds (T39).
-func (s *Store) HasMail(ctx context.Context, ref Ref) (has, peers bool, err error) {
-	err = s.mail.QueryRowContext(ctx, s.now().UnixNano(), ref.Tenant, ref.ID).Scan(&has, &peers)
-	return has, peers, err
+// HasMail reports whether messages wait that a tool result could carry. It takes some
+// microseconds (T39).
+func (s *Store) HasMail(ctx context.Context, ref Ref) (has bool, err error) {
+	err = s.mail.QueryRowContext(ctx, ref.Tenant, ref.ID).Scan(&has)
+	return has, err
 }
 
 // How much a taker takes at once, in characters.

@@ -260,7 +260,7 @@ func sendAs(t *testing.T, s *teams.Store, arg string) {
 func takeAs(t *testing.T, s *teams.Store, arg string) {
 	target := person(t, s, "target")
 	for {
-		has, _, err := s.HasMail(t.Context(), target)
+		has, err := s.HasMail(t.Context(), target)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,10 +86,9 @@ func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
 		if v.Over = n == 0; v.Over {
 			return nil
 		}
-		return t.row(`SELECT s.ended IS NOT NULL, p.id IS NULL OR p.ended IS NOT NULL OR (p.seen <= ?1 - ?4 AND p.run_state NOT IN ('starting', 'running')
-				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = p.tenant AND a.session = p.id AND `+fresh("a.until")+`))
+		return t.row(`SELECT s.ended IS NOT NULL, `+parentOver+`
 			FROM sessions s LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent WHERE s.tenant = ?2 AND s.id = ?3`,
-			t.now, r.Tenant, r.ID, int64(ParentGone)).Scan(&v.Over, &v.ParentOver)
+			t.now, r.Tenant, r.ID).Scan(&v.Over, &v.ParentOver)
 	})
 	return v, err
 }

@@ -109,10 +109,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{db: db, now: o.Now}
 	if s.version, err = db.PrepareContext(ctx, `PRAGMA data_version`); err == nil {
 		s.mail, err = db.PrepareContext(ctx, `SELECT EXISTS (SELECT 1 FROM messages
-				WHERE tenant = ?2 AND to_session = ?3 AND state = 'queued' AND announced = 0),
-			EXISTS (SELECT 1 FROM sessions me JOIN sessions o ON o.tenant = me.tenant AND o.workspace = me.workspace AND o.id <> me.id AND o.ended IS NULL
-				WHERE me.tenant = ?2 AND me.id = ?3 AND (o.run_state IN ('starting', 'running')
-					OR EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = o.tenant AND a.session = o.id AND `+fresh("a.until")+`)))`)
+			WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND announced = 0)`)
 	}
 	if err != nil {
 		_ = db.Close()
@@ -178,5 +175,13 @@ func fresh(column string) string {
 	return `(` + column + ` > ?1 AND ` + column + ` <= ?1 + ` + twoLeases + `)`
 }
 
-// twoLeases is twice [Lease], in nanoseconds.
-const twoLeases = `180000000000`
+// parentOver is the condition that the session p, which is NULL if it is forgotten, is over
+// at time ?1 for those that it created: it was ended, or is gone for [ParentGone] (T29).
+var parentOver = `(p.id IS NULL OR p.ended IS NOT NULL OR (p.seen <= ?1 - ` + parentGone + ` AND p.run_state NOT IN ('starting', 'running')
+	AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = p.tenant AND a.session = p.id AND ` + fresh("a.until") + `)))`
+
+// Twice [Lease], and [ParentGone], in nanoseconds.
+const (
+	twoLeases  = `180000000000`
+	parentGone = `600000000000`
+)

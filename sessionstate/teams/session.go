@@ -33,6 +33,7 @@ type Session struct {
 	Parent, CreatedBy              string // Parent is a handle, "" for none
 	Depth, Children                int
 	State                          State
+	ParentOver                     bool // its run is over, and so is the session that created it (T29)
 	Attached                       bool // one of its processes is alive
 	Wakes                          bool // one of them can wake it
 	Run                            int
@@ -51,6 +52,7 @@ func (s *Session) Active() bool {
 // columns are what scan reads, for time ?1.
 var columns = `s.tenant, s.id, s.workspace, s.trust, s.title, s.agent, s.parent, s.created_by, s.depth, s.children,
 	s.run, s.run_state, s.run_until, coalesce(s.agent_session, ''), s.exit_status, s.cost_usd, s.created, s.seen, s.ended IS NOT NULL, s.queued,
+	s.run_state IN ('finished', 'failed') AND (SELECT ` + parentOver + ` FROM (SELECT 1) LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent),
 	(SELECT max(a.called) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `),
 	(SELECT max(a.wakes) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `)`
 
@@ -62,7 +64,7 @@ func scan(row interface{ Scan(...any) error }, now int64) (*Session, error) {
 	var ended bool
 	var called, wakes sql.NullInt64
 	err := row.Scan(&s.Tenant, &s.ID, &s.Workspace, &s.Trust, &s.Title, &s.Agent, &s.Parent, &s.CreatedBy, &s.Depth, &s.Children,
-		&s.Run, &runState, &runUntil, &s.AgentSession, &s.ExitStatus, &s.CostUSD, &created, &seen, &ended, &s.Queued, &called, &wakes)
+		&s.Run, &runState, &runUntil, &s.AgentSession, &s.ExitStatus, &s.CostUSD, &created, &seen, &ended, &s.Queued, &s.ParentOver, &called, &wakes)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) *teams.Stor
 		{"Receipts", receipts},
 		{"Expiry", expiry},
 		{"End", end},
+		{"ParentOver", parentOver},
 		{"List", list},
 		{"Wake", wake},
 		{"ClockSetBack", clockSetBack},
@@ -165,19 +166,46 @@ func end(b *bench) {
 	mine, err := b.EndRun(b.Context(), teams.RunRef{Ref: child, Run: 1}, teams.Ending{Failed: true, Report: "ended"})
 	b.check(err)
 	b.same([]any{mine, b.read(parent)}, []any{true, []string{"ended"}})
+}
 
-	run := teams.RunRef{Ref: b.child(stranger, "direct"), Run: 1}
-	view := func() teams.RunView {
-		v, err := b.RenewRun(b.Context(), run)
-		b.check(err)
-		return v
+// T29: a session is over for those that it created when it was gone for ten minutes.
+func parentOver(b *bench) {
+	key := teams.Claim{Key: "person", Workspace: "w", Trust: "direct"}
+	person, agent := b.claim(key).Ref, b.child(b.person("w", "direct"), "direct")
+	ofPerson, ofAgent := teams.RunRef{Ref: b.child(person, "direct"), Run: 1}, teams.RunRef{Ref: b.child(agent, "direct"), Run: 1}
+	over := func() (all []teams.RunView) {
+		for _, run := range []teams.RunRef{ofPerson, ofAgent} {
+			v, err := b.RenewRun(b.Context(), run)
+			b.check(err)
+			all = append(all, v)
+		}
+		return all
 	}
-	b.same(view(), teams.RunView{})
-	b.check(b.Detach(b.Context(), stranger, "one"))
-	b.pass(teams.ParentGone - time.Minute)
-	b.same(view(), teams.RunView{}) // its parent may come back
-	b.pass(time.Minute)
-	b.same(view(), teams.RunView{ParentOver: true})
+	there, gone := teams.RunView{}, teams.RunView{ParentOver: true}
+	b.same(over(), []teams.RunView{there, there})
+	b.check(b.Detach(b.Context(), person, "one"))
+	b.pass(teams.ParentGone)
+	_, err := b.RenewRun(b.Context(), teams.RunRef{Ref: agent, Run: 1})
+	b.check(err)
+	b.same(over(), []teams.RunView{gone, there}) // an agent that runs is there without a process of attache
+	b.claim(key)
+	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: agent, Run: 1}, teams.Ending{})
+	b.check(err)
+	b.pass(teams.ParentGone - time.Second)
+	b.check(b.Renew(b.Context(), person, "one", b.now()))
+	b.same(over(), []teams.RunView{there, there})
+	b.pass(time.Second)
+	b.same(over(), []teams.RunView{there, gone})
+
+	b.same(b.session(ofAgent.Ref).ParentOver, false) // it runs, and goes on or not by its template
+	for _, run := range []teams.RunRef{ofPerson, ofAgent} {
+		_, err := b.EndRun(b.Context(), run, teams.Ending{})
+		b.check(err)
+	}
+	b.same([]bool{b.session(ofPerson.Ref).ParentOver, b.session(ofAgent.Ref).ParentOver}, []bool{false, true})
+	b.pass(48 * time.Hour)
+	b.check(b.Store.Sweep(b.Context(), time.Hour))
+	b.same([]any{b.session(person).State, b.session(ofPerson.Ref).ParentOver}, []any{teams.Ended, true})
 }
 
 // T36, and the filters.

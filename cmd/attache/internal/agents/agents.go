@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,23 +54,19 @@ type Launcher struct {
 // Agent returns the template of that name, if sessions of the given trust may start it.
 func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
 	agent, ok := l.Settings().Agents[name]
-	if !ok || !allows(agent, trust) {
+	if !ok || !slices.Contains(agent.AllowTrust, trust) {
 		return config.Agent{}, teams.ErrAgent
 	}
 	return agent, nil
 }
 
-func allows(agent config.Agent, trust string) bool {
-	for _, level := range agent.AllowTrust {
-		if level == trust {
-			return true
-		}
-	}
-	return false
+// CanResume reports whether a session that is over can go on when a message comes: its agent
+// can, and nobody has to wait for the session that created it (T29, T30).
+func (l *Launcher) CanResume(s *teams.Session) bool {
+	agent := l.Settings().Agents[s.Agent]
+	over := s.State == teams.Finished || s.State == teams.Failed
+	return over && len(agent.Resume) > 0 && s.AgentSession != "" && (!s.ParentOver || agent.OnParentEnd == "keep")
 }
-
-// CanResume reports whether sessions of an agent can go on when they are over.
-func (l *Launcher) CanResume(name string) bool { return len(l.Settings().Agents[name].Resume) > 0 }
 
 // A Secrets are what a run of a session is known by.
 type Secrets struct{ Key, Token string }
@@ -86,10 +83,8 @@ func NewSecrets() Secrets {
 // OwnSession returns the id that an agent's program is given for its session, "" if the
 // program makes its own.
 func OwnSession(agent config.Agent, key string) string {
-	for _, word := range agent.Command {
-		if word == config.SessionPlaceholder {
-			return key
-		}
+	if slices.Contains(agent.Command, config.SessionPlaceholder) {
+		return key
 	}
 	return ""
 }
@@ -104,7 +99,7 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	}
 	o := Order{
 		Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
-		Argv: fill(command, s.AgentSession, view.Workspace.Value), Env: l.environment(agent, s, secrets, view),
+		Argv: config.Fill(command, map[string]string{config.SessionPlaceholder: s.AgentSession, config.WorkspacePlaceholder: view.Workspace.Value}), Env: l.environment(agent, s, secrets, view),
 		Dir: view.Workspace.Value, Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
 	}
 	err := l.launch(ctx, o, s.ID)
@@ -152,21 +147,6 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 // started is what a supervisor says when its agent runs.
 const started = "started"
 
-// fill puts values in place of the placeholders, each an argument of its own (T23).
-func fill(command []string, session, workspace string) []string {
-	out := make([]string, len(command))
-	for i, word := range command {
-		switch word {
-		case config.SessionPlaceholder:
-			word = session
-		case config.WorkspacePlaceholder:
-			word = workspace
-		}
-		out[i] = word
-	}
-	return out
-}
-
 // Resume starts the agents of a workspace again that are over and for which messages wait, if
 // their templates say how (T30).
 func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
@@ -181,7 +161,7 @@ func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Sessio
 
 // ResumeOne starts the agent of a session again, if it is over and can be.
 func (l *Launcher) ResumeOne(ctx context.Context, db *teams.Store, s *teams.Session, view *sessionstate.Context) {
-	if !l.CanResume(s.Agent) || s.AgentSession == "" {
+	if !l.CanResume(s) {
 		return
 	}
 	secrets := NewSecrets()

@@ -43,8 +43,7 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	}
 	defer db.Close()
 	s := &supervisor{o: o, db: db, began: time.Now()}
-	err = s.start(stdout)
-	if err != nil {
+	if err := s.start(); err != nil {
 		fmt.Fprintln(stdout, oneLine(err.Error()))
 		_ = stdout.Close()
 		s.report(store.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()})
@@ -70,7 +69,7 @@ type supervisor struct {
 }
 
 // start starts the agent, with the messages that wait for it on its stdin.
-func (s *supervisor) start(io.Writer) (err error) {
+func (s *supervisor) start() (err error) {
 	dir := filepath.Join(s.o.Outputs, s.o.Run.ID)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

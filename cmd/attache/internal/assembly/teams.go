@@ -24,8 +24,8 @@ import (
 type TeamsOptions struct {
 	// Callers is for the process that has the server of the teams tools.
 	Callers *teams.Callers
-	// Wake draws the attention of the session; nil if nothing can.
-	Wake func(ctx context.Context, notice string) error
+	// Waker returns what tells a session that makes no calls of messages.
+	Waker func(teams.Host) teams.Wake
 	// Resume starts agents again for which messages wait; nil for a process that starts none.
 	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
 }
@@ -50,7 +50,7 @@ func (s *Shared) compileTeams() error {
 			ClientProcess: clientprocess.Name,
 			TTL:           s.settings.Session.TTL,
 			Structured:    toolresult.Structured(s.settings.Briefing.Structured),
-			Wake:          o.Wake,
+			Waker:         o.Waker,
 			Resume:        o.Resume,
 			Log:           s.log,
 		})

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,12 +17,21 @@ import (
 type TeamsSettings struct {
 	Enabled bool
 	Limits  teams.Limits
-	Replies string   // "parent" or "none"
-	Wake    []string // of "claude-inbox"
+	Replies string // "parent" or "none"
+	Wake    []Waker
 }
 
-// ClaudeInbox wakes a session of Claude Code by the inbox that it gives its servers.
-const ClaudeInbox = "claude-inbox"
+// A Waker tells a session that makes no calls of messages that wait. The first that can
+// does.
+type Waker struct {
+	// Command is the command that does it, of sessions whose client has a name that the
+	// glob Client matches. Without a command it is the inbox that Claude Code gives its servers.
+	Client  string
+	Command []string
+}
+
+// claudeInbox is what the configuration calls a Waker without a command.
+const claudeInbox = "claude-inbox"
 
 // An Agent is a template of the operator's: how a session that another creates is run.
 type Agent struct {
@@ -34,14 +44,16 @@ type Agent struct {
 	AllowTrust      []string // who may start it
 }
 
-// The placeholders of an agent's command, each an element of its own.
+// The placeholders of commands, each an element of its own.
 const (
-	SessionPlaceholder   = "{session}"
-	WorkspacePlaceholder = "{workspace}"
+	SessionPlaceholder   = "{session}"   // of an agent
+	WorkspacePlaceholder = "{workspace}" // of an agent
+	HostPlaceholder      = "{host_session}"
+	NoticePlaceholder    = "{notice}"
 )
 
 func defaultTeams() TeamsSettings {
-	return TeamsSettings{Limits: teams.DefaultLimits(), Replies: "parent", Wake: []string{ClaudeInbox}}
+	return TeamsSettings{Limits: teams.DefaultLimits(), Replies: "parent", Wake: []Waker{{}}}
 }
 
 func teamsOptions(s *Settings) []setting.Option {
@@ -55,7 +67,7 @@ func teamsOptions(s *Settings) []setting.Option {
 		{Key: "teams.max_sessions", Help: "how many created sessions may run at once in a workspace", Value: setting.Count(&l.MaxSessions, 0, most)},
 		{Key: "teams.spawn_every", Help: "the shortest time between two creations by one session", Value: setting.Duration(&l.SpawnEvery, 0)},
 		{Key: "teams.replies", Help: "whether a sandboxed session may write to the direct one that created it: parent or none", Value: setting.Choice(&o.Replies, "parent", "none")},
-		{Key: "teams.wake", Help: "how a session that makes no calls is told of messages", Value: setting.Words{To: &o.Wake, Known: []string{ClaudeInbox}}},
+		{Key: "teams.wake", Help: "how a session that makes no calls is told of messages: the inbox of Claude Code, or a command for the clients that a glob names", Value: wakers{&o.Wake}},
 		{Key: "agents", Help: "the agents that sessions may create, by name", Value: setting.ByName[Agent]{To: &s.Agents, Check: teams.CheckName, Value: agentValue}},
 	}
 }
@@ -65,9 +77,10 @@ func agentValue(a *Agent) setting.Value {
 	if a.Result == "" {
 		*a = Agent{Result: "text", TimeLimit: 30 * time.Minute, OnParentEnd: "finish", Key: "none", AllowTrust: TrustLevels()}
 	}
-	return agentObject{setting.Object{Example: `{command: [claude, -p, --session-id, "{session}"], result: claude-json}`, Options: []setting.Option{
-		{Key: "command", Help: "the command that starts the agent, which gets its first message by stdin; {session} and {workspace} stand for themselves", Value: setting.Words{To: &a.Command, Check: commandWord, Empty: "name the program"}},
-		{Key: "resume", Help: "the command that goes on with a session that is over; without it a session cannot be resumed", Value: setting.Words{To: &a.Resume, Check: commandWord, Empty: "name the program, or leave the key out"}},
+	command := commandWord(SessionPlaceholder, WorkspacePlaceholder)
+	return setting.Object{Required: []string{"command"}, Example: `{command: [claude, -p, --session-id, "{session}"], result: claude-json}`, Options: []setting.Option{
+		{Key: "command", Help: "the command that starts the agent, which gets its first message by stdin; {session} and {workspace} stand for themselves", Value: setting.Words{To: &a.Command, Check: command, Empty: "name the program"}},
+		{Key: "resume", Help: "the command that goes on with a session that is over; without it a session cannot be resumed", Value: setting.Words{To: &a.Resume, Check: command, Empty: "name the program, or leave the key out"}},
 		{Key: "result", Help: "the form of what it writes to stdout", Value: setting.Choice(&a.Result, "claude-json", "codex-jsonl", "gemini-json", "text")},
 		{Key: "trust", Help: "may lower the trust of the session that starts it, never raise it", Value: setting.Choice(&a.Trust, TrustLevels()...)},
 		{Key: "time_limit", Help: "how long a run may take", Value: setting.Duration(&a.TimeLimit, time.Second)},
@@ -76,44 +89,93 @@ func agentValue(a *Agent) setting.Value {
 		{Key: "allow", Help: "who may start it", Value: setting.Object{Example: `{trust: [direct]}`, Options: []setting.Option{
 			{Key: "trust", Help: "sessions of these levels of trust", Value: setting.Words{To: &a.AllowTrust, Known: TrustLevels(), Empty: "name a level"}},
 		}}},
-	}}}
+	}}
 }
 
-// agentObject is an agent, which has a command.
-type agentObject struct {
-	setting.Object
-}
+// wakers are the values of teams.wake.
+type wakers struct{ to *[]Waker }
 
-func (v agentObject) Read(r *setting.Reader, key string, n ast.Node) {
-	if has, ok := v.ReadKeys(r, key, n); ok && !has["command"] {
-		r.AddProblem(n, "%s: has no \"command\": write it as %s", key, v.Example)
+// EmptyAdvice returns what to do about a key without a value.
+func (v wakers) EmptyAdvice() string { return setting.Words{}.EmptyAdvice() }
+
+// Read reads a list of words and objects.
+func (v wakers) Read(r *setting.Reader, key string, n ast.Node) {
+	items, ok := r.Items(key, n)
+	if !ok {
+		return
+	}
+	*v.to = make([]Waker, len(items))
+	for i, item := range items {
+		if !setting.IsText(item) {
+			wakerValue(&(*v.to)[i]).Read(r, fmt.Sprintf("%s[%d]", key, i), item)
+			continue
+		}
+		var word string
+		r.ReadScalar(key, setting.Choice(&word, claudeInbox), item)
 	}
 }
 
-func (v agentObject) Schema() map[string]any {
-	s := v.Object.Schema()
-	s["required"] = []string{"command"}
-	return s
+func (v wakers) String() string {
+	var all []string
+	for i, w := range *v.to {
+		if w.Command == nil {
+			all = append(all, claudeInbox)
+			continue
+		}
+		all = append(all, wakerValue(&(*v.to)[i]).String())
+	}
+	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// commandWord accepts an element of an agent's command. A placeholder is a whole element, so
-// that what is put in its place is one argument whatever it holds (T23).
-func commandWord(s string) error {
-	switch {
-	case s == SessionPlaceholder, s == WorkspacePlaceholder:
+// Schema returns the schema of the list.
+func (v wakers) Schema() map[string]any {
+	word := map[string]any{"type": "string", "enum": []string{claudeInbox}}
+	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{word, wakerValue(new(Waker)).Schema()}}}
+}
+
+// wakerValue is the value of a waker that is a command.
+func wakerValue(w *Waker) setting.Object {
+	return setting.Object{Required: []string{"client", "command"}, Example: `{client: "codex*", command: [codex, queue, --thread, "{host_session}", --message, "{notice}"]}`, Options: []setting.Option{
+		{Key: "client", Help: "a glob of the names that clients give in clientInfo", Value: setting.Text(&w.Client, setting.NotEmpty)},
+		{Key: "command", Help: "the command that tells the session; {notice} stands for a fixed sentence, {host_session} for the client's own id of the session, {workspace} for its path", Value: setting.Words{
+			To: &w.Command, Check: commandWord(NoticePlaceholder, HostPlaceholder, WorkspacePlaceholder), Empty: "name the program",
+		}},
+	}}
+}
+
+// commandWord returns what accepts an element of a command that may have the placeholders. A
+// placeholder is a whole element, so that what is put in its place is one argument whatever it
+// holds (T23).
+func commandWord(placeholders ...string) func(string) error {
+	return func(s string) error {
+		switch {
+		case slices.Contains(placeholders, s):
+			return nil
+		case strings.ContainsRune(s, 0):
+			return errors.New("has a NUL")
+		}
+		for _, name := range placeholders {
+			if strings.Contains(s, name) {
+				return fmt.Errorf("%q: %s has to be an element of its own", s, name)
+			}
+		}
+		if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") && strings.Trim(s[1:len(s)-1], "abcdefghijklmnopqrstuvwxyz_") == "" {
+			return fmt.Errorf("%s is no placeholder: there are %s", s, strings.Join(placeholders, " and "))
+		}
 		return nil
-	case strings.ContainsRune(s, 0):
-		return errors.New("has a NUL")
 	}
-	for _, name := range []string{SessionPlaceholder, WorkspacePlaceholder} {
-		if strings.Contains(s, name) {
-			return fmt.Errorf("%q: %s has to be an element of its own", s, name)
+}
+
+// Fill returns a command with values in place of its placeholders, each an argument of its
+// own (T23).
+func Fill(command []string, values map[string]string) []string {
+	out := slices.Clone(command)
+	for i, word := range command {
+		if value, ok := values[word]; ok {
+			out[i] = value
 		}
 	}
-	if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") && strings.Trim(s[1:len(s)-1], "abcdefghijklmnopqrstuvwxyz_") == "" {
-		return fmt.Errorf("%s is no placeholder: there are %s and %s", s, SessionPlaceholder, WorkspacePlaceholder)
-	}
-	return nil
+	return out
 }
 
 // The variables of the servers of an agent that a session started.

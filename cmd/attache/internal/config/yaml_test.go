@@ -71,7 +71,8 @@ func fullSettings() *Settings {
 			Limits: ServeLimits{Sessions: 10, PerPrincipal: 2, Children: 5, InFlight: 100, Body: 1 << 20},
 		},
 		Teams: TeamsSettings{
-			Enabled: true, Replies: "none", Wake: []string{},
+			Enabled: true, Replies: "none",
+			Wake:   []Waker{{}, {Client: "codex*", Command: []string{"codex", "queue", "--thread", "{host_session}", "--message", "{notice}"}}},
 			Limits: teams.Limits{MaxChildren: 5, MaxSpawned: 20, MaxDepth: 1, MaxSessions: 8, SpawnEvery: 2 * time.Second},
 		},
 		Agents: map[string]Agent{

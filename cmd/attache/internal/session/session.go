@@ -30,7 +30,7 @@ import (
 // reads the settings again.
 func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version string, command []string, log *slog.Logger) int {
 	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
-	return w.begin(ctx, load, version, &assembly.TeamsOptions{Wake: wake.Inbox(p, s)})
+	return w.begin(ctx, load, version, &assembly.TeamsOptions{Waker: wake.For(p, s)})
 }
 
 // begin assembles the layers and runs the session.
@@ -52,6 +52,9 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 	w.conn = shared.Connect(conn)
 	w.reloader = &reloader{load: load, log: w.log, shared: shared}
 	warnSettings(s, w.log)
+	if s.Teams.Enabled && s.DryRun {
+		w.log.Warn("dry run: teams.enabled has no effect: the session is not registered and carries no messages")
+	}
 	assembly.WarnWorkspace(s, w.log)
 	return w.run(ctx)
 }

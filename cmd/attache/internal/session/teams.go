@@ -23,5 +23,5 @@ func RunTeams(ctx context.Context, p cli.Process, s *config.Settings, load func(
 	callers := new(teams.Callers)
 	server := &teamserver.Server{Callers: callers, Launcher: launcher, Settings: settings, Version: version, Log: log}
 	w.builtin = server.Start
-	return w.begin(ctx, load, version, &assembly.TeamsOptions{Callers: callers, Wake: wake.Inbox(p, s), Resume: launcher.Resume})
+	return w.begin(ctx, load, version, &assembly.TeamsOptions{Callers: callers, Waker: wake.For(p, s), Resume: launcher.Resume})
 }

@@ -63,15 +63,14 @@ func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
 // readEntry reads one entry.
 func (v Entries[T]) readEntry(r *Reader, key string, to *T, n ast.Node) {
 	before := len(r.Problems)
-	has, ok := Object{Options: v.Options(to)}.ReadKeys(r, key, n)
-	if ok && len(has) == 0 {
+	entry := Object{Options: v.Options(to), Required: v.Required, Example: v.Example}
+	has, ok := entry.ReadKeys(r, key, n)
+	switch {
+	case ok && len(has) == 0:
 		r.AddProblem(n, "%s: this rule is empty: write it as %s, or remove it", key, v.Example)
 		return
-	}
-	for _, name := range v.Required {
-		if ok && !has[name] { // else the unknown key may be the one
-			r.AddProblem(n, "%s: has no %q: write it as %s", key, name, v.Example)
-		}
+	case ok: // else the unknown key may be the one
+		entry.require(r, key, n, has)
 	}
 	if len(r.Problems) == before && v.Check != nil {
 		if err := v.Check(to); err != nil {
@@ -127,7 +126,6 @@ func (v Entries[T]) text(i int, terse bool) string {
 // Schema returns the schema of the list.
 func (v Entries[T]) Schema() map[string]any {
 	fresh := v.Default
-	item := Object{Options: v.Options(&fresh)}.Schema()
-	item["required"] = v.Required
+	item := Object{Options: v.Options(&fresh), Required: v.Required}.Schema()
 	return map[string]any{"type": "array", "items": item}
 }

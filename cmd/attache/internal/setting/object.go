@@ -11,8 +11,9 @@ import (
 
 // An Object is a value with keys of its own.
 type Object struct {
-	Options []Option
-	Example string // the object as the configuration writes it
+	Options  []Option
+	Required []string // the keys that it must have
+	Example  string   // the object as the configuration writes it
 }
 
 func (v Object) String() string { return text(v.Options, nil) }
@@ -23,14 +24,31 @@ func (v Object) Schema() map[string]any {
 	for _, o := range v.Options {
 		properties[o.Key] = described(o)
 	}
-	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if v.Required != nil {
+		s["required"] = v.Required
+	}
+	return s
 }
 
 // EmptyAdvice returns what to do about a key without a value.
 func (v Object) EmptyAdvice() string { return "write it as " + v.Example + ", or remove it" }
 
 // Read reads the keys of n.
-func (v Object) Read(r *Reader, key string, n ast.Node) { v.ReadKeys(r, key, n) }
+func (v Object) Read(r *Reader, key string, n ast.Node) {
+	if has, ok := v.ReadKeys(r, key, n); ok {
+		v.require(r, key, n, has)
+	}
+}
+
+// require reports the keys that n needs and does not have.
+func (v Object) require(r *Reader, key string, n ast.Node, has map[string]bool) {
+	for _, name := range v.Required {
+		if !has[name] {
+			r.AddProblem(n, "%s: has no %q: write it as %s", key, name, v.Example)
+		}
+	}
+}
 
 // ReadKeys reads n and returns which keys it has. The bool is false if one of them is
 // unknown, or n is not an object.

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/agents"
+	"github.com/attache-mcp/attache/middleware"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -74,7 +75,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 		if err := c.Launcher.Start(ctx, c.db, child, 1, secrets, c.caller.View()); err != nil {
 			out.State, out.Why = string(store.Failed), err.Error()
 		}
-		c.caller.Note("created " + child.ID + " (agent " + child.Agent + ", " + child.Trust + ")")
+		c.caller.Note(middleware.Allowed, "created "+child.ID+" (agent "+child.Agent+", "+child.Trust+")")
 	} else if !child.Active() {
 		out.State = string(child.State)
 	}

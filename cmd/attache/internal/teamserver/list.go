@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/attache-mcp/attache/middleware"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -85,6 +86,6 @@ func endSession(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.caller.Note("ended " + strings.Join(append([]string{id}, ended...), " "))
+	c.caller.Note(middleware.Allowed, "ended "+strings.Join(append([]string{id}, ended...), " "))
 	return map[string]string{"session_id": id, "state": string(store.Ended)}, nil
 }

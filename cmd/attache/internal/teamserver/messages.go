@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -48,7 +49,7 @@ func sendMessage(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	out := sent{MessageID: m.ID, Status: store.Queued, Reach: c.reach(m.Target), ExpiresAt: at(m.Expires), MessageLength: utf8.RuneCountInString(message)}
-	c.caller.Note("sent " + m.ID + " to " + in.To)
+	c.caller.Note(middleware.Allowed, "sent "+m.ID+" to "+in.To)
 	if out.Reach == reachResume {
 		go c.Launcher.ResumeOne(context.WithoutCancel(ctx), c.db, m.Target, c.caller.View())
 	}
@@ -66,7 +67,7 @@ const (
 // attache wakes it or starts its agent again.
 func (c *call) reach(s *store.Session) string {
 	switch {
-	case !s.Active() && (s.State == store.Finished || s.State == store.Failed) && s.AgentSession != "" && c.Launcher.CanResume(s.Agent):
+	case c.Launcher.CanResume(s):
 		return reachResume
 	case s.State == store.Idle && s.Wakes:
 		return reachWake

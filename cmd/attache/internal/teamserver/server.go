@@ -18,6 +18,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/agents"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
@@ -81,7 +82,7 @@ func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.Tool
 		c := &call{Server: s, caller: s.Callers.Get(handle), arguments: request.Params.Arguments, request: request}
 		out, err := c.do(ctx, run)
 		if err != nil {
-			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: s.refusal(err)}}}, nil
+			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: c.refusal(err)}}}, nil
 		}
 		text, err := json.MarshalIndent(out, "", "  ")
 		if err != nil {
@@ -100,13 +101,16 @@ func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, er
 }
 
 // refusal returns what the agent is told of an error. Only a refusal is told as it is.
-func (s *Server) refusal(err error) string {
+func (c *call) refusal(err error) string {
 	var refusal store.Refusal
 	if errors.As(err, &refusal) && refusal != store.ErrUnavailable {
+		if c.caller != nil {
+			c.caller.Note(middleware.Refused, refusal.Error())
+		}
 		return refusal.Error()
 	}
 	if !errors.Is(err, context.Canceled) {
-		s.Log.Warn("a tool of attache teams could not do its work", "err", err)
+		c.Log.Warn("a tool of attache teams could not do its work", "err", err)
 	}
 	return store.ErrUnavailable.Error()
 }

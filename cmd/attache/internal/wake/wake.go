@@ -1,16 +1,23 @@
-// Package wake draws the attention of a session that makes no calls, by the inbox that its
-// client gives the servers that it starts (T31).
+// Package wake tells a session that makes no calls of messages that wait (T31): by the inbox
+// that its client gives the servers that it starts, or by a command of the operator's.
 package wake
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/glob"
+	"github.com/attache-mcp/attache/middleware/teams"
+	"github.com/attache-mcp/attache/proxy/child"
 )
 
 // The variables by which Claude Code names its inbox, and the credential for it.
@@ -19,14 +26,66 @@ const (
 	tokenVariable  = "CLAUDE_CODE_MESSAGING_TOKEN"
 )
 
-// limit bounds how long the inbox may take.
-const limit = 5 * time.Second
+// How long the inbox and a command may take.
+const (
+	inboxTime   = 5 * time.Second
+	commandTime = 30 * time.Second
+)
 
-// Inbox returns what puts a notice into the inbox of the session that started this process,
-// nil if it has none or the operator does not want it.
-func Inbox(p cli.Process, s *config.Settings) func(ctx context.Context, notice string) error {
+// For returns what wakes a session: the first of the operator's ways that can, nil if there
+// is none.
+func For(p cli.Process, s *config.Settings) func(teams.Host) teams.Wake {
+	return func(h teams.Host) teams.Wake {
+		for _, w := range s.Teams.Wake {
+			if wake := waker(p, s, w, h); wake != nil {
+				return wake
+			}
+		}
+		return nil
+	}
+}
+
+func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) teams.Wake {
+	if w.Command == nil {
+		return inbox(p)
+	}
+	matches, err := glob.Match([]string{w.Client}, h.Client)
+	if err != nil || !matches || h.Session == "" && slices.Contains(w.Command, config.HostPlaceholder) {
+		return nil
+	}
+	withheld := assembly.OwnVariables(s)
+	env := slices.DeleteFunc(slices.Clone(p.Env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(withheld, name)
+	})
+	return func(ctx context.Context, notice string) error {
+		return run(ctx, child.Options{Env: env, Argv: config.Fill(w.Command, map[string]string{
+			config.NoticePlaceholder: notice, config.HostPlaceholder: h.Session, config.WorkspacePlaceholder: h.Workspace,
+		})})
+	}
+}
+
+// run runs a command to its end.
+func run(ctx context.Context, o child.Options) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	command, err := child.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	command.CloseStdin()
+	_, _ = io.Copy(io.Discard, command.Stdout())
+	if exit := command.Wait(); exit.Status() != 0 {
+		return errors.New(exit.String() + child.LastWords(command.Tail()))
+	}
+	return nil
+}
+
+// inbox returns what puts a notice into the inbox of the session that started this process,
+// nil if it has none.
+func inbox(p cli.Process) teams.Wake {
 	socket, token := p.Getenv(socketVariable), p.Getenv(tokenVariable)
-	if socket == "" || token == "" || !slices.Contains(s.Teams.Wake, config.ClaudeInbox) {
+	if socket == "" || token == "" {
 		return nil
 	}
 	return func(ctx context.Context, notice string) error { return put(ctx, socket, token, notice) }
@@ -34,14 +93,14 @@ func Inbox(p cli.Process, s *config.Settings) func(ctx context.Context, notice s
 
 // put writes two lines: who writes, and what.
 func put(ctx context.Context, socket, token, notice string) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, inboxTime)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(limit))
+	_ = c.SetDeadline(time.Now().Add(inboxTime))
 	lines := json.NewEncoder(c)
 	if err := lines.Encode(map[string]any{"type": "auth", "token": token}); err != nil {
 		return err

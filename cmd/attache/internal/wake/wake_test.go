@@ -5,11 +5,14 @@ package wake
 import (
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/teams"
 )
 
 // The two lines that Claude Code's inbox takes (T31); nothing is put there unasked.
@@ -31,17 +34,53 @@ func TestInbox(t *testing.T) {
 	}()
 	s := config.DefaultSettings("")
 	p := cli.Process{Env: []string{socketVariable + "=" + socket, tokenVariable + "=secret"}}
-	if err := Inbox(p, s)(t.Context(), "2 messages wait"); err != nil {
+	if err := For(p, s)(teams.Host{})(t.Context(), "2 messages wait"); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"token":"secret","type":"auth"}` + "\n" + `{"message":{"content":"2 messages wait","role":"user"},"priority":"later","type":"user"}` + "\n"
 	if text := <-got; text != want {
 		t.Errorf("got %q", text)
 	}
-	if Inbox(cli.Process{}, s) != nil {
+	if For(cli.Process{}, s)(teams.Host{}) != nil {
 		t.Error("there is an inbox without its variables")
 	}
-	if s.Teams.Wake = nil; Inbox(p, s) != nil {
+	if s.Teams.Wake = nil; For(p, s)(teams.Host{}) != nil {
 		t.Error("there is an inbox that the operator does not want")
+	}
+}
+
+// A command is run for the sessions of the client that it is for, with each value an argument
+// of its own and without attache's secrets.
+func TestCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "said")
+	s := config.DefaultSettings("")
+	p := cli.Process{Env: []string{"PATH=" + os.Getenv("PATH"), "ATTACHE_API_KEY=atk_secret", "FILE=" + file}}
+	say := func(client string, more ...string) config.Waker {
+		return config.Waker{Client: client, Command: append([]string{"sh", "-c", `cat >&2; printf '%s\n' "$@" "key=$ATTACHE_API_KEY" > "$FILE"`, "sh"}, more...)}
+	}
+	s.Teams.Wake = []config.Waker{
+		say("other", "not this"), say("codex*", "{host_session}", "{notice}"), say("codex*", "{notice}", "{workspace}"),
+		{Client: "fails", Command: []string{"sh", "-c", "echo no such thread >&2; exit 3"}},
+	}
+	for _, test := range []struct {
+		host teams.Host
+		want string
+	}{
+		{teams.Host{Client: "codex-mcp-client", Session: "a; b", Workspace: "/w"}, "a; b\n2 messages wait\nkey=\n"},
+		{teams.Host{Client: "codex-mcp-client", Workspace: "/w 1"}, "2 messages wait\n/w 1\nkey=\n"},
+	} {
+		if err := For(p, s)(test.host)(t.Context(), "2 messages wait"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(file); string(got) != test.want {
+			t.Errorf("%+v: got %q, want %q", test.host, got, test.want)
+		}
+	}
+	if For(p, s)(teams.Host{Client: "claude-code"}) != nil {
+		t.Error("there is a command for a client that none is for")
+	}
+	err := For(p, s)(teams.Host{Client: "fails"})(t.Context(), "2 messages wait")
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such thread") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,80 @@
+//go:build unix
+
+package agents
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// A run whose parent is over goes on to its end or is stopped, as its template says, and has
+// one result (T29).
+func TestOnParentEnd(t *testing.T) {
+	for _, test := range []struct{ onParentEnd, want string }{
+		{"stop", "stopped, as the session that created it is over, after "},
+		{"finish", "finished after "},
+		{"keep", "finished after "},
+	} {
+		t.Run(test.onParentEnd, func(t *testing.T) {
+			dir := t.TempDir()
+			path, end := filepath.Join(dir, "teams.db"), filepath.Join(dir, "end")
+			open := func(ago time.Duration) *teams.Store {
+				db, err := teams.Open(t.Context(), teams.Options{Path: path, Now: func() time.Time { return time.Now().Add(-ago) }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = db.Close() })
+				return db
+			}
+			past, now := open(teams.ParentGone+time.Minute), open(0)
+			// The parent's last sign of life was longer ago than it may be gone.
+			parent, err := past.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			child, _, err := now.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			order, err := json.Marshal(Order{
+				Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
+				Argv:      []string{"sh", "-c", "until test -e end; do sleep 0.01; done"},
+				TimeLimit: time.Hour, OnParentEnd: test.onParentEnd,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.onParentEnd != "stop" {
+				go func() { // the agent ends when the supervisor has seen that the parent is over
+					for seen := child.LastActive; ; time.Sleep(time.Millisecond) {
+						if s, err := now.Session(t.Context(), child.Ref); err != nil || s.LastActive.After(seen) {
+							break
+						}
+					}
+					_ = os.WriteFile(end, nil, 0o600)
+				}()
+			}
+			if err := Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard}); err != nil {
+				t.Fatal(err)
+			}
+			taking, err := now.Take(t.Context(), parent.Ref, teams.TakeOption{Limit: teams.ReadLimit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(taking.Messages) != 1 || !strings.HasPrefix(taking.Messages[0].Body, test.want) {
+				t.Errorf("the parent was told %+v, want one result %q…", taking.Messages, test.want)
+			}
+		})
+	}
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
