@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
+	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -34,9 +35,12 @@ type printer struct{ *term.Printer }
 
 // act plays one session.
 func (p *printer) act(ctx context.Context, a act) error {
-	s := startSession(ctx)
+	s, err := startSession(ctx, a.teams)
+	if err != nil {
+		return err
+	}
 	for _, step := range a.steps {
-		x, err := s.exchange(step.frame)
+		x, err := s.step(ctx, step)
 		if err != nil {
 			_ = s.end()
 			return err
@@ -118,6 +122,8 @@ func (x exchange) replyVerdict() term.Verdict {
 	switch {
 	case bytes.Equal(x.given, x.got):
 		return untouched(x.got)
+	case bytes.Contains(x.got, []byte(teams.MarkerKey)):
+		return term.Verdict{Style: term.Good, Text: "carried: a message of another agent"}
 	case x.briefed:
 		return term.Verdict{Style: term.Good, Text: "briefed: policies and objectives in front"}
 	}

@@ -29,6 +29,7 @@ type session struct {
 	done    chan struct{}  // closed when the relay is over
 	err     error          // how it ended; written before done is closed
 	passed  chan struct{}  // told of each frame that the server got
+	team    *team          // nil without other agents
 
 	mu   sync.Mutex
 	seen exchange     // of the frame under way
@@ -47,8 +48,8 @@ type exchange struct {
 }
 
 // startSession starts a server, and attache in front of it with the layers it
-// has without configuration, policies, and an API key.
-func startSession(ctx context.Context) *session {
+// has without configuration, and with policies and an API key, or other agents.
+func startSession(ctx context.Context, teams bool) (*session, error) {
 	in, client := io.Pipe()
 	output, out := io.Pipe()
 	s := &session{
@@ -56,6 +57,12 @@ func startSession(ctx context.Context) *session {
 		done: make(chan struct{}), passed: make(chan struct{}, 1),
 	}
 	log := slog.New(tint.NewTextHandler(s, &tint.Options{NoColor: true, ReplaceAttr: withoutTime}))
+	if teams {
+		var err error
+		if s.team, err = newTeam(ctx, log); err != nil {
+			return nil, err
+		}
+	}
 	layers := s.layers(log)
 	go func() {
 		defer close(s.done)
@@ -66,7 +73,7 @@ func startSession(ctx context.Context) *session {
 		in.Close()
 		out.Close()
 	}()
-	return s
+	return s, nil
 }
 
 // withoutTime leaves the time out of what is logged: the demo says the same each
@@ -92,6 +99,9 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 		panic(err) // likewise
 	}
 	a := rules.Connect(arguments.ConnOptions{Catalog: catalog, Workspace: c, Log: log})
+	if s.team != nil {
+		return []middleware.Layer{c.Layer(), {Name: "demo", Wrap: s.look}, a.Layer(), s.team.layer(catalog), catalog.Layer()}
+	}
 	b := briefing.Compile(briefing.Options{Source: policySource(), Log: log}).Connect(briefing.ConnOptions{
 		Credential: func(string) string { return apiKey },
 		Carried: func(string, string) {
@@ -145,6 +155,18 @@ func (s *session) watch(at proxy.Point, line []byte) {
 	}
 }
 
+// step plays a step: what another agent writes, and the exchange of the frame.
+func (s *session) step(ctx context.Context, step step) (exchange, error) {
+	if step.message != "" {
+		if err := s.team.write(ctx, step.message); err != nil {
+			return exchange{}, err
+		}
+	}
+	x, err := s.exchange(step.frame)
+	x.got = withoutHandles(x.got)
+	return x, err
+}
+
 // exchange sends a frame, and returns when it has been answered, or if it asks for
 // no answer, when the server has got it.
 func (s *session) exchange(frame string) (exchange, error) {
@@ -189,5 +211,8 @@ func (s *session) end() error {
 	s.client.Close()
 	<-s.done
 	s.output.Close()
+	if s.team != nil {
+		s.team.close()
+	}
 	return s.err
 }

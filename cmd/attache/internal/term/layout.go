@@ -126,8 +126,8 @@ func (l *Layout) full() {
 	}
 }
 
-// long writes a string that is longer than a line: a text of several lines as it
-// reads, any other one wrapped at its spaces.
+// long writes a string that is longer than a line, wrapped at its spaces: a text of several
+// lines as it reads.
 func (l *Layout) long(n node, indent int) {
 	text := wire.Value{Raw: []byte(n.text)}.Text()
 	switch {
@@ -135,7 +135,11 @@ func (l *Layout) long(n node, indent int) {
 		l.put(n.op, indent, n.lead+`"`)
 		for line := range strings.Lines(text + `"` + n.tail) {
 			l.full()
-			l.put(n.op, 0, strings.TrimSuffix(line, "\n"))
+			at := 0
+			for word := range strings.SplitAfterSeq(strings.TrimSuffix(line, "\n"), " ") {
+				l.put(n.op, at, word)
+				at = 4 // of what does not fit into a line
+			}
 		}
 		l.full()
 	case !strings.Contains(text, " "):
