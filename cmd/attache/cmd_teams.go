@@ -39,6 +39,9 @@ into the client's configuration. It wants teams.enabled, and agents to create.`,
 		if !s.Teams.Enabled {
 			return cli.Usagef("teams are off: write \"teams: {enabled: true}\" into %s", configurationFile(c.Process, s))
 		}
+		if s.DryRun {
+			return cli.Usagef("attache teams cannot be rehearsed: its tools start agents and send messages. Leave out --dry-run (%v)", s.Origin("dry_run"))
+		}
 		executable, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("where attache is cannot be found out, which agents need: %w", err)

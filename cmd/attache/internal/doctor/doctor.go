@@ -79,6 +79,7 @@ func (d *Doctor) Examine(ctx context.Context, mistakes error) {
 		d.keys()
 		d.identity(ctx)
 		d.policies(ctx)
+		d.agents()
 	}
 	if len(d.Server) > 0 {
 		d.examineServer(ctx)

@@ -58,6 +58,9 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if server.Settings.Session.ID != "" {
 		s.Log.Warn("session.id has no effect: each client of attache serve has a session of its own")
 	}
+	if server.Settings.Teams.Enabled {
+		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
+	}
 	e.reread = session.NewReread(e.shared, server.Load, s.Log)
 	e.reread.Watch()
 	e.sessions = e.keepSessions()

@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/proxy/child"
+)
+
+// budgetFlag is what bounds the money that a run of Claude Code spends.
+const budgetFlag = "--max-budget-usd"
+
+// agents looks at the templates of agents: whether their programs are there, and what bounds
+// their cost, which attache cannot see (T28).
+func (d *Doctor) agents() {
+	d.check = "agents"
+	switch {
+	case len(d.Settings.Agents) == 0:
+		return
+	case !d.Settings.Teams.Enabled:
+		d.note("set teams.enabled: true, or leave agents out", "there are agents, and teams are off")
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Settings.Agents)) {
+		d.agent("agents."+name, d.Settings.Agents[name])
+	}
+}
+
+func (d *Doctor) agent(key string, a config.Agent) {
+	path, err := child.Find(child.Options{Argv: a.Command, Env: d.Env})
+	if err != nil {
+		d.warn("install it, or correct the command", "%s cannot be started: %v", key, err)
+	}
+	switch {
+	case a.Result != "claude-json":
+		d.note("bound it by the program's own settings if it has any, and keep time_limit short",
+			"%s: nothing that attache knows bounds what a run costs but time_limit (%s)", key, a.TimeLimit)
+	case !hasFlag(a.Command, budgetFlag), a.Resume != nil && !hasFlag(a.Resume, budgetFlag):
+		d.warn("add "+budgetFlag+" and an amount to command and resume", "%s: nothing bounds what a run costs but time_limit (%s)", key, a.TimeLimit)
+	case err == nil:
+		d.ok("%s is started as %s", key, path)
+	}
+}
+
+// hasFlag reports whether a command has a flag, with its value behind it or in the same word.
+func hasFlag(command []string, flag string) bool {
+	return slices.ContainsFunc(command, func(word string) bool { return word == flag || strings.HasPrefix(word, flag+"=") })
+}
