@@ -99,8 +99,8 @@ func TestServeRefusesDatagrams(t *testing.T) {
 	}
 }
 
-// A session goes on with another process of attache (F17), however the first one ended.
-func TestServeGoesOnAfterRestart(t *testing.T) {
+// A session goes on with another process of attache, however the first one ended.
+func TestServeF17GoesOnAfterRestart(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

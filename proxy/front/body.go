@@ -23,10 +23,8 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 		tooLarge()
 		return nil, nil, false
 	}
-	_ = x.rc.SetReadDeadline(time.Now().Add(bodyTime))
 	b := bodyBuffer{limits: limits}
 	err := b.read(x.r.Body, x.r.ContentLength)
-	_ = x.rc.SetReadDeadline(time.Time{})
 	switch {
 	case errors.Is(err, errTooLarge):
 		tooLarge()
@@ -36,6 +34,7 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 		x.w.Header().Set("Connection", "close")
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
 	default:
+		_ = x.rc.SetReadDeadline(time.Time{})
 		return oneLine(b.data), b.release, true
 	}
 	b.release()

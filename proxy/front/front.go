@@ -69,12 +69,16 @@ type Options struct {
 
 	// Authenticate says who a credential belongs to; nil accepts requests without one,
 	// and all clients are the same principal. An error that wraps ErrUnavailable is
-	// answered with 503, any other with 401.
+	// answered with 503, one that wraps ErrScope with 403, any other with 401.
 	Authenticate func(ctx context.Context, credential string) (Principal, error)
 
 	// Metadata is the address of the protected resource metadata (RFC 9728) that a
 	// challenge names; "" names none.
 	Metadata string
+
+	// Scope is what a challenge asks for: the scopes that a credential needs, separated by
+	// blanks; "" asks for none.
+	Scope string
 
 	// Conversation returns the key of the session that a request of revision 2026-07-28
 	// belongs to among those of its principal; nil stands for one session.
@@ -122,6 +126,10 @@ var ErrBusy = errors.New("too much is going on")
 // credential's fault.
 var ErrUnavailable = errors.New("credentials cannot be checked now")
 
+// ErrScope is wrapped by an error of Options.Authenticate for a credential that is good and
+// lacks some of Options.Scope.
+var ErrScope = errors.New("the credential has too few rights")
+
 // A Front is an http.Handler that serves MCP at one address.
 type Front struct {
 	o   Options
@@ -159,6 +167,10 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{f: f, w: w, r: r, rc: http.NewResponseController(w)}
 	// Also of a connection that has a deadline from before.
 	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime))
+	if r.ContentLength != 0 {
+		// Also of a request that is refused: the server reads its body before it answers.
+		_ = x.rc.SetReadDeadline(time.Now().Add(bodyTime))
+	}
 	if !x.admit() {
 		return
 	}

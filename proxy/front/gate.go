@@ -152,7 +152,7 @@ func (x *exchange) authenticate() bool {
 		return true
 	}
 	if x.credential == "" {
-		x.challenge("", "")
+		x.challenge(http.StatusUnauthorized, "", "send an API key or a token in the header Authorization, behind the word Bearer")
 		return false
 	}
 	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)
@@ -161,26 +161,32 @@ func (x *exchange) authenticate() bool {
 		x.f.log.Warn("a request was refused: nobody can be identified now", "err", err)
 		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "credentials cannot be checked now: try again")
 		return false
+	case errors.Is(err, ErrScope):
+		x.f.log.Info("a request was refused", "err", err)
+		x.challenge(http.StatusForbidden, "insufficient_scope", "the credential has too few rights for this server")
+		return false
 	case err != nil:
 		x.f.log.Info("a request was refused: its credential is not accepted", "err", err)
-		x.challenge("invalid_token", "the credential is unknown, expired or revoked")
+		x.challenge(http.StatusUnauthorized, "invalid_token", "the credential is unknown, expired or revoked")
 		return false
 	}
 	x.who = who
 	return true
 }
 
-// challenge answers a request whose sender is not known.
-func (x *exchange) challenge(code, why string) {
+// challenge answers a request whose credential does not do, and says what would.
+func (x *exchange) challenge(status int, code, why string) {
 	var fields []string
-	if x.f.o.Metadata != "" {
-		fields = append(fields, fmt.Sprintf("resource_metadata=%q", x.f.o.Metadata))
+	add := func(name, value string) {
+		if value != "" {
+			fields = append(fields, fmt.Sprintf("%s=%q", name, value))
+		}
 	}
-	text := "send an API key or a token in the header Authorization, behind the word Bearer"
-	if code != "" {
-		fields = append(fields, fmt.Sprintf("error=%q, error_description=%q", code, why))
-		text = why
+	add("resource_metadata", x.f.o.Metadata)
+	add("scope", x.f.o.Scope)
+	if add("error", code); code != "" {
+		add("error_description", why)
 	}
 	x.w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(fields, ", ")))
-	x.refuse(http.StatusUnauthorized, nil, wire.CodeInvalidRequest, text)
+	x.refuse(status, nil, wire.CodeInvalidRequest, why)
 }

@@ -61,6 +61,7 @@ type world struct {
 	children  int // how many servers may run; 0 for any number
 	sessions  map[string]string
 	exchanges map[string]*clientExchange
+	raw       map[string]net.Conn
 
 	mu      sync.Mutex
 	servers []*mempipe.Server
@@ -77,7 +78,7 @@ type clientExchange struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, sessions: map[string]string{}, exchanges: map[string]*clientExchange{}, listener: newPipeListener()}
+	w := &world{T: t, sessions: map[string]string{}, exchanges: map[string]*clientExchange{}, raw: map[string]net.Conn{}, listener: newPipeListener()}
 	w.o = Options{Limits: DefaultLimits(), Open: w.open}
 	return w
 }
@@ -134,6 +135,9 @@ func (w *world) play(script string) {
 }
 
 func (w *world) end() {
+	for _, c := range w.raw {
+		c.Close()
+	}
 	for _, x := range w.exchanges {
 		x.cancel()
 	}
@@ -171,6 +175,24 @@ func (w *world) step(line string) error {
 	case "body", "event", "comment", "end", "cut":
 		name, want, _ := strings.Cut(rest, " ")
 		return w.expectBody(command, name, want)
+	case "raw": // NAME BYTES, on a connection of its own
+		name, text, _ := strings.Cut(rest, " ")
+		w.start()
+		c, err := w.listener.dial(context.Background(), "", "")
+		if err != nil {
+			return err
+		}
+		w.raw[name] = c
+		go func() { _, _ = io.WriteString(c, unescape(text)) }()
+		synctest.Wait()
+		return nil
+	case "answered": // NAME STATUS, and the connection is closed
+		name, status, _ := strings.Cut(rest, " ")
+		b, _ := io.ReadAll(w.raw[name])
+		if !strings.HasPrefix(string(b), "HTTP/1.1 "+status) {
+			return fmt.Errorf("got %q", b)
+		}
+		return nil
 	case "leave":
 		w.exchanges[rest].cancel()
 		synctest.Wait()
@@ -179,6 +201,16 @@ func (w *world) step(line string) error {
 		d, err := time.ParseDuration(rest)
 		time.Sleep(d)
 		synctest.Wait()
+		return err
+	case "alive": // NAME TIME, with a comment every 15 s
+		name, text, _ := strings.Cut(rest, " ")
+		d, err := time.ParseDuration(text)
+		for range d / aliveTime {
+			if err == nil {
+				time.Sleep(aliveTime)
+				err = w.expectBody("comment", name, "")
+			}
+		}
 		return err
 	case "drain":
 		go w.front.Drain(context.Background())
@@ -241,14 +273,19 @@ func (w *world) set(rest string) error {
 		w.o.Metadata = value
 	case "keys": // each is its own principal
 		w.o.Authenticate = func(_ context.Context, credential string) (Principal, error) {
-			if credential == "down" {
+			switch credential {
+			case "down":
 				return Principal{}, ErrUnavailable
+			case "weak":
+				return Principal{}, ErrScope
 			}
 			if strings.Contains(" "+value+" ", " "+credential+" ") {
 				return Principal{ID: credential}, nil
 			}
 			return Principal{}, errors.New("unknown")
 		}
+	case "scope":
+		w.o.Scope = value
 	case "conversations":
 		w.o.Conversation = func(m *wire.Message) string { return m.Get("params", "_meta", "conversation").Text() }
 	default:
@@ -466,6 +503,13 @@ func (w *world) serverStep(i int, rest string) error {
 		_, err := s.Out.Write([]byte(unescape(text)))
 		synctest.Wait()
 		return err
+	case "drips": // a line, byte by byte
+		for _, b := range []byte(unescape(text) + "\n") {
+			if _, err := s.Out.Write([]byte{b}); err != nil {
+				return err
+			}
+			synctest.Wait()
+		}
 	case "quiet":
 		if s.In.Len() > 0 {
 			line, _ := s.In.ReadLine(0)

@@ -16,7 +16,7 @@ import (
 // ServeSettings are those of attache serve.
 type ServeSettings struct {
 	Listen, PublicURL, Path, Admin string
-	Origins, Hosts                 []string
+	Origins, Hosts, Scopes         []string
 	Cert, Key                      string // files, absolute; both or none
 	Idle, Drain                    time.Duration
 	Limits                         ServeLimits
@@ -49,6 +49,7 @@ func serveOptions(s *Settings) []setting.Option {
 		{Key: "serve.admin", Help: "where health, metrics and profiles are served: a loopback host and port; default: nowhere", Value: setting.Text(&o.Admin, loopbackAddress)},
 		{Key: "serve.origins", Help: "origins of web pages that may send requests, such as https://app.example.com", Value: setting.Words{To: &o.Origins, Check: origin}},
 		{Key: "serve.hosts", Help: "names that requests may be sent to, besides loopback and that of public_url", Value: setting.Words{To: &o.Hosts, Check: setting.NotEmpty}},
+		{Key: "serve.scopes", Help: "permissions that a credential needs for any request, beside what rules say of calls", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "serve.tls.cert", Help: "file with the certificate; read again when it changes", Value: setting.Path(&o.Cert)},
 		{Key: "serve.tls.key", Help: "file with the certificate's key", Value: setting.Path(&o.Key)},
 		{Key: "serve.idle", Help: "how long a session is kept that nobody uses", Value: setting.Duration(&o.Idle, time.Second)},
@@ -117,6 +118,14 @@ func origin(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Scheme == "" || s != u.Scheme+"://"+u.Host {
 		return fmt.Errorf("%q is not an origin: write scheme, host and port, such as https://app.example.com", s)
+	}
+	return nil
+}
+
+// scope accepts what may stand in a list of scopes (RFC 6749, appendix A.4).
+func scope(s string) error {
+	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c == '"' || c == '\\' || c > '~' }) {
+		return fmt.Errorf("%q is not a scope: write printable ASCII without blanks and quotes, such as mcp:use", s)
 	}
 	return nil
 }

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -112,6 +114,7 @@ func (e *endpoint) frontOptions() front.Options {
 	}
 	if e.shared.Authenticates() {
 		o.Authenticate = e.authenticate
+		o.Scope = strings.Join(e.s.settings.Scopes, " ")
 		if e.Settings.Identity.JWT.Configured() && e.s.settings.PublicURL != "" {
 			o.Metadata = e.s.metadataURL(e)
 		}
@@ -129,6 +132,11 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 		return front.Principal{}, err
 	case p == nil:
 		return front.Principal{}, identity.ErrUnknownKey
+	}
+	for _, scope := range e.s.settings.Scopes {
+		if !slices.Contains(p.Permissions, scope) {
+			return front.Principal{}, fmt.Errorf("%w: it lacks %s", front.ErrScope, scope)
+		}
 	}
 	return front.Principal{ID: principalID(p, credential), Value: p}, nil
 }

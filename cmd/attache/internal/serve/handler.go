@@ -55,11 +55,15 @@ func (s *service) metadata(e *endpoint) http.HandlerFunc {
 	if issuer == "" || s.settings.PublicURL == "" {
 		return nil
 	}
-	body, _ := json.Marshal(map[string]any{ // never fails: texts alone
+	document := map[string]any{
 		"resource":                 s.resource(e),
 		"authorization_servers":    []string{issuer},
 		"bearer_methods_supported": []string{"header"},
-	})
+	}
+	if len(s.settings.Scopes) > 0 {
+		document["scopes_supported"] = s.settings.Scopes
+	}
+	body, _ := json.Marshal(document) // never fails: texts alone
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -136,11 +140,14 @@ func (s *service) logRequest(r *http.Request, seen *response, took time.Duration
 	s.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes, "took", took, "from", r.RemoteAddr)
 }
 
-// limited gives a handler of short answers time to write one. The deadline of the last
-// write on the connection would hold for it otherwise.
+// limited gives a request with a short answer a time. The deadline of the last write on the
+// connection would hold for it otherwise, and none for a body, which the server reads before
+// it answers.
 func limited(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+		rc := http.NewResponseController(w)
+		_ = rc.SetReadDeadline(time.Now().Add(writeTime))
+		_ = rc.SetWriteDeadline(time.Now().Add(2 * writeTime))
 		next(w, r)
 	}
 }

@@ -18,10 +18,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -85,9 +88,9 @@ func (r *running) post(t *testing.T, c *http.Client, body string, headers ...str
 	return resp, string(b)
 }
 
-// TestMetadata has the documents by which clients find the issuer (F57), and what is said
+// TestF57Metadata has the documents by which clients find the issuer (F57), and what is said
 // of other addresses.
-func TestMetadata(t *testing.T) {
+func TestF57Metadata(t *testing.T) {
 	r := start(t, `
 identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}
 serve: {public_url: "https://mcp.example.com/mcp"}
@@ -188,6 +191,43 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Tokens that are expired or have too few rights (F56).
+func TestF56Tokens(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "jwks.json"), attachetest.KeySet(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, `
+identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: `+dir+`/jwks.json}}
+serve: {public_url: "https://mcp.example.com/mcp", scopes: ["mcp:use"]}
+`)
+	const metadata = `Bearer resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp", scope="mcp:use"`
+	for _, test := range []struct {
+		name      string
+		claims    map[string]any
+		status    int
+		challenge string
+	}{
+		{"good", map[string]any{"sub": "ada", "permissions": "mcp:use other"}, 200, ""},
+		{"too few rights", map[string]any{"sub": "ada", "permissions": "other"}, 403, metadata + `, error="insufficient_scope", error_description="the credential has too few rights for this server"`},
+		{"expired", map[string]any{"sub": "ada", "permissions": "mcp:use", "exp": time.Now().Add(-time.Hour).Unix()}, 401, metadata + `, error="invalid_token", error_description="the credential is unknown, expired or revoked"`},
+		{"of another audience", map[string]any{"sub": "ada", "permissions": "mcp:use", "aud": "other"}, 401, metadata + `, error="invalid_token", error_description="the credential is unknown, expired or revoked"`},
+	} {
+		resp, body := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+attachetest.Token(test.claims))
+		if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != test.status || got != test.challenge {
+			t.Errorf("%s: %d %s\n%s", test.name, resp.StatusCode, got, body)
+		}
+	}
+	resp, err := http.Get(strings.TrimSuffix(r.url, "/mcp") + metadataPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, _ := io.ReadAll(resp.Body); !strings.Contains(string(b), `"scopes_supported":["mcp:use"]`) {
+		t.Errorf("%s", b)
+	}
+}
+
 // A reload holds for the sessions there are.
 func TestReload(t *testing.T) {
 	r := start(t, "access: {rules: []}\n")
@@ -209,20 +249,57 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestSlowClients has a client that is slow with its headers cut off, while others are
-// served (F55). The rest of F55 is in the scripts of proxy/front.
-func TestSlowClients(t *testing.T) {
-	r := start(t, "{}\n")
-	r.checkHeaders(t)
-	resp, body := r.post(t, http.DefaultClient, initialize)
-	if resp.StatusCode != 200 {
-		t.Error(resp.StatusCode, body)
+// A pipeListener has the connections that a test puts in.
+type pipeListener struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	c, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l pipeListener) Close() error   { return nil }
+func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestF55SlowClients has clients cut off that are slow with the headers, or the body of a request
+// that has no use for one (F55). The rest of F55 is in the scripts of proxy/front.
+func TestF55SlowClients(t *testing.T) {
+	s := newTestService(t, cli.Process{Stderr: io.Discard})
+	for _, test := range []struct {
+		sent  string
+		limit time.Duration
+		want  string
+	}{
+		{"POST /mcp HTTP/1.1\r\nHost: loc", headerTime, ""},
+		{"POST /elsewhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx", writeTime, "HTTP/1.1 404"},
+		{"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", connectionIdle, "HTTP/1.1 200"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := pipeListener{conns: make(chan net.Conn)}
+			server := s.httpServer()
+			go server.Serve(l)
+			client, conn := net.Pipe()
+			l.conns <- conn
+			go io.WriteString(client, test.sent)
+			began := time.Now()
+			got, _ := io.ReadAll(client)
+			if took := time.Since(began); took < test.limit || took > test.limit+time.Second || !strings.HasPrefix(string(got), test.want) {
+				t.Errorf("%q: after %v %q", test.sent, took, got)
+			}
+			close(l.conns)
+			server.Close()
+		})
 	}
 }
 
-// checkHeaders sends headers that are too large.
-func (r *running) checkHeaders(t *testing.T) {
-	t.Helper()
+// Headers may not be of any size.
+func TestF55LargeHeaders(t *testing.T) {
+	r := start(t, "{}\n")
 	address := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), "/mcp")
 	c, err := net.Dial("tcp", address)
 	if err != nil {
@@ -234,27 +311,33 @@ func (r *running) checkHeaders(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("%v %v", resp, err)
 	}
-	if s := r.httpServer(); s.ReadHeaderTimeout == 0 || s.WriteTimeout != 0 {
-		t.Error("headers have no time limit, or streams have one")
+	if s := r.httpServer(); s.WriteTimeout != 0 {
+		t.Error("streams have a time limit")
 	}
 }
 
-// TestManyPosts has many requests on connections that are kept, each answered whole (F53).
-func TestManyPosts(t *testing.T) {
+// TestF53ManyPosts has many requests on connections that are kept, each answered whole.
+func TestF53ManyPosts(t *testing.T) {
 	r := start(t, "{}\n")
 	resp, _ := r.post(t, http.DefaultClient, initialize)
 	session := resp.Header.Get("Mcp-Session-Id")
-	for i := range 500 {
-		accept := "application/json"
-		if i%2 == 0 {
-			accept = "text/event-stream"
-		}
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":{"pad":"%s"}}`, i, strings.Repeat("x", i*20))
-		_, got := r.post(t, http.DefaultClient, body, "Mcp-Session-Id", session, "Accept", accept)
-		if !strings.Contains(got, fmt.Sprintf(`"id":%d,`, i)) || !strings.HasSuffix(strings.TrimSpace(got), "}") {
-			t.Fatalf("reply %d: %s", i, got)
-		}
+	var clients sync.WaitGroup
+	for n := range 10 {
+		clients.Go(func() {
+			c := &http.Client{Transport: &http.Transport{}}
+			defer c.CloseIdleConnections()
+			for i := range 1000 {
+				accept := []string{"text/event-stream", "application/json"}[i%2]
+				body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d-%d","method":"tools/list","params":{"pad":"%s"}}`, n, i, strings.Repeat("x", i*10))
+				_, got := r.post(t, c, body, "Mcp-Session-Id", session, "Accept", accept)
+				if !strings.Contains(got, fmt.Sprintf(`"id":"%d-%d",`, n, i)) || !strings.HasSuffix(strings.TrimSpace(got), "}") {
+					t.Errorf("reply %d of client %d: %s", i, n, got)
+					return
+				}
+			}
+		})
 	}
+	clients.Wait()
 }
 
 // The certificate is read again when its file changes, and HTTP/2 is spoken.
