@@ -76,7 +76,7 @@ func (c *Catalog) wrap(next Handler) Handler {
 		switch {
 		case m.From == wire.Server:
 			if m.MethodIs("notifications/tools/list_changed") {
-				c.forget()
+				c.Forget()
 			}
 		case m.MethodIs("tools/list"):
 			at := cursor(m.Get("params", "cursor"))
@@ -191,9 +191,9 @@ func (c *Catalog) drop(gone func(*Tool) bool) {
 	}
 }
 
-// forget empties the catalogue. A question that is under way begins again, as servers
+// Forget empties the catalogue. A question that is under way begins again, as servers
 // announce changes while they start.
-func (c *Catalog) forget() {
+func (c *Catalog) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tools, c.size, c.whole, c.next = nil, 0, false, nil

@@ -178,7 +178,7 @@ func (s *session) refuse(m *wire.Message, code int, text string) {
 	if l := s.link.Load(); l != nil && id != nil && m.Kind().IsReply() {
 		reply := wire.ErrorReply(id, code, text)
 		reply.From = wire.Client
-		l.write(reply)
+		l.Write(reply)
 		return
 	}
 	s.queue(wire.ErrorReply(id, code, text), nil)

@@ -145,7 +145,7 @@ func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 // batchMember takes a member of an array through what it would meet alone.
 func (s *session) batchMember(b *batch, m *wire.Message) error {
 	switch {
-	case m.Kind().IsReply() && s.asks.swallow(wire.Client, m):
+	case m.Kind().IsReply() && s.takesReply(m):
 		return nil
 	case m.Plain() && m.Kind() != wire.Batch:
 		return s.run(m, b)

@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -25,10 +23,12 @@ type call struct {
 	cancelled atomic.Bool
 	contested bool        // another with its id was in flight, and one of the two has a reply that must be held; guarded by calls.mu
 	holding   bool        // a layer holds it back; touched in the client's direction
+	odd       bool        // a server may spell its id otherwise; guarded by calls.mu
+	again     bool        // it was sent to the next upstream, too; touched in the client's direction
 	suspended *suspension // what a hook asked for; touched by the goroutine that runs the hooks
 	batch     *batch      // the batch it arrived in
 	stop      func()      // not nil if the call was deferred: ends what will answer it; guarded by calls.mu
-	odd       bool        // a server may spell its id otherwise; guarded by calls.mu
+	frame     []byte      // its line, if it may be sent to the next upstream; touched in the client's direction
 }
 
 // id returns the raw id.
@@ -98,6 +98,7 @@ func (c *call) reset(s *session, k callid.Key, long string) {
 	}
 	c.key, c.long, c.raw, c.next = k, long, nil, nil
 	c.replied, c.contested, c.holding, c.suspended, c.batch, c.stop = false, false, false, nil, nil, nil
+	c.frame, c.again = nil, false
 	c.sent.Store(false)
 	c.cancelled.Store(false)
 	c.mw.Reset(c, true)
@@ -168,30 +169,6 @@ func (t *calls) twin(c *call, raw []byte) bool {
 	})
 }
 
-// claimSpelled claims the oldest call whose reply must be held and whose id is the raw
-// one to a reader who turns both into numbers, and returns it, nil if there is none.
-func (t *calls) claimSpelled(raw []byte) *call {
-	number, ok := callid.LooseNumber(raw)
-	if !ok {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var found *call
-	t.anyLocked(func(c *call) bool {
-		if c.awaitsReply() && c.mw.HoldsReply() && (found == nil || c.seq < found.seq) {
-			if n, ok := callid.LooseNumber(c.id()); ok && n == number {
-				found = c
-			}
-		}
-		return false
-	})
-	if found != nil {
-		found.replied = true
-	}
-	return found
-}
-
 // awaits reports whether a call with the raw id waits for a reply.
 func (t *calls) awaits(raw []byte) bool {
 	k, long := callid.Of(raw)
@@ -204,24 +181,6 @@ func (t *calls) awaits(raw []byte) bool {
 // The caller holds calls.mu.
 func (c *call) awaitsReply() bool { return !c.replied && c.sent.Load() }
 
-// claimYoungest claims the youngest call with the raw id that waits for a reply,
-// and returns it, nil if there is none.
-func (t *calls) claimYoungest(raw []byte) *call {
-	k, long := callid.Of(raw)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var found *call
-	for c := t.oldest.Get(&k, long); c != nil; c = c.next {
-		if c.awaitsReply() {
-			found = c
-		}
-	}
-	if found != nil {
-		found.replied = true
-	}
-	return found
-}
-
 // holdsReply reports whether a call with the raw id that waits for a reply has
 // one that must be held; with a nil id, whether any call has.
 func (t *calls) holdsReply(raw []byte) bool {
@@ -233,18 +192,6 @@ func (t *calls) holdsReply(raw []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.oldest.Get(&k, long).any(holds)
-}
-
-// claim takes the call's one reply for attache itself; false if another has it
-// already, or nobody wants it.
-func (t *calls) claim(c *call) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c.replied || c.cancelled.Load() {
-		return false
-	}
-	c.replied = true
-	return true
 }
 
 // awaitsBatch reports whether a call that came in an array waits for a reply.
@@ -369,22 +316,3 @@ func (t *calls) full() <-chan struct{} {
 // upstream's place. One that is still on its way is answered where it fails. The
 // caller holds calls.mu.
 func (c *call) atWork() bool { return c.sent.Load() || c.stop != nil }
-
-// claimAll claims the calls that have no reply and for which only returns true, and
-// returns them in order of arrival. The claim is made here, as a call that has an
-// answer may stand for another request a moment later.
-func (t *calls) claimAll(only func(*call) bool) []*call {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out []*call
-	for c := range t.oldest.All {
-		for ; c != nil; c = c.next {
-			if !c.replied && only(c) {
-				c.replied = true
-				out = append(out, c)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
-	return out
-}

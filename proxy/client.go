@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -101,7 +102,7 @@ func (s *session) clientPump() {
 func (s *session) widenToServer() {
 	flow.Widen(s.o.ClientIn)
 	if l := s.link.Load(); l != nil {
-		l.widen()
+		l.Widen()
 	}
 }
 
@@ -142,7 +143,7 @@ const finalFlushTime = 500 * time.Millisecond
 // clientClosed passes the end of input on at once: servers leave when they see
 // it, and clients wait about two seconds before they shoot.
 func (s *session) clientClosed() {
-	s.asks.giveUp(wire.Client)
+	s.asks.GiveUp(wire.Client)
 	s.c.mu.Lock()
 	s.awaitTurn()
 	s.c.mu.Unlock()
@@ -152,7 +153,7 @@ func (s *session) clientClosed() {
 			defer s.c.mu.Unlock()
 			s.flushServer()
 		})
-		l.up.Stdin().Close()
+		l.CloseInput()
 	}
 }
 
@@ -242,7 +243,7 @@ func (s *session) handle(m *wire.Message) error {
 		return s.fromClientBatch(m)
 	case len(m.Frame()) == 0:
 		return s.pass(m)
-	case m.Kind().IsReply() && s.asks.swallow(wire.Client, m):
+	case m.Kind().IsReply() && s.takesReply(m):
 		return nil
 	case !m.Plain():
 		return s.handleAmbiguous(m)
@@ -290,7 +291,7 @@ func (s *session) cancelled(m *wire.Message) bool {
 	}
 	sent := c.sent.Load()
 	if sent && c.mw.HoldsReply() {
-		s.link.Load().unread.Add(id.Raw)
+		s.link.Load().Unread.Add(id.Raw)
 	}
 	s.answerBatch(c.batch)
 	return sent || c.stop == nil && !s.unseen.Take(id.Raw)
@@ -341,6 +342,9 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 // forward is the end of the chain: the upstream.
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	c := middleware.CallFrom(ctx).Relay().(*call)
+	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.mw, m) && c.batch == nil {
+		c.frame = bytes.Clone(m.Line())
+	}
 	switch {
 	case c.batch == nil:
 	case c == &s.c.none:
@@ -355,7 +359,7 @@ func (s *session) forward(ctx context.Context, m *wire.Message) error {
 		return err
 	}
 	c.sent.Store(true)
-	s.link.Load().write(m)
+	s.link.Load().Write(m)
 	return nil
 }
 
@@ -364,7 +368,7 @@ func (s *session) pass(m *wire.Message) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	s.link.Load().write(m)
+	s.link.Load().Write(m)
 	return nil
 }
 
@@ -379,7 +383,7 @@ func (s *session) ready() error {
 // flushServer sends what was kept back for company. The caller holds c.mu.
 func (s *session) flushServer() {
 	if l := s.link.Load(); l != nil {
-		l.in.Flush()
+		l.In.Flush()
 		s.answerUnsent(l)
 	}
 }

@@ -50,6 +50,13 @@ func (c *Control) Replace(r Rules) bool {
 	return true
 }
 
+// Restart ends the upstream and has it started again. It reports false if the upstream
+// would not be: see [Options.Restart].
+func (c *Control) Restart() bool {
+	s := c.session()
+	return s != nil && s.mayRevive() && s.supervisor.Restart(s.link.Load())
+}
+
 // Notify sends the client a notification of attache's own. It never blocks, and
 // passes no layer.
 func (c *Control) Notify(m *wire.Message) {

@@ -35,7 +35,7 @@ func (s *session) watchClient() {
 // moved returns how many lines and chunks were written to the upstream.
 func (s *session) moved() int64 {
 	if l := s.link.Load(); l != nil {
-		return l.moved.Load()
+		return l.Moved()
 	}
 	return 0
 }

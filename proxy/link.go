@@ -2,68 +2,21 @@ package proxy
 
 import (
 	"io"
-	"sync/atomic"
-	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/flow"
-	"github.com/attache-mcp/attache/proxy/internal/tasks"
+	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A link is one life of the upstream: from its start until it is gone and its
-// output has been read. What concerns that life alone is here, and not in the
-// session. A session has at most one link at a time.
-type link struct {
-	s  *session
-	up Upstream
-	in *wire.Writer // to the upstream's stdin
-
-	unsent unsentRequests // requests that could not be written
-	unread callid.Unread  // ids of cancelled calls whose replies must be held
-	moved  atomic.Int64   // lines and chunks written to the upstream
-	ended  chan struct{}  // closed when the upstream's output has been read to its end
+// read reads from the upstream of a link until its end, or until the client takes no more.
+func (s *session) read(l *revive.Link) {
+	l.Read(func(stdout io.Reader) {
+		if err := s.readServer(stdout); err != nil {
+			s.fail(err)
+		}
+	})
 }
-
-// newLink returns the link of an upstream that was started. pump then reads from it.
-func newLink(s *session, up Upstream) *link {
-	l := &link{s: s, up: up, ended: make(chan struct{})}
-	l.in = wire.NewWriter(&serverIn{up.Stdin(), l})
-	return l
-}
-
-// pump reads from the upstream until its end, or until the client takes no more.
-func (l *link) pump() {
-	defer close(l.ended)
-	if err := l.s.readServer(l.up.Stdout()); err != nil {
-		l.s.fail(err)
-	}
-	l.s.ended <- l
-}
-
-// end ends the upstream and waits for the end of its output, but once the
-// upstream is gone no longer than until the deadline: a process of somebody
-// else's may hold the pipe open, or the client may not read. how says how the
-// upstream ended.
-func (l *link) end() (deadline time.Time, how error) {
-	l.up.Stop()
-	deadline = time.Now().Add(drainTime)
-	tasks.RunUntil(deadline, func() { <-l.ended })
-	return deadline, l.up.Wait()
-}
-
-// write writes a frame to the upstream. That it cannot be written any more is no
-// error of the session: see unsentRequests.
-func (l *link) write(m *wire.Message) {
-	l.s.watch(ServerIn, m.Line())
-	if l.in.Write(m) != nil {
-		l.unsent.addLines(m.Line())
-	}
-	l.moved.Add(1)
-}
-
-// widen makes way for a long line to the upstream.
-func (l *link) widen() { flow.Widen(l.up.Stdin()) }
 
 // readServer reads from an upstream until its end. The error is that of the
 // client's side, or of a layer.
@@ -84,4 +37,59 @@ func (s *session) readServer(stdout io.Reader) error {
 			return err
 		}
 	}
+}
+
+// closedInput is what a request meets whose server no longer reads.
+const closedInput = "the server has closed its input and takes no more requests"
+
+// answerUnsent answers the requests that could not be written, unless they may go to the
+// next upstream. What the server still says goes on to the client. The caller holds c.mu.
+func (s *session) answerUnsent(l *revive.Link) {
+	if !l.Unsent.Any() || s.mayRevive() && s.link.Load() == l && l.MayEnd(func() { s.answerUnsentAside(l) }) {
+		return
+	}
+	for _, line := range l.Unsent.Take() {
+		s.answerLine(line, func(id []byte) *wire.Message {
+			s.log.Debug("a request could not be sent: the server does not take input any more", "id", callid.Clip(id))
+			return wire.ErrorReply(id, wire.CodeInternalError, closedInput)
+		})
+	}
+}
+
+// mayRevive reports whether the upstream is started again if it ends now.
+func (s *session) mayRevive() bool { return s.supervisor != nil && s.supervisor.MayRevive() }
+
+// answerLine answers the requests in a line that does not reach the upstream. The caller
+// holds c.mu.
+func (s *session) answerLine(line []byte, reply func(id []byte) *wire.Message) {
+	revive.Requests(line, func(m *wire.Message) {
+		if a := s.asks.Take(string(m.ID())); a != nil {
+			go a.Done(nil)
+		} else if c := s.calls.claimYoungest(m.ID()); c != nil {
+			s.answerClaimed(c, reply(c.id()))
+		}
+	})
+}
+
+func (s *session) answerUnsentAside(l *revive.Link) { s.answerAside(func() { s.answerUnsent(l) }) }
+
+// answerAside runs f in the client's direction, unless the session is over.
+func (s *session) answerAside(f func()) {
+	s.goBeside(func() {
+		s.c.mu.Lock()
+		defer s.c.mu.Unlock()
+		f()
+	})
+}
+
+// goBeside runs f on a goroutine that the end of the session waits for, unless the
+// session is over.
+func (s *session) goBeside(f func()) {
+	if !s.work.Begin() {
+		return
+	}
+	go func() {
+		defer s.work.End()
+		f()
+	}()
 }

@@ -16,9 +16,11 @@
 // has left. So a layer can take a reply ([middleware.Call.OnReply]), and every request
 // is answered when the server dies.
 //
+// A server that ends under its client is started again where [Options.Restart] says so:
+// see docs/restart.md. The calls it was running are not repeated.
+//
 // The package does not know sessions, identities or policies: layers do. It handles no
-// signals and does not set file descriptors to non-blocking: the program does. It never
-// restarts a server, because a second process would lack the state of the session.
+// signals and does not set file descriptors to non-blocking: the program does.
 package proxy
 
 import (
@@ -32,8 +34,11 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/asks"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/flow"
+	"github.com/attache-mcp/attache/proxy/internal/noise"
+	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -48,7 +53,8 @@ type Upstream interface {
 	// be called more than once, and while another call is under way.
 	Stop()
 	// Wait returns when the server is gone. The error says how it ended, for
-	// the client's eyes; nil for a clean exit.
+	// the client's eyes, and behind a semicolon what else is known; nil for a
+	// clean exit.
 	Wait() error
 }
 
@@ -73,11 +79,14 @@ type Options struct {
 	ClientIn  io.Reader
 	ClientOut io.Writer
 
-	// Start starts the upstream. It is called once, on the way of the first
-	// frame that goes on to it, so what that frame told the layers can go into
-	// the upstream's environment. Its error is answered to that frame and
-	// returned by Run.
+	// Start starts the upstream. It is called on the way of the first frame that
+	// goes on to it, so what that frame told the layers can go into the upstream's
+	// environment. Its error is answered to that frame and returned by Run. With
+	// Restart it is called again when the upstream has ended.
 	Start func(ctx context.Context) (Upstream, error)
+
+	// Restart, if not nil, says how an upstream that has ended is started again.
+	Restart *Restart
 
 	// Layers run on plain frames, first first on the way to the upstream. The relay
 	// does what any of them needs: see [middleware.Layer].
@@ -162,12 +171,17 @@ func Run(ctx context.Context, o Options) error {
 	if o.ClientGone != nil {
 		go s.watchClient()
 	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.supervise(ctx) }()
 	select {
 	case <-s.clientDone:
-	case <-s.ended:
+	case <-ended:
 	case <-s.failed:
 	case <-s.ctx.Done():
 	}
+	cancel()
+	<-ended
 	return s.finish()
 }
 
@@ -178,10 +192,14 @@ type session struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	toClient    *wire.Writer
-	calls       *calls
-	asks        asks
-	noise       noise
+	// Both directions read these for each message; what one of them writes stands apart.
+	toClient   *wire.Writer
+	calls      *calls
+	asks       *asks.Table
+	supervisor *revive.Supervisor          // nil without Options.Restart
+	link       atomic.Pointer[revive.Link] // nil before the upstream is started
+
+	noise       noise.Counter
 	backlog     flow.Backlog
 	unseen      callid.Recent // of calls that attache answered without the upstream
 	heldReplies callid.Recent // of calls whose reply had to be held and which have had one
@@ -194,13 +212,12 @@ type session struct {
 
 	upMu     sync.Mutex // held while the upstream is being started
 	startErr error
-	link     atomic.Pointer[link] // set by start
+	started  chan *revive.Link // receives the first link
 
 	clientDone  chan struct{}
 	deferredCtx context.Context // of what answers deferred calls; done when ending is closed
 	endDeferred context.CancelFunc
 	goodbye     atomic.Bool   // the client closed its end in good order; set before the upstream sees it
-	ended       chan *link    // receives the link whose upstream has ended
 	ending      chan struct{} // closed when the upstream is gone: nothing is held back any longer
 	over        atomic.Bool   // Run returns: nothing is written, watched or logged any more
 
@@ -223,16 +240,19 @@ func newSession(ctx context.Context, o Options) *session {
 		o: o, log: o.Log,
 		toClient:   wire.NewWriter(o.ClientOut),
 		calls:      newCalls(o.InFlight, max(o.Hold, minIDs)),
-		asks:       newAsks(o.IDPrefix),
+		asks:       asks.New(o.IDPrefix),
 		backlog:    flow.Backlog{Limit: int64(o.Hold)},
 		clientDone: make(chan struct{}),
-		ended:      make(chan *link, 1),
+		started:    make(chan *revive.Link, 1),
 		ending:     make(chan struct{}),
 		failed:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	s.deferredCtx, s.endDeferred = context.WithCancel(s.ctx)
-	s.noise.log = o.Log
+	s.noise.Log = o.Log
+	if o.Restart != nil {
+		s.supervisor = newSupervisor(s, *o.Restart)
+	}
 	s.c.init(s)
 	s.v.init(s)
 	rules := Rules{o.Layers, o.DryRun}
@@ -256,14 +276,17 @@ func (s *session) start() error {
 		s.startErr = fmt.Errorf("%w: %w", ErrStart, err)
 		return s.startErr
 	}
-	l := newLink(s, up)
+	l := revive.NewLink(s.linkOptions(), revive.Ending{})
+	l.Connect(up)
+	l.Open()
 	s.link.Store(l)
-	go l.pump()
+	s.read(l)
+	s.started <- l
 	return nil
 }
 
 // lastLink returns the link, nil if no upstream was started; then none will be.
-func (s *session) lastLink() *link {
+func (s *session) lastLink() *revive.Link {
 	s.upMu.Lock()
 	defer s.upMu.Unlock()
 	l := s.link.Load()
@@ -298,86 +321,4 @@ func (s *session) failureSoFar() error {
 	default:
 		return nil
 	}
-}
-
-// finish ends the upstream and leaves nothing unanswered. What comes after the
-// end of the upstream takes no longer than drainTime in all.
-func (s *session) finish() error {
-	defer s.cancel()
-	var how error
-	deadline := time.Now().Add(drainTime)
-	l := s.lastLink()
-	if l != nil {
-		deadline, how = l.end()
-	}
-	s.asks.close()
-	tasks.RunUntil(deadline, s.c.close)
-	if s.goodbye.Load() {
-		s.deferred.Wait(deadline.Add(-drainTime / 2))
-	}
-	close(s.ending)
-	s.endDeferred()
-	s.deferred.Wait(deadline.Add(-drainTime / 4))
-	s.work.Wait(deadline)
-	tasks.RunUntil(deadline, func() { s.endCalls(l, how) })
-	s.work.Wait(deadline)
-	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
-	s.close(deadline)
-	s.noise.report()
-	return s.failureSoFar()
-}
-
-// close sees to it that nothing is written, watched or logged when Run has
-// returned: what is under way in either direction has ended, or is stuck in a
-// write and ends with it.
-func (s *session) close(deadline time.Time) {
-	s.work.Close()
-	s.deferred.Close()
-	s.work.Wait(deadline)
-	s.over.Store(true)
-	s.toClient.Close()
-	if soonest := time.Now().Add(closeTime); deadline.Before(soonest) {
-		deadline = soonest
-	}
-	for _, mu := range []*sync.Mutex{&s.v.mu, &s.c.mu} {
-		tasks.RunUntil(deadline, func() { mu.Lock(); defer mu.Unlock() })
-	}
-	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
-}
-
-// endCalls answers every call in flight: the upstream is gone. Only a client
-// that closed its end in good order has no answers: what it did not wait for is
-// nobody's.
-func (s *session) endCalls(l *link, how error) {
-	s.v.mu.Lock()
-	defer s.v.mu.Unlock()
-	err := s.failureSoFar()
-	if s.over.Load() || s.goodbye.Load() && err == nil {
-		return
-	}
-	text := endText(how)
-	if l == nil && err != nil {
-		text = failureText(err)
-	}
-	for _, c := range s.calls.claimAll((*call).atWork) {
-		s.answerClaimed(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
-	}
-}
-
-func endText(how error) string {
-	if how == nil {
-		return "the server ended before it answered"
-	}
-	return "the server ended before it answered: " + how.Error()
-}
-
-// failureText says to a client why its request was not handled.
-func failureText(err error) string {
-	switch {
-	case err == nil:
-		return "the request was dropped inside the proxy"
-	case errors.Is(err, ErrStart), errors.Is(err, errOver):
-		return err.Error()
-	}
-	return "the proxy could not handle the request: " + err.Error()
 }

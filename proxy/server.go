@@ -55,7 +55,7 @@ func (s *session) fromServer(line []byte, last bool) error {
 	m := &s.v.msg
 	m.Reset(wire.Server, line)
 	if !s.isMessage(m) && !s.o.ForwardNoise {
-		s.noise.add(line)
+		s.noise.Add(line)
 		return s.flushClient(last)
 	}
 	if len(m.LineEnd()) == 0 {
@@ -133,6 +133,8 @@ func (s *session) route(m *wire.Message) error {
 		return s.conflicting(m)
 	case m.Kind().IsReply():
 		return s.reply(m)
+	case s.supervisor != nil && s.keepsBack(m):
+		return nil
 	case m.Kind() != wire.Request && m.Kind() != wire.Notification || s.v.plain:
 		return s.deliver(m)
 	}
@@ -166,13 +168,13 @@ func (s *session) reply(m *wire.Message) error {
 	if id == nil {
 		return s.unnamed(m)
 	}
-	if s.asks.swallow(wire.Server, m) {
+	if s.asks.Swallow(wire.Server, m) {
 		return nil
 	}
 	c, known, contested := s.calls.reply(id)
 	s.v.hooked = c != nil
 	switch {
-	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().unread.Has(id):
+	case contested || known && (c == nil || !c.mw.HoldsReply()) && s.link.Load().Unread.Has(id):
 		return s.ambiguousReply(c, id, whyContested)
 	case c == nil && !known && s.answeredBefore(id):
 		s.log.Warn("a second reply of the server's to one request was dropped, as rules must read the replies to it")
@@ -258,7 +260,7 @@ func (s *session) conflicting(m *wire.Message) error {
 		if callid.Clean(id) == nil {
 			continue
 		}
-		if s.asks.owns(id) {
+		if s.asks.Owns(id) {
 			hit = true // attache's own business, settled or given up in time
 			continue
 		}

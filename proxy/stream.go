@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/noise"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -24,7 +25,7 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 		s.log.Warn("a message over the hold limit was refused, as rules, or what takes credentials out, must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
 		if m := drainLine(wire.Client, r, &env); s.over.Load() {
 			return errOver
-		} else if !m.Kind().IsReply() || !s.asks.swallow(wire.Client, m) {
+		} else if !m.Kind().IsReply() || !s.asks.Swallow(wire.Client, m) {
 			s.reportAside(m, whyLong, wire.CodeInvalidRequest)
 			s.refuse(m, wire.CodeInvalidRequest, tooLong)
 		}
@@ -34,6 +35,12 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	if err := s.ready(); err != nil {
 		s.failRequests(drainLine(wire.Client, r, &env), err)
 		return err
+	}
+	if s.supervisor != nil && !s.awaitOpen() {
+		if m := drainLine(wire.Client, r, &env); m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
+			s.queue(s.link.Load().Before().Unsent(m.ID()), nil)
+		}
+		return nil
 	}
 	s.watch(ServerIn, nil)
 	s.sendLong(r, chunk, &env)
@@ -58,12 +65,9 @@ func drainLine(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message
 // table before it ends.
 func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	l := s.link.Load()
-	l.unsent.streaming.Store(true)
-	defer l.unsent.streaming.Store(false)
 	var failed error
 	for more := true; more; {
-		l.moved.Add(1)
-		if err := l.in.Chunk(chunk, true); err != nil {
+		if err := l.Chunk(chunk, true); err != nil {
 			failed = err
 		}
 		var err error
@@ -82,7 +86,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 		c = s.calls.add(s, m.ID())
 		c.sent.Store(true)
 	}
-	if err := l.in.Chunk(chunk, false); err != nil {
+	if err := l.Chunk(chunk, false); err != nil {
 		failed = err
 	}
 	if failed != nil && c != nil {
@@ -105,11 +109,11 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 		s.withhold(r, &env)
 		return s.flushClient(true)
 	}
-	keep := s.o.ForwardNoise || env.CanBeMessage() && !blank(chunk)
+	keep := s.o.ForwardNoise || env.CanBeMessage() && !noise.Blank(chunk)
 	if keep {
 		s.watch(ClientOut, nil)
 	} else {
-		s.noise.add(chunk)
+		s.noise.Add(chunk)
 	}
 	for more := true; more; {
 		if err := s.longPart(chunk, keep); err != nil {
@@ -155,7 +159,7 @@ func (s *session) longEnd(chunk []byte, keep bool) error {
 // longReply tells a call's hooks that its reply has passed unheld.
 func (s *session) longReply(env *wire.Envelope) {
 	m := wire.Oversize(wire.Server, env)
-	if !m.Kind().IsReply() || m.ID() == nil || s.asks.swallow(wire.Server, m) {
+	if !m.Kind().IsReply() || m.ID() == nil || s.asks.Swallow(wire.Server, m) {
 		return
 	}
 	c, _, _ := s.calls.reply(m.ID())

@@ -28,12 +28,12 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	}
 	id := m.ID()
 	switch {
-	case id == nil && s.link.Load().unread.Any():
+	case id == nil && s.link.Load().Unread.Any():
 		return true
 	case id == nil:
 		return m.Kind() == wire.Batch && s.calls.awaitsBatch()
 	case s.calls.awaits(id):
-		return s.link.Load().unread.Has(id)
+		return s.link.Load().Unread.Has(id)
 	}
 	return s.isStray(id)
 }
@@ -43,11 +43,11 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 // the server gives another spelling (-0 for 0, or what is left of 2^53+1 in a
 // floating-point number).
 func (s *session) isStray(id []byte) bool {
-	return s.link.Load().unread.Take(id) || s.mayHold()
+	return s.link.Load().Unread.Take(id) || s.mayHold()
 }
 
 // mayHold reports whether a reply that must be held may come under some id.
-func (s *session) mayHold() bool { return s.link.Load().unread.Any() || s.calls.holdsReply(nil) }
+func (s *session) mayHold() bool { return s.link.Load().Unread.Any() || s.calls.holdsReply(nil) }
 
 // withhold drops a long line and answers the call it was for with an error. The
 // caller holds v.mu.
@@ -65,7 +65,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 		reply := wire.ErrorReply(m.ID(), wire.CodeInternalError, tooLongToRead)
 		reply.From = wire.Client
 		s.send(wire.Server, reply)
-	case m.Kind().IsReply() && m.ID() != nil && !s.asks.swallow(wire.Server, m):
+	case m.Kind().IsReply() && m.ID() != nil && !s.asks.Swallow(wire.Server, m):
 		s.withholdReply(m.ID())
 	}
 }

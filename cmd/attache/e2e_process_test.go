@@ -213,7 +213,9 @@ func (l *lab) testDeath(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := l.legacy()
-			steps := l.drive(t, c, s, t.TempDir(), "death", l.through(s.command))
+			dir := t.TempDir()
+			writeFiles(t, dir, map[string]string{"never.yaml": "server: {restart: {on: never}}\n"})
+			steps := l.drive(t, c, s, dir, "death", l.through(s.command, "--config", filepath.Join(dir, "never.yaml")))
 			call := findStep(t, steps, "call exit")
 			var failure struct {
 				Message string

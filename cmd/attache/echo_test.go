@@ -71,6 +71,7 @@ func echoProgram() {
 //
 //	> FRAME     sends the request, and awaits its reply; @FILE@ stands for what is
 //	            in the file
+//	>> FRAME    sends the notification
 //	< TEXT      the last reply has TEXT in it
 //	! TEXT      it has not
 //	within TIME the last reply took no longer
@@ -144,6 +145,9 @@ func (c *stepped) step(verb, rest string) error {
 		}
 		c.last = rest
 		return c.exchange()
+	case ">>":
+		_, err := io.WriteString(c.stdin, rest+"\n")
+		return err
 	case "<", "!":
 		if bytes.Contains(c.reply, []byte(rest)) != (verb == "<") {
 			return fmt.Errorf("it does not hold")

@@ -28,7 +28,10 @@
 //	deaf client     the client reads no more: its end of stdout is closed
 //	deaf server     the server closes its stdin
 //	eof server      the server has seen the end of its input
-//	exit [TEXT]     the server ends; TEXT says how, nothing for a clean exit
+//	exit [TEXT]     the server ends; TEXT says how, nothing for a clean exit. Where it is
+//	                started again, the lines that follow are of the next server
+//	unstartable [TEXT]   the server cannot be started any more, and why; again without TEXT
+//	restart [refused]   the server is to be ended and started again
 //	cancel          the context of the session is done
 //	wait DURATION   time passes; the clock is a fake one and costs nothing
 //	end [TEXT]      the session is over, with an error that has TEXT in it
@@ -44,6 +47,8 @@
 //	option dry_run
 //	option forward_noise
 //	option id_prefix TEXT
+//	option restart [notice] [hold=DURATION] [hang=DURATION] [retry=TOOL]   the server is started again;
+//	                lists that have changed are taken as a note
 //	option arguments NAME... [/ NAME...]...   a slash goes one object deeper
 //	option guarded TEXT...
 //	option start_error TEXT     the server cannot be started

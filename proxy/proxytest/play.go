@@ -106,6 +106,10 @@ func (p Player) setup(session *Session, s script) (Setup, error) {
 	override(&o.DryRun, c.Options.DryRun)
 	override(&o.ForwardNoise, c.Options.ForwardNoise)
 	override(&o.IDPrefix, c.Options.IDPrefix)
+	if r := c.Options.Restart; r != nil {
+		r.Changed = func(lists []string) { session.Note("changed %s", strings.Join(lists, " ")) }
+		o.Restart = r
+	}
 	c.Options = o
 	return c, nil
 }
@@ -139,6 +143,13 @@ func (r *run) step(st step) error {
 		return r.eof(r.peer(st.text))
 	case "exit":
 		r.Exit(exitError(st.text))
+	case "unstartable":
+		r.RefuseStart(exitError(st.text))
+	case "restart":
+		if done := r.Restart(); done == (st.text == "refused") {
+			return fmt.Errorf("the server is started again: %t", done)
+		}
+		synctest.Wait()
 	case "cancel":
 		r.Cancel()
 	case "wait":
@@ -180,7 +191,7 @@ func (r *run) traffic(st step) error {
 		}
 	}
 	if st.send {
-		if _, err := from.out.Write(st.raw); err != nil {
+		if _, err := from.output().Write(st.raw); err != nil {
 			return err
 		}
 		synctest.Wait()
@@ -207,12 +218,12 @@ func (r *run) next(p *Peer) ([]byte, error) {
 		r.early[p] = early[1:]
 		return early[0], nil
 	}
-	return p.in.ReadLine(0)
+	return p.input().ReadLine(0)
 }
 
 // amongPending takes a line out of those that have reached p.
 func (r *run) amongPending(p *Peer, want []byte) error {
-	for line, err := p.in.ReadLine(0); err == nil; line, err = p.in.ReadLine(0) {
+	for line, err := p.input().ReadLine(0); err == nil; line, err = p.input().ReadLine(0) {
 		r.early[p] = append(r.early[p], line)
 	}
 	for i, line := range r.early[p] {
@@ -237,7 +248,7 @@ func (r *run) eof(p *Peer) error {
 
 func (r *run) quiet() error {
 	for _, p := range []*Peer{r.Client, r.Server} {
-		if len(r.early[p]) > 0 || p.in.Len() > 0 {
+		if len(r.early[p]) > 0 || p.input().Len() > 0 {
 			line, _ := r.next(p)
 			return fmt.Errorf("a line has reached the %s that nobody expected: %q", p.name, line)
 		}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
 )
 
 // A script is one session as a text file tells it.
@@ -105,7 +106,7 @@ func (s *script) parseLine(line string, n int) error {
 		if _, err := time.ParseDuration(text); err != nil {
 			return err
 		}
-	case "quiet", "exit", "cancel", "end", "note", "log":
+	case "quiet", "exit", "cancel", "end", "note", "log", "unstartable", "restart":
 	default:
 		return fmt.Errorf("unknown line %q", line)
 	}
@@ -141,6 +142,8 @@ func (s *script) parseOption(text string) (err error) {
 		o.DryRun = true
 	case "forward_noise":
 		o.ForwardNoise = true
+	case "restart":
+		o.Restart, err = parseRestart(value)
 	case "id_prefix":
 		o.IDPrefix = value
 	case "arguments":
@@ -155,4 +158,31 @@ func (s *script) parseOption(text string) (err error) {
 		err = fmt.Errorf("unknown option %q", name)
 	}
 	return err
+}
+
+// parseRestart reads the words of option restart.
+func parseRestart(text string) (*proxy.Restart, error) {
+	r := &proxy.Restart{Name: "scripted"}
+	for word := range strings.FieldsSeq(text) {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "notice":
+			r.Notice = true
+		case "hold", "hang":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return nil, err
+			}
+			if key == "hold" {
+				r.Hold = d
+			} else {
+				r.Hang = d
+			}
+		case "retry":
+			r.Retry = func(tool string) bool { return tool == value }
+		default:
+			return nil, fmt.Errorf("unknown word %q", word)
+		}
+	}
+	return r, nil
 }

@@ -22,7 +22,7 @@ import (
 
 // patience is how long a line may take to arrive. Inside a bubble of
 // testing/synctest it passes at once when nothing is left that could send it.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // A Setup says how a session is to be run. The zero value is ready to use.
 type Setup struct {
@@ -43,14 +43,19 @@ type Session struct {
 	Client, Server *Peer
 
 	t      testing.TB
-	server *mempipe.Server
+	size   int             // of pipes
+	starts int             // how often the server was started
+	server *mempipe.Server // the last that was started, or the first that will be
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
 	log    *logBuffer
 
-	mu    sync.Mutex
-	notes []string
+	control *proxy.Control
+
+	mu     sync.Mutex
+	notes  []string
+	refuse error // why the server cannot be started
 }
 
 // Start runs a relay with the given layers between a scripted client and server
@@ -72,24 +77,29 @@ func newSession(t testing.TB, size int) *Session {
 	server, toClient := mempipe.NewServer(size), mempipe.New(size)
 	s := &Session{
 		t:      t,
+		size:   size,
 		done:   make(chan struct{}),
 		log:    new(logBuffer),
 		server: server,
 	}
-	s.Client = &Peer{"client", t, mempipe.New(size), toClient}
-	s.Server = &Peer{"server", t, server.Out, server.In}
+	s.Client = newPeer("client", t, toClient, mempipe.New(size))
+	s.Server = newPeer("server", t, server.In, server.Out)
 	return s
 }
 
 func (s *Session) run(c Setup) {
 	o := c.Options
 	out := &clientOut{s: s}
-	o.ClientIn, o.ClientOut = s.Client.out, out
+	o.ClientIn, o.ClientOut = s.Client.output(), out
+	if o.Control == nil {
+		o.Control = new(proxy.Control)
+	}
+	s.control = o.Control
 	o.Start = func(context.Context) (proxy.Upstream, error) {
 		if c.StartError != nil {
 			return nil, c.StartError
 		}
-		return s.server, nil
+		return s.startServer()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -100,9 +110,37 @@ func (s *Session) run(c Setup) {
 		defer close(s.done)
 		s.err = proxy.Run(ctx, o)
 		out.over.Store(true)
-		s.Client.in.CloseWrite() // as the end of the process would
+		s.Client.input().CloseWrite() // as the end of the process would
 	}()
 	s.t.Cleanup(s.stop)
+}
+
+// startServer starts the server, another one each time.
+func (s *Session) startServer() (proxy.Upstream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starts++
+	if err := s.refuse; err != nil {
+		return nil, err
+	}
+	if s.starts > 1 {
+		s.server = mempipe.NewServer(s.size)
+		s.Server.connect(s.server.In, s.server.Out)
+	}
+	return s.server, nil
+}
+
+// RefuseStart has the server be started no more, or again with a nil error.
+func (s *Session) RefuseStart(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = err
+}
+
+func (s *Session) lastServer() *mempipe.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server
 }
 
 // clientOut is the relay's stdout. It must not be written to once the session
@@ -117,13 +155,13 @@ func (w *clientOut) Write(b []byte) (int, error) {
 	if w.over.Load() {
 		w.s.t.Errorf("the relay writes when the session is over: %q", b)
 	}
-	return w.s.Client.in.Write(b)
+	return w.s.Client.input().Write(b)
 }
 
 // stop ends what the test has left running.
 func (s *Session) stop() {
 	s.Client.Close()
-	s.server.Exit(nil)
+	s.lastServer().Exit(nil)
 	s.Client.CloseInput()
 	<-s.done
 	s.cancel()
@@ -133,7 +171,10 @@ func (s *Session) stop() {
 }
 
 // Exit ends the server's process; how is nil for a clean exit.
-func (s *Session) Exit(how error) { s.server.Exit(how) }
+func (s *Session) Exit(how error) { s.lastServer().Exit(how) }
+
+// Restart ends the server and has it started again. It reports false if it would not be.
+func (s *Session) Restart() bool { return s.control.Restart() }
 
 // Cancel ends the context the relay runs in.
 func (s *Session) Cancel() { s.cancel() }
@@ -175,10 +216,22 @@ func (s *Session) Log() string { return s.log.String() }
 
 // A Peer is the scripted end of a session: the client or the server.
 type Peer struct {
-	name    string
-	t       testing.TB
-	out, in *mempipe.Pipe // what it writes, what it reads
+	name  string
+	t     testing.TB
+	pipes atomic.Pointer[pipes] // others, when the server is started again
 }
+
+type pipes struct{ in, out *mempipe.Pipe } // what a peer reads, what it writes
+
+func newPeer(name string, t testing.TB, in, out *mempipe.Pipe) *Peer {
+	p := &Peer{name: name, t: t}
+	p.connect(in, out)
+	return p
+}
+
+func (p *Peer) connect(in, out *mempipe.Pipe) { p.pipes.Store(&pipes{in, out}) }
+func (p *Peer) input() *mempipe.Pipe          { return p.pipes.Load().in }
+func (p *Peer) output() *mempipe.Pipe         { return p.pipes.Load().out }
 
 // Send sends a line; the newline is added.
 func (p *Peer) Send(line string) {
@@ -189,7 +242,7 @@ func (p *Peer) Send(line string) {
 // Write sends bytes as they are.
 func (p *Peer) Write(raw string) {
 	p.t.Helper()
-	if _, err := io.WriteString(p.out, raw); err != nil {
+	if _, err := io.WriteString(p.output(), raw); err != nil {
 		p.t.Errorf("the %s could not send: %v", p.name, err)
 	}
 }
@@ -197,7 +250,7 @@ func (p *Peer) Write(raw string) {
 // Next returns the next line that reaches the peer, with its line end.
 func (p *Peer) Next() []byte {
 	p.t.Helper()
-	line, err := p.in.ReadLine(patience)
+	line, err := p.input().ReadLine(patience)
 	switch {
 	case errors.Is(err, io.EOF):
 		p.t.Fatalf("the %s's input has ended", p.name)
@@ -219,7 +272,7 @@ func (p *Peer) Expect(line string) {
 // ExpectEOF fails the test unless the peer sees the end of its input.
 func (p *Peer) ExpectEOF() {
 	p.t.Helper()
-	switch line, err := p.in.ReadLine(patience); {
+	switch line, err := p.input().ReadLine(patience); {
 	case err == nil:
 		p.t.Fatalf("a line reached the %s where the end of its input was expected: %q", p.name, line)
 	case !errors.Is(err, io.EOF):
@@ -228,22 +281,22 @@ func (p *Peer) ExpectEOF() {
 }
 
 // Pending returns how many bytes have reached the peer and were not read.
-func (p *Peer) Pending() int { return p.in.Len() }
+func (p *Peer) Pending() int { return p.input().Len() }
 
 // AwaitFull returns when a bounded pipe to the peer is full and the relay waits
 // for the peer to read.
-func (p *Peer) AwaitFull() { p.in.AwaitStuck() }
+func (p *Peer) AwaitFull() { p.input().AwaitStuck() }
 
 // Close closes the peer's output: the client's stdin of the relay, the server's
 // stdout.
-func (p *Peer) Close() { p.out.CloseWrite() }
+func (p *Peer) Close() { p.output().CloseWrite() }
 
 // CloseInput closes the end the peer reads from: what is written to it fails.
-func (p *Peer) CloseInput() { p.in.CloseRead() }
+func (p *Peer) CloseInput() { p.input().CloseRead() }
 
 // Raw returns the ends the peer reads from and writes to, for tests that move
 // more than lines.
-func (p *Peer) Raw() (in io.Reader, out io.Writer) { return p.in, p.out }
+func (p *Peer) Raw() (in io.Reader, out io.Writer) { return p.input(), p.output() }
 
 // logBuffer collects the relay's log.
 type logBuffer struct {

@@ -19,13 +19,18 @@ const (
 // id; a nil id becomes null, as JSON-RPC demands of an unreadable one. Its
 // data.source says that no server made it.
 func ErrorReply(id []byte, code int, text string) *Message {
+	return ErrorReplyWith(id, code, text, []byte(`{"source":"attache"}`))
+}
+
+// ErrorReplyWith is ErrorReply with other data, which is JSON and has a source too.
+func ErrorReplyWith(id []byte, code int, text string, data []byte) *Message {
 	b := replyHead(id, "error")
 	b = append(b, `{"code":`...)
 	b = strconv.AppendInt(b, int64(code), 10)
 	b = append(b, `,"message":`...)
 	b = AppendQuote(b, text)
-	b = append(b, `,"data":{"source":"attache"}}}`...)
-	return NewMessage(Server, b)
+	b = append(append(b, `,"data":`...), data...)
+	return NewMessage(Server, append(b, "}}"...))
 }
 
 // ResultReply returns a result of attache's own for the request with that raw

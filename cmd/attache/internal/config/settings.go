@@ -64,6 +64,7 @@ type ServerSettings struct {
 	// PassMessaging leaves the server the means to write to the client's conversation.
 	PassMessaging bool
 	Remote        RemoteSettings
+	Restart       RestartSettings
 }
 
 // SessionSettings say what is known of the session, and where to look for more.
@@ -151,7 +152,7 @@ func DefaultSettings(dir string) *Settings {
 			},
 			Roots: true,
 		},
-		Server:   ServerSettings{Remote: RemoteSettings{Connect: 30 * time.Second, OAuth: defaultOAuth()}},
+		Server:   ServerSettings{Remote: RemoteSettings{Connect: 30 * time.Second, OAuth: defaultOAuth()}, Restart: RestartSettings{On: "crash", Hold: 10 * time.Second, Notice: true}},
 		Identity: IdentitySettings{Cache: time.Minute, KeyPrefix: "atk", JWT: defaultJWT()},
 		Policy:   PolicySettings{Timeout: 2 * time.Second},
 		Briefing: BriefingSettings{

@@ -63,7 +63,8 @@ func fullSettings() *Settings {
 					Grant: GrantMachine, ClientID: "ours", ClientSecret: setting.Secret{Env: "SECRET"}, ClientMetadata: "https://attache.example/client.json",
 					Issuer: "https://login.example", Scopes: []string{"read", "mail:write"}, Redirect: "http://localhost:8765/callback", Store: StoreFile,
 				},
-			}},
+			},
+			Restart: RestartSettings{On: "never", Hold: 5 * time.Second, Hang: 5 * time.Minute, Retry: []string{"get_*"}}},
 		Serve: ServeSettings{
 			Listen: "0.0.0.0:9000", PublicURL: "https://mcp.example.com/git", Path: "/git", Admin: "127.0.0.1:9001",
 			Origins: []string{"https://app.example.com"}, Hosts: []string{"mcp.internal"}, Scopes: []string{"mcp:use"},

@@ -92,9 +92,11 @@ func (w *relay) startServer() (server, error) {
 		w.log.Debug("a session with the remote server begins", "address", config.ShownAddress(o.URL))
 		return &remoteServer{Server: s}, nil
 	}
-	env := w.conn.Environment(w.p.Env)
+	if w.env == nil {
+		w.env = w.conn.Environment(w.p.Env)
+	}
 	// Not the session's context: the server ends by the ladder, not at once.
-	p, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: env, Stderr: w.p.Stderr})
+	p, err := child.Start(context.Background(), child.Options{Argv: w.command, Env: w.env, Stderr: w.p.Stderr})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -84,7 +85,10 @@ type relay struct {
 
 	mu       sync.Mutex
 	server   server
+	env      []string  // of every start of the server
+	before   server    // the one that was in use, while another is started again
 	signaled os.Signal // what ended us before the server was started
+	ending   bool      // a signal ends us
 	over     bool
 	withdraw func() // removes the report of the status; nil before the server is started
 }
@@ -97,6 +101,12 @@ func (w *relay) run(ctx context.Context) int {
 	defer w.closeLayers()
 	o := w.conn.Relay()
 	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
+	if o.Restart = w.conn.Restart(); config.IsURL(w.command) {
+		o.Restart = nil
+	}
+	if o.Restart != nil {
+		o.Restart.Wanted, o.Restart.Restarted = w.goesOn, w.restarted
+	}
 	if in, ok := w.p.Stdin.(*os.File); ok {
 		w.greet(in)
 		o.ClientGone = hungUp(in) // before pollable: asking a file for its descriptor makes it blocking
@@ -139,6 +149,9 @@ func (w *relay) greet(in *os.File) {
 func (w *relay) status(err error) int {
 	w.mu.Lock()
 	server, sig := w.server, w.signaled
+	if w.before != nil {
+		server = w.before
+	}
 	w.mu.Unlock()
 	switch {
 	case errors.Is(err, context.Canceled): // also of a start that a signal forestalled
@@ -170,8 +183,11 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	<-w.heeding
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.signaled != nil {
+	if w.signaled != nil || w.ending {
 		return nil, context.Canceled
+	}
+	if w.server != nil {
+		return w.startAgain()
 	}
 	if w.conn.Settings().DryRun && !config.IsURL(w.command) {
 		w.log.Info("dry run: would give the server the session's context in its environment", "variables", strings.Join(w.conn.Injected(w.p.Env), " "))
@@ -186,6 +202,41 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	}
 	go w.watch() // it takes its time, which no message is to wait for
 	return server.upstream(), nil
+}
+
+// startAgain starts the server with the environment of its first start. The caller holds
+// w.mu.
+func (w *relay) startAgain() (proxy.Upstream, error) {
+	server, err := w.startServer()
+	if err != nil {
+		return nil, err
+	}
+	if w.before == nil {
+		w.before = w.server
+	}
+	w.server = server
+	return server.upstream(), nil
+}
+
+// goesOn reports whether a server that ends is started again.
+func (w *relay) goesOn() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.ending
+}
+
+// endWith ends the session when the server is gone: it may have been gone before, and
+// wait to be started again.
+func (w *relay) endWith(s server) {
+	s.status()
+	w.cancel()
+}
+
+// restarted is told of a server that is ready: attache exits with its status now.
+func (w *relay) restarted(string, int, time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before = nil
 }
 
 // watch begins to watch the files that are configured, if there are any. A client
@@ -273,8 +324,10 @@ func (w *relay) heedSignals() (stop func()) {
 func (w *relay) signal(sig os.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.ending = true
 	if w.server != nil {
 		w.server.signal(sig)
+		go w.endWith(w.server)
 		return
 	}
 	w.signaled = sig

@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/internal/revive"
+	"github.com/attache-mcp/attache/proxy/internal/tasks"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// finish ends the upstream and leaves nothing unanswered. What comes after the
+// end of the upstream takes no longer than drainTime in all.
+func (s *session) finish() error {
+	defer s.cancel()
+	var how error
+	deadline := time.Now().Add(drainTime)
+	l := s.lastLink()
+	if l != nil {
+		deadline, how = l.End(drainTime)
+	}
+	s.asks.Close()
+	tasks.RunUntil(deadline, s.c.close)
+	if s.goodbye.Load() {
+		s.deferred.Wait(deadline.Add(-drainTime / 2))
+	}
+	close(s.ending)
+	s.endDeferred()
+	s.deferred.Wait(deadline.Add(-drainTime / 4))
+	s.work.Wait(deadline)
+	tasks.RunUntil(deadline, func() { s.endCalls(l, how) })
+	s.work.Wait(deadline)
+	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
+	s.close(deadline)
+	s.noise.Report()
+	return s.failureSoFar()
+}
+
+// close sees to it that nothing is written, watched or logged when Run has
+// returned: what is under way in either direction has ended, or is stuck in a
+// write and ends with it.
+func (s *session) close(deadline time.Time) {
+	s.work.Close()
+	s.deferred.Close()
+	s.work.Wait(deadline)
+	s.over.Store(true)
+	s.toClient.Close()
+	if soonest := time.Now().Add(closeTime); deadline.Before(soonest) {
+		deadline = soonest
+	}
+	for _, mu := range []*sync.Mutex{&s.v.mu, &s.c.mu} {
+		tasks.RunUntil(deadline, func() { mu.Lock(); defer mu.Unlock() })
+	}
+	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
+}
+
+// endCalls answers every call in flight: the upstream is gone. Only a client
+// that closed its end in good order has no answers: what it did not wait for is
+// nobody's.
+func (s *session) endCalls(l *revive.Link, how error) {
+	s.v.mu.Lock()
+	defer s.v.mu.Unlock()
+	err := s.failureSoFar()
+	if s.over.Load() || s.goodbye.Load() && err == nil {
+		return
+	}
+	text := endText(how)
+	if l == nil && err != nil {
+		text = failureText(err)
+	}
+	for _, c := range s.calls.claimAll((*call).atWork) {
+		s.answerClaimed(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
+	}
+}
+
+func endText(how error) string {
+	if how == nil {
+		return "the server ended before it answered"
+	}
+	return "the server ended before it answered: " + how.Error()
+}
+
+// failureText says to a client why its request was not handled.
+func failureText(err error) string {
+	switch {
+	case err == nil:
+		return "the request was dropped inside the proxy"
+	case errors.Is(err, ErrStart), errors.Is(err, errOver):
+		return err.Error()
+	}
+	return "the proxy could not handle the request: " + err.Error()
+}

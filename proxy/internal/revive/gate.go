@@ -1,0 +1,172 @@
+package revive
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrEnded is the error of a write to a server that has ended.
+var ErrEnded = errors.New("the server has ended")
+
+// A Gate is the input of one life of a server. It is shut until the server is ready:
+// what is written meanwhile is kept, and the writer waits once the limit is reached. It
+// is closed when the server has ended: then every write fails. Make one with NewGate.
+type Gate struct {
+	open atomic.Bool // read without the lock: a frame costs no more than this
+	to   io.Writer   // set before open is
+	o    GateOptions
+
+	settled chan struct{} // closed when the gate is opened or replaced
+	wanted  chan struct{} // closed when something is to be written
+
+	mu       sync.Mutex
+	room     sync.Cond
+	kept     []byte
+	deadline time.Time // when what is kept has waited long enough
+	timer    *time.Timer
+	over     bool
+}
+
+// GateOptions say what a gate keeps while it is shut.
+type GateOptions struct {
+	Limit   int           // how many bytes are kept before the writer waits
+	Hold    time.Duration // how long a line waits at most
+	Expired func()        // called when the oldest line has waited for that long
+}
+
+// NewGate returns a gate that is shut.
+func NewGate(o GateOptions) *Gate {
+	g := &Gate{o: o, settled: make(chan struct{}), wanted: make(chan struct{})}
+	g.room.L = &g.mu
+	return g
+}
+
+// Write implements io.Writer.
+func (g *Gate) Write(b []byte) (int, error) {
+	if g.open.Load() {
+		return g.to.Write(b)
+	}
+	g.mu.Lock()
+	for !g.over && !g.open.Load() && len(g.kept) >= g.o.Limit {
+		g.room.Wait()
+	}
+	if g.open.Load() {
+		g.mu.Unlock()
+		return g.to.Write(b)
+	}
+	defer g.mu.Unlock()
+	if g.over {
+		return 0, ErrEnded
+	}
+	g.keepLocked(b, time.Now().Add(g.o.Hold))
+	return len(b), nil
+}
+
+// Keep keeps lines that wait for the server, until the deadline at most. It is called
+// before anybody writes.
+func (g *Gate) Keep(lines []byte, deadline time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.keepLocked(lines, deadline)
+}
+
+func (g *Gate) keepLocked(lines []byte, deadline time.Time) {
+	if len(lines) == 0 {
+		return
+	}
+	if len(g.kept) == 0 {
+		g.wantLocked()
+		g.deadline = deadline
+		g.timer = time.AfterFunc(time.Until(deadline), g.o.Expired)
+	}
+	g.kept = append(g.kept, lines...)
+}
+
+// Want says that something is to be written.
+func (g *Gate) Want() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wantLocked()
+}
+
+func (g *Gate) wantLocked() { closeOnce(g.wanted) }
+
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// Wanted returns a channel that is closed when something is to be written.
+func (g *Gate) Wanted() <-chan struct{} { return g.wanted }
+
+// Settled returns a channel that is closed when the gate is opened or replaced.
+func (g *Gate) Settled() <-chan struct{} { return g.settled }
+
+// IsOpen reports whether the server is ready and has not ended.
+func (g *Gate) IsOpen() bool { return g.open.Load() }
+
+// Open writes what was kept to w, as edit leaves it, and from then on all that comes.
+// What w does not take stays kept. It blocks for as long as w does.
+func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept := g.takeLocked()
+	if len(kept) > 0 && !g.over {
+		kept = edit(kept)
+		if n, err := w.Write(kept); err != nil {
+			kept = Unsent(kept, n)
+		} else {
+			kept = nil
+		}
+	}
+	if g.over {
+		g.kept = kept
+		return
+	}
+	g.keepLocked(kept, time.Now().Add(g.o.Hold))
+	g.to = w
+	g.open.Store(true)
+	closeOnce(g.settled)
+}
+
+// Take returns what was kept and until when it may wait, and keeps it no longer.
+func (g *Gate) Take() (kept []byte, deadline time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.takeLocked(), g.deadline
+}
+
+func (g *Gate) takeLocked() []byte {
+	kept := g.kept
+	g.kept = nil
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.room.Broadcast()
+	return kept
+}
+
+// Close has every write to come fail. What was kept can still be taken.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	g.open.Store(false)
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.room.Broadcast()
+}
+
+// Replaced says that another gate stands in the place of this one.
+func (g *Gate) Replaced() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	closeOnce(g.settled)
+}

@@ -1,0 +1,70 @@
+package revive
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// An Ending says how a server ended.
+type Ending struct {
+	Exit string // "exit status 3"
+	More string // what else is known, such as the last lines of its stderr: "" or "; …"
+}
+
+// NewEnding reads what Upstream.Wait says of an end.
+func NewEnding(how error) Ending {
+	if how == nil {
+		return Ending{Exit: "exit status 0"}
+	}
+	exit, more, found := strings.Cut(how.Error(), ";")
+	if found {
+		more = ";" + more
+	}
+	return Ending{exit, more}
+}
+
+// Err returns what [NewEnding] was given.
+func (e Ending) Err() error {
+	if e.Clean() && e.More == "" {
+		return nil
+	}
+	return errors.New(e.Exit + e.More)
+}
+
+// Clean reports whether the server left of its own accord.
+func (e Ending) Clean() bool { return e.Exit == "exit status 0" }
+
+// Lost returns the answer to a call that may have run when the server ended (R9). often
+// says that one like it was running the last time too (R14).
+func (e Ending) Lost(id []byte, often bool) *wire.Message {
+	text := "the server ended (" + e.Exit + ") while this call was running; it may or may not have taken effect; " +
+		"the server is being started again, and what it kept in memory is gone: check before repeating a call that changes something"
+	if often {
+		text += "; a call like this was running the last time it ended, too, so attache does not send it again"
+	}
+	return e.reply(id, text+e.More, true)
+}
+
+// Unsent returns the answer to a call that did not reach a server.
+func (e Ending) Unsent(id []byte) *wire.Message {
+	return e.reply(id, "the server ended ("+e.Exit+") and is not ready again; this call was not sent to it: try again later"+e.More, false)
+}
+
+func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
+	data := fmt.Sprintf(`{"source":"attache","reason":"server_ended","restarted":%t,"exit":%s}`, restarted, wire.Quote(e.Exit))
+	return wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data))
+}
+
+// Notice returns the block that tells the model of a restart (R10).
+func Notice(name string, at time.Time) []byte {
+	if name != "" {
+		name = " " + name
+	}
+	text := "attache: the server" + name + " was restarted at " + at.UTC().Format("15:04 MST") +
+		"; what it kept in memory (open pages, connections, working directory) is gone."
+	return append(append([]byte(`{"type":"text","text":`), wire.Quote(text)...), '}')
+}

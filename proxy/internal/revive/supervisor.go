@@ -1,0 +1,346 @@
+package revive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/asks"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A Policy says how a server that has ended is started again: see proxy.Restart.
+type Policy struct {
+	Name      string
+	Hold      time.Duration
+	Hang      time.Duration
+	Notice    bool
+	Retry     func(tool string) bool
+	Wanted    func() bool
+	Changed   func(lists []string)
+	Restarted func(exit string, lost int, down time.Duration)
+}
+
+// A Relay is what a Supervisor needs of the session whose server it starts again.
+type Relay interface {
+	// Start starts a server and connects the link to it.
+	Start(*Link) error
+	// Replace puts next in the place of last, whose server has ended so. No frame is on
+	// its way meanwhile. It returns how many calls were answered with an error. It does
+	// nothing when ctx is done.
+	Replace(ctx context.Context, last, next *Link, how Ending) (lost int)
+	// Send queues a message of attache's own.
+	Send(to wire.Peer, m *wire.Message)
+	// Awaits reports whether a call with the raw id has no answer; with nil, whether any
+	// call of the server's has none.
+	Awaits(id []byte) bool
+}
+
+// Options are what a Supervisor needs besides its policy.
+type Options struct {
+	Link LinkOptions  // Hold is that of the policy
+	Asks *asks.Table  // of requests of attache's own
+	Go   func(func()) // runs a function beside the messages, unless the session is over
+	Log  *slog.Logger
+}
+
+// A Supervisor starts the server of a session again when it has ended, and remembers what
+// that takes. Make one with New. Its methods may be called from any goroutine.
+type Supervisor struct {
+	policy Policy
+	o      Options
+	relay  Relay
+
+	record   Record
+	requests ServerRequests
+	listens  Listens
+	repeated repeatedCalls
+	notice   atomic.Pointer[time.Time] // of the restart that the model has not been told of
+	byHand   chan struct{}             // receives the order to start the server again
+
+	// Touched by Run alone:
+	pace Pace
+	died time.Time // when the server ended that was ready; zero while one is
+	lost int       // calls answered with an error since then
+}
+
+const defaultHold = 10 * time.Second
+
+// New returns the supervisor of a session's server.
+func New(relay Relay, p Policy, o Options) *Supervisor {
+	if p.Hold <= 0 {
+		p.Hold = defaultHold
+	}
+	return &Supervisor{policy: p, o: o, relay: relay, byHand: make(chan struct{}, 1)}
+}
+
+// Hold returns how long a line waits for the next server at most.
+func (v *Supervisor) Hold() time.Duration { return v.policy.Hold }
+
+// MayRevive reports whether the server is started again if it ends now (R1, R3).
+func (v *Supervisor) MayRevive() bool { return v.record.Armed() && v.policy.Wanted() }
+
+// Run starts the server again each time that it has ended. It returns when the session is
+// over, or has to end with the server.
+func (v *Supervisor) Run(ctx context.Context, l *Link) {
+	for l != nil {
+		if v.policy.Hang > 0 {
+			v.o.Go(func() { v.watchHang(ctx, l) })
+		}
+		select {
+		case <-l.Ended():
+			l = v.revive(ctx, l)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// revive starts the server again after that of last has ended, as often as it takes. It
+// returns nil if the session is over, or has to end.
+func (v *Supervisor) revive(ctx context.Context, last *Link) *Link {
+	for v.MayRevive() && !v.pace.GivenUp(time.Now()) {
+		next := v.takeOver(ctx, last)
+		if next == nil {
+			return nil
+		}
+		err := v.bringUp(ctx, next)
+		switch {
+		case err == nil:
+			return next
+		case ctx.Err() != nil || !v.MayRevive():
+			return nil
+		case errors.Is(err, errOther):
+			v.o.Log.Error("the server that was started again is another one than the client knows; the session ends", "err", err)
+			return nil
+		}
+		v.o.Log.Warn("the server could not be started again", "err", err)
+		last = next
+	}
+	return nil
+}
+
+// takeOver puts another link in the place of one whose server has ended. It returns nil
+// if the session is over meanwhile.
+func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
+	died := time.Now()
+	last.CloseInput() // and a write to it ends
+	how := last.stop()
+	next := v.nextLink(last, how, died)
+	last.Gate.Close()
+	v.o.Asks.GiveUp(wire.Server)
+	if v.policy.Notice {
+		v.notice.Store(&died)
+	}
+	if !last.ready.IsZero() {
+		v.died = died
+		v.repeated.begin()
+	}
+	lost := make(chan int, 1)
+	go func() { lost <- v.relay.Replace(ctx, last, next, how) }()
+	select {
+	case n := <-lost:
+		v.lost += n
+		v.o.Log.Warn("the server has ended and is started again", "exit", how.Exit, "calls_lost", n, "crash_loop", v.pace.Down())
+	case <-ctx.Done():
+		return nil // the client stopped in the middle of a long line
+	}
+	for _, id := range v.requests.Orphan() {
+		v.relay.Send(wire.Client, wire.NewNotification(wire.Server, "notifications/cancelled", cancelParams(id, "the server ended")))
+	}
+	return next
+}
+
+// nextLink returns the link that follows one whose server has ended.
+func (v *Supervisor) nextLink(last *Link, how Ending, died time.Time) *Link {
+	ordered := v.takeOrder()
+	if !ordered {
+		v.pace.Died(last.ready, died)
+	}
+	o := v.o.Link
+	if o.Hold = v.policy.Hold; v.pace.Down() {
+		o.Hold = 0 // R13: calls are answered at once
+	}
+	next := NewLink(o, how)
+	if ordered {
+		next.Gate.Want()
+	}
+	return next
+}
+
+func cancelParams(id []byte, why string) []byte {
+	return append(append([]byte(`{"requestId":`), id...), `,"reason":"`+why+`"}`...)
+}
+
+// bringUp starts the server of a link, tells it what it has to know, and lets frames
+// through to it. One that left of its own accord is started when a frame waits for it, and
+// not before (R4).
+func (v *Supervisor) bringUp(ctx context.Context, l *Link) error {
+	if err := v.await(ctx, l); err != nil {
+		return err
+	}
+	if err := v.relay.Start(l); err != nil {
+		return err
+	}
+	if err := v.replay(ctx, l); err != nil {
+		l.stop()
+		select {
+		case <-l.Ended():
+		case <-ctx.Done():
+		}
+		return err
+	}
+	v.ready(ctx, l)
+	return nil
+}
+
+// await returns when the server of a link is to be started.
+func (v *Supervisor) await(ctx context.Context, l *Link) error {
+	if l.before.Clean() || v.pace.Down() {
+		select {
+		case <-l.Gate.Wanted():
+		case <-v.byHand:
+			v.pace = Pace{}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	t := time.NewTimer(v.pace.Delay(time.Now()))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-v.byHand:
+		v.pace = Pace{}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// ready lets frames through to a server that knows what it has to.
+func (v *Supervisor) ready(ctx context.Context, l *Link) {
+	l.ready = time.Now()
+	v.takeOrder() // one that came meanwhile is carried out
+	if v.policy.Notice {
+		v.notice.Store(&l.ready)
+	}
+	down := l.ready.Sub(v.died)
+	v.o.Log.Info("the server is up again", "down", down)
+	if v.policy.Restarted != nil {
+		v.policy.Restarted(l.before.Exit, v.lost, down)
+	}
+	v.died, v.lost = time.Time{}, 0
+	go l.Gate.Open(l.stdin(), v.stillWanted) // which blocks while the server does not read
+	v.o.Go(func() { v.compareLists(ctx) })
+}
+
+// stillWanted returns the lines that are no requests, or whose requests have no answer.
+func (v *Supervisor) stillWanted(lines []byte) (out []byte) {
+	for line := range bytes.Lines(lines) {
+		if _, wanted := Wanted(line, func(id []byte) bool { return v.o.Asks.Owns(id) || v.relay.Awaits(id) }); wanted {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+// Attentive reports whether Sent has to see calls of tools, too.
+func (v *Supervisor) Attentive() bool {
+	return v.policy.Retry != nil || v.notice.Load() != nil || !v.record.Armed()
+}
+
+// Sent takes a message on its way to the server. It returns whether its line may be sent
+// to the next server, too.
+func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool) {
+	if take := v.record.Sent(m); take != nil {
+		onReply(c, take)
+	}
+	if m.Kind() != wire.Request {
+		return false
+	}
+	switch {
+	case v.notice.Load() != nil && m.MethodIs("tools/call"):
+		c.OnReply(v.putNotice)
+	case m.MethodIs("subscriptions/listen"):
+		v.listens.Begin(m.ID())
+		onReply(c, func(reply *wire.Message) { v.listens.End(reply.ID()) })
+	}
+	return Repeatable(m, v.policy.Retry)
+}
+
+func onReply(c *middleware.Call, take func(reply *wire.Message)) {
+	c.OnReply(func(_ context.Context, reply *wire.Message) error {
+		take(reply)
+		return nil
+	})
+}
+
+// putNotice tells the model of a restart before the result of a tool, once (R10). A
+// client may show nothing else of a result with structuredContent, so that is not the
+// one.
+func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
+	at := v.notice.Load()
+	if at == nil || !reply.Plain() || !reply.Get("result", "content").IsArray() || reply.Get("result", "structuredContent").Exists() {
+		return nil
+	}
+	if !v.notice.CompareAndSwap(at, nil) {
+		return nil
+	}
+	err := reply.Prepend(Notice(v.policy.Name, *at), "result", "content")
+	if err != nil {
+		v.notice.CompareAndSwap(nil, at)
+	}
+	return err
+}
+
+// Repeats reports whether a call that the last server may have run is sent to the next
+// one (R8): once, and not if one like it was running at the death before, too (R14).
+// Subscriptions are asked for again each time (R6). It is called by Relay.Replace, for
+// each call in flight whose line was kept.
+func (v *Supervisor) Repeats(id, line []byte, again bool) bool {
+	var m wire.Message
+	m.Reset(wire.Client, line)
+	m.LookEnvelope()
+	often := v.repeated.add(&m)
+	switch {
+	case v.listens.Again(id):
+		return true
+	case again || often:
+		return false
+	}
+	v.repeated.mute(&m)
+	return true
+}
+
+// KeepsBack takes a request or notification of the server's, and reports whether the
+// client is not to see it. less is the raw id of a subscription that gets less of this
+// server than of the one before, which the client has to be told (R6).
+func (v *Supervisor) KeepsBack(m *wire.Message) (drop bool, less []byte) {
+	switch m.Kind() {
+	case wire.Request:
+		if err := v.requests.Asked(m, v.o.Asks.NextID); err != nil {
+			v.o.Log.Warn("a request of the server's was dropped: its id is that of one whose server has ended", "err", err)
+			return true, nil
+		}
+	case wire.Notification:
+		if v.repeated.isMuted(m, v.relay.Awaits) {
+			return true, nil
+		}
+		return v.listens.Granted(m)
+	}
+	return false, nil
+}
+
+// LeftBehind takes a reply of the client's, and reports whether it is for a server that
+// has ended.
+func (v *Supervisor) LeftBehind(m *wire.Message) bool { return v.requests.Answered(m) }
+
+// LessParams returns the params of notifications/cancelled for a subscription that gets
+// less than before.
+func LessParams(id []byte) []byte {
+	return cancelParams(id, "the server was restarted and grants less")
+}

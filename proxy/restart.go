@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/internal/revive"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A Restart says how an upstream that has ended is started again under its client. The
+// zero value is ready to use.
+type Restart struct {
+	// Name is what the model is told the server is called.
+	Name string
+	// Hold is how long a frame waits for the next upstream; 0 stands for 10 s.
+	Hold time.Duration
+	// Hang is how long an upstream may say nothing while calls are in flight before it
+	// is started again; 0 stands for ever.
+	Hang time.Duration
+	// Notice puts a block before the next result of a tool, which tells the model that
+	// the server has lost its memory.
+	Notice bool
+	// Retry reports whether a call of a tool may be sent to the next upstream though it
+	// may have run; nil stands for none.
+	Retry func(tool string) bool
+	// Wanted reports whether the session goes on; nil stands for yes. A program that
+	// passes on the signal that ends it says no.
+	Wanted func() bool
+	// Changed is told of the lists ("tools", "prompts", "resources") that the next
+	// upstream gives another content; nil for nothing.
+	Changed func(lists []string)
+	// Restarted is told of an upstream that is ready, and how the one before ended; nil
+	// for nothing.
+	Restarted func(exit string, lost int, down time.Duration)
+}
+
+// newSupervisor returns what starts the upstream of a session again.
+func newSupervisor(s *session, r Restart) *revive.Supervisor {
+	wanted := r.Wanted
+	r.Wanted = func() bool {
+		return !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil && (wanted == nil || wanted())
+	}
+	return revive.New((*relay)(s), revive.Policy(r), revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
+}
+
+// linkOptions returns how a link of the session works.
+func (s *session) linkOptions() revive.LinkOptions {
+	o := revive.LinkOptions{Count: s.o.Restart != nil && s.o.Restart.Hang > 0, Limit: s.o.Hold, Expired: s.holdExpired}
+	if s.o.Watch != nil {
+		o.Watch = func(line []byte) { s.watch(ServerIn, line) }
+	}
+	return o
+}
+
+// supervise returns when the upstream has ended and is not started again, or ctx is done.
+func (s *session) supervise(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case l := <-s.started:
+		if s.supervisor != nil {
+			s.supervisor.Run(ctx, l)
+			return
+		}
+		select {
+		case <-l.Ended():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// A relay is a session as its supervisor sees it.
+type relay session
+
+// Start implements revive.Relay.
+func (r *relay) Start(l *revive.Link) error {
+	up, err := r.o.Start(r.ctx)
+	if err != nil {
+		return err
+	}
+	l.Connect(up)
+	(*session)(r).read(l)
+	return nil
+}
+
+// Send implements revive.Relay.
+func (r *relay) Send(to wire.Peer, m *wire.Message) { (*session)(r).send(to, m) }
+
+// Awaits implements revive.Relay.
+func (r *relay) Awaits(id []byte) bool {
+	if id == nil {
+		return r.calls.any((*call).awaitsReply)
+	}
+	return r.calls.awaits(id)
+}
+
+// Replace implements revive.Relay. What did not reach the last upstream, and what may be
+// repeated, waits for the next; the other calls in flight are answered with an error (R8).
+func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive.Ending) (lost int) {
+	s := (*session)(r)
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if ctx.Err() != nil {
+		return 0
+	}
+	left, deadline := last.Leftover(s.supervisor.Hold())
+	lines, unsent := s.unsentLines(left)
+	again, running := s.claimRunning(unsent)
+	next.Gate.Keep(slices.Concat(again, lines), deadline)
+	s.link.Store(next)
+	last.Gate.Replaced()
+	for _, c := range running {
+		s.answerClaimed(c, how.Lost(c.id(), c.frame != nil))
+	}
+	return len(running)
+}
+
+// unsentLines returns the lines that no upstream has read and that are for the next one,
+// and the calls in them. Replies are for the upstream that has asked; attache's own
+// requests were given up, and other requests have an answer.
+func (s *session) unsentLines(left []byte) (lines []byte, calls map[*call]bool) {
+	calls = map[*call]bool{}
+	for line := range bytes.Lines(left) {
+		kind, wanted := revive.Wanted(line, func(id []byte) bool {
+			c := s.calls.youngest(id, calls)
+			if c != nil {
+				calls[c] = true
+			}
+			return c != nil
+		})
+		if wanted && !kind.IsReply() {
+			lines = append(lines, line...)
+		}
+	}
+	return lines, calls
+}
+
+// claimRunning claims the calls that the last upstream may have run, but for those that
+// are sent again, whose lines it returns.
+func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*call) {
+	var repeated []*call
+	running = s.calls.claimAll(func(c *call) bool {
+		if !c.sent.Load() || unsent[c] {
+			return false
+		}
+		if c.frame != nil && s.supervisor.Repeats(c.id(), c.frame, c.again) {
+			repeated = append(repeated, c)
+			return false
+		}
+		return true
+	})
+	slices.SortFunc(repeated, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
+	for _, c := range repeated {
+		c.again = true
+		again = append(again, c.frame...)
+	}
+	return again, running
+}
+
+// keepsBack takes a request or notification of the upstream's, and reports whether the
+// client is not to see it. The caller holds v.mu.
+func (s *session) keepsBack(m *wire.Message) bool {
+	if m.Kind() == wire.Request {
+		s.v.lookWhole(m)
+	}
+	drop, less := s.supervisor.KeepsBack(m)
+	if less != nil {
+		params := revive.LessParams(less)
+		s.send(wire.Server, wire.NewNotification(wire.Client, "notifications/cancelled", params))
+		s.calls.cancel(less)
+		s.send(wire.Client, wire.NewNotification(wire.Server, "notifications/cancelled", params))
+	}
+	return drop
+}
+
+// takesReply takes a reply of the client's that is for attache, or for an upstream that
+// has ended.
+func (s *session) takesReply(m *wire.Message) bool {
+	return s.supervisor != nil && s.supervisor.LeftBehind(m) || s.asks.Swallow(wire.Client, m)
+}
+
+// holdExpired answers the calls that have waited for an upstream for too long (R7).
+func (s *session) holdExpired(l *revive.Link) {
+	lines, _ := l.Gate.Take()
+	s.answerAside(func() {
+		for line := range bytes.Lines(lines) {
+			s.answerLine(line, l.Before().Unsent)
+		}
+	})
+}
+
+// awaitOpen waits until frames reach the upstream, as a line that is over the hold limit
+// cannot be kept. It reports false if that takes too long. The caller holds c.mu, which
+// is free meanwhile.
+func (s *session) awaitOpen() bool {
+	t := time.NewTimer(s.supervisor.Hold())
+	defer t.Stop()
+	for l := s.link.Load(); !l.Gate.IsOpen(); l = s.link.Load() {
+		l.Gate.Want()
+		s.c.mu.Unlock()
+		late := false
+		select {
+		case <-l.Gate.Settled():
+		case <-t.C:
+			late = true
+		case <-s.ending:
+			late = true
+		}
+		s.c.mu.Lock()
+		if late {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,215 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+)
+
+// A dyingServer serves every life of a server, each of which ends where the test says, and
+// counts what reaches them.
+type dyingServer struct {
+	cut   []int // after how many bytes of output a life ends; 0 stands for never
+	lines []int // before which line of its input a life ends, unanswered; 0 stands for never
+
+	mu     sync.Mutex
+	life   int
+	calls  map[string]int // of tools, by name
+	faults []string
+}
+
+var errCrash = errors.New("exit status 3")
+
+func (d *dyingServer) start(context.Context) (proxy.Upstream, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cut, lines := 0, 0
+	if d.life < len(d.cut) {
+		cut = d.cut[d.life]
+	}
+	if d.life < len(d.lines) {
+		lines = d.lines[d.life]
+	}
+	d.life++
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error { return d.serve(in, &cutWriter{out, cut}, lines) }), nil
+}
+
+// serve answers every request. It reads ahead of what it answers, as servers do.
+func (d *dyingServer) serve(in io.Reader, out io.Writer, last int) error {
+	ready := false
+	lines := bufio.NewScanner(in)
+	for n := 1; lines.Scan(); n++ {
+		if n == last {
+			return errCrash
+		}
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Name string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			d.fault("the server reads %q: %v", lines.Bytes(), err)
+		}
+		d.mu.Lock()
+		switch m.Method {
+		case "notifications/initialized":
+			ready = true
+		case "tools/call":
+			d.calls[m.Params.Name]++
+		}
+		if !ready && m.Method != "initialize" {
+			d.faults = append(d.faults, "before the handshake the server reads "+lines.Text())
+		}
+		d.mu.Unlock()
+		if m.ID == nil {
+			continue
+		}
+		result := `{"name":"` + m.Params.Name + `"}`
+		if m.Method == "initialize" {
+			result = `{"protocolVersion":"2025-11-25","capabilities":{}}`
+		}
+		if _, err := fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dyingServer) fault(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = append(d.faults, fmt.Sprintf(format, args...))
+}
+
+// A cutWriter fails after so many bytes.
+type cutWriter struct {
+	to   io.Writer
+	left int
+}
+
+func (w *cutWriter) Write(b []byte) (int, error) {
+	if w.left == 0 {
+		return w.to.Write(b)
+	}
+	if len(b) < w.left {
+		w.left -= len(b)
+		return w.to.Write(b)
+	}
+	w.to.Write(b[:w.left])
+	return 0, errCrash
+}
+
+// handshakeOut is what the server writes for its handshake.
+const handshakeOut = len(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}` + "\n")
+
+// Whenever a server ends, every request has exactly one answer, no server reads a
+// tools/call twice, and what a life answers is passed on as it is (R7, R8, R9).
+func TestAnyTimeOfDeath(t *testing.T) {
+	const requests = 12
+	first := handshakeOut + len(`"i"`) - len("0")
+	for _, second := range []int{0, 10, handshakeOut + 30, handshakeOut + 200} {
+		for cut := first + 1; cut < first+requests*55; cut += 7 {
+			t.Run(fmt.Sprint(cut, " ", second), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { dieAt(t, requests, cut, second) })
+			})
+		}
+	}
+}
+
+// The same, where the servers end before they answer what they have got.
+func TestAnyLineOfDeath(t *testing.T) {
+	for first := 3; first < 15; first++ {
+		for second := range 8 {
+			for _, third := range []int{0, 1, 3} {
+				t.Run(fmt.Sprint(first, " ", second, " ", third), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						dieIn(t, 12, &dyingServer{lines: []int{first, second, third}})
+					})
+				})
+			}
+		}
+	}
+}
+
+func dieAt(t *testing.T, requests int, cuts ...int) {
+	dieIn(t, requests, &dyingServer{cut: cuts})
+}
+
+func dieIn(t *testing.T, requests int, d *dyingServer) {
+	d.calls = map[string]int{}
+	clientIn, clientOut := mempipe.New(0), mempipe.New(0)
+	over := make(chan error)
+	go func() {
+		over <- proxy.Run(context.Background(), proxy.Options{ClientIn: clientIn, ClientOut: clientOut, Start: d.start, Restart: &proxy.Restart{}})
+	}()
+	io.WriteString(clientIn, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}`+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	synctest.Wait()
+	for i := range requests {
+		method := "tools/call"
+		if i%3 == 1 {
+			method = "prompts/get"
+		}
+		fmt.Fprintf(clientIn, `{"jsonrpc":"2.0","id":%d,"method":"%s","params":{"name":"n%d"}}`+"\n", i, method, i)
+		if i%4 == 3 {
+			synctest.Wait()
+		}
+	}
+	answers := map[string]int{}
+	for range requests + 1 {
+		line, err := clientOut.ReadLine(time.Minute)
+		if err != nil {
+			t.Fatalf("%d answers, then %v", len(answers), err)
+		}
+		checkAnswer(t, line, answers)
+	}
+	clientIn.CloseWrite()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	if rest, _ := clientOut.ReadLine(0); len(rest) > 0 {
+		t.Errorf("one more answer: %s", rest)
+	}
+	for id, n := range answers {
+		if n != 1 {
+			t.Errorf("%s has %d answers", id, n)
+		}
+	}
+	for name, n := range d.calls {
+		if n > 1 {
+			t.Errorf("the server reads the call of %s %d times", name, n)
+		}
+	}
+	for _, fault := range d.faults {
+		t.Error(fault)
+	}
+}
+
+func checkAnswer(t *testing.T, line []byte, answers map[string]int) {
+	t.Helper()
+	var m struct {
+		ID     json.RawMessage
+		Result struct{ Name string }
+		Error  *struct{ Data struct{ Reason string } }
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	id := string(m.ID)
+	answers[id]++
+	switch {
+	case m.Error != nil && m.Error.Data.Reason != "server_ended":
+		t.Errorf("another error: %s", line)
+	case m.Error == nil && id != `"i"` && m.Result.Name != "n"+id:
+		t.Errorf("%s has the answer of another: %s", id, line)
+	}
+}
