@@ -10,8 +10,8 @@ const (
 	ExitUsage   = 2
 )
 
-// An ExitError ends the program with a status, after what there was to say has
-// been said.
+// An ExitError ends the program with a status. Everything that a person must know has been
+// printed before.
 type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -21,6 +21,7 @@ type UsageError struct{ text string }
 
 func (e UsageError) Error() string { return e.text }
 
+// Usagef returns a [UsageError].
 func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Sprintf(format, args...)}
 }

@@ -24,8 +24,8 @@ func Reason(err error) error {
 	return err
 }
 
-// Unreadable is why a file that a person named could not be read, without its path,
-// and what to do.
+// Unreadable returns an error that says why a file that a person named could not be read and
+// what to do, without its path.
 func Unreadable(err error) error {
 	err = Reason(err)
 	switch {

@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Process is what attache was started with.
+// A Process holds what the operating system gave attache: arguments, environment, directories
+// of the user and streams.
 type Process struct {
 	// Args are the arguments without the program's name.
 	Args []string
@@ -18,8 +19,8 @@ type Process struct {
 	// ConfigDir is where this user's configuration lives; empty where there is
 	// no such place, and then none is looked for.
 	ConfigDir string
-	// StateDir is where programs keep what lasts between their runs for this user;
-	// empty where there is no such place, and then nothing is kept.
+	// StateDir is where programs keep data of this user between their runs; empty where there
+	// is no such place, and then nothing is kept.
 	StateDir string
 
 	Stdin          io.Reader

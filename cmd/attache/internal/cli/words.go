@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// PrintableOrTab keeps tabs too, by which files are indented.
+// PrintableOrTab is [Printable] for text with tabs, which files are indented with.
 func PrintableOrTab(c rune) rune {
 	if c == '\t' {
 		return c
@@ -28,7 +28,8 @@ func Elided(s string) string {
 	return strings.ToValidUTF8(s[:keep], "") + " ... " + strings.ToValidUTF8(s[len(s)-keep:], "")
 }
 
-// Printable keeps what a file holds from moving the cursor or splitting a line.
+// Printable replaces characters that would move the cursor or split a line. Use it with
+// strings.Map.
 func Printable(c rune) rune {
 	if unicode.IsPrint(c) {
 		return c
@@ -60,6 +61,7 @@ func Quoted(words []string) string {
 // MaxShown is how much of a value is shown, in bytes.
 const MaxShown = 200
 
+// Plural returns n and what in the singular or plural: "1 file", "2 files".
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// AccessSettings say who may call what, and how often.
+// AccessSettings configure who may call which tool, and how often.
 type AccessSettings struct {
 	Default string // "allow" or "deny"
 	Hide    bool
@@ -19,7 +19,7 @@ type AccessSettings struct {
 	Rates   []access.Rate
 }
 
-// Enforces reports whether anything may be refused.
+// Enforces reports whether the rules can refuse a call.
 func (a *AccessSettings) Enforces() bool {
 	return len(a.Rules) > 0 || len(a.Rates) > 0 || a.Default == string(access.Deny)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit"
 )
 
-// AuditSettings say what is recorded of calls, and where.
+// AuditSettings configure what is recorded of calls, and where.
 type AuditSettings struct {
 	File      string // absolute; empty: nothing is recorded
 	Arguments string // "digest", "redacted" or "full"

@@ -16,10 +16,10 @@ var reloadable = []string{
 	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
 }
 
-// Reloaded returns the settings of a session that began with was and goes on with
-// what of s is [reloadable]. All else stays as it was, for the layers that are made
-// anew as well: otherwise half of an audit that is no longer required would be
-// gone, and half of it there.
+// Reloaded returns the settings of a running session after a reload: those of was, with the
+// values of s for the keys that are [reloadable]. Layers that are made again get the old
+// values for all other keys. Otherwise one half of an audit would follow the old settings and
+// the other half the new ones.
 func (was *Settings) Reloaded(s *Settings) *Settings {
 	out := *was
 	out.Arguments, out.Rewrite, out.Access = s.Arguments, s.Rewrite, s.Access
@@ -48,7 +48,7 @@ func (was *Settings) Reloaded(s *Settings) *Settings {
 // isRule reports whether a key is the name of a rule: access.rules[1].
 func isRule(key string) bool { return strings.HasSuffix(key, "]") }
 
-// Values returns what every key is set to.
+// Values returns the text of every key's value.
 func (s *Settings) Values() map[string]string {
 	all := map[string]string{}
 	for _, o := range Options(s) {
@@ -72,22 +72,23 @@ func ChangedKeys(before, after *Settings) []string {
 	return changed
 }
 
-// SessionFileLost reports whether key differs only because the session file that said it can
-// no longer be read, which is logged where the session is identified.
+// SessionFileLost reports whether key differs only because the session file that set it can no
+// longer be read. That is logged where the session is identified.
 func SessionFileLost(before, after *Settings, key string) bool {
 	return after.Operator.FileErr != nil && after.Origin(key).Default() && before.Origin(key) == before.Operator.Origin()
 }
 
-// SameValues reports whether nothing at or below key differs.
+// SameValues reports whether key, or every key below it, has the same value in both settings.
 func SameValues(before, after *Settings, key string) bool {
 	return !slices.ContainsFunc(ChangedKeys(before, after), func(k string) bool { return Below(k, key) })
 }
 
+// Below reports whether key is above, or in the section above.
 func Below(key, above string) bool {
 	return key == above || strings.HasPrefix(key, above+".")
 }
 
-// SplitReloadable parts the keys that take effect now from those that do later.
+// SplitReloadable separates the keys that take effect now from those that take effect later.
 func SplitReloadable(changed []string) (now, later []string) {
 	for _, key := range changed {
 		if slices.ContainsFunc(reloadable, func(r string) bool { return Below(key, r) }) {

@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// CheckFiles looks at the files that the settings name. A session would go
-// on without most of them and warn; here each is a mistake.
+// CheckFiles returns the mistakes in the files that the settings name. A session starts
+// without most of these files and warns; here each is a mistake.
 func CheckFiles(p cli.Process, s *Settings) error {
 	var all setting.Problems
 	var key setting.Problems
@@ -47,8 +47,8 @@ func CheckFiles(p cli.Process, s *Settings) error {
 	return all.Err()
 }
 
-// UnknownVariables returns a text for each variable with attache's prefix that
-// nothing reads.
+// UnknownVariables returns a text for each variable that has attache's prefix and that attache
+// does not read.
 func UnknownVariables(p cli.Process, s *Settings) []string {
 	known := []string{APIKeyVariable, clientconfig.EntryVariable, TokenVariable, "ATTACHE_CONFIG", SessionTokenVariable, ParentVariable, "ATTACHE_USER_ID", "ATTACHE_TENANT_ID", s.Policy.TokenEnv}
 	for _, o := range Options(s) {
@@ -80,8 +80,8 @@ func checkKeysFile(s *Settings) error {
 	return err
 }
 
-// CheckPolicyToken says that the endpoint's token is to come from a variable that is
-// not set; nil if it is, or need not be.
+// CheckPolicyToken returns an error if the variable for the endpoint's token is configured and
+// not set.
 func CheckPolicyToken(p cli.Process, s *Settings) error {
 	name := s.Policy.TokenEnv
 	if s.Policy.URL == "" || name == "" || p.Getenv(name) != "" {
@@ -92,7 +92,7 @@ func CheckPolicyToken(p cli.Process, s *Settings) error {
 	return all
 }
 
-// CheckAudit says what is wrong with where records are to go.
+// CheckAudit returns what is wrong with the file for audit records.
 func CheckAudit(s *Settings) (all setting.Problems) {
 	if s.Audit.File == "" {
 		if s.Audit.Required {

@@ -22,7 +22,7 @@ const (
 	TenantVariable = "MCP_TENANT_ID"
 )
 
-// JWTSettings say which tokens are accepted: none without an issuer.
+// JWTSettings configure which tokens are accepted. Without an issuer none is.
 type JWTSettings struct {
 	Issuer, Audience string
 	JWKS             string // an address, or the absolute path of a file
@@ -30,10 +30,10 @@ type JWTSettings struct {
 	Claims           identity.Claims
 }
 
-// Configured reports whether tokens are accepted at all.
+// Configured reports whether any tokens are accepted.
 func (s JWTSettings) Configured() bool { return s.Issuer != "" }
 
-// Tokens returns the options for what accepts such tokens.
+// Tokens returns the options of [identity.NewTokens].
 func (s JWTSettings) Tokens() identity.TokenOptions {
 	o := identity.TokenOptions{Issuer: s.Issuer, Audience: s.Audience, JWKS: s.JWKS, Claims: s.Claims, Leeway: s.Leeway}
 	if o.Leeway == 0 {
@@ -42,9 +42,10 @@ func (s JWTSettings) Tokens() identity.TokenOptions {
 	return o
 }
 
-// OperatorSettings are what the operator says of who the session acts for.
+// OperatorSettings are the operator's statements about who the session acts for.
 type OperatorSettings struct {
-	// Variables is who MCP_USER_ID and MCP_TENANT_ID name, nil if nobody.
+	// Variables is the principal that MCP_USER_ID and MCP_TENANT_ID name, nil if they name
+	// nobody.
 	Variables *sessionstate.Principal
 	// SessionFile is the path of the session file, absolute; empty for none.
 	SessionFile string
@@ -206,7 +207,7 @@ func (l *loader) sessionFile(s *Settings) {
 	}
 }
 
-// Origin is where what the session file says comes from.
+// Origin returns the origin of values from the session file.
 func (o OperatorSettings) Origin() setting.Origin {
 	return setting.Origin{Name: "session file " + o.SessionFile}
 }
@@ -237,8 +238,8 @@ func (l *loader) checkTokens(s *Settings) {
 	}
 }
 
-// OperatorFacts returns what the operator says of who the session acts for, each as
-// key, value and origin. Trust is not among them: it is session.trust.
+// OperatorFacts returns the operator's statements about who the session acts for, each as key,
+// value and origin. Trust is not among them: it is session.trust.
 func (s *Settings) OperatorFacts() [][3]string {
 	var all [][3]string
 	p, err := s.Operator.principal()
@@ -262,8 +263,8 @@ func (o OperatorSettings) principal() (*sessionstate.Principal, error) {
 	return o.With(o.File, o.FileErr)
 }
 
-// With returns who the operator's variables and a session file name together. An
-// error leaves what the variables say.
+// With returns the principal that the operator's variables and a session file name together.
+// With an error it returns the principal of the variables alone.
 func (o OperatorSettings) With(f identity.SessionFile, err error) (*sessionstate.Principal, error) {
 	if err != nil {
 		return o.Variables, err
@@ -305,8 +306,8 @@ func factsOf(p *sessionstate.Principal) []principalFact {
 	}
 }
 
-// CheckIdentity says what is wrong with the files that say who a session acts
-// for. A session would go on without them.
+// CheckIdentity returns what is wrong with the files that say who a session acts for. A
+// session would start without them.
 func CheckIdentity(s *Settings) (all setting.Problems) {
 	if err := s.Operator.FileErr; err != nil {
 		all.Add(s.Origin("session.file"), "session.file: %v", err)

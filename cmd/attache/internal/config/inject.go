@@ -9,19 +9,19 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// InjectSettings say what "attache inject" does to which servers, by their names in
-// the client's configuration, and for which workspaces, by their ids.
+// InjectSettings configure which servers "attache inject" writes to, by their names in the
+// client's configuration, and for which workspaces, by their ids.
 type InjectSettings struct {
 	Servers    map[string]ServerRule
 	Workspaces map[string]WorkspaceRule
 }
 
-// A ServerRule says for which sessions a server of a client's configuration is.
+// A ServerRule says which sessions get a server of a client's configuration.
 type ServerRule struct {
 	Trust string // "direct": for direct sessions alone; "sandboxed": for all
 }
 
-// A WorkspaceRule says which servers the sessions of a workspace get, and how.
+// A WorkspaceRule says which servers and variables the sessions of a workspace get.
 type WorkspaceRule struct {
 	Servers []string // nil: all
 	// Env are variables by the server they are for.
@@ -56,13 +56,13 @@ func workspaceRule(r *WorkspaceRule) setting.Value {
 // column elsewhere.
 const longestSlug = 128
 
-// CheckSlug accepts the id of a workspace: what is safe as the name of a file, in an
-// address and in a shell, so that servers need not escape it.
+// CheckSlug accepts the id of a workspace. It allows only characters that are safe in the name
+// of a file, in an address and in a shell, so that servers need not escape an id.
 func CheckSlug(s string) error {
 	return plainID("workspace id", s, "._-")
 }
 
-// CheckSessionKey accepts the id of a session: those that hosts make, and no more.
+// CheckSessionKey accepts the id of a session, in the forms that hosts make.
 func CheckSessionKey(s string) error {
 	return plainID("session id", s, "._-:")
 }

@@ -23,21 +23,21 @@ import (
 // that its stack ends.
 const maxConfigFile = 256 << 10
 
-// Load returns what holds for the server that command starts: flags before environment
-// before file before defaults. Without a command, as for `config check`, no entry of
-// servers applies. An error is [Problems]. Without a file it costs a look for one.
+// Load returns the settings for the server that command starts: flags before environment
+// before file before defaults. Without a command, as for `config check`, no entry of servers
+// applies. The error is [setting.Problems].
 func Load(p cli.Process, flags setting.Flags, command []string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags}).load(command)
 }
 
-// LoadServed is Load for the server of that name: an entry of servers whose command is
-// not asked for, or what a recording calls it ([Settings.RecordedName]).
+// LoadServed is [Load] for a server by its name: that of an entry of servers, whatever its
+// match, or the name in a recording ([Settings.RecordedName]).
 func LoadServed(p cli.Process, flags setting.Flags, name string) (*Settings, error) {
 	return (&loader{Process: p, flags: flags, entry: name}).load(nil)
 }
 
-// RecordedName returns what a recording calls the server: the name of the entry of
-// servers that holds for it, else the server's own.
+// RecordedName returns the name of the server in a recording: that of the first entry of
+// servers that applies, or else the server's own.
 func (s *Settings) RecordedName() string {
 	if len(s.Applied) > 0 {
 		return s.Applied[0].Name
@@ -153,8 +153,8 @@ func (s *Settings) misfits() (problems setting.Problems) {
 	return problems
 }
 
-// Path returns the path of the configuration file that flags and variables name, whether
-// or not there is one. An error says that there is no place for one.
+// Path returns the path of the configuration file that flags and variables name. The file need
+// not exist. The error says that the user has no place for one.
 func Path(p cli.Process, flags setting.Flags) (string, error) {
 	l := &loader{Process: p, flags: flags}
 	path, _ := l.configFile()

@@ -43,7 +43,7 @@ func RuleText(s *Settings, name string) string {
 	return ""
 }
 
-// TrustLevels are the words for trust.
+// TrustLevels returns the levels of trust.
 func TrustLevels() []string { return []string{sessionstate.Direct, sessionstate.Sandboxed} }
 
 func sessionOptions(s *Settings) []setting.Option {

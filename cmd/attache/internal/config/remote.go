@@ -165,8 +165,8 @@ func sameOrigin(a, b string) bool {
 	return err == nil && err2 == nil && u.Scheme == v.Scheme && strings.EqualFold(u.Host, v.Host)
 }
 
-// Header returns the headers for the remote server, of the settings and of
-// the environment, which count more. Files are read each time: they may be replaced.
+// Header returns the headers for the remote server: those of the settings, replaced by those
+// of the environment. Files are read each time because they may change.
 func (r *RemoteSettings) Header(p cli.Process) (http.Header, error) {
 	all, err := headersOf(p)
 	if err != nil {
@@ -209,8 +209,8 @@ func (r *RemoteSettings) secrets(p cli.Process) (all []string) {
 	return all
 }
 
-// CommandOr returns what is behind attache: the command given, or the address that the
-// settings have in its place; nil if there is neither.
+// CommandOr returns the server behind attache: the given command, or the address in the
+// settings; nil if there is neither.
 func (s *Settings) CommandOr(given []string) []string {
 	if len(given) == 0 && s.Server.Remote.URL != "" {
 		return []string{s.Server.Remote.URL}

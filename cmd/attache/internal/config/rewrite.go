@@ -30,7 +30,7 @@ func (r *RewriteRule) rule() rewrite.Rule {
 	return out
 }
 
-// RewriteRules returns the rules as the layer takes them.
+// RewriteRules returns the rules in the form that the layer takes.
 func RewriteRules(all []RewriteRule) []rewrite.Rule {
 	var rules []rewrite.Rule
 	for i := range all {

@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// ServeSettings are those of attache serve.
+// ServeSettings configure attache serve.
 type ServeSettings struct {
 	Listen, PublicURL, Path, Admin string
 	Origins, Hosts, Scopes         []string
@@ -133,7 +133,7 @@ func scope(s string) error {
 // errHalfTLS: one of the two files is missing.
 var errHalfTLS = errors.New("serve.tls: name both the certificate (cert) and its key (key)")
 
-// CheckServe says what of the settings of serve does not go together.
+// CheckServe returns which settings of serve contradict each other.
 func CheckServe(s *Settings) (all setting.Problems) {
 	o := &s.Serve
 	if (o.Cert == "") != (o.Key == "") {
@@ -146,8 +146,8 @@ func CheckServe(s *Settings) (all setting.Problems) {
 	return all
 }
 
-// ServedServers returns the entries of servers that say what to serve, a command or the
-// address of a remote server, in the order of the file.
+// ServedServers returns the names of the entries of servers that have a command or the address
+// of a remote server, in the order of the file.
 func (s *Settings) ServedServers() []string {
 	var names []string
 	for _, e := range s.Servers {

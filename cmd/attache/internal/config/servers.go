@@ -9,9 +9,9 @@ import (
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
-// A Server is an entry of servers: which server it is for, and what holds for that
-// server alone. Its rules stand in front of those of the rest of the file, and its
-// other values in their place.
+// A Server is an entry of servers: how a server is recognised, and settings for that server
+// alone. Its rules come before those of the rest of the file, and its other values replace
+// them.
 type Server struct {
 	Name  string
 	Match Match
@@ -21,8 +21,8 @@ type Server struct {
 	fields []setting.Field // what holds, without match
 }
 
-// A Match names servers by globs. One that fits is enough. An entry without any is
-// for the server of its name.
+// A Match names servers by globs. A server matches if one of them does. An entry without globs
+// is for the server of its name.
 type Match struct {
 	Package []string // the npm or PyPI package, or the image, that the command runs
 	Command []string // the program: its name, or its path where the glob has a slash

@@ -9,9 +9,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// Settings are what attache works by: the configuration file, the environment
-// and the flags taken together, and the defaults for the rest. The YAML keys are
-// in configuration order; see [Options].
+// Settings are the configuration file, the environment and the flags taken together, with
+// defaults for the rest. The fields are in the order of the keys; see [Options].
 type Settings struct {
 	Server    ServerSettings
 	Session   SessionSettings
@@ -37,7 +36,7 @@ type Settings struct {
 	Record string
 	// StdoutNoise is "drop" or "forward".
 	StdoutNoise string
-	// DryRun has everything decided and logged and nothing changed.
+	// DryRun decides and logs everything and changes nothing.
 	DryRun bool
 
 	// File is the configuration file that was read, empty if there is none.
@@ -46,28 +45,30 @@ type Settings struct {
 	Included []string
 	// Servers are the entries for single servers, in the order of the file.
 	Servers []Server
-	// Applied are those of them that are for this server: at most one of each file.
+	// Applied are the entries of Servers that are for this server: at most one of each file.
 	Applied []Server
 
-	// Warnings are what is no mistake, and may not be what was meant.
+	// Warnings are about settings that are valid but probably a mistake.
 	Warnings setting.Problems
 
 	origins map[string]setting.Origin
 }
 
-// ServerSettings say what the wrapped server is called and given.
+// ServerSettings configure the name, environment and command of the wrapped server.
 type ServerSettings struct {
 	Name string // empty: see [servername.Of]
 	Env  map[string]string
 	// Command starts the server where attache serve is given none.
 	Command []string
-	// PassMessaging leaves the server the means to write to the client's conversation.
+	// PassMessaging leaves the server the variables with which it can write into the client's
+	// conversation.
 	PassMessaging bool
 	Remote        RemoteSettings
 	Restart       RestartSettings
 }
 
-// SessionSettings say what is known of the session, and where to look for more.
+// SessionSettings hold the operator's facts about the session, and where attache looks for
+// others.
 type SessionSettings struct {
 	ID, Workspace, WorkspaceID string // empty: not known from the operator
 	Trust                      string // "direct" or "sandboxed"
@@ -87,12 +88,12 @@ type MetaSettings struct {
 // and slashes included.
 type MetaPath []string
 
-// HostEnvSettings name the variables hosts give the servers they start.
+// HostEnvSettings name the variables that hosts set for the servers they start.
 type HostEnvSettings struct {
 	Session, Workspace []string
 }
 
-// IdentitySettings say how a credential becomes a principal.
+// IdentitySettings configure how a credential becomes a principal.
 type IdentitySettings struct {
 	KeysFile   string // absolute; need not exist
 	MetaAPIKey bool
@@ -110,7 +111,7 @@ type PolicySettings struct {
 	TokenEnv        string // a variable's name, empty for the session's own key
 }
 
-// BriefingSettings say how the policies reach the model.
+// BriefingSettings configure how the policies reach the model.
 type BriefingSettings struct {
 	Channels   []string // of "response" and "instructions"
 	OncePer    string   // "session" or "server"
@@ -131,7 +132,7 @@ type LogSettings struct {
 	Format string // "text" or "json"
 }
 
-// DefaultSettings returns what holds when nobody says anything. dir is where the
+// DefaultSettings returns the settings without a file, variables and flags. dir is where the
 // configuration file is or would be.
 func DefaultSettings(dir string) *Settings {
 	s := &Settings{
@@ -181,8 +182,8 @@ func DefaultSettings(dir string) *Settings {
 // where the rule of that name is, such as "servers.git.arguments[0]".
 func (s *Settings) Origin(key string) setting.Origin { return s.origins[key] }
 
-// Inert returns settings with which layers decide as ever and leave no trace
-// outside of this process.
+// Inert returns settings with which layers decide in the same way, and write nothing outside
+// this process.
 func Inert(s *Settings) *Settings {
 	copied := *s
 	copied.DryRun, copied.Record = false, ""

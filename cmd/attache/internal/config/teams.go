@@ -13,7 +13,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// TeamsSettings say whether sessions may create others and write to them.
+// TeamsSettings configure whether sessions may create others and write to them.
 type TeamsSettings struct {
 	Enabled bool
 	Limits  teams.Limits
@@ -33,7 +33,7 @@ type Waker struct {
 // claudeInbox is what the configuration calls a Waker without a command.
 const claudeInbox = "claude-inbox"
 
-// An Agent is a template of the operator's: how a session that another creates is run.
+// An Agent is the operator's template for sessions that another session creates.
 type Agent struct {
 	Command, Resume []string // Resume is nil if the agent cannot be resumed
 	Result          string   // "claude-json", "codex-jsonl", "gemini-json" or "text"

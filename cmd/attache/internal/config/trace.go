@@ -2,8 +2,8 @@ package config
 
 import "github.com/attache-mcp/attache/cmd/attache/internal/setting"
 
-// TraceSettings configure trace context. The OTEL_ variables say where spans and
-// metrics go; see [telemetry.telemetrySettings].
+// TraceSettings configure trace context. The OTEL_ variables configure where spans and metrics
+// go; see package telemetry.
 type TraceSettings struct {
 	Propagate bool
 }

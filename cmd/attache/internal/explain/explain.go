@@ -26,14 +26,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Request are the flags of explain that are no settings.
+// A Request holds the flags of explain that are not settings.
 type Request struct {
 	Tool, Arguments, Meta, Frame, Tools, Era string
 	Call                                     int
 	JSON, Chain                              bool
 }
 
-// Check finds what does not go together.
+// Check returns an error if the flags contradict each other.
 func (e *Request) Check() error {
 	switch {
 	case e.Chain:
@@ -54,7 +54,7 @@ func (e *Request) Check() error {
 	return nil
 }
 
-// An Explainer explains with one configuration.
+// An Explainer explains calls under one configuration.
 type Explainer struct {
 	cli.Process
 	Dashed bool     // there was a "--"
@@ -65,6 +65,7 @@ type Explainer struct {
 	Log      *slog.Logger
 }
 
+// Run prints the explanation. The error has the exit status.
 func (e *Explainer) Run(ctx context.Context) error {
 	if e.Chain {
 		return e.printChain()

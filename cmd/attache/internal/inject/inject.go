@@ -25,9 +25,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// Context returns what is known of the session, by the same rules as for a
-// server that attache wraps. What cannot be known for sure is refused: servers are
-// left out because of it.
+// Context returns what is known of the session, by the same rules as for a server that attache
+// wraps. It returns an error for facts that are not certain, because servers are left out
+// because of them.
 func Context(ctx context.Context, p cli.Process, s *config.Settings) (*sessionstate.Context, error) {
 	who, err := assembly.NewAuthenticator(p, s, assembly.KeyWarnings{})
 	if err != nil {
@@ -128,8 +128,7 @@ func Log(log *slog.Logger, done clientconfig.Injected, session *sessionstate.Con
 	}
 }
 
-// Read returns what is in the file that is named, or in stdin, and what
-// to call it.
+// Read returns the content of the file in args, or of stdin, and its name for messages.
 func Read(p cli.Process, args []string) (data []byte, name string, err error) {
 	if len(args) == 0 || args[0] == "-" {
 		name = "stdin"

@@ -22,7 +22,7 @@ const ModernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"attache-explain","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}`
 
-// names returns the names of the tools in a JSON array.
+// ToolNames returns the names of the tools in a JSON array.
 func ToolNames(list []byte) []string {
 	var all []string
 	for entry := range (wire.Value{Raw: list}).Elements() {
@@ -45,22 +45,21 @@ type Target struct {
 	Remote    *remote.Options
 }
 
-// A Visit starts a server in order to ask it something, and leaves nothing of it
-// behind.
+// A Visit starts a server to ask it something, and leaves no process behind.
 type Visit struct {
 	Target
 	Within time.Duration
 }
 
-// A Visited is what is known of a server when the visit is over.
+// A Visited describes a server after a visit.
 type Visited struct {
 	Exit child.Exit
 	Tail []string // of its stderr; the server's own words
 	Took time.Duration
 }
 
-// Ask has question ask a server that was started for it, and stops the server.
-// The error is a *[child.StartError] where it could not be started.
+// Ask starts the server, calls question with a client of it, and stops the server. The error
+// is a [*child.StartError] if the server could not be started.
 func (v Visit) Ask(ctx context.Context, question func(*Client) error) (Visited, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Within)
 	defer cancel()
@@ -102,7 +101,7 @@ func (v Visit) put(ctx context.Context, began time.Time, question func(*Client) 
 	return took, err
 }
 
-// A Client speaks to a server as a client does that only wants to know what it is.
+// A Client asks a server what it is and which tools it has.
 type Client struct {
 	in  io.Writer
 	out *bufio.Reader

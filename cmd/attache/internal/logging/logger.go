@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// New returns the logger of this run, which writes to w, the process's
-// stderr or what leads there.
+// New returns the logger of this run. It writes to w, which is the process's stderr or a
+// [Sink] in front of it.
 func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
@@ -26,7 +26,8 @@ func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	return slog.New(&redactor{traceHandler{textHandler(w, level, term.HasColour(p.Getenv, p.Stderr))}, k, textUnescaped})
 }
 
-// Tee has wrap see what log hands on, without secrets. It is called before log is used.
+// Tee makes wrap's handler see each record of log, without secrets. Call it before log is
+// used.
 func Tee(log *slog.Logger, wrap func(slog.Handler) slog.Handler) {
 	if h, ok := log.Handler().(*redactor); ok {
 		h.Handler = wrap(h.Handler)

@@ -87,7 +87,7 @@ func (k *secrets) without(text string) string {
 	return string((*k.scrub.Load())().Line([]byte(text)))
 }
 
-// Redact has log keep what is secret under s, these values among it.
+// Redact makes log hide the secrets of s and these values.
 func Redact(log *slog.Logger, s *config.Settings, values []string) {
 	if h, ok := log.Handler().(*redactor); ok {
 		h.secrets.hold(s, values)

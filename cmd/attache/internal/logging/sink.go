@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A Sink writes log lines without ever blocking: a client that does not
-// read our stderr must not hold up a message, nor a signal. What does not fit
-// is dropped and counted.
+// A Sink writes log lines and never blocks: a client that does not read attache's stderr must
+// not delay a message or a signal. Lines that do not fit are dropped and counted.
 type Sink struct {
 	w io.Writer
 
@@ -27,6 +26,7 @@ const (
 	sinkPatience = 200 * time.Millisecond
 )
 
+// NewSink returns a Sink that writes to w.
 func NewSink(w io.Writer) *Sink { return &Sink{w: w} }
 
 // Write implements io.Writer. It keeps a copy of b and reports success.
@@ -55,7 +55,7 @@ func (s *Sink) drain(lines <-chan []byte) {
 	}
 }
 
-// Close writes what waits, as far as stderr takes it in time.
+// Close writes the waiting lines, as long as stderr takes them in time.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	if s.lines != nil && !s.closed {

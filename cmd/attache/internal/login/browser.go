@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// OpenBrowser shows an address to the person, and reports whether there is a browser to
-// do so. The browser goes on without us.
+// OpenBrowser opens an address in a browser, and reports whether a browser could be started.
+// It does not wait for the browser.
 func OpenBrowser(p cli.Process, address string) bool {
 	for _, argv := range browsers(p) {
 		argv = replaceAddress(argv, address)

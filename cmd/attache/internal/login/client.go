@@ -25,9 +25,9 @@ const (
 	maxMetadata = 1 << 20
 )
 
-// Client returns what asks for metadata and tokens. The addresses come from the server, so
-// they may not lead into the user's own network: only public addresses are reached, the
-// host of the server itself, and that of the issuer that the user has named.
+// Client returns the client that asks for metadata and tokens. The server chooses their
+// addresses, so they must not lead into the user's own network: the client reaches only public
+// addresses, the host of the server, and the host of the issuer that the user named.
 func (o *Options) Client() *http.Client {
 	g := &guard{open: o.Transport, public: o.Transport.Clone()}
 	for _, address := range []string{o.URL, o.Issuer} {

@@ -7,7 +7,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// Describe returns what a login is good for, for people.
+// Describe returns how long a login is valid and whether it can be renewed, for people.
 func (g *Grant) Describe(now time.Time) string {
 	text := ""
 	if len(g.Scopes) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// Options say which remote server a login is for, and by which means.
+// Options say which remote server a login is for, and how to log in.
 type Options struct {
 	// URL is the address of the remote server, Name what people are shown of it.
 	URL, Name string

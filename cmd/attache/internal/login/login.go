@@ -17,13 +17,13 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// A UI is how a person takes part in a login.
+// A UI is a person's part in a login.
 type UI struct {
-	// Show is given the address to open in a browser.
+	// Show opens the address in a browser or shows it.
 	Show func(address string)
 	// Lines are what the person types or pastes; nil for nothing.
 	Lines <-chan string
-	// Say is given what the person should know.
+	// Say tells the person something.
 	Say func(text string)
 }
 
@@ -284,8 +284,9 @@ func (o *Options) clientSecret(g *Grant) (string, error) {
 	return g.Client, nil
 }
 
-// Logout ends the grant for the server, at the authorization server as well where it can.
-// The error says what went wrong there; the grant is gone from the store all the same.
+// Logout ends the grant for the server, and revokes it at the authorization server if that can
+// revoke. The error says what went wrong there; the grant is deleted from the store in any
+// case.
 func Logout(ctx context.Context, o Options) error {
 	unlock, err := o.Store.Lock(ctx, o.URL)
 	if err != nil {

@@ -118,7 +118,7 @@ func (s Store) Lock(ctx context.Context, url string) (unlock func(), err error) 
 	return func() { _ = l.Unlock() }, nil
 }
 
-// Has reports whether there is a grant for a server. It costs one look.
+// Has reports whether there is a grant for a server. It reads no file.
 func (s Store) Has(url string) bool {
 	if s.Dir == "" {
 		return false
@@ -170,7 +170,7 @@ func (s Store) read(path string) (*Grant, *record, error) {
 	return r.Grant, r, nil
 }
 
-// Save keeps a grant. The caller has the lock.
+// Save writes a grant. The caller has the lock.
 func (s Store) Save(g *Grant) error {
 	g.CanRenew = g.Refresh != ""
 	r := record{Grant: g}
@@ -192,7 +192,7 @@ func (s Store) Save(g *Grant) error {
 // Delete forgets the grant for a server. The caller has the lock.
 func (s Store) Delete(url string) error { return os.Remove(s.path(url, ".json")) }
 
-// All returns the grants without their secrets, and so without asking the key ring.
+// All returns the grants without their secrets, so it does not use the key ring.
 func (s Store) All() (all []Grant) {
 	entries, _ := os.ReadDir(s.Dir)
 	for _, e := range entries {

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Of returns what rules and audit call a server that nobody named: the base
-// name of its command, or, where that is a program that fetches and runs another, the
-// name of the package or image, without its version. It depends on the command alone,
-// so a rule means the same from start to start; and where it is not sure which
-// argument is the package, none is taken, as it may hold a secret.
+// Of returns the name of a server that nobody named, for rules and the audit. It is the base
+// name of the command, or, where the command fetches and runs a package or image, the name of
+// that without its version. It depends on the command alone, so a rule means the same at each
+// start. Where it is not certain which argument is the package, the name is that of the
+// command, because another argument may be a secret.
 func Of(command []string) string {
 	if len(command) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func installedPackage(path string) string {
 	return ""
 }
 
-// Program returns the base name of a command, of Windows's as well.
+// Program returns the base name of a command, also of a path of Windows.
 func Program(path string) string {
 	path = path[strings.LastIndexAny(path, `/\`)+1:]
 	for _, ext := range []string{".exe", ".cmd"} {

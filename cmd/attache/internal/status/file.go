@@ -32,8 +32,8 @@ func Dir(p cli.Process) string {
 // locks. The system takes the lock away when the process ends in any way, so a reader
 // knows a report of a process that is gone, also when its number was given again.
 
-// Publish begins to keep the report current in dir, which is made with the first report.
-// The function it returns stops that and removes the file.
+// Publish starts to keep the report current in dir, and makes dir with the first report. The
+// returned function stops this and removes the file.
 func (r *Recorder) Publish(dir string) (stop func()) {
 	path := filepath.Join(dir, strconv.Itoa(r.report.PID))
 	p := &publisher{recorder: r, path: path + ".json", lock: flock.New(path + ".lock")}

@@ -35,8 +35,8 @@ type Telemetry struct {
 	abort     context.CancelFunc            // ends requests under way
 }
 
-// Start begins to export as the OTEL_ variables say. It returns nil if
-// they do not ask for it: then nothing is made and nothing runs.
+// Start starts the export that the OTEL_ variables configure. Without one it returns nil, and
+// nothing runs.
 func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	o, problems := readTelemetry(p.Getenv)
 	for _, err := range problems {
@@ -74,7 +74,7 @@ func (t *Telemetry) Recorder() *trace.Telemetry {
 	return t.telemetry
 }
 
-// Close sends what is left, within flushTime. Close the connections before.
+// Close sends what is left, within [flushTime]. Close the connections first.
 func (t *Telemetry) Close() {
 	if t == nil {
 		return

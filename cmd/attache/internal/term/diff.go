@@ -35,9 +35,8 @@ type node struct {
 // key returns the key of a member with its colon, "" for an element.
 func (n node) key() string { return strings.TrimPrefix(n.lead, ",") }
 
-// Diff compares a frame before and after attache member by member. The texts
-// of the nodes that are not demoAdded, one behind the other, are before; those of
-// the nodes that are not demoRemoved are after.
+// Diff compares a frame before and after attache, member by member. The nodes that are not
+// demoAdded make up before, and those that are not demoRemoved make up after.
 func Diff(before, after []byte) []node {
 	return merge("", wire.Value{Raw: before}, wire.Value{Raw: after})
 }

@@ -25,9 +25,8 @@ type layoutLine struct {
 	full   bool // nothing goes behind text
 }
 
-// A Layout breaks frames into lines: as many members a line as fit, and what
-// changed on lines of its own. What a reader has seen already is cut short, with
-// an ellipsis.
+// A Layout breaks frames into lines: as many members as fit, and each change on a line of its
+// own. It shortens values that were shown before.
 type Layout struct {
 	lines []layoutLine
 	Shown map[string]bool

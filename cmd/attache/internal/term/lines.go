@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// PrintableLines returns lines, in which there may be colours, without the control
-// characters that names and values of peers bring: a terminal would obey them.
+// PrintableLines returns lines, which may have colours, without control characters from the
+// names and values of peers. A terminal would obey them.
 func PrintableLines(text string) string {
 	parts := strings.SplitAfter(text, "\x1b[")
 	for i, part := range parts {

@@ -7,9 +7,9 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// A Output is stdout for the commands that print. It remembers that something could
-// not be written, since half a report with exit status 0 would pass for a whole one,
-// and few who print a line look at the error.
+// An Output is stdout for the commands that print. It keeps the first error of a write: half a
+// report with exit status 0 would look like a whole one, and few callers that print a line
+// check the error.
 type Output struct {
 	To     io.Writer
 	Failed error // of the first write that went wrong

@@ -66,8 +66,8 @@ func (p *Printer) Title(text string) {
 	p.Line(Heading, "═══ "+text+" "+strings.Repeat("═", max(0, Width-5-utf8.RuneCountInString(text))))
 }
 
-// Heading says which way a message went, what it is, and at the right margin what
-// attache did to it.
+// Heading writes the direction and kind of a message, and attache's verdict at the right
+// margin.
 func (p *Printer) Heading(way, what string, v Verdict) {
 	left := way + "  " + what
 	gap := max(2, Width-utf8.RuneCountInString(left+v.Text))
@@ -88,7 +88,7 @@ func (p *Printer) Frame(before, after []byte) {
 	}
 }
 
-// Beginning writes what fits on a line of a frame. The rest counts as shown.
+// Beginning writes as much of a frame as fits on a line. The rest counts as shown.
 func (p *Printer) Beginning(frame []byte) {
 	p.Layout.frame(Diff(frame, frame))
 	text := []rune(string(frame))
