@@ -15,6 +15,9 @@ const (
 	// settleTime is how long files have to be left alone before they are looked
 	// at: editors write in several steps.
 	settleTime = 150 * time.Millisecond
+	// noiseTime is how long they are waited for in all: another file in their directory,
+	// such as the audit, may be written to all the time.
+	noiseTime = time.Second
 	// sameTime is how long after that they must still be the same.
 	sameTime = 100 * time.Millisecond
 	// maxWatched bounds the directories that are watched, and the files looked at.
@@ -56,16 +59,26 @@ func (w *watcher) run(last string) {
 	state := settling{last: last}
 	settled := time.NewTimer(0)
 	<-settled.C
+	var first time.Time // when what was not looked at yet began
+	event := func() {
+		if first.IsZero() {
+			first = time.Now()
+		}
+		if time.Since(first) < noiseTime {
+			settled.Reset(settleTime)
+		}
+	}
 	for {
 		select {
 		case <-w.done:
 			settled.Stop()
 			return
 		case <-w.events.Errors: // events were lost: look
-			settled.Reset(settleTime)
+			event()
 		case <-w.events.Events:
-			settled.Reset(settleTime)
+			event()
 		case <-settled.C:
+			first = time.Time{}
 			w.follow()
 			now := fingerprint(w.files())
 			switch changed, again := state.look(now); {

@@ -65,6 +65,36 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// A file beside the configuration that is written to all the time, such as the audit, hides
+// no change.
+func TestWatchBesideABusyFile(t *testing.T) {
+	dir := t.TempDir()
+	config, busy := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "audit.jsonl")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	write(config, "a")
+	changed := make(chan struct{}, 100)
+	w, err := watch(func() []string { return []string{config} }, func(string) { changed <- struct{}{} })
+	if err != nil {
+		t.Skipf("nothing can be watched here: %v", err)
+	}
+	defer w.close()
+	write(config, "changed")
+	for end := time.Now().Add(10 * time.Second); ; write(busy, time.Now().String()) {
+		select {
+		case <-changed:
+			return
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatal("not noticed")
+		}
+	}
+}
+
 // What is not configured is no reason to read anything again.
 func TestWatchLooksAtWhatIsConfigured(t *testing.T) {
 	dir := t.TempDir()
