@@ -158,8 +158,9 @@ func suggest(options []Option, prefix, name string) string {
 	var here, elsewhere []string
 	for _, o := range options {
 		if rest, ok := strings.CutPrefix(o.Key, prefix); ok && rest != "" {
-			word, _, _ := strings.Cut(rest, ".")
-			here = append(here, word)
+			if word, _, _ := strings.Cut(rest, "."); !slices.Contains(here, word) {
+				here = append(here, word)
+			}
 		}
 		if o.Key != "" && o.Key[strings.LastIndexByte(o.Key, '.')+1:] == name {
 			elsewhere = append(elsewhere, o.Key)
@@ -178,5 +179,5 @@ func suggest(options []Option, prefix, name string) string {
 		slices.SortStableFunc(elsewhere, func(a, b string) int { return strings.Count(a, ".") - strings.Count(b, ".") })
 		return fmt.Sprintf(": did you mean %q? write it in that section", elsewhere[0])
 	}
-	return ": there are " + strings.Join(slices.Compact(here), ", ")
+	return ": there are " + strings.Join(here, ", ")
 }
