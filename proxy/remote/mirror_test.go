@@ -65,7 +65,7 @@ const annotatedTools = `{"tools":[{"name":"t","inputSchema":{"type":"object","pr
 	`"deep":{"type":"object","properties":{"er":{"type":"string","x-mcp-header":"Deeper"}}},"plain":{"type":"string"}}}}]}`
 
 // U18 and U19: the headers mirror the body that leaves.
-func TestU19Mirror(t *testing.T) {
+func TestU18U19Mirror(t *testing.T) {
 	for _, c := range []struct{ name, method, params, want string }{
 		{"list", "tools/list", ``, ``},
 		{"call", "tools/call", `"name":"x","arguments":{"region":"eu"},`, "Mcp-Name: x"},

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 )
 
@@ -54,21 +55,45 @@ func run(config, attache, url string) error {
 		return err
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "ATTACHE_CONFIG=" + config, "BROWSER=" + self + " browse"}
-	for range 3 {
+	for range 4 {
 		answer, err := session(attache, url, env)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !strings.Contains(answer, "attache login "):
-			return nil
 		}
-		login := exec.Command(attache, "login", url)
-		login.Env, login.Stderr = env, os.Stderr
-		if err := login.Run(); err != nil {
+		if strings.Contains(answer, "attache login ") {
+			var stderr strings.Builder
+			login := exec.Command(attache, "login", url)
+			login.Env, login.Stderr = env, io.MultiWriter(os.Stderr, &stderr)
+			if err = login.Run(); err == nil {
+				continue
+			}
+			answer = stderr.String()
+		}
+		issuer := wantedIssuer().FindStringSubmatch(answer)
+		if issuer == nil {
+			return err
+		}
+		if err := trust(config, issuer[1]); err != nil {
 			return err
 		}
 	}
 	return errors.New("a login is wanted again and again")
+}
+
+// wantedIssuer finds the authorization server to which attache does not send the client's
+// secret unless the user names it.
+func wantedIssuer() *regexp.Regexp {
+	return regexp.MustCompile(`the client's secret is not sent to (\S+), which only the server names`)
+}
+
+// trust names the authorization server in the configuration.
+func trust(config, issuer string) error {
+	text, err := os.ReadFile(config)
+	if err != nil {
+		return err
+	}
+	named := strings.Replace(string(text), `"oauth":{`, `"oauth":{"issuer":"`+issuer+`",`, 1)
+	return os.WriteFile(config, []byte(named), 0o600)
 }
 
 // settings writes the configuration, with the client that the suite has registered.

@@ -121,7 +121,9 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	if who.Own.secret != "" {
 		s.secrets = append(s.secrets, who.Own.secret)
 	}
-	s.scrubber = sync.OnceValue(func() *record.Scrubber { return record.NewScrubber(record.Secrets{Values: s.secrets, Later: p.Process.Tokens.All}) })
+	s.scrubber = sync.OnceValue(func() *record.Scrubber {
+		return record.NewScrubber(record.Secrets{Values: s.secrets, Later: p.Process.Tokens.All})
+	})
 	s.redactLog()
 	if settings.DryRun {
 		s.log = dryrun.Mark(p.Log)

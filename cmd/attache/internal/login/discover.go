@@ -106,6 +106,9 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	if len(o.Scopes) > 0 {
 		a.scopes = o.Scopes
 	}
+	if err := o.checkSecret(issuer); err != nil {
+		return nil, err
+	}
 	if a.AuthServerMeta, err = auth.GetAuthServerMetadata(ctx, issuer, c); err != nil {
 		return nil, fmt.Errorf("the authorization server %s cannot be used: %w", shown(issuer), err)
 	}
@@ -120,6 +123,15 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 			AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register"}
 	}
 	return a, nil
+}
+
+// checkSecret returns an error if the client has a secret and only the server says that
+// issuer may have it: a server that is not honest would name one of its own.
+func (o *Options) checkSecret(issuer string) error {
+	if o.ClientSecret == nil || o.Issuer != "" || origin(issuer) == origin(o.URL) {
+		return nil
+	}
+	return fmt.Errorf("the client's secret is not sent to %s, which only the server names: if the client is registered there, set server.oauth.issuer to it", shown(issuer))
 }
 
 func missing(prm *oauthex.ProtectedResourceMetadata, issuer string) error {

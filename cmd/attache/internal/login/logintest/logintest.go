@@ -27,6 +27,7 @@ type Config struct {
 	NoHeader   bool   // 401 does not say where the metadata is
 	PRM        string // "" for the path of the server, "root", "none", or a resource to claim in its place
 	IssuerPath string // of the issuer's address
+	IssuerHost string // "" for that of the server
 	Layout     string // "" for oauth-authorization-server, "insert" or "append" for openid-configuration, "none"
 
 	PKCE          []string // default S256
@@ -88,7 +89,13 @@ func New(c Config) *Server {
 func (s *Server) MCP() string { return s.URL + "/mcp" }
 
 // Issuer returns the address of the authorization server.
-func (s *Server) Issuer() string { return s.URL + s.IssuerPath }
+func (s *Server) Issuer() string {
+	address := s.URL
+	if s.IssuerHost != "" {
+		address = strings.Replace(address, "127.0.0.1", s.IssuerHost, 1)
+	}
+	return address + s.IssuerPath
+}
 
 // SetLifetime sets how long the tokens last that are given from now on.
 func (s *Server) SetLifetime(d time.Duration) {
