@@ -35,6 +35,7 @@ func TestE2E(t *testing.T) {
 	t.Run("Transparent", l.testTransparent)
 	t.Run("TransparentGo", l.testTransparentGo)
 	t.Run("Serve", l.testServe)
+	t.Run("Proxies", l.testProxies)
 	t.Run("Remote", l.testRemote)
 	t.Run("Death", l.testDeath)
 	t.Run("Processes", l.testProcesses)

@@ -1,0 +1,257 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testProxies puts the reverse proxies of packaging in front of attache serve, where they are
+// installed, with other addresses and files: events come through one by one, in both eras,
+// and a call may take long.
+func (l *lab) testProxies(t *testing.T) {
+	if l.standIn {
+		t.Skip("only attache serves")
+	}
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"front.yaml": "serve: {hosts: [mcp.example.com]}\n"})
+	f := l.startFront(t, []string{l.goserver}, "--config", filepath.Join(dir, "front.yaml"))
+	t.Cleanup(func() { f.end(t) })
+	upstream := strings.TrimSuffix(strings.TrimPrefix(f.url, "http://"), "/mcp")
+	for _, row := range []struct {
+		program string
+		command func(t *testing.T, listen, upstream string) []string
+	}{
+		{"nginx", nginxCommand},
+		{"caddy", caddyCommand},
+	} {
+		t.Run(row.program, func(t *testing.T) {
+			if _, err := exec.LookPath(row.program); err != nil {
+				t.Skip(row.program + " is not installed")
+			}
+			t.Parallel()
+			address := l.listen(t, func(address string) []string { return row.command(t, address, upstream) })
+			awaitCertificate(t, address)
+			for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+				t.Run(protocol, func(t *testing.T) {
+					t.Parallel()
+					p := &proxied{T: t, protocol: protocol, client: clientOf(protocol, address)}
+					p.legacy()
+					p.modern()
+				})
+			}
+		})
+	}
+}
+
+// configured returns a file of packaging with these texts replaced, each of which it must have.
+func configured(t *testing.T, name string, replace ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../packaging", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(string(b), replace[i]) {
+			t.Fatalf("packaging/%s has no %q", name, replace[i])
+		}
+	}
+	return strings.NewReplacer(replace...).Replace(string(b))
+}
+
+func nginxCommand(t *testing.T, listen, upstream string) []string {
+	dir := t.TempDir()
+	writePair(t, dir)
+	site := configured(t, "nginx.conf",
+		"listen 443 ", "listen "+listen+" ", "127.0.0.1:8333", upstream,
+		"/etc/ssl/mcp.example.com.pem", dir+"/cert.pem", "/etc/ssl/mcp.example.com.key", dir+"/key.pem")
+	writeFiles(t, dir, map[string]string{"site.conf": site, "nginx.conf": `
+daemon off; pid ` + dir + `/pid; error_log stderr;
+events {}
+http {
+    access_log off;
+    client_body_temp_path ` + dir + `/body; proxy_temp_path ` + dir + `/proxy;
+    fastcgi_temp_path ` + dir + `/f; uwsgi_temp_path ` + dir + `/u; scgi_temp_path ` + dir + `/s;
+    include ` + dir + `/site.conf;
+}
+`})
+	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", dir + "/nginx.conf"}
+}
+
+func caddyCommand(t *testing.T, listen, upstream string) []string {
+	dir := t.TempDir()
+	_, port, _ := net.SplitHostPort(listen)
+	writeFiles(t, dir, map[string]string{"Caddyfile": `
+{
+	admin off
+	auto_https disable_redirects
+	skip_install_trust
+	local_certs
+	default_bind 127.0.0.1
+	storage file_system ` + dir + `
+}
+` + configured(t, "Caddyfile", "mcp.example.com {", "https://mcp.example.com:"+port+" {", "127.0.0.1:8333", upstream)})
+	return []string{"caddy", "run", "--config", dir + "/Caddyfile", "--adapter", "caddyfile"}
+}
+
+// writePair writes a certificate that nobody trusts.
+func writePair(t *testing.T, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"mcp.example.com"}}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, dir, map[string]string{
+		"cert.pem": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
+		"key.pem":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})),
+	})
+}
+
+// awaitCertificate returns when the proxy has a certificate: Caddy makes it when it listens.
+func awaitCertificate(t *testing.T, address string) {
+	t.Helper()
+	var err error
+	for range 500 {
+		var c *tls.Conn
+		if c, err = tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, ServerName: "mcp.example.com"}); err == nil {
+			c.Close()
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal(err)
+}
+
+// clientOf returns a client that speaks one version of HTTP with the proxy at address,
+// whatever its certificate.
+func clientOf(protocol, address string) *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(protocol == "HTTP/1.1")
+	protocols.SetHTTP2(protocol == "HTTP/2.0")
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: protocols,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		},
+	}}
+}
+
+const proxiedURL = "https://mcp.example.com/mcp"
+
+// A proxied client sends messages through a reverse proxy.
+type proxied struct {
+	*testing.T
+	protocol string
+	client   *http.Client
+}
+
+func (p *proxied) post(body string, headers ...string) *http.Response {
+	p.Helper()
+	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, proxiedURL, strings.NewReader(body))
+	if err != nil {
+		p.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := p.client.Do(r)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { resp.Body.Close() })
+	if resp.Proto != p.protocol {
+		p.Errorf("%s, want %s", resp.Proto, p.protocol)
+	}
+	return resp
+}
+
+// until reads a response to a line that has text in it, and returns the line.
+func until(t *testing.T, from *bufio.Reader, text string) string {
+	t.Helper()
+	for {
+		line, err := from.ReadString('\n')
+		if strings.Contains(line, text) {
+			return line
+		}
+		if err != nil {
+			t.Fatalf("no %q before %v", text, err)
+		}
+	}
+}
+
+// legacy opens a session with a stream, on which a comment comes at once. The server asks
+// something in a call, so the call ends only if the question came through before its end; and
+// a call that is silent shows by a comment that it is alive.
+func (p *proxied) legacy() {
+	first := p.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`)
+	session := first.Header.Get("Mcp-Session-Id")
+	if b, err := io.ReadAll(first.Body); err != nil || session == "" {
+		p.Fatalf("%d %s %v", first.StatusCode, b, err)
+	}
+	p.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", session)
+	r, err := http.NewRequestWithContext(p.Context(), http.MethodGet, proxiedURL, nil)
+	if err != nil {
+		p.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", session)
+	r.Header.Set("Accept", "text/event-stream")
+	get, err := p.client.Do(r)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer get.Body.Close()
+	until(p.T, bufio.NewReader(get.Body), ":")
+
+	call := bufio.NewReader(p.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"elicit","arguments":{"question":"Go on?"}}}`, "Mcp-Session-Id", session).Body)
+	id := regexp.MustCompile(`"id":("[^"]*"|\d+)`).FindStringSubmatch(until(p.T, call, "elicitation/create"))
+	if id == nil {
+		p.Fatal("the question has no id")
+	}
+	p.post(`{"jsonrpc":"2.0","id":`+id[1]+`,"result":{"action":"accept","content":{"ok":true}}}`, "Mcp-Session-Id", session)
+	until(p.T, call, `"id":1,`)
+
+	silent := bufio.NewReader(p.post(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"block","arguments":{}}}`, "Mcp-Session-Id", session).Body)
+	until(p.T, silent, ":")
+	p.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "Mcp-Session-Id", session)
+	until(p.T, silent, `"id":2,`)
+}
+
+// modern listens in revision 2026-07-28, and calls a tool meanwhile.
+func (p *proxied) modern() {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	listen := p.post(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+meta+`}}`,
+		"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	until(p.T, bufio.NewReader(listen.Body), "notifications/subscriptions/acknowledged")
+	echo := p.post(`{"jsonrpc":"2.0","id":"e","method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"},`+meta+`}}`,
+		"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "echo")
+	until(p.T, bufio.NewReader(echo.Body), "echo: hi")
+}
