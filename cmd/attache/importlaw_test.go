@@ -123,7 +123,7 @@ func importLaw() []law {
 		{rooms + "agents", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly"}, "it runs the operator's commands, whoever asked for it"},
 		{rooms + "teamserver", []string{library, rooms + "config", rooms + "agents"}, "it is a server as any other, which knows the registry and starts agents"},
 		{rooms + "session", []string{rooms + "wake", rooms + "agents", rooms + "teamserver", library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "status", rooms + "telemetry", rooms + "term"}, "it runs what assembly makes"},
-		{rooms + "serve", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "remoteserver", rooms + "session", rooms + "telemetry"}, "it runs many sessions as session runs one"},
+		{rooms + "serve", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "session", rooms + "status", rooms + "telemetry"}, "it runs many sessions as session runs one"},
 		{rooms + "inspect", []string{"proxy/child", "proxy/remote", "proxy/wire", rooms + "cli"}, "what a server has is the same whoever asks"},
 		{rooms + "explain", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "inspect", rooms + "remoteserver", rooms + "term"}, "it plays a call through the layers of a session, and starts none"},
 		{rooms + "doctor", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "clientconfig", rooms + "inspect", rooms + "remoteserver", rooms + "term", rooms + "trust"}, "it looks at everything, and changes nothing"},

@@ -4,15 +4,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // inherited returns a command of attache serve in a shell, with the socket opened for it.
@@ -127,5 +130,47 @@ func TestServeF17GoesOnAfterRestart(t *testing.T) {
 			_ = cmd.Process.Signal(end)
 			_ = cmd.Wait()
 		}
+	}
+}
+
+// attache status shows whom a front serves.
+func TestServeStatus(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	url := startServe(t, inherited(t, l, "-- echoserver"))
+	postTo(t, l, "", openSession)
+	shown := func(args ...string) string {
+		out, err := exec.Command("attache", append([]string{"status"}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	var report struct {
+		Running []struct {
+			Server string
+			Front  struct {
+				URLs     []string
+				Sessions int
+			}
+		}
+	}
+	// It is written a second after what it says.
+	for end := time.Now().Add(time.Minute); (len(report.Running) == 0 || report.Running[0].Front.Sessions == 0) && time.Now().Before(end); {
+		if err := json.Unmarshal([]byte(shown("--json")), &report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := report.Running; len(r) != 1 || r[0].Server != "echoserver" || !slices.Equal(r[0].Front.URLs, []string{url}) || r[0].Front.Sessions != 1 {
+		t.Errorf("%+v", r)
+	}
+	if text := shown(); !strings.Contains(text, "serves       "+url+"\n    sessions     1\n") || strings.Contains(text, "calls") {
+		t.Error(text)
 	}
 }

@@ -159,6 +159,7 @@ func (e *endpoint) open(who front.Principal, credential string) (front.Relay, er
 	if e.process && !e.s.children.begin() {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
 	}
+	e.s.reports.Changed()
 	owner, _ := who.Value.(*sessionstate.Principal)
 	l := &latest{credential: credential, owner: owner}
 	conn := e.shared.Connect(assembly.ConnOptions{
@@ -176,6 +177,7 @@ func (e *endpoint) open(who front.Principal, credential string) (front.Relay, er
 		},
 		Closed: func() {
 			conn.Close()
+			e.s.reports.Changed()
 			if e.process {
 				e.s.children.end()
 			}

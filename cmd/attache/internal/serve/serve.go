@@ -20,7 +20,9 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/proxy/front"
 )
 
@@ -70,6 +72,7 @@ func Run(ctx context.Context, o Options) int {
 		return cli.ExitUsage
 	}
 	defer s.close()
+	logging.Tee(o.Log, s.reports.Handler)
 	s.heedSignals()
 	defer s.ignoreSignals()
 	listeners, err := s.listen(ctx)
@@ -88,6 +91,8 @@ type service struct {
 	children  children
 	counts    counts
 	endpoints []*endpoint
+	reports   *status.Recorder
+	urls      []string // of the endpoints; set before reports are published
 
 	ending  chan os.Signal // those that end attache
 	reading chan os.Signal // those that have the configuration read again
@@ -100,6 +105,7 @@ func newService(o Options) (*service, error) {
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
 	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}, ending: make(chan os.Signal, 2), reading: make(chan os.Signal, 1)}
+	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
 	for _, server := range o.Servers {
 		e, err := newEndpoint(s, server)
 		if err != nil {
@@ -172,19 +178,39 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		return cli.ExitFailure
 	}
 	s.announce(listeners)
-	status := s.await(ctx, failed)
+	if dir := status.Dir(s.Process); dir != "" {
+		defer s.reports.Publish(dir)()
+	}
+	code := s.await(ctx, failed)
 	s.drain(server)
 	if admin != nil {
 		_ = admin.Close()
 	}
-	return status
+	return code
+}
+
+// names returns the names of the servers.
+func (s *service) names() string {
+	var all []string
+	for _, server := range s.Servers {
+		all = append(all, server.Settings.Server.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// describe adds to the report of attache status who is served.
+func (s *service) describe(r *status.Report) {
+	sessions, _ := s.limits.Counts()
+	r.Front = &status.Front{URLs: s.urls, Sessions: sessions}
 }
 
 // announce says where clients find the servers.
 func (s *service) announce(listeners []net.Listener) {
 	for _, e := range s.endpoints {
 		for _, l := range listeners {
-			s.Log.Info("serving", "server", e.Settings.Server.Name, "url", s.url(l, e), "credentials", e.shared.Authenticates())
+			at := s.url(l, e)
+			s.urls = append(s.urls, at)
+			s.Log.Info("serving", "server", e.Settings.Server.Name, "url", at, "credentials", e.shared.Authenticates())
 		}
 	}
 }

@@ -20,7 +20,12 @@ func (r Report) Write(b *strings.Builder, now time.Time) {
 	if r.Workspace != "" {
 		line("    workspace    %s", r.Workspace)
 	}
-	line("    calls        %d: filled %d, pinned %d, rewritten %d, refused %d, briefed %d", r.Calls, r.Filled, r.Pinned, r.Rewritten, r.Refused, r.Briefed)
+	if f := r.Front; f != nil {
+		line("    serves       %s", strings.Join(f.URLs, ", "))
+		line("    sessions     %d", f.Sessions)
+	} else {
+		line("    calls        %d: filled %d, pinned %d, rewritten %d, refused %d, briefed %d", r.Calls, r.Filled, r.Pinned, r.Rewritten, r.Refused, r.Briefed)
+	}
 	for _, e := range r.Edits {
 		line("    %s     %s", e.Time.Local().Format(time.TimeOnly), e.Text)
 	}

@@ -34,6 +34,7 @@ type Report struct {
 	Server    string    `json:"server"`
 	Session   string    `json:"session,omitempty"`
 	Workspace string    `json:"workspace,omitempty"`
+	Front     *Front    `json:"front,omitempty"` // of attache serve
 	Calls     int       `json:"calls"`
 	Filled    int       `json:"filled"`
 	Pinned    int       `json:"pinned"`
@@ -42,6 +43,13 @@ type Report struct {
 	Briefed   int       `json:"briefed"`
 	Edits     []Event   `json:"edits,omitempty"`
 	Warnings  []Event   `json:"warnings,omitempty"`
+}
+
+// A Front says who is served by an attache that serves many clients. What it did to their
+// calls is not counted.
+type Front struct {
+	URLs     []string `json:"urls"`
+	Sessions int      `json:"sessions"`
 }
 
 // An Event is one edit, refusal or warning.
@@ -92,6 +100,13 @@ func (r *Recorder) Layer() middleware.Layer {
 
 // briefable are the methods other than tools/call whose answers can carry the briefing.
 var briefable = []string{"initialize", "server/discover", "tasks/result", "tasks/get"}
+
+// Changed has the report written again soon: what describe adds has changed.
+func (r *Recorder) Changed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.publish.changed()
+}
 
 func (r *Recorder) call() {
 	r.mu.Lock()
