@@ -2,16 +2,15 @@ package proxy
 
 import "github.com/attache-mcp/attache/proxy/wire"
 
-// An Aside is a frame of the client's that the layers did not get to see, because
-// parsers may read it differently or because it was too large to hold.
+// An Aside is a frame from the client that no layer saw, because parsers may read it
+// differently or because it was too large to hold.
 type Aside struct {
 	// Message is the frame as far as it could be read, valid until the function it
 	// is given to returns. Of one that is not plain no member is certain.
 	Message *wire.Message
 	// Why says why the layers did not see it.
 	Why string
-	// Code is that of the error the frame was refused with; 0 if it went on to the
-	// upstream as it came.
+	// Code is that of the error that refused the frame; 0 if the frame was sent on.
 	Code int
 }
 
@@ -21,7 +20,7 @@ const (
 )
 
 // reportAside reports a frame that the layers did not see to Options.Aside, unless every
-// parser reads it as a reply. Runs in the client's direction.
+// parser takes it for a reply. It runs in the client's direction.
 func (s *session) reportAside(m *wire.Message, why string, code int) {
 	if s.o.Aside != nil && !isReply(m) {
 		s.o.Aside(Aside{m, why, code})

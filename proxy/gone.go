@@ -2,13 +2,13 @@ package proxy
 
 import "time"
 
-// stallTime is how long nothing may move once the client has hung up, before
-// the session ends: the grace that an upstream has after the end of its input.
+// stallTime is how long nothing may move after the client has hung up before the session ends.
+// An upstream has the same time after the end of its input.
 const stallTime = 1500 * time.Millisecond
 
-// watchClient ends the session of a client that has hung up while the client's
-// direction is stuck in an upstream that does not read. As long as the upstream
-// reads at all, what the client said is still delivered.
+// watchClient ends the session of a client that has hung up while its direction waits for an
+// upstream that does not read. As long as the upstream reads, the client's messages are still
+// delivered.
 func (s *session) watchClient() {
 	select {
 	case <-s.o.ClientGone:

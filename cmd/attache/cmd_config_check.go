@@ -9,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
@@ -31,7 +32,7 @@ stands a server's command, to see which entries of servers hold for it. Exit sta
 	cmd.RunE = func(*cobra.Command, []string) error {
 		s, err := config.Load(c.Process, flags, c.server)
 		if err == nil {
-			err = config.CheckFiles(c.Process, s)
+			err = filecheck.All(c.Process, s)
 		}
 		for _, w := range s.Warnings {
 			fmt.Fprintln(c.Stdout, "warning:", w)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -40,7 +41,7 @@ func (s *Shared) compileAudit() error {
 
 // openAudit makes the audit, if there is to be one.
 func (p *process) openAudit(s *config.Settings) (err error) {
-	if problems := config.CheckAudit(s); problems != nil {
+	if problems := filecheck.Audit(s); problems != nil {
 		return problems
 	}
 	if s.Audit.File == "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -258,7 +259,7 @@ func TestSessionFileOfSomebodyElse(t *testing.T) {
 		if s.Session.ID != want || (s.Session.Workspace == "") != (want == "") || (s.Session.WorkspaceID == "") != (want == "") || other != (want == "") {
 			t.Errorf("for %s: session %+v, error %v", user, s.Session, s.Operator.FileErr)
 		}
-		if told := config.CheckIdentity(s); len(told) != map[string]int{"eve": 1}[user] {
+		if told := filecheck.Identity(s); len(told) != map[string]int{"eve": 1}[user] {
 			t.Errorf("for %s: told %v", user, told)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
@@ -16,7 +17,7 @@ import (
 
 // ConfiguredSource returns the configured source; that there is none is an error.
 func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) {
-	if err := config.CheckPolicyToken(p, s); err != nil {
+	if err := filecheck.PolicyToken(p, s); err != nil {
 		return nil, err
 	}
 	source, err := policySource(p, s)

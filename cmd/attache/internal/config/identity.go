@@ -1,7 +1,6 @@
 package config
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -304,25 +303,4 @@ func factsOf(p *sessionstate.Principal) []principalFact {
 		{"roles", strings.Join(p.Roles, ", ")}, {"permissions", strings.Join(p.Permissions, ", ")},
 		{"plan", p.Plan}, {"scope", p.Scope}, {"trust", p.Trust},
 	}
-}
-
-// CheckIdentity returns what is wrong with the files that say who a session acts for. A
-// session would start without them.
-func CheckIdentity(s *Settings) (all setting.Problems) {
-	if err := s.Operator.FileErr; err != nil {
-		all.Add(s.Origin("session.file"), "session.file: %v", err)
-	}
-	if s.Identity.TokenFile != "" {
-		if _, err := identity.TokenFile(s.Identity.TokenFile)(); err != nil {
-			all.Add(s.Origin("identity.token_file"), "identity.token_file: %v", err)
-		}
-	}
-	if jwks := s.Identity.JWT.JWKS; jwks != "" && !strings.Contains(jwks, "://") {
-		if tokens, err := identity.NewTokens(s.Identity.JWT.Tokens()); err == nil {
-			if err := tokens.CheckKeys(context.Background()); err != nil {
-				all.Add(s.Origin("identity.jwt.jwks"), "identity.jwt.jwks: %v", err)
-			}
-		}
-	}
-	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/sessionstate"
@@ -48,7 +49,7 @@ func (d *Doctor) configuration(mistakes error) {
 	d.check = "configuration"
 	d.valid = mistakes == nil
 	if d.valid {
-		mistakes = config.CheckFiles(d.Process, d.Settings)
+		mistakes = filecheck.All(d.Process, d.Settings)
 	}
 	var all setting.Problems
 	errors.As(mistakes, &all)

@@ -1,0 +1,97 @@
+// Package filecheck looks at the files that settings name.
+package filecheck
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+	"github.com/attache-mcp/attache/policy/filesource"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// All returns the mistakes in the files that the settings name. A session starts
+// without most of these files and warns; here each is a mistake.
+func All(p cli.Process, s *config.Settings) error {
+	var all, key setting.Problems
+	if _, _, err := config.APIKey(p, s); errors.As(err, &key) {
+		all = append(all, key...)
+	}
+	if errors.As(PolicyToken(p, s), &key) {
+		all = append(all, key...)
+	}
+	if s.Policy.Dir != "" {
+		for _, found := range filesource.Check(s.Policy.Dir) {
+			if !found.Warning {
+				all.Add(s.Origin("policy.dir"), "policy.dir: %v", found)
+			}
+		}
+	}
+	if at := s.Origin("identity.keys_file"); !at.Default() {
+		if _, err := identity.List(s.Identity.KeysFile); err != nil {
+			all.Add(at, "identity.keys_file: %v", err)
+		}
+	}
+	all = append(all, Identity(s)...)
+	all = append(all, Audit(s)...)
+	if s.Record != "" {
+		dir := filepath.Dir(s.Record)
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			all.Add(s.Origin("record"), "record: there is no directory %s: make it, or name another file", dir)
+		}
+	}
+	return all.Err()
+}
+
+// PolicyToken returns an error if the variable for the endpoint's token is configured and
+// not set.
+func PolicyToken(p cli.Process, s *config.Settings) error {
+	name := s.Policy.TokenEnv
+	if s.Policy.URL == "" || name == "" || p.Getenv(name) != "" {
+		return nil
+	}
+	var all setting.Problems
+	all.Add(s.Origin("policy.token_env"), "policy.token_env: the variable %s is not set: set it to the token, or leave policy.token_env out", name)
+	return all
+}
+
+// Audit returns what is wrong with the file for audit records.
+func Audit(s *config.Settings) (all setting.Problems) {
+	if s.Audit.File == "" {
+		if s.Audit.Required {
+			all.Add(s.Origin("audit.required"), "audit.required: there is no audit.file: name one, or leave this out")
+		}
+		return all
+	}
+	if err := chain.Check(s.Audit.File); err != nil {
+		all.Add(s.Origin("audit.file"), "audit.file: %v", err)
+	}
+	return all
+}
+
+// Identity returns what is wrong with the files that say who a session acts for. A
+// session would start without them.
+func Identity(s *config.Settings) (all setting.Problems) {
+	if err := s.Operator.FileErr; err != nil {
+		all.Add(s.Origin("session.file"), "session.file: %v", err)
+	}
+	if s.Identity.TokenFile != "" {
+		if _, err := identity.TokenFile(s.Identity.TokenFile)(); err != nil {
+			all.Add(s.Origin("identity.token_file"), "identity.token_file: %v", err)
+		}
+	}
+	if jwks := s.Identity.JWT.JWKS; jwks != "" && !strings.Contains(jwks, "://") {
+		if tokens, err := identity.NewTokens(s.Identity.JWT.Tokens()); err == nil {
+			if err := tokens.CheckKeys(context.Background()); err != nil {
+				all.Add(s.Origin("identity.jwt.jwks"), "identity.jwt.jwks: %v", err)
+			}
+		}
+	}
+	return all
+}
