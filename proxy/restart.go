@@ -201,16 +201,15 @@ func (s *session) awaitOpen() bool {
 	for l := s.link.Load(); !l.Gate.IsOpen(); l = s.link.Load() {
 		l.Gate.Want()
 		s.c.mu.Unlock()
-		late := false
+		opens := false
 		select {
 		case <-l.Gate.Settled():
+			opens = true
 		case <-t.C:
-			late = true
 		case <-s.ending:
-			late = true
 		}
 		s.c.mu.Lock()
-		if late {
+		if !opens {
 			return false
 		}
 	}

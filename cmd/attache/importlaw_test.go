@@ -108,7 +108,7 @@ func importLaw() []law {
 		{rooms + "keys", []string{rooms + "cli", "sessionstate/identity"}, "keys are printed the same way wherever they are kept"},
 		{rooms + "policies", []string{library, rooms + "assembly", rooms + "cli", rooms + "config", rooms + "logging", rooms + "term"}, "it asks the source that assembly makes"},
 		{rooms + "clientprocess", nil, "which process started this one has nothing to do with what is relayed"},
-		{rooms + "setting", []string{rooms + "cli", "sessionstate/textfile"}, "a value is read the same way whatever it configures"},
+		{rooms + "setting", []string{rooms + "cli", "sessionstate/expression", "sessionstate/textfile"}, "a value is read the same way whatever it configures"},
 		{rooms + "config", []string{library, rooms + "setting", rooms + "cli", rooms + "include", rooms + "clientconfig", rooms + "servername"}, "settings name what the library takes; what is made of them is not theirs"},
 		{rooms + "filecheck", []string{library, rooms + "cli", rooms + "config", rooms + "setting"}, "the same files are looked at by every command that checks them"},
 		{rooms + "include", []string{"sessionstate/textfile"}, "a fetched file is bytes whose origin is proved, whatever they configure"},

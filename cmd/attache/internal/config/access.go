@@ -44,7 +44,7 @@ func accessRuleList(to *[]access.Rule) setting.Value {
 				{Key: "require", Help: "permissions that the principal must hold, all of them", Value: setting.Words{To: &r.Require,
 					Empty: "name a permission, or leave the key out: a rule that requires nothing allows"}},
 				{Key: "deny", Help: "refuse the call", Value: setting.Bool(&r.Deny)},
-				{Key: "when", Help: "the condition under which the rule applies", Value: formula{&r.When, expression.Bool}},
+				{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 				{Key: "message", Help: "what the model is told of a refusal, in place of the usual text", Value: setting.Text(&r.Message, checkMessage)},
 			}
 		},

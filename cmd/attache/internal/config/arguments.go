@@ -48,7 +48,7 @@ func ruleOptions(r *ArgumentRule) []setting.Option {
 		{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
 		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: setting.Text(&r.Argument, argumentPath)},
 		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", Value: argumentValue{&r.Value}},
-		{Key: "when", Help: "the condition under which the rule applies", Value: formula{&r.When, expression.Bool}},
+		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", Value: setting.Choice(&r.Mode, "fill", "pin", "forbid")},
 		{Key: "schema", Help: "what the model is shown of the argument", Value: setting.Choice(&r.Schema, "keep", "optional", "hide")},
 		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either", Value: setting.OptionalBool(&r.Required)},
@@ -134,7 +134,7 @@ func (r *ArgumentRule) covers(later *ArgumentRule) bool {
 type argumentValue struct{ to **expression.Program }
 
 func (v argumentValue) Set(s, base string) error {
-	err := formula{v.to, expression.Any}.Set(s, base)
+	err := setting.Expression(v.to, expression.Any).Set(s, base)
 	if !isPath(s) || err == nil && (*v.to).Path() != "" {
 		return err
 	}
@@ -165,5 +165,7 @@ func isPath(s string) bool {
 	})
 }
 
-func (v argumentValue) String() string         { return formula{to: v.to}.String() }
-func (v argumentValue) Schema() map[string]any { return formula{v.to, expression.Any}.Schema() }
+func (v argumentValue) String() string { return setting.Expression(v.to, expression.Any).String() }
+func (v argumentValue) Schema() map[string]any {
+	return setting.Expression(v.to, expression.Any).Schema()
+}

@@ -20,29 +20,8 @@ func restartOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "server.restart.on", Help: "crash: a server that ends after the handshake is started again under its client; never: attache ends with it", Value: setting.Choice(&r.On, "crash", "never")},
 		{Key: "server.restart.hold", Help: "how long calls wait for a server that is started again", Value: setting.Duration(&r.Hold, time.Millisecond)},
-		{Key: "server.restart.hang", Help: "how long a server may say nothing while calls are running before it is ended and started again; empty: any time", Value: hangTime{setting.Duration(&r.Hang, time.Second), &r.Hang}},
+		{Key: "server.restart.hang", Help: "how long a server may say nothing while calls are running before it is ended and started again; empty: any time", Value: setting.OptionalDuration(&r.Hang, time.Second)},
 		{Key: "server.restart.retry", Help: "tools (patterns) whose calls are sent again, though they may have run when the server ended", Value: setting.Words{To: &r.Retry}},
 		{Key: "server.restart.notice", Help: "tell the model before the next result of a tool that the server has lost its memory", Value: setting.Bool(&r.Notice)},
 	}
-}
-
-// hangTime is a duration, or empty for none.
-type hangTime struct {
-	setting.Scalar
-	to *time.Duration
-}
-
-func (v hangTime) Set(s, base string) error {
-	if s == "" {
-		*v.to = 0
-		return nil
-	}
-	return v.Scalar.Set(s, base)
-}
-
-func (v hangTime) String() string {
-	if *v.to == 0 {
-		return ""
-	}
-	return v.Scalar.String()
 }

@@ -55,7 +55,7 @@ func rewriteRuleList(to *[]RewriteRule) setting.Value {
 func rewriteOptions(r *RewriteRule) []setting.Option {
 	return []setting.Option{
 		{Key: "tools", Help: "globs of the server's names of tools", Value: globs(&r.Tools)},
-		{Key: "when", Help: "the condition under which the rule applies", Value: formula{&r.When, expression.Bool}},
+		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
 		{Key: "hide", Help: "not listed, and unknown when called; prompts and resources too", Value: setting.Bool(&r.Hide)},
 		{Key: "rename", Help: "the name the client knows the one tool by", Value: setting.Text(&r.Rename, setting.NotEmpty)},
 		{Key: "describe", Help: "the description the client is shown", Value: setting.Text(&r.Describe, describesSomething)},

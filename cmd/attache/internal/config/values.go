@@ -92,56 +92,6 @@ func policyKey(p *PolicySettings) string {
 	return "policy.dir"
 }
 
-// metaPaths are places in _meta, in the order in which they are read until one has a
-// value.
-type metaPaths struct{ to *[]MetaPath }
-
-func (v metaPaths) EmptyAdvice() string { return setting.Words{}.EmptyAdvice() }
-
-func (v metaPaths) Read(r *setting.Reader, key string, n ast.Node) {
-	items, ok := r.Items(key, n)
-	if !ok {
-		return
-	}
-	all := make([]MetaPath, 0, len(items))
-	for _, item := range items {
-		var path []string
-		switch {
-		case setting.IsText(item):
-			var word string
-			r.ReadScalar(key, setting.Text(&word, setting.NotEmpty), item)
-			path = []string{word}
-		case item.Type() == ast.SequenceType:
-			setting.Words{To: &path}.Read(r, key, item)
-			if len(path) == 0 {
-				r.AddProblem(item, "%s: this path is empty: name the objects it goes through", key)
-			}
-		default:
-			r.AddProblem(item, "%s: wants a text (one key) or a list of texts (a path into objects), not %s", key, setting.KindOf(item))
-		}
-		all = append(all, path)
-	}
-	*v.to = all
-}
-
-func (v metaPaths) String() string {
-	var all []string
-	for _, p := range *v.to {
-		if len(p) == 1 {
-			all = append(all, p[0])
-			continue
-		}
-		all = append(all, "["+strings.Join(p, ", ")+"]")
-	}
-	return "[" + strings.Join(all, ", ") + "]"
-}
-
-func (v metaPaths) Schema() map[string]any {
-	text := map[string]any{"type": "string", "minLength": 1}
-	path := map[string]any{"type": "array", "minItems": 1, "items": text}
-	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{text, path}}}
-}
-
 // variables are names and values for an environment.
 func variables(to *map[string]string) setting.Value {
 	return setting.ByName[string]{
@@ -208,31 +158,5 @@ func globSyntax(s string) error {
 // expressions are the expressions that give arguments their values.
 func expressions(to *map[string]*expression.Program) setting.Value {
 	return setting.ByName[*expression.Program]{To: to, Check: argumentPath,
-		Value: func(p **expression.Program) setting.Value { return formula{p, expression.Any} }}
-}
-
-// formula is an expression in CEL that yields want. It is compiled when it is read, so
-// that its mistakes are known before anything runs.
-type formula struct {
-	to   **expression.Program
-	want expression.Type
-}
-
-func (v formula) Set(s, _ string) error {
-	p, err := expression.Compile(s, v.want)
-	if err == nil {
-		*v.to = p
-	}
-	return err
-}
-
-func (v formula) String() string {
-	if *v.to == nil {
-		return ""
-	}
-	return (*v.to).String()
-}
-
-func (v formula) Schema() map[string]any {
-	return map[string]any{"type": "string", "minLength": 1, "description": "an expression that yields " + v.want.String()}
+		Value: func(p **expression.Program) setting.Value { return setting.Expression(p, expression.Any) }}
 }

@@ -53,6 +53,30 @@ func (v duration) Written(n ast.Node) (string, bool) {
 	return "a duration such as 500ms, 2s or 12h", IsText(n) || n.Type() == ast.IntegerType
 }
 
+// optionalDuration is a duration, or empty for none.
+type optionalDuration struct{ duration }
+
+// OptionalDuration returns a value that is a time of at least the given one, or empty,
+// which is 0.
+func OptionalDuration(to *time.Duration, least time.Duration) Scalar {
+	return optionalDuration{duration{to, least}}
+}
+
+func (v optionalDuration) Set(s, base string) error {
+	if s == "" {
+		*v.to = 0
+		return nil
+	}
+	return v.duration.Set(s, base)
+}
+
+func (v optionalDuration) String() string {
+	if *v.to == 0 {
+		return ""
+	}
+	return v.duration.String()
+}
+
 // size is a number of bytes from min to max.
 type size struct {
 	to       *int64
