@@ -32,7 +32,8 @@
 // of ours:
 //
 //   - PR_SET_PDEATHSIG: the direct child gets SIGKILL when the thread that
-//     forked it ends. That thread is kept for as long as the child lives.
+//     forked it ends. That thread is kept for as long as the child lives; a [Forker]
+//     is one for many children.
 //   - A pipe whose last writer is this process and whose reader is set to send
 //     SIGKILL to the child's group when the writers are gone (F_SETOWN,
 //     F_SETSIG, O_ASYNC). The group dies however this process ends, also by

@@ -30,6 +30,9 @@ type Options struct {
 	// [Process.Dropped]). Only one goroutine at a time writes to it.
 	Stderr io.Writer
 
+	// Forker starts the process; nil has a thread of its own do it.
+	Forker *Forker
+
 	// Grace is how long the process may go on after its stdin was closed before
 	// it gets SIGTERM. Default 1.5 s.
 	Grace time.Duration

@@ -12,13 +12,14 @@ const (
 	// else is waited for.
 	flushAtLeast = 50 * time.Millisecond
 
-	readSize  = 32 << 10 // one read of stderr
+	leastRead = 1 << 10  // one read of the stderr of a process that says little
+	readSize  = 32 << 10 // one read of the stderr of any other
 	queueSize = 64 << 10 // waiting for the sink; as much again may be on its way into it
 )
 
 // A stderrCopy copies the process's stderr to a sink that may block, and keeps
 // its last lines. Two goroutines: one reads, and never waits for anything but
-// the process, so no sink can block it; one writes. Between them is a queue of
+// the process, so no sink can block it; one writes, as long as there is something. Between them is a queue of
 // bounded size. What does not fit is dropped and counted, from the beginning of
 // a line to its end where that is possible; a line that was cut although it had
 // begun to be written gets a line end, so that it does not run into the next.
@@ -31,9 +32,9 @@ type stderrCopy struct {
 	flushed chan struct{} // the sink has all it will get
 
 	mu       sync.Mutex
-	wake     sync.Cond // queue or closed changed
 	tail     tail
 	queue    []byte
+	writing  bool // a goroutine writes what is queued
 	closed   bool // nothing more will be queued
 	failed   bool // the sink returned an error, or was given up
 	midLine  bool // the last byte queued is not a line end
@@ -42,45 +43,40 @@ type stderrCopy struct {
 }
 
 func newStderrCopy(from *Output, sink io.Writer) *stderrCopy {
-	c := &stderrCopy{
+	return &stderrCopy{
 		from:    from,
 		sink:    sink,
 		drained: make(chan struct{}),
 		flushed: make(chan struct{}),
 	}
-	c.wake.L = &c.mu
-	return c
 }
 
-func (c *stderrCopy) start() {
-	go c.read()
-	if c.sink == nil {
-		close(c.flushed)
-		return
-	}
-	go c.write()
-}
+func (c *stderrCopy) start() { go c.read() }
 
 // read takes stderr in until its end.
 func (c *stderrCopy) read() {
 	defer close(c.drained)
-	b := make([]byte, readSize)
+	b := make([]byte, leastRead)
 	for {
 		n, err := c.from.Read(b)
 		c.take(b[:n])
 		if err != nil {
 			break
 		}
+		if n == len(b) && n < readSize {
+			b = make([]byte, readSize)
+		}
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.closed = true
-	c.mu.Unlock()
-	c.wake.Signal()
+	if !c.writing {
+		close(c.flushed)
+	}
 }
 
-// write gives the sink what is queued until there will be no more.
+// write gives the sink what is queued until nothing is.
 func (c *stderrCopy) write() {
-	defer close(c.flushed)
 	var batch []byte
 	for {
 		batch = c.next(batch)
@@ -89,18 +85,21 @@ func (c *stderrCopy) write() {
 		}
 		if n, err := c.sink.Write(batch); err != nil {
 			c.giveUp(len(batch) - n)
-			return
 		}
 	}
 }
 
-// next waits for something to write, and takes all of it in exchange for the
-// buffer of the last batch. It returns nothing at the end.
+// next takes all that is queued, in exchange for the buffer of the last batch. Where
+// nothing is, the goroutine that writes ends.
 func (c *stderrCopy) next(buf []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) == 0 && !c.closed {
-		c.wake.Wait()
+	if len(c.queue) == 0 {
+		c.queue = nil
+		if c.writing = false; c.closed {
+			close(c.flushed)
+		}
+		return nil
 	}
 	batch := c.queue
 	c.queue = buf[:0]
@@ -126,7 +125,10 @@ func (c *stderrCopy) take(b []byte) {
 	if len(fit) < len(b) {
 		c.tear(b[len(fit):])
 	}
-	c.wake.Signal()
+	if len(c.queue) > 0 && !c.writing {
+		c.writing = true
+		go c.write()
+	}
 }
 
 // skip drops what belongs to a line whose beginning was dropped.
@@ -178,10 +180,9 @@ func (c *stderrCopy) tear(rest []byte) {
 func (c *stderrCopy) giveUp(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed, c.closed = true, true
+	c.failed = true
 	c.dropped += int64(n + len(c.queue))
 	c.queue = nil
-	c.wake.Signal()
 }
 
 // finish waits until stderr was read to its end and the sink has got it: each

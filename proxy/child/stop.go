@@ -115,13 +115,19 @@ func (p *Process) kill() {
 }
 
 // run starts the process, stays with it until nothing of it is left, and
-// releases what belonged to it. It keeps its thread: PR_SET_PDEATHSIG fires
-// when the thread that forked ends, and the runtime may end a thread that no
+// releases what belonged to it. Without a Forker it keeps its thread: PR_SET_PDEATHSIG
+// fires when the thread that forked ends, and the runtime may end a thread that no
 // goroutine holds.
 func (p *Process) run(ctx context.Context, pipes *pipes, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.group.start(p.path, p.opt, pipes.theirs)
+	var err error
+	fork := func() error { return p.group.start(p.path, p.opt, pipes.theirs) }
+	if p.opt.Forker != nil {
+		err = p.opt.Forker.do(fork)
+	} else {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err = fork()
+	}
 	started <- err
 	if err != nil {
 		return

@@ -220,7 +220,7 @@ func namespace(who front.Principal) string {
 // startProcess starts the process of a session, with what is known of the session in its
 // environment.
 func (e *endpoint) startProcess(conn *assembly.Conn) (proxy.Upstream, error) {
-	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: conn.Environment(e.s.Process.Env), Stderr: e.stderr})
+	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: conn.Environment(e.s.Process.Env), Stderr: e.stderr, Forker: e.s.forker})
 	if err != nil {
 		e.s.Log.Error("the server could not be started", "err", err)
 		return nil, err

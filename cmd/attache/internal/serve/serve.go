@@ -23,6 +23,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
+	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/front"
 )
 
@@ -89,6 +90,7 @@ type service struct {
 	settings  *config.ServeSettings
 	limits    *front.Limits
 	children  children
+	forker    *child.Forker // starts all processes
 	counts    counts
 	endpoints []*endpoint
 	reports   *status.Recorder
@@ -104,7 +106,7 @@ func newService(o Options) (*service, error) {
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
-	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}, ending: make(chan os.Signal, 2), reading: make(chan os.Signal, 1)}
+	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}, forker: child.NewForker(), ending: make(chan os.Signal, 2), reading: make(chan os.Signal, 1)}
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
 	for _, server := range o.Servers {
 		e, err := newEndpoint(s, server)
@@ -162,6 +164,7 @@ func (s *service) close() {
 	for _, e := range s.endpoints {
 		e.close()
 	}
+	s.forker.Close()
 }
 
 // run serves on the listeners until a signal comes.
