@@ -17,10 +17,13 @@ type Scanner struct {
 
 	m     *Message
 	b     []byte
-	stack [MaxDepth + 1]container // stack[0] is the frame itself
+	stack []container // stack[0] is the frame itself
 	depth int
 	names nameSet
 }
+
+// fewContainers is for how many open containers a Scanner has room from the start.
+const fewContainers = 16
 
 type container struct {
 	closer byte // '}', ']', or 0 for the frame
@@ -48,6 +51,9 @@ const (
 // by the caller.
 func (s *Scanner) Look(m *Message) {
 	s.m, s.b, s.depth = m, m.frame, 0
+	if s.stack == nil {
+		s.stack = make([]container, fewContainers)
+	}
 	m.ambiguity, m.ids, m.spans, m.deep = 0, 0, [slots]span{}, true
 	start := skipBlank(s.b, 0)
 	end := s.value(start)
@@ -159,7 +165,9 @@ func (s *Scanner) open(i int, parent *container) (next int, inside bool) {
 	if i < len(s.b) && s.b[i] == closer {
 		return i + 1, false
 	}
-	s.depth++
+	if s.depth++; s.depth == len(s.stack) {
+		s.stack = append(s.stack, make([]container, len(s.stack))...)
+	}
 	c := &s.stack[s.depth]
 	*c = container{closer: closer, names: len(s.names.open)}
 	if s.depth == 1 || parent.role != roleOther {
