@@ -62,10 +62,12 @@ func (s *Server) initializeAgain(r *renewal, generation int) {
 	v.renewal = nil
 	v.mu.Unlock()
 	r.begun, r.err = err == nil, err
+	if errors.Is(err, errOtherServer) {
+		s.fail(err) // before those who wait could answer in place of the relay
+	}
 	close(r.done)
 	switch {
 	case errors.Is(err, errOtherServer):
-		s.fail(err)
 	case err != nil:
 		s.log.Warn("the remote server has lost the session, and it could not be begun again", "why", err)
 	default:
