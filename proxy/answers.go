@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -146,7 +147,7 @@ func (s *session) failRequests(m *wire.Message, why error) {
 		}
 		return
 	}
-	if crowded(m) {
+	if array.Crowded(m) {
 		return
 	}
 	var replies []*wire.Message

@@ -76,24 +76,9 @@ func joinAnswers(answers []*wire.Message) *wire.Message {
 	return &m
 }
 
-// maxBatch is how many members an array of the client's may have to be taken
-// apart. One line of 8 MiB can have millions, each of which would be answered in
-// many more bytes than it has. A longer array passes as it is, or is refused whole.
-const maxBatch = 1000
-
-func crowded(m *wire.Message) bool {
-	n := 0
-	for range m.Root().Elements() {
-		if n++; n > maxBatch {
-			return true
-		}
-	}
-	return false
-}
-
 // fromClientBatch takes an array apart and sends on what is left of it.
 func (s *session) fromClientBatch(m *wire.Message) error {
-	if crowded(m) {
+	if array.Crowded(m) {
 		return s.fromCrowdedBatch(m)
 	}
 	b, n := &batch{Array: array.New(m.Frame())}, 0
@@ -119,7 +104,7 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 		s.reportAside(m, whyCrowded, 0)
 		return s.pass(m)
 	}
-	s.log.Warn("an array of messages was refused: it has too many members", "limit", maxBatch)
+	s.log.Warn("an array of messages was refused: it has too many members", "limit", array.Most)
 	s.reportAside(m, whyCrowded, wire.CodeInvalidRequest)
 	s.refuse(m, wire.CodeInvalidRequest, "refused: the array has more members than the proxy takes apart")
 	return nil
@@ -149,14 +134,14 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 		return nil
 	case m.Plain() && m.Kind() != wire.Batch:
 		return s.run(m, b)
-	case s.guarded(m) || s.enforces(memberFault(m).String()):
+	case s.guarded(m) || s.enforces(array.Fault(m).String()):
 		s.refuseMember(b, m)
 		return nil
 	}
 	if s.ownID(m, b) {
 		return nil
 	}
-	s.reportAside(m, memberFault(m).String(), 0)
+	s.reportAside(m, array.Fault(m).String(), 0)
 	b.Add(m)
 	if m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 		c := s.calls.add(s, m.ID())
@@ -166,17 +151,8 @@ func (s *session) batchMember(b *batch, m *wire.Message) error {
 	return nil
 }
 
-// memberFault says what is wrong with a member of an array that is not plain, or
-// is itself an array.
-func memberFault(m *wire.Message) wire.Ambiguity {
-	if m.Kind() == wire.Batch {
-		return wire.BadEnvelope
-	}
-	return m.Ambiguity()
-}
-
 func (s *session) refuseMember(b *batch, m *wire.Message) {
-	why := memberFault(m)
+	why := array.Fault(m)
 	s.warnRefused(why)
 	s.reportAside(m, why.String(), why.Code())
 	if m.Kind().IsReply() {

@@ -3,13 +3,12 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/flow"
 	"github.com/attache-mcp/attache/proxy/internal/tasks"
@@ -68,36 +67,6 @@ func (d *clientSide) close() {
 	d.over = true
 }
 
-// clientPump reads from the client until its end.
-func (s *session) clientPump() {
-	defer close(s.clientDone)
-	r := wire.NewReader(s.o.ClientIn, s.o.Hold)
-	r.OnLongLine(s.widenToServer)
-	for {
-		s.awaitReader()
-		line, more, err := r.Next()
-		switch {
-		case err == io.EOF:
-			s.goodbye.Store(true)
-			s.clientClosed()
-			return
-		case err != nil:
-			s.fail(err)
-			s.clientClosed()
-			return
-		case more:
-			err = s.streamFromClient(r, line)
-		default:
-			err = s.fromClient(line, !r.Buffered())
-		}
-		if err != nil {
-			s.failUnread(r, err)
-			s.fail(err)
-			return
-		}
-	}
-}
-
 // widenToServer makes way for a long line.
 func (s *session) widenToServer() {
 	flow.Widen(s.o.ClientIn)
@@ -118,21 +87,6 @@ func (s *session) awaitReader() {
 		case <-s.ending:
 			return
 		}
-	}
-}
-
-// failUnread answers the requests that were read and will not be handled, with an error.
-func (s *session) failUnread(r *wire.Reader, why error) {
-	for !errors.Is(why, errOver) && r.Buffered() {
-		line, _, err := r.Next()
-		if err != nil {
-			return
-		}
-		s.watch(ClientIn, line)
-		var m wire.Message
-		m.Reset(wire.Client, line)
-		m.LookEnvelope()
-		s.failRequests(&m, why)
 	}
 }
 
@@ -174,7 +128,7 @@ func (s *session) fromClient(line []byte, last bool) error {
 		s.awaitRoom()
 		d.scanner.Look(m) // the rules may have been replaced meanwhile
 	}
-	if d.held && !repliesOnly(m) {
+	if d.held && !array.RepliesOnly(m) {
 		d.waiting = append(d.waiting, m.Clone())
 		if d.bytes += len(line); d.bytes >= s.o.Hold {
 			s.awaitTurn()
@@ -187,22 +141,6 @@ func (s *session) fromClient(line []byte, last bool) error {
 		d.pace.Sent()
 	}
 	return nil
-}
-
-// repliesOnly reports whether m is a reply, or an array of nothing else: what a
-// frame that is held back may be waiting for.
-func repliesOnly(m *wire.Message) bool {
-	if m.Kind() != wire.Batch {
-		return m.Kind().IsReply()
-	}
-	for e := range m.Root().Elements() {
-		var member wire.Message
-		member.Reset(wire.Client, e.Raw)
-		if member.LookEnvelope(); !member.Kind().IsReply() {
-			return false
-		}
-	}
-	return true
 }
 
 // awaitRoom is where a request has to wait while too many are in flight. What

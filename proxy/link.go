@@ -23,20 +23,10 @@ func (s *session) read(l *revive.Link) {
 func (s *session) readServer(stdout io.Reader) error {
 	r := wire.NewReader(stdout, s.o.Hold)
 	r.OnLongLine(func() { flow.Widen(stdout, s.o.ClientOut) })
-	for {
-		line, more, err := r.Next()
-		switch {
-		case err != nil:
-			return s.toClient.Flush()
-		case more:
-			err = s.streamFromServer(r, line)
-		default:
-			err = s.fromServer(line, !r.Buffered())
-		}
-		if err != nil {
-			return err
-		}
+	if handled, err := r.Each(nil, s.fromServer, s.streamFromServer); !handled {
+		return err
 	}
+	return s.toClient.Flush()
 }
 
 // closedInput is what a request meets whose server no longer reads.

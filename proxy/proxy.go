@@ -8,9 +8,10 @@
 // whole program.
 //
 // Each direction has one goroutine that reads a line, looks at it once, runs the
-// layers, and writes. There is no goroutine for a request and no queue between the
-// directions: a peer that does not read slows the peer that writes to it, and memory
-// stays bounded. What no layer edits leaves as the bytes it came in.
+// layers, and writes; or a [wire.Pusher] brings the lines, one at a time. There is no goroutine
+// for a request and no queue between the directions: a peer that does not read slows the
+// peer that writes to it, and memory stays bounded. What no layer edits leaves as the
+// bytes it came in.
 //
 // A table has the calls in flight, from the arrival of a request until its one reply
 // has left. So a layer can take a reply ([middleware.Call.OnReply]), and every request
@@ -78,6 +79,9 @@ func (p Point) String() string {
 type Options struct {
 	ClientIn  io.Reader
 	ClientOut io.Writer
+
+	// ClientLines, if not nil, has what the client says, in place of ClientIn.
+	ClientLines wire.Pusher
 
 	// Start starts the upstream. It is called on the way of the first frame that
 	// goes on to it, so what that frame told the layers can go into the upstream's
@@ -167,7 +171,7 @@ var errOver = errors.New("the session is over")
 // reads. One may stay in a write to ClientOut if the client does not read.
 func Run(ctx context.Context, o Options) error {
 	s := newSession(ctx, o)
-	go s.clientPump()
+	s.listenToClient()
 	if o.ClientGone != nil {
 		go s.watchClient()
 	}

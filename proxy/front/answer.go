@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -13,7 +12,7 @@ import (
 type writer struct {
 	x      *exchange
 	accept accept
-	status func(reply []byte) int // of a reply that is sent as JSON
+	status func(reply []byte) int // of an error that is sent as JSON
 	mode   mode
 	open   bool // within a message that comes in parts
 }
@@ -41,14 +40,17 @@ func (x *exchange) answer(t *stream, a accept, status func(reply []byte) int) bo
 
 // run writes what comes on a stream.
 func (w *writer) run(t *stream) bool {
-	silence := time.NewTimer(quickTime)
-	defer silence.Stop()
+	w.x.f.pulse.add(t)
+	defer w.x.f.pulse.remove(t)
 	var items []item
 	for {
 		select {
 		case <-t.wake:
-			var closed bool
-			items, closed = t.take(items)
+			var closed, silent bool
+			items, closed, silent = t.take(items)
+			if silent && len(items) == 0 && w.comment() != nil {
+				return false
+			}
 			if err := w.items(items, closed); err != nil {
 				return false
 			}
@@ -57,14 +59,9 @@ func (w *writer) run(t *stream) bool {
 				w.end()
 				return true
 			}
-		case <-silence.C:
-			if w.comment() != nil {
-				return false
-			}
 		case <-w.x.r.Context().Done():
 			return false
 		}
-		silence.Reset(aliveTime)
 	}
 }
 
@@ -90,16 +87,20 @@ func (w *writer) items(items []item, closed bool) error {
 	return w.x.rc.Flush()
 }
 
+// Values of headers, which the server does not change.
+var ofJSON, notStored = []string{"application/json"}, []string{"no-store"}
+
 // decide chooses JSON where the reply comes first, and events for all else.
 func (w *writer) decide(first item) error {
 	if w.accept.json && (first.final || !w.accept.events) {
 		w.mode = asJSON
 		h := w.x.w.Header()
-		h.Set("Content-Type", "application/json")
-		h.Set("Cache-Control", "no-store")
+		h["Content-Type"], h["Cache-Control"] = ofJSON, notStored
 		if first.final && first.part == whole {
 			h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
-			w.x.w.WriteHeader(w.status(first.data))
+			if first.failed {
+				w.x.w.WriteHeader(w.status(first.data))
+			}
 		}
 		return nil
 	}

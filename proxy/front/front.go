@@ -140,6 +140,8 @@ type Front struct {
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
 	relays   sync.WaitGroup
+
+	pulse pulse
 }
 
 // New returns a Front.
@@ -165,8 +167,11 @@ func New(o Options) *Front {
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{f: f, w: w, r: r, rc: http.NewResponseController(w)}
-	// Also of a connection that has a deadline from before.
-	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime))
+	if r.Header["Expect"] != nil {
+		// The server answers that when the body is read, also on a connection whose
+		// last deadline is over.
+		x.allowRefusal()
+	}
 	if r.ContentLength != 0 {
 		// Also of a request that is refused: the server reads its body before it answers.
 		_ = x.rc.SetReadDeadline(time.Now().Add(bodyTime))
@@ -200,6 +205,11 @@ type exchange struct {
 // allowWrite lets the writes to come take as long as a write may take.
 func (x *exchange) allowWrite() { _ = x.rc.SetWriteDeadline(time.Now().Add(writeTime)) }
 
+// allowRefusal is allowWrite for an answer before which a body may have to be read.
+func (x *exchange) allowRefusal() {
+	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime))
+}
+
 // refuse answers with an error of attache's own, to the raw id of the request; nil
 // stands for null.
 func (x *exchange) refuse(status int, id []byte, code int, text string) {
@@ -210,8 +220,15 @@ func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	if (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", "1")
 	}
+	x.allowRefusal()
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(m.Frame())
+}
+
+// finish answers with a status alone.
+func (x *exchange) finish(status int) {
+	x.allowRefusal()
+	x.w.WriteHeader(status)
 }
 
 // Drain ends the front: new sessions and new calls are refused with 503, calls in flight

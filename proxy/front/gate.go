@@ -38,12 +38,10 @@ func (x *exchange) admit() bool {
 // localAddr returns the address that the connection came to, the zero Addr if that is
 // not known.
 func (x *exchange) localAddr() netip.AddrPort {
-	addr, _ := x.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if addr == nil {
-		return netip.AddrPort{}
+	if addr, ok := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		return addr.AddrPort()
 	}
-	at, _ := netip.ParseAddrPort(addr.String())
-	return at
+	return netip.AddrPort{}
 }
 
 // hostAllowed checks the name that the client used. A page whose name was made to point
@@ -117,7 +115,7 @@ func (x *exchange) preflight(cors bool) {
 			h.Set("Access-Control-Allow-Headers", names)
 		}
 	}
-	x.w.WriteHeader(http.StatusNoContent)
+	x.finish(http.StatusNoContent)
 }
 
 // requestedHeaders returns those of the names that a client of MCP may send. They are

@@ -103,5 +103,5 @@ func (x *exchange) delete() {
 		x.noSession(nil)
 		return
 	}
-	x.w.WriteHeader(http.StatusNoContent)
+	x.finish(http.StatusNoContent)
 }

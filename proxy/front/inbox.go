@@ -2,22 +2,26 @@ package front
 
 import (
 	"context"
-	"io"
 	"sync"
+
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // inboxRoom is how many bytes of lines may wait for the relay, beside the last of them.
 const inboxRoom = 64 << 10
 
-// An inbox takes the lines of a session's handlers to its relay, which reads from it. The
-// bytes are copied once, by the reader. The zero value is not ready: see newInbox.
+// An inbox takes the lines of a session's handlers to its relay. A goroutine hands them
+// over, as a server that does not read must not hold up a handler; there is one only while
+// lines wait. The zero value is not ready: see newInbox.
 type inbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
+	relay   wire.Sink // nil before it takes lines
 	lines   [][]byte
 	bytes   int
+	handing bool // a goroutine hands lines over
 	closed  bool
-	read    bool // to its end
+	ended   bool // the relay knows that no more come
 	held    bool // lines that are put wait in behind
 	behind  [][]byte
 }
@@ -26,6 +30,14 @@ func newInbox() *inbox {
 	i := &inbox{}
 	i.changed.L = &i.mu
 	return i
+}
+
+// Push implements proxy.Pusher.
+func (i *inbox) Push(to wire.Sink) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.relay = to
+	i.handLocked()
 }
 
 // put adds a line, which the inbox keeps, and waits while too much waits before it. The
@@ -50,7 +62,7 @@ func (i *inbox) put(ctx context.Context, line []byte) error {
 		return nil
 	}
 	i.lines = append(i.lines, line)
-	i.changed.Broadcast()
+	i.handLocked()
 	return nil
 }
 
@@ -67,15 +79,16 @@ func (i *inbox) first(line []byte) {
 	defer i.mu.Unlock()
 	i.lines = append(i.lines, line)
 	i.bytes += len(line)
-	i.changed.Broadcast()
+	i.handLocked()
 }
 
+// release lets the lines go on that wait.
 func (i *inbox) release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.lines = append(i.lines, i.behind...)
 	i.held, i.behind = false, nil
-	i.changed.Broadcast()
+	i.handLocked()
 }
 
 // wake has everybody who waits look again.
@@ -85,40 +98,54 @@ func (i *inbox) wake() {
 	i.changed.Broadcast()
 }
 
-// Read implements io.Reader.
-func (i *inbox) Read(b []byte) (n int, err error) {
+// handLocked has the lines handed over that wait. The caller holds mu.
+func (i *inbox) handLocked() {
+	if i.relay != nil && !i.handing && !i.ended && (len(i.lines) > 0 || i.closed) {
+		i.handing = true
+		go i.hand()
+	}
+}
+
+// hand hands over lines until none waits, and behind the last of all the end.
+func (i *inbox) hand() {
+	for {
+		line, more := i.next()
+		switch {
+		case line != nil:
+			_ = i.relay.Line(line, more) // which fails when the session is over
+			continue
+		case more:
+			i.relay.End()
+		}
+		return
+	}
+}
+
+// next returns the next line, and whether others follow. Where there is no line, the
+// goroutine that hands over ends; the end may follow.
+func (i *inbox) next() (line []byte, more bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for len(i.lines) == 0 {
-		if i.closed {
-			i.read = true
-			return 0, io.EOF
-		}
-		i.changed.Wait()
-	}
-	for len(i.lines) > 0 && n < len(b) {
-		copied := copy(b[n:], i.lines[0])
-		n += copied
-		if i.lines[0] = i.lines[0][copied:]; len(i.lines[0]) == 0 {
-			i.lines[0] = nil
-			i.lines = i.lines[1:]
-		}
-	}
 	if len(i.lines) == 0 {
+		i.handing, i.ended = false, i.closed
+		return nil, i.ended
+	}
+	line, i.lines[0] = i.lines[0], nil
+	if i.lines = i.lines[1:]; len(i.lines) == 0 {
 		i.lines = nil
 	}
 	full := i.bytes > inboxRoom
-	if i.bytes -= n; full {
+	if i.bytes -= len(line); full {
 		i.changed.Broadcast()
 	}
-	return n, nil
+	return line, len(i.lines) > 0
 }
 
-// left returns how much the relay has not read: 0 if it has read the end, else at least 1.
+// left returns how much the relay has not taken: 0 if it knows the end, else at least 1.
 func (i *inbox) left() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.read {
+	if i.ended {
 		return 0
 	}
 	return 1 + i.bytes
@@ -130,4 +157,5 @@ func (i *inbox) close() {
 	defer i.mu.Unlock()
 	i.closed = true
 	i.changed.Broadcast()
+	i.handLocked()
 }

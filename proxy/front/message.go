@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -28,17 +29,21 @@ func hasBatches(name string) bool { return name == "2024-11-05" || name == "2025
 // A message is what a POST brought.
 type message struct {
 	m        wire.Message
-	members  []wire.Value // of an array, or the message alone
+	members  []wire.Value // of an array
 	id       []byte       // raw; nil unless it is one request
 	revision string       // of a request of revision 2026-07-28 or later, as its _meta has it
 }
+
+// scanners lends scanners, which are large.
+var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
 // parse looks at a line. An error text says why it is no message.
 func parse(line []byte) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, line)
-	var scanner wire.Scanner
+	scanner := scanners.Get().(*wire.Scanner)
 	scanner.Look(&p.m) // which is quicker than package json
+	scanners.Put(scanner)
 	switch {
 	case p.m.Plain() && p.m.Kind() != wire.Batch:
 	case !json.Valid(p.m.Frame()):
@@ -51,7 +56,6 @@ func parse(line []byte) (p *message, code int, text string) {
 		}
 		return p, 0, ""
 	}
-	p.members = []wire.Value{p.m.Root()}
 	if p.m.Kind() != wire.Request {
 		return p, 0, ""
 	}
@@ -65,26 +69,34 @@ func parse(line []byte) (p *message, code int, text string) {
 }
 
 // calls returns the calls of the requests in the message, whose replies go to t.
-func (p *message) calls(t *stream) []*call {
-	var all []*call
+func (p *message) calls(t *stream) (all []*call) {
+	if p.m.Kind() != wire.Batch {
+		if p.id == nil {
+			return nil
+		}
+		return []*call{p.call(t, p.id, p.m.Get("method"), p.m.Get("params", "_meta", "progressToken"))}
+	}
 	for _, v := range p.members {
 		id, method := v.Get("id"), v.Get("method")
-		if !id.Exists() || !method.Exists() || id.IsNull() {
-			continue
+		if id.Exists() && method.Exists() && !id.IsNull() {
+			all = append(all, p.call(t, id.Raw, method, v.Get("params", "_meta", "progressToken")))
 		}
-		c := &call{
-			id: callKey(id.Raw), raw: bytes.Clone(id.Raw), stream: t,
-			token:      callKey(v.Get("params", "_meta", "progressToken").Raw),
-			initialize: method.Equals("initialize"),
-			listsTools: p.revision != "" && method.Equals("tools/list"),
-			listens:    method.Equals("subscriptions/listen"),
-		}
-		if c.initialize {
-			c.frame = p.m.Frame()
-		}
-		all = append(all, c)
 	}
 	return all
+}
+
+// call returns the call of a request.
+func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
+	c := &call{
+		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t,
+		initialize: method.Equals("initialize"),
+		listsTools: p.revision != "" && method.Equals("tools/list"),
+		listens:    method.Equals("subscriptions/listen"),
+	}
+	if c.initialize {
+		c.frame = p.m.Frame()
+	}
+	return c
 }
 
 // callKey returns the text under which an id or a token is found: its bytes, with the

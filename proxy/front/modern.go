@@ -167,7 +167,7 @@ func (x *exchange) notifyModern(p *message, release func()) {
 		to.cancelled(cancelled)
 	}
 	release()
-	x.w.WriteHeader(http.StatusAccepted)
+	x.finish(http.StatusAccepted)
 }
 
 // has reports whether a call of that id is in flight.

@@ -77,7 +77,7 @@ func (o *output) reply(m *wire.Message) {
 	if c.listsTools {
 		s.learnParams(m.Root())
 	}
-	c.stream.push(item{data: bytes.Clone(m.Frame()), final: closes}, closes)
+	c.stream.push(item{data: bytes.Clone(m.Frame()), final: closes, failed: m.Kind() == wire.Error}, closes)
 }
 
 // batch takes an array of replies to the requests that wait for them: as it is, if they

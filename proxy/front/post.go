@@ -4,6 +4,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"net/textproto"
 	"strings"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -58,6 +59,9 @@ func legacyHeader(version string) bool { return version < modernRevision }
 
 // isJSON reports whether a content type is that of JSON.
 func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true // as most write it
+	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && kind == "application/json"
 }
@@ -70,12 +74,16 @@ func parseAccept(lines []string) (a accept, ok bool) {
 	if len(lines) == 0 {
 		return accept{json: true}, true
 	}
-	for _, entry := range strings.Split(strings.Join(lines, ","), ",") {
-		kind, parameters, err := mime.ParseMediaType(entry)
-		if err != nil || refusedQuality(parameters["q"]) {
-			continue
+	for entry := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		kind := textproto.TrimString(entry)
+		if strings.Contains(kind, ";") {
+			var parameters map[string]string
+			var err error
+			if kind, parameters, err = mime.ParseMediaType(entry); err != nil || refusedQuality(parameters["q"]) {
+				continue
+			}
 		}
-		switch kind {
+		switch strings.ToLower(kind) {
 		case "*/*":
 			a = accept{true, true}
 		case "application/json", "application/*":
@@ -114,7 +122,7 @@ func (x *exchange) postLegacy(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
 		return
 	}
-	x.w.Header().Set(sessionHeader, s.id)
+	x.w.Header()[sessionHeader] = []string{s.id}
 	x.deliver(s, p, a, release)
 }
 
@@ -172,7 +180,7 @@ func (x *exchange) initialize(p *message, a accept, release func()) {
 		return
 	}
 	defer s.release()
-	x.w.Header().Set(sessionHeader, s.id)
+	x.w.Header()[sessionHeader] = []string{s.id}
 	if !x.deliver(s, p, a, release) || !s.begun() {
 		s.end("the session could not be opened") // or its client left, which may not know its id
 	}
@@ -234,7 +242,7 @@ func (x *exchange) deliver(s *session, p *message, a accept, release func()) boo
 		x.noSession(nil)
 	case len(calls) == 0:
 		s.cancelled(cancelled)
-		x.w.WriteHeader(http.StatusAccepted)
+		x.finish(http.StatusAccepted)
 	case err != nil && !errors.Is(err, errOver):
 		s.withdraw(calls...)
 		return false

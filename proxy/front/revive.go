@@ -77,7 +77,7 @@ func (f *Front) lookup(id string, who Principal, credential string) (*session, e
 // not do what the client expects of it, so that session is over.
 func (s *session) shakeHands(t *stream, expected string) {
 	<-t.wake
-	items, _ := t.take(nil)
+	items, _, _ := t.take(nil)
 	var m wire.Message
 	if len(items) > 0 {
 		m.Reset(wire.Server, items[0].data)

@@ -37,7 +37,7 @@ type session struct {
 	number    uint64                 // of the last call
 	users     int                    // HTTP requests that are being served
 	used      time.Time              // when the last of them ended
-	idle      *time.Timer            // runs while there are none
+	idle      *time.Timer            // ends the session when there were none for long enough
 	settled   chan struct{}
 }
 
@@ -75,9 +75,11 @@ func (f *Front) open(who Principal, credential string) (*session, error) {
 		f: f, who: who, seen: relay.Seen, in: newInbox(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
-	s.idle = time.AfterFunc(f.o.Idle, s.expire)
+	s.mu.Lock()
+	s.idle = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
+	s.mu.Unlock()
 	o := relay.Options
-	o.ClientIn, o.ClientOut = s.in, &output{s: s}
+	o.ClientLines, o.ClientOut = s.in, &output{s: s}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	f.relays.Add(1)
@@ -100,10 +102,18 @@ func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	s.end(text)
 }
 
-// expire ends a session that nobody uses.
+// expire ends a session that nobody has used for long enough, and else looks again when
+// that may be so.
 func (s *session) expire() {
 	s.mu.Lock()
-	idle := s.users == 0 && !s.over && time.Since(s.used) >= s.f.o.Idle
+	left := s.f.o.Idle
+	if s.users == 0 {
+		left -= time.Since(s.used)
+	}
+	if left > 0 && !s.over {
+		s.idle.Reset(left)
+	}
+	idle := left <= 0 && !s.over
 	s.mu.Unlock()
 	if idle {
 		s.f.log.Info("a session that nobody used was ended", "session", s.label())
@@ -128,7 +138,6 @@ func (s *session) use() bool {
 		return false
 	}
 	s.users++
-	s.idle.Stop()
 	return true
 }
 
@@ -142,9 +151,8 @@ func (s *session) crowded() bool {
 func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.users--; s.users == 0 && !s.over {
+	if s.users--; s.users == 0 {
 		s.used = time.Now()
-		s.idle.Reset(s.f.o.Idle)
 	}
 }
 
@@ -198,7 +206,7 @@ func (s *session) stopStalled(before int) {
 func (s *session) answerLocked(c *call, text string) {
 	reply := wire.ErrorReply(c.raw, wire.CodeInternalError, text).Frame()
 	closes := s.dropLocked(c)
-	c.stream.force(item{data: reply, final: closes}, closes)
+	c.stream.force(item{data: reply, final: closes, failed: true}, closes)
 }
 
 // awaitCalls returns when no call is in flight, or ctx is done.

@@ -1,6 +1,9 @@
 package front
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // streamRoom is how many bytes of messages may wait for the client of a stream, beside
 // the first of them.
@@ -17,9 +20,10 @@ const (
 
 // An item is a message that goes to a client, or a part of one, without its line end.
 type item struct {
-	data  []byte
-	part  part
-	final bool // it is the reply that ends the stream, or a part of it
+	data   []byte
+	part   part
+	final  bool // it is the reply that ends the stream, or a part of it
+	failed bool // it is an error
 }
 
 // A stream takes messages from a relay to one HTTP response. The relay's goroutine
@@ -35,6 +39,8 @@ type stream struct {
 	closed bool          // nothing follows what is in items
 	gone   bool          // nobody reads any more
 	room   chan struct{} // not nil while push waits
+	due    time.Time     // when the client is to see that the stream is alive
+	silent bool          // that time has come
 }
 
 func newStream(events bool) *stream { return &stream{events: events, wake: make(chan struct{}, 1)} }
@@ -94,16 +100,35 @@ func (t *stream) wakeUp() {
 	}
 }
 
-// take returns what has been pushed, into the room of used, and whether that is all.
-func (t *stream) take(used []item) (items []item, closed bool) {
+// remind wakes who reads the stream if it has been silent for too long.
+func (t *stream) remind(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Before(t.due) {
+		return
+	}
+	t.silent = true
+	t.due = now.Add(aliveTime)
+	t.wakeUp()
+}
+
+// take returns what has been pushed, into the room of used, whether that is all, and
+// whether the stream has been silent for too long.
+func (t *stream) take(used []item) (items []item, closed, silent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	items, t.items, t.bytes = t.items, used[:0], 0
+	if silent = t.silent; silent {
+		t.silent = false
+	}
+	if len(items) > 0 && !t.closed {
+		t.due = time.Now().Add(aliveTime)
+	}
 	if t.room != nil {
 		close(t.room)
 		t.room = nil
 	}
-	return items, t.closed
+	return items, t.closed, silent
 }
 
 // leave says that nobody reads any more.

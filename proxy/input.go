@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// listenToClient takes what the client says from now on.
+func (s *session) listenToClient() {
+	if s.o.ClientLines != nil {
+		s.o.ClientLines.Push(clientLines{s})
+		return
+	}
+	go func() { s.endClient(s.readClient(s.o.ClientIn)) }()
+}
+
+// clientLines takes the lines of a client that hands them over. It implements wire.Sink.
+type clientLines struct{ s *session }
+
+// Line implements wire.Sink.
+func (c clientLines) Line(line []byte, more bool) error {
+	if len(line) > c.s.o.Hold {
+		return c.s.readClient(bytes.NewReader(line))
+	}
+	c.s.awaitReader()
+	err := c.s.fromClient(line, !more)
+	if err != nil {
+		c.s.fail(err)
+	}
+	return err
+}
+
+// End implements wire.Sink.
+func (c clientLines) End() { c.s.endClient(nil) }
+
+// errNotHandled is returned for a line of the client's that could not be handled, which
+// has ended the session.
+var errNotHandled = errors.New("the session ends")
+
+// readClient handles the lines of a reader until its end.
+func (s *session) readClient(from io.Reader) error {
+	r := wire.NewReader(from, s.o.Hold)
+	r.OnLongLine(s.widenToServer)
+	handled, err := r.Each(s.awaitReader, s.fromClient, s.streamFromClient)
+	if handled {
+		return err
+	}
+	s.failUnread(r, err)
+	s.fail(err)
+	return errNotHandled
+}
+
+// endClient takes the end of what the client says.
+func (s *session) endClient(err error) {
+	defer close(s.clientDone)
+	switch err {
+	case errNotHandled:
+		return
+	case nil:
+		s.goodbye.Store(true)
+	default:
+		s.fail(err)
+	}
+	s.clientClosed()
+}
+
+// failUnread answers the requests that were read and will not be handled, with an error.
+func (s *session) failUnread(r *wire.Reader, why error) {
+	for !errors.Is(why, errOver) && r.Buffered() {
+		line, _, err := r.Next()
+		if err != nil {
+			return
+		}
+		s.watch(ClientIn, line)
+		var m wire.Message
+		m.Reset(wire.Client, line)
+		m.LookEnvelope()
+		s.failRequests(&m, why)
+	}
+}

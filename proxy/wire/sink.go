@@ -1,0 +1,20 @@
+package wire
+
+// A Sink takes the lines of a peer that hands them over itself, in place of a reader: those
+// of one that speaks HTTP come whole. Its methods are called from one goroutine at a time.
+type Sink interface {
+	// Line takes a whole line with its line end, and returns when it has been handled:
+	// the bytes are the caller's again. more says that
+	// the caller has another one, so what becomes of this one may wait for company. The
+	// error says that no line is taken any more.
+	Line(line []byte, more bool) error
+	// End says that the peer closed its end in good order. It is called once, and
+	// nothing after it.
+	End()
+}
+
+// A Pusher is a peer that hands over its lines itself.
+type Pusher interface {
+	// Push says where the lines go. It is called once, and does not wait for them.
+	Push(to Sink)
+}
