@@ -30,7 +30,7 @@ type Call struct {
 	mustHold  bool
 	explained bool
 	hooks     []ReplyHook
-	deciders  []decider
+	late      []lateHook
 	sent      []func(error)
 	values    []value
 	listeners []func(*Call, Note)
@@ -38,10 +38,20 @@ type Call struct {
 
 type value struct{ key, value any }
 
-// A decider says when a call is over whether the hook of that index wants its reply.
-type decider struct {
-	hook   int
-	wanted func() bool
+// A LateHook is a hook that decides when the call is over whether it wants the reply.
+type LateHook interface {
+	// Wanted is called once, when the reply has come and has not been read, or the client has
+	// cancelled the call. It reports whether Reply is to be called if there is a reply. It runs
+	// in either direction and must not block; of the call it may use Cancelled alone.
+	Wanted() bool
+	// Reply is the [ReplyHook].
+	Reply(ctx context.Context, reply *wire.Message) error
+}
+
+// A lateHook is a LateHook and its place among the hooks, which is empty until it is asked.
+type lateHook struct {
+	index int
+	hook  LateHook
 }
 
 // Reset makes c the call of a new frame. request says whether the frame is a
@@ -51,12 +61,11 @@ func (c *Call) Reset(r Relay, request bool) {
 		c.relay = r
 	}
 	clear(c.hooks)
-	clear(c.deciders)
 	clear(c.values)
 	clear(c.listeners)
 	clear(c.sent)
 	c.live, c.hooks, c.values, c.sent = request, c.hooks[:0], c.values[:0], c.sent[:0]
-	c.deciders = c.deciders[:0]
+	c.late = c.late[:0]
 	c.mustHold, c.explained, c.listeners = false, false, c.listeners[:0]
 }
 
@@ -69,16 +78,23 @@ func (c *Call) OnReply(h ReplyHook) {
 	}
 }
 
-// OnReplyIf is like OnReply for a hook that may not want the reply. wanted is called
-// once, when the call is over: its reply has come and has not been read, or the client
-// has cancelled it. It reports whether the hook runs if there is a reply. A reply that no
-// hook wants passes unread. wanted runs in either direction; it must not block, and of the
-// call it uses Cancelled alone.
-func (c *Call) OnReplyIf(wanted func() bool, h ReplyHook) {
+// OnReplyIf is like OnReply for a hook that may not want the reply. A reply that no hook
+// wants passes unread.
+func (c *Call) OnReplyIf(h LateHook) {
 	if c.live {
-		c.deciders = append(c.deciders, decider{len(c.hooks), wanted})
-		c.hooks = append(c.hooks, h)
+		c.late = append(c.late, lateHook{len(c.hooks), h})
+		c.hooks = append(c.hooks, nil)
 	}
+}
+
+// SpareHook returns the LateHook that the next one takes the place of: it was registered for
+// a request that is over, and nobody uses it any more. It is nil if there is none. A layer that
+// finds one of its own can use it again and need not allocate another.
+func (c *Call) SpareHook() LateHook {
+	if n := len(c.late); n < cap(c.late) {
+		return c.late[:n+1][n].hook
+	}
+	return nil
 }
 
 // MustHold says that the client must not see the reply unless a hook has read it, because
@@ -165,14 +181,22 @@ func (c *Call) Hooked() bool { return len(c.hooks) > 0 }
 // Hooks returns the hooks that want the reply, first registered first. The first time it
 // asks those of OnReplyIf, so it is called when the call is over. For what runs layers.
 func (c *Call) Hooks() []ReplyHook {
-	for _, d := range slices.Backward(c.deciders) {
-		if !d.wanted() {
-			c.hooks = slices.Delete(c.hooks, d.hook, d.hook+1)
+	if len(c.late) > 0 {
+		c.decide()
+	}
+	return c.hooks
+}
+
+// decide asks the late hooks.
+func (c *Call) decide() {
+	for i := len(c.late) - 1; i >= 0; i-- {
+		if l := c.late[i]; l.hook.Wanted() {
+			c.hooks[l.index] = l.hook.Reply
+		} else {
+			c.hooks = slices.Delete(c.hooks, l.index, l.index+1)
 		}
 	}
-	clear(c.deciders)
-	c.deciders = c.deciders[:0]
-	return c.hooks
+	c.late = c.late[:0] // see SpareHook
 }
 
 // HoldsReply reports whether MustHold was called. For what runs layers.

@@ -123,7 +123,7 @@ func TestOnReplyIf(t *testing.T) {
 			c.OnReply(h)
 			continue
 		}
-		c.OnReplyIf(func() bool { asked.WriteString(name); return name == "c?" }, h)
+		c.OnReplyIf(lateHook{func() bool { asked.WriteString(name); return name == "c?" }, h})
 	}
 	if !c.Hooked() || asked.Len() > 0 {
 		t.Error("the hooks were asked before the call was over")
@@ -137,11 +137,20 @@ func TestOnReplyIf(t *testing.T) {
 		t.Errorf("asked %s, ran %s", &asked, &ran)
 	}
 	c.Reset(&r, true)
-	c.OnReplyIf(func() bool { return false }, nil)
+	c.OnReplyIf(lateHook{func() bool { return false }, nil})
 	if len(c.Hooks()) != 0 {
 		t.Error("a hook is left that does not want the reply")
 	}
 }
+
+type lateHook struct {
+	wanted func() bool
+	reply  middleware.ReplyHook
+}
+
+func (h lateHook) Wanted() bool { return h.wanted() }
+
+func (h lateHook) Reply(ctx context.Context, reply *wire.Message) error { return h.reply(ctx, reply) }
 
 // The call is found however the context was wrapped, and the context of the
 // session shows through.

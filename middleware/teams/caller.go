@@ -43,24 +43,36 @@ func (c *Conn) introduce(call *middleware.Call, m *wire.Message, s *session, vie
 		c.o.Callers.remove(id) // the tool answers that it has no context
 		return
 	}
-	over := func() bool {
-		c.o.Callers.remove(id)
-		if call.Cancelled() {
-			caller.cancel()
-		}
-		return true
+	call.OnReplyIf(&answer{caller, call, id})
+}
+
+// An answer is what the server of the teams tools will answer to a call.
+type answer struct {
+	caller *Caller
+	call   *middleware.Call
+	id     string // the handle of the caller
+}
+
+// Wanted implements middleware.LateHook. The call is over: nobody is to find the caller.
+func (a *answer) Wanted() bool {
+	a.caller.c.o.Callers.remove(a.id)
+	if a.call.Cancelled() {
+		a.caller.cancel()
 	}
-	call.OnReplyIf(over, func(context.Context, *wire.Message) error {
-		caller.mu.Lock()
-		defer caller.mu.Unlock()
-		for _, n := range caller.notes {
-			call.Note(n)
-		}
-		if caller.sent != nil {
-			call.OnSent(caller.sent)
-		}
-		return nil
-	})
+	return true
+}
+
+// Reply implements middleware.LateHook.
+func (a *answer) Reply(context.Context, *wire.Message) error {
+	a.caller.mu.Lock()
+	defer a.caller.mu.Unlock()
+	for _, n := range a.caller.notes {
+		a.call.Note(n)
+	}
+	if a.caller.sent != nil {
+		a.call.OnSent(a.caller.sent)
+	}
+	return nil
 }
 
 // cancel says that the client has cancelled the call, whose answer nobody will see.

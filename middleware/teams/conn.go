@@ -32,6 +32,7 @@ type Conn struct {
 	// Of the call before, which is most often of the same session. Client's direction only.
 	view    *sessionstate.Context
 	session *session
+	named   bool // the client's name is known
 }
 
 // Connect returns the layer of one connection.
@@ -77,8 +78,9 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 		return
 	}
 	isCall := m.MethodIs("tools/call")
-	if !isCall || c.o.Results.ClientName() == "" {
+	if !isCall || !c.named {
 		c.o.Results.LearnClient(m)
+		c.named = c.o.Results.ClientName() != ""
 	}
 	switch {
 	case isCall, m.MethodIs("tasks/result"), m.MethodIs("tasks/get"):
@@ -108,16 +110,38 @@ func (c *Conn) of(view *sessionstate.Context) *session {
 // expect has the reply to a call carry the messages that wait when it comes. Without mail the
 // reply is not read (T39).
 func (c *Conn) expect(call *middleware.Call, m *wire.Message, view *sessionstate.Context, s *session) {
-	s.used.Store(true)
 	c.noteSeen(call, s)
 	r, ok := c.o.Results.Expect(m)
 	if !ok {
 		return
 	}
-	s.calls.Add(1)
-	call.OnReplyIf(s.callOver, func(_ context.Context, reply *wire.Message) error {
-		return c.respond(call, view, s, r, reply)
-	})
+	s.begun.Add(1)
+	p, ok := call.SpareHook().(*pending)
+	if !ok {
+		p = new(pending)
+	}
+	*p = pending{c, s, call, view, r}
+	call.OnReplyIf(p)
+}
+
+// A pending is a call in flight whose result may carry messages.
+type pending struct {
+	c        *Conn
+	s        *session
+	call     *middleware.Call
+	view     *sessionstate.Context
+	response toolresult.Response
+}
+
+// Wanted implements middleware.LateHook: without mail the reply is not read.
+func (p *pending) Wanted() bool {
+	p.s.ended.Add(1)
+	return p.s.mail.Load()
+}
+
+// Reply implements middleware.LateHook.
+func (p *pending) Reply(_ context.Context, reply *wire.Message) error {
+	return p.c.respond(p.call, p.view, p.s, p.response, reply)
 }
 
 // noteSeen notes that the client has sent a further request after messages went to it (T35).

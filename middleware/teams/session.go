@@ -15,15 +15,21 @@ import (
 
 // A session is what this process knows of one of its sessions.
 type session struct {
-	key   string
-	mail  atomic.Bool  // messages wait
-	calls atomic.Int32 // in flight, of those whose result may carry messages
-	used  atomic.Bool  // a call was made, or was over, since the last look
-	last  atomic.Int64 // about when a call was made, in nanoseconds
-	me    atomic.Pointer[store.Session]
+	key  string
+	last atomic.Int64 // about when a call was made or was over, in nanoseconds
+	me   atomic.Pointer[store.Session]
 
-	callOver func() bool // over, made once
-	asking   sync.Mutex  // held while the file is asked for messages: the last answer counts
+	// Calls whose result may carry messages. The two directions write one each, at every call:
+	// apart from each other and from the rest, so that no processor waits for the other's.
+	_     [64]byte
+	begun atomic.Int64
+	_     [64]byte
+	ended atomic.Int64
+	_     [64]byte
+
+	mail    atomic.Bool // messages wait
+	counted int64       // begun and ended together at the last look, whose alone it is
+	asking  sync.Mutex  // held while the file is asked for messages: the last answer counts
 
 	mu       sync.Mutex
 	view     *sessionstate.Context // of the last call
@@ -38,17 +44,10 @@ type session struct {
 	woken    time.Time
 }
 
-// over notes that a call is over, and reports whether its reply has messages to carry.
-func (m *session) over() bool {
-	m.calls.Add(-1)
-	m.used.Store(true)
-	return m.mail.Load()
-}
-
 // calling reports whether a call is in flight. One that the server never answers counts for
 // an hour.
 func (m *session) calling(now time.Time) bool {
-	return m.calls.Load() > 0 && now.Sub(time.Unix(0, m.last.Load())) < time.Hour
+	return m.begun.Load() > m.ended.Load() && now.Sub(time.Unix(0, m.last.Load())) < time.Hour
 }
 
 // keyOf returns the key of the session of a call, "" if it could not be found again (T7): the
@@ -90,7 +89,6 @@ func (s *Shared) of(view *sessionstate.Context, results *toolresult.Memory) *ses
 			return nil
 		}
 		m = &session{key: key}
-		m.callOver = m.over
 		m.last.Store(s.o.Now().UnixNano())
 		s.sessions[key] = m
 		if !s.looking {
@@ -244,7 +242,8 @@ func (s *Shared) look() {
 		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
 		version = now
 		for _, m := range s.registered() {
-			if m.used.Swap(false) {
+			if n := m.begun.Load() + m.ended.Load(); n != m.counted {
+				m.counted = n
 				m.last.Store(s.o.Now().UnixNano())
 			}
 			if changed || renew {

@@ -14,6 +14,8 @@ type Memory struct {
 	client  string
 	members map[string]bool   // tools whose structuredContent may have [memberName]
 	tasks   map[string]string // the tool of each task
+
+	last string // the tool of the call before; client's direction only
 }
 
 // Bounds of a Memory.
@@ -69,6 +71,14 @@ func (k *Memory) learnTask(id, tool string) {
 		k.tasks = map[string]string{}
 	}
 	k.tasks[strings.Clone(id)] = tool
+}
+
+// called returns the name of a tool that is called, most often the one before.
+func (k *Memory) called(name wire.Value) string {
+	if !name.Equals(k.last) {
+		k.last = strings.Clone(name.Text())
+	}
+	return k.last
 }
 
 // tool returns the tool of the task that m asks for, "" if it is not known.

@@ -9,9 +9,6 @@
 package toolresult
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -35,21 +32,20 @@ const (
 
 // A Response is where a reply has the result of a tool.
 type Response struct {
-	Tool   string   // "" if it is not known
-	At     []string // the path of the result
-	AsTask bool     // the client asked for a task in place of the result
+	Tool   string // "" if it is not known
+	inTask bool   // the result is that of a task, which the reply has
 }
 
 // Expect returns where the reply to a request will have the result of a tool. It reports
-// false for a request that asks for none.
+// false for a request that asks for none. It is called in the client's direction.
 func (k *Memory) Expect(m *wire.Message) (r Response, ok bool) {
 	switch {
 	case m.MethodIs("tools/call"):
-		return Response{Tool: strings.Clone(m.Name().Text()), At: []string{"result"}, AsTask: m.Get("params", "task").IsObject()}, true
+		return Response{Tool: k.called(m.Name())}, true
 	case m.MethodIs("tasks/result"):
-		return Response{Tool: k.tool(m), At: []string{"result"}}, true
+		return Response{Tool: k.tool(m)}, true
 	case m.MethodIs("tasks/get"):
-		return Response{Tool: k.tool(m), At: []string{"result", "result"}}, true
+		return Response{Tool: k.tool(m), inTask: true}, true
 	}
 	return Response{}, false
 }
@@ -60,17 +56,21 @@ func (r Response) Get(reply *wire.Message, keys ...string) wire.Value {
 }
 
 // Path returns the path of a member of the result.
-func (r Response) Path(keys ...string) []string { return slices.Concat(r.At, keys) }
+func (r Response) Path(keys ...string) []string {
+	if r.inTask {
+		return append([]string{"result", "result"}, keys...)
+	}
+	return append([]string{"result"}, keys...)
+}
 
-// Handle reports whether reply is the handle of a task in place of the result, and
-// remembers the task's tool: of a legacy task that the client asked for, or of one of the
-// modern era.
+// Handle reports whether reply is the handle of a task in place of a result, which has content, and
+// remembers the task's tool: of a legacy task, or of one of the modern era.
 func (k *Memory) Handle(r Response, reply *wire.Message) bool {
-	id := ""
-	switch {
-	case r.AsTask:
-		id = reply.Get("result", "task", "taskId").Text()
-	case reply.Get("result", "resultType").Equals("task") && !reply.Get("result", "content").Exists():
+	if reply.Get("result", "content").Exists() {
+		return false
+	}
+	id := reply.Get("result", "task", "taskId").Text()
+	if id == "" && reply.Get("result", "resultType").Equals("task") {
 		id = reply.Get("result", "taskId").Text()
 	}
 	k.learnTask(id, r.Tool)
