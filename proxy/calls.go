@@ -269,10 +269,9 @@ func (t *calls) recycle(c *call) {
 
 func (t *calls) remove(c *call) {
 	head := t.oldest.Get(&c.key, c.long)
-	switch {
-	case head == c:
+	if head == c {
 		t.oldest.Set(&c.key, c.long, c.next)
-	default:
+	} else {
 		for head != nil && head.next != c {
 			head = head.next
 		}

@@ -120,7 +120,7 @@ func importLaw() []law {
 		{rooms + "login/logintest", nil, "an authorization server knows nothing of its clients"},
 		{rooms + "remoteserver", []string{"proxy/remote", "sessionstate/textfile", rooms + "cli", rooms + "config", rooms + "login"}, "a remote server is reached the same way by every command"},
 		{rooms + "assembly", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "filecheck", rooms + "clientprocess", rooms + "logging", rooms + "status", rooms + "trust"}, "it makes layers of settings, and neither runs nor prints them"},
-		{rooms + "wake", []string{library, rooms + "cli", rooms + "config", rooms + "assembly"}, "a session is told of messages whatever they are"},
+		{rooms + "wake", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly"}, "a session is told of messages whatever they are"},
 		{rooms + "agents", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly"}, "it runs the operator's commands, whoever asked for it"},
 		{rooms + "teamserver", []string{library, rooms + "config", rooms + "agents"}, "it is a server as any other, which knows the registry and starts agents"},
 		{rooms + "session", []string{rooms + "wake", rooms + "agents", rooms + "teamserver", library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "status", rooms + "telemetry", rooms + "term"}, "it runs what assembly makes"},

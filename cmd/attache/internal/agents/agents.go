@@ -21,6 +21,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/teams"
@@ -99,7 +100,7 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	}
 	o := Order{
 		Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
-		Argv: config.Fill(command, map[string]string{config.SessionPlaceholder: s.AgentSession, config.WorkspacePlaceholder: view.Workspace.Value}), Env: l.environment(agent, s, secrets, view),
+		Argv: setting.Fill(command, map[string]string{config.SessionPlaceholder: s.AgentSession, config.WorkspacePlaceholder: view.Workspace.Value}), Env: l.environment(agent, s, secrets, view),
 		Dir: view.Workspace.Value, Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
 	}
 	err := l.launch(ctx, o, s.ID)

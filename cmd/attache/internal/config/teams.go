@@ -1,13 +1,7 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate/teams"
@@ -29,6 +23,8 @@ type Waker struct {
 	Client  string
 	Command []string
 }
+
+func (w Waker) isInbox() bool { return w.Command == nil }
 
 // claudeInbox is what the configuration calls a Waker without a command.
 const claudeInbox = "claude-inbox"
@@ -67,7 +63,7 @@ func teamsOptions(s *Settings) []setting.Option {
 		{Key: "teams.max_sessions", Help: "how many created sessions may run at once in a workspace", Value: setting.Count(&l.MaxSessions, 0, most)},
 		{Key: "teams.spawn_every", Help: "the shortest time between two creations by one session", Value: setting.Duration(&l.SpawnEvery, 0)},
 		{Key: "teams.replies", Help: "whether a sandboxed session may write to the direct one that created it: parent or none", Value: setting.Choice(&o.Replies, "parent", "none")},
-		{Key: "teams.wake", Help: "how a session that makes no calls is told of messages: the inbox of Claude Code, or a command for the clients that a glob names", Value: wakers{&o.Wake}},
+		{Key: "teams.wake", Help: "how a session that makes no calls is told of messages: the inbox of Claude Code, or a command for the clients that a glob names", Value: setting.WordOr[Waker]{To: &o.Wake, Word: claudeInbox, IsWord: Waker.isInbox, Object: wakerValue}},
 		{Key: "agents", Help: "the agents that sessions may create, by name", Value: setting.ByName[Agent]{To: &s.Agents, Check: teams.CheckName, Value: agentValue}},
 	}
 }
@@ -77,7 +73,7 @@ func agentValue(a *Agent) setting.Value {
 	if a.Result == "" {
 		*a = Agent{Result: "text", TimeLimit: 30 * time.Minute, OnParentEnd: "finish", Key: "none", AllowTrust: TrustLevels()}
 	}
-	command := commandWord(SessionPlaceholder, WorkspacePlaceholder)
+	command := setting.Placeholders(SessionPlaceholder, WorkspacePlaceholder)
 	return setting.Object{Required: []string{"command"}, Example: `{command: [claude, -p, --session-id, "{session}"], result: claude-json}`, Options: []setting.Option{
 		{Key: "command", Help: "the command that starts the agent, which gets its first message by stdin; {session} and {workspace} stand for themselves", Value: setting.Words{To: &a.Command, Check: command, Empty: "name the program"}},
 		{Key: "resume", Help: "the command that goes on with a session that is over; without it a session cannot be resumed", Value: setting.Words{To: &a.Resume, Check: command, Empty: "name the program, or leave the key out"}},
@@ -92,90 +88,14 @@ func agentValue(a *Agent) setting.Value {
 	}}
 }
 
-// wakers are the values of teams.wake.
-type wakers struct{ to *[]Waker }
-
-// EmptyAdvice returns what to do about a key without a value.
-func (v wakers) EmptyAdvice() string { return setting.Words{}.EmptyAdvice() }
-
-// Read reads a list of words and objects.
-func (v wakers) Read(r *setting.Reader, key string, n ast.Node) {
-	items, ok := r.Items(key, n)
-	if !ok {
-		return
-	}
-	*v.to = make([]Waker, len(items))
-	for i, item := range items {
-		if !setting.IsText(item) {
-			wakerValue(&(*v.to)[i]).Read(r, fmt.Sprintf("%s[%d]", key, i), item)
-			continue
-		}
-		var word string
-		r.ReadScalar(key, setting.Choice(&word, claudeInbox), item)
-	}
-}
-
-func (v wakers) String() string {
-	var all []string
-	for i, w := range *v.to {
-		if w.Command == nil {
-			all = append(all, claudeInbox)
-			continue
-		}
-		all = append(all, wakerValue(&(*v.to)[i]).String())
-	}
-	return "[" + strings.Join(all, ", ") + "]"
-}
-
-// Schema returns the schema of the list.
-func (v wakers) Schema() map[string]any {
-	word := map[string]any{"type": "string", "enum": []string{claudeInbox}}
-	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{word, wakerValue(new(Waker)).Schema()}}}
-}
-
 // wakerValue is the value of a waker that is a command.
 func wakerValue(w *Waker) setting.Object {
 	return setting.Object{Required: []string{"client", "command"}, Example: `{client: "codex*", command: [codex, queue, --thread, "{host_session}", --message, "{notice}"]}`, Options: []setting.Option{
 		{Key: "client", Help: "a glob of the names that clients give in clientInfo", Value: setting.Text(&w.Client, setting.NotEmpty)},
 		{Key: "command", Help: "the command that tells the session; {notice} stands for a fixed sentence, {host_session} for the client's own id of the session, {workspace} for its path", Value: setting.Words{
-			To: &w.Command, Check: commandWord(NoticePlaceholder, HostPlaceholder, WorkspacePlaceholder), Empty: "name the program",
+			To: &w.Command, Check: setting.Placeholders(NoticePlaceholder, HostPlaceholder, WorkspacePlaceholder), Empty: "name the program",
 		}},
 	}}
-}
-
-// commandWord returns what accepts an element of a command that may have the placeholders. A
-// placeholder is a whole element, so that what is put in its place is one argument whatever it
-// holds (T23).
-func commandWord(placeholders ...string) func(string) error {
-	return func(s string) error {
-		switch {
-		case slices.Contains(placeholders, s):
-			return nil
-		case strings.ContainsRune(s, 0):
-			return errors.New("has a NUL")
-		}
-		for _, name := range placeholders {
-			if strings.Contains(s, name) {
-				return fmt.Errorf("%q: %s has to be an element of its own", s, name)
-			}
-		}
-		if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") && strings.Trim(s[1:len(s)-1], "abcdefghijklmnopqrstuvwxyz_") == "" {
-			return fmt.Errorf("%s is no placeholder: there are %s", s, strings.Join(placeholders, " and "))
-		}
-		return nil
-	}
-}
-
-// Fill returns a command with values in place of its placeholders, each an argument of its
-// own (T23).
-func Fill(command []string, values map[string]string) []string {
-	out := slices.Clone(command)
-	for i, word := range command {
-		if value, ok := values[word]; ok {
-			out[i] = value
-		}
-	}
-	return out
 }
 
 // The variables of the servers of an agent that a session started.

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -84,4 +85,50 @@ func (v Words) Schema() map[string]any {
 		return map[string]any{"anyOf": []any{item, s}}
 	}
 	return s
+}
+
+// A WordOr is a list of which an entry is one word, or an object.
+type WordOr[T any] struct {
+	To     *[]T
+	Word   string       // stands for an entry of which IsWord is true, as of one that is empty
+	IsWord func(T) bool // reports whether an entry is the word
+	Object func(*T) Object
+}
+
+// EmptyAdvice returns what to do about a key without a value.
+func (v WordOr[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
+
+// Read reads the entries.
+func (v WordOr[T]) Read(r *Reader, key string, n ast.Node) {
+	items, ok := r.Items(key, n)
+	if !ok {
+		return
+	}
+	*v.To = make([]T, len(items))
+	for i, item := range items {
+		if !IsText(item) {
+			v.Object(&(*v.To)[i]).Read(r, fmt.Sprintf("%s[%d]", key, i), item)
+			continue
+		}
+		var word string
+		r.ReadScalar(key, Choice(&word, v.Word), item)
+	}
+}
+
+func (v WordOr[T]) String() string {
+	var all []string
+	for i := range *v.To {
+		if entry := &(*v.To)[i]; v.IsWord(*entry) {
+			all = append(all, v.Word)
+		} else {
+			all = append(all, v.Object(entry).String())
+		}
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+// Schema returns the schema of the list.
+func (v WordOr[T]) Schema() map[string]any {
+	word := map[string]any{"type": "string", "enum": []string{v.Word}}
+	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{word, v.Object(new(T)).Schema()}}}
 }

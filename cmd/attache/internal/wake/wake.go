@@ -15,6 +15,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/proxy/child"
@@ -59,7 +60,7 @@ func waker(p cli.Process, s *config.Settings, w config.Waker, h teams.Host) team
 		return slices.Contains(withheld, name)
 	})
 	return func(ctx context.Context, notice string) error {
-		return run(ctx, child.Options{Env: env, Argv: config.Fill(w.Command, map[string]string{
+		return run(ctx, child.Options{Env: env, Argv: setting.Fill(w.Command, map[string]string{
 			config.NoticePlaceholder: notice, config.HostPlaceholder: h.Session, config.WorkspacePlaceholder: h.Workspace,
 		})})
 	}

@@ -1,0 +1,42 @@
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Placeholders returns a check of the elements of a command that may have these placeholders,
+// such as {session}. A placeholder is a whole element, so that what takes its place is one
+// argument whatever it holds.
+func Placeholders(names ...string) func(string) error {
+	return func(s string) error {
+		switch {
+		case slices.Contains(names, s):
+			return nil
+		case strings.ContainsRune(s, 0):
+			return errors.New("has a NUL")
+		}
+		for _, name := range names {
+			if strings.Contains(s, name) {
+				return fmt.Errorf("%q: %s has to be an element of its own", s, name)
+			}
+		}
+		if strings.HasPrefix(s, "{") && strings.HasSuffix(s, "}") && strings.Trim(s[1:len(s)-1], "abcdefghijklmnopqrstuvwxyz_") == "" {
+			return fmt.Errorf("%s is no placeholder: there are %s", s, strings.Join(names, " and "))
+		}
+		return nil
+	}
+}
+
+// Fill returns a command with values in place of its placeholders.
+func Fill(command []string, values map[string]string) []string {
+	out := slices.Clone(command)
+	for i, word := range command {
+		if value, ok := values[word]; ok {
+			out[i] = value
+		}
+	}
+	return out
+}
