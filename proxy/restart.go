@@ -30,9 +30,9 @@ type Restart struct {
 	// Wanted reports whether the session goes on; nil stands for yes. A program that
 	// passes on the signal that ends it says no.
 	Wanted func() bool
-	// Changed is told of the lists ("tools", "prompts", "resources") that the next
-	// upstream gives another content; nil for nothing.
-	Changed func(lists []string)
+	// Changed is told of a list that the next upstream gives another content: the method
+	// that asks for it, and the digests of the two; nil for nothing.
+	Changed func(method, before, after string)
 	// Restarted is told of an upstream that is ready, and how the one before ended; nil
 	// for nothing.
 	Restarted func(exit string, lost int, down time.Duration)
@@ -107,7 +107,14 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 		return 0
 	}
 	left, deadline := last.Leftover(s.supervisor.Hold())
-	lines, unsent := s.unsentLines(left)
+	unsent := map[*call]bool{}
+	lines := revive.Resend(left, func(id []byte) bool {
+		c := s.calls.youngest(id, unsent)
+		if c != nil {
+			unsent[c] = true
+		}
+		return c != nil
+	})
 	again, running := s.claimRunning(unsent)
 	next.Gate.Keep(slices.Concat(again, lines), deadline)
 	s.link.Store(next)
@@ -116,26 +123,6 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 		s.answerClaimed(c, how.Lost(c.id(), c.frame != nil))
 	}
 	return len(running)
-}
-
-// unsentLines returns the lines that no upstream has read and that are for the next one,
-// and the calls in them. Replies are for the upstream that has asked; attache's own
-// requests were given up, and other requests have an answer.
-func (s *session) unsentLines(left []byte) (lines []byte, calls map[*call]bool) {
-	calls = map[*call]bool{}
-	for line := range bytes.Lines(left) {
-		kind, wanted := revive.Wanted(line, func(id []byte) bool {
-			c := s.calls.youngest(id, calls)
-			if c != nil {
-				calls[c] = true
-			}
-			return c != nil
-		})
-		if wanted && !kind.IsReply() {
-			lines = append(lines, line...)
-		}
-	}
-	return lines, calls
 }
 
 // claimRunning claims the calls that the last upstream may have run, but for those that
@@ -199,17 +186,10 @@ func (s *session) awaitOpen() bool {
 	t := time.NewTimer(s.supervisor.Hold())
 	defer t.Stop()
 	for l := s.link.Load(); !l.Gate.IsOpen(); l = s.link.Load() {
-		l.Gate.Want()
 		s.c.mu.Unlock()
-		opens := false
-		select {
-		case <-l.Gate.Settled():
-			opens = true
-		case <-t.C:
-		case <-s.ending:
-		}
+		settled := l.Gate.Await(t.C, s.ending)
 		s.c.mu.Lock()
-		if !opens {
+		if !settled {
 			return false
 		}
 	}

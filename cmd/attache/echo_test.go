@@ -76,6 +76,7 @@ func echoProgram() {
 //	! TEXT      it has not
 //	within TIME the last reply took no longer
 //	until TEXT  sends the last request again until its reply has TEXT in it
+//	run COMMAND runs a command, again until it succeeds
 //	copy A B    puts A in the place of B, for its owner alone
 func stepsProgram() {
 	if err := steps(os.Args[1], os.Args[2:]); err != nil {
@@ -86,6 +87,9 @@ func stepsProgram() {
 
 // stepsLimit is how long "until" tries.
 const stepsLimit = 20 * time.Second
+
+// runLimit is how long "run" tries.
+const runLimit = 2 * time.Minute
 
 func steps(file string, command []string) error {
 	script, err := os.ReadFile(file)
@@ -166,6 +170,17 @@ func (c *stepped) step(verb, rest string) error {
 			if err := c.exchange(); err != nil {
 				return err
 			}
+		}
+		return nil
+	case "run":
+		words := strings.Fields(rest)
+		out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+		for end := time.Now().Add(runLimit); err != nil && time.Now().Before(end); {
+			time.Sleep(100 * time.Millisecond)
+			out, err = exec.Command(words[0], words[1:]...).CombinedOutput()
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	case "copy":

@@ -170,6 +170,19 @@ func (c *Conn) record(e *entry) {
 	e.free()
 }
 
+// ServerRestarted records that the server had ended and is up again: how it ended, how
+// many calls were answered with an error, and how long it was down.
+func (c *Conn) ServerRestarted(exit string, lost int, down time.Duration) {
+	r := c.head(nil, "server_restarted", time.Now()).text("server", c.o.Server).text("exit", clip(exit)).number("calls_lost", lost)
+	c.append(r.number("down_ms", int(down.Milliseconds())))
+}
+
+// ListChanged records that a server that was started again answers a list's method with
+// another content than the one before: the digests of the two.
+func (c *Conn) ListChanged(method, before, after string) {
+	c.append(c.head(nil, "list_changed", time.Now()).text("server", c.o.Server).text("method", method).text("before", before).text("after", after))
+}
+
 // Aside records a frame from the client that no layer saw. It was refused with a code,
 // or, with code 0, passed without any rule applied to it. Another parser may read
 // something else in the frame than the record says.

@@ -34,6 +34,7 @@ type Telemetry struct {
 	duration        metric.Float64Histogram
 	calls           metric.Int64Counter
 	refusals, edits metric.Int64Counter
+	restarts        metric.Int64Counter
 	inFlight        metric.Int64UpDownCounter
 }
 
@@ -47,7 +48,7 @@ func NewTelemetry(o TelemetryOptions) (*Telemetry, error) {
 	if o.Meter == nil {
 		o.Meter = noop.Meter{}
 	}
-	var errs [5]error
+	var errs [6]error
 	t.duration, errs[0] = o.Meter.Float64Histogram("mcp.server.operation.duration", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(durationBounds()...),
 		metric.WithDescription("MCP request or notification duration as observed on the receiver from the time it was received until the result or ack is sent."))
@@ -59,7 +60,16 @@ func NewTelemetry(o TelemetryOptions) (*Telemetry, error) {
 		metric.WithDescription("Members of calls and replies that a layer has set, changed or removed."))
 	t.inFlight, errs[4] = o.Meter.Int64UpDownCounter("attache.calls.in_flight", metric.WithUnit("{call}"),
 		metric.WithDescription("Requests of the client that wait for their reply."))
+	t.restarts, errs[5] = o.Meter.Int64Counter("attache.server.restarts", metric.WithUnit("{restart}"),
+		metric.WithDescription("Starts of a server that had ended under its client."))
 	return t, errors.Join(errs[:]...)
+}
+
+// ServerRestarted counts a server that was started again. It does nothing on a nil t.
+func (t *Telemetry) ServerRestarted() {
+	if t != nil {
+		t.restarts.Add(context.Background(), 1, metric.WithAttributes(t.server...))
+	}
 }
 
 // start begins the span of a request and returns its traceparent, "" without a tracer.

@@ -107,7 +107,7 @@ func (p Player) setup(session *Session, s script) (Setup, error) {
 	override(&o.ForwardNoise, c.Options.ForwardNoise)
 	override(&o.IDPrefix, c.Options.IDPrefix)
 	if r := c.Options.Restart; r != nil {
-		r.Changed = func(lists []string) { session.Note("changed %s", strings.Join(lists, " ")) }
+		r.Changed = func(method, before, after string) { session.Note("changed %s", method) }
 		o.Restart = r
 	}
 	c.Options = o

@@ -105,8 +105,18 @@ func closeOnce(c chan struct{}) {
 // Wanted returns a channel that is closed when something is to be written.
 func (g *Gate) Wanted() <-chan struct{} { return g.wanted }
 
-// Settled returns a channel that is closed when the gate is opened or replaced.
-func (g *Gate) Settled() <-chan struct{} { return g.settled }
+// Await waits until the gate is opened or replaced. It reports false if one of the
+// channels says before that it is too late.
+func (g *Gate) Await(late <-chan time.Time, over <-chan struct{}) bool {
+	g.Want()
+	select {
+	case <-g.settled:
+		return true
+	case <-late:
+	case <-over:
+	}
+	return false
+}
 
 // IsOpen reports whether the server is ready and has not ended.
 func (g *Gate) IsOpen() bool { return g.open.Load() }

@@ -124,3 +124,15 @@ func Wanted(line []byte, wants func(id []byte) bool) (kind wire.Kind, wanted boo
 	})
 	return kind, none || wanted
 }
+
+// Resend returns the lines among those that no server has read which the next one gets.
+// Replies are for the server that has asked; and awaits says which requests, the youngest
+// with an id first, have no answer.
+func Resend(left []byte, awaits func(id []byte) bool) (lines []byte) {
+	for line := range bytes.Lines(left) {
+		if kind, wanted := Wanted(line, awaits); wanted && !kind.IsReply() {
+			lines = append(lines, line...)
+		}
+	}
+	return lines
+}

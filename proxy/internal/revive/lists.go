@@ -3,6 +3,7 @@ package revive
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"hash"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ func member(method string) string {
 	if method == "resources/templates/list" {
 		return "resourceTemplates"
 	}
-	return listOf(method)
+	name, _, _ := strings.Cut(method, "/")
+	return name
 }
 
 // Page takes a page of a list, which was asked for with a cursor, nil for the first. It
@@ -82,12 +84,6 @@ func (p Pages) Digest(method string) []byte {
 	return nil
 }
 
-// listOf returns the name of a list in the notification that it has changed.
-func listOf(method string) string {
-	name, _, _ := strings.Cut(method, "/")
-	return name
-}
-
 // Lists returns the methods whose lists a new server is asked for, to compare them.
 func (r *Record) Lists() []string {
 	r.mu.Lock()
@@ -109,16 +105,22 @@ func (r *Record) ListParams(cursor []byte) []byte {
 	return slices.Concat([]byte{'{'}, bytes.Join(members, []byte{','}), []byte{'}'})
 }
 
-// Compare takes the lists of a new server and returns which of "tools", "prompts" and
-// "resources" have another content than before.
-func (r *Record) Compare(now Pages) (changed []string) {
+// A change is that of a list: the method that asks for it, and the digests of the two.
+type change struct{ method, before, after string }
+
+// Compare takes the lists of a new server and returns those that have another content than
+// before.
+func (r *Record) Compare(now Pages) (changes []change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, method := range now.Methods() {
-		if name := listOf(method); !bytes.Equal(r.lists.Digest(method), now.Digest(method)) && !slices.Contains(changed, name) {
-			changed = append(changed, name)
+		before, after := r.lists.Digest(method), now.Digest(method)
+		if !bytes.Equal(before, after) {
+			changes = append(changes, change{method, digestText(before), digestText(after)})
 		}
 		r.lists[method] = now[method]
 	}
-	return changed
+	return changes
 }
+
+func digestText(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

@@ -113,13 +113,11 @@ func (v *Supervisor) compareLists(ctx context.Context) {
 			}
 		}
 	}
-	changed := v.record.Compare(now)
-	if len(changed) == 0 {
-		return
-	}
-	v.o.Log.Warn("the server that was started again lists something else than the one before", "lists", changed)
-	if v.policy.Changed != nil {
-		v.policy.Changed(changed)
+	for _, c := range v.record.Compare(now) {
+		v.o.Log.Warn("the server that was started again lists something else than the one before", "list", c.method)
+		if v.policy.Changed != nil {
+			v.policy.Changed(c.method, c.before, c.after)
+		}
 	}
 }
 
@@ -137,6 +135,6 @@ func (v *Supervisor) ask(ctx context.Context, method string, params []byte) *wir
 		return m
 	case <-ctx.Done():
 		v.forget(id)
-		return nil
+		return <-reply
 	}
 }

@@ -21,7 +21,7 @@ type Policy struct {
 	Notice    bool
 	Retry     func(tool string) bool
 	Wanted    func() bool
-	Changed   func(lists []string)
+	Changed   func(method, before, after string)
 	Restarted func(exit string, lost int, down time.Duration)
 }
 

@@ -1,7 +1,8 @@
 package assembly
 
 import (
-	"slices"
+	"strings"
+	"time"
 
 	"github.com/attache-mcp/attache/middleware/announce"
 	"github.com/attache-mcp/attache/middleware/glob"
@@ -16,7 +17,7 @@ func (c *Conn) Restart() *proxy.Restart {
 	if o.On == "never" {
 		return nil
 	}
-	r := &proxy.Restart{Name: s.Server.Name, Hold: o.Hold, Hang: o.Hang, Notice: o.Notice && !s.DryRun, Changed: c.listsChanged}
+	r := &proxy.Restart{Name: s.Server.Name, Hold: o.Hold, Hang: o.Hang, Notice: o.Notice && !s.DryRun, Changed: c.listChanged, Restarted: c.restarted}
 	if len(o.Retry) > 0 {
 		r.Retry = func(tool string) bool {
 			matches, err := glob.Match(o.Retry, tool)
@@ -26,15 +27,25 @@ func (c *Conn) Restart() *proxy.Restart {
 	return r
 }
 
-// listsChanged has the layers forget what a server listed that has ended, and tells the
-// client that the lists have changed.
-func (c *Conn) listsChanged(names []string) {
+// restarted records that the server was started again.
+func (c *Conn) restarted(exit string, lost int, down time.Duration) {
+	if c.audit != nil {
+		c.audit.ServerRestarted(exit, lost, down)
+	}
+	c.shared.Load().Telemetry.ServerRestarted()
+}
+
+// listChanged has the layers forget what a server listed that has ended, and tells the
+// client that the list has changed. A tool that has changed under its name may mean harm,
+// so the change is recorded.
+func (c *Conn) listChanged(method, before, after string) {
+	if c.audit != nil {
+		c.audit.ListChanged(method, before, after)
+	}
 	c.catalog.Forget()
-	var lists []announce.List
 	for _, l := range []announce.List{announce.Tools, announce.Prompts, announce.Resources} {
-		if slices.Contains(names, string(l)) {
-			lists = append(lists, l)
+		if strings.HasPrefix(method, string(l)+"/") {
+			c.tell([]announce.List{l})
 		}
 	}
-	c.tell(lists)
 }

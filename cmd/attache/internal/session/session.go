@@ -81,6 +81,7 @@ type relay struct {
 	control  proxy.Control
 	reloader *reloader
 	reports  *status.Recorder
+	restarts bool     // the server is started again when it ends
 	watching *watcher // nil before the server is started, and where nothing can be watched
 
 	mu       sync.Mutex
@@ -104,8 +105,13 @@ func (w *relay) run(ctx context.Context) int {
 	if o.Restart = w.conn.Restart(); config.IsURL(w.command) {
 		o.Restart = nil
 	}
-	if o.Restart != nil {
-		o.Restart.Wanted, o.Restart.Restarted = w.goesOn, w.restarted
+	if w.restarts = o.Restart != nil; w.restarts {
+		record := o.Restart.Restarted
+		o.Restart.Wanted = w.goesOn
+		o.Restart.Restarted = func(exit string, lost int, down time.Duration) {
+			record(exit, lost, down)
+			w.ready()
+		}
 	}
 	if in, ok := w.p.Stdin.(*os.File); ok {
 		w.greet(in)
@@ -232,8 +238,8 @@ func (w *relay) endWith(s server) {
 	w.cancel()
 }
 
-// restarted is told of a server that is ready: attache exits with its status now.
-func (w *relay) restarted(string, int, time.Duration) {
+// ready is told of a server that is ready: attache exits with its status now.
+func (w *relay) ready() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.before = nil
@@ -264,6 +270,7 @@ func (w *relay) describe(r *status.Report) {
 	if known := w.conn.Context(); known != nil {
 		r.Session, r.Workspace = known.Session.Value, known.Workspace.Value
 	}
+	r.Restart = w.restarts && len(restarting) > 0
 }
 
 // unwatch stops watching files, and removes the status file of this process.
@@ -290,7 +297,7 @@ func (w *relay) unwatch() {
 // until there is one, a signal may end us as it ends any program.
 func (w *relay) heedSignals() (stop func()) {
 	signals := make(chan os.Signal, 4)
-	again := make(chan os.Signal, 1)
+	again, restart := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	heeding, done := make(chan struct{}), make(chan struct{})
 	w.heeding = heeding
 	go func() {
@@ -301,6 +308,9 @@ func (w *relay) heedSignals() (stop func()) {
 		if heeded := slices.DeleteFunc(slices.Clone(rereading), signal.Ignored); len(heeded) > 0 {
 			signal.Notify(again, heeded...)
 		}
+		if len(restarting) > 0 {
+			signal.Notify(restart, restarting...)
+		}
 		close(heeding)
 		for {
 			select {
@@ -308,6 +318,8 @@ func (w *relay) heedSignals() (stop func()) {
 				w.signal(sig)
 			case <-again:
 				go w.reloader.reload() // which may wait for a server that does not read
+			case <-restart:
+				w.restart()
 			case <-done:
 				return
 			}
@@ -317,8 +329,18 @@ func (w *relay) heedSignals() (stop func()) {
 		<-heeding
 		signal.Stop(signals)
 		signal.Stop(again)
+		signal.Stop(restart)
 		close(done)
 	}
+}
+
+// restart restarts the server.
+func (w *relay) restart() {
+	if w.control.Restart() {
+		w.log.Info("the server is restarted by hand")
+		return
+	}
+	w.log.Warn("the server is not restarted: no client has begun a session with it, or server.restart.on is never")
 }
 
 func (w *relay) signal(sig os.Signal) {

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -14,3 +15,11 @@ var ending = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // rereading has nothing where there is no SIGHUP.
 var rereading []os.Signal
+
+// restarting has nothing where there is no SIGUSR1.
+var restarting []os.Signal
+
+// Restart returns an error: no signal has a server restarted here.
+func Restart(int) error {
+	return errors.New("this system has no signal for it: end the server's process, and attache starts it again")
+}

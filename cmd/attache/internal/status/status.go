@@ -34,7 +34,8 @@ type Report struct {
 	Server    string    `json:"server"`
 	Session   string    `json:"session,omitempty"`
 	Workspace string    `json:"workspace,omitempty"`
-	Front     *Front    `json:"front,omitempty"` // of attache serve
+	Front     *Front    `json:"front,omitempty"`   // of attache serve
+	Restart   bool      `json:"restart,omitempty"` // attache restart can restart its server
 	Calls     int       `json:"calls"`
 	Filled    int       `json:"filled"`
 	Pinned    int       `json:"pinned"`

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/session"
+	"github.com/attache-mcp/attache/cmd/attache/internal/status"
+)
+
+// restartCommand ends a running server and starts it again under its client.
+func (c *program) restartCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "restart [--server NAME]",
+		Short: "End a running server and start it again under its client",
+		Long: `End the server of a running attache and start it again under its client, which goes on without
+noticing more than a call that was running and has failed. It is for those who develop a server: build it, and restart it.
+Without --server there must be only one server that runs. A server that is used by several clients is restarted for all of
+them. The servers of attache serve are not restarted.`,
+		Example: `  go build -o server . && attache restart
+  attache restart --server git`,
+		Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			running, err := status.Running(status.Dir(c.Process))
+			if err != nil {
+				return fmt.Errorf("what runs cannot be read: %w", err)
+			}
+			return c.restart(running, name)
+		},
+	}
+	cmd.Flags().StringVar(&name, "server", "", "the `name` of the server, as attache status shows it")
+	return cmd
+}
+
+// restart has the attaches in front of the named server restart it; "" stands for the only
+// one there is.
+func (c *program) restart(running []status.Report, name string) error {
+	running = slices.DeleteFunc(running, func(r status.Report) bool { return !r.Restart || name != "" && r.Server != name })
+	var names []string
+	for _, r := range running {
+		if !slices.Contains(names, r.Server) {
+			names = append(names, r.Server)
+		}
+	}
+	switch {
+	case len(running) == 0 && name != "":
+		return fmt.Errorf("no attache runs in front of a server %q that can be restarted: attache status shows what runs", name)
+	case len(running) == 0:
+		return errors.New("no attache runs in front of a server that can be restarted: attache status shows what runs")
+	case len(names) > 1:
+		return cli.Usagef("several servers run: name one with --server (%s)", strings.Join(names, ", "))
+	}
+	for _, r := range running {
+		if err := session.Restart(r.PID); err != nil {
+			return fmt.Errorf("process %d in front of %s cannot be told to restart it: %w", r.PID, r.Server, err)
+		}
+		fmt.Fprintf(c.Stdout, "%s: process %d was told to restart it\n", strings.Map(cli.Printable, r.Server), r.PID)
+	}
+	return nil
+}
