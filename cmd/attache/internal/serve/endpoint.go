@@ -36,8 +36,8 @@ type endpoint struct {
 	stderr    *lineWriter
 	process   bool         // each session has a process
 	sessions  *sessionFile // nil if they are not kept
-	// start starts the upstream of a session.
-	start func(*assembly.Conn) (proxy.Upstream, error)
+	// start starts the upstream of a session; env is for a process.
+	start func(env func() []string) (proxy.Upstream, error)
 }
 
 func newEndpoint(s *service, server Server) (*endpoint, error) {
@@ -81,7 +81,7 @@ func (e *endpoint) chooseStart() error {
 		options = remoteserver.SharedOptions
 	}
 	o, err := options(e.s.Process, e.Settings, e.s.Log)
-	e.start = func(*assembly.Conn) (proxy.Upstream, error) {
+	e.start = func(func() []string) (proxy.Upstream, error) {
 		server, err := remote.Start(o)
 		if err != nil {
 			return nil, err
@@ -167,7 +167,11 @@ func (e *endpoint) open(who front.Principal, credential string) (front.Relay, er
 		Client:  &assembly.Client{Namespace: namespace(who), Latest: l.get},
 	})
 	o := conn.Relay()
-	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(conn) }
+	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start
+	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(env) }
+	if e.process {
+		o.Restart = conn.Restart()
+	}
 	return front.Relay{
 		Options: o,
 		Seen: func(who front.Principal, credential string) {
@@ -219,8 +223,8 @@ func namespace(who front.Principal) string {
 
 // startProcess starts the process of a session, with what is known of the session in its
 // environment.
-func (e *endpoint) startProcess(conn *assembly.Conn) (proxy.Upstream, error) {
-	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: conn.Environment(e.s.Process.Env), Stderr: e.stderr, Forker: e.s.forker})
+func (e *endpoint) startProcess(env func() []string) (proxy.Upstream, error) {
+	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr, Forker: e.s.forker})
 	if err != nil {
 		e.s.Log.Error("the server could not be started", "err", err)
 		return nil, err

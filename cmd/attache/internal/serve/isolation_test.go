@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -106,8 +105,8 @@ func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *s
 	s := newTestService(t, p)
 	servers = &sync.Map{}
 	var number atomic.Int64
-	s.endpoints[0].start = func(conn *assembly.Conn) (proxy.Upstream, error) {
-		return echoServer(number.Add(1), conn.Environment(nil)), nil
+	s.endpoints[0].start = func(env func() []string) (proxy.Upstream, error) {
+		return echoServer(number.Add(1), env()), nil
 	}
 	web := httptest.NewServer(s.handler())
 	t.Cleanup(web.Close)

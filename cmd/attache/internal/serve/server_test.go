@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -19,14 +20,15 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -46,7 +48,7 @@ func start(t *testing.T, config string, path ...string) *running {
 	}
 	s := newTestService(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}, path...)
 	s.settings.Listen = "127.0.0.1:0"
-	s.endpoints[0].start = func(conn *assembly.Conn) (proxy.Upstream, error) { return echoServer(1, conn.Environment(nil)), nil }
+	s.endpoints[0].start = func(env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
 	listeners, err := s.listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -188,6 +190,31 @@ func TestKeys(t *testing.T) {
 	r.endpoints[0].reread.Now()
 	if got := call(keys[1]); got != 401 {
 		t.Error("a revoked key:", got)
+	}
+}
+
+// A server that crashes is started again, and its client goes on with its session.
+func TestServerRestarts(t *testing.T) {
+	r := start(t, "")
+	var last atomic.Pointer[mempipe.Server]
+	var starts atomic.Int64
+	r.endpoints[0].start = func(env func() []string) (proxy.Upstream, error) {
+		server := echoServer(starts.Add(1), env())
+		last.Store(server)
+		return server, nil
+	}
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	send := func(body string) string {
+		_, reply := r.post(t, http.DefaultClient, body, "Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"))
+		return reply
+	}
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for number := range 3 {
+		reply := send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami"}}`)
+		if want := fmt.Sprintf(`\"server\":%d`, number+1); !strings.Contains(reply, want) {
+			t.Errorf("the reply %q lacks %q", reply, want)
+		}
+		last.Load().Exit(errors.New("exit status 3"))
 	}
 }
 
