@@ -199,11 +199,8 @@ func (l *lab) claude(t *testing.T, program string) {
 		"other":   calls[:2],
 		"resume":  calls[:2],
 	})
-	a.env = append(a.env,
-		"ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=sk-dummy",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
-		"MCP_CONNECTION_NONBLOCKING=false", "MCP_TIMEOUT=180000") // the first turn would begin without the servers
-	flags := []string{"-p", "--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", "mcp__files,mcp__memory,mcp__git,mcp__all,mcp__thinking,Agent"}
+	a.claudeEnv()
+	flags := append(claudeFlags("mcp__files,mcp__memory,mcp__git,mcp__all,mcp__thinking,Agent"), "-p")
 
 	a.claudeServers(t, "files", "memory", "git", "all", "thinking")
 	a.turns(t, flags, "RUN:main", "/clear", "RUN:clear", "/compact", "RUN:compact")
@@ -217,6 +214,19 @@ func (l *lab) claude(t *testing.T, program string) {
 	a.requireShown(t, "other", 1, 2)
 	a.run(t, append(flags, "--resume", session, "RUN:resume")...)
 	a.requireShownAsBefore(t, "resume", "other")
+}
+
+// claudeEnv adds what Claude Code needs in its environment.
+func (a *agent) claudeEnv() {
+	a.env = append(a.env,
+		"ANTHROPIC_BASE_URL="+a.model.url, "ANTHROPIC_API_KEY=sk-dummy",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+		"MCP_CONNECTION_NONBLOCKING=false", "MCP_TIMEOUT=180000") // the first turn would begin without the servers
+}
+
+// claudeFlags are those of Claude Code that may use these tools.
+func claudeFlags(tools string) []string {
+	return []string{"--mcp-config", "mcp.json", "--strict-mcp-config", "--allowedTools", tools}
 }
 
 // claudeServers writes the list of servers for Claude Code.
@@ -286,6 +296,16 @@ func (l *lab) codex(t *testing.T, program string) {
 	a := l.newAgent(t, []string{program}, responses{}, map[string][]toolCall{
 		"main": inTurn(l.repo), "resume": inTurn(l.repo)[:2],
 	})
+	a.codexConfig(t)
+	a.run(t, "exec", "--skip-git-repo-check", "RUN:main")
+	a.requireShown(t, "main", 1, 2)
+	a.run(t, "exec", "resume", "--last", "--skip-git-repo-check", "RUN:resume")
+	a.requireShownAsBefore(t, "resume", "main")
+}
+
+// codexConfig writes the configuration of Codex.
+func (a *agent) codexConfig(t *testing.T) {
+	t.Helper()
 	var config strings.Builder
 	fmt.Fprintf(&config, `model = "gpt-5"
 model_provider = "fake"
@@ -308,10 +328,6 @@ supports_websockets = false
 	}
 	writeFiles(t, filepath.Join(a.dir, "../home/.codex"), map[string]string{"config.toml": config.String()})
 	a.env = append(a.env, "FAKE_KEY=sk-dummy")
-	a.run(t, "exec", "--skip-git-repo-check", "RUN:main")
-	a.requireShown(t, "main", 1, 2)
-	a.run(t, "exec", "resume", "--last", "--skip-git-repo-check", "RUN:resume")
-	a.requireShownAsBefore(t, "resume", "main")
 }
 
 func (l *lab) gemini(t *testing.T, program string) {

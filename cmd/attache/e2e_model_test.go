@@ -127,6 +127,13 @@ func (m *model) shown(script, text string) (times int, ok bool) {
 	return strings.Count(last, text), ok
 }
 
+// ended reports whether a script has come to its end.
+func (m *model) ended(script string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.done[script]
+}
+
 // events writes server-sent events, each a name and its data; the name may be empty.
 func events(w http.ResponseWriter, all ...any) {
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -1,0 +1,127 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// testRestart has coding agents call a server that crashes twice, and wants the calls
+// after each crash to work (docs/restart.md).
+func (l *lab) testRestart(t *testing.T) {
+	if l.standIn {
+		t.Skip("needs attache")
+	}
+	t.Run("codex", func(t *testing.T) {
+		t.Parallel()
+		a := l.newFrailAgent(t, l.agentProgram(t, "codex/vendor/x86_64-unknown-linux-musl/bin/codex"), responses{})
+		a.codexConfig(t)
+		a.run(t, "exec", "--skip-git-repo-check", "RUN:main")
+		a.requireRestarts(t)
+	})
+	t.Run("claude", func(t *testing.T) {
+		t.Parallel()
+		a := l.newFrailAgent(t, l.agentProgram(t, "claude-2.1.330/claude"), messages{})
+		a.claudeServers(t, "frail")
+		a.run(t, append(claudeFlags("mcp__frail"), "-p", "RUN:main")...)
+		a.requireRestarts(t)
+	})
+	for _, version := range []string{"2.1.197", "2.1.330"} {
+		t.Run("claude-interactive-"+version, func(t *testing.T) {
+			t.Parallel()
+			a := l.newFrailAgent(t, l.agentProgram(t, "claude-"+version+"/claude"), messages{})
+			a.claudeServers(t, "frail")
+			a.onTerminal(t, append([]string{"RUN:main"}, claudeFlags("mcp__frail")...)...)
+			a.requireRestarts(t)
+		})
+	}
+}
+
+// newFrailAgent returns an agent whose server leaves with status 3 when its tool exit is
+// called. With E2E_DIRECT the server is not behind attache.
+func (l *lab) newFrailAgent(t *testing.T, program string, s service) *agent {
+	t.Helper()
+	echo := func(text string) toolCall { return toolCall{"frail", "echo", fmt.Sprintf(`{"text":%q}`, text)} }
+	crash := toolCall{"frail", "exit", `{"status":3}`}
+	a := l.newAgent(t, []string{program}, s, map[string][]toolCall{
+		"main": {echo("one"), crash, echo("two"), echo("three"), crash, echo("four")},
+	})
+	frail := []string{"node", filepath.Join(l.scripts, "servers/legacy.mjs")}
+	if os.Getenv("E2E_DIRECT") == "" {
+		frail = l.through(frail)
+	}
+	a.servers = map[string][]string{"frail": frail}
+	a.claudeEnv()
+	return a
+}
+
+// requireRestarts wants the results of all calls but those that ended the server.
+func (a *agent) requireRestarts(t *testing.T) {
+	t.Helper()
+	a.model.mu.Lock()
+	defer a.model.mu.Unlock()
+	last := a.model.given["main"]
+	if !a.model.done["main"] {
+		t.Error("not all calls were made")
+	}
+	for text, times := range map[string]int{
+		"echo: one": 1, "echo: two": 1, "echo: three": 1, "echo: four": 1,
+		"while this call was running; it may or may not have taken effect": 2,
+		"was restarted at": 2,
+	} {
+		if n := strings.Count(last, text); n != times {
+			t.Errorf("the model was shown %q %d times, want %d", text, n, times)
+		}
+	}
+	if t.Failed() {
+		keep(t, "main", last)
+	}
+}
+
+// onTerminal runs Claude Code as a person does, until its model has come to the end of the
+// script.
+func (a *agent) onTerminal(t *testing.T, args ...string) {
+	t.Helper()
+	writeFiles(t, filepath.Join(a.dir, "../home"), map[string]string{".claude.json": fmt.Sprintf(
+		`{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":{"approved":["sk-dummy"],"rejected":[]},"projects":{%q:{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`, a.dir)})
+	words := make([]string, 0, len(args)+1)
+	for _, word := range append(a.program[:1:1], args...) {
+		words = append(words, "'"+word+"'")
+	}
+	typed := *a
+	typed.program = []string{"script", "-qefc", "stty rows 50 cols 160; exec " + strings.Join(words, " "), "/dev/null"}
+	cmd, mark := typed.start(t)
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var screen bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &screen, &screen
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for !a.model.ended("main") {
+		select {
+		case err := <-ended:
+			t.Fatalf("it has left: %v\n%s", err, tail(screen.String(), 3000))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	stdin.Close()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // it may have left
+	<-ended
+	if left := mark.gone(20 * time.Second); len(left) > 0 {
+		t.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
+	}
+}
