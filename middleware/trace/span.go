@@ -27,6 +27,7 @@ type span struct {
 	id     string
 	start  time.Time
 	target []attribute.KeyValue // the method and what it asks for
+	way    attribute.KeyValue   // what it came by
 
 	mu       sync.Mutex // notes are made from both directions
 	ended    bool
@@ -159,7 +160,7 @@ func (s *span) end(errorType string, fault bool, more []attribute.KeyValue) {
 		more = append(more, errorTypeKey.String(errorType))
 	}
 	now := time.Now()
-	by := append(s.target[:len(s.target):len(s.target)], append(more, transportKey.String("pipe"))...)
+	by := append(s.target[:len(s.target):len(s.target)], append(more, s.way)...)
 	s.t.duration.Record(s.ctx, now.Sub(s.start).Seconds(), metric.WithAttributes(by...))
 	s.t.calls.Add(s.ctx, 1, metric.WithAttributes(append(s.target[:len(s.target):len(s.target)], decisionKey.String(s.decision.String()))...))
 	s.t.inFlight.Add(s.ctx, -1, metric.WithAttributes(s.t.server...))

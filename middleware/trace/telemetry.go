@@ -74,25 +74,46 @@ func (t *Telemetry) ServerRestarted() {
 
 // start begins the span of a request and returns its traceparent, "" without a tracer.
 // The sampler decides whether the span is recorded.
-func (t *Telemetry) start(open *OpenSpans, call *middleware.Call, m *wire.Message, client clientTrace) traceparent {
+func (t *Telemetry) start(c *Conn, call *middleware.Call, m *wire.Message, client clientTrace) traceparent {
 	name, what := target(m)
-	s := &span{t: t, open: open, id: string(m.ID()), start: time.Now(), target: append(what, t.server...)}
+	s := &span{t: t, open: c.open, id: string(m.ID()), start: time.Now(), target: append(what, t.server...), way: transportKey.String(c.transport())}
 	s.ctx = remote(client)
 	s.otel = oteltrace.SpanFromContext(context.Background()) // does nothing
 	if t.tracer != nil {
-		attributes := append(s.target[:len(s.target):len(s.target)], transportKey.String("pipe"), requestIDKey.String(clip(idText(m.ID()))))
-		s.ctx, s.otel = t.tracer.Start(s.ctx, name, oteltrace.WithSpanKind(oteltrace.SpanKindServer),
-			oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...))
+		attributes := append(s.target[:len(s.target):len(s.target)], s.way, requestIDKey.String(clip(idText(m.ID()))))
+		options := []oteltrace.SpanStartOption{oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithTimestamp(s.start), oteltrace.WithAttributes(attributes...)}
+		if carrier := c.carrierOf(m.ID()); client.parent == "" {
+			s.ctx = oteltrace.ContextWithSpanContext(s.ctx, carrier)
+		} else if carrier.IsValid() {
+			options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: carrier}))
+		}
+		s.ctx, s.otel = t.tracer.Start(s.ctx, name, options...)
 	}
-	open.add(s)
+	c.open.add(s)
 	t.inFlight.Add(s.ctx, 1, metric.WithAttributes(t.server...))
 	call.Listen(false, s.note)
 	call.OnReply(s.reply)
-	c := s.otel.SpanContext()
-	if !c.IsValid() {
+	own := s.otel.SpanContext()
+	if !own.IsValid() {
 		return ""
 	}
-	return compose(c.TraceID().String(), c.SpanID().String(), byte(c.TraceFlags()))
+	return compose(own.TraceID().String(), own.SpanID().String(), byte(own.TraceFlags()))
+}
+
+// carrierOf returns the span of what carried a request, the zero value if it has none.
+func (c *Conn) carrierOf(id []byte) oteltrace.SpanContext {
+	if c.carrier == nil {
+		return oteltrace.SpanContext{}
+	}
+	return c.carrier(id)
+}
+
+// transport returns what requests come by, as the conventions name it.
+func (c *Conn) transport() string {
+	if c.carrier == nil {
+		return "pipe"
+	}
+	return "tcp"
 }
 
 // OpenSpans are the spans of the calls of one connection that have no reply yet. They

@@ -43,6 +43,8 @@ import (
 	"context"
 	"log/slog"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -84,6 +86,10 @@ type ConnOptions struct {
 	// Open keeps the spans of the calls in flight when rules are read again; nil for
 	// none.
 	Open *OpenSpans
+	// Carrier returns the span of what carried the request with a raw id, such as an HTTP
+	// request. It is the parent of a call whose client names none, and linked to that of
+	// another call. Nil if requests are not carried by something with spans.
+	Carrier func(id []byte) oteltrace.SpanContext
 	// Replayed is for a session that is played again. It returns the traceparent that
 	// the request with a raw id got when it was recorded, "" if there was none. Other
 	// ids are the same at each replay. Nil for a session that is not a replay.
@@ -92,8 +98,9 @@ type ConnOptions struct {
 
 // A Conn is the layer of one connection.
 type Conn struct {
-	o    Options
-	open *OpenSpans
+	o       Options
+	open    *OpenSpans
+	carrier func(id []byte) oteltrace.SpanContext
 	// newTrace and newSpan make ids. A test replaces them.
 	newTrace func() traceparent
 	newSpan  func(parent traceparent) traceparent
@@ -102,7 +109,7 @@ type Conn struct {
 
 // Connect returns the layer of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{o: s.o, open: o.Open, newTrace: newTrace, newSpan: traceparent.newSpan}
+	c := &Conn{o: s.o, open: o.Open, carrier: o.Carrier, newTrace: newTrace, newSpan: traceparent.newSpan}
 	if c.open == nil {
 		c.open = new(OpenSpans)
 	}
@@ -158,7 +165,7 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	set := c.o.Propagate && (client.present || mayBegin(m))
 	var span traceparent
 	if c.o.Telemetry != nil {
-		span = c.o.Telemetry.start(c.open, call, m, client)
+		span = c.o.Telemetry.start(c, call, m, client)
 	}
 	switch {
 	case span != "":

@@ -49,6 +49,15 @@ type Principal struct {
 	Value any
 }
 
+// An Opening is a session that is to be opened.
+type Opening struct {
+	Who        Principal
+	Credential string
+	// Request returns the HTTP request that brought the call with a raw id which is not
+	// answered yet; nil for none. Its body is read.
+	Request func(id []byte) *http.Request
+}
+
 // A Relay is what a session is made of.
 type Relay struct {
 	// Options are those of the relay; ClientIn and ClientOut are the front's to set.
@@ -65,7 +74,7 @@ type Relay struct {
 type Options struct {
 	// Open makes the relay of a new session. An error that wraps ErrBusy is answered
 	// with 503.
-	Open func(who Principal, credential string) (Relay, error)
+	Open func(o Opening) (Relay, error)
 
 	// Authenticate says who a credential belongs to; nil accepts requests without one,
 	// and all clients are the same principal. An error that wraps ErrUnavailable is

@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"sync"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -31,7 +32,8 @@ type message struct {
 	m        wire.Message
 	members  []wire.Value // of an array
 	id       []byte       // raw; nil unless it is one request
-	revision string       // of a request of revision 2026-07-28 or later, as its _meta has it
+	request  *http.Request
+	revision string // of a request of revision 2026-07-28 or later, as its _meta has it
 }
 
 // scanners lends scanners, which are large.
@@ -88,13 +90,13 @@ func (p *message) calls(t *stream) (all []*call) {
 // call returns the call of a request.
 func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 	c := &call{
-		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t,
+		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t, request: p.request,
 		initialize: method.Equals("initialize"),
 		listsTools: p.revision != "" && method.Equals("tools/list"),
 		listens:    method.Equals("subscriptions/listen"),
 	}
 	if c.initialize {
-		c.frame = p.m.Frame()
+		c.frame = bytes.Clone(p.m.Frame()) // the relay may edit the line
 	}
 	return c
 }

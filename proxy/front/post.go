@@ -39,6 +39,7 @@ func (x *exchange) post() {
 		x.refuse(http.StatusBadRequest, nil, code, text)
 		return
 	}
+	p.request = x.r
 	if p.revision != "" || !legacyHeader(x.r.Header.Get(versionHeader)) || x.cancelsModern(p) {
 		x.postModern(p, a, release)
 		return

@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) open(Principal, string) (Relay, error) {
+func (w *world) open(Opening) (Relay, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running++; w.children > 0 && w.running > w.children {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type session struct {
 // A call is a request of the client's that waits for its reply.
 type call struct {
 	id         string // as callKey has it
+	request    *http.Request
 	raw        []byte // as the client wrote it
 	token      string // "" for none
 	stream     *stream
@@ -67,14 +69,15 @@ func newID() string {
 // open makes a session and starts its relay. The caller holds f.mu and has taken a
 // place among the limits for it.
 func (f *Front) open(who Principal, credential string) (*session, error) {
-	relay, err := f.o.Open(who, credential)
+	s := &session{
+		f: f, who: who, in: newInbox(),
+		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
+	}
+	relay, err := f.o.Open(Opening{Who: who, Credential: credential, Request: s.request})
 	if err != nil {
 		return nil, err
 	}
-	s := &session{
-		f: f, who: who, seen: relay.Seen, in: newInbox(),
-		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
-	}
+	s.seen = relay.Seen
 	s.mu.Lock()
 	s.idle = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
 	s.mu.Unlock()
@@ -85,6 +88,16 @@ func (f *Front) open(who Principal, credential string) (*session, error) {
 	f.relays.Add(1)
 	go s.run(ctx, o, relay.Closed)
 	return s, nil
+}
+
+// request returns the HTTP request of the call with a raw id, nil if there is none.
+func (s *session) request(id []byte) *http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.callLocked(id); c != nil {
+		return c.request
+	}
+	return nil
 }
 
 // run is the life of the relay.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -18,6 +20,8 @@ type Client struct {
 	// it is; "" where clients need none. Tell the Conn when that is somebody else, by
 	// [Conn.Recheck].
 	Latest func() (credential string, owner *sessionstate.Principal)
+	// Span returns the span of the HTTP request that brought the call with a raw id.
+	Span func(id []byte) oteltrace.SpanContext
 }
 
 // Authenticates reports whether the settings can say whose a credential is: there is an

@@ -88,7 +88,11 @@ type builder struct {
 // trace is there without configuration too, since a client that traces has its trace
 // id in log and audit.
 func (b *builder) trace() (middleware.Layer, bool) {
-	return b.shared.trace.Connect(trace.ConnOptions{Open: &b.conn.spans, Replayed: b.conn.Replayed}).Layer(), true
+	o := trace.ConnOptions{Open: &b.conn.spans, Replayed: b.conn.Replayed}
+	if client := b.conn.Client; client != nil {
+		o.Carrier = client.Span
+	}
+	return b.shared.trace.Connect(o).Layer(), true
 }
 
 // audit enforces where the audit is required, also where no records are written: an

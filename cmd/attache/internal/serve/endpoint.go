@@ -155,16 +155,16 @@ func principalID(p *sessionstate.Principal, credential string) string {
 }
 
 // open makes the relay of a session.
-func (e *endpoint) open(who front.Principal, credential string) (front.Relay, error) {
+func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	if e.process && !e.s.children.begin() {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
 	}
 	e.s.reports.Changed()
-	owner, _ := who.Value.(*sessionstate.Principal)
-	l := &latest{credential: credential, owner: owner}
+	owner, _ := s.Who.Value.(*sessionstate.Principal)
+	l := &latest{credential: s.Credential, owner: owner}
 	conn := e.shared.Connect(assembly.ConnOptions{
 		Control: &proxy.Control{},
-		Client:  &assembly.Client{Namespace: namespace(who), Latest: l.get},
+		Client:  &assembly.Client{Namespace: namespace(s.Who), Latest: l.get, Span: spanOf(s.Request)},
 	})
 	o := conn.Relay()
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start

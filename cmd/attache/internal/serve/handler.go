@@ -16,7 +16,7 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 func (s *service) handler() http.Handler {
 	paths := s.probes()
 	for _, e := range s.endpoints {
-		paths[e.Path] = e.front
+		paths[e.Path] = e.traced(e.front)
 		if metadata := s.metadata(e); metadata != nil {
 			paths[metadataPath+e.Path] = limited(metadata)
 			paths[metadataPath+s.publicPath(e)] = limited(metadata)

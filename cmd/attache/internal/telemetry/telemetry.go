@@ -30,6 +30,7 @@ const flushTime = 250 * time.Millisecond
 // global to the process.
 type Telemetry struct {
 	telemetry *trace.Telemetry
+	tracer    oteltrace.Tracer // nil for none
 	stop      []func(context.Context) error // of the SDK's providers
 	ending    chan struct{}                 // closed when the session is over
 	abort     context.CancelFunc            // ends requests under way
@@ -51,9 +52,10 @@ func Start(p cli.Process, server, version string, log *slog.Logger) *Telemetry {
 	to := trace.TelemetryOptions{Server: server}
 	var err error
 	if !o.traces.off() {
-		if to.Tracer, err = t.tracer(e, o.traces); err != nil {
+		if to.Tracer, err = t.newTracer(e, o.traces); err != nil {
 			log.Warn("spans are not exported", "err", err)
 		}
+		t.tracer = to.Tracer
 	}
 	if !o.metrics.off() {
 		if to.Meter, err = t.meter(e, o.metrics); err != nil {
@@ -72,6 +74,14 @@ func (t *Telemetry) Recorder() *trace.Telemetry {
 		return nil
 	}
 	return t.telemetry
+}
+
+// Tracer returns what makes spans, nil if none are exported.
+func (t *Telemetry) Tracer() oteltrace.Tracer {
+	if t == nil {
+		return nil
+	}
+	return t.tracer
 }
 
 // Close sends what is left, within [flushTime]. Close the connections first.
@@ -117,8 +127,8 @@ func warnOnce(log *slog.Logger) func(error) {
 	}
 }
 
-// tracer returns the source of spans that go where o says.
-func (t *Telemetry) tracer(e exporterOptions, o signalSettings) (oteltrace.Tracer, error) {
+// newTracer returns the source of spans that go where o says.
+func (t *Telemetry) newTracer(e exporterOptions, o signalSettings) (oteltrace.Tracer, error) {
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(e.resource)}
 	if o.otlp != nil {
 		exporter, err := otlp.NewSpanExporter(e.configure(*o.otlp))

@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	oteltrace "go.opentelemetry.io/otel/trace"
+)
+
+// Attributes of the HTTP semantic conventions.
+//
+// https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server
+const (
+	requestMethodKey   = attribute.Key("http.request.method")
+	originalMethodKey  = attribute.Key("http.request.method_original")
+	routeKey           = attribute.Key("http.route")
+	responseStatusKey  = attribute.Key("http.response.status_code")
+	pathKey            = attribute.Key("url.path")
+	schemeKey          = attribute.Key("url.scheme")
+	protocolVersionKey = attribute.Key("network.protocol.version")
+	userAgentKey       = attribute.Key("user_agent.original")
+	errorTypeKey       = attribute.Key("error.type")
+)
+
+// maxAttribute bounds what a client chose.
+const maxAttribute = 256
+
+// traced returns next with a span for each request, in the trace that its headers name. A GET
+// has one as long as its stream. Without an exporter of spans it returns next.
+func (e *endpoint) traced(next http.Handler) http.Handler {
+	tracer := e.telemetry.Tracer()
+	if tracer == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		name, attributes := e.describeRequest(r)
+		ctx, span := tracer.Start(ctx, name, oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithAttributes(attributes...))
+		defer span.End()
+		seen := &response{ResponseWriter: w}
+		defer seen.record(span) // also of one that is cut off
+		next.ServeHTTP(seen, r.WithContext(ctx))
+	})
+}
+
+// describeRequest returns the name of a request's span and its attributes. Neither its query
+// nor where it comes from is in them.
+func (e *endpoint) describeRequest(r *http.Request) (name string, attributes []attribute.KeyValue) {
+	version := strings.TrimPrefix(r.Proto, "HTTP/")
+	if r.ProtoMajor > 1 {
+		version = strconv.Itoa(r.ProtoMajor)
+	}
+	method, scheme := r.Method, "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodConnect, http.MethodTrace:
+		name = method
+	default:
+		attributes = append(attributes, originalMethodKey.String(clip(method)))
+		method, name = "_OTHER", "HTTP"
+	}
+	return name + " " + e.Path, append(attributes,
+		requestMethodKey.String(method), routeKey.String(e.Path), pathKey.String(e.Path), schemeKey.String(scheme),
+		protocolVersionKey.String(version), userAgentKey.String(clip(r.UserAgent())))
+}
+
+// record sets on a span how its request was answered. One that was not is no error of ours:
+// its client left.
+func (w *response) record(span oteltrace.Span) {
+	if w.status == 0 {
+		return
+	}
+	span.SetAttributes(responseStatusKey.Int(w.status))
+	if w.status >= http.StatusInternalServerError {
+		span.SetAttributes(errorTypeKey.String(strconv.Itoa(w.status)))
+		span.SetStatus(codes.Error, "")
+	}
+}
+
+// clip shortens a text that a client chose to valid UTF-8, as OTLP demands.
+func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "") }
+
+// spanOf returns what finds the span of the HTTP request that brought a call.
+func spanOf(request func(id []byte) *http.Request) func(id []byte) oteltrace.SpanContext {
+	return func(id []byte) oteltrace.SpanContext {
+		if r := request(id); r != nil {
+			return oteltrace.SpanContextFromContext(r.Context())
+		}
+		return oteltrace.SpanContext{}
+	}
+}

@@ -1,0 +1,113 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/proxy"
+)
+
+// A spanRecord is what the exporter to the console prints of a span.
+type spanRecord struct {
+	Name        string
+	SpanContext struct{ TraceID, SpanID string }
+	Parent      struct{ TraceID, SpanID string }
+	SpanKind    int
+	Links       []struct{ SpanContext struct{ SpanID string } }
+	Attributes  []struct {
+		Key   string
+		Value struct{ Value any }
+	}
+}
+
+func (s spanRecord) attribute(key string) any {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			return a.Value.Value
+		}
+	}
+	return nil
+}
+
+// Each HTTP request is a span in the trace of its headers. It is the parent of the call that it
+// brings, unless the call names one itself: then it is linked.
+func TestSpans(t *testing.T) {
+	var out bytes.Buffer
+	p := cli.Process{Env: []string{"OTEL_TRACES_EXPORTER=console"}, Stderr: &lineWriter{to: &out}}
+	s, err := tryTestService(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.endpoints[0].start = func(func() []string) (proxy.Upstream, error) { return echoServer(1, nil), nil }
+	web := httptest.NewServer(s.handler())
+	r := &running{s, web.URL + "/mcp"}
+	const outer, inner = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1bf7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01"
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	session := resp.Header.Get("Mcp-Session-Id")
+	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"carried"}}`, "Mcp-Session-Id", session, "Traceparent", outer)
+	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"linked","_meta":{"traceparent":"`+inner+`"}}}`, "Mcp-Session-Id", session, "Traceparent", outer)
+	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", "unknown", "Traceparent", outer)
+	web.Close()
+	s.close() // sends what is left
+
+	calls, requests := map[string]spanRecord{}, map[string]spanRecord{}
+	for d := json.NewDecoder(&out); ; {
+		var span spanRecord
+		if err := d.Decode(&span); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if span.Name == "POST /mcp" {
+			requests[span.SpanContext.SpanID] = span
+		} else {
+			calls[span.Name] = span
+		}
+	}
+	carried, linked := calls["execute_tool carried"], calls["execute_tool linked"]
+	request := requests[carried.Parent.SpanID]
+	if request.Parent.SpanID != outer[36:52] || request.SpanKind != 2 || carried.SpanContext.TraceID != outer[3:35] {
+		t.Errorf("a call is not in the trace of its request: %+v\n%+v", carried, request)
+	}
+	for key, want := range map[string]any{"http.request.method": "POST", "http.route": "/mcp", "url.path": "/mcp", "url.scheme": "http", "network.protocol.version": "1.1", "http.response.status_code": 200.0} {
+		if got := request.attribute(key); got != want {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	if carried.attribute("network.transport") != "tcp" {
+		t.Error("a call over HTTP came by a pipe")
+	}
+	if linked.Parent.SpanID != inner[36:52] || len(linked.Links) != 1 || requests[linked.Links[0].SpanContext.SpanID].Parent.SpanID != outer[36:52] {
+		t.Errorf("%+v", linked)
+	}
+	refused := 0
+	for _, span := range requests {
+		if span.attribute("http.response.status_code") == 404.0 {
+			refused++
+		}
+	}
+	if len(requests) != 4 || refused != 1 {
+		t.Errorf("%d requests, %d refused", len(requests), refused)
+	}
+}
+
+// The log of requests has neither credentials nor queries in it.
+func TestF58AccessLog(t *testing.T) {
+	var out bytes.Buffer
+	s := newTestService(t, cli.Process{Stderr: io.Discard})
+	s.Log = slog.New(slog.NewTextHandler(&lineWriter{to: &out}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	web := httptest.NewServer(s.handler())
+	r := &running{s, web.URL + "/mcp?access_token=secret"}
+	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer secret")
+	web.Close()
+	if got := out.String(); !strings.Contains(got, "msg=request method=POST path=/mcp status=400 ") || strings.Contains(got, "secret") {
+		t.Error(got)
+	}
+}
