@@ -1,0 +1,111 @@
+package arguments_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
+)
+
+// A value that is computed is written as it is, also where it reads the principal.
+func TestComputedValues(t *testing.T) {
+	for value, want := range map[string]string{
+		`"t-" + principal.tenant`: `"t-acme"`,
+		`[principal.tenant, "x"]`: `["acme","x"]`,
+		`{"a": 1}`:                `{"a":1}`,
+	} {
+		b := newBench(t, pin("tenant", value))
+		b.next = func(m *wire.Message) {
+			if got := string(m.Arguments().Get("tenant").Raw); got != want {
+				t.Errorf("%s: got %s, want %s", value, got, want)
+			}
+			want = ""
+		}
+		b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"tenant":"globex"}}}`))
+		if want != "" {
+			t.Errorf("%s: the call was refused", value)
+		}
+	}
+}
+
+// answerRelay keeps the answers that a layer gives.
+type answerRelay struct {
+	middleware.Relay
+	answers []string
+}
+
+func (r *answerRelay) Answer(_ context.Context, reply *wire.Message) error {
+	r.answers = append(r.answers, string(reply.Line()))
+	return nil
+}
+
+// A refused request is answered, and a refused notification is dropped. The answer names
+// the fact that is missing.
+func TestRefusalIsAnswered(t *testing.T) {
+	for _, test := range []struct{ value, id, want string }{
+		{"principal.email", `"id":7,`, "it is taken from principal.email"},
+		{`"t-" + principal.email`, `"id":7,`, ""}, // the principal is there, its address is empty text
+		{`[principal.email].filter(s, s != "")`, `"id":7,`, "its value could not be determined"},
+		{"principal.email", "", ""},
+	} {
+		b := newBench(t, pin("tenant", test.value))
+		relay := &answerRelay{}
+		b.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0",`+test.id+`"method":"tools/call","params":{"name":"list_repos","arguments":{}}}`))
+		b.scanner.Look(&b.m)
+		b.ctx.Call.Reset(relay, test.id != "")
+		b.ctx.Call.SetValue(sessionstate.ContextKey{}, b.view)
+		if err := b.handler(&b.ctx, &b.m); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(relay.answers, ""); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s %s: answered %q, want %q", test.value, test.id, got, test.want)
+		}
+	}
+}
+
+// The model may leave an argument out only while there is a value for it.
+func TestListedWhileThereIsAValue(t *testing.T) {
+	const required, optional = `"required":["workspace"]`, `"type":"object"`
+	full := &sessionstate.Context{Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}, Modern: true}
+	for _, test := range []struct {
+		name, value, when string
+		view              *sessionstate.Context
+		want              bool // the argument is still required
+	}{
+		{"computed", `"w-" + session.id`, "", full, false},
+		{"computed, empty", `[session.id].filter(s, s != "s1")`, "", full, true},
+		{"a condition that holds", `"w-" + session.id`, `session.id == "s1"`, full, false},
+		{"a condition that does not", `"w-" + session.id`, `session.id == "s2"`, full, true},
+		{"a condition that fails", `"w-" + session.id`, `[session.id][1] == "s1"`, full, true},
+		{"a fact", "session.id", "", full, false},
+		{"a fact nobody knows", "session.workspace.path", "", full, true},
+	} {
+		r := arguments.Rule{Name: "arguments[0]", Tools: []string{"list_*"}, Argument: []string{"workspace"}, Value: compile(test.value, expression.Any)}
+		if test.when != "" {
+			r.When = compile(test.when, expression.Bool)
+		}
+		b := newBench(t, r)
+		b.view = test.view
+		b.handle([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n"))
+		var reply wire.Message
+		reply.Reset(wire.Server, []byte(strings.Replace(benchList, `"result":{`, `"result":{"cacheScope":"public",`, 1)))
+		reply.LookEnvelope()
+		for _, hook := range b.ctx.Call.Hooks() {
+			if err := hook(&b.ctx, &reply); err != nil {
+				t.Fatal(err)
+			}
+		}
+		line := string(reply.Line())
+		if got := strings.Contains(line, required); got != test.want || !strings.Contains(line, optional) {
+			t.Errorf("%s: required %v, want %v: %s", test.name, got, test.want, line)
+		}
+		if private := strings.Contains(line, `"cacheScope":"private"`); private == test.want && test.when == "" {
+			t.Errorf("%s: the list is private: %v: %s", test.name, private, line)
+		}
+	}
+}
