@@ -299,32 +299,31 @@ func briefingSteps(s *goSession) {
 // asked for the roots.
 func everythingSteps(s *goSession) {
 	await(s, "roots asked for", s.logged)
-	s.listTools()
-	s.call("echo", map[string]any{"message": "ä € \u2028 <&>"})
-	s.call("get-sum", map[string]any{"a": 1, "b": 2.5})
-	s.call("get-structured-content", map[string]any{"location": "Chicago"})
-	s.call("trigger-sampling-request", map[string]any{"prompt": "write a line"})
-	s.call("trigger-elicitation-request", map[string]any{})
+	everythingRemoteSteps(s)
 	s.call("get-roots-list", map[string]any{})
-	prompt, err := s.session.GetPrompt(s.ctx, &mcp.GetPromptParams{Name: "args-prompt", Arguments: map[string]string{"city": "Bergen"}})
-	s.step("prompt", prompt, err)
 	resource, err := s.session.ReadResource(s.ctx, &mcp.ReadResourceParams{URI: "demo://resource/dynamic/text/7"})
 	s.step("read", resource, err)
 }
 
 func fixtureSteps(s *goSession) {
+	s.calls()
+	s.call("no-such-tool", nil)
+	s.ask()
+	s.content()
+	s.changes()
+	s.progress()
+	s.cancelCall()
+}
+
+// calls calls the tools of the fixture servers that ask nothing back.
+func (s *goSession) calls() {
 	s.listTools()
 	s.callAs("echo", "echo", map[string]any{"text": "ä € \u2028 \x00 <&>"}, mcp.Meta{"com.example/key": map[string]any{"n": 9007199254740991}})
 	s.call("add", map[string]any{"a": 2, "b": 40})
 	s.callAs("add, refused", "add", map[string]any{"a": "two"}, nil)
 	s.call("fail", nil)
-	s.call("no-such-tool", nil)
 	s.call("large", map[string]any{"bytes": 3 << 20})
 	s.call("measure", map[string]any{"text": strings.Repeat("é", 1<<20)})
-	s.ask()
-	s.content()
-	s.changes()
-	s.progressAndCancel()
 }
 
 func (s *goSession) ask() {
@@ -360,12 +359,14 @@ func (s *goSession) content() {
 	s.step("complete", completed, err)
 }
 
-func (s *goSession) progressAndCancel() {
+func (s *goSession) progress() {
 	params := &mcp.CallToolParams{Name: "progress", Arguments: map[string]any{"steps": 3}}
 	params.SetProgressToken("a token of ours")
 	result, err := s.session.CallTool(s.ctx, params)
 	s.step("progress", result, err)
+}
 
+func (s *goSession) cancelCall() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan error, 1)
 	go func() {

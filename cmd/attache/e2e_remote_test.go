@@ -88,18 +88,9 @@ func statefulSteps(s *goSession) {
 }
 
 func statelessSteps(s *goSession) {
-	s.listTools()
-	s.callAs("echo", "echo", map[string]any{"text": "ä € \u2028 \x00 <&>"}, mcp.Meta{"com.example/key": map[string]any{"n": 9007199254740991}})
-	s.call("add", map[string]any{"a": 2, "b": 40})
-	s.callAs("add, refused", "add", map[string]any{"a": "two"}, nil)
-	s.call("fail", nil)
-	s.call("large", map[string]any{"bytes": 3 << 20})
-	s.call("measure", map[string]any{"text": strings.Repeat("é", 1<<20)})
+	s.calls()
 	s.content()
-	params := &mcp.CallToolParams{Name: "progress", Arguments: map[string]any{"steps": 3}}
-	params.SetProgressToken("a token of ours")
-	result, err := s.session.CallTool(s.ctx, params)
-	s.step("progress", result, err)
+	s.progress()
 	s.step("progress came", nil, s.wire.await(s.ctx, `"recv"`, "notifications/progress", "a token of ours"))
 }
 
