@@ -36,6 +36,7 @@ func TestE2E(t *testing.T) {
 	t.Run("TransparentGo", l.testTransparentGo)
 	t.Run("Serve", l.testServe)
 	t.Run("Proxies", l.testProxies)
+	t.Run("ServeClients", l.testServeClients)
 	t.Run("Remote", l.testRemote)
 	t.Run("Death", l.testDeath)
 	t.Run("Processes", l.testProcesses)

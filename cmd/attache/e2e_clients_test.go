@@ -1,0 +1,73 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// testServeClients has programs that people use connect to attache serve.
+func (l *lab) testServeClients(t *testing.T) {
+	if l.standIn {
+		t.Skip("only attache serves")
+	}
+	t.Run("inspector", l.testServeInspector)
+	t.Run("claude", l.testServeClaude)
+}
+
+// testServeInspector wants the inspector's command line to print what it prints of the server
+// itself.
+func (l *lab) testServeInspector(t *testing.T) {
+	t.Parallel()
+	program := l.npm("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+	if _, err := os.Stat(program); err != nil {
+		const missing = "the inspector is missing; run: npm --prefix testdata/e2e install --no-package-lock --ignore-scripts"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	f := l.startFront(t, []string{l.goserver})
+	inspect := func(target string, args []string) string {
+		cmd := exec.Command("node", append([]string{program, "--cli", target}, args...)...)
+		cmd.Env = l.env(t, "HOME="+t.TempDir())
+		out, err := cmd.Output()
+		if err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+		return string(out)
+	}
+	var all sync.WaitGroup
+	for _, args := range [][]string{
+		{"--method", "tools/list"},
+		{"--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=ä <b>"},
+		{"--method", "resources/read", "--uri", "fixture://item/1"},
+	} {
+		all.Go(func() {
+			direct, served := inspect(l.goserver, args), inspect(f.url, args)
+			if direct == "" || direct != served {
+				t.Errorf("%v: directly\n%s\nover HTTP\n%s", args, direct, served)
+			}
+		})
+	}
+	all.Wait()
+	f.end(t)
+}
+
+// testServeClaude has Claude Code use a server over HTTP, which is briefed once.
+func (l *lab) testServeClaude(t *testing.T) {
+	t.Parallel()
+	program := l.agentProgram(t, "claude-2.1.330/claude")
+	call := toolCall{"all", "echo", `{"message":"hello"}`}
+	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{"main": {call, call}})
+	f := l.startFront(t, l.everything().command, "--config", filepath.Join(filepath.Dir(a.dir), "attache.yaml"))
+	a.claudeEnv()
+	writeFiles(t, a.dir, map[string]string{"mcp.json": `{"mcpServers":{"all":{"type":"http","url":"` + f.url + `"}}}`})
+	a.run(t, append([]string{"-p", "RUN:main"}, claudeFlags("mcp__all")...)...)
+	a.requireShown(t, "main", 1, 1)
+	f.end(t)
+}
