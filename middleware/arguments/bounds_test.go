@@ -1,0 +1,93 @@
+package arguments
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCut(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	if cut(long) != long || cut(long+"y") != long+"…" {
+		t.Errorf("got %q and %q", cut(long), cut(long+"y"))
+	}
+}
+
+// The table of rounds keeps the last maxRounds, and one that comes again counts once.
+func TestRoundsAreBounded(t *testing.T) {
+	var r rounds
+	for key := range uint64(maxRounds) {
+		r.put(key, map[int]string{0: "first"})
+		r.put(key, map[int]string{0: "second"})
+	}
+	if len(r.kept) != maxRounds || len(r.order) != maxRounds || r.kept[0][0] != "second" {
+		t.Fatalf("%d kept, %d in order, the first is %v", len(r.kept), len(r.order), r.kept[0])
+	}
+	r.put(maxRounds, nil)
+	if _, first := r.kept[0]; first || len(r.kept) != maxRounds || len(r.order) != maxRounds {
+		t.Errorf("%d kept, %d in order, the first is there: %v", len(r.kept), len(r.order), first)
+	}
+}
+
+// A pin makes the objects on the way to its argument that are null or missing.
+func TestPinInsideNull(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"a":{"b":null}}`:       `{"a":{"b":{"c":7}}}`,
+		`{"a":null}`:             `{"a":{"b":{"c":7}}}`,
+		`{}`:                     `{"a":{"b":{"c":7}}}`,
+		`{"a":{}}`:               `{"a":{"b":{"c":7}}}`,
+		`{"a":{"b":{"c":1}}}`:    `{"a":{"b":{"c":7}}}`,
+		`{"a":{"b":1}}`:          "",
+		`{"a":{"x":1,"b":null}}`: `{"a":{"x":1,"b":{"c":7}}}`,
+	} {
+		const before, after = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":`, `}}`
+		got := sent(t, pins(t, "a.b.c"), before+arguments+after)
+		if want != "" {
+			want = before + want + after
+		}
+		if got != want {
+			t.Errorf("%s: got %s", arguments, got)
+		}
+	}
+}
+
+func TestIsAbsolute(t *testing.T) {
+	for text, want := range map[string]bool{
+		"/a": true, "/": false, "": false, `C:\`: true, "c:/x": true, "C:": false, "C:x": false, "1:/": false, `\\host\x`: true, "a/b": false,
+	} {
+		if got := isAbsolute(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Every reference of a schema counts, not only the first.
+func TestReferences(t *testing.T) {
+	for schema, want := range map[string][2]bool{
+		`{}`:                                   {},
+		`{"a":{"$ref":"#/$defs/x"}}`:           {},
+		`{"a":{"$ref":"https://x.example/s"}}`: {false, true},
+		`{"a":{"$ref":"#/$defs/x"},"b":{"$dynamicRef":"other.json"}}`: {false, true},
+		`{"a":{"$ref":"#/$defs/x"},"b":{"$ref":"#"}}`:                 {true, false},
+	} {
+		if around, outside := references([]byte(schema), "tenant"); around != want[0] || outside != want[1] {
+			t.Errorf("%s: around %v, outside %v", schema, around, outside)
+		}
+	}
+}
+
+// The value of a fact is a text.
+func TestKindsOfFacts(t *testing.T) {
+	if !kinds(texts).has(&value{}) || kinds(booleans).has(&value{}) {
+		t.Error("a fact is not a text, or is true or false")
+	}
+}
+
+// A path may be as long as a hundred characters.
+func TestJudgeMaxLength(t *testing.T) {
+	for length, want := range map[string]bool{"99": false, "100": true} {
+		schema := `{"type":"object","properties":{"path":{"type":"string","description":"Absolute path of the workspace","maxLength":` + length + `}}}`
+		if v := Judge("git_status", []byte(schema), "path"); v.Path != want {
+			t.Errorf("maxLength %s: %+v", length, v)
+		}
+	}
+}
