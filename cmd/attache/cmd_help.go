@@ -47,10 +47,10 @@ ATTACHE_WORKSPACE_ID, ATTACHE_TRUST_LEVEL.`
 server cannot be started.`
 )
 
-// usage writes how cmd is called, as cobra does, with the "--" in its place and the
-// environment told. It is a function and no template because templates find methods
-// by name: a binary with text/template in use keeps every exported method of every
-// type, and each start pays for that.
+// usage writes how to call cmd. It does what cobra does, with "--" in its place and a section
+// about the environment. It is not a template because templates find methods by name: in a
+// program that uses text/template the linker keeps every exported method of every type, and
+// each start takes longer.
 func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")

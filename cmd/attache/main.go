@@ -1,11 +1,11 @@
-// Command attache stands between an MCP client and a stdio server and carries the
-// session's context to where it is needed:
+// Command attache stands between an MCP client and a server and gives the server the session's
+// context:
 //
-//	attache [flags] -- COMMAND [ARG...]
+//	attache [flags] -- COMMAND [ARG...] | URL
 //
-// This package is the only one of the module that touches the process's globals.
-// main names them once, in a [process]; everything else takes them from there, so
-// that a test can hand in its own. Each subcommand has a file of its own.
+// This package is the only one of the module that uses the globals of package os. main puts
+// them into a [cli.Process]; all other code takes them from there, so that tests can replace
+// them. Each subcommand has a file of its own.
 package main
 
 import (

@@ -20,14 +20,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// A program is one run of the program.
+// A program is one run of attache.
 type program struct {
 	cli.Process
-	// dashed says that there was a "--", server is what stood behind it. cobra
-	// never sees either: it would look for flags and subcommands in there.
+	// dashed reports whether there was a "--", and server is the command behind it. cobra sees
+	// neither, because it would look for flags and subcommands there.
 	dashed bool
 	server []string
-	// out is where all print but a session, which has stdout as it is.
+	// out is stdout for all commands but a session, which writes to stdout itself.
 	out *term.Output
 }
 
@@ -169,8 +169,8 @@ const (
 	mayTakeServer = "attache-may-take-server"
 )
 
-// prepare refuses a server's command where none is wrapped, and has what is printed
-// there go through out.
+// prepare refuses a server's command for a subcommand that wraps none, and makes it print
+// through out.
 func (c *program) prepare(cmd *cobra.Command, _ []string) error {
 	if c.dashed && cmd.Annotations[takesServer] == "" && cmd.Annotations[mayTakeServer] == "" {
 		return cli.Usagef("%q does not wrap a server: leave out \"--\" and what follows, or see \"%s --help\"",
