@@ -30,7 +30,7 @@ const flushTime = 250 * time.Millisecond
 // global to the process.
 type Telemetry struct {
 	telemetry *trace.Telemetry
-	tracer    oteltrace.Tracer // nil for none
+	tracer    oteltrace.Tracer              // nil for none
 	stop      []func(context.Context) error // of the SDK's providers
 	ending    chan struct{}                 // closed when the session is over
 	abort     context.CancelFunc            // ends requests under way
