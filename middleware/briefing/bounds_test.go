@@ -44,7 +44,7 @@ func TestLookups(t *testing.T) {
 		c := Compile(Options{Source: source, Anonymous: true}).Connect(ConnOptions{})
 		open := func() (sessions, without int) {
 			for i := range 1007 {
-				if c.open(sessionOf(fmt.Sprint("conversation ", i), "w")) == nil {
+				if c.open(sessionOf(fmt.Sprint("conversation ", i), "w"), "") == nil {
 					without++
 				} else {
 					sessions++
@@ -90,7 +90,7 @@ func TestSessionsAreBounded(t *testing.T) {
 			before := heap()
 			for i := range test.sessions {
 				view := sessionOf(fmt.Sprint("conversation ", i), test.workspace(i))
-				s := c.open(view)
+				s := c.open(view, "")
 				<-s.ready
 				s.workspace, view = "", nil // it is capture's to bound
 			}

@@ -2,6 +2,8 @@ package briefing
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/toolresult"
@@ -59,14 +61,14 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	}
 	c.o.Results.LearnClient(m)
 	if r, ok := c.o.Results.Expect(m); ok {
-		if s := c.expects(call, view); s != nil {
+		if s := c.expects(call, view, c.window(m)); s != nil {
 			c.expect(call, view, s, r)
 		}
 		return
 	}
 	switch {
 	case m.MethodIs("tools/list"):
-		c.open(view)
+		c.open(view, "")
 		if c.responds() && c.o.Results.Extends(c.shared.o.Structured) {
 			call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		}
@@ -74,13 +76,28 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 		if channel := c.instructions(); channel != off {
 			c.expectInstructions(call, view, channel)
 		} else if m.MethodIs("initialize") {
-			c.open(view)
+			c.open(view, "")
 		}
 	default:
 		// A server/discover alone may be a probe that is killed again; whatever
 		// else a client asks, the session is meant.
-		c.open(view)
+		c.open(view, "")
 	}
+}
+
+// window returns what tells a call from those of its conversation whose results the model
+// does not see any more, "" where the client does not say.
+func (c *Conn) window(m *wire.Message) string {
+	member := c.o.Results.Client().Window
+	if member == "" {
+		return ""
+	}
+	id := m.Get("params", "_meta", member).Text()
+	n, err := strconv.ParseUint(id[strings.LastIndexByte(id, ':')+1:], 10, 32)
+	if err != nil || n == 0 {
+		return "" // the first; a conversation that is resumed has it again
+	}
+	return "\nwindow " + strconv.FormatUint(n, 10)
 }
 
 // responds reports whether the responses of tools are a channel.

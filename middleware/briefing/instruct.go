@@ -12,7 +12,7 @@ import (
 
 // expectInstructions has the answer to initialize or server/discover carry the briefing.
 func (c *Conn) expectInstructions(call *middleware.Call, view *sessionstate.Context, how channel) {
-	s := c.open(view)
+	s := c.open(view, "")
 	if s == nil {
 		return
 	}

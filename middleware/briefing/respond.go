@@ -12,14 +12,14 @@ import (
 
 // expects returns the session of a call whose reply may carry the briefing, nil if it will
 // not whatever it is.
-func (c *Conn) expects(call *middleware.Call, view *sessionstate.Context) *session {
-	s := c.open(view)
+func (c *Conn) expects(call *middleware.Call, view *sessionstate.Context, window string) *session {
+	s := c.open(view, window)
 	switch {
 	case !c.responds():
 		skip(call, "briefing.channels does not name response")
 		return nil
 	case s == nil && call.Explained():
-		skip(call, c.shared.sessions.whyNone(view.Session.Value))
+		skip(call, c.shared.sessions.whyNone(view.Session.Value+window))
 	}
 	return s
 }

@@ -50,6 +50,7 @@ type session struct {
 	scope     string // whose policies they are; likewise
 	principal *sessionstate.Principal
 	workspace string
+	window    string // see Conn.window
 	done      bool
 	unseen    int       // how often the text was carried where the client may not show it
 	retry     time.Time // when to ask a source again that failed; zero if it did not
@@ -60,11 +61,11 @@ type session struct {
 
 // open returns the session of a call while there may be something to give it, nil
 // otherwise, and begins fetching its briefing if nobody has.
-func (c *Conn) open(view *sessionstate.Context) *session {
+func (c *Conn) open(view *sessionstate.Context, window string) *session {
 	t, o := &c.shared.sessions, &c.shared.o
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key, now := view.Session.Value, o.Now()
+	key, now := view.Session.Value+window, o.Now()
 	s := t.byKey[key]
 	if s != nil && now.Sub(s.used) > o.TTL {
 		s = nil
@@ -79,7 +80,7 @@ func (c *Conn) open(view *sessionstate.Context) *session {
 		if t.waiting >= maxWaiting {
 			return nil // this call goes without; the turn stays open
 		}
-		s = &session{ready: make(chan struct{}), principal: view.Principal, workspace: view.Workspace.Value}
+		s = &session{ready: make(chan struct{}), principal: view.Principal, workspace: view.Workspace.Value, window: window}
 		t.put(strings.Clone(key), s)
 		t.waiting++
 		go c.fetch(s, view)

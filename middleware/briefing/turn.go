@@ -29,7 +29,7 @@ type turn struct {
 // The user's turn is also that of the text: two servers may have different things to say,
 // and whoever knows the session alone cannot spend the turn.
 func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) turn {
-	t := turn{c: c, s: s, key: view.Session.Value + suffix}
+	t := turn{c: c, s: s, key: view.Session.Value + s.window + suffix}
 	switch {
 	case c.shared.o.UserTurns == nil:
 	case view.Session.Source != sessionstate.None:

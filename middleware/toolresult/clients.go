@@ -16,6 +16,9 @@ type Client struct {
 	// ByProcess says that nothing tells a server which session it serves, and that the
 	// servers of a session are children of one process.
 	ByProcess bool
+	// Window is the member of _meta that names the part of a conversation that the model
+	// sees: its end is a number that grows when the client compacts the conversation.
+	Window string
 	// Measured says what was seen, with which version.
 	Measured string
 }
@@ -35,9 +38,11 @@ func Clients() []Client {
 		{
 			Name:            "codex-mcp-client",
 			StructuredAlone: true,
+			Window:          "windowId",
 			Measured: "0.169.0: shows structuredContent alone; _meta.threadId names the conversation on each call, and stays the " +
 				"same when it is resumed; a sub-agent has its own. It comes after initialize, so instructions could not be given " +
-				"once among several servers.",
+				"once among several servers. After /compact the model sees none of the results before, and _meta.windowId, " +
+				"which is the thread's id and a number, has the next number.",
 		},
 		{
 			Name:         "gemini-cli-mcp-client",
