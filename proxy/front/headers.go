@@ -1,11 +1,10 @@
 package front
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/proxy/internal/headertext"
 )
 
 // mismatch says in which header a request of revision 2026-07-28 contradicts its body, ""
@@ -49,26 +48,9 @@ func compare(h http.Header, name, body string) string {
 	if len(values) == 0 {
 		return fmt.Sprintf("the header %s is missing: the body says %q", name, body)
 	}
-	value, ok := decodeHeader(values[0])
+	value, ok := headertext.Decode(values[0])
 	if !ok || len(values) > 1 || value != body {
 		return fmt.Sprintf("the header %s does not say what the body does, %q", name, body)
 	}
 	return ""
-}
-
-const (
-	encodedPrefix = "=?base64?"
-	encodedSuffix = "?="
-)
-
-// decodeHeader returns the text of a mirrored header. What is no plain ASCII comes as
-// Base64 of UTF-8 between markers.
-func decodeHeader(value string) (text string, ok bool) {
-	encoded, begins := strings.CutPrefix(value, encodedPrefix)
-	encoded, ends := strings.CutSuffix(encoded, encodedSuffix)
-	if !begins || !ends {
-		return value, true
-	}
-	b, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	return string(b), err == nil && utf8.Valid(b)
 }

@@ -3,7 +3,6 @@ package remote
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/internal/headertext"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -59,7 +59,7 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 	params := m.Params()
 	x.mirrorTexts(x.version, x.method, params.Get("name").Text(), params.Get("uri").Text())
 	if strings.HasPrefix(x.method, "tasks/") {
-		x.headers["Mcp-Name"] = []string{encoded(params.Get("taskId").Text())}
+		x.headers["Mcp-Name"] = []string{headertext.Encode(params.Get("taskId").Text())}
 	}
 	if x.method == "tools/call" {
 		x.name = params.Get("name").Text()
@@ -70,12 +70,12 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 // mirrorTexts sets the headers that mirror these texts.
 func (x *exchange) mirrorTexts(version, method, name, uri string) {
 	x.modern = true
-	x.headers = http.Header{"Mcp-Protocol-Version": {encoded(version)}, "Mcp-Method": {encoded(method)}}
+	x.headers = http.Header{"Mcp-Protocol-Version": {headertext.Encode(version)}, "Mcp-Method": {headertext.Encode(method)}}
 	switch method {
 	case "tools/call", "prompts/get":
-		x.headers["Mcp-Name"] = []string{encoded(name)}
+		x.headers["Mcp-Name"] = []string{headertext.Encode(name)}
 	case "resources/read":
-		x.headers["Mcp-Name"] = []string{encoded(uri)}
+		x.headers["Mcp-Name"] = []string{headertext.Encode(uri)}
 	}
 }
 
@@ -87,7 +87,7 @@ func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) {
 		value := arguments.Get(p.path...)
 		switch raw := string(value.Raw); {
 		case value.IsString():
-			h[p.header] = []string{encoded(value.Text())}
+			h[p.header] = []string{headertext.Encode(value.Text())}
 		case raw == "true" || raw == "false":
 			h[p.header] = []string{raw}
 		default:
@@ -112,23 +112,6 @@ func integer(v wire.Value) (int64, bool) {
 		return 0, false
 	}
 	return int64(f), true
-}
-
-// The form of a value that is not plain ASCII.
-const sentinel, sentinelEnd = "=?base64?", "?="
-
-// encoded returns a text as the value of a header.
-func encoded(s string) string {
-	plain := s != "" && s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, sentinel) && strings.HasSuffix(s, sentinelEnd))
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 && c != '\t' || c > 0x7E {
-			plain = false
-		}
-	}
-	if plain {
-		return s
-	}
-	return sentinel + base64.StdEncoding.EncodeToString([]byte(s)) + sentinelEnd
 }
 
 // learn reads a list of tools. It takes the tools out whose annotations are not valid,
@@ -248,7 +231,7 @@ func (v *mirror) learnAgain(x *exchange) bool {
 			params += `,"cursor":` + string(wire.Quote(cursor))
 		}
 		m := wire.NewRequest(wire.Client, []byte(`"attache-tools"`), "tools/list", []byte(params+"}"))
-		h := http.Header{"Mcp-Protocol-Version": {encoded(x.version)}, "Mcp-Method": {"tools/list"}}
+		h := http.Header{"Mcp-Protocol-Version": {headertext.Encode(x.version)}, "Mcp-Method": {"tools/list"}}
 		reply, _, err := x.s.ask(ctx, m.Frame(), h)
 		if err != nil || reply.Kind() != wire.Result {
 			break
