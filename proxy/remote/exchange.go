@@ -42,18 +42,23 @@ type exchange struct {
 	first   []byte        // the first of them; nil if there was none
 	more    [][]byte      // the others, of an array
 	resumed bool          // its stream was taken up again, and may repeat what other streams had
+	counted bool          // the end waits for it
 }
 
-// sendLine sends a whole line of the relay's.
-func (s *Server) sendLine(line []byte) {
+// sendLine sends a whole line of the relay's. It reports false if the line has others wait
+// that come behind it, and may not.
+func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 	if len(bytes.TrimSpace(line)) == 0 {
-		return
+		return true
 	}
 	line = bytes.Clone(line)
-	x := s.newExchange()
 	var m wire.Message
 	m.Reset(wire.Client, line)
 	m.LookEnvelope()
+	if !mayWait && (m.Kind() != wire.Request || m.MethodIs("initialize")) {
+		return false
+	}
+	x := s.newExchange()
 	x.body = body{line: m.Frame(), ledger: &s.ledger}
 	s.ledger.enter(len(x.body.line))
 	x.describe(&m)
@@ -62,7 +67,7 @@ func (s *Server) sendLine(line []byte) {
 		if s.cancelExchange(m.Get("params", "requestId")) {
 			x.body.drop()
 			x.cancel(nil)
-			return
+			return true
 		}
 	case m.MethodIs("initialize"):
 		s.beginSession(line)
@@ -74,6 +79,7 @@ func (s *Server) sendLine(line []byte) {
 	}
 	x.start()
 	x.keepOrder()
+	return true
 }
 
 func (s *Server) newExchange() *exchange {
@@ -127,9 +133,6 @@ func (x *exchange) start() {
 	if len(x.ids) > 0 {
 		x.first, x.more = x.ids[0], slices.Clone(x.ids[1:])
 		x.s.enter(x)
-		if x.method != "subscriptions/listen" {
-			x.s.calls.Add(1)
-		}
 	}
 	go x.run()
 }
@@ -194,7 +197,7 @@ func (x *exchange) end() {
 	}
 	if x.first != nil {
 		x.s.leave(x)
-		if x.method != "subscriptions/listen" {
+		if x.counted {
 			x.s.calls.Done()
 		}
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // sendLong sends a message over the hold limit, of which chunk is the first part, as it
-// arrives. It cannot be sent again. The id may stand at its end, so nothing is answered
-// before that.
-func (s *Server) sendLong(r *wire.Reader, chunk []byte) {
+// arrives, and returns how long it was. It cannot be sent again. The id may stand at its
+// end, so nothing is answered before that.
+func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	from, to := io.Pipe()
 	x := s.newExchange()
 	x.body.long = from
@@ -25,6 +25,7 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) {
 	var env wire.Envelope
 	for more := true; more; {
 		env.Feed(chunk)
+		size += int64(len(chunk))
 		_, _ = to.Write(chunk) // what the server does not take is read and dropped
 		var err error
 		if chunk, more, err = r.Next(); err != nil {
@@ -38,6 +39,7 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) {
 	}
 	close(x.whole)
 	to.Close()
+	return size + int64(len(chunk))
 }
 
 // maxPeek is how much of a long message is looked at for its headers, in bytes.

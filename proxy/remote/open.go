@@ -11,6 +11,10 @@ import (
 func (s *Server) enter(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if x.method != "subscriptions/listen" && !s.ending {
+		x.counted = true
+		s.calls.Add(1)
+	}
 	for _, id := range x.ids {
 		k, long := callid.Of(id)
 		s.open.Set(&k, long, x)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,8 @@ type Server struct {
 	template *http.Request
 	jar      http.CookieJar // for balancers that keep a session on one machine
 	cookies  atomic.Bool    // there are some
-	in       *mempipe.Pipe
+	in       *mempipe.Pipe  // of messages that may have to wait for others
+	inside   atomic.Int64   // bytes that were written to it and are not handled yet
 	out      output
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -80,13 +82,14 @@ type Server struct {
 	session session
 	mirror  mirror
 	listen  listener
-	calls   sync.WaitGroup // requests that are not answered; begun by the goroutine of run alone
+	calls   sync.WaitGroup // requests that are not answered; none begins when ending is set
 	ledger  ledger
 	slots   chan struct{} // how many requests may be under way
 
 	mu     sync.Mutex
 	open   callid.Index[exchange] // requests that are not answered, by id
 	modern string                 // the version of the last request that named one
+	ending bool                   // nothing is sent any more
 	err    error                  // how the session ended
 	stop   sync.Once
 	gone   chan struct{} // closed when the session is over
@@ -158,12 +161,32 @@ func Start(o Options) (*Server, error) {
 }
 
 // Stdin returns what the relay writes to.
-func (s *Server) Stdin() io.WriteCloser { return stdin{s.in} }
+func (s *Server) Stdin() io.WriteCloser { return stdin{s} }
 
-type stdin struct{ *mempipe.Pipe }
+// A stdin takes the messages of the relay, from one goroutine at a time.
+type stdin struct{ s *Server }
+
+// Write implements io.Writer. What has to wait for nothing is sent at once: to wake the
+// goroutine of run for it would take longer than to send it.
+func (i stdin) Write(b []byte) (int, error) {
+	n := 0
+	for i.s.inside.Load() == 0 {
+		end := bytes.IndexByte(b[n:], '\n') + 1
+		if end == 0 || end > i.s.o.Hold || !i.s.sendLine(b[n:n+end], false) {
+			break
+		}
+		n += end
+	}
+	if n == len(b) {
+		return n, nil
+	}
+	i.s.inside.Add(int64(len(b) - n))
+	wrote, err := i.s.in.Write(b[n:])
+	return n + wrote, err
+}
 
 // Close ends what the relay has to say.
-func (p stdin) Close() error { return p.CloseWrite() }
+func (i stdin) Close() error { return i.s.in.CloseWrite() }
 
 // Stdout returns what the relay reads from.
 func (s *Server) Stdout() io.Reader { return s.out.pipe }
@@ -199,9 +222,10 @@ func (s *Server) run() {
 			s.finish()
 			return
 		case more:
-			s.sendLong(r, line)
+			s.inside.Add(-s.sendLong(r, line))
 		default:
-			s.sendLine(line)
+			s.sendLine(line, true)
+			s.inside.Add(-int64(len(line)))
 		}
 	}
 }
@@ -209,6 +233,9 @@ func (s *Server) run() {
 // finish ends the session: the last answers, the farewell, and the end of all that
 // still runs.
 func (s *Server) finish() {
+	s.mu.Lock()
+	s.ending = true
+	s.mu.Unlock()
 	answered := make(chan struct{})
 	go func() {
 		s.calls.Wait()

@@ -11,7 +11,7 @@ const (
 	smallBuffer = 64 << 10
 	// DefaultHold is how long a line may be before it streams by unheld, in bytes.
 	DefaultHold = 8 << 20
-	// idleBuffer is what a Reader or Writer keeps that has little to do; the rest is
+	// idleBuffer is what a Reader keeps that has little to do; the rest is
 	// lent to it while it has more.
 	idleBuffer = 4 << 10
 	// quietLines is after how many small lines a large buffer is given back.

@@ -19,8 +19,7 @@ type Writer struct {
 	mu    sync.Mutex // held while writing to dst, which may block for as long as the peer likes
 	dst   io.Writer
 	buf   []byte             // lines not written yet
-	idle  []byte             // the least of a buffer, nil before the first line
-	lent  *[smallBuffer]byte // the buffer of busy times, nil in quiet ones
+	lent  *[smallBuffer]byte // what buf is, nil while nothing waits
 	open  bool               // a line has been begun by Chunk and not ended
 	blunt bool               // the last line ended without a newline
 	err   error
@@ -75,24 +74,12 @@ func (w *Writer) line(b []byte) error {
 		w.write(b)
 		return w.err
 	}
-	if n := len(w.buf) + len(b); n > cap(w.buf) {
-		w.grow(n)
+	if w.lent == nil {
+		w.lent = smallBuffers.Get().(*[smallBuffer]byte)
+		w.buf = w.lent[:0]
 	}
 	w.buf = append(w.buf, b...)
 	return w.err
-}
-
-// grow makes room for n bytes, of which there are no more than gather.
-func (w *Writer) grow(n int) {
-	if w.idle == nil {
-		w.idle = make([]byte, 0, idleBuffer)
-	}
-	to := w.idle
-	if n > cap(to) {
-		w.lent = smallBuffers.Get().(*[smallBuffer]byte)
-		to = w.lent[:0]
-	}
-	w.buf = append(to, w.buf...)
 }
 
 // endLine gives the last line the newline it came without.
@@ -201,11 +188,8 @@ func (w *Writer) flush() {
 		return
 	}
 	w.write(w.buf)
-	w.buf = w.buf[:0]
-	if w.lent != nil {
-		smallBuffers.Put(w.lent)
-		w.lent, w.buf = nil, w.idle
-	}
+	smallBuffers.Put(w.lent)
+	w.lent, w.buf = nil, nil
 }
 
 func (w *Writer) write(b []byte) {

@@ -9,9 +9,11 @@ import (
 // A Recent remembers the last 64 ids of some kind. The zero value is empty.
 type Recent struct {
 	mu   sync.Mutex
-	ids  [64]string
+	ids  []string // nil before the first one
 	next int
 }
+
+const mostRecent = 64
 
 // maxRecentID is how long an id may be that is remembered as it is, in bytes. Of a
 // longer one it is the digest.
@@ -35,6 +37,9 @@ func (r *Recent) Add(raw []byte) {
 	id := recentID(raw)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.ids == nil {
+		r.ids = make([]string, mostRecent)
+	}
 	r.ids[r.next%len(r.ids)] = id
 	r.next++
 }
@@ -44,7 +49,7 @@ func (r *Recent) Add(raw []byte) {
 func (r *Recent) Take(raw []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.Index(r.ids[:], recentID(raw))
+	at := slices.Index(r.ids, recentID(raw))
 	if at >= 0 {
 		r.ids[at] = ""
 	}
