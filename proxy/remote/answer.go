@@ -63,14 +63,14 @@ func decoded(resp *http.Response) (io.Reader, error) {
 
 // small and large lend answers what they are read into: most are small, or wait.
 var (
-	small = sync.Pool{New: func() any { return new([4 << 10]byte) }}
+	small = sync.Pool{New: func() any { return new([1 << 10]byte) }}
 	large = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 )
 
 // each calls f with the bytes of a body as they arrive, and then writes what came of
 // them. A clean end is no error.
 func (f *frame) each(body io.Reader, feed func([]byte)) error {
-	first := small.Get().(*[4 << 10]byte)
+	first := small.Get().(*[1 << 10]byte)
 	defer small.Put(first)
 	into := first[:]
 	for {

@@ -92,6 +92,8 @@ type Server struct {
 	ending bool                   // nothing is sent any more
 	err    error                  // how the session ended
 	stop   sync.Once
+	end    sync.Once
+	closed atomic.Bool   // the relay has no more to say
 	gone   chan struct{} // closed when the session is over
 }
 
@@ -156,7 +158,6 @@ func Start(o Options) (*Server, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.ledger.init(s.ctx, o.Hold)
-	go s.run()
 	return s, nil
 }
 
@@ -180,13 +181,18 @@ func (i stdin) Write(b []byte) (int, error) {
 	if n == len(b) {
 		return n, nil
 	}
-	i.s.inside.Add(int64(len(b) - n))
+	if rest := int64(len(b) - n); i.s.inside.Add(rest) == rest {
+		go i.s.run()
+	}
 	wrote, err := i.s.in.Write(b[n:])
 	return n + wrote, err
 }
 
 // Close ends what the relay has to say.
-func (i stdin) Close() error { return i.s.in.CloseWrite() }
+func (i stdin) Close() error {
+	i.s.closeInput()
+	return nil
+}
 
 // Stdout returns what the relay reads from.
 func (s *Server) Stdout() io.Reader { return s.out.pipe }
@@ -195,7 +201,7 @@ func (s *Server) Stdout() io.Reader { return s.out.pipe }
 // be answered, and then the server is told that the session ends.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
-		s.in.CloseWrite()
+		s.closeInput()
 		// run may wait for the server too, so the end does not wait for run.
 		end := time.AfterFunc(grace, s.cancel)
 		context.AfterFunc(s.ctx, func() { end.Stop() })
@@ -212,21 +218,41 @@ func (s *Server) Wait() error {
 	return s.err
 }
 
-// run sends what the relay writes, until it has no more to say.
+// run sends the messages that wait in the pipe, until it has sent all of them.
 func (s *Server) run() {
 	r := wire.NewReader(s.in, s.o.Hold)
 	for {
 		line, more, err := r.Next()
+		n := int64(len(line))
 		switch {
 		case err != nil:
-			s.finish()
+			s.end.Do(s.finish)
 			return
 		case more:
-			s.inside.Add(-s.sendLong(r, line))
+			n = s.sendLong(r, line)
 		default:
 			s.sendLine(line, true)
-			s.inside.Add(-int64(len(line)))
 		}
+		if s.inside.Add(-n) == 0 {
+			s.endInput()
+			return
+		}
+	}
+}
+
+// closeInput notes that the relay has no more to say.
+func (s *Server) closeInput() {
+	s.in.CloseWrite()
+	s.closed.Store(true)
+	if s.inside.Load() == 0 {
+		go s.endInput()
+	}
+}
+
+// endInput ends the session if the relay has no more to say and all of it was sent.
+func (s *Server) endInput() {
+	if s.closed.Load() {
+		s.end.Do(s.finish)
 	}
 }
 
@@ -260,5 +286,6 @@ func (s *Server) fail(err error) {
 	}
 	s.mu.Unlock()
 	s.in.CloseRead()
+	s.closeInput()
 	s.cancel()
 }
