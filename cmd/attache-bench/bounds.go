@@ -32,6 +32,21 @@ func bounds() []bound {
 		{row: "memory-1GiB", figure: "peak resident after 1 GiB frames", unit: "MiB", limits: []float64{40, 40}},
 		{row: "start", figure: "start to the first answer, more than line", unit: "ms", limits: []float64{6, 8, 8, 12}},
 		{row: "one-cpu", figure: "p50 with all on one CPU" + byLine, limits: []float64{0.15, 0.2}},
+		{row: "h2s-p50", figure: "HTTP to stdio: p50 of a small call / bridge", limits: []float64{1.2, 1.35}},
+		{row: "h2s-calls", figure: "HTTP to stdio: calls a second, 64 sessions / bridge", atLeast: true, limits: []float64{0.95, 0.8}},
+		{row: "h2s-cpu", figure: "HTTP to stdio: CPU a call / bridge", limits: []float64{1.2, 1.7}},
+		{row: "h2s-result-4MiB", figure: "HTTP to stdio: results of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
+		{row: "h2s-args-4MiB", figure: "HTTP to stdio: arguments of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
+		{row: "s2h-p50", figure: "stdio to HTTP: p50 of a small call / bridge", limits: []float64{1.2, 1.4}},
+		{row: "s2h-calls", figure: "stdio to HTTP: calls a second, 64 in flight / bridge", atLeast: true, limits: []float64{0.95, 0.8}},
+		{row: "s2h-cpu", figure: "stdio to HTTP: CPU a call / bridge", limits: []float64{1.1, 1.5}},
+		{row: "s2h-result-4MiB", figure: "stdio to HTTP: results of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
+		{row: "s2h-args-4MiB", figure: "stdio to HTTP: arguments of 4 MiB / bridge", limits: []float64{1.1, 1.2}},
+		{row: "h2h-p50", figure: "HTTP to HTTP: p50 of a small call / reverse proxy", limits: []float64{1.05, 1.25}},
+		{row: "h2h-calls", figure: "HTTP to HTTP: calls a second, 64 sessions / reverse proxy", atLeast: true, limits: []float64{1.4, 1}},
+		{row: "h2h-cpu", figure: "HTTP to HTTP: CPU a call / reverse proxy", limits: []float64{0.65, 1}},
+		{row: "h2h-result-4MiB", figure: "HTTP to HTTP: results of 4 MiB / reverse proxy", limits: []float64{1.4, 1.5}},
+		{row: "h2h-args-4MiB", figure: "HTTP to HTTP: arguments of 4 MiB / reverse proxy", limits: []float64{1.4, 1.5}},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,8 +25,10 @@ type session struct {
 
 	id    int // of the last request
 	calls int // sent so far, of those that can be filled
-	req   []byte
-	line  []byte
+	// anyOrder says that answers may come in another order than the requests.
+	anyOrder bool
+	req      []byte
+	line     []byte
 
 	// firstAnswer is the time from the start to the answer to initialize.
 	firstAnswer time.Duration
@@ -56,26 +59,37 @@ func start(ctx context.Context, s subject) (*session, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	b, err := c.call([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-bench","version":"1"}}}` + "\n"))
+	err = c.initialize()
 	c.firstAnswer = time.Since(began)
+	return c, err
+}
+
+// initialize opens the session.
+func (c *session) initialize() error {
+	b, err := c.call([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-bench","version":"1"}}}` + "\n"))
 	if err == nil && (!bytes.HasPrefix(b, []byte(`{"jsonrpc":"2.0","id":0,`)) || !bytes.Contains(b, []byte(`"result"`))) {
 		err = fmt.Errorf("wrong answer: %.200q", b)
 	}
 	if err != nil {
-		return nil, c.fail("initialize", err)
+		return c.fail("initialize", err)
 	}
-	return c, nil
+	return nil
 }
 
-// open starts the subject and does what clients do before their first call, and
-// the first call, which carries the briefing where there is one.
+// open starts the subject and begins the session.
 func open(ctx context.Context, s subject) (*session, error) {
 	c, err := start(ctx, s)
 	if err != nil {
 		return nil, err
 	}
+	return c, c.begin()
+}
+
+// begin does what clients do before their first call, and the first call, which carries
+// the briefing where there is one.
+func (c *session) begin() error {
 	if _, err := io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"); err != nil {
-		return nil, c.fail("initialized", err)
+		return c.fail("initialized", err)
 	}
 	c.id++
 	b, err := c.call(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", c.id))
@@ -83,12 +97,12 @@ func open(ctx context.Context, s subject) (*session, error) {
 		err = fmt.Errorf("wrong answer: %.200q", b)
 	}
 	if err != nil {
-		return nil, c.fail("tools/list", err)
+		return c.fail("tools/list", err)
 	}
 	if err := c.firstCall(); err != nil {
-		return nil, c.fail("the first call", err)
+		return c.fail("the first call", err)
 	}
-	return c, nil
+	return nil
 }
 
 func (c *session) firstCall() error {
@@ -259,10 +273,18 @@ func (c *session) sendAll(first, n int, f frame, inFlight chan<- struct{}, stop 
 }
 
 // receiveAll wants the answers in the order of the requests: the server answers
-// so, and a proxy keeps the order.
+// so, and a proxy keeps the order. Over HTTP they come in any order, each once.
 func (c *session) receiveAll(first, n, size int, inFlight <-chan struct{}) error {
-	for id := first; id < first+n; id++ {
+	came := map[int]bool{}
+	for i := range n {
 		b, err := c.receive()
+		id := first + i
+		if c.anyOrder && err == nil {
+			if id, err = strconv.Atoi(string(scalar(b, `"id":`))); came[id] || id < first || id >= first+n {
+				return fmt.Errorf("wrong answer: nobody waits for %.80q", b)
+			}
+			came[id] = true
+		}
 		if err == nil {
 			err = checkText(b, id, size)
 		}
@@ -305,6 +327,9 @@ func (c *session) tally() error {
 // it started if it does not.
 func (c *session) stop() {
 	c.in.Close()
+	if c.cmd == nil {
+		return // the session is one of many of a front
+	}
 	t := time.AfterFunc(grace, func() { killGroup(c.cmd) })
 	_ = c.cmd.Wait()
 	t.Stop()

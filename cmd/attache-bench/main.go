@@ -11,7 +11,8 @@
 //
 // The subjects are the server alone, a relay of lines, a copy of bytes,
 // attache as it comes, and attache with a fill rule and a briefing or with twenty
-// rules. Server and relays are this program, started
+// rules. Where HTTP is spoken on a side, a bridge stands for the relays. Server, relays
+// and bridge are this program, started
 // again with a hidden first argument. Every answer is checked, and so is that
 // the rule filled every call and that the briefing came: a subject that cheats
 // or fails is reported and the exit status is 1. A bound that is missed is not

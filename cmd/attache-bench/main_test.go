@@ -81,6 +81,32 @@ func TestSmoke(t *testing.T) {
 	}
 }
 
+// The floors over HTTP are measured in each direction, by rows that have a figure each.
+func TestFloorsOverHTTP(t *testing.T) {
+	needLinux(t)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each process stays a second longer
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := subjects(self, self, t.TempDir(), os.Environ())
+	floors, err := selectSubjects(all, floor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range httpParts() {
+		v, err := part.measure(t.Context(), tinyPlan(), floors[0], part.rows)
+		if err != nil {
+			t.Errorf("%s: %v", part.name, err)
+		}
+		for _, r := range part.rows {
+			if v[r.name] <= 0 {
+				t.Errorf("%s: %v", r.name, v[r.name])
+			}
+		}
+	}
+}
+
 // The memory part with frames that need not be as long as those of the program.
 func TestMemory(t *testing.T) {
 	needLinux(t)

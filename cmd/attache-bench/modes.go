@@ -12,6 +12,11 @@ const (
 	modeLine   = "bench:line"
 	modeCopy   = "bench:copy"
 	modeOneCPU = "bench:one-cpu"
+
+	modeHTTP      = "bench:http"
+	modeBridge    = "bench:bridge"
+	modeOutBridge = "bench:out-bridge"
+	modeReverse   = "bench:reverse"
 )
 
 // runMode plays the part that the hidden argument names, if there is one, and
@@ -31,6 +36,14 @@ func runMode(args []string) (status int, ok bool) {
 		status, err = relay(args[1:], copyBytes)
 	case modeOneCPU:
 		err = measureHere(os.Stdin, os.Stdout)
+	case modeHTTP:
+		err = serveHTTP(args[1:])
+	case modeBridge:
+		err = bridge(args[1:])
+	case modeOutBridge:
+		err = outBridge(args[1:])
+	case modeReverse:
+		err = reverse(args[1:])
 	default:
 		return 0, false
 	}

@@ -58,7 +58,7 @@ func (p part) takes(s subject) bool {
 }
 
 func parts() []part {
-	return []part{
+	return append([]part{
 		{name: "start", processes: 4, measure: startUps, rows: []row{{
 			name: "start", unit: "ms", ref: line, difference: true,
 			what: "start of the process to the answer to initialize",
@@ -80,7 +80,7 @@ func parts() []part {
 		{name: "one CPU", processes: 2, measure: onOneCPU, rows: []row{{
 			name: "one-cpu", unit: "µs", ref: line, what: "p50 of a call with a result of 200 B, all processes on one CPU", frame: frame{Size: 200},
 		}}},
-	}
+	}, httpParts()...)
 }
 
 // frames returns the rows of calls with results, and with arguments, of sizes.

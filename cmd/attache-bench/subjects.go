@@ -21,10 +21,11 @@ const (
 	filling  = "attache+fill"
 	ruling   = "attache+rules"
 	celling  = "attache+cel"
+	floor    = "floor"
 )
 
 func subjectNames() []string {
-	return []string{direct, line, bytecopy, plain, filling, ruling, celling}
+	return []string{direct, line, bytecopy, floor, plain, filling, ruling, celling}
 }
 
 // measured are the subjects that have figures to reach.
@@ -38,6 +39,8 @@ func describe(name string) string {
 		return "a relay of lines: newline framing, one write a message"
 	case bytecopy:
 		return "a copy of bytes, 64 KiB at a time"
+	case floor:
+		return "over HTTP: a bridge that passes lines and checks nothing; between HTTP and HTTP net/http's reverse proxy"
 	case plain:
 		return "attache with no configuration"
 	case filling:
@@ -79,6 +82,7 @@ objectives:
 
 const configFile = `arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path, mode: fill}
+serve: {limits: {per_principal: 1000}}
 `
 
 // prepare builds attache unless it is given, writes the configuration it is
@@ -161,6 +165,7 @@ func subjects(self, attache, dir string, env []string) []subject {
 		{Name: direct, Argv: server, Env: base, Workspace: member},
 		{Name: line, Argv: behind(self, modeLine), Env: base, Workspace: member},
 		{Name: bytecopy, Argv: behind(self, modeCopy), Env: base, Workspace: member},
+		{Name: floor, Argv: behind(self), Env: base, Workspace: member, Parts: []string{string(httpToStdio), string(stdioToHTTP), string(httpToHTTP)}},
 		{Name: plain, Argv: behind(attache, "--"), Env: base, Workspace: member},
 		{
 			Name: filling, Fills: true, Briefs: true, Workspace: member,
