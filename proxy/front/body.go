@@ -1,7 +1,6 @@
 package front
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -35,7 +34,7 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
 	default:
 		_ = x.rc.SetReadDeadline(time.Time{})
-		return oneLine(b.data), b.release, true
+		return wire.OneLine(b.data), b.release, true
 	}
 	b.release()
 	return nil, nil, false
@@ -103,21 +102,4 @@ func (b *bodyBuffer) grow(size int64) error {
 func (b *bodyBuffer) release() {
 	b.limits.giveBytes(b.taken)
 	b.taken, b.data = 0, nil
-}
-
-// oneLine makes a body one line: white space at its end is left out, and line ends within
-// it, which JSON has between its tokens alone, become spaces.
-func oneLine(b []byte) []byte {
-	b = bytes.TrimRight(b, " \t\r\n")
-	for _, end := range []byte{'\n', '\r'} {
-		for i := bytes.IndexByte(b, end); i >= 0; {
-			b[i] = ' '
-			next := bytes.IndexByte(b[i:], end)
-			if next < 0 {
-				break
-			}
-			i += next
-		}
-	}
-	return append(b, '\n')
 }
