@@ -24,6 +24,10 @@ func (x *exchange) get() {
 	if !ok {
 		return
 	}
+	if x.r.Header.Get("Last-Event-Id") != "" {
+		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "events have no ids here, so a stream cannot be taken up again: open a new one without Last-Event-ID")
+		return
+	}
 	s := x.session(id, nil)
 	if s == nil {
 		return
