@@ -13,7 +13,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -81,6 +83,10 @@ func (s *suite) testServer(t *testing.T, revision string) {
 		return s.run(t, "server", "--url", localhost(url), "--requirements", revision)
 	}
 	direct := check(t, overHTTP(t))
+	t.Run("stdio/killed", func(t *testing.T) {
+		t.Parallel()
+		s.testKilled(t, revision, maps.Clone(direct))
+	})
 	for _, behind := range []struct {
 		name   string
 		server func(t *testing.T) string
@@ -101,6 +107,52 @@ func (s *suite) testServer(t *testing.T, revision string) {
 			})
 		}
 	}
+}
+
+// testKilled runs the suite scenario by scenario against attache serve, and kills the server
+// behind it in between; three deaths in a row would be a crash loop (R13), so then another
+// attache takes over. Without E2E_KILLS it takes the scenarios of tools alone.
+func (s *suite) testKilled(t *testing.T, revision string, direct verdicts) {
+	server := filepath.Join(t.TempDir(), "frail")
+	if err := os.Link(s.server, server); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for check := range direct {
+		name, _, _ := strings.Cut(check, " ")
+		names[name] = os.Getenv("E2E_KILLS") != "" || strings.HasPrefix(name, "tools-call-")
+	}
+	through, killed, url := verdicts{}, 0, ""
+	ran := 0
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !names[name] {
+			maps.DeleteFunc(direct, func(check, _ string) bool { return strings.HasPrefix(check, name+" ") })
+			continue
+		}
+		if ran%3 == 0 {
+			url = s.serve(t, []string{server})
+		}
+		ran++
+		maps.Copy(through, s.runSome(t, 1, "server", "--url", localhost(url), "--scenario", name, "--spec-version", revision))
+		killed += killAll(server)
+	}
+	for _, line := range differing(direct, through) {
+		t.Error(line)
+	}
+	t.Logf("%d checks passed, %d servers killed", passed(through), killed)
+}
+
+// killAll kills the processes of a program and returns how many there were.
+func killAll(program string) (n int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && target == program {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have left
+			n++
+		}
+	}
+	return n
 }
 
 // testClient runs go-sdk's client against the suite's servers, through attache serve alone, and
@@ -174,6 +226,12 @@ var runSuffix = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[-0-9]+Z$`)
 // run runs the suite and reads what it has written about each check.
 func (s *suite) run(t *testing.T, mode string, args ...string) verdicts {
 	t.Helper()
+	return s.runSome(t, 20, mode, args...)
+}
+
+// runSome is run for so many checks at least.
+func (s *suite) runSome(t *testing.T, least int, mode string, args ...string) verdicts {
+	t.Helper()
 	out := t.TempDir()
 	if dir := os.Getenv("E2E_KEEP"); dir != "" {
 		out = filepath.Join(dir, t.Name(), time.Now().Format("150405.000"))
@@ -199,7 +257,7 @@ func (s *suite) run(t *testing.T, mode string, args ...string) verdicts {
 		scenario := runSuffix.ReplaceAllString(strings.TrimPrefix(filepath.Dir(path), out+"/"), "")
 		return readChecks(path, strings.TrimPrefix(scenario, mode+"-"), outcomes)
 	})
-	if err != nil || len(outcomes) < 20 {
+	if err != nil || len(outcomes) < least {
 		t.Fatalf("the suite made %d checks (%v)\n%s", len(outcomes), err, tail(string(report), 4000))
 	}
 	all := verdicts{}

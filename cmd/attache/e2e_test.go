@@ -46,6 +46,7 @@ func TestE2E(t *testing.T) {
 	t.Run("Agents", l.testAgents)
 	t.Run("Teams", l.testTeams)
 	t.Run("Restart", l.testRestart)
+	t.Run("Kills", l.testKills)
 	t.Run("GitRecipe", l.testGitRecipe)
 	t.Run("ForcedPush", l.testForcedPush)
 	t.Run("Fill", l.testFill)
