@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -296,15 +298,16 @@ func (l *lab) codex(t *testing.T, program string) {
 	a := l.newAgent(t, []string{program}, responses{}, map[string][]toolCall{
 		"main": inTurn(l.repo), "resume": inTurn(l.repo)[:2],
 	})
-	a.codexConfig(t)
+	a.codexConfig(t, a.model, "", slices.Collect(maps.Keys(a.servers))...)
 	a.run(t, "exec", "--skip-git-repo-check", "RUN:main")
 	a.requireShown(t, "main", 1, 2)
 	a.run(t, "exec", "resume", "--last", "--skip-git-repo-check", "RUN:resume")
 	a.requireShownAsBefore(t, "resume", "main")
 }
 
-// codexConfig writes the configuration of Codex.
-func (a *agent) codexConfig(t *testing.T) {
+// codexConfig writes the configuration of Codex for a model and these servers. more are lines
+// that each server gets besides.
+func (a *agent) codexConfig(t *testing.T, m *model, more string, names ...string) {
 	t.Helper()
 	var config strings.Builder
 	fmt.Fprintf(&config, `model = "gpt-5"
@@ -318,13 +321,14 @@ wire_api = "responses"
 env_key = "FAKE_KEY"
 requires_openai_auth = false
 supports_websockets = false
-`, a.model.url+"/v1")
-	for name, command := range a.servers {
+`, m.url+"/v1")
+	for _, name := range names {
+		command := a.servers[name]
 		args, err := json.Marshal(command[1:])
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&config, "[mcp_servers.%s]\ncommand = %q\nargs = %s\nrequired = true\nstartup_timeout_sec = 180\n", name, command[0], args)
+		fmt.Fprintf(&config, "[mcp_servers.%s]\ncommand = %q\nargs = %s\nrequired = true\nstartup_timeout_sec = 180\n%s", name, command[0], args, more)
 	}
 	writeFiles(t, filepath.Join(a.dir, "../home/.codex"), map[string]string{"config.toml": config.String()})
 	a.env = append(a.env, "FAKE_KEY=sk-dummy")
@@ -332,8 +336,17 @@ supports_websockets = false
 
 func (l *lab) gemini(t *testing.T, program string) {
 	a := l.newAgent(t, []string{"node", program}, generateContent{}, map[string][]toolCall{"main": inTurn(l.repo)})
+	a.geminiConfig(t, a.model, slices.Collect(maps.Keys(a.servers))...)
+	a.run(t, "--yolo", "-m", "gemini-2.5-flash", "-p", "RUN:main")
+	a.requireShown(t, "main", 1, 2)
+}
+
+// geminiConfig writes the settings of Gemini CLI for a model and these servers.
+func (a *agent) geminiConfig(t *testing.T, m *model, names ...string) {
+	t.Helper()
 	servers := object{}
-	for name, command := range a.servers {
+	for _, name := range names {
+		command := a.servers[name]
 		servers[name] = object{"command": command[0], "args": command[1:], "trust": true, "timeout": 180000}
 	}
 	config, err := json.Marshal(object{
@@ -344,7 +357,5 @@ func (l *lab) gemini(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	writeFiles(t, filepath.Join(a.dir, "../home/.gemini"), map[string]string{"settings.json": string(config)})
-	a.env = append(a.env, "GEMINI_API_KEY=dummy", "GOOGLE_GEMINI_BASE_URL="+a.model.url, "GEMINI_CLI_TRUST_WORKSPACE=true")
-	a.run(t, "--yolo", "-m", "gemini-2.5-flash", "-p", "RUN:main")
-	a.requireShown(t, "main", 1, 2)
+	a.env = append(a.env, "GEMINI_API_KEY=dummy", "GOOGLE_GEMINI_BASE_URL="+m.url, "GEMINI_CLI_TRUST_WORKSPACE=true")
 }

@@ -5,8 +5,10 @@ package main_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +24,7 @@ func (l *lab) testRestart(t *testing.T) {
 	t.Run("codex", func(t *testing.T) {
 		t.Parallel()
 		a := l.newFrailAgent(t, l.agentProgram(t, "codex/vendor/x86_64-unknown-linux-musl/bin/codex"), responses{})
-		a.codexConfig(t)
+		a.codexConfig(t, a.model, "", slices.Collect(maps.Keys(a.servers))...)
 		a.run(t, "exec", "--skip-git-repo-check", "RUN:main")
 		a.requireRestarts(t)
 	})

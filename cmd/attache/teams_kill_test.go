@@ -173,9 +173,9 @@ func TestResumed(t *testing.T) {
 func TestClaimed(t *testing.T) {
 	tm := newTeam(t, "0s")
 	m := tm.join("parent", "proj", "direct")
-	m.create("sandboxed", "do env ATTACHE_SESSION_ID", "do env ATTACHE_SESSION_TOKEN", "do await end")
+	m.create("sandboxed", "do env ATTACHE_SESSION_ID", "do env ATTACHE_SESSION_PROOF", "do await end")
 	until(tm, "the agent says who it is", func() bool {
-		return strings.Contains(tm.attache("agents", "logs", sortedKeys(m.sessions(object{"children_of": "me"}))[0]), "ATTACHE_SESSION_TOKEN=")
+		return strings.Contains(tm.attache("agents", "logs", sortedKeys(m.sessions(object{"children_of": "me"}))[0]), "ATTACHE_SESSION_PROOF=")
 	})
 	said := tm.attache("agents", "logs", sortedKeys(m.sessions(object{"children_of": "me"}))[0])
 	env := map[string]string{}
@@ -186,7 +186,7 @@ func TestClaimed(t *testing.T) {
 	workspace := filepath.Join(tm.dir, "proj")
 	forged := startMember(tm, tm.env("ATTACHE_SESSION_ID="+env["ATTACHE_SESSION_ID"]), "teams", "--workspace", workspace)
 	forged.refused("Session context not available", "list_workspace_sessions", object{})
-	raised := startMember(tm, tm.env("ATTACHE_SESSION_ID="+env["ATTACHE_SESSION_ID"], "ATTACHE_SESSION_TOKEN="+env["ATTACHE_SESSION_TOKEN"], "ATTACHE_TRUST_LEVEL=sandboxed"),
+	raised := startMember(tm, tm.env("ATTACHE_SESSION_ID="+env["ATTACHE_SESSION_ID"], "ATTACHE_SESSION_PROOF="+env["ATTACHE_SESSION_PROOF"], "ATTACHE_TRUST_LEVEL=sandboxed"),
 		"teams", "--workspace", workspace, "--trust", "direct")
 	for id, row := range raised.sessions(object{}) {
 		if row["is_you"] == true && row["trust_level"] != "sandboxed" {

@@ -49,7 +49,7 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 		return true
 	}
 	for _, prefix := range s.EnvPrefixes {
-		for _, suffix := range []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE", "_WORKSPACE_PATH", "_TRUST_LEVEL", "_TRUST", "_SESSION", "_SESSION_TOKEN", "_PARENT_SESSION_ID", "_RECORD"} {
+		for _, suffix := range []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE", "_WORKSPACE_PATH", "_TRUST_LEVEL", "_TRUST", "_SESSION", "_SESSION_PROOF", "_PARENT_SESSION_ID", "_RECORD"} {
 			if name == prefix+suffix {
 				return true
 			}
@@ -73,6 +73,6 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 func keptVariables() []string {
 	return []string{
 		"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_MAX_",
-		"CODEX_HOME", "CODEX_API_KEY", "GEMINI_CLI_HOME",
+		"CODEX_HOME", "CODEX_API_KEY", "GEMINI_CLI_HOME", "GEMINI_CLI_TRUST_WORKSPACE",
 	}
 }

@@ -16,7 +16,7 @@ const (
 
 // codexVariables are what Codex, which gives its servers a nearly empty environment, is told
 // to pass on: who the session is that another one started.
-const codexVariables = `env_vars = ["ATTACHE_SESSION_ID", "ATTACHE_SESSION_TOKEN", "ATTACHE_PARENT_SESSION_ID", "ATTACHE_TRUST_LEVEL", "ATTACHE_WORKSPACE_PATH", "ATTACHE_WORKSPACE_ID"]`
+const codexVariables = `env_vars = ["ATTACHE_SESSION_ID", "ATTACHE_SESSION_PROOF", "ATTACHE_PARENT_SESSION_ID", "ATTACHE_TRUST_LEVEL", "ATTACHE_WORKSPACE_PATH", "ATTACHE_WORKSPACE_ID"]`
 
 // IsTeams reports whether e starts attache's own server and wraps no other.
 func (e *Entry) IsTeams() bool {

