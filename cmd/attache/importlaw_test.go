@@ -174,7 +174,7 @@ func TestForeignImports(t *testing.T) {
 		{"github.com/goccy/go-yaml", []string{rooms + "config", rooms + "setting", rooms + "recipes", "policy/filesource", "sessionstate/identity", "sessionstate/textfile"}, "YAML is for the files people write"},
 		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
 		{"github.com/fsnotify/fsnotify", []string{rooms + "session"}, "one place notices changes, and says what they mean"},
-		{"net/http", []string{rooms + "include", rooms + "serve", rooms + "config", rooms + "login", rooms + "login/logintest", rooms + "remoteserver", "proxy/front", "proxy/remote", "middleware/trace/otlp", "middleware/trace/otlp/otlptest", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
+		{"net/http", []string{"cmd/attache-bench", rooms + "include", rooms + "serve", rooms + "config", rooms + "login", rooms + "login/logintest", rooms + "remoteserver", "proxy/front", "proxy/remote", "middleware/trace/otlp", "middleware/trace/otlp/otlptest", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
 		{"golang.org/x/oauth2", []string{rooms + "login"}, "one place holds tokens of other servers"},
 		{"github.com/zalando/go-keyring", []string{rooms + "login"}, "one place asks the system's key ring"},
 		{"modernc.org/sqlite", []string{"sessionstate/sqlitefile"}, "one place opens the files that processes share"},
