@@ -26,9 +26,6 @@ const (
 	httpToHTTP  direction = "h2h"
 )
 
-// crowd is how many sessions call at once.
-const crowd = 64
-
 // httpParts are the parts with HTTP on a side of the proxy.
 func httpParts() (out []part) {
 	for _, d := range []direction{httpToStdio, stdioToHTTP, httpToHTTP} {
@@ -77,7 +74,7 @@ func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (
 			out[r.name] = median(us)
 		}
 	}
-	for d != stdioToHTTP && len(sessions) < crowd {
+	for d != stdioToHTTP && len(sessions) < p.Window {
 		c, err := b.open(ctx)
 		if err != nil {
 			return nil, err

@@ -14,6 +14,9 @@ import (
 	"sync"
 )
 
+// idleConns is how many connections a floor keeps: more than there are calls at once.
+const idleConns = 128
+
 // The floors that proxies with HTTP on a side are held against: what a proxy costs that
 // passes lines and checks nothing. They answer no more than this benchmark asks.
 
@@ -156,7 +159,7 @@ func (s *bridged) pump() {
 
 // outBridge is the client of a server over HTTP for who speaks on stdio.
 func outBridge(args []string) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * crowd, DisableCompression: true}}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}}
 	var session string
 	var mu sync.Mutex // held to write
 	post := func(line []byte) {
@@ -207,6 +210,6 @@ func reverse(args []string) error {
 	}
 	to.Path = ""
 	p := httputil.NewSingleHostReverseProxy(to)
-	p.Transport = &http.Transport{MaxIdleConnsPerHost: 2 * crowd, DisableCompression: true}
+	p.Transport = &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}
 	return http.ListenAndServe(args[0], p)
 }
