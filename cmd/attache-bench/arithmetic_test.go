@@ -191,8 +191,8 @@ func TestDisturbed(t *testing.T) {
 }
 
 func TestCleanEnv(t *testing.T) {
-	got := cleanEnv([]string{"PATH=/bin", "ATTACHE_CONFIG=x", "CLAUDE_PROJECT_DIR=y", "XDG_CONFIG_HOME=z", "HOME=/h"}, "/empty")
-	if want := []string{"PATH=/bin", "HOME=/h", "XDG_CONFIG_HOME=/empty"}; !slices.Equal(got, want) {
+	got := cleanEnv([]string{"PATH=/bin", "ATTACHE_CONFIG=x", "CLAUDE_PROJECT_DIR=y", "XDG_CONFIG_HOME=z", "XDG_STATE_HOME=z", "HOME=/h"}, "/empty")
+	if want := []string{"PATH=/bin", "HOME=/h", "XDG_CONFIG_HOME=/empty", "XDG_STATE_HOME=/empty"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -159,7 +159,7 @@ func subjects(self, attache, dir string, env []string) []subject {
 	quoted, _ := json.Marshal(workspace)
 	member := `"workspace":` + string(quoted)
 	server := []string{self, modeServer, member}
-	base := cleanEnv(env, filepath.Join(dir, "empty"))
+	base := cleanEnv(env, filepath.Join(dir, "home"))
 	behind := func(command ...string) []string { return append(command, server...) }
 	return []subject{
 		{Name: direct, Argv: server, Env: base, Workspace: member},
@@ -179,10 +179,11 @@ func subjects(self, attache, dir string, env []string) []subject {
 }
 
 // cleanEnv leaves out what would configure attache, or tell it of a session of
-// the host this benchmark runs in.
-func cleanEnv(env []string, configHome string) []string {
+// the host this benchmark runs in. What attache keeps is kept in home, and not with what
+// it keeps for the user.
+func cleanEnv(env []string, home string) []string {
 	out := slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		return strings.HasPrefix(entry, "ATTACHE_") || strings.HasPrefix(entry, "CLAUDE_") || strings.HasPrefix(entry, "XDG_CONFIG_HOME=")
+		return strings.HasPrefix(entry, "ATTACHE_") || strings.HasPrefix(entry, "CLAUDE_") || strings.HasPrefix(entry, "XDG_CONFIG_HOME=") || strings.HasPrefix(entry, "XDG_STATE_HOME=")
 	})
-	return append(out, "XDG_CONFIG_HOME="+configHome)
+	return append(out, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home)
 }
