@@ -87,8 +87,8 @@ func (a *agent) requireRestarts(t *testing.T) {
 	}
 }
 
-// onTerminal runs Claude Code as a person does, until its model has come to the end of the
-// script.
+// onTerminal runs Claude Code in a terminal, as a person does, until its scripted model has
+// given its last answer.
 func (a *agent) onTerminal(t *testing.T, args ...string) {
 	t.Helper()
 	writeFiles(t, filepath.Join(a.dir, "../home"), map[string]string{".claude.json": fmt.Sprintf(

@@ -26,8 +26,8 @@
 // refused: the client's own value is never sent instead. The relay refuses frames that parsers
 // may read differently; see [middleware.Layer].
 //
-// The call must not say who the caller is, so a fill rule whose value depends on the principal
-// acts as a pin.
+// A client must not choose its own principal, so a fill rule whose value depends on the
+// principal acts as a pin.
 //
 // Of several rules for one argument, the first one that names the tool and whose condition is
 // true applies; pins and forbids come before all fills, wherever they are listed. Rules judge

@@ -211,8 +211,8 @@ func TestU15OwnStream(t *testing.T) {
 	}
 }
 
-// The stream of the server's own is asked for again where the credential of the one before
-// is over: it may be renewed.
+// A GET stream that the server refuses with 401 is opened again, as the credential may have
+// been renewed.
 func TestOwnStreamAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}

@@ -169,8 +169,8 @@ func nameEd25519() {
 }
 
 // Resolve returns the principal of the token. The errors are those above, each with a reason,
-// and ctx's own. It uses the network or the disk only if there is no key set yet, if the key
-// set has to be read again, or if it lacks the token's key, and then waits for at most the
+// and ctx's own. It reads the key set, from the network or the disk, only if there is none yet, if
+// it is too old, or if it lacks the token's key. It waits for that at most as long as the
 // timeout.
 //
 // The principal holds at this moment only: call Resolve again soon to notice that the token

@@ -28,7 +28,8 @@ func Repeatable(m *wire.Message, retry func(tool string) bool) bool {
 	return false
 }
 
-// isRound reports whether a request is one of several that make a call, or makes a task.
+// isRound reports whether a request continues an earlier call, which the server has asked for
+// input, or starts a task. A new server knows nothing of either.
 func isRound(m *wire.Message) bool {
 	for _, key := range []string{"inputResponses", "requestState", "task"} {
 		if m.Get("params", key).Exists() {

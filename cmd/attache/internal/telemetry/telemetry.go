@@ -127,7 +127,7 @@ func warnOnce(log *slog.Logger) func(error) {
 	}
 }
 
-// newTracer returns the source of spans that go where o says.
+// newTracer returns a tracer whose spans are sent to the exporters that o names.
 func (t *Telemetry) newTracer(e exporterOptions, o signalSettings) (oteltrace.Tracer, error) {
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(e.resource)}
 	if o.otlp != nil {
