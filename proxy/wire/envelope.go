@@ -19,7 +19,7 @@ func (m *Message) LookEnvelope() bool {
 	b := m.frame
 	i := skipSpace(b, 0)
 	if i < len(b) && b[i] == '[' {
-		m.ids, m.spans = 0, [slots]span{}
+		m.forget()
 		// Log lines like to begin with a bracket, so here syntax counts.
 		first := skipSpace(b, i+1)
 		if first == len(b) || b[first] != '{' || !json.Valid(b[i:]) {
@@ -29,7 +29,7 @@ func (m *Message) LookEnvelope() bool {
 		return true
 	}
 	if !m.locate(i) {
-		m.ids, m.spans = 0, [slots]span{}
+		m.forget()
 		return false
 	}
 	m.settle()
@@ -40,7 +40,7 @@ func (m *Message) LookEnvelope() bool {
 // they say that does not go together. It reports false unless the frame is one
 // object from there to its end, as far as brackets and strings tell.
 func (m *Message) locate(i int) bool {
-	m.ids, m.spans = 0, [slots]span{}
+	m.forget()
 	if !m.members(i) {
 		return false
 	}

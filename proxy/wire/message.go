@@ -75,7 +75,8 @@ type Message struct {
 	ambiguity Ambiguity
 	ids       int // how many top-level ids a look found
 	spans     [slots]span
-	deep      bool // the look went into params
+	method    string // "" where it is none of methods
+	deep      bool   // the look went into params
 	edited    bool
 	tooLarge  bool
 	room      []byte // what edits write to; the used part is the lines of this frame
@@ -86,7 +87,8 @@ type Message struct {
 func (m *Message) Reset(from Peer, line []byte) {
 	line = line[:len(line):len(line)]
 	m.From, m.line, m.frame, m.eol = from, line, line, nil
-	m.kind, m.ambiguity, m.ids, m.spans = Unreadable, 0, 0, [slots]span{}
+	m.forget()
+	m.kind, m.ambiguity = Unreadable, 0
 	m.deep, m.edited, m.tooLarge = false, false, false
 	if m.room = m.room[:0]; cap(m.room) > keepRoom {
 		m.room = nil
@@ -179,11 +181,21 @@ func (m *Message) ID() []byte {
 }
 
 // MethodIs reports whether the frame's method is name.
-func (m *Message) MethodIs(name string) bool { return m.at(slotMethod).Equals(name) }
+func (m *Message) MethodIs(name string) bool {
+	if m.method != "" {
+		return m.method == name
+	}
+	return m.at(slotMethod).Equals(name)
+}
 
 // Method returns the method, "" for a reply. The method names of the protocol
 // do not allocate.
-func (m *Message) Method() string { return intern(m.at(slotMethod)) }
+func (m *Message) Method() string {
+	if m.method != "" {
+		return m.method
+	}
+	return m.at(slotMethod).Text()
+}
 
 // Params returns the member params.
 func (m *Message) Params() Value { return m.at(slotParams) }
@@ -274,9 +286,13 @@ func (m *Message) setLine(line []byte) {
 	m.line, m.frame, m.eol = line, line[:n:n], line[n:]
 }
 
-// settle sets the kind from the members found. An error that is null beside a
+// forget drops what a look found.
+func (m *Message) forget() { m.ids, m.spans, m.method = 0, [slots]span{}, "" }
+
+// settle sets the kind from the members found, and the method. An error that is null beside a
 // result is seen in the wild, and says nothing.
 func (m *Message) settle() {
+	m.method = known(m.at(slotMethod))
 	m.kind = kindOf(m.at(slotMethod).Exists(), m.ids > 0, m.at(slotResult).Exists(), m.ErrorObject().Exists())
 }
 
@@ -302,8 +318,9 @@ var methods = [...]string{
 	"prompts/get", "prompts/list", "completion/complete", "subscriptions/listen", "tasks/get", "tasks/result",
 }
 
-// intern returns the text of a method without allocating for those of methods.
-func intern(v Value) string {
+// known returns which of methods a value is, "" if it is none of them. Layers ask for the
+// method again and again, so it is found once.
+func known(v Value) string {
 	if !v.IsString() {
 		return ""
 	}
@@ -312,5 +329,5 @@ func intern(v Value) string {
 			return name
 		}
 	}
-	return v.Text()
+	return ""
 }

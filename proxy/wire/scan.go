@@ -54,7 +54,8 @@ func (s *Scanner) Look(m *Message) {
 	if s.stack == nil {
 		s.stack = make([]container, fewContainers)
 	}
-	m.ambiguity, m.ids, m.spans, m.deep = 0, 0, [slots]span{}, true
+	m.forget()
+	m.ambiguity, m.deep = 0, true
 	start := skipBlank(s.b, 0)
 	end := s.value(start)
 	if end < 0 || skipBlank(s.b, end) != len(s.b) {

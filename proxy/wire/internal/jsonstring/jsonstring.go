@@ -18,10 +18,10 @@ func Is(raw []byte, s string) bool {
 		return false // and at most six times as long
 	case len(in) > 0 && in[0] != s[0] && in[0] != '\\':
 		return false // most of what it is compared with
-	case len(in) == len(s) && string(in) != s:
-		return false // with an escape it stands for something shorter
+	case len(in) == len(s):
+		return string(in) == s && bytes.IndexByte(in, '\\') < 0 // with an escape it stands for something shorter
 	case bytes.IndexByte(in, '\\') < 0:
-		return string(in) == s
+		return false
 	}
 	return string(AppendUnescaped(make([]byte, 0, 128), in)) == s
 }
