@@ -31,6 +31,7 @@ type Call struct {
 	explained bool
 	hooks     []ReplyHook
 	late      []lateHook
+	lateRoom  [1]lateHook // of late: the other direction, on another processor, finds it with the call
 	sent      []func(error)
 	values    []value
 	listeners []func(*Call, Note)
@@ -48,7 +49,7 @@ type LateHook interface {
 	Reply(ctx context.Context, reply *wire.Message) error
 }
 
-// A lateHook is a LateHook and its place among the hooks, which is empty until it is asked.
+// A lateHook is a LateHook and its place among the hooks.
 type lateHook struct {
 	index int
 	hook  LateHook
@@ -79,22 +80,14 @@ func (c *Call) OnReply(h ReplyHook) {
 }
 
 // OnReplyIf is like OnReply for a hook that may not want the reply. A reply that no hook
-// wants passes unread.
+// wants passes unread. One LateHook may be registered for many calls.
 func (c *Call) OnReplyIf(h LateHook) {
 	if c.live {
+		if c.late == nil {
+			c.late = c.lateRoom[:0]
+		}
 		c.late = append(c.late, lateHook{len(c.hooks), h})
-		c.hooks = append(c.hooks, nil)
 	}
-}
-
-// SpareHook returns the LateHook that the next one takes the place of: it was registered for
-// a request that is over, and nobody uses it any more. It is nil if there is none. A layer that
-// finds one of its own can use it again and need not allocate another.
-func (c *Call) SpareHook() LateHook {
-	if n := len(c.late); n < cap(c.late) {
-		return c.late[:n+1][n].hook
-	}
-	return nil
 }
 
 // MustHold says that the client must not see the reply unless a hook has read it, because
@@ -176,7 +169,7 @@ func (c *Call) Sent() []func(error) { return c.sent }
 func (c *Call) Cancelled() bool { return c.relay.Cancelled() }
 
 // Hooked reports whether hooks are registered, wanted or not. For what runs layers.
-func (c *Call) Hooked() bool { return len(c.hooks) > 0 }
+func (c *Call) Hooked() bool { return len(c.hooks)+len(c.late) > 0 }
 
 // Hooks returns the hooks that want the reply, first registered first. The first time it
 // asks those of OnReplyIf, so it is called when the call is over. For what runs layers.
@@ -187,16 +180,14 @@ func (c *Call) Hooks() []ReplyHook {
 	return c.hooks
 }
 
-// decide asks the late hooks.
+// decide asks the late hooks, and puts those that want the reply in their places.
 func (c *Call) decide() {
 	for i := len(c.late) - 1; i >= 0; i-- {
 		if l := c.late[i]; l.hook.Wanted() {
-			c.hooks[l.index] = l.hook.Reply
-		} else {
-			c.hooks = slices.Delete(c.hooks, l.index, l.index+1)
+			c.hooks = slices.Insert(c.hooks, l.index, l.hook.Reply)
 		}
 	}
-	c.late = c.late[:0] // see SpareHook
+	c.late = c.late[:0]
 }
 
 // HoldsReply reports whether MustHold was called. For what runs layers.

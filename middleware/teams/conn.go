@@ -29,10 +29,12 @@ type Conn struct {
 	shared *Shared
 	o      ConnOptions
 
-	// Of the call before, which is most often of the same session. Client's direction only.
+	// Of the call before, which is most often of the same session: to find its session takes a
+	// look at the client's process. Client's direction only.
 	view    *sessionstate.Context
 	session *session
-	named   bool // the client's name is known
+	carrier *carrier // nil before the first call
+	named   bool     // the client's name is known
 }
 
 // Connect returns the layer of one connection.
@@ -77,13 +79,13 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	default:
 		return
 	}
-	isCall := m.MethodIs("tools/call")
-	if !isCall || !c.named {
+	response, isResult := c.o.Results.Expect(m)
+	if !isResult || !c.named {
 		c.o.Results.LearnClient(m)
-		c.named = c.o.Results.ClientName() != ""
+		c.named, c.view = c.o.Results.ClientName() != "", nil // the session depends on the name
 	}
 	switch {
-	case isCall, m.MethodIs("tasks/result"), m.MethodIs("tasks/get"):
+	case isResult:
 	case m.MethodIs("tools/list") && c.o.Results.Extends(c.shared.o.Structured):
 		call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		return
@@ -91,17 +93,21 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 		return // T8: a probe leaves no trace
 	}
 	s := c.of(view)
-	if c.o.Callers != nil && isCall {
+	if c.o.Callers != nil && m.MethodIs("tools/call") {
 		c.introduce(call, m, s, view)
 	}
-	if s != nil {
-		c.expect(call, m, view, s)
+	if s == nil {
+		return
+	}
+	c.noteSeen(call, s)
+	if isResult {
+		c.expect(call, s, response)
 	}
 }
 
 // of returns the session of a call, nil if it is of none.
 func (c *Conn) of(view *sessionstate.Context) *session {
-	if c.view != view || c.session == nil || c.session.me.Load() == nil {
+	if c.view != view {
 		c.view, c.session = view, c.shared.of(view, c.o.Results)
 	}
 	return c.session
@@ -109,39 +115,32 @@ func (c *Conn) of(view *sessionstate.Context) *session {
 
 // expect has the reply to a call carry the messages that wait when it comes. Without mail the
 // reply is not read (T39).
-func (c *Conn) expect(call *middleware.Call, m *wire.Message, view *sessionstate.Context, s *session) {
-	c.noteSeen(call, s)
-	r, ok := c.o.Results.Expect(m)
-	if !ok {
-		return
-	}
+func (c *Conn) expect(call *middleware.Call, s *session, r toolresult.Response) {
 	s.begun.Add(1)
-	p, ok := call.SpareHook().(*pending)
-	if !ok {
-		p = new(pending)
+	if last := c.carrier; last == nil || last.s != s || last.response != r {
+		c.carrier = &carrier{c, s, r}
 	}
-	*p = pending{c, s, call, view, r}
-	call.OnReplyIf(p)
+	call.OnReplyIf(c.carrier)
 }
 
-// A pending is a call in flight whose result may carry messages.
-type pending struct {
+// A carrier has the results of one tool carry the messages for one session.
+type carrier struct {
 	c        *Conn
 	s        *session
-	call     *middleware.Call
-	view     *sessionstate.Context
 	response toolresult.Response
 }
 
 // Wanted implements middleware.LateHook: without mail the reply is not read.
-func (p *pending) Wanted() bool {
-	p.s.ended.Add(1)
-	return p.s.mail.Load()
+func (r *carrier) Wanted() bool {
+	r.s.ended.Add(1)
+	return r.s.mail.Load()
 }
 
 // Reply implements middleware.LateHook.
-func (p *pending) Reply(_ context.Context, reply *wire.Message) error {
-	return p.c.respond(p.call, p.view, p.s, p.response, reply)
+func (r *carrier) Reply(ctx context.Context, reply *wire.Message) error {
+	call := middleware.CallFrom(ctx)
+	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	return r.c.respond(call, view, r.s, r.response, reply)
 }
 
 // noteSeen notes that the client has sent a further request after messages went to it (T35).

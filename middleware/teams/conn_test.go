@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -372,6 +373,65 @@ func TestWake(t *testing.T) {
 		time.Sleep(time.Minute)
 		if len(woken) > 0 {
 			t.Error("woken without mail")
+		}
+	})
+}
+
+// A session that cannot be registered costs its calls no look at the client's process, and is
+// registered once that works, if it still makes calls.
+func TestRegisterAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		peer := person(t, db, "peer")
+		var known atomic.Bool
+		var looks int
+		shared := teams.Compile(teams.Options{
+			Open: func() (*store.Store, error) { return db, nil },
+			Workspace: func(*sessionstate.Context) string {
+				if known.Load() {
+					return "w"
+				}
+				return ""
+			},
+			ClientProcess: func() string { looks++; return "1" },
+		})
+		defer shared.Close()
+		handler := shared.Connect(teams.ConnOptions{}).Layer().Wrap(func(context.Context, *wire.Message) error { return nil })
+		view := &sessionstate.Context{Session: sessionstate.Fact{Value: "connection"}}
+		var m wire.Message
+		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"test"}}}}`+"\n"))
+		new(wire.Scanner).Look(&m)
+		call := func() {
+			var c middleware.Call
+			c.Reset(nil, true)
+			c.SetValue(sessionstate.ContextKey{}, view)
+			if err := handler(&middleware.Context{Context: t.Context(), Call: &c}, &m); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Hooks() // the call is over
+		}
+		registered := func() int {
+			time.Sleep(6 * time.Second)
+			synctest.Wait()
+			all, _, err := db.List(t.Context(), peer.Ref, store.Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(all) - 1 // the peer
+		}
+		for range 100 {
+			call()
+		}
+		if n := registered(); n != 0 || looks != 1 {
+			t.Fatalf("%d sessions, %d looks at the client's process", n, looks)
+		}
+		known.Store(true)
+		if n := registered(); n != 0 {
+			t.Errorf("%d sessions, though no call was made", n)
+		}
+		call()
+		if n := registered(); n != 1 || looks != 1 {
+			t.Errorf("%d sessions, %d looks at the client's process", n, looks)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package teams
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,19 +29,20 @@ type session struct {
 	_     [64]byte
 
 	mail    atomic.Bool // messages wait
+	unseen  atomic.Bool // carried has something
 	counted int64       // begun and ended together at the last look, whose alone it is
 	asking  sync.Mutex  // held while the file is asked for messages: the last answer counts
 
 	mu       sync.Mutex
 	view     *sessionstate.Context // of the last call
+	client   string                // its name
 	claim    store.Claim
 	wake     Wake          // nil if nothing can wake the session
 	ready    chan struct{} // closed when the attempt to register that is under way is over
 	err      error         // of the last attempt
 	tried    time.Time     // when that was
 	carried  []*store.Taking
-	unseen   atomic.Bool // carried has something
-	mailFrom time.Time   // since when messages wait
+	mailFrom time.Time // since when messages wait
 	woken    time.Time
 }
 
@@ -98,7 +100,7 @@ func (s *Shared) of(view *sessionstate.Context, results *toolresult.Memory) *ses
 	}
 	s.mu.Unlock()
 	m.mu.Lock()
-	m.view = view
+	m.view, m.client = view, client
 	m.mu.Unlock()
 	if m.me.Load() == nil {
 		s.register(m, view, client)
@@ -212,14 +214,15 @@ func (s *Shared) Look(ctx context.Context) (mail bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, m := range s.registered() {
+	for _, m := range s.all() {
 		s.ask(ctx, db, m)
 		mail = mail || m.mail.Load()
 	}
 	return mail, nil
 }
 
-// look is the goroutine that asks for changes, renews leases, and wakes.
+// look is the goroutine that asks for changes, renews leases, and wakes. It tries again to
+// register a session that makes calls and could not be registered.
 func (s *Shared) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -241,10 +244,13 @@ func (s *Shared) look() {
 		changed := err == nil && now != version
 		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
 		version = now
-		for _, m := range s.registered() {
-			if n := m.begun.Load() + m.ended.Load(); n != m.counted {
-				m.counted = n
-				m.last.Store(s.o.Now().UnixNano())
+		for _, m := range s.all() {
+			called := m.noteCalls(s.o.Now())
+			if m.me.Load() == nil {
+				if called {
+					s.retry(m)
+				}
+				continue
 			}
 			if changed || renew {
 				s.ask(ctx, db, m)
@@ -263,15 +269,29 @@ func (s *Shared) look() {
 	}
 }
 
-func (s *Shared) registered() (all []*session) {
+// noteCalls reports whether calls have begun or ended since it was asked last.
+func (m *session) noteCalls(now time.Time) bool {
+	n := m.begun.Load() + m.ended.Load()
+	if n == m.counted {
+		return false
+	}
+	m.counted = n
+	m.last.Store(now.UnixNano())
+	return true
+}
+
+// retry tries again to register a session.
+func (s *Shared) retry(m *session) {
+	m.mu.Lock()
+	view, client := m.view, m.client
+	m.mu.Unlock()
+	s.register(m, view, client)
+}
+
+func (s *Shared) all() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.sessions {
-		if m.me.Load() != nil {
-			all = append(all, m)
-		}
-	}
-	return all
+	return slices.Collect(maps.Values(s.sessions))
 }
 
 // renew renews the lease of a session, and starts agents again for it.

@@ -15,7 +15,8 @@ type Memory struct {
 	members map[string]bool   // tools whose structuredContent may have [memberName]
 	tasks   map[string]string // the tool of each task
 
-	last string // the tool of the call before; client's direction only
+	// The tool of the call before, and its name as it stood in the call. Client's direction only.
+	last, lastRaw string
 }
 
 // Bounds of a Memory.
@@ -75,8 +76,8 @@ func (k *Memory) learnTask(id, tool string) {
 
 // called returns the name of a tool that is called, most often the one before.
 func (k *Memory) called(name wire.Value) string {
-	if !name.Equals(k.last) {
-		k.last = strings.Clone(name.Text())
+	if string(name.Raw) != k.lastRaw {
+		k.last, k.lastRaw = strings.Clone(name.Text()), string(name.Raw)
 	}
 	return k.last
 }
