@@ -65,10 +65,10 @@ func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	}
 }
 
-// hooks runs c's hooks from index i down on a reply, and returns the reply as
-// they leave it. It returns nil if one of them holds the reply back, which it
-// can only if hold is true; resumeReply then goes on. The caller is in the
-// direction that m goes, or answers in the client's.
+// hooks runs c's hooks from index i down on a reply, and returns the reply as they leave it. It
+// returns nil if a hook holds the reply back, which is possible only if hold is true;
+// resumeReply then continues. The caller runs in the direction of m, or answers in the client's
+// direction.
 func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int, hold bool) *wire.Message {
 	for ; i >= 0; i-- {
 		if s.over.Load() {
@@ -90,9 +90,9 @@ func (s *session) hooks(ctx *middleware.Context, c *call, m *wire.Message, i int
 	return m
 }
 
-// hook runs a hook, or what a hook that has waited goes on with, on a reply, and
-// returns the reply as it leaves it. If it panics, the call is answered with an
-// error, as the reply may have been left half edited.
+// hook runs a hook, or the function with which a suspended hook continues, on a reply, and
+// returns the reply as it leaves it. If it panics, the call is answered with an error, because
+// the reply may be half edited.
 func (s *session) hook(ctx *middleware.Context, c *call, h middleware.Handler, m *wire.Message) *wire.Message {
 	err := s.protect(ctx, h, m)
 	if errors.Is(err, errPanic) && !m.TooLarge() {
@@ -105,10 +105,10 @@ func (s *session) hook(ctx *middleware.Context, c *call, h middleware.Handler, m
 	return m
 }
 
-// errPanic is what protect returns of a layer that panicked.
+// errPanic is returned by protect when a layer has panicked.
 var errPanic = errors.New("a layer panicked")
 
-// protect runs a handler or hook of a layer, and logs a panic: the session goes on.
+// protect runs a handler or hook of a layer, and logs a panic. The session continues.
 func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Message) (err error) {
 	defer func() {
 		p := recover()
@@ -123,12 +123,12 @@ func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Mes
 	return h(ctx, m)
 }
 
-// maxInline is how often a hook may ask to wait where it cannot: it goes on at
-// once each time, and one that asks until it is content would never end.
+// maxInline is how often a hook may ask to wait where waiting is not possible: it continues at
+// once each time, and a hook that asks again each time would never end.
 const maxInline = 8
 
-// ensureAnswered sees to it that a request has an answer when the layers have let go
-// of it and it is neither on its way nor answered. err is what they returned.
+// ensureAnswered answers a request that the layers neither sent on nor answered. err is what
+// they returned.
 func (s *session) ensureAnswered(c *call, err error) {
 	if c == &s.c.none || c.holding || c.sent.Load() || s.calls.hasReply(c) {
 		return
@@ -171,9 +171,9 @@ func turnedDown(m *wire.Message, why error) *wire.Message {
 	return wire.ErrorReply(m.ID(), wire.CodeInternalError, failureText(why))
 }
 
-// refuse answers a frame that must not reach the upstream. A refused reply is
-// answered to the upstream, which waits for one: its id means nothing to the
-// client, or another request. Runs in the client's direction.
+// refuse answers a frame that must not reach the upstream. For a refused reply the upstream gets
+// an error reply, because it waits for one; the client would not know its id, or take it for
+// that of another request. It runs in the client's direction.
 func (s *session) refuse(m *wire.Message, code int, text string) {
 	id := callid.Clean(m.ID())
 	if l := s.link.Load(); l != nil && id != nil && m.Kind().IsReply() {

@@ -5,12 +5,12 @@ import "github.com/attache-mcp/attache/proxy/wire"
 // An Aside is a frame from the client that no layer saw, because parsers may read it
 // differently or because it was too large to hold.
 type Aside struct {
-	// Message is the frame as far as it could be read, valid until the function it
-	// is given to returns. Of one that is not plain no member is certain.
+	// Message is the frame as far as it could be read, valid until the function that it is
+	// passed to returns. If the frame is not plain, readers may disagree on every member.
 	Message *wire.Message
 	// Why says why the layers did not see it.
 	Why string
-	// Code is that of the error that refused the frame; 0 if the frame was sent on.
+	// Code is the code of the error that refused the frame; 0 if the frame was sent on.
 	Code int
 }
 
@@ -19,16 +19,16 @@ const (
 	whyLong    = "longer than the hold limit"
 )
 
-// reportAside reports a frame that the layers did not see to Options.Aside, unless every
-// parser takes it for a reply. It runs in the client's direction.
+// reportAside reports a frame that the layers did not see to Options.Aside, unless every parser
+// reads it as a reply. It runs in the client's direction.
 func (s *session) reportAside(m *wire.Message, why string, code int) {
 	if s.o.Aside != nil && !isReply(m) {
 		s.o.Aside(Aside{m, why, code})
 	}
 }
 
-// isReply reports whether no parser takes the message for a request: some read one
-// in a reply that has Method beside its result.
+// isReply reports whether no parser reads the message as a request. Some parsers do if it has
+// Method beside its result.
 func isReply(m *wire.Message) bool {
 	return m.Kind().IsReply() && (m.Ambiguity() == 0 || m.Ambiguity() == wire.BadEnvelope)
 }

@@ -48,7 +48,7 @@ func (s *session) send(to wire.Peer, m *wire.Message) {
 	l.Queue(m, func() { s.answerUnsentAside(l) })
 }
 
-// askExpired gives a request up, and tells the peer so.
+// askExpired gives up a request of attache's own, and tells the peer so.
 func (s *session) askExpired(id string) {
 	if !s.work.Begin() {
 		return
@@ -61,12 +61,12 @@ func (s *session) askExpired(id string) {
 	}
 }
 
-// whyOwnID is what a request of the client's is told whose id could be that of one of
-// attache's own: the reply to it would be taken for the reply to that.
+// whyOwnID is the answer to a request of the client whose id could be one of attache's own: the
+// two replies could not be told apart.
 const whyOwnID = "the proxy uses ids that begin so; choose another"
 
-// ownID reports whether m is a request whose id could be one of attache's own. It
-// answers it with an error; b is the batch it came in, nil if it came alone.
+// ownID reports whether the id of the request m could be one of attache's own, and then answers
+// m with an error. b is the batch that m came in, nil if it came alone.
 func (s *session) ownID(m *wire.Message, b *batch) bool {
 	if m.Kind() != wire.Request || !s.asks.Owns(m.ID()) || callid.Clean(m.ID()) == nil {
 		return false

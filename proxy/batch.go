@@ -6,10 +6,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A batch is a line of the client's that is an array of messages, which
-// revision 2025-03-26 alone has. It is judged member by member and leaves as
-// one line; what attache answered itself is added to the server's one array of
-// replies.
+// A batch is a line from the client that is an array of messages, which only revision 2025-03-26
+// has. Its members are judged one by one and leave as one line. Answers of attache's own are
+// added to the server's one array of replies.
 type batch struct {
 	array.Array // the members that go on
 
@@ -20,7 +19,7 @@ type batch struct {
 	sent    []func(error)   // to be told when those have left
 }
 
-// sendInBatch counts in a member's call: it is on its way.
+// sendInBatch counts the call of a member as sent.
 func (t *calls) sendInBatch(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,15 +35,15 @@ func (t *calls) answerLater(b *batch, reply *wire.Message, sent []func(error)) {
 	b.sent = append(b.sent, sent...)
 }
 
-// batchLeft notes that the batch's line has left.
+// batchLeft notes that the line of the batch was written.
 func (t *calls) batchLeft(b *batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b.left = true
 }
 
-// takeAnswers returns the answers that wait, if there is company for them, or
-// will be none: no member waits for the server any more.
+// takeAnswers returns the waiting answers if no member waits for the server any more, or if
+// company is true: then a reply of the server leaves with them.
 func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, sent []func(error)) {
 	if b == nil {
 		return nil, nil
@@ -59,7 +58,7 @@ func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, se
 	return answers, sent
 }
 
-// answerBatch sends the answers that wait for nothing any more.
+// answerBatch sends the answers that have nothing left to wait for.
 func (s *session) answerBatch(b *batch) {
 	if answers, sent := s.calls.takeAnswers(b, false); len(answers) > 0 {
 		s.queue(joinAnswers(answers), func(err error) { s.settleSent(sent, err) })
@@ -127,7 +126,7 @@ func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 	return nil
 }
 
-// batchMember takes a member of an array through what it would meet alone.
+// batchMember handles a member of an array as if it had come alone.
 func (s *session) batchMember(b *batch, m *wire.Message) error {
 	switch {
 	case m.Kind().IsReply() && s.takesReply(m):
@@ -162,8 +161,8 @@ func (s *session) refuseMember(b *batch, m *wire.Message) {
 	s.calls.answerLater(b, wire.ErrorReply(callid.Clean(m.ID()), why.Code(), refusal(why)), nil)
 }
 
-// fromServerBatch takes the members of an array through what each would meet
-// alone, and sends on what is left of it as one line. The caller holds v.mu.
+// fromServerBatch handles each member of an array as if it had come alone, and sends the rest on
+// as one line. The caller holds v.mu.
 func (s *session) fromServerBatch(m *wire.Message) error {
 	a := array.New(m.Frame())
 	n := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 )
 
-// A call is a request of the client's in flight.
+// A call is a request of the client in flight.
 type call struct {
 	mw        middleware.Call
 	s         *session
@@ -89,9 +89,9 @@ func (t *calls) add(s *session, raw []byte) *call {
 	return c
 }
 
-// reset makes c the call of a new request. It runs in the client's direction,
-// where the handler of the request c stood for before has returned. What does
-// not change is not written: see middleware.Call.Ask.
+// reset makes c the call of a new request. It runs in the client's direction, where the handler
+// of the request that c stood for before has returned. Fields that do not change are not
+// written: see middleware.Call.Ask.
 func (c *call) reset(s *session, k callid.Key, long string) {
 	if c.s != s {
 		c.s = s
@@ -114,12 +114,11 @@ func (t *calls) take() *call {
 	return c
 }
 
-// reply returns the call that a reply with the raw id answers, the oldest in
-// flight, if a layer waits for it or it came in a batch; it stays in the table until end.
-// Any other call is over with its reply and leaves the table here. known says
-// whether there was one, and contested that the reply may be another's, or that
-// of another this one's, and one of them must be held: a server may answer in any
-// order.
+// reply returns the call that a reply with the raw id answers: the oldest one in flight. If a
+// layer waits for the reply, or the call came in a batch, the call stays in the table until end;
+// any other call leaves the table here. known reports whether there was a call. contested
+// reports that the reply may belong to another call, or the other's reply to this one, and that
+// one of them must be held: a server may answer in any order.
 func (t *calls) reply(raw []byte) (c *call, known, contested bool) {
 	k, long := callid.Of(raw)
 	t.mu.Lock()
@@ -142,8 +141,8 @@ func (t *calls) reply(raw []byte) (c *call, known, contested bool) {
 	return c, true, contested
 }
 
-// contest notes of c and the younger calls with its id that nobody can tell their
-// replies apart, if it matters. The caller holds calls.mu.
+// contest notes, if it matters, that the replies to c and to the younger calls with its id
+// cannot be told apart. The caller holds calls.mu.
 func (c *call) contest() {
 	n, holds := 0, false
 	for o := c; o != nil; o = o.next {
@@ -156,8 +155,8 @@ func (c *call) contest() {
 	}
 }
 
-// twin reports whether the reply to c may be that of another call whose reply must be
-// held, under another spelling of its id. The caller holds calls.mu.
+// twin reports whether the reply to c may be the reply to another call, whose id has another
+// spelling and whose reply must be held. The caller holds calls.mu.
 func (t *calls) twin(c *call, raw []byte) bool {
 	number, ok := callid.Number(raw)
 	return ok && t.anyLocked(func(o *call) bool {
@@ -177,12 +176,12 @@ func (t *calls) awaits(raw []byte) bool {
 	return t.oldest.Get(&k, long).any((*call).awaitsReply)
 }
 
-// awaitsReply reports whether the upstream has the call and it has no reply.
-// The caller holds calls.mu.
+// awaitsReply reports whether the upstream has the call and has not replied. The caller holds
+// calls.mu.
 func (c *call) awaitsReply() bool { return !c.replied && c.sent.Load() }
 
-// holdsReply reports whether a call with the raw id that waits for a reply has
-// one that must be held; with a nil id, whether any call has.
+// holdsReply reports whether a call with the raw id waits for a reply that must be held. With a
+// nil id it reports whether any call does.
 func (t *calls) holdsReply(raw []byte) bool {
 	holds := func(c *call) bool { return c.awaitsReply() && c.mw.HoldsReply() }
 	if raw == nil {
@@ -233,9 +232,9 @@ func (t *calls) hasReply(c *call) bool {
 	return c.replied
 }
 
-// cancel takes the call with the raw id that the client no longer wants an answer
-// to out of the table and returns it, nil if there is none. It is not used again. A
-// late reply passes like any reply nobody waits for, unless it must be held.
+// cancel takes a call that the client has cancelled out of the table and returns it; nil if
+// there is none with the raw id. It is not used again. A late reply passes like any reply that
+// no call waits for, unless it must be held.
 func (t *calls) cancel(raw []byte) *call {
 	k, long := callid.Of(raw)
 	t.mu.Lock()
@@ -251,7 +250,7 @@ func (t *calls) cancel(raw []byte) *call {
 	return nil
 }
 
-// end takes a call whose reply has left out of the table.
+// end takes a call whose reply was written out of the table.
 func (t *calls) end(c *call) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,8 +258,8 @@ func (t *calls) end(c *call) {
 	t.recycle(c)
 }
 
-// recycle keeps c for another request. It touches nothing in it: the client's
-// direction may still be in the handler that sent it (see reset).
+// recycle keeps c for another request. It changes nothing in c: the handler that sent it may
+// still run in the client's direction (see reset).
 func (t *calls) recycle(c *call) {
 	if len(t.free) < 1024 {
 		t.free = append(t.free, c)
@@ -311,7 +310,7 @@ func (t *calls) full() <-chan struct{} {
 	return t.room
 }
 
-// atWork reports whether the upstream has the call, or what answers it in the
-// upstream's place. One that is still on its way is answered where it fails. The
-// caller holds calls.mu.
+// atWork reports whether the upstream has the call, or a function that answers it in place of
+// the upstream. A call that is still on its way to the upstream is answered where sending it
+// fails. The caller holds calls.mu.
 func (c *call) atWork() bool { return c.sent.Load() || c.stop != nil }

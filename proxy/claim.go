@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 )
 
-// claim takes the call's one reply for attache itself; false if another has it
-// already, or nobody wants it.
+// claim takes the call's one reply for attache itself. It returns false if the call has a reply
+// or was cancelled.
 func (t *calls) claim(c *call) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -19,8 +19,8 @@ func (t *calls) claim(c *call) bool {
 	return true
 }
 
-// claimSpelled claims the oldest call whose reply must be held and whose id is the raw
-// one to a reader who turns both into numbers, and returns it, nil if there is none.
+// claimSpelled claims the oldest call whose reply must be held and whose id equals the raw one
+// for a reader that turns both into numbers, and returns it; nil if there is none.
 func (t *calls) claimSpelled(raw []byte) *call {
 	number, ok := callid.LooseNumber(raw)
 	if !ok {
@@ -43,8 +43,8 @@ func (t *calls) claimSpelled(raw []byte) *call {
 	return found
 }
 
-// youngest returns the youngest call with the raw id that waits for a reply, nil if there
-// is none but those in others.
+// youngest returns the youngest call with the raw id that waits for a reply and is not in
+// others; nil if there is none.
 func (t *calls) youngest(raw []byte, others map[*call]bool) *call {
 	k, long := callid.Of(raw)
 	t.mu.Lock()
@@ -61,7 +61,7 @@ func (t *calls) youngestLocked(k *callid.Key, long string, others map[*call]bool
 	return found
 }
 
-// claimYoungest claims what youngest returns.
+// claimYoungest claims the call that youngest returns.
 func (t *calls) claimYoungest(raw []byte) *call {
 	k, long := callid.Of(raw)
 	t.mu.Lock()
@@ -73,9 +73,9 @@ func (t *calls) claimYoungest(raw []byte) *call {
 	return c
 }
 
-// claimAll claims the calls that have no reply and for which only returns true, and
-// returns them in order of arrival. The claim is made here, as a call that has an
-// answer may stand for another request a moment later.
+// claimAll claims the calls that have no reply and for which only returns true, and returns them
+// in order of arrival. It claims them under one lock, because a call that is answered may stand
+// for another request a moment later.
 func (t *calls) claimAll(only func(*call) bool) []*call {
 	t.mu.Lock()
 	defer t.mu.Unlock()

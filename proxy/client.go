@@ -52,8 +52,8 @@ func (d *clientSide) setRules(s *session, r Rules) {
 	d.enforce, d.dryRun, d.guards, d.whole = needs.Enforces, r.DryRun, needs.Guarded, needs.Whole
 }
 
-// lookAgain looks at the frames that wait behind one that is held back: what is
-// plain for some rules need not be so for others.
+// lookAgain scans the frames that wait behind a held one again: a frame that is plain under some
+// rules need not be plain under others.
 func (d *clientSide) lookAgain() {
 	for _, m := range d.waiting {
 		d.scanner.Look(m)
@@ -67,7 +67,7 @@ func (d *clientSide) close() {
 	d.over = true
 }
 
-// widenToServer makes way for a long line.
+// widenToServer enlarges the pipe to the server for a long line.
 func (s *session) widenToServer() {
 	flow.Widen(s.o.ClientIn)
 	if l := s.link.Load(); l != nil {
@@ -75,8 +75,8 @@ func (s *session) widenToServer() {
 	}
 }
 
-// awaitReader is where a client has to wait that makes attache answer and does
-// not read.
+// awaitReader blocks while too many answers of attache's own wait for a client that does not
+// read.
 func (s *session) awaitReader() {
 	for room := s.backlog.Full(); room != nil; room = s.backlog.Full() {
 		s.c.mu.Lock()
@@ -90,12 +90,12 @@ func (s *session) awaitReader() {
 	}
 }
 
-// finalFlushTime is how long what the client said last may take to get into a server
-// that does not read.
+// finalFlushTime is how long the last messages of the client may take to get into a server that
+// does not read.
 const finalFlushTime = 500 * time.Millisecond
 
-// clientClosed passes the end of input on at once: servers leave when they see
-// it, and clients wait about two seconds before they shoot.
+// clientClosed passes the end of input on at once: servers leave when they see it, and clients
+// kill them after about two seconds.
 func (s *session) clientClosed() {
 	s.asks.GiveUp(wire.Client)
 	s.c.mu.Lock()
@@ -143,8 +143,8 @@ func (s *session) fromClient(line []byte, last bool) error {
 	return nil
 }
 
-// awaitRoom is where a request has to wait while too many are in flight. What
-// came before it leaves. The caller holds c.mu, which is free meanwhile.
+// awaitRoom blocks a request while too many calls are in flight. It first writes what came
+// before the request. The caller holds c.mu, which is released meanwhile.
 func (s *session) awaitRoom() {
 	s.flushServer()
 	s.c.mu.Unlock()
@@ -158,8 +158,8 @@ func (s *session) awaitRoom() {
 	}
 }
 
-// awaitTurn returns when no frame is held back. The caller holds c.mu, which is
-// free meanwhile.
+// awaitTurn returns when no frame is held back. The caller holds c.mu, which is released
+// meanwhile.
 func (s *session) awaitTurn() {
 	d := &s.c
 	for d.held {
@@ -174,7 +174,7 @@ func (s *session) awaitTurn() {
 	}
 }
 
-// handle takes a looked-at frame through the chain. The caller holds c.mu.
+// handle runs the chain on a scanned frame. The caller holds c.mu.
 func (s *session) handle(m *wire.Message) error {
 	switch {
 	case m.Kind() == wire.Batch:
@@ -189,7 +189,7 @@ func (s *session) handle(m *wire.Message) error {
 	return s.run(m, nil)
 }
 
-// run takes a plain frame through the chain, as the member of a batch or alone.
+// run runs the chain on a plain frame, which came in the batch b or, if b is nil, alone.
 func (s *session) run(m *wire.Message, b *batch) error {
 	c := &s.c.none
 	switch m.Kind() {
@@ -210,9 +210,8 @@ func (s *session) run(m *wire.Message, b *batch) error {
 	return s.runHandler(&c.mw, s.c.chain, m)
 }
 
-// cancelled forgets the call that the client cancels. It reports whether the
-// upstream is to be told: not of a call that attache answered itself, which the
-// upstream has never seen.
+// cancelled forgets the call that the client cancels. It reports whether the upstream must be
+// told: it has never seen a call that attache answered itself.
 func (s *session) cancelled(m *wire.Message) bool {
 	id := m.Get("params", "requestId")
 	if !id.Exists() {
@@ -235,7 +234,7 @@ func (s *session) cancelled(m *wire.Message) bool {
 	return sent || c.stop == nil && !s.unseen.Take(id.Raw)
 }
 
-// handleAmbiguous takes a frame that parsers may read differently.
+// handleAmbiguous handles a frame that parsers may read differently.
 func (s *session) handleAmbiguous(m *wire.Message) error {
 	if s.guarded(m) || s.enforces(m.Ambiguity().String()) {
 		s.warnRefused(m.Ambiguity())
@@ -255,8 +254,8 @@ func (s *session) handleAmbiguous(m *wire.Message) error {
 	return s.pass(m)
 }
 
-// enforces reports whether a frame is refused that rules cannot be applied to. In
-// a dry run it only says that the frame would be, and why.
+// enforces reports whether a frame that rules cannot be applied to is refused. In a dry run it
+// only logs that the frame would be refused, and why.
 func (s *session) enforces(why string) bool {
 	if s.c.enforce && s.c.dryRun {
 		s.log.Info("dry run: would refuse a message that rules cannot be applied to", "why", why)
@@ -265,8 +264,8 @@ func (s *session) enforces(why string) bool {
 	return s.c.enforce
 }
 
-// guarded reports whether m has something in it that a layer would have to cut
-// out, whatever reads it.
+// guarded reports whether m contains something that a layer would have to cut out, whichever way
+// m is read.
 func (s *session) guarded(m *wire.Message) bool {
 	return slices.ContainsFunc(s.c.guards, func(g string) bool { return wire.Mentions(m.Frame(), g) })
 }
@@ -301,7 +300,7 @@ func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	return nil
 }
 
-// pass writes a frame that is nobody's call.
+// pass writes a frame that is no call.
 func (s *session) pass(m *wire.Message) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -318,7 +317,7 @@ func (s *session) ready() error {
 	return s.start()
 }
 
-// flushServer sends what was kept back for company. The caller holds c.mu.
+// flushServer writes the frames that were gathered. The caller holds c.mu.
 func (s *session) flushServer() {
 	if l := s.link.Load(); l != nil {
 		l.In.Flush()

@@ -7,15 +7,15 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Rules are the part of [Options] that can be replaced while a session runs.
+// Rules are the [Options] that can be replaced while a session runs.
 type Rules struct {
 	Layers []middleware.Layer
 	DryRun bool
 }
 
-// A Control acts on a session while it runs. The zero value is ready; it is for
-// one session. Its methods do nothing before [Run] has begun and when the session
-// is over, and may be called from any goroutine but a layer's.
+// A Control acts on a running session. The zero value is ready; it serves one session. Its
+// methods do nothing before [Run] begins and after the session has ended. Any goroutine may call
+// them, but no layer.
 type Control struct {
 	mu sync.Mutex
 	s  *session
@@ -33,9 +33,9 @@ func (c *Control) session() *session {
 	return c.s
 }
 
-// Replace has the frames to come handled by r. A call in flight ends with the
-// hooks it has: no call sees a half of each. It waits for the frames being handled
-// and so for a server that does not read. It reports whether there was a session.
+// Replace makes r the rules for the frames to come. A call in flight keeps its hooks, so no call
+// sees half of each. Replace waits until the current frames are handled, and so for a server
+// that does not read. It reports whether there was a session.
 func (c *Control) Replace(r Rules) bool {
 	s := c.session()
 	if s == nil {
@@ -50,8 +50,8 @@ func (c *Control) Replace(r Rules) bool {
 	return true
 }
 
-// Restart ends the upstream and has it started again. It reports false if the upstream
-// would not be: see [Options.Restart].
+// Restart ends the upstream, which is then started again. It reports false if the upstream would
+// not be started again: see [Options.Restart].
 func (c *Control) Restart() bool {
 	s := c.session()
 	return s != nil && s.mayRevive() && s.supervisor.Restart(s.link.Load())

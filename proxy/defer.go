@@ -30,7 +30,7 @@ func (c *call) Defer(m *wire.Message, work middleware.Work) {
 	}()
 }
 
-// A deferral is a call that is answered later, in place of the upstream.
+// A deferral is the work that answers a call later, in place of the upstream.
 type deferral struct {
 	s    *session
 	c    *call
@@ -57,8 +57,8 @@ func (d *deferral) run(ctx context.Context) {
 	}
 }
 
-// deferCall notes that the call will be answered by what stop ends, under the
-// number it returns. It reports false if the call has an answer, or nobody wants it.
+// deferCall notes that the call will be answered later, by work that stop ends, and returns its
+// number. It reports false if the call has an answer or was cancelled.
 func (t *calls) deferCall(c *call, stop func()) (seq uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,8 +72,8 @@ func (t *calls) deferCall(c *call, stop func()) (seq uint64, ok bool) {
 	return c.seq, true
 }
 
-// claimDeferred is claim for a call that was deferred under the number seq, and
-// may stand for another request by now.
+// claimDeferred is claim for a call that was deferred under the number seq. The call may stand
+// for another request by now.
 func (t *calls) claimDeferred(c *call, seq uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

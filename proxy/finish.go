@@ -10,8 +10,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// finish ends the upstream and leaves nothing unanswered. What comes after the
-// end of the upstream takes no longer than drainTime in all.
+// finish ends the upstream and answers every call. What follows the end of the upstream takes
+// drainTime at most.
 func (s *session) finish() error {
 	defer s.cancel()
 	var how error
@@ -37,9 +37,8 @@ func (s *session) finish() error {
 	return s.failureSoFar()
 }
 
-// close sees to it that nothing is written, watched or logged when Run has
-// returned: what is under way in either direction has ended, or is stuck in a
-// write and ends with it.
+// close makes sure that nothing is written, watched or logged after Run has returned: work in
+// either direction has ended, or is blocked in a write and ends after it.
 func (s *session) close(deadline time.Time) {
 	s.work.Close()
 	s.deferred.Close()
@@ -55,9 +54,8 @@ func (s *session) close(deadline time.Time) {
 	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
 }
 
-// endCalls answers every call in flight: the upstream is gone. Only a client
-// that closed its end in good order has no answers: what it did not wait for is
-// nobody's.
+// endCalls answers every call in flight, because the upstream is gone. Only a client that closed
+// its end in good order gets no answers: it does not wait for any.
 func (s *session) endCalls(l *revive.Link, how error) {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
@@ -81,7 +79,7 @@ func endText(how error) string {
 	return "the server ended before it answered: " + how.Error()
 }
 
-// failureText says to a client why its request was not handled.
+// failureText returns the text that tells a client why its request was not handled.
 func failureText(err error) string {
 	switch {
 	case err == nil:

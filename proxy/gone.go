@@ -2,8 +2,8 @@ package proxy
 
 import "time"
 
-// stallTime is how long nothing may move after the client has hung up before the session ends.
-// An upstream has the same time after the end of its input.
+// stallTime is how long a session continues without progress after the client has hung up. An
+// upstream has the same time after the end of its input.
 const stallTime = 1500 * time.Millisecond
 
 // watchClient ends the session of a client that has hung up while its direction waits for an

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// listenToClient takes what the client says from now on.
+// listenToClient starts to handle the messages of the client.
 func (s *session) listenToClient() {
 	if s.o.ClientLines != nil {
 		s.o.ClientLines.Push(clientLines{s})
@@ -17,7 +17,7 @@ func (s *session) listenToClient() {
 	go func() { s.endClient(s.readClient(s.o.ClientIn)) }()
 }
 
-// clientLines takes the lines of a client that hands them over. It implements wire.Sink.
+// clientLines handles the lines of a client that pushes them. It implements wire.Sink.
 type clientLines struct{ s *session }
 
 // Line implements wire.Sink.
@@ -36,8 +36,8 @@ func (c clientLines) Line(line []byte, more bool) error {
 // End implements wire.Sink.
 func (c clientLines) End() { c.s.endClient(nil) }
 
-// errNotHandled is returned for a line of the client's that could not be handled, which
-// has ended the session.
+// errNotHandled is returned for a line of the client that could not be handled and has ended the
+// session.
 var errNotHandled = errors.New("the session ends")
 
 // readClient handles the lines of a reader until its end.
@@ -53,7 +53,7 @@ func (s *session) readClient(from io.Reader) error {
 	return errNotHandled
 }
 
-// endClient takes the end of what the client says.
+// endClient handles the end of the client's input.
 func (s *session) endClient(err error) {
 	defer close(s.clientDone)
 	switch err {

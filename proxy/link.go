@@ -29,11 +29,11 @@ func (s *session) readServer(stdout io.Reader) error {
 	return s.toClient.Flush()
 }
 
-// closedInput is what a request meets whose server no longer reads.
+// closedInput is the error text for a request whose server no longer reads.
 const closedInput = "the server has closed its input and takes no more requests"
 
-// answerUnsent answers the requests that could not be written, unless they may go to the
-// next upstream. What the server still says goes on to the client. The caller holds c.mu.
+// answerUnsent answers the requests that could not be written, unless they may go to the next
+// upstream. Messages of the server still reach the client. The caller holds c.mu.
 func (s *session) answerUnsent(l *revive.Link) {
 	if !l.Unsent.Any() || s.mayRevive() && s.link.Load() == l && l.MayEnd(func() { s.answerUnsentAside(l) }) {
 		return
@@ -72,8 +72,8 @@ func (s *session) answerAside(f func()) {
 	})
 }
 
-// goBeside runs f on a goroutine that the end of the session waits for, unless the
-// session is over.
+// goBeside runs f in a goroutine that the end of the session waits for, unless the session is
+// over.
 func (s *session) goBeside(f func()) {
 	if !s.work.Begin() {
 		return

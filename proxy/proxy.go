@@ -53,9 +53,8 @@ type Upstream interface {
 	// Stop ends the server, gently first, and returns when it is gone. It may
 	// be called more than once, and while another call is under way.
 	Stop()
-	// Wait returns when the server is gone. The error says how it ended, for
-	// the client's eyes, and behind a semicolon what else is known; nil for a
-	// clean exit.
+	// Wait returns when the server is gone. The error tells the client how it ended and, after a
+	// semicolon, what else is known; nil stands for a clean exit.
 	Wait() error
 }
 
@@ -74,68 +73,66 @@ func (p Point) String() string {
 	return [...]string{"client-in", "server-in", "server-out", "client-out"}[p]
 }
 
-// Options say what to relay and how. ClientIn, ClientOut and Start are needed;
-// the zero value of all else is a default.
+// Options say what to relay and how. ClientIn, ClientOut and Start are required; every other
+// zero value is a default.
 type Options struct {
 	ClientIn  io.Reader
 	ClientOut io.Writer
 
-	// ClientLines, if not nil, has what the client says, in place of ClientIn.
+	// ClientLines, if not nil, brings the lines of the client, in place of ClientIn.
 	ClientLines wire.Pusher
 
-	// Start starts the upstream. It is called on the way of the first frame that
-	// goes on to it, so what that frame told the layers can go into the upstream's
-	// environment. Its error is answered to that frame and returned by Run. With
-	// Restart it is called again when the upstream has ended.
+	// Start starts the upstream. It is called when the first frame is on its way to the
+	// upstream, so facts that this frame told the layers can go into the upstream's environment.
+	// Its error is the answer to that frame and is returned by Run. With Restart it is called
+	// again when the upstream has ended.
 	Start func(ctx context.Context) (Upstream, error)
 
 	// Restart, if not nil, says how an upstream that has ended is started again.
 	Restart *Restart
 
-	// Layers run on plain frames, first first on the way to the upstream. The relay
-	// does what any of them needs: see [middleware.Layer].
+	// Layers run on plain frames; the first one sees a frame from the client first. The relay
+	// does what each of them needs: see [middleware.Layer].
 	Layers []middleware.Layer
 
-	// DryRun lets pass what is refused because a layer Enforces, and logs it. The
-	// layers themselves must see to it that nothing else is changed; what a layer has
-	// Guarded is still refused.
+	// DryRun sends on, and logs, frames that are otherwise refused because a layer Enforces. The
+	// layers themselves must change nothing. A frame with something that a layer has Guarded is
+	// still refused.
 	DryRun bool
 
-	// Hold is how long a line may be to be held whole, in bytes; 0 stands for
-	// 8 MiB. A longer one streams by.
+	// Hold is the length in bytes of the longest line that is held whole; 0 means 8 MiB. A
+	// longer line is streamed.
 	Hold int
 
-	// InFlight is how many calls may be in flight before the client has to
-	// wait; 0 stands for 100,000.
+	// InFlight is how many calls may be in flight before the client has to wait; 0 means
+	// 100,000.
 	InFlight int
 
-	// ForwardNoise passes lines of the upstream that are no messages on to the
-	// client. Without it they are kept back and logged.
+	// ForwardNoise sends lines of the upstream that are no messages to the client. Without it
+	// they are dropped and logged.
 	ForwardNoise bool
 
-	// ClientGone, if not nil, is closed when the client has hung up, which a
-	// relay cannot see that waits for the upstream to read on. If nothing moves
-	// for a while after that, the session ends with ErrClientGone.
+	// ClientGone, if not nil, is closed when the client has hung up. A relay that waits for the
+	// upstream to read cannot see that itself. If there is no progress for a while after that,
+	// the session ends with ErrClientGone.
 	ClientGone <-chan struct{}
 
 	// Control, if not nil, lets others act on the session while it runs.
 	Control *Control
 
-	// Aside, if not nil, is told of every request, notification and ambiguous frame
-	// of the client's that layers do not see. It runs in the client's direction and
-	// must not block.
+	// Aside, if not nil, is called with every request, notification and ambiguous frame of the
+	// client that layers do not see. It runs in the client's direction and must not block.
 	Aside func(Aside)
 
-	// Watch, if not nil, is shown every line that passes a point; a line over
-	// the hold limit is shown as nil. It must not keep line and is called from
-	// both directions.
+	// Watch, if not nil, is called with every line that passes a point; a line over the hold
+	// limit is passed as nil. It must not keep line, and is called from both directions.
 	Watch func(at Point, line []byte)
 
-	// IDPrefix begins the ids of attache's own requests; "" stands for one that
-	// is random. A replay sets it, so that two runs write the same bytes.
+	// IDPrefix begins the ids of attache's own requests; "" means a random one. A replay sets
+	// it, so that two runs write the same bytes.
 	IDPrefix string
 
-	// Log takes what a person may want to know; nil discards it.
+	// Log receives what a person may want to know; nil discards it.
 	Log *slog.Logger
 }
 
@@ -158,17 +155,17 @@ var ErrStart = errors.New("the server could not be started")
 // no longer takes what the client had said.
 var ErrClientGone = errors.New("the client has hung up and the server does not read")
 
-// errOver is what a frame meets that comes when the session is over.
+// errOver is the error of a frame that comes after the end of the session.
 var errOver = errors.New("the session is over")
 
-// Run relays one session and returns when it is over: the client closed its
-// end, the upstream ended, or ctx was done. In each case the upstream is gone,
-// and what it said has reached the client if the client still reads.
+// Run relays one session and returns when it is over: the client closed its end, the upstream
+// ended, or ctx was done. In each case the upstream is gone, and its messages have reached the
+// client if the client still reads.
 //
-// The error is ErrStart, a failure to read from or write to the client, or that
-// of a layer; the end of the upstream is no error. A goroutine may stay in a
-// read of ClientIn until the caller closes it, and does nothing with what it
-// reads. One may stay in a write to ClientOut if the client does not read.
+// The error is ErrStart, a failure to read from or write to the client, or the error of a layer;
+// the end of the upstream is no error. A goroutine may stay in a read of ClientIn until the
+// caller closes it; what it reads has no effect. One may stay in a write to ClientOut if the
+// client does not read.
 func Run(ctx context.Context, o Options) error {
 	s := newSession(ctx, o)
 	s.listenToClient()
@@ -268,7 +265,7 @@ func newSession(ctx context.Context, o Options) *session {
 	return s
 }
 
-// start starts the upstream, unless it has been or the session is over.
+// start starts the upstream, unless it was started or the session is over.
 func (s *session) start() error {
 	s.upMu.Lock()
 	defer s.upMu.Unlock()
@@ -289,7 +286,7 @@ func (s *session) start() error {
 	return nil
 }
 
-// lastLink returns the link, nil if no upstream was started; then none will be.
+// lastLink returns the link; nil if no upstream was started, and then none will be.
 func (s *session) lastLink() *revive.Link {
 	s.upMu.Lock()
 	defer s.upMu.Unlock()
@@ -306,7 +303,7 @@ func (s *session) watch(at Point, line []byte) {
 	}
 }
 
-// fail ends the session with an error; the first one counts.
+// fail ends the session with an error. The first error counts.
 func (s *session) fail(err error) {
 	if errors.Is(err, errOver) {
 		return // it is over already
@@ -317,7 +314,7 @@ func (s *session) fail(err error) {
 	})
 }
 
-// failureSoFar returns the error the session ends with, nil if there is none.
+// failureSoFar returns the error that the session ends with, nil if there is none yet.
 func (s *session) failureSoFar() error {
 	select {
 	case <-s.failed:

@@ -14,31 +14,31 @@ import (
 // A Restart says how an upstream that has ended is started again under its client. The
 // zero value is ready to use.
 type Restart struct {
-	// Name is what the model is told the server is called.
+	// Name is the server's name in texts for the model.
 	Name string
-	// Hold is how long a frame waits for the next upstream; 0 stands for 10 s.
+	// Hold is how long a frame waits for the next upstream; 0 means 10 s.
 	Hold time.Duration
-	// Hang is how long an upstream may say nothing while calls are in flight before it
-	// is started again; 0 stands for ever.
+	// Hang is how long an upstream may be silent while calls are in flight before it is started
+	// again; 0 means forever.
 	Hang time.Duration
-	// Notice puts a block before the next result of a tool, which tells the model that
-	// the server has lost its memory.
+	// Notice adds a block to the next result of a tool, which tells the model that the server
+	// has lost its memory.
 	Notice bool
-	// Retry reports whether a call of a tool may be sent to the next upstream though it
-	// may have run; nil stands for none.
+	// Retry reports whether a call of a tool may be sent to the next upstream even if it may
+	// have run; nil means none.
 	Retry func(tool string) bool
-	// Wanted reports whether the session goes on; nil stands for yes. A program that
-	// passes on the signal that ends it says no.
+	// Wanted reports whether the session continues; nil means always. A program that forwards
+	// the signal which ends the upstream returns false.
 	Wanted func() bool
-	// Changed is told of a list that the next upstream gives another content: the method
-	// that asks for it, and the digests of the two; nil for nothing.
+	// Changed is called for a list that the next upstream returns with other content, with the
+	// method that asks for it and both digests; nil means no call.
 	Changed func(method, before, after string)
-	// Restarted is told of an upstream that is ready, and how the one before ended; nil
-	// for nothing.
+	// Restarted is called when an upstream is ready, with how the one before ended; nil means no
+	// call.
 	Restarted func(exit string, lost int, down time.Duration)
 }
 
-// newSupervisor returns what starts the upstream of a session again.
+// newSupervisor returns the supervisor that starts the upstream of a session again.
 func newSupervisor(s *session, r Restart) *revive.Supervisor {
 	wanted := r.Wanted
 	r.Wanted = func() bool {
@@ -56,7 +56,7 @@ func (s *session) linkOptions() revive.LinkOptions {
 	return o
 }
 
-// supervise returns when the upstream has ended and is not started again, or ctx is done.
+// supervise returns when the upstream has ended for good, or ctx is done.
 func (s *session) supervise(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -125,8 +125,8 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	return len(running)
 }
 
-// claimRunning claims the calls that the last upstream may have run, but for those that
-// are sent again, whose lines it returns.
+// claimRunning claims the calls that the last upstream may have run, except those that are sent
+// again, whose lines it returns.
 func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*call) {
 	var repeated []*call
 	running = s.calls.claimAll(func(c *call) bool {
@@ -147,8 +147,8 @@ func (s *session) claimRunning(unsent map[*call]bool) (again []byte, running []*
 	return again, running
 }
 
-// keepsBack takes a request or notification of the upstream's, and reports whether the
-// client is not to see it. The caller holds v.mu.
+// keepsBack handles a request or notification of the upstream, and reports whether the client
+// must not see it. The caller holds v.mu.
 func (s *session) keepsBack(m *wire.Message) bool {
 	if m.Kind() == wire.Request {
 		s.v.lookWhole(m)
@@ -163,8 +163,8 @@ func (s *session) keepsBack(m *wire.Message) bool {
 	return drop
 }
 
-// takesReply takes a reply of the client's that is for attache, or for an upstream that
-// has ended.
+// takesReply handles a reply of the client if it is for attache, or for an upstream that has
+// ended, and reports whether it is.
 func (s *session) takesReply(m *wire.Message) bool {
 	return s.supervisor != nil && s.supervisor.LeftBehind(m) || s.asks.Swallow(wire.Client, m)
 }
@@ -179,9 +179,9 @@ func (s *session) holdExpired(l *revive.Link) {
 	})
 }
 
-// awaitOpen waits until frames reach the upstream, as a line that is over the hold limit
-// cannot be kept. It reports false if that takes too long. The caller holds c.mu, which
-// is free meanwhile.
+// awaitOpen waits until frames reach the upstream, because a line over the hold limit cannot be
+// kept. It reports false if that takes too long. The caller holds c.mu, which is released
+// meanwhile.
 func (s *session) awaitOpen() bool {
 	t := time.NewTimer(s.supervisor.Hold())
 	defer t.Stop()

@@ -70,9 +70,9 @@ func (s *session) fromServer(line []byte, last bool) error {
 	return s.flushClient(last)
 }
 
-// isMessage looks at a line of the server's and reports whether it is a message. The
-// reply to a call in flight is one also where its form is not that of JSON-RPC: what
-// the client makes of it is not ours to decide, and it waits for nothing else.
+// isMessage scans a line of the server and reports whether it is a message. The reply to a call
+// in flight is a message even if its form is not that of JSON-RPC: the client decides what to
+// make of it, and waits for nothing else.
 func (s *session) isMessage(m *wire.Message) bool {
 	if !s.v.lookAt(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		return false
@@ -80,9 +80,9 @@ func (s *session) isMessage(m *wire.Message) bool {
 	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && callid.Clean(m.ID()) != nil && s.calls.awaits(m.ID())
 }
 
-// lookAt reads as much of a frame of the server as it takes to know what it is, and
-// reports whether it is a message. Hooks need the whole frame looked at: if the last
-// reply had hooks this one probably has, and a plain frame needs no other look.
+// lookAt reads as much of a frame of the server as is needed to know what it is, and reports
+// whether it is a message. Hooks need the whole frame scanned: if the last reply had hooks this
+// one probably has too, and a plain frame needs no other scan.
 func (d *serverSide) lookAt(m *wire.Message) bool {
 	if d.hooked {
 		d.scanner.Look(m)
@@ -93,15 +93,15 @@ func (d *serverSide) lookAt(m *wire.Message) bool {
 	return m.LookEnvelope()
 }
 
-// lookWhole looks at the whole of a frame, unless that was done.
+// lookWhole scans the whole of a frame, unless that was done.
 func (d *serverSide) lookWhole(m *wire.Message) {
 	if !m.Looked() {
 		d.scanner.Look(m)
 	}
 }
 
-// flushClient writes what was gathered if it is time to: last says that no other
-// frame is waiting. The caller holds v.mu.
+// flushClient writes the gathered frames if it is time to. last says that no other frame is
+// waiting. The caller holds v.mu.
 func (s *session) flushClient(last bool) error {
 	if !s.v.pace.Due() && !last && len(s.v.sent) == 0 {
 		return nil
@@ -123,8 +123,7 @@ func (s *session) settleSent(sent []func(error), err error) {
 	}
 }
 
-// route takes a looked-at frame of the server's where it belongs. The caller
-// holds v.mu.
+// route handles a scanned frame of the server by its kind. The caller holds v.mu.
 func (s *session) route(m *wire.Message) error {
 	switch {
 	case m.Kind() == wire.Batch && s.v.array == nil:
@@ -144,8 +143,8 @@ func (s *session) route(m *wire.Message) error {
 	return s.runServer(m)
 }
 
-// runServer takes a request or notification of the server's through the layers. A
-// request that a layer panics on is answered with an error, unless it has gone on.
+// runServer runs the layers on a request or notification of the server. If a layer panics on a
+// request before it was sent on, the server gets an error.
 func (s *session) runServer(m *wire.Message) error {
 	s.v.none.mw.Reset(&s.v.none, false)
 	s.v.ctx.Call = &s.v.none.mw
@@ -162,7 +161,7 @@ func (s *session) runServer(m *wire.Message) error {
 	return nil
 }
 
-// reply takes a reply of the server's to the call it answers, if there is one.
+// reply delivers a reply of the server to the call that it answers, if there is one.
 func (s *session) reply(m *wire.Message) error {
 	id := m.ID()
 	if id == nil {
@@ -199,8 +198,8 @@ func (s *session) answeredBefore(id []byte) bool {
 	return true
 }
 
-// answered runs c's hooks from index i down on its reply, and lets the reply go.
-// The caller holds v.mu.
+// answered runs c's hooks from index i down on its reply, and sends the reply on. The caller
+// holds v.mu.
 func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i int) error {
 	if m = s.hooks(ctx, c, m, i, s.v.array == nil); m == nil {
 		return nil
@@ -212,8 +211,8 @@ func (s *session) answered(ctx *middleware.Context, c *call, m *wire.Message, i 
 	return err
 }
 
-// replied takes a call whose reply was delivered out of the table, and delivers the
-// answers that waited for company. The caller holds v.mu.
+// replied takes a call whose reply was delivered out of the table, and delivers the answers that
+// waited for that reply. The caller holds v.mu.
 func (s *session) replied(c *call) error {
 	b := c.batch
 	if c.mw.HoldsReply() {
@@ -244,9 +243,9 @@ func (s *session) deliver(m *wire.Message) error {
 
 func (s *session) deliverHandler(_ context.Context, m *wire.Message) error { return s.deliver(m) }
 
-// conflicting takes a frame that says two things of one message. If it could be
-// taken for the reply of a call in flight, that call is answered with an error:
-// which of the two readings the client would choose is not ours to guess.
+// conflicting handles a frame that has two readings. If one of them is the reply to a call in
+// flight, the call is answered with an error: which reading the client would choose is not
+// known.
 func (s *session) conflicting(m *wire.Message) error {
 	if !m.Result().Exists() && !m.ErrorObject().Exists() {
 		return s.deliver(m) // nobody takes it for a reply
@@ -279,9 +278,9 @@ func (s *session) conflicting(m *wire.Message) error {
 	return s.unnamed(m)
 }
 
-// unnamed takes a reply of which it cannot be told whose it is. A result may be that
-// of a call whose reply must be held, to a reader who takes the id for another
-// spelling of the call's: then it does not reach the client.
+// unnamed handles a reply whose call is not known. A reader that takes its id for another
+// spelling of an id in flight could take its result for the reply to a call whose reply must be
+// held: then it is dropped.
 func (s *session) unnamed(m *wire.Message) error {
 	if !m.Result().Exists() || !s.mayHold() {
 		return s.deliver(m)
@@ -297,8 +296,8 @@ func (s *session) unnamed(m *wire.Message) error {
 	return nil
 }
 
-// failHeld answers the call whose reply must be held and whose id is the raw one in
-// another spelling, if there is one: the server will not answer it again.
+// failHeld answers with an error the call whose reply must be held and whose id is another
+// spelling of the raw one, if there is one: the server will not answer it again.
 func (s *session) failHeld(id []byte) error {
 	if c := s.calls.claimSpelled(id); c != nil {
 		return s.ambiguousReply(c, c.id(), "its id is another spelling of the request's")
@@ -306,7 +305,7 @@ func (s *session) failHeld(id []byte) error {
 	return nil
 }
 
-// whyContested is what is said of a reply that may be another call's.
+// whyContested is the error text for a reply that may belong to another call.
 const whyContested = "more than one request was made under this id before it was answered"
 
 // ambiguousReply answers a call in place of the server. c is nil if the call has

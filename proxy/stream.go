@@ -6,11 +6,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// tooLong is what a line meets that is over the hold limit where rules enforce.
+// tooLong is the error text for a line over the hold limit where rules enforce.
 const tooLong = "refused: the message is longer than the proxy may hold to apply its rules"
 
-// streamFromClient passes a line on that is over the hold limit, of which chunk
-// is the first.
+// streamFromClient sends on a line over the hold limit, which begins with chunk.
 func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
@@ -94,8 +93,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 	}
 }
 
-// streamFromServer passes a line on that is over the hold limit, of which chunk
-// is the first.
+// streamFromServer sends on a line over the hold limit, which begins with chunk.
 func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
@@ -141,8 +139,8 @@ func (s *session) longPart(chunk []byte, keep bool) error {
 	return s.toClient.Chunk(chunk, true)
 }
 
-// longEnd writes the last part of a long line. A line that the server did not
-// end is ended all the same: what attache has to say stands on another.
+// longEnd writes the last part of a long line. It ends a line that the server did not end,
+// because messages of attache's own follow on the next line.
 func (s *session) longEnd(chunk []byte, keep bool) error {
 	if !keep {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A suspension is a message held back until its layer knows what it waits for.
+// A suspension is a message that a layer holds back until it has what it waits for.
 type suspension struct {
 	m      *wire.Message
 	ready  <-chan struct{}
@@ -16,8 +16,7 @@ type suspension struct {
 	resume middleware.Handler
 }
 
-// wait returns when the layer is ready, has waited long enough, or the session
-// ends.
+// wait returns when the layer is ready, when the time is over, or when the session ends.
 func (sp *suspension) wait(ending <-chan struct{}) {
 	t := time.NewTimer(sp.limit)
 	defer t.Stop()
@@ -65,7 +64,7 @@ func (s *session) isEnding() bool {
 	}
 }
 
-// resumeCall lets a call go on that was held back, and the frames behind it.
+// resumeCall lets a suspended call continue, and then the frames behind it.
 func (s *session) resumeCall(sp *suspension, c *call) {
 	defer s.work.End()
 	sp.wait(s.ending)
@@ -94,9 +93,9 @@ func (s *session) resumeCall(sp *suspension, c *call) {
 	}
 }
 
-// holdReply holds a reply back, and then lets it go on through the hooks from
-// index i down. It reports false if the reply cannot wait: the session is over, or
-// so many bytes of replies wait that this one would exceed the hold limit.
+// holdReply holds a reply back, and then runs the hooks from index i down on it. It reports
+// false if the reply cannot wait: the session is over, or the replies that wait would exceed the
+// hold limit.
 func (s *session) holdReply(sp *suspension, c *call, i int) bool {
 	size := int64(len(sp.m.Line()))
 	if s.held.Add(size) > int64(s.o.Hold) || !s.work.Begin() {
@@ -111,8 +110,8 @@ func (s *session) holdReply(sp *suspension, c *call, i int) bool {
 	return true
 }
 
-// resumeReply waits until a reply may go on. A layer may want to wait again; at the
-// end of the session nothing waits, so it may not do so for ever.
+// resumeReply waits until a reply may continue. A layer may ask to wait again, except at the end
+// of the session, so it cannot wait forever.
 func (s *session) resumeReply(sp *suspension, c *call, i int) {
 	ctx := &middleware.Context{Context: s.ctx, Call: &c.mw}
 	for left := maxInline; sp != nil; {
@@ -142,8 +141,8 @@ func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i
 	return nil
 }
 
-// runHandler runs a handler on a message, and answers a request that the handler has
-// lost. The caller holds c.mu.
+// runHandler runs a handler on a message, and answers a request that the handler neither sent on
+// nor answered. The caller holds c.mu.
 func (s *session) runHandler(mw *middleware.Call, h middleware.Handler, m *wire.Message) error {
 	if s.over.Load() {
 		return errOver

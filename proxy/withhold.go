@@ -6,15 +6,14 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// tooLongToRead is what a call is told whose reply must be held and cannot be.
+// tooLongToRead is the error text for a call whose reply must be held and is too long to hold.
 const tooLongToRead = "the server's reply is longer than the proxy may hold, and rules must be able to read it; raise limits.hold"
 
-// mustHold reports whether a long line of the server's, of which env has read the
-// part that is held, may be a reply that must not stream by. Where the id stands
-// behind that part, the line may be anybody's reply, also of a call that was cancelled.
-// A frame with a method is nobody's, and nor is what is no JSON. An array must not
-// stream by while calls that came in one are waited for: which of them it answers
-// would not be known, and so each of them would be answered again at the end.
+// mustHold reports whether a long line of the server may be a reply that must not be streamed.
+// env has read the part that is held. If the id comes after that part, the line may be the reply
+// to any call, even a cancelled one. A line that is not JSON, or that has a method, answers no
+// call. An array is not streamed while calls that came in an array wait: attache would not know
+// which of them it answers, and would answer each of them again at the end.
 func (s *session) mustHold(env *wire.Envelope) bool {
 	m := wire.Oversize(wire.Server, env)
 	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
@@ -38,10 +37,9 @@ func (s *session) mustHold(env *wire.Envelope) bool {
 	return s.isStray(id)
 }
 
-// isStray reports whether a reply that no call waits for is to reach nobody: it may
-// be that of a call whose reply must be held, and which was cancelled, or whose id
-// the server gives another spelling (-0 for 0, or what is left of 2^53+1 in a
-// floating-point number).
+// isStray reports whether a reply that no call waits for must be dropped: it may answer a call
+// whose reply must be held and that was cancelled, or whose id the server spells otherwise (-0
+// for 0, or 2^53+1 after it was a floating-point number).
 func (s *session) isStray(id []byte) bool {
 	return s.link.Load().Unread.Take(id) || s.mayHold()
 }
@@ -70,8 +68,7 @@ func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
 	}
 }
 
-// withholdReply answers the call with the raw id. What was meant for nobody is
-// gone, and nobody misses it.
+// withholdReply answers the call with the raw id with an error, if there is one.
 func (s *session) withholdReply(id []byte) {
 	c, known, _ := s.calls.reply(id)
 	if c == nil && !known {
@@ -89,8 +86,8 @@ func (s *session) withholdReply(id []byte) {
 	}
 }
 
-// withholdBatch answers the calls that came in arrays: which of them an array
-// answers that was not held is not known, and the server answers none twice.
+// withholdBatch answers the calls that came in arrays with an error: which of them the dropped
+// array answers is not known, and the server answers none twice.
 func (s *session) withholdBatch() {
 	var a array.Array
 	s.v.array = &a

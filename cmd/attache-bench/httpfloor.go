@@ -69,8 +69,8 @@ func reply(w http.ResponseWriter, message []byte) {
 	_, _ = w.Write(message)
 }
 
-// A bridged is a session of bridge: a process.
-type bridged struct {
+// A bridgeSession is a session of bridge: a process.
+type bridgeSession struct {
 	in  io.WriteCloser
 	out *bufio.Reader
 
@@ -81,7 +81,7 @@ type bridged struct {
 // bridge serves a command over HTTP, one process a session.
 func bridge(args []string) error {
 	var mu sync.Mutex
-	sessions := map[string]*bridged{}
+	sessions := map[string]*bridgeSession{}
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := requestBody(r)
 		if err != nil {
@@ -91,7 +91,7 @@ func bridge(args []string) error {
 		mu.Lock()
 		s := sessions[id]
 		if s == nil {
-			if s, err = newBridged(args[1:]); err == nil {
+			if s, err = newBridgeSession(args[1:]); err == nil {
 				id = strconv.Itoa(len(sessions) + 1)
 				sessions[id] = s
 				w.Header().Set("Mcp-Session-Id", id)
@@ -106,7 +106,7 @@ func bridge(args []string) error {
 	}))
 }
 
-func newBridged(command []string) (*bridged, error) {
+func newBridgeSession(command []string) (*bridgeSession, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -117,13 +117,13 @@ func newBridged(command []string) (*bridged, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &bridged{in: in, out: bufio.NewReaderSize(out, 64*kib), waits: map[string]chan []byte{}}
+	s := &bridgeSession{in: in, out: bufio.NewReaderSize(out, 64*kib), waits: map[string]chan []byte{}}
 	go s.pump()
 	return s, cmd.Start()
 }
 
 // ask sends a message and returns the answer, nil for a notification.
-func (s *bridged) ask(line []byte) []byte {
+func (s *bridgeSession) ask(line []byte) []byte {
 	id := string(scalar(line[:min(len(line), ends)], `"id":`))
 	wait := make(chan []byte, 1)
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *bridged) ask(line []byte) []byte {
 }
 
 // pump takes answers to who waits for them.
-func (s *bridged) pump() {
+func (s *bridgeSession) pump() {
 	var long []byte
 	for {
 		b, _, err := readLine(s.out, &long)

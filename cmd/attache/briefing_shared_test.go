@@ -38,12 +38,12 @@ func TestBriefingOnceASession(t *testing.T) {
 
 // crowd has five clients make a call at the same moment, and returns those that were
 // left alive.
-func crowd(t *testing.T, policies, session string, kill bool) []*stepped {
+func crowd(t *testing.T, policies, session string, kill bool) []*stepProcess {
 	t.Helper()
 	const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{"workspace":"w"}}}`
 	var started, done sync.WaitGroup
-	var survivors []*stepped
+	var survivors []*stepProcess
 	for i := range 5 {
 		c, err := startStepped([]string{"attache", "--session", session, "--policy", policies, "--scope", "acme", "--", "echoserver"})
 		if err != nil {

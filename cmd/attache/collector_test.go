@@ -11,9 +11,9 @@ import (
 	"github.com/attache-mcp/attache/middleware/trace/otlp/otlptest"
 )
 
-// A collected is the collector of one script, and the names that stand for the
-// ids it has met.
-type collected struct {
+// A scriptCollector is the collector of one script, and the names that stand for the ids it has
+// received.
+type scriptCollector struct {
 	*otlptest.Collector
 	names map[string]string
 }
@@ -33,7 +33,7 @@ func collector(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: collector start | lines FILE | named FILE")
 	}
 	if args[0] == "start" {
-		c := &collected{otlptest.Start(), map[string]string{}}
+		c := &scriptCollector{otlptest.Start(), map[string]string{}}
 		ts.Defer(c.Close)
 		ts.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 		ts.Value(collectorKey{}).(*collectors).of = c
@@ -51,11 +51,11 @@ func collector(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // collectors is where a script keeps its collector.
-type collectors struct{ of *collected }
+type collectors struct{ of *scriptCollector }
 
 var idPattern = regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{16})\b`)
 
-func (c *collected) name(id string) string {
+func (c *scriptCollector) name(id string) string {
 	if strings.Trim(id, id[:1]) == "" {
 		return id
 	}

@@ -33,22 +33,22 @@ func TestDryRunChangesNothing(t *testing.T) {
 	}
 }
 
-// A said is what the two peers of a session said, in order, and the environment
-// of the attache between them.
-type said struct {
+// A transcript is what the two peers of a session sent, in order, and the environment of the
+// attache between them.
+type transcript struct {
 	name  string
 	env   []string
-	lines []saidLine
+	lines []transcriptLine
 }
 
-type saidLine struct {
+type transcriptLine struct {
 	server bool
 	raw    []byte
 }
 
 const askPrefix = "attache-0-"
 
-func (s said) dryRun(t *testing.T) {
+func (s transcript) dryRun(t *testing.T) {
 	p := cli.Process{Env: append(s.env, "HOME=/home/user", "ATTACHE_DRY_RUN=1"), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	settings, err := config.Load(p, nil, nil)
 	if err != nil {
@@ -98,9 +98,9 @@ func next(session *proxytest.Session, p *proxytest.Peer) []byte {
 
 // saidInScripts reads testdata/play: what is sent there, without the answers to
 // attache's own questions.
-func saidInScripts(t *testing.T) []said {
+func saidInScripts(t *testing.T) []transcript {
 	sent := regexp.MustCompile(`^(client|server)-?>(?: (.*))$`)
-	var all []said
+	var all []transcript
 	for _, file := range filesLike(t, "testdata/play/*.txt") {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -110,7 +110,7 @@ func saidInScripts(t *testing.T) []said {
 			if !strings.Contains(script, "\nlayers chain=") {
 				continue
 			}
-			s := said{name: fmt.Sprintf("%s/%d", filepath.Base(file), i)}
+			s := transcript{name: fmt.Sprintf("%s/%d", filepath.Base(file), i)}
 			for line := range strings.Lines(script) {
 				line = strings.TrimSuffix(line, "\n")
 				if chain, ok := strings.CutPrefix(line, "layers chain="); ok {
@@ -118,7 +118,7 @@ func saidInScripts(t *testing.T) []said {
 					s.env = append(strings.Split(env, ","), "ATTACHE_CONFIG=testdata/play/"+config+".yaml")
 				}
 				if m := sent.FindStringSubmatch(line); m != nil && !strings.Contains(m[2], `"id":"attache`) {
-					s.lines = append(s.lines, saidLine{m[1] == "server", []byte(m[2] + "\n")})
+					s.lines = append(s.lines, transcriptLine{m[1] == "server", []byte(m[2] + "\n")})
 				}
 			}
 			all = append(all, s)
@@ -128,8 +128,8 @@ func saidInScripts(t *testing.T) []said {
 }
 
 // saidInSessions reads the recorded sessions.
-func saidInSessions(t *testing.T) []said {
-	var all []said
+func saidInSessions(t *testing.T) []transcript {
+	var all []transcript
 	for _, file := range filesLike(t, "../../testdata/sessions/*.jsonl") {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -139,14 +139,14 @@ func saidInSessions(t *testing.T) []said {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := said{name: filepath.Base(file)}
+		s := transcript{name: filepath.Base(file)}
 		if config := strings.TrimSuffix(file, ".jsonl") + ".yaml"; exists(config) {
 			s.env = append(s.env, "ATTACHE_CONFIG="+config)
 		}
 		for _, e := range recorded.Events {
 			ours := recorded.Header.IDPrefix != "" && bytes.Contains(e.Line, []byte(`"`+recorded.Header.IDPrefix))
 			if at := e.At; !ours && (at == proxy.ClientIn.String() || at == proxy.ServerOut.String()) {
-				s.lines = append(s.lines, saidLine{at == proxy.ServerOut.String(), e.Line})
+				s.lines = append(s.lines, transcriptLine{at == proxy.ServerOut.String(), e.Line})
 			}
 		}
 		all = append(all, s)

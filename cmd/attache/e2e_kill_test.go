@@ -88,7 +88,7 @@ func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 }
 
 // awaitServer calls the server until it answers.
-func (s *started) awaitServer(t *testing.T, id int) {
+func (s *startedCommand) awaitServer(t *testing.T, id int) {
 	t.Helper()
 	for line := []byte(nil); !bytes.Contains(line, []byte(`"done"`)); id++ {
 		s.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, id))
@@ -100,7 +100,7 @@ func (s *started) awaitServer(t *testing.T, id int) {
 }
 
 // killServer kills one process of the session, but not attache.
-func (s *started) killServer(random *rand.Rand) int {
+func (s *startedCommand) killServer(random *rand.Rand) int {
 	pids := slices.DeleteFunc(s.mark.alive(), func(pid int) bool { return pid == s.cmd.Process.Pid })
 	if len(pids) == 0 {
 		return 0
@@ -109,7 +109,7 @@ func (s *started) killServer(random *rand.Rand) int {
 	return 1
 }
 
-func (s *started) send(t *testing.T, line string) {
+func (s *startedCommand) send(t *testing.T, line string) {
 	t.Helper()
 	if err := s.write([]byte(line + "\n")); err != nil {
 		t.Fatalf("%v\n--- stderr\n%s", err, s.complaints())
@@ -117,7 +117,7 @@ func (s *started) send(t *testing.T, line string) {
 }
 
 // awaitAnswers reads one answer to each of n calls.
-func (s *started) awaitAnswers(t *testing.T, first, n int) {
+func (s *startedCommand) awaitAnswers(t *testing.T, first, n int) {
 	t.Helper()
 	answered := map[int]bool{}
 	for range n {

@@ -129,8 +129,8 @@ func (l *lab) testProcesses(t *testing.T) {
 	}
 }
 
-// A started command whose stdin and stdout the test holds.
-type started struct {
+// A startedCommand is a process whose stdin and stdout the test holds.
+type startedCommand struct {
 	mark   mark
 	cmd    *exec.Cmd
 	stdin  interface{ Close() error }
@@ -139,9 +139,9 @@ type started struct {
 	stderr string // a file: a pipe's end would wait for the whole tree
 }
 
-func (l *lab) start(t *testing.T, command []string, more ...string) *started {
+func (l *lab) start(t *testing.T, command []string, more ...string) *startedCommand {
 	t.Helper()
-	s := &started{mark: newMark(), stderr: filepath.Join(t.TempDir(), "stderr")}
+	s := &startedCommand{mark: newMark(), stderr: filepath.Join(t.TempDir(), "stderr")}
 	stderr, err := os.Create(s.stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -177,13 +177,13 @@ func (l *lab) start(t *testing.T, command []string, more ...string) *started {
 	return s
 }
 
-func (s *started) complaints() string {
+func (s *startedCommand) complaints() string {
 	b, _ := os.ReadFile(s.stderr) // only ever shown beside a failure
 	return tail(string(b), 2000)
 }
 
 // initialize opens a legacy session and reads until its answer.
-func (s *started) initialize(t *testing.T) {
+func (s *startedCommand) initialize(t *testing.T) {
 	t.Helper()
 	opening := `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}` + "\n"
 	if err := s.write([]byte(opening)); err != nil {

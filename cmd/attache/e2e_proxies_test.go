@@ -53,7 +53,7 @@ func (l *lab) testProxies(t *testing.T) {
 			for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
 				t.Run(protocol, func(t *testing.T) {
 					t.Parallel()
-					p := &proxied{T: t, protocol: protocol, client: clientOf(protocol, address)}
+					p := &proxyClient{T: t, protocol: protocol, client: clientOf(protocol, address)}
 					p.legacy()
 					p.modern()
 				})
@@ -165,14 +165,14 @@ func clientOf(protocol, address string) *http.Client {
 
 const proxiedURL = "https://mcp.example.com/mcp"
 
-// A proxied client sends messages through a reverse proxy.
-type proxied struct {
+// A proxyClient sends messages through a reverse proxy.
+type proxyClient struct {
 	*testing.T
 	protocol string
 	client   *http.Client
 }
 
-func (p *proxied) post(body string, headers ...string) *http.Response {
+func (p *proxyClient) post(body string, headers ...string) *http.Response {
 	p.Helper()
 	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, proxiedURL, strings.NewReader(body))
 	if err != nil {
@@ -211,7 +211,7 @@ func until(t *testing.T, from *bufio.Reader, text string) string {
 // legacy opens a session with a stream, on which a comment comes at once. The server asks
 // something in a call, so the call ends only if the question came through before its end; and
 // a call that is silent shows by a comment that it is alive.
-func (p *proxied) legacy() {
+func (p *proxyClient) legacy() {
 	first := p.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`)
 	session := first.Header.Get("Mcp-Session-Id")
 	if b, err := io.ReadAll(first.Body); err != nil || session == "" {
@@ -246,7 +246,7 @@ func (p *proxied) legacy() {
 }
 
 // modern listens in revision 2026-07-28, and calls a tool meanwhile.
-func (p *proxied) modern() {
+func (p *proxyClient) modern() {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	listen := p.post(`{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+meta+`}}`,
 		"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")

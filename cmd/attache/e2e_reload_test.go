@@ -55,7 +55,7 @@ func (l *lab) testReload(t *testing.T) {
 	}
 }
 
-func (s *started) say(t *testing.T, frame string) {
+func (s *startedCommand) say(t *testing.T, frame string) {
 	t.Helper()
 	if err := s.write([]byte(frame + "\n")); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func (s *started) say(t *testing.T, frame string) {
 }
 
 // hear reads until a frame with the text in it.
-func (s *started) hear(t *testing.T, text string) string {
+func (s *startedCommand) hear(t *testing.T, text string) string {
 	t.Helper()
 	timer := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()

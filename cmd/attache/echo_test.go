@@ -112,8 +112,8 @@ func steps(file string, command []string) error {
 	return c.cmd.Wait()
 }
 
-// stepped is the program that steps are made with.
-type stepped struct {
+// A stepProcess is the program that steps are made with.
+type stepProcess struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
@@ -122,7 +122,7 @@ type stepped struct {
 	took   time.Duration // what the reply took
 }
 
-func startStepped(command []string) (*stepped, error) {
+func startStepped(command []string) (*stepProcess, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -133,10 +133,10 @@ func startStepped(command []string) (*stepped, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stepped{cmd: cmd, stdin: in, stdout: bufio.NewReader(out)}, cmd.Start()
+	return &stepProcess{cmd: cmd, stdin: in, stdout: bufio.NewReader(out)}, cmd.Start()
 }
 
-func (c *stepped) step(verb, rest string) error {
+func (c *stepProcess) step(verb, rest string) error {
 	switch verb {
 	case ">":
 		if before, behind, ok := strings.Cut(rest, "@"); ok {
@@ -198,7 +198,7 @@ func (c *stepped) step(verb, rest string) error {
 }
 
 // exchange sends the last request and reads the reply.
-func (c *stepped) exchange() (err error) {
+func (c *stepProcess) exchange() (err error) {
 	defer func(began time.Time) { c.took = time.Since(began) }(time.Now())
 	if _, err = io.WriteString(c.stdin, c.last+"\n"); err != nil {
 		return err

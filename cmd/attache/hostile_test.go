@@ -203,7 +203,7 @@ func (k *keeper) reply(line []byte) string {
 func noneFooled(t testing.TB, reached string) {
 	t.Helper()
 	for _, line := range strings.FieldsFunc(reached, func(c rune) bool { return c == '\n' || c == '\r' }) {
-		for _, read := range []func([]byte) []asked{lastWins, merging, firstWins} {
+		for _, read := range []func([]byte) []parsedCall{lastWins, merging, firstWins} {
 			for _, a := range read([]byte(line)) {
 				if a.tool == "drop" || a.tool == "keep" && a.tenant != "acme" {
 					t.Fatalf("one parser reads a call of %q for tenant %v in %.2000q", a.tool, a.tenant, line)
@@ -213,15 +213,15 @@ func noneFooled(t testing.TB, reached string) {
 	}
 }
 
-// asked is a call of a tool as a parser reads it.
-type asked struct {
+// A parsedCall is a call of a tool as a parser reads it.
+type parsedCall struct {
 	tool   string
 	tenant any // nil for none
 }
 
 // lastWins reads as JavaScript, Python and Go's maps do: the last of two equal
 // keys counts.
-func lastWins(line []byte) (all []asked) {
+func lastWins(line []byte) (all []parsedCall) {
 	for _, one := range members(line) {
 		var frame map[string]any
 		if json.Unmarshal(one, &frame) != nil {
@@ -230,7 +230,7 @@ func lastWins(line []byte) (all []asked) {
 		params, _ := frame["params"].(map[string]any)
 		arguments, _ := params["arguments"].(map[string]any)
 		if name, ok := params["name"].(string); ok && frame["method"] == "tools/call" {
-			all = append(all, asked{name, arguments["tenant"]})
+			all = append(all, parsedCall{name, arguments["tenant"]})
 		}
 	}
 	return all
@@ -238,7 +238,7 @@ func lastWins(line []byte) (all []asked) {
 
 // merging reads as Go's structures do: letter case is nothing, and of two equal
 // objects both count.
-func merging(line []byte) (all []asked) {
+func merging(line []byte) (all []parsedCall) {
 	for _, one := range members(line) {
 		var frame struct {
 			Method string
@@ -249,7 +249,7 @@ func merging(line []byte) (all []asked) {
 		}
 		json.Unmarshal(one, &frame) // what it read before an error counts too
 		if frame.Method == "tools/call" {
-			all = append(all, asked{frame.Params.Name, frame.Params.Arguments.Tenant})
+			all = append(all, parsedCall{frame.Params.Name, frame.Params.Arguments.Tenant})
 		}
 	}
 	return all
@@ -257,10 +257,10 @@ func merging(line []byte) (all []asked) {
 
 // firstWins reads as gjson does: the first of two equal keys counts, and what
 // stands around the object does not matter.
-func firstWins(line []byte) (all []asked) {
+func firstWins(line []byte) (all []parsedCall) {
 	read := func(frame gjson.Result) {
 		if frame.Get("method").String() == "tools/call" {
-			all = append(all, asked{frame.Get("params.name").String(), frame.Get("params.arguments.tenant").Value()})
+			all = append(all, parsedCall{frame.Get("params.name").String(), frame.Get("params.arguments.tenant").Value()})
 		}
 	}
 	if frame := gjson.ParseBytes(line); frame.IsArray() {

@@ -67,9 +67,9 @@ func TestSessionsAreIsolated(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	var all []*isolated
+	var all []*isolatedSession
 	for i := range isolationRelays {
-		all = append(all, newIsolated(t, dir, i))
+		all = append(all, newIsolatedSession(t, dir, i))
 	}
 	var crowd sync.WaitGroup
 	made := make([]int, len(all))
@@ -87,8 +87,8 @@ func TestSessionsAreIsolated(t *testing.T) {
 	t.Logf("%d calls through %d attaches", total, len(all))
 }
 
-// isolated is one client, attache and server.
-type isolated struct {
+// An isolatedSession is one client, attache and server.
+type isolatedSession struct {
 	name          string
 	process       cli.Process
 	conversations []conversation
@@ -100,10 +100,10 @@ type conversation struct {
 	User, Tenant, Workspace, Session string
 }
 
-// newIsolated makes the i-th: identified by an API key, by a token, by a session
-// file, by the operator's variables and a token, or by tokens in _meta. Two
-// neighbours have the same tenant, so a bucket that they share shows.
-func newIsolated(t *testing.T, dir string, i int) *isolated {
+// newIsolatedSession makes the i-th session: identified by an API key, by a token, by a session
+// file, by the operator's variables and a token, or by tokens in _meta. Two neighbours have the
+// same tenant, so a bucket that they share shows.
+func newIsolatedSession(t *testing.T, dir string, i int) *isolatedSession {
 	t.Helper()
 	own := filepath.Join(dir, strconv.Itoa(i))
 	if err := os.Mkdir(own, 0o700); err != nil {
@@ -117,7 +117,7 @@ func newIsolated(t *testing.T, dir string, i int) *isolated {
 		return path
 	}
 	write("jwks.json", string(attachetest.KeySet()))
-	s := &isolated{name: strconv.Itoa(i), process: cli.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
+	s := &isolatedSession{name: strconv.Itoa(i), process: cli.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}}
 	c := conversation{User: "user-" + s.name, Tenant: "tenant-" + strconv.Itoa(i/2), Workspace: "/ws/" + s.name, Session: "session-" + s.name}
 	env := []string{"ATTACHE_CONFIG=" + write("config.yaml", isolationConfig)}
 	token := func(c conversation) string {
@@ -156,7 +156,7 @@ func newIsolated(t *testing.T, dir string, i int) *isolated {
 
 // run makes at least n calls through an attache, checks each answer, and returns
 // how many calls there were.
-func (s *isolated) run(t *testing.T, n int) (made int) {
+func (s *isolatedSession) run(t *testing.T, n int) (made int) {
 	settings, err := config.Load(s.process, nil, nil)
 	if err != nil {
 		t.Error(err)
@@ -212,7 +212,7 @@ const lastGreeting = "tools/list"
 
 // requests are what the client says: the handshake, and then the calls of its
 // conversations in turn, those of limited tools first.
-func (s *isolated) requests(n int) []request {
+func (s *isolatedSession) requests(n int) []request {
 	all := []request{
 		{frame: `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`},
 		{frame: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, tool: lastGreeting},
@@ -241,7 +241,7 @@ func (s *isolated) requests(n int) []request {
 
 // check reads the replies to all requests, and returns how many calls there were.
 // It calls greeted when the handshake is over, or when it gives up.
-func (s *isolated) check(t *testing.T, replies io.ReadCloser, requests []request, greeted func()) (made int) {
+func (s *isolatedSession) check(t *testing.T, replies io.ReadCloser, requests []request, greeted func()) (made int) {
 	defer replies.Close()
 	defer greeted()
 	allowed := map[string]int{} // by tool

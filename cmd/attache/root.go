@@ -89,7 +89,7 @@ func (c *program) exitStatus(err error) int {
 
 // rootCommand returns the whole command line, or what of it args can need.
 func (c *program) rootCommand(args []string) *cobra.Command {
-	root := c.wrapping(&cobra.Command{
+	root := c.forServer(&cobra.Command{
 		Use:     "attache",
 		Short:   "Carry the session's context to any MCP server",
 		Long:    rootHelp,
@@ -104,7 +104,7 @@ func (c *program) rootCommand(args []string) *cobra.Command {
 	if c.dashed && flagsAlone(args) {
 		return root // no subcommand can be meant, so none is made
 	}
-	wrapRun := c.wrapping(&cobra.Command{
+	wrapRun := c.forServer(&cobra.Command{
 		Use:   "run",
 		Short: "Wrap a stdio server; the same as attache without a subcommand",
 		Long: `Wrap a stdio server: start the command behind "--" when the client's first message comes, and
@@ -132,8 +132,8 @@ func flagsAlone(args []string) bool {
 	return root.ParseFlags(args) == nil && root.Flags().NArg() == 0
 }
 
-// wrapping makes cmd a command that wraps a server.
-func (c *program) wrapping(cmd *cobra.Command) *cobra.Command {
+// forServer makes cmd a command that wraps a server.
+func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	flags := config.AddFlags(cmd)
 	// A server's own flags, given without "--", are not to be taken for ours.
 	cmd.Flags().SetInterspersed(false)

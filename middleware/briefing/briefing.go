@@ -46,29 +46,28 @@ const DefaultWait = 2 * time.Second
 
 // Options are what the connections of a process have in common.
 type Options struct {
-	// Source knows the policies. It is asked once a session, for at most 8 sessions at
-	// once.
+	// Source returns the policies. It is asked once a session, for at most 8 sessions at once.
 	Source policy.Source
-	// Scope is asked for when the principal has none.
+	// Scope is used when the principal has none.
 	Scope string
 	// Anonymous says that the source answers without a principal's credential: it knows
 	// the operator's, or needs none.
 	Anonymous bool
-	// ByWorkspace says that the answer depends on where the workspace is: the source is
-	// asked again when that becomes known before the briefing was given.
+	// ByWorkspace says that the answer depends on the path of the workspace: the source is asked
+	// again if the path becomes known before the briefing was given.
 	ByWorkspace bool
-	// OmitEmpty gives no block where the source has nothing to say.
+	// OmitEmpty gives no block if the source has no policies and no objectives.
 	OmitEmpty bool
 
-	// Turns keeps the turns of this process; nil stands for ones in memory. It answers at
-	// once. Pass the same Turns to the next Compile, and no session is briefed again after
-	// a configuration reload.
+	// Turns keeps the turns of this process; nil means in memory. It answers at once. Pass the
+	// same Turns to the next Compile, and no session is briefed again after a configuration
+	// reload.
 	Turns sessionstate.Turns
-	// UserTurns opens the Turns that all processes of the user share; nil if each process
-	// gives the briefing. It is called beside the messages, when Turns has given a turn of
-	// a session whose key other processes may have too, and returns the same each time.
-	// When it fails, or takes longer than Wait, the briefing is given as Turns has it, with
-	// one warning, and UserTurns is not used any more.
+	// UserTurns opens the Turns that all processes of the user share; nil means that each
+	// process gives the briefing. It runs beside the messages, after Turns has given the turn of
+	// a session whose key other processes may have too, and returns the same Turns each time. If
+	// it fails or takes longer than Wait, the briefing is given as Turns has decided, with one
+	// warning, and UserTurns is not used again.
 	UserTurns func() (sessionstate.Turns, error)
 
 	// Response and Instructions are the channels. With neither, it is the responses, and
@@ -76,8 +75,8 @@ type Options struct {
 	Response, Instructions bool
 	// Structured is about results with structuredContent; "" stands for toolresult.Auto.
 	Structured toolresult.Structured
-	// Wait bounds how long a response is held back, by the source and by UserTurns, once
-	// each; 0 stands for [DefaultWait].
+	// Wait bounds how long a response is held back, once for the source and once for UserTurns;
+	// 0 means [DefaultWait].
 	Wait time.Duration
 	// MaxBytes bounds the block; 0 stands for no bound.
 	MaxBytes int
@@ -97,7 +96,7 @@ type Shared struct {
 	warnings warnings
 }
 
-// Compile prepares a process for its connections. It asks nobody anything.
+// Compile prepares the briefings of a process. It asks the source nothing.
 func Compile(o Options) *Shared {
 	if o.Turns == nil {
 		o.Turns = sessionstate.NewMemoryTurns(o.Now)
@@ -119,20 +118,20 @@ func Compile(o Options) *Shared {
 	return s
 }
 
-// ConnOptions are what belongs to one client connection.
+// ConnOptions are the parts of one client connection.
 type ConnOptions struct {
 	// Catalog knows what tools/list said on this connection; nil stands for an empty one.
 	Catalog *middleware.Catalog
-	// Memory keeps what the connection has learnt across a configuration reload; nil
-	// stands for an empty one.
+	// Memory keeps what the connection has learnt across a configuration reload; nil means an
+	// empty one.
 	Memory *Memory
 	// Results knows the client and its tools; nil stands for an empty one.
 	Results *toolresult.Memory
 	// Credential returns a session's own credential, "" if it has none.
 	Credential func(session string) string
-	// ClientProcess names the process that started this one and, it may be, other servers
-	// of the same session; "" if that is not known. It is asked for clients that tell
-	// their servers nothing else of the session. nil stands for "".
+	// ClientProcess names the process that started this one and perhaps other servers of the
+	// same session; "" if that is not known. It is called for clients that tell their servers
+	// nothing else about the session. nil means "".
 	ClientProcess func() string
 	// Carried, if not nil, is called with each briefing that a message carries.
 	Carried func(session, text string)

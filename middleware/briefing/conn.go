@@ -38,7 +38,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return &Conn{shared: s, o: o, warnings: warnings{log: logger(o.Log)}}
 }
 
-// Layer returns the layer. It stands behind all others but the catalogue: a call that another
+// Layer returns the layer. It stands behind all others except the catalogue: a call that another
 // layer answers has no response to put a text into.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "briefing", Wrap: c.wrap}
@@ -85,8 +85,8 @@ func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	}
 }
 
-// window returns what tells a call from those of its conversation whose results the model
-// does not see any more, "" where the client does not say.
+// window returns the key that separates a call from the calls of its conversation whose results
+// the model no longer sees, "" if the client sends none.
 func (c *Conn) window(m *wire.Message) string {
 	member := c.o.Results.Client().Window
 	if member == "" {
@@ -123,7 +123,3 @@ func (c *Conn) instructions() channel {
 	}
 	return off
 }
-
-// Memory holds what a connection has missed, which a configuration reload does not
-// change. The zero value is empty.
-type Memory struct{ missed missed }

@@ -10,7 +10,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// expectInstructions has the answer to initialize or server/discover carry the briefing.
+// expectInstructions adds the hook that puts the briefing into the answer to initialize or
+// server/discover.
 func (c *Conn) expectInstructions(call *middleware.Call, view *sessionstate.Context, how channel) {
 	s := c.open(view, "")
 	if s == nil {

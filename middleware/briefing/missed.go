@@ -2,59 +2,62 @@ package briefing
 
 import "sync"
 
-// maxMissed is how many results of a session may go without the briefing before that is
-// logged: a server can shape its results so that none carries it.
+// maxMissed is how many results of a session may go without the briefing before attache logs
+// it: a server can shape its results so that none can carry the text.
 const maxMissed = 3
 
-// maxMissedSessions bounds the table: conversation keys are the client's to choose.
+// maxMissedSessions bounds the table, because the client chooses the conversation keys.
 const maxMissedSessions = 1_000
 
-// missed holds the sessions of a connection that had results and whose model has not seen
-// the briefing, as far as is known.
-type missed struct {
+// Memory holds the sessions of a connection that had results, but no result that is known to
+// have shown the briefing to the model. A configuration reload does not change it. The zero
+// value is empty.
+type Memory struct {
 	mu       sync.Mutex
-	sessions map[string]miss
+	sessions map[string]missedSession
 }
 
-type miss struct {
+// A missedSession is a session whose model may not have seen its briefing.
+type missedSession struct {
 	results int // that went without the briefing
 	why     string
 }
 
-// miss notes a result of a session that the briefing was not seen in, and why. without
-// says that it did not carry it.
+// miss counts a result of a session in which the model did not see the briefing, with the
+// reason. without says that the result did not carry the text.
 func (c *Conn) miss(session, why string, without bool) {
-	c.o.Memory.missed.mu.Lock()
-	m, known := c.o.Memory.missed.sessions[session]
+	memory := c.o.Memory
+	memory.mu.Lock()
+	m, known := memory.sessions[session]
 	m.why = why
 	if without {
 		m.results++
 	}
-	if c.o.Memory.missed.sessions == nil {
-		c.o.Memory.missed.sessions = map[string]miss{}
+	if memory.sessions == nil {
+		memory.sessions = map[string]missedSession{}
 	}
-	if known || len(c.o.Memory.missed.sessions) < maxMissedSessions {
-		c.o.Memory.missed.sessions[session] = m
+	if known || len(memory.sessions) < maxMissedSessions {
+		memory.sessions[session] = m
 	}
-	c.o.Memory.missed.mu.Unlock()
+	memory.mu.Unlock()
 	if m.results == maxMissed {
 		c.warnings.once("three results of a session went without the briefing: "+why+"; see docs/briefing.md", nil)
 	}
 }
 
-// seen forgets a session that has had its briefing.
+// seen forgets a session whose model has seen the briefing.
 func (c *Conn) seen(session string) {
-	c.o.Memory.missed.mu.Lock()
-	defer c.o.Memory.missed.mu.Unlock()
-	delete(c.o.Memory.missed.sessions, session)
+	c.o.Memory.mu.Lock()
+	defer c.o.Memory.mu.Unlock()
+	delete(c.o.Memory.sessions, session)
 }
 
-// Close ends the connection. It logs one warning if the model of a session has not seen
-// the briefing, as far as is known, and that was not logged before.
+// Close ends the connection. It logs one warning if the model of a session may not have seen the
+// briefing and no warning said so before.
 func (c *Conn) Close() {
-	c.o.Memory.missed.mu.Lock()
-	defer c.o.Memory.missed.mu.Unlock()
-	for _, m := range c.o.Memory.missed.sessions {
+	c.o.Memory.mu.Lock()
+	defer c.o.Memory.mu.Unlock()
+	for _, m := range c.o.Memory.sessions {
 		if m.results < maxMissed {
 			c.warnings.once("the session ended and the model may not have seen the briefing: "+m.why+
 				"; set briefing.structured or briefing.channels as docs/briefing.md says", nil)

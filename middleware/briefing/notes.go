@@ -22,14 +22,14 @@ func (s *session) source() string {
 	return "the policy source"
 }
 
-// skip notes why a reply carries no briefing, if somebody wants to know.
+// skip notes why a reply carries no briefing, if an outer layer reads notes.
 func skip(call *middleware.Call, why string) {
 	if call.Explained() {
 		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Skipped, Why: why})
 	}
 }
 
-// fail notes that there should be a briefing and is none.
+// fail notes why a briefing that is due is missing.
 func fail(call *middleware.Call, why string) {
 	if call.Noted() {
 		call.Note(middleware.Note{Layer: "briefing", Rule: "policy", Act: middleware.Failed, Why: why})

@@ -10,8 +10,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// expects returns the session of a call whose reply may carry the briefing, nil if it will
-// not whatever it is.
+// expects returns the session of a call whose reply may carry the briefing, nil if no reply to
+// this call can.
 func (c *Conn) expects(call *middleware.Call, view *sessionstate.Context, window string) *session {
 	s := c.open(view, window)
 	switch {
@@ -24,12 +24,13 @@ func (c *Conn) expects(call *middleware.Call, view *sessionstate.Context, window
 	return s
 }
 
-// expect has the reply of a call carry the briefing if it is its turn.
+// expect adds the hook that puts the briefing into the reply of a call, if it is the session's
+// turn.
 func (c *Conn) expect(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response) {
 	call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.respond(call, view, s, r, reply) })
 }
 
-// respond takes the reply to a call of a session whose turn may be open.
+// respond handles the reply to a call of a session whose turn may be open.
 func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
 	if c.o.Results.Handle(r, reply) {
 		skip(call, "the result is that of a task, which is fetched later")
@@ -56,12 +57,12 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 	return nil
 }
 
-// plan says how a reply takes the text.
+// plan returns how the text is put into a reply.
 func (c *Conn) plan(call *middleware.Call, r toolresult.Response, reply *wire.Message) toolresult.Plan {
 	return c.o.Results.Plan(call, c.shared.o.Structured, c.o.Catalog, r, reply)
 }
 
-// carry puts the text into the reply if it is this reply's turn.
+// carry puts the text into the reply if the session still has its turn.
 func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *session, r toolresult.Response, reply *wire.Message) error {
 	if s.text == "" {
 		fail(call, s.why)
@@ -91,7 +92,7 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 	})
 }
 
-// give puts the text into the reply, whose turn it is.
+// give puts the text into the reply that has the turn.
 func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r toolresult.Response, reply *wire.Message) error {
 	session, outcome, err := view.Session.Value, sessionstate.Open, error(nil)
 	seen := c.plan(call, r, reply).Seen
@@ -108,7 +109,7 @@ func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r
 	return errors.Join(err, t.settle(call, reply, outcome))
 }
 
-// carried notes what became of the turn of s.
+// carried notes how the turn of s has ended.
 func (c *Conn) carried(session string, s *session, outcome sessionstate.Outcome) {
 	switch outcome {
 	case sessionstate.Open:
@@ -125,7 +126,7 @@ func (c *Conn) carried(session string, s *session, outcome sessionstate.Outcome)
 	}
 }
 
-// inject edits the reply, and says what became of the turn.
+// inject edits the reply, and returns how the turn has ended.
 func (c *Conn) inject(call *middleware.Call, view *sessionstate.Context, t turn, r toolresult.Response, reply *wire.Message) (sessionstate.Outcome, error) {
 	s, plan := t.s, c.plan(call, r, reply)
 	switch member, block := toolresult.InResult(r, reply, s.text); {

@@ -50,7 +50,7 @@ func session(_ *proxytest.Session, whose string) middleware.Layer {
 // warning. how has words between commas: the fault of the turns that it shares, and options
 // of the configuration.
 func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middleware.Layer {
-	shared := &faulty{Turns: turns}
+	shared := &faultyTurns{Turns: turns}
 	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
 	closed := errors.New("read-only file system")
 	o.UserTurns = func() (sessionstate.Turns, error) { return shared, nil }
@@ -87,14 +87,14 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 	}}
 }
 
-// faulty are turns with a fault.
-type faulty struct {
+// faultyTurns are turns with a fault.
+type faultyTurns struct {
 	sessionstate.Turns
 	how   string
 	taken atomic.Int64
 }
 
-func (f *faulty) Take(ctx context.Context, key string) (bool, int, error) {
+func (f *faultyTurns) Take(ctx context.Context, key string) (bool, int, error) {
 	n := f.taken.Add(1)
 	switch {
 	case f.how == "failing":
@@ -109,7 +109,7 @@ func (f *faulty) Take(ctx context.Context, key string) (bool, int, error) {
 	return f.Turns.Take(ctx, key)
 }
 
-func (f *faulty) Settle(ctx context.Context, key string, o sessionstate.Outcome) error {
+func (f *faultyTurns) Settle(ctx context.Context, key string, o sessionstate.Outcome) error {
 	if f.how == "full" {
 		return errors.New("database or disk is full")
 	}

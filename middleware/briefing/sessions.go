@@ -23,9 +23,9 @@ const (
 )
 
 const (
-	// retryAfter is how long a source that failed is left alone.
+	// retryAfter is how long a source is not asked again after it has failed.
 	retryAfter = 30 * time.Second
-	// lookupLimit bounds a look-up, whatever the source does.
+	// lookupLimit bounds a look-up even if the source ignores its context.
 	lookupLimit = 30 * time.Second
 )
 
@@ -41,8 +41,8 @@ type sessions struct {
 	alone   bool              // Options.UserTurns is not used any more
 }
 
-// session is what is known of one session's briefing. Guarded by sessions.mu, but for
-// what is written before ready is closed.
+// session is the briefing of one session, as far as it is known. sessions.mu guards the fields,
+// except those that are written before ready is closed.
 type session struct {
 	ready     chan struct{}
 	text      string // "" when there is nothing to give; written before ready is closed
@@ -59,8 +59,8 @@ type session struct {
 	used      time.Time
 }
 
-// open returns the session of a call while there may be something to give it, nil
-// otherwise, and begins fetching its briefing if nobody has.
+// open returns the session of a call while its briefing may still be due, nil otherwise. It
+// starts to fetch the briefing if that was not done.
 func (c *Conn) open(view *sessionstate.Context, window string) *session {
 	t, o := &c.shared.sessions, &c.shared.o
 	t.mu.Lock()
@@ -125,7 +125,7 @@ func (s *session) isReady() bool {
 	}
 }
 
-// fetch looks up the briefing of s, after those that were asked for before.
+// fetch looks up the briefing of s, after the look-ups that were asked for before.
 func (c *Conn) fetch(s *session, view *sessionstate.Context) {
 	t := &c.shared.sessions
 	t.slots <- struct{}{}
@@ -141,7 +141,7 @@ func (c *Conn) fetch(s *session, view *sessionstate.Context) {
 	close(s.ready)
 }
 
-// lookUp asks the source, and makes the text. why says why there is none.
+// lookUp asks the source, and renders the text. why is the reason if there is no text.
 func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string, err error) {
 	o, warn := &c.shared.o, &c.shared.warnings
 	q := policy.Query{
@@ -176,35 +176,35 @@ func (c *Conn) lookUp(s *session, view *sessionstate.Context) (text, why string,
 	return "", "the policy source gave none: " + err.Error(), err
 }
 
-// finish notes that the turn of s is spent, so that its calls cost nothing from here on.
+// finish notes that the turn of s is spent, so that the next calls of the session cost nothing.
 func (t *sessions) finish(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.done = true
 }
 
-// count notes how often the text of s was carried where the client may not show it.
+// count notes how often the text of s went out in a result that the client may not show.
 func (t *sessions) count(s *session, unseen int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.unseen = max(s.unseen, unseen)
 }
 
-// countOne notes that the text of s was carried once more where the client may not show it.
+// countOne adds one to that count.
 func (t *sessions) countOne(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.unseen++
 }
 
-// exhausted reports whether the text of s was carried unseen as often as it may be.
+// exhausted reports whether that count has reached its limit.
 func (t *sessions) exhausted(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.unseen >= MaxUnseen
 }
 
-// whyNone says why there is nothing to give a session.
+// whyNone returns why a session gets no briefing.
 func (t *sessions) whyNone(key string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

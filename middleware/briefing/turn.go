@@ -11,12 +11,13 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// askAgain is how long a session is left alone whose turn another process has, or had:
-// [sessionstate.Turns] do not say which. So the calls of all processes but the one that
-// gave the briefing cost a look-up a second, and the use of the session is noted.
+// askAgain is how long a session is skipped after another process had its turn:
+// [sessionstate.Turns] do not say whether that turn was spent. So the calls of every process
+// except the one that gave the briefing cost one look-up a second, and the use of the session is
+// recorded.
 const askAgain = time.Second
 
-// A turn is that of one session, in this process and among all of the user's.
+// A turn is the turn of one session, in this process and among all processes of the user.
 type turn struct {
 	c       *Conn
 	s       *session
@@ -24,10 +25,10 @@ type turn struct {
 	userKey string // in Options.UserTurns; "" if other processes cannot have the session
 }
 
-// turnOf returns the turn of s. suffix makes it that of a channel by itself.
+// turnOf returns the turn of s. suffix separates the turn of one channel.
 //
-// The user's turn is also that of the text: two servers may have different things to say,
-// and whoever knows the session alone cannot spend the turn.
+// Among the user's processes the turn also belongs to the text: two servers may have different
+// policies, and a process that knows only the session cannot spend the turn.
 func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) turn {
 	t := turn{c: c, s: s, key: view.Session.Value + s.window + suffix}
 	switch {
@@ -50,8 +51,8 @@ func (t turn) isShared() bool {
 	return t.userKey != "" && !all.alone
 }
 
-// take asks for the turn, holds reply back meanwhile, and then calls then with what came
-// of it: why is "" if the turn is the caller's, who settles it.
+// take asks for the turn, holds reply back meanwhile, and then calls then with the result: why
+// is "" if this process has the turn, and must settle it.
 func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *wire.Message, unseen int, why string) error) error {
 	o := &t.c.shared.o
 	mine, unseen, err := o.Turns.Take(context.Background(), t.key)
@@ -83,7 +84,7 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	})
 }
 
-// userTurns returns the turns that the user's processes share, swept once a session.
+// userTurns returns the turns that the user's processes share. It sweeps them once a session.
 func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
 	turns, err := t.c.shared.o.UserTurns()
 	if err != nil {
@@ -100,8 +101,8 @@ func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
 	return turns, err
 }
 
-// settle reports how the turn has ended. The reply waits for that: a client that has seen
-// it may call the next server at once.
+// settle reports how the turn has ended. The reply waits for that, because a client that has
+// seen it may call the next server at once.
 func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome sessionstate.Outcome) error {
 	o := &t.c.shared.o
 	err := o.Turns.Settle(context.Background(), t.key, outcome)
@@ -123,7 +124,7 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 	}))
 }
 
-// leaveAlone lets the session's calls pass for a while.
+// leaveAlone skips the session's calls for askAgain.
 func (c *Conn) leaveAlone(s *session) {
 	all := &c.shared.sessions
 	all.mu.Lock()
@@ -131,8 +132,8 @@ func (c *Conn) leaveAlone(s *session) {
 	s.again = c.shared.o.Now().Add(askAgain)
 }
 
-// goAlone stops using the user's turns: the briefing may come once a server, which is
-// better than no briefing.
+// goAlone stops the use of the user's turns: the briefing may then come once for each server,
+// which is better than no briefing.
 func (c *Conn) goAlone(err error) {
 	c.shared.warnings.once("the briefing may come once a server, as what the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", err)
 	all := &c.shared.sessions
@@ -141,15 +142,14 @@ func (c *Conn) goAlone(err error) {
 	all.alone = true
 }
 
-// A lookup is work that is done while other messages pass. err is its result after done
-// is closed.
+// A lookup is work that runs while other messages pass. err is its result after done is closed.
 type lookup struct {
 	done chan struct{}
 	err  error
 }
 
-// startLookup runs f in a goroutine of its own. If f takes longer than limit that is the
-// error, and what f writes must not be read.
+// startLookup runs f in a goroutine of its own. If f takes longer than limit, that is the error,
+// and what f writes must not be read.
 func startLookup(limit time.Duration, f func(context.Context) error) *lookup {
 	l := &lookup{done: make(chan struct{})}
 	go func() {
@@ -167,8 +167,8 @@ func startLookup(limit time.Duration, f func(context.Context) error) *lookup {
 	return l
 }
 
-// await suspends reply until l is done, and then calls then with its error. A reply that
-// cannot be suspended, as the session is ending, waits here; l has a limit of its own.
+// await suspends reply until l is done, and then calls then with its error. A reply that cannot
+// be suspended, because the session is ending, waits here; l has a limit of its own.
 func (c *Conn) await(call *middleware.Call, reply *wire.Message, l *lookup, then func(reply *wire.Message, err error) error) error {
 	call.Suspend(reply, l.done, 2*c.shared.o.Wait, func(_ context.Context, reply *wire.Message) error {
 		<-l.done

@@ -140,7 +140,7 @@ type ConnOptions struct {
 	Base *sessionstate.Context
 
 	// Name is the session key if nothing else names the session, and the beginning of the key
-	// after each further handshake; "" makes random ones.
+	// after each further handshake; "" means random keys.
 	Name string
 
 	// Sessions is the table of sessions, whose clock the layer uses; nil makes one. Clients
@@ -249,7 +249,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			c.attach(ctx, s, id, found, &f)
 			return next(ctx, m)
 		}
-		kept := f.kept()
+		kept := f.clone()
 		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
 			c.attach(ctx, s, id, c.await(id, pending), &kept)
 			return next(ctx, m)

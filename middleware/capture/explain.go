@@ -5,8 +5,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// explain tells which facts of a frame's _meta did not hold, and why nobody is
-// identified. What does hold is in view, with its source.
+// explain notes which facts of a frame's _meta were not used, and why nobody is identified. The
+// facts that were used are in view, with their sources.
 func explain(call *middleware.Call, view *sessionstate.Context, f *facts) {
 	if !call.Noted() {
 		return
@@ -24,7 +24,7 @@ func explain(call *middleware.Call, view *sessionstate.Context, f *facts) {
 	}
 }
 
-// passedOver notes a fact in _meta over which another one has precedence.
+// passedOver notes a fact in _meta that a fact of a higher source replaces.
 func passedOver(call *middleware.Call, rule, value, from string, holds sessionstate.Fact) {
 	if value == "" || holds.Value == value {
 		return

@@ -95,10 +95,10 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// waiting is a relay that waits on the spot.
-type waiting struct{ middleware.Relay }
+// A waitingRelay waits in Suspend.
+type waitingRelay struct{ middleware.Relay }
 
-func (w waiting) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Duration, resume middleware.Handler) {
+func (w waitingRelay) Suspend(m *wire.Message, ready <-chan struct{}, _ time.Duration, resume middleware.Handler) {
 	<-ready
 	call := middleware.Call{}
 	call.Reset(w, true)
@@ -125,7 +125,7 @@ func TestBounds(t *testing.T) {
 	before := heap()
 	padding := strings.Repeat("x", 31<<10)
 	for i := range 3000 {
-		call.Reset(waiting{}, true)
+		call.Reset(waitingRelay{}, true)
 		m := wire.Message{}
 		m.Reset(wire.Client, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"threadId":"%d","io.github.attache-mcp/token":"%08d%s"}}}`+"\n", i, i, padding))
 		scanner.Look(&m)
@@ -156,7 +156,7 @@ func TestRecheck(t *testing.T) {
 		c := shared.Connect(capture.ConnOptions{Changed: func() { changed++ }})
 		ping := func() string {
 			call := middleware.Call{}
-			call.Reset(waiting{}, true)
+			call.Reset(waitingRelay{}, true)
 			m, scanner := wire.Message{}, wire.Scanner{}
 			m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"))
 			scanner.Look(&m)

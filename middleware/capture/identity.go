@@ -18,24 +18,23 @@ import (
 type Credential struct {
 	// Key is the key of _meta it came under, [CredentialKey] or [TokenKey].
 	Key string
-	// Text is the credential itself; "" if none came, and the operator's holds.
+	// Text is the credential itself; "" if none came, and the operator's counts.
 	Text string
 }
 
 const (
-	// DefaultPatience is how long a request waits until it is known who it is from.
+	// DefaultPatience is how long a request waits for the look-up of its credential.
 	DefaultPatience = 3 * time.Second
-	// DefaultRetry is the least time between two look-ups of which the first failed
-	// in a way that passes.
+	// DefaultRetry is the least time between two look-ups after a temporary failure.
 	DefaultRetry = 10 * time.Second
-	// batchPatience is how long what cannot be held back waits, a member of a batch,
-	// and all that comes from the client with it. To look at a file takes less.
+	// batchPatience is how long a member of a batch, which cannot be held back, waits, and with
+	// it every later message of the client. It is enough to look at a file.
 	batchPatience = 100 * time.Millisecond
-	// maxConversations bounds the table of whose each conversation is: their keys are
-	// the client's to vary.
+	// maxConversations bounds the table of conversations and their credentials: the client
+	// chooses the keys.
 	maxConversations = 10_000
-	// maxCredentialBytes bounds the credentials that are kept, and what look-ups of
-	// them found, as [identity.size] estimates it.
+	// maxCredentialBytes bounds the credentials that are kept and the results of their look-ups,
+	// as [identity.size] estimates them.
 	maxCredentialBytes = 16 << 20
 )
 
@@ -43,10 +42,10 @@ const (
 // it ends; calls that come meanwhile do not wait for it.
 var ErrLate = errors.New("who the session acts for could not be looked up in time")
 
-// A digest stands for a credential.
+// A digest identifies a credential.
 type digest [sha256.Size]byte
 
-// identities remembers who the sessions of a connection act for.
+// identities holds the credentials of a connection's sessions and their owners.
 type identities struct {
 	mu    sync.Mutex
 	own   *identity         // of what comes without a credential
@@ -55,8 +54,8 @@ type identities struct {
 	told  map[string]bool // why a credential was not used
 }
 
-// An identity is one credential and who it turned out to be. The look-up runs in a
-// goroutine of its own, one at a time.
+// An identity is a credential and its owner. The look-up runs in a goroutine of its own, one at
+// a time.
 type identity struct {
 	credential Credential
 	sum        digest
@@ -72,8 +71,8 @@ type identity struct {
 	stale     bool          // pending began before what is asked had changed
 }
 
-// credentials are the identities of the credentials that came, bounded in bytes. The
-// one that was used longest ago has to go first. The zero value is empty.
+// credentials are the identities of the credentials that came, bounded in bytes. The one that
+// was used longest ago is dropped first. The zero value is empty.
 type credentials struct {
 	by    map[digest]*list.Element // of *identity
 	order list.List                // the front was used last
@@ -103,13 +102,13 @@ func (t *credentials) add(id *identity) {
 	}
 }
 
-// size is about how many bytes an identity takes: a principal made of a token can be
-// some times its length.
+// size estimates how many bytes an identity takes: a principal made from a token can be a few
+// times as long.
 func (id *identity) size() int { return 1024 + 6*len(id.credential.Text) }
 
-// identityOf returns the identity of a frame; nil if nobody is to be identified. One
-// without a credential has the identity of the last credential in its session if it
-// inherits, and that of the operator's if not.
+// identityOf returns the identity of a frame; nil if nobody is to be identified. A frame without
+// a credential has the identity of the last credential in its session if it inherits, and the
+// operator's otherwise.
 func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f *facts) *identity {
 	credential := c.accepted(ctx, f)
 	if c.resolve == nil {
@@ -143,15 +142,15 @@ func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f 
 	return id
 }
 
-// forgetSessions forgets which credentials came in the sessions.
+// forgetSessions forgets which credentials came in which session.
 func (t *identities) forgetSessions() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.of)
 }
 
-// accepted returns the credential of a frame if the operator allows it, and tells
-// once of one that was sent in vain, and why.
+// accepted returns the credential of a frame if the operator allows it. It logs once that a
+// credential was not used, and why.
 func (c *Conn) accepted(ctx context.Context, f *facts) Credential {
 	credential := f.credential
 	for i, key := range CredentialKeys() {
@@ -180,21 +179,21 @@ func (c *Conn) logUnused(ctx context.Context, why string, key ...string) {
 	}
 }
 
-// A finding is who an identity turned out to be, for one frame: nobody and
-// [ErrLate] if that is not known.
+// A finding is the owner of an identity for one frame: nobody and [ErrLate] while it is not
+// known.
 type finding struct {
 	principal *sessionstate.Principal
 	err       error
 }
 
-// lookUp sees to it that who id is gets known, and known afresh when it has been
-// held long enough. What it finds holds for the frame at hand, at now: asked a
-// moment later, the answer may be another. If it finds nothing, pending is what a
-// request has to wait for, nil if it was waited for in vain already.
+// lookUp starts a look-up of id if its owner is not known, or was looked up too long ago. The
+// finding is for the current frame, at now: a moment later it may be another. If there is no
+// finding, pending is what a request has to wait for, nil if a request has waited for it in
+// vain.
 //
-// The look-up begins when a quarter of the time is left, so that a busy session
-// goes on with what it knows until the answer is there. What failed in a way that
-// passes is asked again sooner, and nobody waits for it.
+// The look-up begins when a quarter of the time is left, so that a busy session continues with
+// the last owner meanwhile. After a temporary failure it is repeated sooner, and no request
+// waits for it.
 func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-chan struct{}) {
 	if id == nil {
 		return finding{}, nil
@@ -256,9 +255,9 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 	}
 }
 
-// Recheck has every session looked up afresh with its next request: what Identify
-// asks has changed. The sessions without a credential of their own, which are most,
-// are at once, if they were before.
+// Recheck makes every session look up its owner again at its next request, because the source of
+// Identify has changed. Sessions without a credential of their own, which are most, are looked
+// up at once if they were before.
 func (c *Conn) Recheck() {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
@@ -275,8 +274,8 @@ func (c *Conn) Recheck() {
 	}
 }
 
-// await returns what the look-up found. A request that was held back for it gets
-// the answer at once; what could not be held back waits here.
+// await returns the result of the look-up. A request that was held back for it gets the result
+// at once; a message that could not be held back waits here.
 func (c *Conn) await(id *identity, pending <-chan struct{}) finding {
 	select {
 	case <-pending:
@@ -289,20 +288,21 @@ func (c *Conn) await(id *identity, pending <-chan struct{}) finding {
 	case <-pending:
 		return c.whoIs(id)
 	case <-t.C:
-		c.inVain(id, pending)
+		c.noteTimeout(id, pending)
 		return finding{err: ErrLate}
 	}
 }
 
-// whoIs returns who id turned out to be in a look-up that is over.
+// whoIs returns the owner that a finished look-up has found for id.
 func (c *Conn) whoIs(id *identity) finding {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
 	return finding{id.principal, id.err}
 }
 
-// inVain notes that a request has waited for pending, and that no other is to.
-func (c *Conn) inVain(id *identity, pending <-chan struct{}) {
+// noteTimeout notes that a request has waited for pending until its patience was over, so that
+// no other request waits.
+func (c *Conn) noteTimeout(id *identity, pending <-chan struct{}) {
 	c.who.mu.Lock()
 	first := id.pending == pending && !id.late
 	id.late = id.late || first
@@ -312,17 +312,17 @@ func (c *Conn) inVain(id *identity, pending <-chan struct{}) {
 	}
 }
 
-// An identifiedView is a context with the principal that was found for it. It is
-// kept because the next frame mostly has the same; the session itself keeps no
-// principal, which may be large, and not every frame's in the modern era.
+// An identifiedView is a context with the principal found for it. It is kept because the next
+// frame usually has the same principal. The session keeps no principal: it may be large, and in
+// the modern era it differs from frame to frame.
 type identifiedView struct {
 	of    *sessionstate.Context
 	found finding
 	view  *sessionstate.Context
 }
 
-// withPrincipal returns a session's context with who id was found to be. It is
-// called in the client's direction.
+// withPrincipal returns a session's context with the principal found for id. It runs in the
+// client's direction.
 func (c *Conn) withPrincipal(known *sessionstate.Context, id *identity, found finding) *sessionstate.Context {
 	if id == nil || known.Principal == found.principal && known.Unidentified == found.err {
 		return known
@@ -335,9 +335,9 @@ func (c *Conn) withPrincipal(known *sessionstate.Context, id *identity, found fi
 	return c.view.view
 }
 
-// LookupFailed returns why the credential behind a view could not be turned into
-// a principal; nil if it could, or if there is none. For a layer that decides by
-// the principal and has to refuse what it cannot decide.
+// LookupFailed returns why the principal of a view could not be looked up; nil if it could, or
+// if there is no credential. It is for a layer that decides by the principal and must refuse
+// what it cannot decide.
 func (c *Conn) LookupFailed(view *sessionstate.Context) error {
 	if view == nil {
 		return nil
@@ -345,8 +345,8 @@ func (c *Conn) LookupFailed(view *sessionstate.Context) error {
 	return view.Unidentified
 }
 
-// Credential returns the credential that came last in a session, without a text if
-// the last request had none: for a policy source that asks on the session's behalf.
+// Credential returns the last credential of a session, without a text if the last request had
+// none. It is for a policy source that acts for the session.
 func (c *Conn) Credential(session string) Credential {
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()

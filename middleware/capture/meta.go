@@ -15,7 +15,7 @@ import (
 // protocolKey is on every request of the modern era (2026-07-28, SEP-2575).
 const protocolKey = "io.modelcontextprotocol/protocolVersion"
 
-// facts are what one request's _meta says.
+// facts are the facts in one request's _meta.
 type facts struct {
 	workspace, workspaceFrom       string
 	conversation, conversationFrom string
@@ -30,8 +30,8 @@ func (f *facts) workspaceFact() sessionstate.Fact {
 	return sessionstate.Fact{Value: f.workspace, Source: sessionstate.RequestMeta, From: f.workspaceFrom}
 }
 
-// kept returns f in strings of its own, which outlive the frame.
-func (f facts) kept() facts {
+// clone returns f with strings of its own, which outlive the frame.
+func (f facts) clone() facts {
 	for _, s := range []*string{&f.workspace, &f.conversation, &f.protocol, &f.credential.Text} {
 		*s = strings.Clone(*s)
 	}
@@ -165,9 +165,9 @@ func (f *facts) set(cand candidate, text string) {
 	}
 }
 
-// usable reports whether a workspace a peer named can be put into arguments and
-// environments. One that begins with a dash would be read as an option by a
-// server that runs a command (CVE-2025-68144).
+// usable reports whether a workspace that a peer named may be put into arguments and
+// environments. If it begins with a dash, a server that runs a command would read it as an
+// option (CVE-2025-68144).
 func (c *Conn) usable(ctx context.Context, workspace, from string) bool {
 	if strings.HasPrefix(workspace, "-") || strings.ContainsFunc(workspace, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		c.log.WarnContext(ctx, "a workspace was ignored, as it begins with a dash or has control characters", "from", from)

@@ -57,7 +57,7 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	return done, true
 }
 
-// takeRoots keeps the first root as the workspace, if the session has none.
+// takeRoots stores the first root as the workspace, if the session has none.
 func (c *Conn) takeRoots(key string, reply *wire.Message) {
 	if reply == nil {
 		c.log.Debug("the client did not answer roots/list")
@@ -92,7 +92,7 @@ func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
 	return view
 }
 
-// forgetRoots lets the roots be asked for again: the client says they changed.
+// forgetRoots allows another request for the roots, because the client says that they changed.
 func (c *Conn) forgetRoots() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

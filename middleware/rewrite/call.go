@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A target is what a call goes to.
+// A target is the tool that a call is for.
 type target struct {
 	name   string // the server's
 	rename int    // the rule that gave it the name called, none if it kept its own
@@ -23,7 +23,7 @@ type target struct {
 	both   string // the other tool of that name, if there are two
 }
 
-// call takes a call from the client.
+// call handles a call from the client.
 func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	given := m.Name().View()
@@ -37,7 +37,7 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Con
 	return next(ctx, m)
 }
 
-// change makes of the call what the server is to see.
+// change turns a call into the one that the server must see.
 func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate.Context, t target) refusal {
 	set := c.some.Of(t.name).set
 	if len(set) == 0 && !call.Explained() {
@@ -57,9 +57,9 @@ func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate
 	return refusal
 }
 
-// resolve returns what the client means by a name: a tool that is given it, or
-// the one whose own it is. Of several the server is known to have one counts; if
-// it has more, or none is known, nobody can tell.
+// resolve returns the tool that the client means by a name: one that was renamed to it, or the
+// one that has the name itself. If there are several, the one that the server is known to have
+// counts; if the server has more than one of them, or none is known, the name is ambiguous.
 func (c *Conn) resolve(view *sessionstate.Context, given string) target {
 	own := c.visible(&c.in, view, given, c.some.Of(given))
 	found, known := target{rename: none}, false
@@ -85,8 +85,8 @@ func (c *Conn) resolve(view *sessionstate.Context, given string) target {
 	return found
 }
 
-// better returns the one of two tools that the server is known to have, and
-// whether it is. If that does not tell them apart, t is the other of found.
+// better returns the one of two tools that the server is known to have, and whether the server
+// has it. If that does not decide, t is the other of found.
 func (c *Conn) better(found target, known bool, t target) (target, bool) {
 	switch has := c.has(t.name); {
 	case found.name == "" || has && !known:
@@ -97,9 +97,9 @@ func (c *Conn) better(found target, known bool, t target) (target, bool) {
 	return found, known
 }
 
-// visible returns what the client may see of a tool of the server's: under which
-// name, or why not. Some rules have a say, all others are for other tools. It uses
-// in, which is empty, and leaves it so.
+// visible returns the name under which the client sees a tool of the server, or why the tool is
+// hidden. rules are the indexes of the rules that may apply to the tool. It uses in, which is
+// empty, and leaves it empty.
 func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name string, some *ruleSet) target {
 	t := target{name: name, rename: none, rule: none}
 	if len(some.hide) == 0 && len(some.rename) == 0 {
@@ -116,7 +116,7 @@ func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name s
 	return t
 }
 
-// hidden says why something is hidden.
+// hidden returns why something is hidden.
 func hidden(what string, err error) string {
 	if err != nil {
 		return "the " + what + " is hidden, as the rule could not be decided: " + err.Error()
@@ -124,10 +124,9 @@ func hidden(what string, err error) string {
 	return "the " + what + " is hidden"
 }
 
-// refuseName answers a call to a name that no tool has, or two. The error
-// is the one the specification has for unknown tools (server/tools, "Error
-// Handling"): clients expect it of a server that has no such tool, and so it
-// tells nothing of rules.
+// refuseName answers a call to a name that no tool has, or two have. The error is the one that
+// the specification has for unknown tools (server/tools, "Error Handling"). Clients expect it
+// from a server without the tool, so it discloses no rules.
 func (c *Conn) refuseName(ctx context.Context, m *wire.Message, t target, given string) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(t.rule), Act: middleware.Refused, Why: t.why})
 	code, text := wire.CodeInvalidParams, "Unknown tool: "+cut(given)
@@ -158,8 +157,7 @@ type value struct {
 	raw     []byte
 }
 
-// A refusal says that a value could not be set, to the model in text, and to the
-// operator in why.
+// A refusal says that a value could not be set: text is for the model, why for the operator.
 type refusal struct {
 	rule int
 	text string
@@ -185,8 +183,8 @@ func (c *Conn) evaluate(rules []int) refusal {
 	return refusal{}
 }
 
-// collect adds the values of rule i to those of the call, but for arguments that
-// an earlier rule has set.
+// collect adds the values of rule i to those of the call, except for arguments that an earlier
+// rule has set.
 func (c *Conn) collect(i int, rule *Rule) error {
 	for n := range rule.Set {
 		s := &rule.Set[n]
@@ -207,22 +205,20 @@ func (c *Conn) collect(i int, rule *Rule) error {
 	return nil
 }
 
-// encloses reports whether an argument that an earlier rule has set stands inside
-// of this one.
+// encloses reports whether an earlier rule has set an argument inside this one.
 func (c *Conn) encloses(s *Setting) bool {
-	return slices.ContainsFunc(c.values, func(v value) bool { return within(v.setting.Path, s.Path) })
+	return slices.ContainsFunc(c.values, func(v value) bool { return isInside(v.setting.Path, s.Path) })
 }
 
-// covered reports whether an earlier rule has set the argument, or one that it
-// stands inside of.
+// covered reports whether an earlier rule has set the argument, or one that contains it.
 func (c *Conn) covered(s *Setting) bool {
-	return slices.ContainsFunc(c.values, func(v value) bool { return within(s.Path, v.setting.Path) })
+	return slices.ContainsFunc(c.values, func(v value) bool { return isInside(s.Path, v.setting.Path) })
 }
 
 var errUnknown = errors.New("the fact it is set to is not known in this session")
 
-// valueOf evaluates a setting. A fact that is not known is not set as an empty
-// string, which a server may take for "all"; an expression that means it says so.
+// valueOf evaluates a setting. An unknown fact is not set as an empty string, which a server may
+// read as "all"; an expression can return "" if that is meant.
 func (c *Conn) valueOf(s *Setting) ([]byte, error) {
 	if err := identified(s.Value, &c.in); err != nil {
 		return nil, err
@@ -276,7 +272,7 @@ func (c *Conn) set(call *middleware.Call, m *wire.Message, v *value) refusal {
 	return refusal{}
 }
 
-// source says where a value came from, for people.
+// source names where a value came from, for people.
 func (c *Conn) source(p *expression.Program) string {
 	if path := p.Path(); sessionstate.KnownPath(path) {
 		fact, _ := c.in.Context.Lookup(path)
@@ -285,7 +281,7 @@ func (c *Conn) source(p *expression.Program) string {
 	return p.String()
 }
 
-// note reports an edit. Check first whether somebody listens.
+// note reports an edit. Check first whether an outer layer reads notes.
 func (c *Conn) note(call *middleware.Call, rule int, source string, path []string, before, after []byte) {
 	call.Note(middleware.Note{Layer: layerName, Rule: c.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
 }
@@ -297,7 +293,7 @@ func (c *Conn) refuse(ctx context.Context, m *wire.Message, view *sessionstate.C
 	return c.answer(ctx, m, wire.RefusalReply(m, f.text, view != nil && view.Modern))
 }
 
-// explain makes notes of the rules that did nothing to a call.
+// explain makes notes of the rules that changed nothing in a call.
 func (c *Conn) explain(call *middleware.Call, t target) {
 	for i := range c.rules {
 		rule := &c.rules[i]

@@ -17,8 +17,8 @@ const layerName = "rewrite"
 
 // ConnOptions are for one client connection. Zero values work.
 type ConnOptions struct {
-	// Catalog holds what tools/list said; it stands behind this layer. Without it the
-	// annotations of tools are unknown, and so is which of two tools the server has.
+	// Catalog holds the tools that tools/list returned; it stands behind this layer. Without it
+	// the annotations of tools are unknown, and so is which of two tools the server has.
 	Catalog *middleware.Catalog
 	// Log receives problems with rules and lists; nil discards it.
 	Log *slog.Logger
@@ -100,8 +100,8 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 	return next(ctx, m)
 }
 
-// fromServer handles a request or notification of the server's. Whose call it
-// belongs to is not known, so the client's last frame stands for it.
+// fromServer handles a request or notification of the server. The call that it belongs to is not
+// known, so the conditions read the client's last frame.
 func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.Handler) error {
 	switch {
 	case m.MethodIs("notifications/resources/updated"):
@@ -115,7 +115,7 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 	return next(ctx, m)
 }
 
-// hidesURI reports whether a resource is hidden from the client's last frame.
+// hidesURI reports whether a rule, applied to the client's last frame, hides a resource.
 func (c *Conn) hidesURI(uri wire.Value) bool {
 	rule, _ := c.uriHiddenBy(c.last.Load(), uri.View())
 	return rule != none
@@ -126,7 +126,7 @@ func viewOf(call *middleware.Call) *sessionstate.Context {
 	return view
 }
 
-// fill fills the inputs that a rule is judged by, for a tool by the server's name.
+// fill fills the inputs of rules for a tool, by the server's name.
 func (c *Conn) fill(in *expression.Inputs, view *sessionstate.Context, name string) {
 	in.Context, in.Tool, in.Server = view, name, c.server
 	if c.learns {
@@ -149,13 +149,13 @@ func (c *Conn) has(name string) bool {
 	return tool != nil
 }
 
-// hiddenBy returns the one of some rules that hides a tool or a prompt, none if it
-// is not hidden. A rule that cannot be decided hides, and err says why it cannot.
+// hiddenBy returns the index of the rule that hides a tool or a prompt, none if it is shown. A
+// rule that cannot be evaluated hides, and err says why it cannot.
 func (c *Conn) hiddenBy(in *expression.Inputs, rules []int) (rule int, err error) {
 	return c.hiddenIf(in, rules, func(r *Rule) (outcome, error) { return r.judge(in) })
 }
 
-// hiddenIf is hiddenBy with a function that applies a rule.
+// hiddenIf is hiddenBy with a function that evaluates a rule.
 func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (outcome, error)) (rule int, err error) {
 	for _, i := range rules {
 		came, err := judge(&c.rules[i])
@@ -170,20 +170,19 @@ func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (o
 	return none, nil
 }
 
-// renamedBy returns the one of some rules that gives the tool the name the client
-// knows, none if it keeps its own.
+// renamedBy returns the index of the rule that renames the tool, none if it keeps its name.
 func (c *Conn) renamedBy(in *expression.Inputs, rules []int) int {
 	return c.first(in, "it keeps its name", rules)
 }
 
-// describedBy returns the rule that describes the tool, none if its own
-// description stays.
+// describedBy returns the index of the rule that describes the tool, none if it keeps its
+// description.
 func (c *Conn) describedBy(in *expression.Inputs) int {
 	return c.first(in, "it keeps its description", c.all.describe)
 }
 
-// first returns the first of some rules that applies to the tool. One that cannot
-// be decided does not, which is logged.
+// first returns the index of the first rule that applies to the tool. A rule that cannot be
+// evaluated does not apply, which is logged.
 func (c *Conn) first(in *expression.Inputs, otherwise string, rules []int) int {
 	for _, i := range rules {
 		came, err := c.rules[i].judge(in)
@@ -197,18 +196,18 @@ func (c *Conn) first(in *expression.Inputs, otherwise string, rules []int) int {
 	return none
 }
 
-// failed logs a rule that could not be decided: once for each rule and
-// reason, as a list may have many tools and be asked for often.
+// failed logs a rule that could not be evaluated, once for each rule and reason, because a list
+// may have many tools and be asked for often.
 func (c *Conn) failed(i int, name, otherwise string, err error) {
 	if c.once(c.key(i) + err.Error()) {
 		c.log.Warn("a rule could not be applied", "rule", c.key(i), "name", cut(name), "so", otherwise, "why", err)
 	}
 }
 
-// maxTold bounds what is remembered of what was logged.
+// maxTold bounds how many log texts are remembered.
 const maxTold = 1000
 
-// once reports whether text comes for the first time.
+// once reports whether a text is logged for the first time.
 func (c *Conn) once(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,9 +39,9 @@ func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *s
 	return c.answer(ctx, m, wire.ErrorReply(m.ID(), wire.CodeInvalidParams, f.text))
 }
 
-// find returns a member of an object, which must be a string, an object or an array
-// as kind says, and no value if it is not there: whether it must be is for the server
-// to say. The refusal is for a request in which readers could find another.
+// find returns a member of an object, which must be a string, an object or an array as kind
+// says. If the object has no such member it returns no value: the server judges that. It returns
+// a refusal for a request in which readers could find different members.
 func find(in wire.Value, member, kind string) (wire.Value, refusal) {
 	v := in.Get(member)
 	fits := kind == "a string" && v.IsString() || kind == "an object" && v.IsObject() || kind == "an array" && v.IsArray()
@@ -51,9 +51,8 @@ func find(in wire.Value, member, kind string) (wire.Value, refusal) {
 	return v, refusal{}
 }
 
-// promptRefused returns the answer for a prompt that the client may not get, if
-// it may not: the error of the specification for one that is not there
-// (server/prompts, "Error Handling").
+// promptRefused returns the answer for a hidden prompt, and whether the prompt is hidden: the
+// error of the specification for an unknown prompt (server/prompts, "Error Handling").
 func (c *Conn) promptRefused(view *sessionstate.Context, in wire.Value) refusal {
 	name, f := find(in, "name", "a string")
 	if !name.Exists() || f.text != "" {
@@ -65,9 +64,9 @@ func (c *Conn) promptRefused(view *sessionstate.Context, in wire.Value) refusal 
 	return refusal{}
 }
 
-// resourceRefused is promptRefused for a resource or, with template, for a template
-// of resources. Older revisions have an error code of their own, -32002, for one that
-// is not there; 2026-07-28 has retired it.
+// resourceRefused is promptRefused for a resource or, with template, for a template of
+// resources. Older revisions have an error code of their own for an unknown resource, -32002,
+// which 2026-07-28 has retired.
 func (c *Conn) resourceRefused(view *sessionstate.Context, in wire.Value, template bool) refusal {
 	if !c.hidesURIs() {
 		return refusal{}
@@ -89,8 +88,8 @@ func (c *Conn) resourceRefused(view *sessionstate.Context, in wire.Value, templa
 	return refusal{}
 }
 
-// referenceRefused is promptRefused for what a completion refers to, by a name or by
-// the template of URIs.
+// referenceRefused is promptRefused for the reference of a completion: a name or a template of
+// URIs.
 func (c *Conn) referenceRefused(view *sessionstate.Context, params wire.Value) refusal {
 	ref, f := find(params, "ref", "an object")
 	if !ref.Exists() || f.text != "" {
@@ -102,7 +101,7 @@ func (c *Conn) referenceRefused(view *sessionstate.Context, params wire.Value) r
 	return c.promptRefused(view, ref)
 }
 
-// unlisten removes hidden resources from those that the client subscribes to.
+// unlisten removes hidden resources from a subscription.
 func (c *Conn) unlisten(call *middleware.Call, m *wire.Message, view *sessionstate.Context) refusal {
 	if !c.hidesURIs() {
 		return refusal{}
@@ -138,8 +137,7 @@ func (c *Conn) unlisten(call *middleware.Call, m *wire.Message, view *sessionsta
 	return refusal{}
 }
 
-// twin reports whether some reader takes another member of an object for the one
-// that counts.
+// twin reports whether some reader takes another member of an object for member.
 func twin(in wire.Value, member string) bool {
 	for m := range in.Members() {
 		if !m.Key.Equals(member) && wire.SameName([]byte(m.Key.View()), member) {
@@ -149,8 +147,8 @@ func twin(in wire.Value, member string) bool {
 	return false
 }
 
-// watchResources has the reply to a list of resources or templates edited, and
-// remembers those of their URIs that are not in normal form.
+// watchResources adds the hook that edits a list of resources or templates and remembers those
+// of its URIs that are not in normal form.
 func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context, list, member string) {
 	if !c.hidesURIs() {
 		return
@@ -164,8 +162,8 @@ func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context,
 	})
 }
 
-// watchItems has the reply to a list of prompts or resources edited. Entries are
-// known by member.
+// watchItems adds the hook that edits a list of prompts or resources. member identifies an
+// entry.
 func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, list, member string, by func(*sessionstate.Context, string) (int, error)) {
 	call.MustHold()
 	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
@@ -199,14 +197,14 @@ func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, lis
 	})
 }
 
-// promptHiddenBy returns the rule that hides a prompt, none if it is not hidden. err
-// says why the rule could not be decided.
+// promptHiddenBy returns the index of the rule that hides a prompt, none if it is shown. err
+// says why the rule could not be evaluated.
 func (c *Conn) promptHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
 	in := expression.Inputs{Context: view, Tool: name, Server: c.server}
 	return c.hiddenBy(&in, c.items)
 }
 
-// uriHiddenBy is promptHiddenBy for a resource, by its URI or the template of one.
+// uriHiddenBy is promptHiddenBy for a resource, by its URI or its template.
 func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, err error) {
 	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
 	read := readings(uri)
@@ -219,8 +217,8 @@ func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, er
 	})
 }
 
-// irregularBy returns the rule for the sake of which a URI that is not in normal form
-// is refused, and what is wrong with the URI; none if it may pass.
+// irregularBy returns the index of the rule because of which a URI that is not in normal form is
+// refused, and what is wrong with the URI; none if the URI may pass.
 func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, why string) {
 	why = irregularity(uri)
 	if why == "" || c.wasListed(uri) {
@@ -232,11 +230,10 @@ func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, wh
 	return rule, why
 }
 
-// maxListed bounds the URIs that are remembered because the server listed them, in
-// bytes.
+// maxListed bounds, in bytes, the URIs that are remembered because the server listed them.
 const maxListed = 1 << 20
 
-// keepListed remembers a URI that is not in normal form and that the server listed.
+// keepListed remembers a URI that the server listed and that is not in normal form.
 func (c *Conn) keepListed(uri string) {
 	c.mu.Lock()
 	fits := c.listed[uri] || c.listedSize+len(uri) <= maxListed

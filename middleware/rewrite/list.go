@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// watchTools has the reply to a tools/list read, and edited if need be.
+// watchTools adds the hook that reads, and if necessary edits, the reply to tools/list.
 func (c *Conn) watchTools(call *middleware.Call, view *sessionstate.Context) {
 	if !c.lists {
 		return
@@ -52,8 +52,8 @@ func (c *Conn) showTools(ctx context.Context, reply *wire.Message, view *session
 	e.apply(reply, c.binds())
 }
 
-// collision returns two of the server's tools that the client would know by one
-// name; the name is empty if there are none.
+// collision returns two tools of the server that the client would see under one name; the name
+// is "" if there are none.
 func (c *Conn) collision(view *sessionstate.Context) (a, b, name string) {
 	for i := range c.rules {
 		name := c.rules[i].Rename
@@ -67,8 +67,8 @@ func (c *Conn) collision(view *sessionstate.Context) (a, b, name string) {
 	return "", "", ""
 }
 
-// knownAs returns the tools the server is known to have that the client would know
-// by a name which rules give.
+// knownAs returns the known tools of the server that the client would see under a name which
+// rules give.
 func (c *Conn) knownAs(view *sessionstate.Context, name string) (tools []string) {
 	var in expression.Inputs
 	for _, i := range c.byNew[name] {
@@ -82,7 +82,7 @@ func (c *Conn) knownAs(view *sessionstate.Context, name string) (tools []string)
 	return tools
 }
 
-// collided answers a list that would have two tools of one name.
+// collided replaces a list that would have two tools of one name by an error.
 func (c *Conn) collided(call *middleware.Call, reply *wire.Message, text string) {
 	if c.once(text) {
 		c.log.ErrorContext(call.LogContext(), "the server's list of tools was answered with an error", "why", text)
@@ -90,8 +90,8 @@ func (c *Conn) collided(call *middleware.Call, reply *wire.Message, text string)
 	replace(call, reply, "two tools have one name", text)
 }
 
-// withhold answers with an error in place of a list that cannot be edited, if
-// something in it must not be seen as it is. Other lists pass.
+// withhold replaces a list that cannot be edited by an error if it may show something that must
+// be hidden or renamed. Other lists pass.
 func (c *Conn) withhold(call *middleware.Call, reply *wire.Message, binds bool, why string) {
 	if !binds {
 		call.Note(middleware.Note{Layer: layerName, Act: middleware.Failed, Why: "the list cannot be edited: " + why})
@@ -102,7 +102,7 @@ func (c *Conn) withhold(call *middleware.Call, reply *wire.Message, binds bool, 
 	replace(call, reply, "the list cannot be edited: "+why, "the server's list could not be read, so that the rewrite rules could not be applied to it")
 }
 
-// replace makes an error of a reply.
+// replace turns a reply into an error.
 func replace(call *middleware.Call, reply *wire.Message, why, text string) {
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: why})
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, text)
@@ -120,7 +120,7 @@ func annotationsOf(entry wire.Value) []byte {
 	return a.Raw
 }
 
-// edits are those of one list.
+// edits are the edits of one list.
 type edits struct {
 	c       *Conn
 	call    *middleware.Call
@@ -130,7 +130,7 @@ type edits struct {
 	splices []wire.Splice
 }
 
-// remove takes the entries out of a list that hides returns a rule for.
+// remove removes from a list the entries for which hides returns a rule.
 func (e *edits) remove(list wire.Value, hides func(wire.Value) int) {
 	gone := wire.RemoveElements(list, func(entry wire.Value) bool {
 		rule := hides(entry)
@@ -143,10 +143,9 @@ func (e *edits) remove(list wire.Value, hides func(wire.Value) int) {
 	e.splices = append(e.splices, gone...)
 }
 
-// tool returns the rule that hides an entry of the list of tools, none if it
-// stays, and has its name and description replaced. An entry without a name is
-// nobody's to call; the rules cannot be held against it, so it is hidden where
-// any tool may be.
+// tool returns the index of the rule that hides an entry of the list of tools, none if it stays,
+// and replaces its name and description. An entry without a name cannot be called, and rules
+// cannot be applied to it, so it is hidden if a rule hides any tool.
 func (e *edits) tool(entry wire.Value) int {
 	c, name := e.c, entry.Get("name")
 	if !name.IsString() {
@@ -174,7 +173,7 @@ func (c *Conn) nameless() int {
 	return c.all.hide[0]
 }
 
-// set gives a member of an entry another text.
+// set replaces the text of a member of an entry.
 func (e *edits) set(rule int, act string, entry wire.Value, member, text string) {
 	raw := wire.Quote(text)
 	before := entry.Get(member)
@@ -197,7 +196,7 @@ func (e *edits) note(rule int, act, member string, before, after []byte) {
 	e.c.note(e.call, rule, act, path, before, after)
 }
 
-// apply makes the edits; binds says that the list must not pass without them.
+// apply applies the edits. binds says that the list must not pass without them.
 func (e *edits) apply(reply *wire.Message, binds bool) {
 	if err := reply.Apply(e.splices...); err != nil {
 		e.c.withhold(e.call, reply, binds, err.Error())

@@ -30,8 +30,8 @@ var (
 	dataMembers = [...]string{"tool", "toolName", "tool_name", "name"}
 )
 
-// replaced returns the splices that replace names of tools in members of obj.
-// shown returns the name the client knows, "" for one that stays.
+// replaced returns the splices that replace names of tools in members of obj. shown returns the
+// client's name for a tool, "" if the name stays.
 func replaced(obj wire.Value, members []string, shown func(string) string) (out []wire.Splice) {
 	if !obj.IsObject() {
 		return nil
@@ -48,8 +48,8 @@ func replaced(obj wire.Value, members []string, shown func(string) string) (out 
 	return out
 }
 
-// namesInReply returns the hook that puts the client's name of a tool into the
-// error of a call.
+// namesInReply returns the hook that puts the client's name of a tool into the error of its
+// call.
 func namesInReply(server, client string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if reply.Kind() != wire.Error || !reply.Plain() {
@@ -64,7 +64,7 @@ func namesInReply(server, client string) middleware.ReplyHook {
 	}
 }
 
-// namesInTask returns the hook for replies about a task, whose call was another.
+// namesInTask returns the hook for replies about a task, which an earlier call started.
 func (c *Conn) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if !reply.Plain() {
@@ -76,8 +76,8 @@ func (c *Conn) namesInTask(view *sessionstate.Context) middleware.ReplyHook {
 	}
 }
 
-// namesInNotification puts the client's names of tools into a notification. One
-// that cannot be edited passes: a name is no secret.
+// namesInNotification puts the client's names of tools into a notification. A notification that
+// cannot be edited passes, because a name is no secret.
 func (c *Conn) namesInNotification(m *wire.Message) {
 	params := m.Params()
 	if !params.IsObject() {
@@ -92,7 +92,7 @@ func (c *Conn) namesInNotification(m *wire.Message) {
 	}
 }
 
-// shown returns the function from the server's names of tools to the client's.
+// shown returns the function that maps the server's names of tools to the client's.
 func (c *Conn) shown(view *sessionstate.Context) func(string) string {
 	return func(name string) string {
 		if !c.isNamed(name) {

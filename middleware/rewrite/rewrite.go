@@ -114,7 +114,7 @@ func Compile(o Options) (*Shared, error) {
 	return s, nil
 }
 
-// add prepares rule i, and notes what it makes necessary.
+// add prepares rule i, and notes what the layer must do because of it.
 func (s *Shared) add(i int, rule *Rule) {
 	rule.Set = slices.Clone(rule.Set)
 	for n := range rule.Set {
@@ -138,16 +138,16 @@ func (s *Shared) add(i int, rule *Rule) {
 	s.privateItems = s.privateItems || rule.hidesItems() && rule.usesSession()
 }
 
-// hides reports whether a tool may have to be hidden.
+// hides reports whether a rule can hide a tool.
 func (s *Shared) hides() bool { return len(s.all.hide) > 0 }
 
-// renames reports whether a tool may have another name for the client.
+// renames reports whether a rule renames a tool.
 func (s *Shared) renames() bool { return len(s.byNew) > 0 }
 
-// binds reports whether a list of tools must not be shown as it is.
+// binds reports whether a list of tools must not be shown unedited.
 func (s *Shared) binds() bool { return s.hides() || s.renames() }
 
-// hidesURIs reports whether a resource may have to be hidden.
+// hidesURIs reports whether a rule can hide a resource.
 func (s *Shared) hidesURIs() bool { return len(s.uris) > 0 }
 
 // isNamed reports whether a rule renames a tool of that name, or gives the name.

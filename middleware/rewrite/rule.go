@@ -12,7 +12,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A Rule changes how some tools are listed and called. What it leaves out stays as it is.
+// A Rule changes how some tools are listed and called. A field that is not set changes nothing.
 type Rule struct {
 	// Name is where the configuration has the rule, "rewrite[1]", for notes and errors;
 	// "" stands for its place among the rules.
@@ -29,7 +29,7 @@ type Rule struct {
 	Rename string
 	// Describe is the description the client is shown.
 	Describe string
-	// Set gives arguments of calls their values, whatever the client gave.
+	// Set sets arguments of calls, whatever the client sent for them.
 	Set []Setting
 
 	// Set by Compile:
@@ -37,9 +37,9 @@ type Rule struct {
 	uris   []string // the patterns for URIs, as canonical makes them
 }
 
-// A Setting is one argument and its value.
+// A Setting is an argument and its value.
 type Setting struct {
-	// Path is the argument's name, or the way to it through objects.
+	// Path is the argument's name, or the names on the way to it through objects.
 	Path []string
 	// Value yields any JSON value.
 	Value *expression.Program
@@ -51,7 +51,7 @@ type Setting struct {
 // Names").
 const maxName = 128
 
-// Check returns what is wrong with a rule taken by itself.
+// Check returns what is wrong with the rule, regardless of other rules.
 func (r *Rule) Check() error {
 	err := glob.Check(r.Tools)
 	for _, problem := range [...]error{r.checkActs(), r.checkWhen(), r.checkRename(), r.checkSet()} {
@@ -97,7 +97,7 @@ func (r *Rule) checkRename() error {
 	return nil
 }
 
-// strange reports whether c does not belong into the name of a tool.
+// strange reports whether c must not be in the name of a tool.
 func strange(c rune) bool {
 	plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 	return !plain && !strings.ContainsRune("._-/", c)
@@ -109,7 +109,7 @@ func (r *Rule) checkSet() error {
 			return errors.New("set has an argument without a name: name it")
 		}
 		for _, t := range r.Set[:i] {
-			if within(s.Path, t.Path) || within(t.Path, s.Path) {
+			if isInside(s.Path, t.Path) || isInside(t.Path, s.Path) {
 				return fmt.Errorf("set has %s and %s, and one of them contains the other: keep one", strings.Join(t.Path, "."), strings.Join(s.Path, "."))
 			}
 		}
@@ -117,15 +117,15 @@ func (r *Rule) checkSet() error {
 	return nil
 }
 
-// within reports whether path is outer, or leads into it.
-func within(path, outer []string) bool {
+// isInside reports whether path is outer, or leads into it.
+func isInside(path, outer []string) bool {
 	return len(path) >= len(outer) && slices.Equal(path[:len(outer)], outer)
 }
 
 // shows reports whether the rule changes how a tool is listed.
 func (r *Rule) shows() bool { return r.Rename != "" || r.Describe != "" }
 
-// lists reports whether the rule has a say in what a list shows.
+// lists reports whether the rule can change a list.
 func (r *Rule) lists() bool { return r.Hide || r.shows() }
 
 // hidesItems reports whether the rule can hide prompts and resources. They have

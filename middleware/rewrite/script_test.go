@@ -90,7 +90,7 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 		t.Fatal(err)
 	}
 	catalog := new(middleware.Catalog)
-	c := shared.Connect(rewrite.ConnOptions{Catalog: catalog, Log: slog.New(logged{s})})
+	c := shared.Connect(rewrite.ConnOptions{Catalog: catalog, Log: slog.New(logNotes{s})})
 	layer := c.Layer()
 	layer.Wrap = func(next middleware.Handler) middleware.Handler {
 		return middleware.Chain(next, c.Layer(), catalog.Layer())
@@ -98,18 +98,18 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 	return layer
 }
 
-// logged makes a note of what is logged: "warn: text".
-type logged struct{ s *proxytest.Session }
+// logNotes notes every log message as "warn: text".
+type logNotes struct{ s *proxytest.Session }
 
-func (l logged) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (l logNotes) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
-func (l logged) Handle(_ context.Context, r slog.Record) error {
+func (l logNotes) Handle(_ context.Context, r slog.Record) error {
 	l.s.Note("%s: %s", strings.ToLower(r.Level.String()), r.Message)
 	return nil
 }
 
-func (l logged) WithAttrs([]slog.Attr) slog.Handler { return l }
-func (l logged) WithGroup(string) slog.Handler      { return l }
+func (l logNotes) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l logNotes) WithGroup(string) slog.Handler      { return l }
 
 func when(t testing.TB, src string) *expression.Program { return compile(t, src, expression.Bool) }
 

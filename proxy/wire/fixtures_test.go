@@ -77,16 +77,16 @@ func ambiguousLines(t testing.TB) (lines [][]byte) {
 	return lines
 }
 
-// A marked frame is one of places.txt.
-type marked struct {
+// A markedFrame is a frame of places.txt.
+type markedFrame struct {
 	peer, kind string
 	frame      []byte
 	places     map[string]Value
 }
 
-func markedFrames(t testing.TB) (frames []marked) {
+func markedFrames(t testing.TB) (frames []markedFrame) {
 	for _, row := range table(t, "places.txt", 3) {
-		m := marked{peer: row[0], kind: row[1], places: map[string]Value{}}
+		m := markedFrame{peer: row[0], kind: row[1], places: map[string]Value{}}
 		type open struct {
 			name  string
 			start int

@@ -448,7 +448,7 @@ func FuzzReader(f *testing.F) {
 		for _, small := range []int{1, 2, 8, limit, 100} {
 			for _, src := range []io.Reader{
 				bytes.NewReader(data), iotest.OneByteReader(bytes.NewReader(data)), iotest.HalfReader(bytes.NewReader(data)),
-				iotest.DataErrReader(bytes.NewReader(data)), &jerky{data: data, reads: reads},
+				iotest.DataErrReader(bytes.NewReader(data)), &unevenReader{data: data, reads: reads},
 			} {
 				got, err := readLines(newReader(src, limit, small), limit)
 				if err != io.EOF || !reflect.DeepEqual(got, want) {
@@ -500,14 +500,14 @@ func readLines(r *Reader, limit int) (lines []readLine, err error) {
 	}
 }
 
-// jerky reads as many bytes at a time as reads says, sometimes none.
-type jerky struct {
+// An unevenReader reads as many bytes at a time as reads says, sometimes none.
+type unevenReader struct {
 	data  []byte
 	reads []byte
 	n     int
 }
 
-func (j *jerky) Read(p []byte) (int, error) {
+func (j *unevenReader) Read(p []byte) (int, error) {
 	if len(j.data) == 0 {
 		return 0, io.EOF
 	}

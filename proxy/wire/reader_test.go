@@ -42,7 +42,7 @@ func TestReader(t *testing.T) {
 			for how, src := range map[string]io.Reader{
 				"whole": strings.NewReader(row.in), "bytes": iotest.OneByteReader(strings.NewReader(row.in)),
 				"halves": iotest.HalfReader(strings.NewReader(row.in)), "with the error": iotest.DataErrReader(strings.NewReader(row.in)),
-				"with empty reads": &jerky{data: []byte(row.in), reads: []byte{0, 2, 0, 3}},
+				"with empty reads": &unevenReader{data: []byte(row.in), reads: []byte{0, 2, 0, 3}},
 			} {
 				got, err := readLines(newReader(src, row.hold, small), row.hold)
 				if err != io.EOF || !reflect.DeepEqual(got, row.want) {
@@ -103,7 +103,7 @@ func TestReaderErrors(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		src := io.MultiReader(strings.NewReader("a\nb\nc"), iotest.ErrReader(broken))
 		if with {
-			src = &parting{data: []byte("a\nb\nc"), err: broken}
+			src = &lastRead{data: []byte("a\nb\nc"), err: broken}
 		}
 		r := NewReader(src, 0)
 		for _, want := range []string{"a\n", "b\n", "c"} {
@@ -118,19 +118,19 @@ func TestReaderErrors(t *testing.T) {
 			}
 		}
 	}
-	r := NewReader(&parting{}, 0)
+	r := NewReader(&lastRead{}, 0)
 	if _, _, err := r.Next(); err != io.ErrNoProgress {
 		t.Errorf("a source that gives nothing: %v", err)
 	}
 }
 
-// parting gives its bytes and its error in one Read, and then nothing.
-type parting struct {
+// A lastRead returns its bytes and its error in one Read, and then nothing.
+type lastRead struct {
 	data []byte
 	err  error
 }
 
-func (p *parting) Read(b []byte) (int, error) {
+func (p *lastRead) Read(b []byte) (int, error) {
 	n := copy(b, p.data)
 	p.data = nil
 	return n, p.err

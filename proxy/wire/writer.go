@@ -25,13 +25,13 @@ type Writer struct {
 	err   error
 
 	qmu      sync.Mutex // guards the fields below; never held while writing
-	queue    []queued
+	queue    []queuedLine
 	waiting  atomic.Bool // queue is not empty; read without the lock
 	closed   atomic.Bool // nothing more is written
 	draining bool        // a goroutine is on its way to take the queue
 }
 
-type queued struct {
+type queuedLine struct {
 	line []byte
 	sent func(error)
 }
@@ -50,7 +50,7 @@ func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
 // Lines that were queued before go before it.
 func (w *Writer) Write(m *Message) error {
 	w.mu.Lock()
-	var sent []queued
+	var sent []queuedLine
 	if w.waiting.Load() {
 		sent = w.takeQueue()
 	}
@@ -134,7 +134,7 @@ func (w *Writer) Close() { w.closed.Store(true) }
 func (w *Writer) Queue(line []byte, sent func(error)) {
 	w.qmu.Lock()
 	defer w.qmu.Unlock()
-	w.queue = append(w.queue, queued{line, sent})
+	w.queue = append(w.queue, queuedLine{line, sent})
 	w.waiting.Store(true)
 	if !w.draining {
 		w.draining = true
@@ -155,7 +155,7 @@ func (w *Writer) drain() {
 
 // takeQueue writes the queued lines behind those kept, unless a line is open:
 // then the Chunk that ends it does. It returns them for tell.
-func (w *Writer) takeQueue() []queued {
+func (w *Writer) takeQueue() []queuedLine {
 	if w.open {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (w *Writer) takeQueue() []queued {
 
 // settle reports for each line that it was written, or why it was not. The caller holds
 // no lock.
-func settle(sent []queued, err error) {
+func settle(sent []queuedLine, err error) {
 	for _, q := range sent {
 		if q.sent != nil {
 			q.sent(err)

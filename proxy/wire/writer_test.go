@@ -184,20 +184,20 @@ func TestWriterEndsLines(t *testing.T) {
 	})
 }
 
-// A stuck peer takes nothing.
-type stuck struct {
+// A stuckSink blocks every Write until let is closed.
+type stuckSink struct {
 	sink
 	let chan struct{}
 }
 
-func (s *stuck) Write(b []byte) (int, error) {
+func (s *stuckSink) Write(b []byte) (int, error) {
 	<-s.let
 	return s.sink.Write(b)
 }
 
 func TestQueueNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stuck{let: make(chan struct{})}
+		s := &stuckSink{let: make(chan struct{})}
 		w := NewWriter(s)
 		go func() {
 			write(t, w, "line\n")

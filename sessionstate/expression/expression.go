@@ -74,9 +74,9 @@ type Program struct {
 	source string
 	want   Type
 	uses   uses
-	simple *simple // not nil for what needs no engine
-	fixed  *Value  // not nil for what depends on no input
-	engine *engine // otherwise
+	simple *simpleExpression // not nil for what needs no engine
+	fixed  *Value            // not nil for what depends on no input
+	engine *engine           // otherwise
 	last   memo
 
 	arguments [][]string // the paths that it reads; an empty path is all arguments

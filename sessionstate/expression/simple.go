@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// A simple expression is evaluated without the CEL engine: one path or string, or
-// comparisons of these joined by && or by ||. None of them can fail, so their order
-// does not matter, as in CEL.
-type simple struct {
+// A simpleExpression is evaluated without the CEL engine: one path or string, or comparisons of
+// these joined by && or by ||. None of them can fail, so their order does not matter, as in CEL.
+type simpleExpression struct {
 	terms []term
 	or    bool
 }
@@ -31,9 +30,9 @@ const (
 
 // parseSimple returns nil for an expression that is not simple, or not valid. The engine
 // decides about it.
-func parseSimple(src string) *simple {
+func parseSimple(src string) *simpleExpression {
 	r := reader{rest: src}
-	var s simple
+	var s simpleExpression
 	joint := ""
 	for {
 		t, ok := r.term()
@@ -145,7 +144,7 @@ func (r *reader) literal() (string, bool) {
 }
 
 // check reports whether the expression yields want.
-func (s *simple) check(src string, want Type) error {
+func (s *simpleExpression) check(src string, want Type) error {
 	yields := Bool
 	switch t := s.terms[0]; {
 	case t.op == opPath && isListPath(t.path):
@@ -162,14 +161,14 @@ func (s *simple) check(src string, want Type) error {
 	return mismatch(src, yields.String(), want)
 }
 
-func (s *simple) path() string {
+func (s *simpleExpression) path() string {
 	if t := s.terms[0]; t.op == opPath {
 		return t.path
 	}
 	return ""
 }
 
-func (s *simple) uses() uses {
+func (s *simpleExpression) uses() uses {
 	var u uses
 	for _, t := range s.terms {
 		if t.op != opLiteral {
@@ -180,7 +179,7 @@ func (s *simple) uses() uses {
 }
 
 // eval returns the value of an expression that is not a condition.
-func (s *simple) eval(in *Inputs, want Type) Value {
+func (s *simpleExpression) eval(in *Inputs, want Type) Value {
 	t := &s.terms[0]
 	if t.op != opPath && t.op != opLiteral {
 		return encoded(s.holds(in))
@@ -198,7 +197,7 @@ func (s *simple) eval(in *Inputs, want Type) Value {
 	return encoded(text)
 }
 
-func (s *simple) holds(in *Inputs) bool {
+func (s *simpleExpression) holds(in *Inputs) bool {
 	for i := range s.terms {
 		if s.terms[i].holds(in) == s.or {
 			return s.or

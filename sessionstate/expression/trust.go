@@ -27,7 +27,7 @@ func neverTrust(line, column int, text string) *Error {
 }
 
 // checkTrust finds such a comparison in a simple expression.
-func (s *simple) checkTrust(src string) error {
+func (s *simpleExpression) checkTrust(src string) error {
 	for _, t := range s.terms {
 		if t.op != opEqual || t.path != trustPath || isTrust(t.text) {
 			continue

@@ -10,17 +10,17 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// named answers every credential with its own name.
-type named string
+// A namedIdentifier answers every credential with its own name.
+type namedIdentifier string
 
-func (n named) Resolve(context.Context, string) (*sessionstate.Principal, error) {
+func (n namedIdentifier) Resolve(context.Context, string) (*sessionstate.Principal, error) {
 	return &sessionstate.Principal{User: string(n)}, nil
 }
 
-// refusing refuses every credential.
-type refusing struct{ error }
+// A refusingIdentifier refuses every credential.
+type refusingIdentifier struct{ error }
 
-func (r refusing) Resolve(context.Context, string) (*sessionstate.Principal, error) {
+func (r refusingIdentifier) Resolve(context.Context, string) (*sessionstate.Principal, error) {
 	return nil, r.error
 }
 
@@ -46,7 +46,7 @@ func TestChain(t *testing.T) {
 		{key + ".bb.cc", "token"},
 	}
 	for _, test := range tests {
-		p, err := identity.Chain(named("key"), named("token")).Resolve(t.Context(), test.credential)
+		p, err := identity.Chain(namedIdentifier("key"), namedIdentifier("token")).Resolve(t.Context(), test.credential)
 		if err != nil || p.User != test.want {
 			t.Errorf("%q went to %v, %v; want %s", test.credential, p, err, test.want)
 		}
@@ -55,7 +55,7 @@ func TestChain(t *testing.T) {
 		}
 		// What one refuses the other does not get, also where there is no other.
 		no := errors.New("no")
-		refused := identity.Chain(refusing{no}, refusing{no})
+		refused := identity.Chain(refusingIdentifier{no}, refusingIdentifier{no})
 		for _, c := range []identity.Identifier{refused, identity.Chain(nil, nil)} {
 			p, err := c.Resolve(t.Context(), test.credential)
 			if p != nil || err == nil || test.credential != "" && strings.Contains(err.Error(), test.credential) {
@@ -63,18 +63,18 @@ func TestChain(t *testing.T) {
 			}
 		}
 	}
-	if _, err := identity.Chain(named("key"), nil).Resolve(t.Context(), "aa.bb.cc"); !errors.Is(err, identity.ErrToken) {
+	if _, err := identity.Chain(namedIdentifier("key"), nil).Resolve(t.Context(), "aa.bb.cc"); !errors.Is(err, identity.ErrToken) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := identity.Chain(nil, named("token")).Resolve(t.Context(), key); !errors.Is(err, identity.ErrUnknownKey) {
+	if _, err := identity.Chain(nil, namedIdentifier("token")).Resolve(t.Context(), key); !errors.Is(err, identity.ErrUnknownKey) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestChainOfBoth(t *testing.T) {
-	keys := newResolving(t)
+	keys := newResolverTest(t)
 	key, _ := create(t, keys.file, ada)
-	tokens := newTokening(t, allKeys(), nil)
+	tokens := newTokensTest(t, allKeys(), nil)
 	c := identity.Chain(keys, tokens)
 	for _, credential := range []string{key, keyring()["ed"].token(claims(nil), nil)} {
 		if p, err := c.Resolve(t.Context(), credential); err != nil || p.User != "ada" {

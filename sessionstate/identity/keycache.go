@@ -150,11 +150,11 @@ func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, 
 func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
 	c.mu.Lock()
 	now := c.now()
-	if c.set != nil && c.set != missed && within(now, c.readAt, c.refresh) {
+	if c.set != nil && c.set != missed && isRecent(now, c.readAt, c.refresh) {
 		defer c.mu.Unlock()
 		return c.set, nil
 	}
-	if !c.tried.IsZero() && within(now, c.tried, RetryAfter) {
+	if !c.tried.IsZero() && isRecent(now, c.tried, RetryAfter) {
 		defer c.mu.Unlock()
 		return c.usableLocked(now, missed)
 	}
@@ -181,9 +181,9 @@ func (c *keyCache) get(ctx context.Context, missed *keySet) (*keySet, error) {
 	return c.usableLocked(c.now(), missed)
 }
 
-// within reports whether at is less than d before now. A clock that was set back
-// does not make what was read in its future good for ever.
-func within(now, at time.Time, d time.Duration) bool {
+// isRecent reports whether at is less than d before now. If the clock was set back, a time in
+// the future is not recent.
+func isRecent(now, at time.Time, d time.Duration) bool {
 	age := now.Sub(at)
 	return age >= 0 && age < d
 }
@@ -195,7 +195,7 @@ func (c *keyCache) usableLocked(now time.Time, missed *keySet) (*keySet, error) 
 	if c.trying != nil {
 		failure = fmt.Errorf("no answer within %v", c.timeout)
 	}
-	kept := c.set != nil && within(now, c.readAt, c.refresh+KeepKeys)
+	kept := c.set != nil && isRecent(now, c.readAt, c.refresh+KeepKeys)
 	switch {
 	case kept && (failure == nil || c.set != missed):
 		return c.set, nil
@@ -237,7 +237,7 @@ func (c *keyCache) tell(err error) {
 	c.mu.Lock()
 	now := c.now()
 	due := c.kept != nil && !c.told && c.set != nil &&
-		!within(now, c.readAt, c.refresh) && within(now, c.readAt, c.refresh+KeepKeys)
+		!isRecent(now, c.readAt, c.refresh) && isRecent(now, c.readAt, c.refresh+KeepKeys)
 	c.told = c.told || due
 	c.mu.Unlock()
 	if due {

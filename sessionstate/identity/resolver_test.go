@@ -18,22 +18,22 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// resolving is a resolver with a file and a clock that moves when told to.
-type resolving struct {
+// A resolverTest is a resolver with a file, and a clock that the test sets.
+type resolverTest struct {
 	*identity.Resolver
 	t    *testing.T
 	file string
 	now  time.Time
 }
 
-func newResolving(t *testing.T) *resolving {
-	r := &resolving{t: t, file: filepath.Join(t.TempDir(), "keys.yaml"), now: start}
+func newResolverTest(t *testing.T) *resolverTest {
+	r := &resolverTest{t: t, file: filepath.Join(t.TempDir(), "keys.yaml"), now: start}
 	r.Resolver = identity.New(identity.Options{File: r.file, Now: func() time.Time { return r.now }})
 	return r
 }
 
 // want resolves key, which is to give err, and sees that no error tells the key.
-func (r *resolving) want(key string, err error) *sessionstate.Principal {
+func (r *resolverTest) want(key string, err error) *sessionstate.Principal {
 	r.t.Helper()
 	p, got := r.Resolve(r.t.Context(), key)
 	if !errors.Is(got, err) || (p == nil) != (err != nil) {
@@ -46,7 +46,7 @@ func (r *resolving) want(key string, err error) *sessionstate.Principal {
 }
 
 func TestResolve(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	key, entry := create(t, r.file, ada)
 	bob, _ := create(t, r.file, identity.Attributes{User: "bob"})
 
@@ -78,7 +78,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveExpired(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	key, _, err := identity.Create(r.file, ada, "", time.Second*30, start)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestResolveExpired(t *testing.T) {
 }
 
 func TestResolveRevoked(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	key, entry := create(t, r.file, ada)
 	r.want(key, nil)
 	if err := identity.Revoke(r.file, entry.ID, start.Add(time.Hour)); err != nil {
@@ -105,7 +105,7 @@ func TestResolveRevoked(t *testing.T) {
 
 // A new key works at once: its owner tries it the moment it is made.
 func TestResolveNewKey(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	old, _ := create(t, r.file, ada)
 	r.want(old, nil)
 	for range 3 {
@@ -118,7 +118,7 @@ func TestResolveNewKey(t *testing.T) {
 // The file is read when the cache time is over or it has changed, not before:
 // this change cannot be seen from outside.
 func TestResolveReadsSeldom(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	key, entry := create(t, r.file, ada)
 	r.want(key, nil)
 	info, err := os.Stat(r.file)
@@ -141,7 +141,7 @@ func TestResolveReadsSeldom(t *testing.T) {
 
 // Nobody is identified by a file that is gone or open to others.
 func TestResolveFileLost(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	r.want("atk_a_b", identity.ErrFile)
 	key, _ := create(t, r.file, ada)
 	r.want(key, nil)
@@ -171,7 +171,7 @@ func TestResolveFileLost(t *testing.T) {
 }
 
 func TestResolveUnknownTrustMeansSandboxed(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	key, _ := create(t, r.file, ada)
 	put(t, r.file, strings.Replace(read(t, r.file), "trust: sandboxed", "trust: total", 1))
 	if got := r.want(key, nil).Trust; got != sessionstate.Sandboxed {
@@ -249,7 +249,7 @@ func Example() {
 // A file that people broke while it is in use keeps the keys that were in it, and
 // says so once. One that is gone, or open to others, keeps nobody.
 func TestResolveKeepsTheLastKeys(t *testing.T) {
-	r := newResolving(t)
+	r := newResolverTest(t)
 	var told []error
 	r.Resolver = identity.New(identity.Options{
 		File: r.file, Cache: time.Minute, Now: func() time.Time { return r.now },

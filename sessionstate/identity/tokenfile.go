@@ -30,12 +30,12 @@ const settled = 3 * time.Second
 // is no such file; no error contains the token. The function is safe for use by several
 // goroutines.
 func TokenFile(path string) func() (string, error) {
-	t := &rotated{path: path}
+	t := &cachedTokenFile{path: path}
 	return t.token
 }
 
-// rotated is a token file and what was last read from it.
-type rotated struct {
+// A cachedTokenFile is a token file and the token last read from it.
+type cachedTokenFile struct {
 	path string
 
 	mu   sync.Mutex // guards what follows
@@ -43,7 +43,7 @@ type rotated struct {
 	info fs.FileInfo // of the file when it was read; nil if it is to be read
 }
 
-func (t *rotated) token() (string, error) {
+func (t *cachedTokenFile) token() (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if info, err := os.Stat(t.path); err == nil && t.info != nil && unchanged(t.info, info) {

@@ -143,17 +143,17 @@ func claims(changed map[string]any) map[string]any {
 	return c
 }
 
-// tokening is a Tokens with a key set in a file and a clock that moves when told.
-type tokening struct {
+// A tokensTest is a Tokens with a key set in a file, and a clock that the test sets.
+type tokensTest struct {
 	*identity.Tokens
 	t    *testing.T
 	file string
 	now  atomic.Int64
 }
 
-func newTokening(t *testing.T, keys string, change func(*identity.TokenOptions)) *tokening {
+func newTokensTest(t *testing.T, keys string, change func(*identity.TokenOptions)) *tokensTest {
 	t.Helper()
-	g := &tokening{t: t, file: filepath.Join(t.TempDir(), "jwks.json")}
+	g := &tokensTest{t: t, file: filepath.Join(t.TempDir(), "jwks.json")}
 	put(t, g.file, keys)
 	g.at(start)
 	o := identity.TokenOptions{Issuer: issuer, Audience: audience, JWKS: g.file, Now: func() time.Time { return time.Unix(0, g.now.Load()) }}
@@ -168,11 +168,11 @@ func newTokening(t *testing.T, keys string, change func(*identity.TokenOptions))
 	return g
 }
 
-func (g *tokening) at(now time.Time)       { g.now.Store(now.UnixNano()) }
-func (g *tokening) later(by time.Duration) { g.now.Add(int64(by)) }
+func (g *tokensTest) at(now time.Time)       { g.now.Store(now.UnixNano()) }
+func (g *tokensTest) later(by time.Duration) { g.now.Add(int64(by)) }
 
 // want resolves token, which is to give err, and sees that no error tells of it.
-func (g *tokening) want(token string, err error) *sessionstate.Principal {
+func (g *tokensTest) want(token string, err error) *sessionstate.Principal {
 	g.t.Helper()
 	p, got := g.Resolve(g.t.Context(), token)
 	if !errors.Is(got, err) || (p == nil) != (err != nil) {
@@ -198,7 +198,7 @@ func quiet(t *testing.T, token string, err error) {
 
 func TestTokensAlgorithms(t *testing.T) {
 	ring := keyring()
-	g := newTokening(t, allKeys(), nil)
+	g := newTokensTest(t, allKeys(), nil)
 	for name, methods := range map[string][]jwt.SigningMethod{
 		"rsa": {
 			jwt.SigningMethodRS256, jwt.SigningMethodRS384, jwt.SigningMethodRS512,
@@ -294,7 +294,7 @@ func TestTokensRefuseSignatures(t *testing.T) {
 		{"null", rehead(good, "null"), identity.ErrAlgorithm},
 		{"too long", ring["rsa"].token(claims(map[string]any{"x": strings.Repeat("x", 32<<10)}), nil), identity.ErrToken},
 	}
-	g := newTokening(t, allKeys(), nil)
+	g := newTokensTest(t, allKeys(), nil)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g.t = t
@@ -351,7 +351,7 @@ func TestTokensClaims(t *testing.T) {
 		{"a role that is a number", map[string]any{"roles": []any{"a", 1}}, identity.ErrToken},
 		{"a permission with a control character", map[string]any{"permissions": []string{secret + "\x1b"}}, identity.ErrToken},
 	}
-	g := newTokening(t, allKeys(), nil)
+	g := newTokensTest(t, allKeys(), nil)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g.t = t
@@ -379,7 +379,7 @@ func TestTokensNameTheClaim(t *testing.T) {
 		{map[string]any{"aud": []string{}}, "its claim aud is no text and no list of texts"},
 		{map[string]any{"aud": ""}, "its claim aud is no text and no list of texts"},
 	}
-	g := newTokening(t, allKeys(), nil)
+	g := newTokensTest(t, allKeys(), nil)
 	for _, test := range tests {
 		_, err := g.Resolve(t.Context(), keyring()["ed"].token(claims(test.changed), nil))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -391,7 +391,7 @@ func TestTokensNameTheClaim(t *testing.T) {
 func TestTokensLeeway(t *testing.T) {
 	token := keyring()["ed"].token(claims(nil), nil)
 	for leeway, last := range map[time.Duration]time.Duration{-1: 0, identity.MaxLeeway: identity.MaxLeeway} {
-		g := newTokening(t, allKeys(), func(o *identity.TokenOptions) { o.Leeway = leeway })
+		g := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) { o.Leeway = leeway })
 		g.at(start.Add(time.Hour + last - 1))
 		g.want(token, nil)
 		g.at(start.Add(time.Hour + last))
@@ -444,7 +444,7 @@ func TestTokensMapping(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			g := newTokening(t, allKeys(), func(o *identity.TokenOptions) { o.Claims = test.names })
+			g := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) { o.Claims = test.names })
 			test.want.KeyID = "jwt:ed"
 			if diff := cmp.Diff(&test.want, g.want(keyring()["ed"].token(claims(test.changed), nil), nil)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
@@ -521,7 +521,7 @@ func TestKeySetChoosesKeys(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			newTokening(t, test.set, nil).want(test.by.token(claims(nil), nil), test.want)
+			newTokensTest(t, test.set, nil).want(test.by.token(claims(nil), nil), test.want)
 		})
 	}
 }
@@ -529,7 +529,7 @@ func TestKeySetChoosesKeys(t *testing.T) {
 // RFC 9864 calls EdDSA with Ed25519 by the name of the curve. It is that and no more.
 func TestTokensNewName(t *testing.T) {
 	ring := keyring()
-	g := newTokening(t, allKeys(), nil)
+	g := newTokensTest(t, allKeys(), nil)
 	header := map[string]any{"alg": "Ed25519"}
 	g.want(ring["ed"].token(claims(nil), header), nil)
 	g.want(ring["rsa"].token(claims(nil), header), identity.ErrAlgorithm)
@@ -540,7 +540,7 @@ func TestTokensNewName(t *testing.T) {
 
 func TestKeySetFile(t *testing.T) {
 	token := keyring()["ed"].token(claims(nil), nil)
-	g := newTokening(t, allKeys(), nil)
+	g := newTokensTest(t, allKeys(), nil)
 	if err := os.Remove(g.file); err != nil {
 		t.Fatal(err)
 	}
@@ -550,13 +550,13 @@ func TestKeySetFile(t *testing.T) {
 	g.later(identity.RetryAfter)
 	g.want(token, nil)
 
-	dir := newTokening(t, allKeys(), func(o *identity.TokenOptions) { o.JWKS = filepath.Dir(o.JWKS) })
+	dir := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) { o.JWKS = filepath.Dir(o.JWKS) })
 	dir.want(token, identity.ErrKeySet)
 	if runtime.GOOS == "windows" {
 		return
 	}
 	for mode, want := range map[os.FileMode]error{0o644: nil, 0o664: identity.ErrKeySet, 0o646: identity.ErrKeySet} {
-		g := newTokening(t, allKeys(), nil)
+		g := newTokensTest(t, allKeys(), nil)
 		if err := os.Chmod(g.file, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -593,8 +593,8 @@ func (s *keyServer) want(t *testing.T, asked int64) {
 	}
 }
 
-func newRemote(t *testing.T, url string) *tokening {
-	return newTokening(t, "", func(o *identity.TokenOptions) { o.JWKS = url + "/jwks?" + secret })
+func newRemote(t *testing.T, url string) *tokensTest {
+	return newTokensTest(t, "", func(o *identity.TokenOptions) { o.JWKS = url + "/jwks?" + secret })
 }
 
 func TestKeySetRotation(t *testing.T) {
@@ -705,7 +705,7 @@ func TestKeySetUnreachable(t *testing.T) {
 // withdrawn count: whoever runs attache is told, once for each outage.
 func TestKeySetKept(t *testing.T) {
 	var told []string
-	g := newTokening(t, allKeys(), func(o *identity.TokenOptions) {
+	g := newTokensTest(t, allKeys(), func(o *identity.TokenOptions) {
 		o.Kept = func(err error) { told = append(told, err.Error()) }
 	})
 	token := keyring()["ed"].token(claims(map[string]any{"exp": start.Add(24 * time.Hour).Unix()}), nil)
@@ -766,13 +766,13 @@ func TestKeySetSlow(t *testing.T) {
 	defer server.Close()
 	token := keyring()["ed"].token(claims(nil), nil)
 
-	impatient := newTokening(t, "", func(o *identity.TokenOptions) { o.JWKS, o.Timeout = server.URL, time.Millisecond })
+	impatient := newTokensTest(t, "", func(o *identity.TokenOptions) { o.JWKS, o.Timeout = server.URL, time.Millisecond })
 	_, err := impatient.Resolve(t.Context(), token)
 	if !errors.Is(err, identity.ErrKeySet) || !strings.Contains(err.Error(), "no answer within 1ms") {
 		t.Errorf("got %v", err)
 	}
 
-	g := newTokening(t, "", func(o *identity.TokenOptions) { o.JWKS, o.Timeout = server.URL, time.Minute })
+	g := newTokensTest(t, "", func(o *identity.TokenOptions) { o.JWKS, o.Timeout = server.URL, time.Minute })
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
@@ -828,8 +828,8 @@ func TestKeySetOverTLS(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	token := keyring()["ed"].token(claims(nil), nil)
-	newTokening(t, "", func(o *identity.TokenOptions) { o.JWKS, o.Client = server.URL, server.Client() }).want(token, nil)
-	newTokening(t, "", func(o *identity.TokenOptions) { o.JWKS = server.URL }).want(token, identity.ErrKeySet)
+	newTokensTest(t, "", func(o *identity.TokenOptions) { o.JWKS, o.Client = server.URL, server.Client() }).want(token, nil)
+	newTokensTest(t, "", func(o *identity.TokenOptions) { o.JWKS = server.URL }).want(token, identity.ErrKeySet)
 }
 
 func BenchmarkTokens(b *testing.B) {

@@ -16,7 +16,7 @@ type Client struct {
 	Name string
 	// Title is what its makers call it.
 	Title string
-	// Reread says, as a sentence, what makes it read its configuration again.
+	// Reread is a sentence that says how to make it read its configuration again.
 	Reread string
 
 	user     func(System) []string // absolute paths
@@ -228,8 +228,8 @@ func (s System) variable(name, otherwise string) string {
 	return otherwise
 }
 
-// join joins a path as the system does. package filepath knows only the system it
-// was compiled for, and then the other ones could not be tested.
+// join joins a path as the system does. Package filepath knows only the system it was compiled
+// for, so the other systems could not be tested.
 func (s System) join(dir string, names ...string) string {
 	separator := "/"
 	if s.OS == "windows" {

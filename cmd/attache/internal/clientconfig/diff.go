@@ -51,7 +51,7 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
 	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*longestLine {
 		first, tail := p.entries(from, to)
-		first, tail = len(apply(p.old[from:first], moved(within(masks, from, first), from))), len(apply(p.old[tail:to], moved(within(masks, tail, to), tail)))
+		first, tail = len(apply(p.old[from:first], moved(between(masks, from, first), from))), len(apply(p.old[tail:to], moved(between(masks, tail, to), tail)))
 		old = clip(old, first, len(old)-tail)
 		changed = clip(changed, first, len(changed)-tail)
 	}
@@ -92,8 +92,8 @@ func moved(splices []splice, from int) []splice {
 	return out
 }
 
-// entries returns where the command and the arguments of the entries stand that
-// change between from and to.
+// entries returns where the command and the arguments of the entries that change between from
+// and to stand.
 func (p *Plan) entries(from, to int) (first, last int) {
 	first, last = to, from
 	for _, step := range p.Steps {
@@ -109,12 +109,12 @@ func (p *Plan) entries(from, to int) (first, last int) {
 	return first, last
 }
 
-// within returns the splices between from and to.
-func within(splices []splice, from, to int) []splice {
+// between returns the splices between from and to.
+func between(splices []splice, from, to int) []splice {
 	return slices.DeleteFunc(slices.Clone(splices), func(s splice) bool { return s.from < from || s.to > to })
 }
 
-// clip returns what is in line from first to last and a little on each side.
+// clip returns line from first to last and a little on each side.
 func clip(line []byte, first, last int) []byte {
 	var b bytes.Buffer
 	from, to := max(first-longestLine, 0), min(last+longestLine, len(line))
@@ -128,10 +128,10 @@ func clip(line []byte, first, last int) []byte {
 	return b.Bytes()
 }
 
-// lineStart returns where the line begins in which at is.
+// lineStart returns where the line that contains at begins.
 func lineStart(data []byte, at int) int { return bytes.LastIndexByte(data[:at], '\n') + 1 }
 
-// lineEnd returns where the line ends in which at is, before its end of line.
+// lineEnd returns where the line that contains at ends, without its end of line.
 func lineEnd(data []byte, at int) int {
 	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
 		return at + i

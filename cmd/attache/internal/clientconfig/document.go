@@ -36,7 +36,7 @@ type Entry struct {
 	// text are empty.
 	Command string
 	Args    []string
-	// Odd says why the entry cannot be edited, empty if it can.
+	// Odd says why the entry cannot be edited, "" if it can.
 	Odd string
 
 	command literal
@@ -82,8 +82,8 @@ func (m newArgs) text(items []string) string {
 	return m.before + "[" + strings.Join(items, ",") + "]" + m.after
 }
 
-// maxServers is how many servers a configuration may have: what is shown of a change
-// takes a time that grows with the square of it.
+// maxServers is how many servers a configuration may have: the time to show a change grows with
+// the square of it.
 const maxServers = 5_000
 
 // Read finds the servers of file in data, its content. The error says what is
@@ -117,8 +117,7 @@ func Read(file File, data []byte) (*Document, error) {
 	return d, nil
 }
 
-// sections returns where servers are in f; everywhere known if nobody said whose
-// file it is.
+// sections returns where servers are in f; all known places if the client is not known.
 func (f File) sections() []section {
 	if f.Client != nil {
 		return f.Client.sections
@@ -137,7 +136,7 @@ func (f File) sections() []section {
 // mark is the byte order mark some editors of Windows put in front.
 const mark = "\xef\xbb\xbf"
 
-// plain refuses what is no text in UTF-8.
+// plain returns an error if data is not a text in UTF-8.
 func plain(data []byte) error {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
@@ -148,7 +147,7 @@ func plain(data []byte) error {
 	return nil
 }
 
-// invalid returns where the first byte is that is not UTF-8.
+// invalid returns the offset of the first byte that is not UTF-8.
 func invalid(data []byte) int {
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
@@ -160,13 +159,13 @@ func invalid(data []byte) int {
 	return len(data)
 }
 
-// lineAt returns the number of the line in which offset is.
+// lineAt returns the number of the line that contains offset.
 func lineAt(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// warnOfTwins warns of servers of one name: clients take one of them, most the
-// last, and say nothing.
+// warnOfTwins adds a warning for servers with the same name: clients take one of them, most the
+// last, and do not say so.
 func (d *Document) warnOfTwins() {
 	type name struct{ project, name string }
 	seen := map[name]*Entry{}
@@ -180,7 +179,7 @@ func (d *Document) warnOfTwins() {
 	}
 }
 
-// classify says of e, which has been read, what it is.
+// classify sets what kind of server e is.
 func (e *Entry) classify(kind, address string) {
 	switch {
 	case e.Odd != "":

@@ -27,23 +27,23 @@ type Injection struct {
 	Overrides map[string]map[string]string
 }
 
-// An Injected says what [Inject] did.
-type Injected struct {
+// An InjectResult is what [Inject] did.
+type InjectResult struct {
 	// Content is the configuration with the context in it.
 	Content []byte
-	// Servers are the names of all servers there were.
+	// Servers are the names of all servers in the configuration before.
 	Servers []string
-	// LeftOut are those that are no longer in it.
-	LeftOut []LeftOut
-	// Kept are the variables that stood there already with another value.
-	Kept []Kept
+	// LeftOut are the servers that were removed.
+	LeftOut []OmittedServer
+	// Kept are the variables that had another value and keep it.
+	Kept []KeptVariable
 }
 
-// A LeftOut is a server that is not for the session, and why.
-type LeftOut struct{ Server, Why string }
+// An OmittedServer is a server that is not for the session, and the reason.
+type OmittedServer struct{ Server, Why string }
 
-// A Kept is a variable that a server's entry sets itself.
-type Kept struct {
+// A KeptVariable is a variable that a server's entry sets itself.
+type KeptVariable struct {
 	Server   string
 	Variable string
 }
@@ -55,20 +55,20 @@ type Kept struct {
 // An error says what is wrong with data and where. A configuration that readers
 // might take differently is refused, for servers are left out by name: of two
 // objects of one name one reader takes the first and another the last.
-func Inject(data []byte, in Injection) (Injected, error) {
+func Inject(data []byte, in Injection) (InjectResult, error) {
 	if err := plain(data); err != nil {
-		return Injected{}, err
+		return InjectResult{}, err
 	}
 	root, err := parseJSON(data)
 	if err != nil {
-		return Injected{}, err
+		return InjectResult{}, err
 	}
 	j := &injector{Injection: in, data: data}
 	for _, v := range in.Variables {
 		j.texts = append(j.texts, quote(v.Name)+": "+quote(v.Value))
 	}
 	if err := j.root(root); err != nil {
-		return Injected{}, err
+		return InjectResult{}, err
 	}
 	slices.SortFunc(j.splices, func(a, b splice) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	j.done.Content = apply(data, j.splices)
@@ -81,7 +81,7 @@ type injector struct {
 	data    []byte
 	texts   []string // the Variables as members of an object
 	splices []splice
-	done    Injected
+	done    InjectResult
 }
 
 // fault is an error at a place in the configuration.
@@ -138,7 +138,7 @@ func (j *injector) servers(all *hujson.Object) error {
 		j.done.Servers = append(j.done.Servers, name)
 		if why := j.leaveOut(name); why != "" {
 			gone[i] = true
-			j.done.LeftOut = append(j.done.LeftOut, LeftOut{name, why})
+			j.done.LeftOut = append(j.done.LeftOut, OmittedServer{name, why})
 			continue
 		}
 		if err := j.server(name, m); err != nil {
@@ -247,7 +247,7 @@ func (j *injector) members(server string, env *hujson.Object) []string {
 		m := there(v.Name)
 		switch {
 		case m != nil && !overridden && textOf(m.Value) != v.Value:
-			j.done.Kept = append(j.done.Kept, Kept{server, v.Name})
+			j.done.Kept = append(j.done.Kept, KeptVariable{server, v.Name})
 		case m == nil && !overridden:
 			out = append(out, j.texts[i])
 		}

@@ -31,8 +31,8 @@ const attempts = 5
 // backupInfix stands in front of the time in the name of a backup.
 const backupInfix = ".attache-"
 
-// An Updated says what [Update] did.
-type Updated struct {
+// An UpdateResult is what [Update] did.
+type UpdateResult struct {
 	// Path is the file that was written, where links led to.
 	Path string
 	// Backup is where the content before is kept, empty if nothing was written.
@@ -76,7 +76,7 @@ func load(path string) (content []byte, info fs.FileInfo, target string, err err
 // there then. Where the system can exchange two files in one step (Linux, macOS),
 // that holds to the last moment; elsewhere what is written between the last look and
 // the replacement is lost.
-func Update(path, backups string, now time.Time, edit func(content []byte) ([]byte, error)) (Updated, error) {
+func Update(path, backups string, now time.Time, edit func(content []byte) ([]byte, error)) (UpdateResult, error) {
 	for attempt := 1; ; attempt++ {
 		done, err := updateOnce(path, backups, now, edit)
 		if errors.Is(err, errChanged) && attempt < attempts {
@@ -86,26 +86,26 @@ func Update(path, backups string, now time.Time, edit func(content []byte) ([]by
 	}
 }
 
-func updateOnce(path, backups string, now time.Time, edit func([]byte) ([]byte, error)) (Updated, error) {
+func updateOnce(path, backups string, now time.Time, edit func([]byte) ([]byte, error)) (UpdateResult, error) {
 	old, info, target, err := load(path)
 	if err != nil {
-		return Updated{}, err
+		return UpdateResult{}, err
 	}
 	content, err := edit(old)
 	if err != nil || bytes.Equal(content, old) {
-		return Updated{Path: target}, err
+		return UpdateResult{Path: target}, err
 	}
 	if err := replaceable(target, info); err != nil {
-		return Updated{}, err
+		return UpdateResult{}, err
 	}
 	backup, err := writeBackup(backups, target, old, info, now)
 	if err != nil {
-		return Updated{}, err
+		return UpdateResult{}, err
 	}
 	if err := replace(target, old, content, info); err != nil {
-		return Updated{}, errors.Join(err, remove(backup))
+		return UpdateResult{}, errors.Join(err, remove(backup))
 	}
-	return Updated{Path: target, Backup: backup}, nil
+	return UpdateResult{Path: target, Backup: backup}, nil
 }
 
 // replaceable says why the file is not to be replaced, although the directory may

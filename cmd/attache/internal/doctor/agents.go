@@ -9,11 +9,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/child"
 )
 
-// budgetFlag is what bounds the money that a run of Claude Code spends.
+// budgetFlag is the flag of Claude Code that bounds the cost of a run.
 const budgetFlag = "--max-budget-usd"
 
-// agents looks at the templates of agents: whether their programs are there, and what bounds
-// their cost, which attache cannot see (T28).
+// agents checks the templates of agents: whether their programs exist, and what bounds their
+// cost, which attache cannot see (T28).
 func (d *Doctor) agents() {
 	d.check = "agents"
 	switch {
@@ -44,7 +44,8 @@ func (d *Doctor) agent(key string, a config.Agent) {
 	}
 }
 
-// hasFlag reports whether a command has a flag, with its value behind it or in the same word.
+// hasFlag reports whether a command has a flag, with its value in the next word or in the same
+// one.
 func hasFlag(command []string, flag string) bool {
 	return slices.ContainsFunc(command, func(word string) bool { return word == flag || strings.HasPrefix(word, flag+"=") })
 }

@@ -34,7 +34,7 @@ func (d *Doctor) clients() {
 	}
 }
 
-// clientFile looks at one file, and reports whether it has servers or should have.
+// clientFile checks one file, and reports whether it has servers or should have.
 func (d *Doctor) clientFile(f clientconfig.File) bool {
 	doc, err := clientconfig.Open(f)
 	switch {
@@ -77,7 +77,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 	return true
 }
 
-// attacheOf reports an entry whose attache is gone.
+// attacheOf reports an entry whose attache program does not exist.
 func (d *Doctor) attacheOf(f clientconfig.File, e *clientconfig.Entry) {
 	if !filepath.IsAbs(e.Command) {
 		return

@@ -21,7 +21,7 @@ import (
 // identityTime bounds how long an issuer is waited for.
 const identityTime = 30 * time.Second
 
-// principalText says who p is, in the words of the configuration.
+// principalText describes p in the words of the configuration.
 func principalText(p *sessionstate.Principal) string {
 	var parts []string
 	for _, f := range []struct{ name, value string }{
@@ -35,7 +35,7 @@ func principalText(p *sessionstate.Principal) string {
 	return strings.Join(parts, ", ")
 }
 
-// contents counts what holds.
+// contents counts the policies and objectives.
 func contents(e policy.Effective) string {
 	policies := strconv.Itoa(len(e.Policies)) + " policies"
 	if len(e.Policies) == 1 {
@@ -75,7 +75,7 @@ func (d *Doctor) configuration(mistakes error) {
 	}
 }
 
-// session says what is known of a session before its first message.
+// session reports what is known of a session before its first message.
 func (d *Doctor) session() {
 	d.check = "session"
 	base := assembly.BaseContext(d.Process, d.Settings)
@@ -90,7 +90,7 @@ func (d *Doctor) session() {
 	}
 }
 
-// keys looks at the key file: whether it is closed to others, and what is in it.
+// keys checks the key file: whether others can read it, and what is in it.
 func (d *Doctor) keys() {
 	d.check = "keys"
 	path := d.Settings.Identity.KeysFile

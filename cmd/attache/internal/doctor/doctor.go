@@ -1,5 +1,5 @@
-// Package doctor looks at everything that a session needs and says what to do where
-// something is wrong. It changes nothing and calls no tool.
+// Package doctor checks everything that a session needs and says what to do where something is
+// wrong. It changes nothing and calls no tool.
 package doctor
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A level says how bad a finding is.
+// A level says how serious a finding is.
 type level string
 
 const (
@@ -27,17 +27,17 @@ const (
 	levelProblem level = "problem" // sessions do not work as configured
 )
 
-// A finding is one thing that doctor found out.
+// A finding is one result of a check.
 type finding struct {
 	// Check is the subject, such as "policies".
 	Check string `json:"check"`
 	Level level  `json:"level"`
 	Text  string `json:"text"`
-	// Do says what to do. Only what is well has none.
+	// Do says what to do; "" if all is well.
 	Do string `json:"do,omitempty"`
 }
 
-// A diagnosis is all that doctor has to say, and its form for programs.
+// A diagnosis is the whole result, in the form for programs.
 type diagnosis struct {
 	Version   int             `json:"version"`
 	Findings  []finding       `json:"findings"`
@@ -55,7 +55,7 @@ func (d *diagnosis) count(l level) (n int) {
 	return n
 }
 
-// A Doctor looks for what is wrong.
+// A Doctor checks one configuration.
 type Doctor struct {
 	cli.Process
 	Server   []string // the command behind "--"
@@ -69,7 +69,7 @@ type Doctor struct {
 	unidentified error                   // why not, nil where nobody is to be
 }
 
-// Examine looks at everything. mistakes are those of the settings.
+// Examine runs all checks. mistakes are those of the settings.
 func (d *Doctor) Examine(ctx context.Context, mistakes error) {
 	d.diagnosis = diagnosis{Version: 1, Findings: []finding{}}
 	d.versions()
@@ -87,7 +87,7 @@ func (d *Doctor) Examine(ctx context.Context, mistakes error) {
 	d.clients()
 }
 
-// Report prints what was found, without secrets, and returns the exit status.
+// Report prints the findings, without secrets, and returns the exit status.
 func (d *Doctor) Report(asJSON bool) error {
 	d.scrub()
 	var err error
@@ -105,8 +105,8 @@ func (d *Doctor) Report(asJSON bool) error {
 	return err
 }
 
-// scrub takes secrets out of what is printed: a server may say them, and so may
-// the error of the source.
+// scrub removes secrets from the findings: the texts of a server or of an error may contain
+// them.
 func (d *Doctor) scrub() {
 	secrets := config.Secrets(d.Process, d.Settings, nil)
 	secrets.Home, secrets.Host = "", ""
@@ -123,8 +123,7 @@ func (d *Doctor) scrub() {
 	}
 }
 
-// ok, note, warn and problem add a finding to the subject being looked at. All but
-// ok say what to do.
+// ok, note, warn and problem add a finding to the current subject. All but ok say what to do.
 func (d *Doctor) ok(format string, args ...any) { d.add(levelOK, "", format, args...) }
 
 func (d *Doctor) note(do, format string, args ...any) { d.add(levelNote, do, format, args...) }
@@ -138,7 +137,7 @@ func (d *Doctor) add(l level, do, format string, args ...any) {
 	d.Findings = append(d.Findings, finding{d.check, l, text, cli.Elided(do)})
 }
 
-// versions says what is running.
+// versions reports which versions run.
 func (d *Doctor) versions() {
 	d.check = "version"
 	words := strings.Fields(d.Version)

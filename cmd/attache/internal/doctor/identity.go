@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// identity says who a session would act for, and how far it is trusted.
+// identity reports who a session would act for, and its trust level.
 func (d *Doctor) identity(ctx context.Context) {
 	d.check = "identity"
 	who, err := assembly.NewAuthenticator(d.Process, d.Settings, assembly.KeyWarnings{})
@@ -38,13 +38,13 @@ func (d *Doctor) identity(ctx context.Context) {
 	d.ok("the trust is %s %s", trust.Value, term.Provenance(trust.Source.String(), trust.From))
 }
 
-// identified returns ctx as that of a session which was identified as doctor was.
+// identified returns ctx with the principal that doctor found.
 func (d *Doctor) identified(ctx *sessionstate.Context) *sessionstate.Context {
 	return ctx.With(func(ctx *sessionstate.Context) { ctx.Principal, ctx.Unidentified = d.principal, d.unidentified })
 }
 
-// refused tells why nobody is identified: for the session file, which is read first,
-// or for the credential.
+// refused reports why nobody is identified: because of the session file, which is read first, or
+// of the credential.
 func (d *Doctor) refused(who *assembly.Authenticator, err error) {
 	if _, fault := who.Asserted(); fault != nil || who.Own.Text == nil {
 		d.problem("correct the session file, or do not name it", "nobody is identified: %v", err)

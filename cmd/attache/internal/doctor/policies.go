@@ -14,7 +14,7 @@ import (
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
-// policies asks the policy source what it has for the principal.
+// policies asks the policy source for the principal's policies.
 func (d *Doctor) policies(ctx context.Context) {
 	d.check = "policies"
 	d.workspacePolicies()
@@ -50,8 +50,8 @@ func (d *Doctor) policies(ctx context.Context) {
 	d.ok("%s has %s for the scope %q; \"attache policy show\" prints the text", d.sourceName(), contents(e), q.Scope)
 }
 
-// workspacePolicies says whether the workspace has policies of its own, and whether
-// they are trusted.
+// workspacePolicies reports whether the workspace has policies of its own, and whether they are
+// trusted.
 func (d *Doctor) workspacePolicies() {
 	path := assembly.BaseContext(d.Process, d.Settings).Workspace.Value
 	if path == "" || strings.Contains(path, "://") {
@@ -78,7 +78,7 @@ func (d *Doctor) workspacePolicies() {
 	}
 }
 
-// sourceName names the policy source without what an address may hold of secrets.
+// sourceName names the policy source, without the parts of an address that may be secret.
 func (d *Doctor) sourceName() string {
 	if d.Settings.Policy.Dir != "" {
 		return d.Settings.Policy.Dir
@@ -86,7 +86,7 @@ func (d *Doctor) sourceName() string {
 	return config.ShownAddress(d.Settings.Policy.URL)
 }
 
-// sourceRemedy says what to do about an error of the policy source.
+// sourceRemedy returns what to do about an error of the policy source.
 func (d *Doctor) sourceRemedy(q policy.Query, err error) string {
 	switch {
 	case errors.Is(err, policy.ErrUnknownScope) && q.Scope == "":

@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
-// mark begins a line of a finding.
+// mark returns the mark that begins the line of a finding.
 func mark(l level) string {
 	return "  " + string(l) + strings.Repeat(" ", max(1, 9-len(l)))
 }

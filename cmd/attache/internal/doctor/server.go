@@ -18,20 +18,20 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// slowStart is how long a server may take before clients begin to give it up:
-// several wait 10 s for the first answer.
+// slowStart is how long a server may take before clients may give up: several wait 10 s for the
+// first answer.
 const slowStart = 10 * time.Second
 
-// modernTime is how long a server may take in the modern era that has answered, or
-// had its time, in the legacy one.
+// modernTime is how long a server may take in the modern era after it has answered, or timed
+// out, in the legacy one.
 const modernTime = 10 * time.Second
 
-// sayWaiting is after how long doctor says that it waits for the server.
+// sayWaiting is the time after which doctor says that it waits for the server.
 const sayWaiting = 3 * time.Second
 
-// An era is what a server answered in one era of the protocol.
+// An era is the answer of a server in one era of the protocol.
 type era struct {
-	inspect.Visited
+	inspect.VisitResult
 	reply wire.Value // to the first request
 	tools []byte     // a JSON array, nil if there was none
 	noise int
@@ -39,10 +39,10 @@ type era struct {
 	err   error
 }
 
-// answered reports whether the server speaks the era.
+// answered reports whether the server supports the era.
 func (e *era) answered() bool { return e.err == nil && e.reply.Get("result").Exists() }
 
-// why says why an era has no answer: what went wrong, and the server's last word.
+// why returns why an era has no answer: the error, and the last line of the server's stderr.
 func why(e *era) string {
 	text := "it answered " + inspect.Shorten(e.reply.Raw)
 	if e.err != nil {
@@ -57,7 +57,7 @@ func why(e *era) string {
 	return text
 }
 
-// serverText names a server by what it says of itself.
+// serverText names a server by its own name and version.
 func serverText(info wire.Value) string {
 	return strings.TrimSpace(inspect.Shorten([]byte(info.Get("name").Text() + " " + info.Get("version").Text())))
 }
@@ -69,7 +69,7 @@ func toolCount(e *era) string {
 	return cli.Plural(len(inspect.ToolNames(e.tools)), "tool")
 }
 
-// examineServer starts the server once for each era and reports what it did.
+// examineServer starts the server once for each era and reports how it answered.
 func (d *Doctor) examineServer(ctx context.Context) {
 	d.check = "server"
 	if !d.valid {
@@ -140,11 +140,11 @@ func (d *Doctor) target(conn *assembly.Conn) (target inspect.Target, path string
 	return target, path, true
 }
 
-// visit starts the server, as v says, and asks it the first question of an era, and
-// then for its tools. meta is the member of params that the era wants.
+// visit starts the server, as v says, and sends it the first request of an era and then
+// tools/list. meta is the member that params must have in that era.
 func (d *Doctor) visit(ctx context.Context, v inspect.Visit, first func(*inspect.Client) (wire.Value, error), meta string) era {
 	var e era
-	e.Visited, e.err = v.Ask(ctx, func(l *inspect.Client) (err error) {
+	e.VisitResult, e.err = v.Ask(ctx, func(l *inspect.Client) (err error) {
 		defer func() { e.noise, e.first = l.Noise, l.First }()
 		if e.reply, err = first(l); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (d *Doctor) visit(ctx context.Context, v inspect.Visit, first func(*inspect
 	return e
 }
 
-// eras says in which eras the server answers.
+// eras reports which eras the server supports.
 func (d *Doctor) eras(legacy, modern era) {
 	if !legacy.answered() && !modern.answered() {
 		d.problem("start it by hand to see what it wants: it may need arguments, variables or a network", "it answers in neither era: %s", why(&legacy))
@@ -201,7 +201,7 @@ func (d *Doctor) noise(eras ...era) {
 	d.ok("it writes nothing but JSON to stdout")
 }
 
-// ending tells how the server ends when its client goes away.
+// ending reports how the server ends when its client leaves.
 func (d *Doctor) ending(eras ...era) {
 	forced := func(e era) bool { return e.Exit.Signal != 0 && e.answered() }
 	leftover := func(e era) bool { return e.Exit.Leftover }

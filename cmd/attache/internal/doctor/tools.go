@@ -17,7 +17,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An argumentGroup is an argument that several tools have alike, and what attache
+// An argumentGroup is an argument that several tools have in the same form, and what attache
 // does with it.
 type argumentGroup struct {
 	// Argument is its name, or its path into objects.
@@ -26,7 +26,7 @@ type argumentGroup struct {
 	// organisation, repository or tenant; empty if only a rule speaks of it.
 	Kind  string   `json:"kind,omitempty"`
 	Tools []string `json:"tools"`
-	// Optional says that the tools do without it.
+	// Optional says that the tools do not require it.
 	Optional bool `json:"optional,omitempty"`
 	// Path says that it takes the path of the workspace by its schema; Why says why or
 	// why not, and Words are the words of the schema that decided.
@@ -38,29 +38,27 @@ type argumentGroup struct {
 	Mode  string `json:"mode,omitempty"`
 	Value string `json:"value,omitempty"`
 
-	suggest likeness
+	suggest nameClass
 	builtIn bool // the built-in rule is for it, and leaves it alone
 }
 
-// A likeness says what arguments of some names look like, and what could fill
-// them.
-type likeness struct {
+// A nameClass says what arguments with some names usually are, and what could fill them.
+type nameClass struct {
 	kind  string
 	names []string // in lower case, without what joins words
-	// value is the expression for them. One in double quotes is a constant that the
-	// operator has to choose.
+	// value is the expression for them. A text in double quotes is a constant that the operator
+	// has to choose.
 	value string
 	pin   bool // who calls is not a call's to say
 }
 
 // constant reports whether the value is one that the operator has to choose.
-func (l likeness) constant() bool { return strings.HasPrefix(l.value, `"`) }
+func (l nameClass) constant() bool { return strings.HasPrefix(l.value, `"`) }
 
-// likenesses are the arguments that servers ask for again and again. Names are
-// those of the servers for git, GitHub, GitLab, Sentry, Linear, Asana, Jira and
-// their kind.
-func likenesses() []likeness {
-	return []likeness{
+// nameClasses returns the arguments that many servers have, by their names in the servers for
+// git, GitHub, GitLab, Sentry, Linear, Asana, Jira and the like.
+func nameClasses() []nameClass {
+	return []nameClass{
 		{kind: "workspace id", value: "session.workspace.id", names: []string{"workspaceid", "workspacegid", "workspaceslug", "workspacekey"}},
 		{kind: "tenant", value: "principal.tenant", pin: true, names: []string{"tenant", "tenantid", "tenantslug", "accountid", "customerid"}},
 		{kind: "organisation", value: `"YOUR-ORGANISATION"`, names: []string{
@@ -76,19 +74,19 @@ func likenesses() []likeness {
 	}
 }
 
-// looksLike returns what an argument looks like: the path of the workspace by its
-// schema, or something else by its name.
-func looksLike(name string, v arguments.Verdict) (likeness, bool) {
+// classOf returns what an argument is: the path of the workspace by its schema, or something
+// else by its name.
+func classOf(name string, v arguments.Verdict) (nameClass, bool) {
 	if v.Path {
-		return likeness{kind: "workspace", value: workspaceValue}, true
+		return nameClass{kind: "workspace", value: workspaceValue}, true
 	}
 	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(name))
-	for _, l := range likenesses() {
+	for _, l := range nameClasses() {
 		if slices.Contains(l.names, plain) {
 			return l, true
 		}
 	}
-	return likeness{}, false
+	return nameClass{}, false
 }
 
 const workspaceValue = "session.workspace.path"
@@ -102,7 +100,7 @@ type toolArgument struct {
 	optional bool
 }
 
-// maxArgumentDepth is how deep into objects arguments are looked for.
+// maxArgumentDepth is how deep arguments are looked for in objects.
 const maxArgumentDepth = 4
 
 // toolArguments returns the arguments of the tools in a JSON array.
@@ -140,8 +138,7 @@ func textsOf(list wire.Value) []string {
 	return all
 }
 
-// admitsText reports whether a text can be a value of schema, as far as its type
-// says.
+// admitsText reports whether the type in schema allows a text.
 func admitsText(schema wire.Value) bool {
 	kind := schema.Get("type")
 	switch {
@@ -153,7 +150,7 @@ func admitsText(schema wire.Value) bool {
 	return true // not said, or by anyOf
 }
 
-// repeated returns a name that is there twice, empty if none is.
+// repeated returns a name that occurs twice, "" if none does.
 func repeated(names []string) string {
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -165,12 +162,12 @@ func repeated(names []string) string {
 	return ""
 }
 
-// groupArguments puts together the arguments that a rule acts on or that look like
-// something, by name and rule, in the order of their names.
+// groupArguments groups, by name and rule, the arguments that a rule sets or that have a class,
+// in the order of their names.
 func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup {
 	byKey := map[string]*argumentGroup{}
 	for _, a := range all {
-		like, looks := looksLike(a.path[len(a.path)-1], a.verdict)
+		like, looks := classOf(a.path[len(a.path)-1], a.verdict)
 		r := ruleFor(a, rules)
 		if r == nil && (!looks || !a.text) {
 			continue
@@ -206,10 +203,10 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 	return groups
 }
 
-// builtInRule names the rule that holds without configuration.
+// builtInRule names the rule that applies without configuration.
 const builtInRule = "the built-in rule"
 
-// ruleFor returns the first rule that is for an argument, nil if none is.
+// ruleFor returns the first rule for an argument, nil if there is none.
 func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
 	for i, r := range rules {
 		if applies, err := toolglob.Match(r.Tools, a.tool); err == nil && applies && slices.Equal(r.Argument, a.path) {
@@ -219,7 +216,7 @@ func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
 	return nil
 }
 
-// withArticle returns a kind of argument as one of many.
+// withArticle returns a kind of argument with its article.
 func withArticle(kind string) string {
 	if strings.HasPrefix(kind, "o") {
 		return "an " + kind
@@ -239,9 +236,9 @@ func toolsText(tools []string, all int) string {
 	return strings.Join(tools, ", ")
 }
 
-// suggestedRules returns rules for the arguments that none is for, in the form of
-// the configuration; empty if there is none to suggest. A list of rules takes the
-// place of the built-in rule, so it also has rules for what that one fills.
+// suggestedRules returns rules for the arguments that have none, in the form of the
+// configuration; "" if there is nothing to suggest. A list of rules replaces the built-in rule,
+// so it also has rules for the arguments that the built-in rule fills.
 func suggestedRules(groups []argumentGroup, tools int) string {
 	var lines, before []string
 	for _, g := range groups {
@@ -264,13 +261,13 @@ func suggestedRules(groups []argumentGroup, tools int) string {
 	return "arguments:\n" + strings.Join(append(before, lines...), "\n") + "\n"
 }
 
-// plainName are the names that a rule can be written with: no dot, which leads
-// into objects, and nothing that a pattern or YAML takes for more than itself.
+// plainName matches the names that a rule can be written with: without a dot, which leads into
+// objects, and without characters that mean something in a pattern or in YAML.
 func plainName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_/-]{0,99}$`) }
 
-// suggestedRule returns a rule for an argument that none is for. Names are the
-// server's: one that is not plain is left out. A constant is not suggested where the
-// argument is optional: to set a project might move an issue there.
+// suggestedRule returns a rule for an argument that has none. Names of the server that are not
+// plain are left out. A constant is not suggested for an optional argument: a project that is
+// set might move an issue.
 func suggestedRule(g argumentGroup, all int) string {
 	plain := plainName()
 	path := strings.Split(g.Argument, ".")
@@ -301,7 +298,7 @@ func suggestedRule(g argumentGroup, all int) string {
 	return line
 }
 
-// examineTools says which arguments attache fills or could fill.
+// examineTools reports which arguments attache fills or could fill.
 func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	names := inspect.ToolNames(list)
 	d.check = "tools"
@@ -313,7 +310,7 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	groups := groupArguments(toolArguments(list), rules)
 	d.Arguments = groups
 	for _, g := range groups {
-		d.tellArgument(g, conn, len(names))
+		d.reportArgument(g, conn, len(names))
 	}
 	for _, r := range rules {
 		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.Rule == r.Name })
@@ -328,9 +325,8 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	}
 }
 
-// tellArgument says what attache does with an argument, of how many tools there
-// are in all.
-func (d *Doctor) tellArgument(g argumentGroup, conn *assembly.Conn, all int) {
+// reportArgument reports what attache does with an argument. all is the number of tools.
+func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
 	what, rule := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all)), g.Rule
 	if at := d.Settings.Origin(rule); !at.Default() {
 		rule += fmt.Sprintf(" (%v)", at)
@@ -360,7 +356,7 @@ func (d *Doctor) tellArgument(g argumentGroup, conn *assembly.Conn, all int) {
 	}
 }
 
-// reason says why an argument takes the path of the workspace, or why not.
+// reason returns why an argument takes the path of the workspace, or why not.
 func (g *argumentGroup) reason() string {
 	if g.Words == "" {
 		return g.Why
@@ -368,7 +364,7 @@ func (g *argumentGroup) reason() string {
 	return fmt.Sprintf("%s (%q)", g.Why, g.Words)
 }
 
-// unknownValue reports whether a value is a fact of the session that is not known.
+// unknownValue reports whether a value is a fact that the session does not have.
 func (d *Doctor) unknownValue(value string, conn *assembly.Conn) bool {
 	fact, known := d.identified(conn.Context()).Lookup(value)
 	return known && fact.Empty()

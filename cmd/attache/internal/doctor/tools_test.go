@@ -17,10 +17,10 @@ func TestLooksLike(t *testing.T) {
 		"tenant": "tenant", "tenant_id": "tenant",
 		"path": "", "id": "", "query": "", "projection": "", "orgs": "", "": "",
 	} {
-		if like, _ := looksLike(name, arguments.Verdict{}); like.kind != want {
+		if like, _ := classOf(name, arguments.Verdict{}); like.kind != want {
 			t.Errorf("%q looks like %q, want %q", name, like.kind, want)
 		}
-		if like, _ := looksLike(name, arguments.Verdict{Path: true}); like.kind != "workspace" {
+		if like, _ := classOf(name, arguments.Verdict{Path: true}); like.kind != "workspace" {
 			t.Errorf("%q looks like %q by its schema, want workspace", name, like.kind)
 		}
 	}
@@ -48,7 +48,7 @@ func TestSuggestedRule(t *testing.T) {
 		{argumentGroup{Argument: "a: b.cwd", Tools: []string{"a"}, Path: true}, ""},
 	} {
 		name := test.group.Argument[strings.LastIndexByte(test.group.Argument, '.')+1:]
-		test.group.suggest, _ = looksLike(name, arguments.Verdict{Path: test.group.Path})
+		test.group.suggest, _ = classOf(name, arguments.Verdict{Path: test.group.Path})
 		if got := suggestedRule(test.group, 2); got != test.want {
 			t.Errorf("%v: %s, want %s", test.group, got, test.want)
 		}

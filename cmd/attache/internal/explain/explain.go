@@ -1,5 +1,5 @@
-// Package explain plays a call through the layers of a session and reports what each
-// of them does and why.
+// Package explain runs a call through the layers of a session and reports what each of them does
+// and why.
 package explain
 
 import (
@@ -96,7 +96,7 @@ func (e *Explainer) Run(ctx context.Context) error {
 	return err
 }
 
-// input returns what is to be explained.
+// input returns the frame or recording to explain.
 func (e *Explainer) input() (callInput, error) {
 	if e.Frame != "" {
 		in, err := readInput(e.Frame, e.Stdin)
@@ -148,8 +148,8 @@ func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, 
 	return []callReport{x}, nil
 }
 
-// session says m in a session with a server that has the tools, and returns the
-// names of those that the client is shown.
+// session sends m in a session with a server that has the tools, and returns the names of those
+// that the client sees.
 func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Message, tools toolList) (shown []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -169,8 +169,8 @@ func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Messag
 	return shown, s.frame(ctx, m)
 }
 
-// unknownTool says that a call is of a tool that neither the server has nor the
-// client is shown.
+// unknownTool returns a warning about a call of a tool that neither the server has nor the
+// client sees.
 func unknownTool(m *wire.Message, tools toolList, shown []string) error {
 	name := m.Name().Text()
 	if !tools.known || !m.MethodIs("tools/call") {
@@ -214,8 +214,7 @@ func (e *Explainer) toolsFor(ctx context.Context, conn *assembly.Conn, m *wire.M
 	return assumedTools(e.serversName(m.Name().Text()), m.Arguments(), e.argumentPaths()), nil
 }
 
-// serversName returns the name that a tool must have at the server to be shown by
-// the name given.
+// serversName returns the server's name of the tool that the client sees under the name shown.
 func (e *Explainer) serversName(shown string) string {
 	for _, r := range e.Settings.Rewrite {
 		if r.Rename == shown && len(r.Tools) == 1 && !strings.ContainsAny(r.Tools[0], "*?") {
@@ -234,7 +233,7 @@ func (e *Explainer) argumentPaths() [][]string {
 	return all
 }
 
-// look looks at a frame as the relay does.
+// look scans a frame as the relay does.
 func look(frame []byte, names [][]string) *wire.Message {
 	m := &wire.Message{}
 	m.Reset(wire.Client, append(slices.Clone(frame), '\n'))
@@ -259,10 +258,10 @@ func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 	return x
 }
 
-// recording explains the tools/call requests of a recorded session, in its
-// context: the session is played from the beginning.
+// recording explains the tools/call requests of a recorded session. It replays the session from
+// its beginning, because calls depend on what came before.
 func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]callReport, error) {
-	if err := e.given(session.Header); err != nil {
+	if err := e.useHeader(session.Header); err != nil {
 		return nil, err
 	}
 	conn, err := assembly.Single(assembly.Options{Process: e.Process, Log: e.Log}, e.Settings, assembly.ForRecording(session))
@@ -296,8 +295,9 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 	return e.pick(calls)
 }
 
-// given takes what a recorded session was given for what this one is given.
-func (e *Explainer) given(h record.Header) error {
+// useHeader takes the variables and flags of a recorded session in place of those of this
+// process.
+func (e *Explainer) useHeader(h record.Header) error {
 	p := assembly.RecordedProcess(e.Process, h, e.Settings)
 	s, err := config.LoadServed(p, e.Flags, h.Server)
 	if err != nil {
@@ -321,7 +321,7 @@ func (e *Explainer) pick(calls []callReport) ([]callReport, error) {
 	return calls, nil
 }
 
-// scrub takes secrets out of what is printed.
+// scrub removes secrets from what is printed.
 func (e *Explainer) scrub(calls []callReport) {
 	secrets := config.Secrets(e.Process, e.Settings, nil)
 	secrets.Home, secrets.Host = "", ""
@@ -331,7 +331,7 @@ func (e *Explainer) scrub(calls []callReport) {
 	}
 }
 
-// scrubCall scrubs all that comes from a frame. Facts are none of them secrets.
+// scrubCall scrubs everything that comes from a frame. Facts contain no secrets.
 func scrubCall(scrub *record.Scrubber, x *callReport) {
 	clean := func(raw *json.RawMessage) {
 		if *raw != nil {

@@ -17,7 +17,7 @@ import (
 // maxFile is how large a frame, a list of tools or a recording may be.
 const maxFile = 256 << 20
 
-// An callInput is what is to be explained: one frame, or a recording.
+// A callInput is one frame, or a recording.
 type callInput struct {
 	frame     []byte
 	recording *record.Session
@@ -41,7 +41,7 @@ func composeCall(tool, arguments, meta string, modern bool) ([]byte, error) {
 	return append(frame, "}}"...), nil
 }
 
-// objectFlag returns the JSON object that a flag was given, on one line.
+// objectFlag returns the JSON object in the value of a flag, on one line.
 func objectFlag(flag, text string) ([]byte, error) {
 	if strings.TrimSpace(text) == "" {
 		return []byte(`{}`), nil
@@ -56,8 +56,8 @@ func objectFlag(flag, text string) ([]byte, error) {
 	return line, nil
 }
 
-// metaOf returns the _meta of a request: meta, and before it what a request of
-// the modern era must say and meta does not.
+// metaOf returns the _meta of a request: meta, and in front of it the members that a request of
+// the modern era needs and meta lacks.
 func metaOf(meta []byte, modern bool) []byte {
 	if !modern {
 		return meta
@@ -76,9 +76,8 @@ func metaOf(meta []byte, modern bool) []byte {
 	return append(out, rest...)
 }
 
-// oneLine returns a JSON text as it can go over the wire: as it is if it stands
-// on one line, and without white space otherwise. An error begins with its place,
-// line and column.
+// oneLine returns a JSON text as it can be sent: unchanged if it has one line, without white
+// space otherwise. An error begins with its line and column.
 func oneLine(data []byte) ([]byte, error) {
 	var raw json.RawMessage
 	var syntax *json.SyntaxError
@@ -102,7 +101,7 @@ func oneLine(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// placeOf returns the line and column of the byte at an offset, from 1.
+// placeOf returns the line and column, from 1, of the byte at an offset.
 func placeOf(data []byte, offset int) (line, column int) {
 	head := data[:max(0, min(offset, len(data)))]
 	return 1 + bytes.Count(head, []byte{'\n'}), len(head) - bytes.LastIndexByte(head, '\n')

@@ -6,10 +6,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// An explanation is what `attache explain --json` prints. docs/explain.md is its
-// documentation; what is there stays, what is not known is left out.
+// An explanation is what `attache explain --json` prints, documented in docs/explain.md. Members
+// may be added but not removed; unknown values are left out.
 type explanation struct {
-	// Version is that of the form: 1.
+	// Version is the version of the form: 1.
 	Version int          `json:"version"`
 	Calls   []callReport `json:"calls"`
 }

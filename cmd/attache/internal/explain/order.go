@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// inOrder puts what was seen of a recording in the order in which the client said it. A
-// frame that no layer sees is seen at once, one that waits for an identity later.
+// inOrder sorts the trails of a recording by the order of the client's messages. A frame that no
+// layer sees is noted at once, one that waits for an identity later.
 func inOrder(seen []*trail, s *record.Session) {
 	from := map[*trail]int{}
 	used := map[int]bool{} // lines that are one frame; an array has several

@@ -63,8 +63,7 @@ func (e *Explainer) print(calls []callReport) error {
 // A printer writes explanations.
 type printer struct{ term.Printer }
 
-// diff prints a frame before and after. Each stands for itself, so nothing is left
-// out for having been shown before.
+// diff prints a frame before and after. Nothing is left out because it was shown before.
 func (p *printer) diff(e *editReport) {
 	p.Layout = term.Layout{Shown: map[string]bool{}}
 	p.Frame(e.Before, e.After)
@@ -115,7 +114,7 @@ func verdictOf(x *callReport) term.Verdict {
 	return term.Verdict{Style: term.Good, Text: "goes on, unchanged"}
 }
 
-// ambiguityRule says what holds for ambiguous frames.
+// ambiguityRule returns what happens to ambiguous frames.
 func ambiguityRule(x *callReport) string {
 	if x.Outcome == outcomeRefused {
 		return "With a rule that enforces (access, pin, forbid), or a credential in it, it is refused."
@@ -123,7 +122,7 @@ func ambiguityRule(x *callReport) string {
 	return "As no rule enforces (access, pin, forbid), it passes as it is; with one it would be refused."
 }
 
-// facts prints what is known of the session.
+// facts prints the facts of the session.
 func (p *printer) facts(facts []factReport) {
 	if len(facts) == 0 {
 		return
@@ -156,8 +155,7 @@ func (p *printer) request(n int, part layerReport, x *callReport) {
 	}
 }
 
-// notes prints what rules did on one of the two ways, and reports whether they did
-// anything.
+// notes prints what rules did in one direction, and reports whether they did anything.
 func (p *printer) notes(notes []noteReport, on string) bool {
 	told := false
 	for _, n := range notes {
@@ -180,7 +178,7 @@ func (p *printer) notes(notes []noteReport, on string) bool {
 	return told
 }
 
-// tail says what a rule did: where, what, from where, and why.
+// tail returns what a rule did: where, what, from which source, and why.
 func tail(n noteReport) string {
 	text := ""
 	if len(n.Path) > 0 {
@@ -208,7 +206,7 @@ func tail(n noteReport) string {
 	return text
 }
 
-// brief cuts a value that the diff below shows whole.
+// brief shortens a value that the difference below shows in full.
 func brief(raw json.RawMessage) string {
 	if text := []rune(string(raw)); len(text) > 60 {
 		return string(text[:60]) + "…"
@@ -224,7 +222,7 @@ func (f factReport) String() string {
 	return f.Name + " is " + f.Value + " " + term.Provenance(f.Source, f.From)
 }
 
-// outcome prints what comes out in the end.
+// outcome prints what becomes of the call.
 func (p *printer) outcome(x *callReport) {
 	p.Line(term.Plain, "")
 	switch x.Outcome {
@@ -240,7 +238,7 @@ func (p *printer) outcome(x *callReport) {
 	}
 }
 
-// wayBack prints what would be done to an answer of the server's.
+// wayBack prints what would be done to a reply of the server.
 func (p *printer) wayBack(x *callReport) {
 	first := true
 	for i := len(x.Layers) - 1; i >= 0; i-- {

@@ -10,8 +10,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A probe looks on between the layers of a chain, and keeps what happens to the
-// frames that are to be explained.
+// A probe watches between the layers of a chain, and keeps what happens to the frames to
+// explain.
 type probe struct {
 	layers []middleware.Layer
 	wanted func(m *wire.Message) bool
@@ -20,7 +20,7 @@ type probe struct {
 	seen []*trail
 }
 
-// A trail is the way of one frame. Its index k is the place in front of layer k;
+// A trail is the path of one frame. Index k stands for the place in front of layer k;
 // len(probe.layers) is the upstream.
 type trail struct {
 	method, tool string
@@ -55,7 +55,7 @@ func (p *probe) at(k int) middleware.Layer {
 	}}
 }
 
-// pass notes that a frame of the client's comes by.
+// pass notes that a frame of the client passes.
 func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 	if k == 0 && p.wanted(m) {
 		call.SetValue(trailKey{}, p.begin(m))
@@ -92,7 +92,7 @@ func (p *probe) begin(m *wire.Message) *trail {
 	return t
 }
 
-// ambiguous keeps a frame that will come by no layer.
+// ambiguous keeps a frame that no layer will see.
 func (p *probe) ambiguous(m *wire.Message) {
 	t := p.begin(m)
 	t.frames[0] = bytes.Clone(m.Frame())
@@ -116,7 +116,7 @@ func (p *probe) note(t *trail, n middleware.Note) {
 	})
 }
 
-// reached returns the index of the last place where the frame came by.
+// reached returns the index of the last place that the frame has reached.
 func (t *trail) reached() int {
 	last := 0
 	for k, f := range t.frames {
@@ -155,7 +155,7 @@ func (p *probe) explain(t *trail) callReport {
 	return x
 }
 
-// edited returns what became of a frame between two places, nil if nothing.
+// edited returns how a frame changed between two places, nil if it did not.
 func edited(frames [][]byte, from, to int) *editReport {
 	if frames[from] == nil || frames[to] == nil || bytes.Equal(frames[from], frames[to]) {
 		return nil

@@ -13,8 +13,8 @@ import (
 // factName finds the facts that a rule names.
 var factName = regexp.MustCompile(`\b(session|principal)\.[a-z_]+(\.[a-z_]+)*`)
 
-// inputsOf returns the facts that a rule names, also those that are not known,
-// and those that it uses without naming them.
+// inputsOf returns the facts that a rule names, even if they are not known, and those that it
+// uses without naming them.
 func inputsOf(config string, facts []factReport) []factReport {
 	names := factName.FindAllString(config, -1)
 	if strings.Contains(config, "require: ") {
@@ -37,8 +37,8 @@ func inputsOf(config string, facts []factReport) []factReport {
 	return inputs
 }
 
-// withConfig adds to the notes what the configuration says of their rules and where, and
-// which entries of servers hold.
+// withConfig adds to the notes the text and the place of their rules in the configuration, and
+// which entries of servers apply.
 func withConfig(x *callReport, s *config.Settings) {
 	for _, e := range s.Applied {
 		x.Servers = append(x.Servers, serverReport{e.Name, e.From.String()})

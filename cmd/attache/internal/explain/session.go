@@ -16,12 +16,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// timeout bounds the session of an explanation: a policy source or a key
-// endpoint may be slow, but has its own, shorter limits.
+// timeout bounds the session of an explanation. A policy source or a key endpoint may be slow,
+// but has shorter limits of its own.
 const timeout = 30 * time.Second
 
-// An session is a relay between a client that says one thing and a server
-// in memory that answers everything.
+// A session is a relay between a client that sends one frame and a server in memory that answers
+// every request.
 type session struct {
 	tools   []byte // the array of the server's tools
 	modern  bool
@@ -68,8 +68,8 @@ const (
 const legacyInitialize = `{"jsonrpc":"2.0","id":` + idInitialize + `,"method":"initialize","params":{` +
 	`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}}`
 
-// handshake says what a client says before its first call, and returns the reply
-// to tools/list, as the client sees it.
+// handshake sends the messages of a client before its first call, and returns the reply to
+// tools/list as the client sees it.
 func (s *session) handshake(ctx context.Context) ([]byte, error) {
 	params := `{}`
 	if s.modern {
@@ -85,7 +85,7 @@ func (s *session) handshake(ctx context.Context) ([]byte, error) {
 	return s.ask(ctx, []byte(`{"jsonrpc":"2.0","id":`+idList+`,"method":"tools/list","params":`+params+`}`), idList)
 }
 
-// frame says the frame m and returns when all has happened that follows from it.
+// frame sends the frame m and returns when everything that follows from it has happened.
 func (s *session) frame(ctx context.Context, m *wire.Message) error {
 	if m.Plain() && m.Kind() == wire.Request {
 		_, err := s.ask(ctx, m.Frame(), string(m.ID()))
@@ -124,7 +124,7 @@ func (s *session) ask(ctx context.Context, frame []byte, id string) ([]byte, err
 	}
 }
 
-// end ends the session as a client does that has nothing more to say.
+// end ends the session as a client does.
 func (s *session) end() {
 	s.in.Close()
 	<-s.over
@@ -132,7 +132,7 @@ func (s *session) end() {
 	}
 }
 
-// answer is the server: what it says to a request, nil to anything else.
+// answer is the server: it returns the reply to a request, nil for any other message.
 func (s *session) answer(m *wire.Message) []byte {
 	if m.Kind() != wire.Request {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// toolList are the server's tools as an explanation takes them.
+// toolList is the server's tools, and where they are from.
 type toolList struct {
 	list  []byte // a JSON array
 	from  string // for people
@@ -39,8 +39,8 @@ func toolsFromFile(path string) (toolList, error) {
 	return toolList{}, cli.Usagef("--tools: %s has no list of tools: save the answer to tools/list, {\"tools\":[...]}", path)
 }
 
-// assumedTools returns the tool of a call as it has to be for every rule to find
-// its argument.
+// assumedTools returns a tool for the call, with a schema in which every rule finds its
+// argument.
 func assumedTools(tool string, arguments wire.Value, rules [][]string) toolList {
 	root := map[string]any{}
 	for m := range arguments.Members() {
@@ -78,9 +78,8 @@ func nested(properties map[string]any, name string) map[string]any {
 	return inner
 }
 
-// toolsOfServer starts a server, asks it for its tools and stops it. No tool is
-// called. What the server writes to stderr is shown only if it fails: many write
-// pages at each start.
+// toolsOfServer starts a server, asks it for its tools and stops it. No tool is called. The
+// server's stderr is shown only if it fails: many servers write pages at each start.
 func toolsOfServer(ctx context.Context, server inspect.Target) (toolList, error) {
 	var list []byte
 	v := inspect.Visit{Target: server, Within: inspect.Timeout}

@@ -103,7 +103,7 @@ func Plan(session *sessionstate.Context, s *config.Settings) clientconfig.Inject
 const maxLogged = 20
 
 // Log logs what was done, and what looks like a mistake.
-func Log(log *slog.Logger, done clientconfig.Injected, session *sessionstate.Context, s *config.Settings) {
+func Log(log *slog.Logger, done clientconfig.InjectResult, session *sessionstate.Context, s *config.Settings) {
 	id, _ := session.Lookup("session.id")
 	trust, _ := session.Lookup("session.trust")
 	log.Info("session context injected", "session", id.Value, "trust", trust.Value, "servers", len(done.Servers)-len(done.LeftOut), "left_out", len(done.LeftOut))

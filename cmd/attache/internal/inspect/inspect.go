@@ -52,7 +52,7 @@ type Visit struct {
 }
 
 // A Visited describes a server after a visit.
-type Visited struct {
+type VisitResult struct {
 	Exit child.Exit
 	Tail []string // of its stderr; the server's own words
 	Took time.Duration
@@ -60,7 +60,7 @@ type Visited struct {
 
 // Ask starts the server, calls question with a client of it, and stops the server. The error
 // is a [*child.StartError] if the server could not be started.
-func (v Visit) Ask(ctx context.Context, question func(*Client) error) (Visited, error) {
+func (v Visit) Ask(ctx context.Context, question func(*Client) error) (VisitResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Within)
 	defer cancel()
 	began := time.Now()
@@ -69,26 +69,26 @@ func (v Visit) Ask(ctx context.Context, question func(*Client) error) (Visited, 
 	}
 	server, err := child.Start(context.Background(), child.Options{Argv: v.Argv, Env: v.Env})
 	if err != nil {
-		return Visited{}, err
+		return VisitResult{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { server.Stop(context.Background()) })
 	took, err := v.put(ctx, began, question, server.Stdin(), server.Stdout())
 	stop()
 	server.Stdout().Close()
 	server.Stop(context.Background())
-	return Visited{Exit: server.Wait(), Tail: server.Tail(), Took: took}, err
+	return VisitResult{Exit: server.Wait(), Tail: server.Tail(), Took: took}, err
 }
 
 // askRemote is Ask for a remote server.
-func (v Visit) askRemote(ctx context.Context, began time.Time, question func(*Client) error) (Visited, error) {
+func (v Visit) askRemote(ctx context.Context, began time.Time, question func(*Client) error) (VisitResult, error) {
 	server, err := remote.Start(*v.Remote)
 	if err != nil {
-		return Visited{}, err
+		return VisitResult{}, err
 	}
 	defer context.AfterFunc(ctx, server.Stop)()
 	defer server.Stop()
 	took, err := v.put(ctx, began, question, server.Stdin(), server.Stdout())
-	return Visited{Took: took}, err
+	return VisitResult{Took: took}, err
 }
 
 // put puts the question to a server.

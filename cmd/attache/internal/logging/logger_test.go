@@ -36,7 +36,7 @@ func TestLogIsDiscreet(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		handler func(io.Writer) slog.Handler
-		rough   unescaped
+		raw     rawCharacters
 	}{
 		{"text", func(w io.Writer) slog.Handler { return textHandler(w, slog.LevelInfo, false) }, textUnescaped},
 		{"colour", func(w io.Writer) slog.Handler { return textHandler(w, slog.LevelInfo, true) }, textUnescaped},
@@ -44,9 +44,9 @@ func TestLogIsDiscreet(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			log := slog.New(&redactor{test.handler(&out), newSecrets(cli.Process{}, s), test.rough})
+			log := slog.New(&redactor{test.handler(&out), newSecrets(cli.Process{}, s), test.raw})
 			log.With("with", key+odd).WithGroup("g").Warn("message "+key+odd, "value", odd+key, "err", errors.New(key+odd),
-				"any", []string{key}, slog.Group("in", "group", key), "n", 7, "lazy", lazy(key+odd))
+				"any", []string{key}, slog.Group("in", "group", key), "n", 7, "lazy", lazyValue(key+odd))
 			got := colourCodes.ReplaceAllString(out.String(), "")
 			if strings.Contains(got, key) || strings.ContainsAny(strings.TrimSuffix(got, "\n"), "\x1b\n\u009b") {
 				t.Errorf("the log has %q", got)
@@ -63,6 +63,6 @@ func TestLogIsDiscreet(t *testing.T) {
 // colours are the escapes that the log itself writes.
 var colourCodes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-type lazy string
+type lazyValue string
 
-func (l lazy) LogValue() slog.Value { return slog.StringValue(string(l)) }
+func (l lazyValue) LogValue() slog.Value { return slog.StringValue(string(l)) }

@@ -21,32 +21,32 @@ import (
 type redactor struct {
 	slog.Handler
 	secrets   *secrets
-	unescaped unescaped
+	unescaped rawCharacters
 }
 
-// unescaped are the characters that must not be shown and that a handler writes as they
-// are, in a message and in a value.
-type unescaped struct{ message, value func(rune) bool }
+// rawCharacters are the characters that must not be shown and that a handler writes as they are,
+// in a message and in a value.
+type rawCharacters struct{ message, value func(rune) bool }
 
 // The handlers that there are: that of text quotes values, but makes an escape, which
 // begins a colour, of what it has quoted as one; that of JSON escapes what JSON has to.
 var (
-	textUnescaped = unescaped{unprintable, func(c rune) bool { return c == '\x1b' }}
-	jsonUnescaped = unescaped{unprintableWide, unprintableWide}
+	textUnescaped = rawCharacters{unprintable, func(c rune) bool { return c == '\x1b' }}
+	jsonUnescaped = rawCharacters{unprintableWide, unprintableWide}
 )
 
 func unprintable(c rune) bool { return !unicode.IsPrint(c) }
 
 func unprintableWide(c rune) bool { return c >= 0x7f && !unicode.IsPrint(c) }
 
-// escaped returns text with the characters that are rough as Go writes them. The
+// escaped returns text with the characters for which isRaw is true as Go writes them. The
 // escape is written in the form that the handler of text does not turn into one, also
 // where somebody wrote its other form out.
-func escaped(text string, rough func(rune) bool) string {
-	if strings.ContainsFunc(text, rough) {
+func escaped(text string, isRaw func(rune) bool) string {
+	if strings.ContainsFunc(text, isRaw) {
 		var b strings.Builder
 		for _, c := range text {
-			if !rough(c) {
+			if !isRaw(c) {
 				b.WriteRune(c)
 				continue
 			}

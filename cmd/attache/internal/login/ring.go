@@ -39,7 +39,7 @@ const ringService, ringUser = "attache", "logins"
 
 // Get implements Ring.
 func (systemRing) Get() (string, error) {
-	text, err := within(func() (string, error) { return keyring.Get(ringService, ringUser) })
+	text, err := withTimeout(func() (string, error) { return keyring.Get(ringService, ringUser) })
 	if errors.Is(err, keyring.ErrNotFound) {
 		err = ErrNoKey
 	}
@@ -48,7 +48,7 @@ func (systemRing) Get() (string, error) {
 
 // Set implements Ring.
 func (systemRing) Set(text string) error {
-	_, err := within(func() (string, error) { return "", keyring.Set(ringService, ringUser, text) })
+	_, err := withTimeout(func() (string, error) { return "", keyring.Set(ringService, ringUser, text) })
 	return err
 }
 
@@ -56,9 +56,9 @@ func (systemRing) Set(text string) error {
 // may be far away, and a client must not wait for that.
 const ringTime = 10 * time.Second
 
-// within returns what f returns, or an error if f takes too long. f then goes on: the
-// library has no way to stop it.
-func within(f func() (string, error)) (string, error) {
+// withTimeout returns the result of f, or an error if f takes longer than ringTime. f then
+// continues: the library has no way to stop it.
+func withTimeout(f func() (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ringTime)
 	defer cancel()
 	type result struct {

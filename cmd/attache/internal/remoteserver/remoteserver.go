@@ -43,7 +43,7 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 	}
 	var credentials remote.Credentials = &headers{Process: p, settings: r, header: h}
 	if h.Get("Authorization") == "" && (own || r.OAuth.Grant == config.GrantMachine) {
-		credentials = both{credentials, login.NewCredentials(loginOptions(p, r, t, h), log)}
+		credentials = combinedCredentials{credentials, login.NewCredentials(loginOptions(p, r, t, h), log)}
 	}
 	return remote.Options{
 		URL:         r.URL,
@@ -69,11 +69,11 @@ func transport(r *config.RemoteSettings) (*http.Transport, error) {
 	}), nil
 }
 
-// both are the headers of the settings, and the token of a login.
-type both struct{ headers, login remote.Credentials }
+// combinedCredentials are the headers of the settings and the token of a login.
+type combinedCredentials struct{ headers, login remote.Credentials }
 
 // Set implements remote.Credentials.
-func (b both) Set(ctx context.Context, h http.Header) error {
+func (b combinedCredentials) Set(ctx context.Context, h http.Header) error {
 	if err := b.headers.Set(ctx, h); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (b both) Set(ctx context.Context, h http.Header) error {
 }
 
 // Refused implements remote.Credentials.
-func (b both) Refused(ctx context.Context, r remote.Refusal) (bool, error) {
+func (b combinedCredentials) Refused(ctx context.Context, r remote.Refusal) (bool, error) {
 	if again, err := b.headers.Refused(ctx, r); again || err != nil {
 		return again, err
 	}

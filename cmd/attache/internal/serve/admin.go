@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/front"
 )
 
-// startAdmin serves serve.admin, nil if it is not set.
+// startAdmin serves serve.admin. It returns nil if serve.admin is not set.
 func (s *service) startAdmin(ctx context.Context, failed chan<- error) (*http.Server, error) {
 	if s.settings.Admin == "" {
 		return nil, nil
@@ -37,8 +37,9 @@ func (s *service) serveAdmin(server *http.Server, listener net.Listener) error {
 	return nil
 }
 
-// adminHandler answers the person who runs attache. It refuses pages whose name was made
-// to point to the loopback interface (DNS rebinding).
+// adminHandler answers the person who runs attache. It refuses requests with a foreign host
+// name: a page whose name was made to resolve to the loopback interface sends one (DNS
+// rebinding).
 func (s *service) adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	for path, handler := range s.probes() {
@@ -55,8 +56,8 @@ func (s *service) adminHandler() http.Handler {
 	})
 }
 
-// profile answers go tool pprof and go tool trace. Package net/http/pprof does so too, but
-// what it imports would be initialised at every start of attache.
+// profile serves go tool pprof and go tool trace. Package net/http/pprof does so too, but the
+// packages that it imports would be initialised at every start of attache.
 func profile(w http.ResponseWriter, r *http.Request) {
 	seconds, err := strconv.Atoi(r.URL.Query().Get("seconds"))
 	if err != nil || seconds < 1 || seconds > maxProfile {
@@ -98,10 +99,10 @@ func wait(ctx context.Context, seconds int) {
 	}
 }
 
-// bounds are those of the histogram of how long requests take, in seconds.
+// bounds are the bounds, in seconds, of the histogram of request durations.
 var bounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60}
 
-// counts are what /metrics shows of requests.
+// counts are the counters of requests that /metrics shows.
 type counts struct {
 	mu       sync.Mutex
 	requests map[outcome]uint64
@@ -109,7 +110,7 @@ type counts struct {
 	sum      float64
 }
 
-// An outcome is what requests are counted by.
+// An outcome is the labels by which requests are counted.
 type outcome struct {
 	method string
 	status int

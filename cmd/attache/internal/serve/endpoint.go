@@ -31,7 +31,7 @@ type endpoint struct {
 	s         *service
 	shared    *assembly.Shared
 	front     *front.Front
-	reread    *session.Reread
+	reread    *session.Refresher
 	telemetry *telemetry.Telemetry
 	stderr    *lineWriter
 	process   bool         // each session has a process
@@ -63,7 +63,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
-	e.reread = session.NewReread(e.shared, server.Load, s.Log)
+	e.reread = session.NewRefresher(e.shared, server.Load, s.Log)
 	e.reread.Watch()
 	e.sessions = e.keepSessions()
 	e.front = front.New(e.frontOptions())
@@ -122,7 +122,7 @@ func (e *endpoint) frontOptions() front.Options {
 	return o
 }
 
-// authenticate says whose a credential is.
+// authenticate returns the owner of a credential.
 func (e *endpoint) authenticate(ctx context.Context, credential string) (front.Principal, error) {
 	p, err := e.shared.Authenticate(ctx, credential)
 	switch {
@@ -141,8 +141,8 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 	return front.Principal{ID: principalID(p, credential), Value: p}, nil
 }
 
-// principalID returns what sessions are bound to. A token is renewed while its session
-// goes on, so it stands for its user; a token that names none stands for itself.
+// principalID returns the id that sessions are bound to. A token is renewed while its session
+// continues, so it stands for its user; a token without a user stands for itself.
 func principalID(p *sessionstate.Principal, credential string) string {
 	switch {
 	case !identity.LooksLikeToken(credential):
@@ -189,7 +189,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	}, nil
 }
 
-// A latest is the credential that came last in a session, and whose it is.
+// A latest is the last credential of a session, and its owner.
 type latest struct {
 	mu         sync.Mutex
 	credential string
@@ -202,7 +202,8 @@ func (l *latest) get() (credential string, owner *sessionstate.Principal) {
 	return l.credential, l.owner
 }
 
-// set reports whether the owner has other permissions than before.
+// set stores a credential and its owner, and reports whether the owner has other permissions
+// than before.
 func (l *latest) set(who front.Principal, credential string) (changed bool) {
 	owner, _ := who.Value.(*sessionstate.Principal)
 	l.mu.Lock()
@@ -212,7 +213,8 @@ func (l *latest) set(who front.Principal, credential string) (changed bool) {
 	return changed
 }
 
-// namespace keeps what the principal's sessions are called apart from those of others.
+// namespace returns a prefix that separates the session keys of a principal from those of
+// others.
 func namespace(who front.Principal) string {
 	if who.ID == "" {
 		return ""
@@ -221,8 +223,7 @@ func namespace(who front.Principal) string {
 	return hex.EncodeToString(sum[:6]) + "/"
 }
 
-// startProcess starts the process of a session, with what is known of the session in its
-// environment.
+// startProcess starts the process of a session. The facts of the session are in its environment.
 func (e *endpoint) startProcess(env func() []string) (proxy.Upstream, error) {
 	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr, Forker: e.s.forker})
 	if err != nil {
@@ -234,8 +235,7 @@ func (e *endpoint) startProcess(env func() []string) (proxy.Upstream, error) {
 }
 
 // conversation returns the key of the session that a request belongs to: the key of its
-// conversation, or where it names none its workspace, so that no request gets facts of
-// another.
+// conversation or, if it names none, its workspace, so that no request gets facts of another.
 func (e *endpoint) conversation(m *wire.Message) string {
 	meta := m.Get("params", "_meta")
 	if !meta.Exists() {
@@ -250,7 +250,7 @@ func (e *endpoint) conversation(m *wire.Message) string {
 	return ""
 }
 
-// firstText returns the first text that stands at one of the paths.
+// firstText returns the first text found at one of the paths.
 func firstText(meta wire.Value, paths []config.MetaPath) string {
 	for _, path := range paths {
 		if text := meta.Get(path...).Text(); text != "" {
@@ -260,7 +260,7 @@ func firstText(meta wire.Value, paths []config.MetaPath) string {
 	return ""
 }
 
-// children counts the processes that run.
+// children counts the running processes.
 type children struct {
 	max int
 

@@ -12,7 +12,7 @@ import (
 // metadataPath begins the paths of protected resource metadata (RFC 9728).
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// handler returns what answers clients.
+// handler returns the handler of client requests.
 func (s *service) handler() http.Handler {
 	paths := s.probes()
 	for _, e := range s.endpoints {
@@ -35,21 +35,21 @@ func (s *service) handler() http.Handler {
 	}))
 }
 
-// probes returns what answers those who look after attache, by path.
+// probes returns the handlers of health checks, by path.
 func (s *service) probes() map[string]http.Handler {
 	return map[string]http.Handler{"/healthz": limited(s.healthy), "/readyz": limited(s.ready)}
 }
 
-// notFound answers with JSON: clients ask for /.well-known/ addresses of every server,
-// and some take a page of HTML for an answer.
+// notFound answers with JSON: clients ask every server for /.well-known/ addresses, and some
+// take a page of HTML for an answer.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = w.Write([]byte("{}"))
 }
 
-// metadata says which issuer's tokens an endpoint accepts, nil if none or where its URL
-// is not known.
+// metadata returns the handler that names the issuer whose tokens an endpoint accepts, nil if
+// there is none or the endpoint's URL is not known.
 func (s *service) metadata(e *endpoint) http.HandlerFunc {
 	issuer := e.Settings.Identity.JWT.Issuer
 	if issuer == "" || s.settings.PublicURL == "" {
@@ -76,7 +76,7 @@ func (s *service) metadata(e *endpoint) http.HandlerFunc {
 	}
 }
 
-// resource returns the URL of an endpoint as clients have it.
+// resource returns the URL of an endpoint as clients see it.
 func (s *service) resource(e *endpoint) string {
 	if len(s.endpoints) < 2 && len(s.Servers) < 2 {
 		return s.settings.PublicURL
@@ -91,14 +91,14 @@ func (s *service) metadataURL(e *endpoint) string {
 	return u.String()
 }
 
-// publicPath returns the path of an endpoint as clients have it. A reverse proxy may have
-// another one for it.
+// publicPath returns the path of an endpoint as clients see it. It differs behind a reverse
+// proxy that rewrites paths.
 func (s *service) publicPath(e *endpoint) string {
 	u, _ := url.Parse(s.resource(e))
 	return u.Path
 }
 
-// hosts returns the names that clients may use.
+// hosts returns the host names that clients may use.
 func (s *service) hosts() []string {
 	all := s.settings.Hosts
 	if u, err := url.Parse(s.settings.PublicURL); err == nil && u.Hostname() != "" {
@@ -120,7 +120,7 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// logged counts and logs each request, when it has been answered.
+// logged counts and logs each request after it was answered.
 func (s *service) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -140,9 +140,9 @@ func (s *service) logRequest(r *http.Request, seen *response, took time.Duration
 	s.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes, "took", took, "from", r.RemoteAddr)
 }
 
-// limited gives a request with a short answer a time. The deadline of the last write on the
-// connection would hold for it otherwise, and none for a body, which the server reads before
-// it answers.
+// limited sets deadlines for a request with a short answer. Without it the deadline of the last
+// write on the connection would hold, and there would be none for the body, which the server
+// reads before it answers.
 func limited(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
@@ -152,7 +152,7 @@ func limited(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// A response remembers what was answered.
+// A response records the status and size of an answer.
 type response struct {
 	http.ResponseWriter
 	status int

@@ -47,7 +47,7 @@ func (u *remoteUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // startRemote serves a server over HTTP.
-func startRemote(t *testing.T, u *remoteUpstream) *running {
+func startRemote(t *testing.T, u *remoteUpstream) *runningService {
 	t.Helper()
 	upstream := httptest.NewServer(u)
 	t.Cleanup(upstream.Close)
@@ -72,7 +72,7 @@ func startRemote(t *testing.T, u *remoteUpstream) *running {
 		web.Close()
 		s.close()
 	})
-	return &running{s, web.URL + "/mcp"}
+	return &runningService{s, web.URL + "/mcp"}
 }
 
 // A server closes the stream of an answer and has its client come back (F29, F30): attache does,

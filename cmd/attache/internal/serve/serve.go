@@ -1,5 +1,5 @@
-// Package serve runs attache as a server of Streamable HTTP for many clients: listeners,
-// credentials, the servers behind it, reload, and the end in good order.
+// Package serve runs attache as a Streamable HTTP server for many clients: listeners,
+// credentials, the servers behind it, reload and shutdown.
 package serve
 
 import (
@@ -42,7 +42,7 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// A Server is a server that clients are led to.
+// A Server is a server behind attache.
 type Server struct {
 	// Path is where clients find it, such as /mcp.
 	Path string
@@ -56,12 +56,12 @@ type Server struct {
 const (
 	// headerTime is how long a client may take to send the headers of a request.
 	headerTime = 10 * time.Second
-	// connectionIdle is how long a connection is kept on which nothing is asked.
+	// connectionIdle is how long a connection without requests is kept.
 	connectionIdle = 3 * time.Minute
 	maxHeader      = 64 << 10
 	// writeTime is how long the write of a short answer may take.
 	writeTime = 30 * time.Second
-	// leaveTime is what the end takes at most beyond the drain: the processes' own grace.
+	// leaveTime is how long the end may take after the drain: the processes' own grace.
 	leaveTime = 5 * time.Second
 )
 
@@ -123,7 +123,7 @@ func newService(o Options) (*service, error) {
 	return s, nil
 }
 
-// checkPaths refuses a path that leads to two things.
+// checkPaths returns an error if two handlers have one path.
 func (s *service) checkPaths() error {
 	taken := s.probes()
 	for _, e := range s.endpoints {
@@ -135,7 +135,7 @@ func (s *service) checkPaths() error {
 	return nil
 }
 
-// checkAddresses refuses to serve other machines without knowing who asks.
+// checkAddresses returns an error if attache would serve other machines without authentication.
 func (s *service) checkAddresses() error {
 	addresses := []string{s.settings.Listen}
 	if len(s.Listeners) > 0 {
@@ -159,7 +159,7 @@ func (s *service) checkAddresses() error {
 	return nil
 }
 
-// close ends what the endpoints keep.
+// close closes the stores of the endpoints.
 func (s *service) close() {
 	for _, e := range s.endpoints {
 		e.close()
@@ -201,13 +201,13 @@ func (s *service) names() string {
 	return strings.Join(all, ", ")
 }
 
-// describe adds to the report of attache status who is served.
+// describe adds the endpoints and their sessions to the report of attache status.
 func (s *service) describe(r *status.Report) {
 	sessions, _ := s.limits.Counts()
 	r.Front = &status.Front{URLs: s.urls, Sessions: sessions}
 }
 
-// announce says where clients find the servers.
+// announce logs the addresses at which clients find the servers.
 func (s *service) announce(listeners []net.Listener) {
 	for _, e := range s.endpoints {
 		for _, l := range listeners {
@@ -232,11 +232,11 @@ func (s *service) url(listener net.Listener, e *endpoint) string {
 	return (&url.URL{Scheme: scheme, Host: listener.Addr().String(), Path: e.Path}).String()
 }
 
-// heedSignals takes the signals from here on. Before, they end attache as they end any program.
+// heedSignals starts to handle signals. Before that, they end attache as they end any program.
 func (s *service) heedSignals() {
 	signal.Notify(s.ending, session.EndingSignals()...)
 	// One that our parent ignores, as nohup does, stays ignored.
-	if all := slices.DeleteFunc(session.RereadingSignals(), signal.Ignored); len(all) > 0 {
+	if all := slices.DeleteFunc(session.ReloadSignals(), signal.Ignored); len(all) > 0 {
 		signal.Notify(s.reading, all...)
 	}
 }
@@ -246,7 +246,7 @@ func (s *service) ignoreSignals() {
 	signal.Stop(s.reading)
 }
 
-// await returns when the service is to end, and the exit status.
+// await returns when the service must end, with the exit status.
 func (s *service) await(ctx context.Context, failed <-chan error) int {
 	for {
 		select {
@@ -266,7 +266,7 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 	}
 }
 
-// drain answers what is in flight and ends every session. A second signal ends it at once.
+// drain answers the requests in flight and ends every session. A second signal ends it at once.
 func (s *service) drain(server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Drain)
 	defer cancel()
@@ -303,7 +303,7 @@ func (s *service) serveOn(server *http.Server, listener net.Listener) error {
 	return err
 }
 
-// httpServer returns the server of clients. It has no WriteTimeout, which would end
+// httpServer returns the HTTP server for clients. It has no WriteTimeout, which would end
 // streams: each write has a deadline of its own.
 func (s *service) httpServer() *http.Server {
 	protocols := new(http.Protocols)

@@ -32,14 +32,14 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// A running service listens on the loopback interface.
-type running struct {
+// A runningService listens on the loopback interface.
+type runningService struct {
 	*service
 	url string // of the endpoint
 }
 
 // start serves the configuration in front of echo servers, at path if one is given.
-func start(t *testing.T, config string, path ...string) *running {
+func start(t *testing.T, config string, path ...string) *runningService {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
@@ -61,13 +61,13 @@ func start(t *testing.T, config string, path ...string) *running {
 		scheme = "https"
 	}
 	u := url.URL{Scheme: scheme, Host: listeners[0].Addr().String(), Path: s.endpoints[0].Path}
-	return &running{s, u.String()}
+	return &runningService{s, u.String()}
 }
 
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`
 
 // post sends a message and returns the response and its body.
-func (r *running) post(t *testing.T, c *http.Client, body string, headers ...string) (*http.Response, string) {
+func (r *runningService) post(t *testing.T, c *http.Client, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	q, err := http.NewRequest(http.MethodPost, r.url, strings.NewReader(body))
 	if err != nil {
@@ -444,13 +444,13 @@ func TestAdmin(t *testing.T) {
 		"/healthz":                       "ok\n",
 		"/debug/pprof/goroutine?debug=1": "goroutine profile",
 	} {
-		w := &recorded{header: http.Header{}}
+		w := &responseRecorder{header: http.Header{}}
 		q, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://127.0.0.1"+path, nil)
 		r.adminHandler().ServeHTTP(w, q)
 		if !strings.Contains(w.String(), want) {
 			t.Errorf("%s: %s", path, w.String())
 		}
-		w = &recorded{header: http.Header{}}
+		w = &responseRecorder{header: http.Header{}}
 		q.Host = "evil.example" // a page whose name was made to point to loopback
 		r.adminHandler().ServeHTTP(w, q)
 		if !strings.Contains(w.String(), "serve.admin is for this machine") {
@@ -477,11 +477,11 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// A recorded response keeps its body.
-type recorded struct {
+// A responseRecorder keeps the body of a response.
+type responseRecorder struct {
 	strings.Builder
 	header http.Header
 }
 
-func (w *recorded) Header() http.Header { return w.header }
-func (w *recorded) WriteHeader(int)     {}
+func (w *responseRecorder) Header() http.Header { return w.header }
+func (w *responseRecorder) WriteHeader(int)     {}

@@ -18,8 +18,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// A sessionFile keeps the sessions of an endpoint, so that they go on after a restart. It
-// has a line for each session that was opened or has ended; the last one of a key holds.
+// A sessionFile keeps the sessions of an endpoint, so that they continue after a restart. It has
+// a line for each session that was opened or has ended; the last line of a key counts.
 type sessionFile struct {
 	path string
 	lock *flock.Flock
@@ -40,15 +40,15 @@ type savedLine struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// maxDead is how many lines of the file may be of sessions that are over.
+// maxDead is how many lines of ended sessions the file may have.
 const maxDead = 1000
 
 // errInUse says that another process keeps the sessions of the same address.
 var errInUse = errors.New("another process has it")
 
-// keepSessions returns the store of an endpoint, nil if its sessions are not kept: without a
-// state directory, on a port that changes with each start, where initialize may have a
-// credential in it, and if the file cannot be used.
+// keepSessions returns the store of an endpoint. It returns nil if sessions are not kept: there
+// is no state directory, the port changes with each start, initialize may contain a credential,
+// or the file cannot be used.
 func (e *endpoint) keepSessions() *sessionFile {
 	listen := e.s.settings.Listen
 	if _, port, _ := net.SplitHostPort(listen); e.s.Process.StateDir == "" || port == "0" || e.Settings.Identity.MetaAPIKey {
@@ -64,8 +64,8 @@ func (e *endpoint) keepSessions() *sessionFile {
 	return f
 }
 
-// openSessionFile opens the file, in which the sessions that an earlier process has left hold
-// for idle from now.
+// openSessionFile opens the file. The sessions of an earlier process in it are valid for idle
+// from now.
 func openSessionFile(path string, now time.Time, idle time.Duration) (*sessionFile, error) {
 	f := &sessionFile{path: path, lock: flock.New(path + ".lock"), saved: map[string]savedLine{}}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -101,7 +101,7 @@ func openSessionFile(path string, now time.Time, idle time.Duration) (*sessionFi
 	return f, nil
 }
 
-// rewriteLocked writes the file anew with the sessions that hold.
+// rewriteLocked writes the file again with the sessions that are valid.
 func (f *sessionFile) rewriteLocked() error {
 	var b bytes.Buffer
 	out := json.NewEncoder(&b)
@@ -124,8 +124,8 @@ func (f *sessionFile) rewriteLocked() error {
 	return nil
 }
 
-// writeLocked adds a line. A file that cannot be written is given up: what is in it would
-// not be true after a restart.
+// writeLocked adds a line. If it cannot be written the file is given up, because its content
+// would be wrong after a restart.
 func (f *sessionFile) writeLocked(l savedLine) {
 	if f.err != nil {
 		return
@@ -173,7 +173,7 @@ func (f *sessionFile) Delete(key string) {
 	f.writeLocked(savedLine{Key: key})
 }
 
-// close ends the use of the file. A nil one does nothing.
+// close closes the file. On nil it does nothing.
 func (f *sessionFile) close() {
 	if f == nil {
 		return

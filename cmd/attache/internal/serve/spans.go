@@ -26,7 +26,7 @@ const (
 	errorTypeKey       = attribute.Key("error.type")
 )
 
-// maxAttribute bounds what a client chose.
+// maxAttribute bounds the values that a client chose.
 const maxAttribute = 256
 
 // traced returns next with a span for each request, in the trace that its headers name. A GET
@@ -47,8 +47,8 @@ func (e *endpoint) traced(next http.Handler) http.Handler {
 	})
 }
 
-// describeRequest returns the name of a request's span and its attributes. Neither its query
-// nor where it comes from is in them.
+// describeRequest returns the name of a request's span and its attributes. They contain neither
+// the query nor the client's address.
 func (e *endpoint) describeRequest(r *http.Request) (name string, attributes []attribute.KeyValue) {
 	version := strings.TrimPrefix(r.Proto, "HTTP/")
 	if r.ProtoMajor > 1 {
@@ -70,8 +70,8 @@ func (e *endpoint) describeRequest(r *http.Request) (name string, attributes []a
 		protocolVersionKey.String(version), userAgentKey.String(clip(r.UserAgent())))
 }
 
-// record sets on a span how its request was answered. One that was not is no error of ours:
-// its client left.
+// record sets on a span how its request was answered. A request without an answer is no error:
+// its client has left.
 func (w *response) record(span oteltrace.Span) {
 	if w.status == 0 {
 		return
@@ -86,7 +86,7 @@ func (w *response) record(span oteltrace.Span) {
 // clip shortens a text that a client chose to valid UTF-8, as OTLP demands.
 func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxAttribute)], "") }
 
-// spanOf returns what finds the span of the HTTP request that brought a call.
+// spanOf returns the function that returns the span of the HTTP request that brought a call.
 func spanOf(request func(id []byte) *http.Request) func(id []byte) oteltrace.SpanContext {
 	return func(id []byte) oteltrace.SpanContext {
 		if r := request(id); r != nil {

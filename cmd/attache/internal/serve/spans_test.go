@@ -47,7 +47,7 @@ func TestSpans(t *testing.T) {
 	}
 	s.endpoints[0].start = func(func() []string) (proxy.Upstream, error) { return echoServer(1, nil), nil }
 	web := httptest.NewServer(s.handler())
-	r := &running{s, web.URL + "/mcp"}
+	r := &runningService{s, web.URL + "/mcp"}
 	const outer, inner = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1bf7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01"
 	resp, _ := r.post(t, http.DefaultClient, initialize)
 	session := resp.Header.Get("Mcp-Session-Id")
@@ -104,7 +104,7 @@ func TestF58AccessLog(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	s.Log = slog.New(slog.NewTextHandler(&lineWriter{to: &out}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	web := httptest.NewServer(s.handler())
-	r := &running{s, web.URL + "/mcp?access_token=secret"}
+	r := &runningService{s, web.URL + "/mcp?access_token=secret"}
 	r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Authorization", "Bearer secret")
 	web.Close()
 	if got := out.String(); !strings.Contains(got, "msg=request method=POST path=/mcp status=400 ") || strings.Contains(got, "secret") {

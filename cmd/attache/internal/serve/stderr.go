@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// A lineWriter takes what the processes of many sessions write to stderr, a write at a
-// time.
+// A lineWriter writes the stderr of many processes, one write at a time.
 type lineWriter struct {
 	mu sync.Mutex
 	to io.Writer

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// checkTime is how often at most the files of a certificate are looked at.
+// checkTime is the least time between two looks at the files of a certificate.
 const checkTime = time.Second
 
 // A certificate is read again when one of its files changes.
@@ -33,8 +33,8 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// get returns the certificate as the files have it now. Files that cannot be used change
-// nothing: they may be half written.
+// get returns the certificate in the files. If the files cannot be used it returns the last one:
+// they may be half written.
 func (c *certificate) get() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

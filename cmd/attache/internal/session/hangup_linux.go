@@ -6,15 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp returns a channel that is closed when the other end of f, a pipe or a
-// socket, is closed, though what it wrote is still to be read. It is nil for
-// anything else.
+// hungUp returns a channel that is closed when the other end of f, a pipe or a socket, is
+// closed, even if data is still to be read. It is nil for any other file.
 //
-// The runtime's poller reports that only together with readable data. So the
-// poller watches a set of our own, in which hanging up is the only event. A thread
-// that waits in poll(2) would do as well, but it would keep one of the runtime's
-// processors at the very start, of which there may be two; see await in
-// proxy/child.
+// The runtime's poller reports that only together with readable data. So the poller watches an
+// epoll set of our own, in which hanging up is the only event. A thread that waits in poll(2)
+// would also work, but it would occupy one of the runtime's processors at the very start, and
+// there may be only two; see await in proxy/child.
 func hungUp(f *os.File) <-chan struct{} {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

@@ -4,6 +4,5 @@ package session
 
 import "os"
 
-// hungUp returns nil: where there is no way to see that a client is gone but to
-// read on, its end is noticed when it is read.
+// hungUp returns nil: here only a read shows that a client is gone.
 func hungUp(*os.File) <-chan struct{} { return nil }

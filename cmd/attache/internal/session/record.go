@@ -21,7 +21,7 @@ import (
 // recordEnd is how long the end of a session waits for the disk.
 const recordEnd = 2 * time.Second
 
-// A recording is a session being recorded to a file.
+// A recording writes a session to a file.
 type recording struct {
 	*record.Recorder
 	file     *os.File
@@ -29,9 +29,9 @@ type recording struct {
 	log      *slog.Logger
 }
 
-// startRecording begins to record a session to a file. A file that is there is
-// never written over: a client may start a server twice, to probe it or in two
-// windows, with one configuration. The next name that is free is taken instead.
+// startRecording starts to record a session to a file. It never overwrites a file: a client may
+// start a server twice with one configuration, to probe it or in two windows. It takes the next
+// free name instead.
 func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets []string, log *slog.Logger) (*recording, error) {
 	f, err := createRecording(s.Record)
 	if err != nil {
@@ -53,9 +53,8 @@ func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets 
 	return r, nil
 }
 
-// createRecording creates the file path, or, if it is there, the first of path-2,
-// path-3 and so on that is not. What is no regular file, such as a pipe, is
-// written to as it is.
+// createRecording creates the file path or, if it exists, the first of path-2, path-3 and so on
+// that does not. If path is not a regular file, for example a pipe, it opens it.
 func createRecording(path string) (*os.File, error) {
 	ext := filepath.Ext(path)
 	for n := 1; ; n++ {
@@ -73,11 +72,11 @@ func createRecording(path string) (*os.File, error) {
 	}
 }
 
-// watch takes what passes the relay.
+// watch records a line that passes the relay.
 func (r *recording) watch(at proxy.Point, line []byte) { r.Watch(at.String(), line) }
 
-// end completes the recording. A disk that does not take it holds up nothing: the
-// recorder has said so, or its goroutine stays behind.
+// end completes the recording. A disk that does not take it delays nothing: the recorder has
+// reported it, or its goroutine stays behind.
 func (r *recording) end() {
 	done := make(chan struct{})
 	go func() {
@@ -92,8 +91,8 @@ func (r *recording) end() {
 	}
 }
 
-// closeFile closes the file, and removes it if nothing was said in the session:
-// clients start servers to look whether they start.
+// closeFile closes the file, and removes it if the session had no messages: clients start
+// servers only to see whether they start.
 func (r *recording) closeFile() {
 	info, err := r.file.Stat()
 	if closing := r.file.Close(); closing != nil {

@@ -54,9 +54,9 @@ func (r *reloader) reloadFrom(before string) {
 	r.shared.Refresh()
 }
 
-// stillThere returns an error if the configuration file is gone or empty: so it is
-// for a moment while an editor saves it, and so it stays where the disk is full.
-// That is not how rules are taken back. To open what is no file may take for ever.
+// stillThere returns an error if the configuration file is gone or empty. While an editor saves
+// it, it may be so for a moment, and on a full disk it stays so; that must not remove the rules.
+// What is not a regular file is not opened, because that may block.
 func stillThere(path string) error {
 	if path == "" {
 		return nil
@@ -76,8 +76,7 @@ func stillThere(path string) error {
 // errWritten is returned for files that changed while they were read.
 var errWritten = errors.New("the files changed while they were read")
 
-// readAgain reads the configuration and puts it in force, if the files are still what
-// they were before.
+// readAgain reads the configuration and applies it, if the files are still in the state before.
 func (r *reloader) readAgain(before string) error {
 	s, err := r.load()
 	if fingerprint(r.filesLocked()) != before {
@@ -89,7 +88,7 @@ func (r *reloader) readAgain(before string) error {
 	return r.replace(s)
 }
 
-// replace puts s in force. An error leaves everything as it was.
+// replace applies s. An error leaves everything as it was.
 func (r *reloader) replace(s *config.Settings) error {
 	was := r.shared.Settings()
 	changed := slices.DeleteFunc(config.ChangedKeys(was, s), func(key string) bool { return config.SessionFileLost(was, s, key) })
@@ -103,7 +102,7 @@ func (r *reloader) replace(s *config.Settings) error {
 	if shared.IgnoresIdentity() {
 		now, later = identityLater(now, later)
 	}
-	r.tellLater(strings.Join(later, ", "))
+	r.logDeferred(strings.Join(later, ", "))
 	if !slices.Equal(s.Warnings, was.Warnings) {
 		warnSettings(s, r.log)
 	}
@@ -117,15 +116,15 @@ func (r *reloader) replace(s *config.Settings) error {
 	return nil
 }
 
-// tellLater tells once which keys will take effect later.
-func (r *reloader) tellLater(keys string) {
+// logDeferred logs once which keys take effect only in the next session.
+func (r *reloader) logDeferred(keys string) {
 	if keys != "" && keys != r.later {
 		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", keys)
 	}
 	r.later = keys
 }
 
-// refuse tells once what is wrong with a version that is not put in force.
+// refuse logs once why a version is not applied.
 func (r *reloader) refuse(err error) {
 	if r.told == err.Error() {
 		return
@@ -144,7 +143,7 @@ func (r *reloader) refuse(err error) {
 	}
 }
 
-// files are what is read again when it has changed.
+// files returns the files that are read again when they change.
 func (r *reloader) files() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +156,8 @@ func (r *reloader) filesLocked() []string {
 	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
 }
 
-// identityLater has the keys of identity take effect later: a session that began
-// with nothing to identify anybody by identifies nobody.
+// identityLater defers the keys of identity: a session that began without an identity source
+// cannot get one.
 func identityLater(now, later []string) (rest, all []string) {
 	for _, key := range now {
 		if config.Below(key, "identity") {
@@ -194,9 +193,9 @@ func changedLists(keys []string, was, now *config.Settings, a *announce.Announce
 	return lists
 }
 
-// hidesOther reports whether, to a client that knows the prompt or resource of that
-// name, other ones may be hidden now: a rule that hid something is gone, and nobody
-// knows what it hid, or a new rule may hide this one.
+// hidesOther reports whether other prompts or resources may be hidden now, for a client that
+// knows the one of that name: a rule that hid something is gone, and what it hid is not known,
+// or a new rule may hide this one.
 func hidesOther(was, now *config.Settings, l announce.List, name string) bool {
 	before, after := hiding(was), hiding(now)
 	for rule := range before {

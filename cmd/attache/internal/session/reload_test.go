@@ -19,8 +19,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
-// A reloading is a session whose files are changed under it.
-type reloading struct {
+// A reloadTest is a session whose files change while it runs.
+type reloadTest struct {
 	*proxytest.Session
 	*reloader
 	t   *testing.T
@@ -52,9 +52,9 @@ func (l *lockedLog) Reset() {
 	l.text.Reset()
 }
 
-func newReloading(t *testing.T, text string, env ...string) *reloading {
+func newReloading(t *testing.T, text string, env ...string) *reloadTest {
 	t.Helper()
-	r := &reloading{t: t, dir: t.TempDir()}
+	r := &reloadTest{t: t, dir: t.TempDir()}
 	r.write("config.yaml", text)
 	p := cli.Process{Env: append(env, "ATTACHE_CONFIG="+filepath.Join(r.dir, "config.yaml")), Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
 	load := func() (*config.Settings, error) { return config.Load(p, nil, nil) }
@@ -74,7 +74,7 @@ func newReloading(t *testing.T, text string, env ...string) *reloading {
 	return r
 }
 
-func (r *reloading) write(name, text string) {
+func (r *reloadTest) write(name, text string) {
 	r.t.Helper()
 	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
@@ -83,7 +83,7 @@ func (r *reloading) write(name, text string) {
 
 // change writes a file and has everything read again, which is to be told in
 // words; without words, nothing is to be told of the configuration.
-func (r *reloading) change(name, text, words string) {
+func (r *reloadTest) change(name, text, words string) {
 	r.t.Helper()
 	r.write(name, text)
 	r.log.Reset()
@@ -91,7 +91,7 @@ func (r *reloading) change(name, text, words string) {
 	r.told(words)
 }
 
-func (r *reloading) told(words string) {
+func (r *reloadTest) told(words string) {
 	r.t.Helper()
 	if got := r.log.String(); words == "" && strings.Contains(got, "configuration") || !strings.Contains(got, words) {
 		r.t.Errorf("told\n%s\nwant %q", got, words)
@@ -99,13 +99,13 @@ func (r *reloading) told(words string) {
 }
 
 // passes sends a frame, which the other side is to see as it is.
-func (r *reloading) passes(from, to *proxytest.Peer, frame string) {
+func (r *reloadTest) passes(from, to *proxytest.Peer, frame string) {
 	r.t.Helper()
 	from.Send(frame)
 	to.Expect(frame)
 }
 
-func (r *reloading) begin() {
+func (r *reloadTest) begin() {
 	r.t.Helper()
 	r.passes(r.Client, r.Server, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	r.passes(r.Server, r.Client, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}`)

@@ -9,23 +9,23 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
-// A Reread reads the settings of a process again that serves many connections, when it
-// is told to or a file changes, and puts them in force on all of them.
-type Reread struct {
+// A Reloader reads the settings of a process that serves many connections again, on request or
+// when a file changes, and applies them to all connections.
+type Refresher struct {
 	r *reloader
 	w *watcher // nil while nothing is watched
 }
 
-// NewReread returns a Reread for shared, whose settings load reads again.
-func NewReread(shared *assembly.Shared, load func() (*config.Settings, error), log *slog.Logger) *Reread {
-	return &Reread{r: &reloader{load: load, log: log, shared: shared}}
+// NewReloader returns a Reloader for shared, whose settings load reads again.
+func NewRefresher(shared *assembly.Shared, load func() (*config.Settings, error), log *slog.Logger) *Refresher {
+	return &Refresher{r: &reloader{load: load, log: log, shared: shared}}
 }
 
 // Now reads the settings again.
-func (r *Reread) Now() { r.r.reload() }
+func (r *Refresher) Now() { r.r.reload() }
 
-// Watch begins to read the settings again whenever one of their files changes.
-func (r *Reread) Watch() {
+// Watch starts to read the settings again whenever one of their files changes.
+func (r *Refresher) Watch() {
 	if len(r.r.files()) == 0 {
 		return
 	}
@@ -37,15 +37,15 @@ func (r *Reread) Watch() {
 	r.w = w
 }
 
-// Close ends what Watch began.
-func (r *Reread) Close() {
+// Close stops the watch.
+func (r *Refresher) Close() {
 	if r.w != nil {
 		r.w.close()
 	}
 }
 
 // EndingSignals returns the signals that end a process of attache.
-func EndingSignals() []os.Signal { return slices.Clone(ending) }
+func EndingSignals() []os.Signal { return slices.Clone(endingSignals) }
 
-// RereadingSignals returns the signals that have the configuration read again.
-func RereadingSignals() []os.Signal { return slices.Clone(rereading) }
+// ReloadSignals returns the signals that make attache read the configuration again.
+func ReloadSignals() []os.Signal { return slices.Clone(reloadSignals) }

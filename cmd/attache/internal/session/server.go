@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// A server is what is behind the relay: a process or a remote server.
+// A server is the other end of the relay: a process or a remote server.
 type server interface {
 	upstream() proxy.Upstream
 	// signal takes a signal that attache was sent.
@@ -75,7 +75,7 @@ func (s builtinServer) status() int {
 	return 0
 }
 
-// startServer starts what is behind the relay.
+// startServer starts the server of the relay.
 func (w *relay) startServer() (server, error) {
 	if w.builtin != nil {
 		return builtinServer{w.builtin()}, nil
@@ -107,7 +107,7 @@ func (w *relay) startServer() (server, error) {
 	return processServer{p}, nil
 }
 
-// findServer says what is wrong with a server that was never started.
+// findServer returns what is wrong with the command of a server that was never started.
 func (w *relay) findServer() error {
 	if w.builtin != nil {
 		return nil

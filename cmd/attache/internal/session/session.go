@@ -26,9 +26,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
-// Run relays one session between the client on stdin and stdout and the server
-// that command starts, and returns the status to exit with: the server's. load
-// reads the settings again.
+// Run relays one session between the client on stdin and stdout and the server that command
+// starts. It returns the server's exit status. load reads the settings again.
 func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version string, command []string, log *slog.Logger) int {
 	w := &relay{p: p, s: s, command: command, log: log, cancel: func() {}}
 	return w.begin(ctx, load, version, &assembly.TeamsOptions{Waker: wake.For(p, s)})
@@ -137,13 +136,13 @@ func (w *relay) run(ctx context.Context) int {
 	return w.status(proxy.Run(ctx, o))
 }
 
-// closeLayers ends the connection, and with it what the process keeps for it.
+// closeLayers closes the connection and what the process keeps for it.
 func (w *relay) closeLayers() {
 	w.conn.Close()
 	w.conn.Shared().Close()
 }
 
-// greet tells a person who started attache by hand what it waits for.
+// greet tells a person who started attache by hand that it waits for a client.
 func (w *relay) greet(in *os.File) {
 	if info, err := in.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 || !term.IsTerminal(in) {
 		return
@@ -184,7 +183,7 @@ func (w *relay) status(err error) int {
 	return 0
 }
 
-// start starts the server with what is known of the session in its environment.
+// start starts the server. The facts of the session are in its environment.
 func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	<-w.heeding
 	w.mu.Lock()
@@ -231,22 +230,22 @@ func (w *relay) goesOn() bool {
 	return !w.ending
 }
 
-// endWith ends the session when the server is gone: it may have been gone before, and
-// wait to be started again.
+// endWith ends the session when the server is gone. The server may have ended before, and wait
+// to be started again.
 func (w *relay) endWith(s server) {
 	s.status()
 	w.cancel()
 }
 
-// ready is told of a server that is ready: attache exits with its status now.
+// ready is called when a server has started again: attache then exits with that server's status.
 func (w *relay) ready() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.before = nil
 }
 
-// watch begins to watch the files that are configured, if there are any. A client
-// may have started attache only to probe it, so it begins with the server.
+// watch starts to watch the configured files, if there are any. A client may have started
+// attache only to probe it, so the watch starts with the server.
 func (w *relay) watch() {
 	if len(w.reloader.files()) == 0 {
 		return
@@ -265,12 +264,12 @@ func (w *relay) watch() {
 	}
 }
 
-// describe adds to a report what is known of the session.
+// describe adds the facts of the session to a report.
 func (w *relay) describe(r *status.Report) {
 	if known := w.conn.Context(); known != nil {
 		r.Session, r.Workspace = known.Session.Value, known.Workspace.Value
 	}
-	r.Restart = w.restarts && len(restarting) > 0
+	r.Restart = w.restarts && len(restartSignals) > 0
 }
 
 // unwatch stops watching files, and removes the status file of this process.
@@ -287,14 +286,13 @@ func (w *relay) unwatch() {
 	}
 }
 
-// heedSignals passes signals on to the server until the function it returns is
-// called. SIGPIPE is taken too: a client that is gone shows as an error of the
-// write, and the server still has to be ended in good order. It is not ignored,
-// as what a process ignores its children ignore as well.
+// heedSignals forwards signals to the server until the function that it returns is called. It
+// also takes SIGPIPE: a client that is gone shows as a write error, and the server still has to
+// be stopped in order. SIGPIPE is not ignored, because children inherit ignored signals.
 //
-// The runtime takes on each signal in a thread of its own and waits for that, some
-// 200 µs in all. So it is done beside the first frame, and the server waits for it:
-// until there is one, a signal may end us as it ends any program.
+// The runtime takes on each signal in a thread of its own and waits for it, some 200 µs in all.
+// So this runs beside the first frame, and the server waits for it: before the first frame a
+// signal may end attache as it ends any program.
 func (w *relay) heedSignals() (stop func()) {
 	signals := make(chan os.Signal, 4)
 	again, restart := make(chan os.Signal, 1), make(chan os.Signal, 1)
@@ -302,14 +300,14 @@ func (w *relay) heedSignals() (stop func()) {
 	w.heeding = heeding
 	go func() {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-		signal.Notify(signals, ending...)
+		signal.Notify(signals, endingSignals...)
 		// A signal that our parent ignores, as nohup does, stays ignored here
 		// and in the server, which inherits it: to listen would undo that for both.
-		if heeded := slices.DeleteFunc(slices.Clone(rereading), signal.Ignored); len(heeded) > 0 {
+		if heeded := slices.DeleteFunc(slices.Clone(reloadSignals), signal.Ignored); len(heeded) > 0 {
 			signal.Notify(again, heeded...)
 		}
-		if len(restarting) > 0 {
-			signal.Notify(restart, restarting...)
+		if len(restartSignals) > 0 {
+			signal.Notify(restart, restartSignals...)
 		}
 		close(heeding)
 		for {

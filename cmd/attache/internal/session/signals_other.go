@@ -11,15 +11,15 @@ import (
 // ending are the signals that end the session. On Windows the second is that the
 // console is closed, the user logs off or the system goes down; the process has
 // some seconds then.
-var ending = []os.Signal{os.Interrupt, syscall.SIGTERM}
+var endingSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// rereading has nothing where there is no SIGHUP.
-var rereading []os.Signal
+// rereading is empty where there is no SIGHUP.
+var reloadSignals []os.Signal
 
-// restarting has nothing where there is no SIGUSR1.
-var restarting []os.Signal
+// restarting is empty where there is no SIGUSR1.
+var restartSignals []os.Signal
 
-// Restart returns an error: no signal has a server restarted here.
+// Restart returns an error: here no signal restarts a server.
 func Restart(int) error {
 	return errors.New("this system has no signal for it: end the server's process, and attache starts it again")
 }

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// ending are the signals that are passed on to the server and end the session.
-var ending = []os.Signal{syscall.SIGTERM, syscall.SIGINT}
+// ending are the signals that are forwarded to the server and end the session.
+var endingSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 
-// rereading is the signal that has the configuration read again. That a terminal
-// was closed shows as the end of input.
-var rereading = []os.Signal{syscall.SIGHUP}
+// rereading are the signals that make attache read the configuration again. A closed terminal
+// shows as the end of input.
+var reloadSignals = []os.Signal{syscall.SIGHUP}
 
-// restarting is the signal that has the server restarted.
-var restarting = []os.Signal{syscall.SIGUSR1}
+// restarting are the signals that restart the server.
+var restartSignals = []os.Signal{syscall.SIGUSR1}
 
-// Restart has the attache that is a process restart its server.
+// Restart makes the attache with that process id restart its server.
 func Restart(pid int) error { return syscall.Kill(pid, syscall.SIGUSR1) }

@@ -7,14 +7,13 @@ import (
 	"syscall"
 )
 
-// pollable returns a file on the same descriptor that Go's poller waits for,
-// and a function that undoes the change. A blocking read parks a thread: with
-// all processes on one CPU the poller answers about ten times sooner.
+// pollable returns a file on the same descriptor that Go's poller waits for, and a function that
+// undoes the change. A blocking read parks a thread: if all processes share one CPU the poller
+// answers about ten times sooner.
 //
-// Non-blocking belongs to the open file, which other processes may share, so it
-// is done for pipes and sockets alone and undone at the end; a terminal or a
-// regular file is returned as it is. f stays referenced by restore, as its
-// finalizer would close the descriptor.
+// The non-blocking mode belongs to the open file, which other processes may share, so it is set
+// only for pipes and sockets, and reset at the end; a terminal or a regular file is returned as
+// it is. restore keeps f referenced, because its finalizer would close the descriptor.
 func pollable(f *os.File) (file *os.File, restore func()) {
 	keep := func() {}
 	info, err := f.Stat()

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// settleTime is how long files have to be left alone before they are looked
-	// at: editors write in several steps.
+	// settleTime is how long files must be unchanged before they are read: editors write in
+	// several steps.
 	settleTime = 150 * time.Millisecond
-	// noiseTime is how long they are waited for in all: another file in their directory,
-	// such as the audit, may be written to all the time.
+	// noiseTime bounds that wait: another file in the directory, such as the audit, may be
+	// written all the time.
 	noiseTime = time.Second
-	// sameTime is how long after that they must still be the same.
+	// sameTime is how long the files must then still be the same.
 	sameTime = 100 * time.Millisecond
-	// maxWatched bounds the directories that are watched, and the files looked at.
+	// maxWatched bounds the watched directories and the files that are looked at.
 	maxWatched = 1000
 )
 
@@ -34,8 +34,9 @@ type watcher struct {
 	over    chan struct{}
 }
 
-// watch begins to call changed whenever one of files is another than before, with the
-// state that two looks saw ([fingerprint]), until close. An error says that the system has no room for a watcher.
+// watch starts to call changed, until close, whenever one of files has changed, with the state
+// in which two looks found them ([fingerprint]). An error says that the system has no room for a
+// watcher.
 func watch(files func() []string, changed func(state string)) (*watcher, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -56,7 +57,7 @@ func (w *watcher) close() {
 
 func (w *watcher) run(last string) {
 	defer close(w.over)
-	state := settling{last: last}
+	state := settler{last: last}
 	settled := time.NewTimer(0)
 	<-settled.C
 	var first time.Time // when what was not looked at yet began
@@ -92,16 +93,16 @@ func (w *watcher) run(last string) {
 	}
 }
 
-// settling decides when files that change are read: a file that is written in place
-// may parse when it is half written, so only when two looks in a row see the same.
-type settling struct {
+// settler decides when changed files are read: a file that is written in place may parse when it
+// is half written, so two looks in a row must see the same.
+type settler struct {
 	last string // the state that was read
 	seen string // the state of the look before, if it was another
 }
 
-// look takes the state of the files now. changed says that they are to be read, and
-// again that they are to be looked at once more, after [sameTime].
-func (s *settling) look(now string) (changed, again bool) {
+// look compares now, the state of the files, with the states before. changed says that the files
+// must be read, again that they must be looked at once more, after [sameTime].
+func (s *settler) look(now string) (changed, again bool) {
 	switch now {
 	case s.last:
 		s.seen = ""
@@ -114,8 +115,8 @@ func (s *settling) look(now string) (changed, again bool) {
 	return false, true
 }
 
-// follow watches the directories there are now. Those that are watched already
-// cost nothing.
+// follow watches the directories that exist now. Directories that are already watched cost
+// nothing.
 func (w *watcher) follow() {
 	for _, path := range w.files() {
 		_ = w.events.Add(filepath.Dir(path)) // a directory that is not there has no files to change
@@ -127,7 +128,7 @@ func (w *watcher) follow() {
 	}
 }
 
-// fingerprint tells one state of the files from another.
+// fingerprint returns a text that identifies the state of the files.
 func fingerprint(files []string) string {
 	var b strings.Builder
 	for _, path := range files {
@@ -141,9 +142,8 @@ func fingerprint(files []string) string {
 	return b.String()
 }
 
-// each calls visit with the file at path, or with the directory and the YAML files
-// and directories below it. Links are followed for path itself alone, as package
-// filesource does.
+// each calls visit with the file at path, or with the directory and the YAML files and
+// directories below it. Only path itself may be a link, as in package filesource.
 func each(path string, visit func(path string, info fs.FileInfo)) {
 	info, err := os.Stat(path)
 	if err != nil {

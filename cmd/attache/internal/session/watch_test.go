@@ -114,7 +114,7 @@ func TestWatchLooksAtWhatIsConfigured(t *testing.T) {
 
 // A configuration that is written in place counts only when it has stayed the same.
 func TestSettling(t *testing.T) {
-	s := settling{last: "a"}
+	s := settler{last: "a"}
 	for i, step := range []struct {
 		now            string
 		changed, again bool

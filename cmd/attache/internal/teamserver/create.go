@@ -10,8 +10,8 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// created is what create_session returns.
-type created struct {
+// A createResult is what create_session returns.
+type createResult struct {
 	SessionID   string `json:"session_id"`
 	Title       string `json:"title"`
 	AgentName   string `json:"agent_name"`
@@ -67,7 +67,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := created{
+	out := createResult{
 		SessionID: child.ID, Title: child.Title, AgentName: child.Agent, WorkspaceID: child.Workspace, TrustLevel: child.Trust,
 		ParentID: child.Parent, Depth: child.Depth, State: "running", CreatedAt: at(child.Created), MaxChildren: limits.MaxChildren,
 	}

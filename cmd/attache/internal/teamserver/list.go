@@ -8,8 +8,8 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// listed is what list_workspace_sessions returns.
-type listed struct {
+// A listResult is what list_workspace_sessions returns.
+type listResult struct {
 	WorkspaceID  string    `json:"workspace_id"`
 	You          string    `json:"you"`
 	SessionCount int       `json:"session_count"`
@@ -54,7 +54,7 @@ func listSessions(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := listed{WorkspaceID: c.me.Workspace, You: c.me.ID, SessionCount: len(found), Sessions: []session{}, Cursor: cursor}
+	out := listResult{WorkspaceID: c.me.Workspace, You: c.me.ID, SessionCount: len(found), Sessions: []session{}, Cursor: cursor}
 	for _, s := range found {
 		row := session{
 			SessionID: s.ID, Title: s.Title, AgentName: s.Agent, State: string(s.State), IsActive: s.Active(), IsYou: s.ID == c.me.ID,

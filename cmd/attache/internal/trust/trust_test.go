@@ -232,13 +232,15 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// fixed is a source that says one thing.
-type fixed struct {
+// A fixedSource always returns the same policies or error.
+type fixedSource struct {
 	e   policy.Effective
 	err error
 }
 
-func (f fixed) Effective(context.Context, policy.Query) (policy.Effective, error) { return f.e, f.err }
+func (f fixedSource) Effective(context.Context, policy.Query) (policy.Effective, error) {
+	return f.e, f.err
+}
 
 // What a workspace says joins what the operator says, and takes nothing from it.
 func TestJoin(t *testing.T) {
@@ -264,13 +266,13 @@ objectives: [" goal ", more]`
 		err      error
 		warnings int
 	}{
-		{"between the operator's", text, fixed{e: operators}, 0, "first before after last goal more", nil, 0},
+		{"between the operator's", text, fixedSource{e: operators}, 0, "first before after last goal more", nil, 0},
 		{"alone", text, nil, 0, "before last after  goal  more", nil, 0},
-		{"not in the place of a source that failed", text, fixed{err: down}, 0, "", down, 0},
-		{"not where it would crowd others out", text, fixed{e: operators}, 300, "first last goal", nil, 1},
-		{"with a scope", "scope: acme\n" + text, fixed{e: operators}, 0, "first last goal", nil, 1},
-		{"with a drop", "drop: [first]\n" + text, fixed{e: operators}, 0, "first last goal", nil, 1},
-		{"not YAML", "{", fixed{e: operators}, 0, "first last goal", nil, 1},
+		{"not in the place of a source that failed", text, fixedSource{err: down}, 0, "", down, 0},
+		{"not where it would crowd others out", text, fixedSource{e: operators}, 300, "first last goal", nil, 1},
+		{"with a scope", "scope: acme\n" + text, fixedSource{e: operators}, 0, "first last goal", nil, 1},
+		{"with a drop", "drop: [first]\n" + text, fixedSource{e: operators}, 0, "first last goal", nil, 1},
+		{"not YAML", "{", fixedSource{e: operators}, 0, "first last goal", nil, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := workspace(t, test.text)

@@ -101,7 +101,7 @@ func looksSecret(argument string) bool {
 
 // reportBackup says where the content before is kept. After unwrapping, backups that
 // hold nothing more than the file does are taken away.
-func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientfile.Updated) error {
+func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientfile.UpdateResult) error {
 	left := []string{done.Backup}
 	if j.Unwrap {
 		var err error

@@ -166,7 +166,7 @@ func (j *Job) edit(f clientconfig.File) error {
 
 // apply makes the change to the file at path, or in a dry run only finds out what
 // it would be.
-func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfile.Updated, error) {
+func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfile.UpdateResult, error) {
 	if !j.DryRun {
 		return clientfile.Update(path, clientfile.Backups(j.StateDir, path), time.Now(), change)
 	}
@@ -174,7 +174,7 @@ func (j *Job) apply(path string, change func([]byte) ([]byte, error)) (clientfil
 	if err == nil {
 		_, err = change(content)
 	}
-	return clientfile.Updated{}, err
+	return clientfile.UpdateResult{}, err
 }
 
 // chosen reports whether the server is one of those that are meant.
