@@ -35,6 +35,11 @@ func (r record) number(name string, n int) record {
 	return record(strconv.AppendInt(r.name(name), int64(n), 10))
 }
 
+// milliseconds writes how long something took.
+func (r record) milliseconds(took time.Duration) record {
+	return strconv.AppendFloat(r.name("ms"), float64(max(took, 0).Microseconds())/1000, 'f', 3, 64)
+}
+
 func (r record) flag(name string, set bool) record {
 	if !set {
 		return r
@@ -89,9 +94,7 @@ func (e *entry) complete(r record) record {
 	r = e.about(r, "call", e.view)
 	r = r.text("result", e.outcome.result).raw("code", []byte(e.outcome.code)).
 		number("request_bytes", e.requestBytes).number("reply_bytes", e.outcome.bytes)
-	ms := float64(max(e.took, 0).Microseconds()) / 1000
-	r = strconv.AppendFloat(r.name("ms"), ms, 'f', 3, 64)
-	return r.flag("briefing", e.briefed)
+	return r.milliseconds(e.took).flag("briefing", e.briefed)
 }
 
 // intent returns the record of a call that is about to be sent as m; ok is false if

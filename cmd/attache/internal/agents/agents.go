@@ -38,6 +38,8 @@ type Order struct {
 	Store       string // the file of the registry
 	Outputs     string // the directory for what agents write
 	Run         teams.RunRef
+	Server      string               // the name in the records of the audit
+	Audit       config.AuditSettings // where these are kept
 	Argv, Env   []string
 	Dir         string
 	Result      string
@@ -93,13 +95,15 @@ func OwnSession(agent config.Agent, key string) string {
 // Start starts the supervisor of a run of a session, and returns when the agent was started.
 // If it could not be, the run has ended by then and its parent was told.
 func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session, run int, secrets Secrets, view *sessionstate.Context) error {
-	agent := l.Settings().Agents[s.Agent]
+	settings := l.Settings()
+	agent := settings.Agents[s.Agent]
 	command := agent.Command
 	if run > 1 {
 		command = agent.Resume
 	}
 	o := Order{
 		Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
+		Server: settings.Server.Name, Audit: settings.Audit,
 		Argv: setting.Fill(command, map[string]string{config.SessionPlaceholder: s.AgentSession, config.WorkspacePlaceholder: view.Workspace.Value}), Env: l.environment(agent, s, secrets, view),
 		Dir: view.Workspace.Value, Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/proxy/child"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
@@ -43,15 +44,22 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	}
 	defer db.Close()
 	s := &supervisor{o: o, db: db, began: time.Now()}
+	if s.audit, err = openAudit(o); err != nil {
+		return err
+	}
 	if err := s.start(); err != nil {
+		e := store.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()}
+		s.recordEnd(e)
 		fmt.Fprintln(stdout, oneLine(err.Error()))
 		_ = stdout.Close()
-		s.report(store.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()})
+		s.report(e)
 		return err
 	}
 	fmt.Fprintln(stdout, started)
 	_ = stdout.Close()
-	s.report(s.ending(s.watch(ctx)))
+	e := s.ending(s.watch(ctx))
+	s.recordEnd(e)
+	s.report(e)
 	return nil
 }
 
@@ -61,6 +69,8 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 type supervisor struct {
 	o      Order
 	db     *store.Store
+	audit  *audit.Shared  // nil for none
+	me     *store.Session // as it was at the start
 	began  time.Time
 	out    *output
 	errOut *output
@@ -70,6 +80,12 @@ type supervisor struct {
 
 // start starts the agent, with the messages that wait for it on its stdin.
 func (s *supervisor) start() (err error) {
+	if s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); err != nil {
+		return err
+	}
+	if err := s.recordStart(); err != nil {
+		return err
+	}
 	dir := filepath.Join(s.o.Outputs, s.o.Run.ID)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -80,10 +96,6 @@ func (s *supervisor) start() (err error) {
 		return err
 	}
 	if s.errOut, err = newOutput(name + ".err"); err != nil {
-		return err
-	}
-	me, err := s.db.Session(context.Background(), s.o.Run.Ref)
-	if err != nil {
 		return err
 	}
 	taking, err := s.db.Take(context.Background(), s.o.Run.Ref, store.TakeOption{Limit: store.ReadLimit})
@@ -101,15 +113,15 @@ func (s *supervisor) start() (err error) {
 		s.agent.Stop(context.Background())
 		return err
 	}
-	go s.prompt(me, taking)
+	go s.prompt(taking)
 	s.read = make(chan struct{})
 	go s.readOutput()
 	return nil
 }
 
 // prompt writes the messages to the agent's stdin and settles them.
-func (s *supervisor) prompt(me *store.Session, taking *store.Taking) {
-	_, err := io.WriteString(s.agent.Stdin(), prompt(me, taking, time.Now()))
+func (s *supervisor) prompt(taking *store.Taking) {
+	_, err := io.WriteString(s.agent.Stdin(), prompt(s.me, taking, time.Now()))
 	s.agent.CloseStdin()
 	outcome := store.Arrived
 	if err != nil {
@@ -225,8 +237,8 @@ func (s *supervisor) ending(why string) store.Ending {
 	return e
 }
 
-// report reports the end. While the registry cannot be used it tries again, so that the
-// parent is told.
+// report tells the parent how the run ended. While the registry cannot be used it tries
+// again.
 func (s *supervisor) report(e store.Ending) {
 	for until := time.Now().Add(reportTime); ; time.Sleep(reportEvery) {
 		if _, err := s.db.EndRun(context.Background(), s.o.Run, e); err == nil || time.Now().After(until) {

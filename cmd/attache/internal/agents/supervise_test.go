@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -70,6 +71,63 @@ func TestOnParentEnd(t *testing.T) {
 			}
 			if len(taking.Messages) != 1 || !strings.HasPrefix(taking.Messages[0].Body, test.want) {
 				t.Errorf("the parent was told %+v, want one result %q…", taking.Messages, test.want)
+			}
+		})
+	}
+}
+
+// Where records are required, no agent starts whose start is not recorded (T41).
+func TestStartIsRecorded(t *testing.T) {
+	for _, test := range []struct {
+		name, file string
+		required   bool
+		started    bool
+	}{
+		{"required", "audit.jsonl", true, true},
+		{"required, cannot be written", "no/such/directory/audit.jsonl", true, false},
+		{"cannot be written", "no/such/directory/audit.jsonl", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "teams.db")
+			db, err := teams.Open(t.Context(), teams.Options{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			parent, err := db.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			child, _, err := db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			order, err := json.Marshal(Order{
+				Store: path, Outputs: dir, Run: teams.RunRef{Ref: child.Ref, Run: 1}, Env: os.Environ(), Dir: dir,
+				Argv: []string{"touch", "started"}, TimeLimit: time.Hour,
+				Server: "attache-teams", Audit: config.AuditSettings{File: filepath.Join(dir, test.file), Required: test.required},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = Supervise(t.Context(), strings.NewReader(string(order)), nopCloser{io.Discard})
+			if (err == nil) != test.started {
+				t.Errorf("the supervisor says %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "started")); (err == nil) != test.started {
+				t.Errorf("the agent: %v, want started %v", err, test.started)
+			}
+			taking, err := db.Take(t.Context(), parent.Ref, teams.TakeOption{Limit: teams.ReadLimit})
+			if err != nil || len(taking.Messages) != 1 {
+				t.Fatalf("the parent was told %+v, %v", taking, err)
+			}
+			want := "finished after "
+			if !test.started {
+				want = "could not start: its start could not be recorded"
+			}
+			if body := taking.Messages[0].Body; !strings.HasPrefix(body, want) {
+				t.Errorf("the parent was told %q, want %q…", body, want)
 			}
 		})
 	}

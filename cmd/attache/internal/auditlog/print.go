@@ -37,6 +37,9 @@ type record struct {
 	Why      string
 	Records  int
 	Trace    string `json:"trace_id"`
+	Agent    string
+	Child    string `json:"agent_session"`
+	Exit     string
 	Rules    []struct{ Layer, Rule, Act, Why string }
 	Edits    []struct{ Layer, Rule, Path, Source string }
 }
@@ -65,11 +68,16 @@ func (p *Printer) Record(line []byte) error {
 		p.call(&r)
 		p.details(&r)
 	default:
-		text := r.Why
 		if r.Records > 0 {
-			text = cli.Plural(r.Records, "record") + " missing: " + text
+			r.Why = cli.Plural(r.Records, "record") + " missing: " + r.Why
 		}
-		p.line(term.Quiet, strings.TrimRight(p.moment(r.Time)+"  "+r.Kind+"  "+text, " "))
+		text := p.moment(r.Time)
+		for _, part := range []string{r.Kind, r.Agent, r.Child, r.Exit, r.Why} {
+			if part != "" {
+				text += "  " + part
+			}
+		}
+		p.line(term.Quiet, text)
 	}
 	return p.Out.Flush()
 }
