@@ -76,6 +76,8 @@ func (c *program) agentRunCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			// Whoever waits for "started" may be gone: the agent runs all the same.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 			out, ok := c.out.To.(io.WriteCloser)
 			if !ok {
 				return errors.New("stdout cannot be closed")

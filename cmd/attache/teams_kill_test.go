@@ -44,8 +44,8 @@ func forked(tm *team) (pid int) {
 	return pid
 }
 
-// Whatever is killed, nothing is left that should not be, no slot is lost, and there is one
-// result (T24 to T29).
+// Whoever ends an agent, nothing of it is left, no slot is lost, and there is one result (T24 to
+// T29). See also TestKilledAtEveryMoment.
 func TestKilled(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -75,16 +75,6 @@ func TestKilled(t *testing.T) {
 			}
 		})
 	}
-	t.Run("supervisor killed", func(t *testing.T) {
-		tm := newTeam(t, "0s")
-		m := tm.join("parent", "proj", "direct")
-		id := m.create("agent", "do fork", "do await end")["session_id"].(string)
-		grandchild := forked(tm)
-		_ = syscall.Kill(supervisor(tm, id), syscall.SIGKILL)
-		until(tm, "the agent's process is gone", func() bool { return !alive(grandchild) })
-		// That it is failed when its lease is over, with one result, is TestStore/LostRun.
-		tm.attache("agents", "stop", id)
-	})
 	t.Run("the client and its server killed", func(t *testing.T) {
 		tm := newTeam(t, "0s")
 		m := tm.join("parent", "proj", "direct")

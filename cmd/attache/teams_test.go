@@ -99,10 +99,11 @@ func until(tm *team, what string, so func() bool) {
 // A member is a session: a client with a server.
 type member struct {
 	*team
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-	id  int
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	stdout io.ReadCloser
+	out    *bufio.Scanner
+	id     int
 
 	carried []string // bodies of messages that stood in front of results, not yet read
 }
@@ -137,7 +138,7 @@ func startMember(tm *team, env []string, args ...string) *member {
 	if err != nil {
 		tm.Fatal(err)
 	}
-	m := &member{team: tm, cmd: cmd, in: in, out: bufio.NewScanner(out)}
+	m := &member{team: tm, cmd: cmd, in: in, stdout: out, out: bufio.NewScanner(out)}
 	m.out.Buffer(nil, 16<<20)
 	tm.Cleanup(m.leave)
 	m.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
@@ -151,18 +152,31 @@ func (m *member) leave() {
 	_ = m.cmd.Wait()
 }
 
+// post sends a request, whose answer await returns.
+func (m *member) post(method, params string) {
+	m.id++
+	fmt.Fprintf(m.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", m.id, method, params)
+}
+
+// await returns the reply to the last request, and whether there is one.
+func (m *member) await() (reply string, ok bool) {
+	for m.out.Scan() {
+		if reply = m.out.Text(); strings.Contains(reply, fmt.Sprintf(`"id":%d,`, m.id)) || strings.HasSuffix(reply, fmt.Sprintf(`"id":%d}`, m.id)) {
+			return reply, true
+		}
+	}
+	return "", false
+}
+
 // request returns the reply to a request.
 func (m *member) request(method, params string) string {
 	m.Helper()
-	m.id++
-	fmt.Fprintf(m.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", m.id, method, params)
-	for m.out.Scan() {
-		if strings.Contains(m.out.Text(), fmt.Sprintf(`"id":%d,`, m.id)) || strings.HasSuffix(m.out.Text(), fmt.Sprintf(`"id":%d}`, m.id)) {
-			return m.out.Text()
-		}
+	m.post(method, params)
+	reply, ok := m.await()
+	if !ok {
+		m.Fatalf("attache ended before it answered %s", method)
 	}
-	m.Fatalf("attache ended before it answered %s", method)
-	return ""
+	return reply
 }
 
 // call calls a tool and returns the text of its last block, and what stands in front of it.
