@@ -1,0 +1,121 @@
+package teams
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A listener is a driver whose connections note each statement.
+type listener struct {
+	driver.Driver
+	heard []string
+}
+
+func (l *listener) Open(name string) (driver.Conn, error) {
+	c, err := l.Driver.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &listenedConn{c.(conn), l}, nil
+}
+
+// conn is what package sql uses of a connection.
+type conn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+type listenedConn struct {
+	conn
+	listener *listener
+}
+
+func (c *listenedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.listener.heard = append(c.listener.heard, query)
+	return c.conn.ExecContext(ctx, query, args)
+}
+
+func (c *listenedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.listener.heard = append(c.listener.heard, query)
+	return c.conn.QueryContext(ctx, query, args)
+}
+
+// Why a session may not be written to, or not be ended, shows neither in the words nor in the
+// work: the same statements run, whichever the reason is, so the time does not tell (T13).
+func TestRefusalsTakeTheSameStatements(t *testing.T) {
+	now := time.Now()
+	clock := func() time.Time { now = now.Add(11 * time.Second); return now }
+	path := filepath.Join(t.TempDir(), "teams.db")
+	made, err := Open(t.Context(), Options{Path: path, Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.Close()
+	person := func(tenant, workspace, trust string) Ref {
+		s, err := made.Attach(t.Context(), Claim{Tenant: tenant, Key: rand12(), Workspace: workspace, Trust: trust}, Attachment{Instance: "one"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Ref
+	}
+	me := person("", "w", "sandboxed")
+	ended := person("", "w", "sandboxed")
+	if _, err := made.EndByOperator(t.Context(), ended); err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]string{
+		"unknown": "ses_000000000000", "ended": ended.ID, "itself": me.ID, "of another workspace": person("", "other", "sandboxed").ID,
+		"of another tenant": person("acme", "w", "sandboxed").ID, "direct": person("", "w", "direct").ID,
+		"a direct one elsewhere": person("", "other", "direct").ID,
+	}
+
+	l := &listener{Driver: made.db.Driver()}
+	db := sql.OpenDB(connector{l, path})
+	defer db.Close()
+	s := &Store{db: db, now: clock}
+	for _, operation := range []struct {
+		name string
+		do   func(to string) error
+		want error
+	}{
+		{"Send", func(to string) error { _, err := s.Send(t.Context(), me, Draft{To: to, Body: "hello"}); return err }, ErrTarget},
+		{"Send with a key", func(to string) error {
+			_, err := s.Send(t.Context(), me, Draft{To: to, Body: "hello", SendKey: "k", AnswerParent: true})
+			return err
+		}, ErrTarget},
+		{"End", func(to string) error { _, err := s.End(t.Context(), me, to); return err }, ErrNotYours},
+	} {
+		var first []string
+		for name, to := range targets {
+			l.heard = nil
+			if err := operation.do(to); !errors.Is(err, operation.want) {
+				t.Errorf("%s: a session that is %s: %v, want %v", operation.name, name, err, operation.want)
+			}
+			if first == nil {
+				first = l.heard
+			}
+			if len(l.heard) == 0 || !slices.Equal(l.heard, first) {
+				t.Errorf("%s: a session that is %s takes the statements %q, another %q", operation.name, name, l.heard, first)
+			}
+		}
+	}
+}
+
+func rand12() string { return newHandle("") }
+
+// A connector opens connections of a driver.
+type connector struct {
+	driver driver.Driver
+	path   string
+}
+
+func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.path) }
+func (c connector) Driver() driver.Driver                        { return c.driver }
