@@ -21,12 +21,12 @@ import (
 // A prompt chooses the script: "RUN:main" runs that called main. How far it has come shows
 // in the request itself, which has the results of the tools since that prompt.
 type model struct {
-	url     string
-	scripts map[string][]toolCall
+	url string
 
-	mu    sync.Mutex
-	given map[string]string // the body of the last request, by script
-	done  map[string]bool   // the scripts that have come to their end
+	mu      sync.Mutex
+	scripts map[string][]toolCall
+	given   map[string]string // the body of the last request, by script
+	done    map[string]bool   // the scripts that have come to their end
 }
 
 // A toolCall is a call of a wrapped server's tool; of the agent's own, if server is empty.
@@ -67,8 +67,8 @@ func (m *model) answer(w http.ResponseWriter, s service, body []byte) {
 		return
 	}
 	name := names[len(names)-1][1]
-	script := m.scripts[name]
 	m.mu.Lock()
+	script := m.scripts[name]
 	m.given[name] = string(body)
 	m.done[name] = results >= len(script)
 	m.mu.Unlock()
@@ -125,6 +125,22 @@ func (m *model) shown(script, text string) (times int, ok bool) {
 	defer m.mu.Unlock()
 	last, ok := m.given[script]
 	return strings.Count(last, text), ok
+}
+
+// extend adds calls to a script, which a model that has come to its end makes when it is asked
+// again.
+func (m *model) extend(script string, more ...toolCall) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.scripts[script] = append(m.scripts[script][:len(m.scripts[script]):len(m.scripts[script])], more...)
+	m.done[script] = false
+}
+
+// last returns the last request of a script.
+func (m *model) last(script string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.given[script]
 }
 
 // ended reports whether a script has come to its end.

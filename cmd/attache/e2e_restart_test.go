@@ -5,8 +5,10 @@ package main_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,6 +93,24 @@ func (a *agent) requireRestarts(t *testing.T) {
 // given its last answer.
 func (a *agent) onTerminal(t *testing.T, args ...string) {
 	t.Helper()
+	term := a.openTerminal(t, args...)
+	term.await(func() bool { return a.model.ended("main") })
+	term.close()
+}
+
+// A terminal is one that a Claude Code runs in, at which nobody types.
+type terminal struct {
+	*testing.T
+	cmd    *exec.Cmd
+	mark   mark
+	stdin  io.Closer
+	ended  chan error
+	screen bytes.Buffer // to be read when it has ended
+}
+
+// openTerminal starts Claude Code in a terminal.
+func (a *agent) openTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
 	writeFiles(t, filepath.Join(a.dir, "../home"), map[string]string{".claude.json": fmt.Sprintf(
 		`{"hasCompletedOnboarding":true,"theme":"dark","customApiKeyResponses":{"approved":["sk-dummy"],"rejected":[]},"projects":{%q:{"hasTrustDialogAccepted":true,"hasCompletedProjectOnboarding":true}}}`, a.dir)})
 	words := make([]string, 0, len(args)+1)
@@ -99,31 +119,42 @@ func (a *agent) onTerminal(t *testing.T, args ...string) {
 	}
 	typed := *a
 	typed.program = []string{"script", "-qefc", "stty rows 50 cols 160; exec " + strings.Join(words, " "), "/dev/null"}
-	cmd, mark := typed.start(t)
-	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var screen bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &screen, &screen
-	stdin, err := cmd.StdinPipe()
+	term := &terminal{T: t, ended: make(chan error, 1)}
+	term.cmd, term.mark = typed.start(t)
+	term.cmd.Env = append(term.cmd.Env, "TERM=xterm-256color")
+	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	term.cmd.Stdout, term.cmd.Stderr = &term.screen, &term.screen
+	stdin, err := term.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	term.stdin = stdin
+	if err := term.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for !a.model.ended("main") {
+	go func() { term.ended <- term.cmd.Wait() }()
+	return term
+}
+
+// await waits until something is so, while the program runs.
+func (term *terminal) await(so func() bool) {
+	term.Helper()
+	for !so() {
 		select {
-		case err := <-ended:
-			t.Fatalf("it has left: %v\n%s", err, tail(screen.String(), 3000))
+		case err := <-term.ended:
+			term.Fatalf("it has left: %v\n%s", err, tail(term.screen.String(), 3000))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	stdin.Close()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // it may have left
-	<-ended
-	if left := mark.gone(20 * time.Second); len(left) > 0 {
-		t.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
+}
+
+// close ends the program, and wants nothing of it left.
+func (term *terminal) close() {
+	term.Helper()
+	term.stdin.Close()
+	_ = syscall.Kill(-term.cmd.Process.Pid, syscall.SIGTERM) // it may have left
+	<-term.ended
+	if left := term.mark.gone(20 * time.Second); len(left) > 0 {
+		term.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
 	}
 }

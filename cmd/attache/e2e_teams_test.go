@@ -5,6 +5,7 @@ package main_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -37,13 +38,17 @@ func (l *lab) testTeams(t *testing.T) {
 			return []string{codex, "exec", "--json", "--skip-git-repo-check", "-"}, []string{codex, "exec", "resume", "--json", "--skip-git-repo-check", "{session}", "-"}, "codex-jsonl"
 		})
 	})
+	t.Run("wake", func(t *testing.T) {
+		t.Parallel()
+		l.wake(t)
+	})
 	t.Run("gemini", func(t *testing.T) {
 		t.Parallel()
 		gemini := l.agentProgram(t, "@google/gemini-cli/bundle/gemini.js")
 		l.team(t, func(a *agent, _ string, _ []string) (command, resume []string, form string) {
 			a.child = newModel(t, generateContent{}, a.model.scripts)
 			a.geminiConfig(t, a.child, "attache-teams")
-			return []string{"node", gemini, "--session-id", "{session}", "-o", "json", "--yolo", "-m", "gemini-2.5-flash"}, nil, "gemini-json"
+			return []string{"node", gemini, "--session-id", "{session}", "-o", "json", "--approval-mode", "default", "-m", "gemini-2.5-flash"}, nil, "gemini-json"
 		})
 	})
 }
@@ -87,9 +92,7 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 		}
 		a.child.mu.Unlock()
 	}
-	a.model.mu.Lock()
-	last := a.model.given["main"]
-	a.model.mu.Unlock()
+	last := a.model.last("main")
 	want := []string{
 		`\n  | I have begun\n  | ═══ end of messages ═══\n`, // the forged end stays in its margin
 		`exit status 0`, `(agent reviewer, which you created, sandboxed)`,
@@ -101,10 +104,50 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 		if n := strings.Count(last, text); n == 0 || n > 1 && strings.Contains(text, "done") {
 			t.Errorf("the parent was shown %q %d times", text, n)
 			keep(t, "main", last)
-			keep(t, "child", a.child.given["child"])
+			keep(t, "child", a.child.last("child"))
 		}
 	}
 	if strings.Contains(last, `, again: it may`) {
 		t.Error("a message came twice")
+	}
+}
+
+var ownHandle = regexp.MustCompile(`you\\*": \\*"(ses_[0-9a-z]{12})`)
+
+// wake has another session write to a Claude Code in a terminal that waits for its user, who
+// types nothing: its own inbox wakes it, by a notice without a word of the peer's, and it reads
+// the message (T31).
+func (l *lab) wake(t *testing.T) {
+	program := l.agentProgram(t, "claude-2.1.330/claude")
+	list := toolCall{"attache-teams", "list_workspace_sessions", `{}`}
+	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{"main": {list}})
+	config := filepath.Join(a.dir, "../attache.yaml")
+	writeFiles(t, filepath.Dir(config), map[string]string{"attache.yaml": "teams: {enabled: true}\n"})
+	a.servers["attache-teams"] = []string{l.relay, "teams", "--config", config}
+	a.claudeEnv()
+	a.claudeServers(t, "attache-teams")
+	flags := claudeFlags("mcp__attache-teams")
+
+	idle := a.openTerminal(t, append([]string{"RUN:main"}, flags...)...)
+	idle.await(func() bool { return a.model.ended("main") })
+	found := ownHandle.FindStringSubmatch(a.model.last("main"))
+	if found == nil {
+		t.Fatalf("the model was not told its own session: %s", tail(a.model.last("main"), 3000))
+	}
+	a.model.extend("main", toolCall{"attache-teams", "read_messages", `{}`})
+	a.model.extend("peer", toolCall{"attache-teams", "send_message", `{"session_id":"` + found[1] + `","message":"The tests are green"}`})
+	a.run(t, append([]string{"-p", "RUN:peer"}, flags...)...)
+	a.requireCalled(t, "peer")
+	idle.await(func() bool { return a.model.ended("main") })
+	idle.close()
+	last := a.model.last("main")
+	if n := strings.Count(last, "The tests are green"); n != 1 {
+		t.Errorf("the model was shown the message %d times", n)
+	}
+	if !strings.Contains(last, "attache: 1 message from other agents of this workspace waits. Read them with read_messages of attache-teams.") {
+		t.Error("the model was not shown the notice") // it may come again, where a turn takes long
+	}
+	if t.Failed() {
+		keep(t, "main", last)
 	}
 }
