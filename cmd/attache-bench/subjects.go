@@ -21,11 +21,12 @@ const (
 	filling  = "attache+fill"
 	ruling   = "attache+rules"
 	celling  = "attache+cel"
+	teaming  = "attache+teams"
 	floor    = "floor"
 )
 
 func subjectNames() []string {
-	return []string{direct, line, bytecopy, floor, plain, filling, ruling, celling}
+	return []string{direct, line, bytecopy, floor, plain, filling, ruling, celling, teaming}
 }
 
 // measured are the subjects that have figures to reach.
@@ -49,6 +50,8 @@ func describe(name string) string {
 		return "attache with twenty rules, without CEL's engine: pins, rewriting, access; an API key; an audit file"
 	case celling:
 		return "the same with conditions that need CEL's engine"
+	case teaming:
+		return "attache with teams enabled, and no mail"
 	}
 	return ""
 }
@@ -145,6 +148,7 @@ func configure(dir string) error {
 		"keys.yaml":          keysFile(),
 		"rules.yaml":         rulesFile(false),
 		"cel.yaml":           rulesFile(true),
+		"teams.yaml":         "teams: {enabled: true}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
 			return err
@@ -175,6 +179,11 @@ func subjects(self, attache, dir string, env []string) []subject {
 		},
 		ruled(ruling, "rules.yaml", attache, dir, base, server, member),
 		ruled(celling, "cel.yaml", attache, dir, base, server, member),
+		{
+			Name: teaming, Workspace: member, Parts: []string{"start", "small calls", "pipelined"},
+			Argv: behind(attache, "--config", filepath.Join(dir, "teams.yaml"), "--workspace-id", "bench", "--session", "bench", "--"),
+			Env:  base,
+		},
 	}
 }
 
