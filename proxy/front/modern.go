@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -23,7 +24,7 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidParams, "_meta lacks "+protocolKey+", which the header MCP-Protocol-Version announces")
 		return
 	}
-	if why := x.mismatch(p); why != "" {
+	if why := mirrored.Mismatch(x.r.Header, &p.m, p.revision); why != "" {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
@@ -41,7 +42,7 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		x.crowd(p.id)
 		return
 	}
-	if why := s.paramMismatch(x.r.Header, p); why != "" {
+	if why := s.params.Mismatch(x.r.Header, &p.m); why != "" {
 		s.withdraw(c)
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
@@ -78,7 +79,7 @@ func (f *Front) join(key string, c *call, who Principal, credential string) (*se
 			return s, nil
 		}
 	}
-	s, err := f.openLocked(who, credential)
+	s, err := f.openLocked("", who, credential, "")
 	if err != nil {
 		return nil, err
 	}

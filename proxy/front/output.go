@@ -71,11 +71,17 @@ func (o *output) reply(m *wire.Message) {
 		}
 		return
 	}
-	s.learnLocked(c, m)
+	if c.initialize {
+		s.version = m.Get("result", "protocolVersion").Text()
+	}
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
+	if c.recorded != nil { // before the client knows of it
+		c.recorded(m)
+		s.kept.Save()
+	}
 	if c.listsTools {
-		s.learnParams(m.Root())
+		s.params.Learn(m.Root())
 	}
 	c.stream.push(item{data: bytes.Clone(m.Frame()), final: closes, failed: m.Kind() == wire.Error}, closes)
 }
@@ -120,21 +126,6 @@ func (s *session) callLocked(raw []byte) *call {
 		return nil
 	}
 	return s.calls[callKey(raw)]
-}
-
-// maxSaved is how long an initialize may be that is saved.
-const maxSaved = 64 << 10
-
-// learnLocked reads in the reply to initialize what was agreed on, and saves it before the
-// client can know of it. The caller holds s.mu.
-func (s *session) learnLocked(c *call, m *wire.Message) {
-	if !c.initialize {
-		return
-	}
-	s.version = m.Get("result", "protocolVersion").Text()
-	if s.f.o.Store != nil && s.id != "" && s.version != "" && len(c.frame) > 0 && len(c.frame) <= maxSaved {
-		s.f.o.Store.Save(storeKey(s.id, s.who), SavedSession{Initialize: string(c.frame), Agreed: agreed(m)})
-	}
 }
 
 // streamFor returns the stream of what is not a reply: that of the call it names by a

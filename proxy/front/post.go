@@ -7,6 +7,7 @@ import (
 	"net/textproto"
 	"strings"
 
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -114,33 +115,45 @@ func (x *exchange) postLegacy(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
 		return
 	}
-	s := x.session(id, p.id)
-	if s == nil {
-		return
+	for delivered := false; !delivered; {
+		s := x.session(id, p.id)
+		if s == nil {
+			return
+		}
+		delivered = x.postTo(s, p, a, release)
+		s.release()
 	}
-	defer s.release()
+}
+
+// postTo takes a message of a session. It reports false, and has done nothing, if the session
+// is over.
+func (x *exchange) postTo(s *session, p *message, a accept, release func()) bool {
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
-		return
+		return true
 	}
 	x.w.Header()[sessionHeader] = []string{s.id}
-	x.deliver(s, p, a, release)
+	_, err := x.deliver(s, p, a, release)
+	return err == nil
 }
 
 // session returns the session of that id, in use; nil if the request, whose raw id is
 // request, was refused.
 func (x *exchange) session(id string, request []byte) *session {
-	s, err := x.f.lookup(id, x.who, x.credential)
-	switch {
-	case err != nil:
-		x.full(request, err)
-		return nil
-	case s == nil || !s.use():
-		x.noSession(request)
-		return nil
+	for {
+		s, err := x.f.lookup(x.r.Context(), id, x.who, x.credential)
+		switch {
+		case err != nil:
+			x.misled(request, sessions.NewKey(id, x.who.ID), err)
+			return nil
+		case s == nil:
+			x.noSession(request)
+			return nil
+		case s.use():
+			x.seen(s)
+			return s
+		}
 	}
-	x.seen(s)
-	return s
 }
 
 // seen tells the session who sends a request.
@@ -173,7 +186,7 @@ func (s *session) takesBatch(p *message) bool {
 func (x *exchange) initialize(p *message, a accept, release func()) {
 	s, err := x.f.create(x.who, x.credential)
 	if err != nil {
-		x.full(p.id, err)
+		x.misled(p.id, sessions.Key{}, err)
 		return
 	}
 	if !s.use() {
@@ -182,7 +195,11 @@ func (x *exchange) initialize(p *message, a accept, release func()) {
 	}
 	defer s.release()
 	x.w.Header()[sessionHeader] = []string{s.id}
-	if !x.deliver(s, p, a, release) || !s.begun() {
+	answered, err := x.deliver(s, p, a, release)
+	if err != nil {
+		x.noSession(p.id)
+	}
+	if !answered || !s.begun() {
 		s.end("the session could not be opened") // or its client left, which may not know its id
 	}
 }
@@ -213,44 +230,48 @@ func (x *exchange) crowd(id []byte) {
 }
 
 // deliver hands a message to the relay of a session, and answers the request. It reports
-// false if the client left before the answer.
-func (x *exchange) deliver(s *session, p *message, a accept, release func()) bool {
+// false if the client left before the answer. The error is errOver if the session is over and
+// the request has no answer yet.
+func (x *exchange) deliver(s *session, p *message, a accept, release func()) (answered bool, err error) {
 	t := newStream(a.events)
 	calls := p.calls(t)
 	switch {
-	case len(calls) > 0 && x.f.Draining():
+	case len(calls) > 0 && s.kept == nil && x.f.Draining():
 		x.full(p.id, errDraining)
-		return true
+		return true, nil
 	case s.crowded():
 		x.crowd(p.id)
-		return true
+		return true, nil
 	}
 	if len(calls) > 0 {
+		if s.kept != nil {
+			calls[0].recorded = s.kept.Note(&p.m)
+		}
 		switch added, err := s.add(calls); {
 		case err != nil:
-			x.noSession(p.id)
-			return true
+			return true, err
 		case !added:
 			x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the id or the progress token of the request is that of another one which is not answered yet")
-			return true
+			return true, nil
 		}
 	}
 	cancelled := p.cancels()
-	err := s.in.put(x.r.Context(), p.m.Line())
+	err = s.in.put(x.r.Context(), p.m.Line())
+	if len(calls) == 0 && errors.Is(err, errOver) {
+		return true, err
+	}
 	release()
 	switch {
-	case err != nil && len(calls) == 0:
-		x.noSession(nil)
-	case len(calls) == 0:
+	case len(calls) == 0 && err == nil:
 		s.cancelled(cancelled)
 		x.finish(http.StatusAccepted)
 	case err != nil && !errors.Is(err, errOver):
 		s.withdraw(calls...)
-		return false
+		return false, nil
 	default:
-		return x.answer(t, a, p.status)
+		return x.answer(t, a, p.status), nil
 	}
-	return true
+	return true, nil
 }
 
 // cancels returns the key of the request that a message cancels, "" if it cancels none.
