@@ -24,6 +24,7 @@ const versionKey = "io.modelcontextprotocol/protocolVersion"
 type mirror struct {
 	mu    sync.Mutex
 	tools map[string][]parameter
+	all   bool // tools has those without such arguments, too
 }
 
 // A parameter is an argument that is mirrored.
@@ -63,7 +64,25 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 	}
 	if x.method == "tools/call" {
 		x.name = params.Get("name").Text()
-		x.s.mirror.arguments(x.headers, x.name, params.Get("arguments"))
+		known := x.s.mirror.arguments(x.headers, x.name, params.Get("arguments"))
+		if forward := x.s.o.Forward; forward != nil && known != nil {
+			x.forwardParams(forward(m.ID()), known)
+		}
+	}
+}
+
+// paramPrefix begins the names of the headers of arguments.
+const paramPrefix = "Mcp-Param-"
+
+// forwardParams sets the headers of arguments that the client of a front sent and the tool
+// does not have: what stands between a client and a server must forward them. Those that
+// it has say what the body that leaves says: an argument may be pinned.
+func (x *exchange) forwardParams(sent http.Header, known []parameter) {
+	for name, values := range sent {
+		ours := slices.ContainsFunc(known, func(p parameter) bool { return p.header == name })
+		if strings.HasPrefix(name, paramPrefix) && !ours {
+			x.headers[name] = slices.Clone(values)
+		}
 	}
 }
 
@@ -79,8 +98,9 @@ func (x *exchange) mirrorTexts(version, method, name, uri string) {
 	}
 }
 
-// arguments sets the headers of the arguments of a call.
-func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) {
+// arguments sets the headers of the arguments of a call. It returns which arguments are
+// mirrored, nil if that is not known.
+func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) []parameter {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, p := range v.tools[tool] {
@@ -96,6 +116,7 @@ func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) {
 			}
 		}
 	}
+	return v.tools[tool]
 }
 
 // integer returns the value of a number that is whole, however it is written.
@@ -139,7 +160,7 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) (edited bool) {
 func (v *mirror) set(tool string, found []parameter) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(found) == 0 {
+	if len(found) == 0 && !v.all {
 		delete(v.tools, tool)
 		return
 	}
@@ -147,7 +168,7 @@ func (v *mirror) set(tool string, found []parameter) {
 		v.tools = map[string][]parameter{}
 	}
 	if len(v.tools) < maxMirrored {
-		v.tools[tool] = found
+		v.tools[tool] = slices.Concat([]parameter{}, found) // not nil: it is known
 	}
 }
 
@@ -190,7 +211,7 @@ func (w *annotations) walk(schema wire.Value, path []string, reachable bool) {
 }
 
 func (w *annotations) add(schema, name wire.Value, path []string, reachable bool) {
-	header := http.CanonicalHeaderKey("Mcp-Param-" + name.Text())
+	header := http.CanonicalHeaderKey(paramPrefix + name.Text())
 	kind := schema.Get("type").Text()
 	twice := slices.ContainsFunc(w.found, func(p parameter) bool { return p.header == header })
 	if !reachable || len(path) == 0 || !name.IsString() || !isToken(name.Text()) || twice || kind != "string" && kind != "integer" && kind != "boolean" {

@@ -42,6 +42,11 @@ type Options struct {
 	// time. A server that answers with JSON begins when the tool has ended.
 	FirstByte time.Duration
 
+	// Forward, if not nil, returns the headers that a client sent with the request of a raw
+	// id, nil for none. Of them go on those of arguments (Mcp-Param-…) that the called tool
+	// does not have; once the server has listed the tool.
+	Forward func(id []byte) http.Header
+
 	// Log takes what a person may want to know; nil discards it.
 	Log *slog.Logger
 }
@@ -158,6 +163,7 @@ func Start(o Options) (*Server, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.ledger.init(s.ctx, o.Hold)
+	s.mirror.all = o.Forward != nil
 	return s, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ type endpoint struct {
 	stderr    *lineWriter
 	process   bool // each session has a process
 	// start starts the upstream of a session; env is for a process.
-	start func(env func() []string) (proxy.Upstream, error)
+	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
 
 func newEndpoint(s *service, server Server) (*endpoint, error) {
@@ -79,7 +80,14 @@ func (e *endpoint) chooseStart() error {
 		options = remoteserver.SharedOptions
 	}
 	o, err := options(e.s.Process, e.Settings, e.s.Log)
-	e.start = func(func() []string) (proxy.Upstream, error) {
+	e.start = func(s front.Opening, _ func() []string) (proxy.Upstream, error) {
+		o := o
+		o.Forward = func(id []byte) http.Header {
+			if r := s.Request(id); r != nil {
+				return r.Header
+			}
+			return nil
+		}
 		server, err := remote.Start(o)
 		if err != nil {
 			return nil, err
@@ -163,7 +171,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	})
 	o := conn.Relay()
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start
-	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(env) }
+	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, env) }
 	if e.process {
 		o.Restart = conn.Restart()
 	}
@@ -219,7 +227,7 @@ func namespace(who front.Principal) string {
 }
 
 // startProcess starts the process of a session. The facts of the session are in its environment.
-func (e *endpoint) startProcess(env func() []string) (proxy.Upstream, error) {
+func (e *endpoint) startProcess(_ front.Opening, env func() []string) (proxy.Upstream, error) {
 	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr, Forker: e.s.forker})
 	if err != nil {
 		e.s.Log.Error("the server could not be started", "err", err)

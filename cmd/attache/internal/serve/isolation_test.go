@@ -24,6 +24,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate/identity"
@@ -106,7 +107,7 @@ func newCrowd(t *testing.T, members int) (crowd []member, url string, servers *s
 	s := newTestService(t, p)
 	servers = &sync.Map{}
 	var number atomic.Int64
-	s.endpoints[0].start = func(env func() []string) (proxy.Upstream, error) {
+	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) {
 		return echoServer(number.Add(1), env()), nil
 	}
 	web := httptest.NewServer(s.handler())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -46,12 +47,15 @@ func (u *remoteUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startRemote serves a server over HTTP.
-func startRemote(t *testing.T, u *remoteUpstream) *runningService {
+// startRemote serves a server over HTTP, with a configuration if one is given.
+func startRemote(t *testing.T, u *remoteUpstream, configuration ...string) *runningService {
 	t.Helper()
 	upstream := httptest.NewServer(u)
 	t.Cleanup(upstream.Close)
 	p := cli.Process{Stderr: io.Discard}
+	if configuration != nil {
+		p = attachetest.WriteConfig(t, configuration[0])
+	}
 	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{upstream.URL}) }
 	settings, err := load()
 	if err != nil {
@@ -145,15 +149,27 @@ func TestF28ClientLeaves(t *testing.T) {
 	<-left
 }
 
-// A header of an argument that no tool has is accepted and stays here: attache could not tell
-// whether it contradicts an argument that a rule has pinned.
+// A header of an argument that the tool does not have goes on (F44). One that it has says what
+// the body says that leaves, also where a rule pins the argument and hides it: then the client
+// does not know the header, or contradicts the operator.
 func TestF44UnknownParam(t *testing.T) {
+	const pinned = `arguments: [{tools: ["*"], argument: region, value: '"eu"', mode: pin}]`
 	r := startRemote(t, &remoteUpstream{calls: func(w http.ResponseWriter, r *http.Request, id string) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"name":%q,"param":%q}}`, id, r.Header.Get("Mcp-Name"), r.Header.Get("Mcp-Param-Zzz"))
-	}})
-	resp, body := r.post(t, http.DefaultClient, modernCall, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "x", "Mcp-Param-Zzz", "1")
-	if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{"name":"x","param":""}}` {
+		if r.Header.Get("Mcp-Method") == "tools/list" {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}`, id)
+			return
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"name":%q,"param":%q,"region":%q,"other":%q}}`, id,
+			r.Header.Get("Mcp-Name"), r.Header.Get("Mcp-Param-Zzz"), r.Header.Values("Mcp-Param-Region"), r.Header.Get("X-Other"))
+	}}, pinned)
+	modern := []string{"Mcp-Protocol-Version", "2026-07-28", "X-Other", "1"}
+	list := strings.Replace(modernCall, "tools/call", "tools/list", 1)
+	if resp, body := r.post(t, http.DefaultClient, list, append(modern, "Mcp-Method", "tools/list")...); resp.StatusCode != http.StatusOK || strings.Contains(body, "Region") {
+		t.Errorf("%s %s", resp.Status, body)
+	}
+	resp, body := r.post(t, http.DefaultClient, modernCall, append(modern, "Mcp-Method", "tools/call", "Mcp-Name", "x", "Mcp-Param-Zzz", "1", "mcp-param-region", "us")...)
+	if resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{"name":"x","param":"1","region":["eu"],"other":""}}` {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 }

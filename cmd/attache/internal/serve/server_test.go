@@ -28,6 +28,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
@@ -48,7 +49,7 @@ func start(t *testing.T, config string, path ...string) *runningService {
 	}
 	s := newTestService(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}, path...)
 	s.settings.Listen = "127.0.0.1:0"
-	s.endpoints[0].start = func(env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
+	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
 	listeners, err := s.listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +199,7 @@ func TestServerRestarts(t *testing.T) {
 	r := start(t, "")
 	var last atomic.Pointer[mempipe.Server]
 	var starts atomic.Int64
-	r.endpoints[0].start = func(env func() []string) (proxy.Upstream, error) {
+	r.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) {
 		server := echoServer(starts.Add(1), env())
 		last.Store(server)
 		return server, nil

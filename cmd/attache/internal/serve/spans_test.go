@@ -12,6 +12,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front"
 )
 
 // A spanRecord is what the exporter to the console prints of a span.
@@ -45,7 +46,7 @@ func TestSpans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.endpoints[0].start = func(func() []string) (proxy.Upstream, error) { return echoServer(1, nil), nil }
+	s.endpoints[0].start = func(front.Opening, func() []string) (proxy.Upstream, error) { return echoServer(1, nil), nil }
 	web := httptest.NewServer(s.handler())
 	r := &runningService{s, web.URL + "/mcp"}
 	const outer, inner = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1bf7651916cd43dd8448eb211c80319c-c7ad6b7169203331-01"
