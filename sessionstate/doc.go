@@ -10,7 +10,7 @@
 //     bounded table of them.
 //   - [Turns] decides which of many first responses carries the briefing, once a
 //     session. [MemoryTurns] is its specification, package statetest its suite, and
-//     package sqlitestore has the one that processes share.
+//     package turnstore has the one that processes share.
 //
 // Package identity turns credentials into a [Principal].
 //

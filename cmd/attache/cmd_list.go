@@ -24,6 +24,7 @@ func (c *program) subcommands() []*cobra.Command {
 		c.doctorCommand(),
 		c.recipeCommand(),
 		c.statusCommand(),
+		c.storeCommand(),
 		c.restartCommand(),
 		c.loginCommand(),
 		c.logoutCommand(),

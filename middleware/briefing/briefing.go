@@ -67,8 +67,12 @@ type Options struct {
 	// process gives the briefing. It runs beside the messages, after Turns has given the turn of
 	// a session whose key other processes may have too, and returns the same Turns each time. If
 	// it fails or takes longer than Wait, the briefing is given as Turns has decided, with one
-	// warning, and UserTurns is not used again.
-	UserTurns func() (sessionstate.Turns, error)
+	// warning, and UserTurns is not used again unless AskAgain is set. tenant is that of the
+	// session's principal.
+	UserTurns func(tenant string) (sessionstate.Turns, error)
+	// AskAgain uses UserTurns also after a failure: a server comes back, and reports at once
+	// that it is away.
+	AskAgain bool
 
 	// Response and Instructions are the channels. With neither, it is the responses, and
 	// the instructions as well for a client that is known to show them.

@@ -53,7 +53,7 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 	shared := &faultyTurns{Turns: turns}
 	o := briefing.Options{Source: onePolicy{}, Anonymous: true, Log: slog.New(warnings{s})}
 	closed := errors.New("read-only file system")
-	o.UserTurns = func() (sessionstate.Turns, error) { return shared, nil }
+	o.UserTurns = func(string) (sessionstate.Turns, error) { return shared, nil }
 	for word := range strings.SplitSeq(how, ",") {
 		switch word {
 		case "response":
@@ -63,7 +63,7 @@ func layer(s *proxytest.Session, how string, turns sessionstate.Turns) middlewar
 		case "member", "text-only", "defer":
 			o.Structured = toolresult.Structured(word)
 		case "closed":
-			o.UserTurns = func() (sessionstate.Turns, error) { return nil, closed }
+			o.UserTurns = func(string) (sessionstate.Turns, error) { return nil, closed }
 		case "longer":
 			o.Source = twoPolicies{}
 		default:

@@ -23,6 +23,7 @@ type turn struct {
 	s       *session
 	key     string // in Options.Turns
 	userKey string // in Options.UserTurns; "" if other processes cannot have the session
+	tenant  string // for UserTurns
 }
 
 // turnOf returns the turn of s. suffix separates the turn of one channel.
@@ -31,6 +32,9 @@ type turn struct {
 // policies, and a process that knows only the session cannot spend the turn.
 func (c *Conn) turnOf(view *sessionstate.Context, s *session, suffix string) turn {
 	t := turn{c: c, s: s, key: view.Session.Value + s.window + suffix}
+	if view.Principal != nil {
+		t.tenant = view.Principal.Tenant
+	}
 	switch {
 	case c.shared.o.UserTurns == nil:
 	case view.Session.Source != sessionstate.None:
@@ -86,7 +90,7 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 
 // userTurns returns the turns that the user's processes share. It sweeps them once a session.
 func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
-	turns, err := t.c.shared.o.UserTurns()
+	turns, err := t.c.shared.o.UserTurns(t.tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +114,7 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 		return err
 	}
 	settled := startLookup(o.Wait, func(ctx context.Context) error {
-		turns, err := o.UserTurns()
+		turns, err := o.UserTurns(t.tenant)
 		if err == nil {
 			err = turns.Settle(ctx, t.userKey, outcome)
 		}
@@ -132,14 +136,14 @@ func (c *Conn) leaveAlone(s *session) {
 	s.again = c.shared.o.Now().Add(askAgain)
 }
 
-// goAlone stops the use of the user's turns: the briefing may then come once for each server,
-// which is better than no briefing.
+// goAlone stops the use of the user's turns, unless Options.AskAgain is set: the briefing may then
+// come once for each server, which is better than no briefing.
 func (c *Conn) goAlone(err error) {
 	c.shared.warnings.once("the briefing may come once a server, as what the servers of a session share could not be used; see docs/troubleshooting.md, or set briefing.once_per to server", err)
 	all := &c.shared.sessions
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.alone = true
+	all.alone = !c.shared.o.AskAgain
 }
 
 // A lookup is work that runs while other messages pass. err is its result after done is closed.

@@ -117,6 +117,7 @@ func (c *Conn) of(view *sessionstate.Context) *session {
 // reply is not read (T39).
 func (c *Conn) expect(call *middleware.Call, s *session, r toolresult.Response) {
 	s.begun.Add(1)
+	c.shared.askWithCall(s)
 	if last := c.carrier; last == nil || last.s != s || last.response != r {
 		c.carrier = &carrier{c, s, r}
 	}

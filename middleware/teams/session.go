@@ -30,6 +30,7 @@ type session struct {
 
 	mail    atomic.Bool // messages wait
 	unseen  atomic.Bool // carried has something
+	asked   atomic.Bool // a call has the database asked for messages
 	counted int64       // begun and ended together at the last look, whose alone it is
 	asking  sync.Mutex  // held while the file is asked for messages: the last answer counts
 
@@ -187,6 +188,26 @@ func (s *Shared) attach(ctx context.Context, m *session) {
 	}
 }
 
+// askEvery is how often a database is asked for messages that does not tell when it was
+// changed (S2).
+const askEvery = 10 * time.Second
+
+// askWithCall finds out beside a call whether messages wait that its result can carry.
+func (s *Shared) askWithCall(m *session) {
+	if !s.o.Shared || m.mail.Load() || !m.asked.CompareAndSwap(false, true) {
+		return
+	}
+	begun := s.beside(func(ctx context.Context) {
+		defer m.asked.Store(false)
+		if db, err := s.open(); err == nil {
+			s.ask(ctx, db, m)
+		}
+	})
+	if !begun {
+		m.asked.Store(false)
+	}
+}
+
 // ask finds out whether messages wait for a session.
 func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) {
 	me := m.me.Load()
@@ -240,7 +261,7 @@ func (s *Shared) look() {
 			s.warn(err)
 			return
 		}
-		now, err := db.Version(ctx)
+		now, err := db.Version(ctx, askEvery)
 		changed := err == nil && now != version
 		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
 		version = now

@@ -45,6 +45,9 @@ const (
 type Options struct {
 	// Open opens the registry. It is called once, beside the messages.
 	Open func() (*store.Store, error)
+	// Shared says that the registry is in a database that several machines share. It does not
+	// say when it was changed, so it is asked for messages with each call.
+	Shared bool
 	// Server is the name of the server behind this process, Host and PID where it runs.
 	Server, Host string
 	PID          int

@@ -28,9 +28,10 @@ type group struct {
 // start starts the direct child. The calling goroutine must keep its thread
 // until reap has returned.
 func (g *group) start(path string, o Options, files [3]*os.File) error {
-	// Before the fork: the child has to wait for what is done behind it.
+	// Before the fork, so that little is left to do after it: until the guard
+	// is armed only the direct child is sure to end with us.
 	guard, guardErr := newGuard()
-	pid, resume, err := forkHalted(path, o, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(path, o.Argv, &syscall.ProcAttr{
 		Dir:   o.Dir,
 		Env:   o.Env,
 		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}, // Fd makes them blocking
@@ -42,9 +43,6 @@ func (g *group) start(path string, o Options, files [3]*os.File) error {
 	}
 	if guardErr == nil {
 		guardErr = guard.arm(pid)
-	}
-	if resume != nil {
-		resume()
 	}
 	g.pid, g.guard, g.guardErr = pid, guard, guardErr
 	return nil

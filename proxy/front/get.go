@@ -3,7 +3,6 @@ package front
 import (
 	"net/http"
 
-	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -29,16 +28,16 @@ func (x *exchange) get() {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "events have no ids here, so a stream cannot be taken up again: open a new one without Last-Event-ID")
 		return
 	}
-	t := newStream(true)
 	s := x.session(id, nil)
-	for s != nil && !s.attach(t) {
-		s.release()
-		s = x.session(id, nil)
-	}
 	if s == nil {
 		return
 	}
 	defer s.release()
+	t := newStream(true)
+	if !s.attach(t) {
+		x.noSession(nil)
+		return
+	}
 	defer s.detach(t)
 	defer t.leave()
 	x.w.Header().Set(sessionHeader, s.id)
@@ -100,12 +99,13 @@ func (x *exchange) delete() {
 	if !ok {
 		return
 	}
-	switch known, err := x.f.forget(x.r.Context(), id, x.who); {
-	case err != nil:
-		x.misled(nil, sessions.NewKey(id, x.who.ID), err)
-	case !known:
-		x.noSession(nil)
-	default:
-		x.finish(http.StatusNoContent)
+	s := x.f.find(id, x.who)
+	if s != nil {
+		s.end("the client ended the session")
 	}
+	if saved := x.f.forget(id, x.who); s == nil && !saved {
+		x.noSession(nil)
+		return
+	}
+	x.finish(http.StatusNoContent)
 }

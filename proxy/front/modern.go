@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -24,7 +23,7 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidParams, "_meta lacks "+protocolKey+", which the header MCP-Protocol-Version announces")
 		return
 	}
-	if why := mirrored.Mismatch(x.r.Header, &p.m, p.revision); why != "" {
+	if why := x.mismatch(p); why != "" {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
@@ -42,7 +41,7 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		x.crowd(p.id)
 		return
 	}
-	if why := s.params.Mismatch(x.r.Header, &p.m); why != "" {
+	if why := s.paramMismatch(x.r.Header, p); why != "" {
 		s.withdraw(c)
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
@@ -79,7 +78,7 @@ func (f *Front) join(key string, c *call, who Principal, credential string) (*se
 			return s, nil
 		}
 	}
-	s, err := f.openLocked("", who, credential, "")
+	s, err := f.openLocked(who, credential)
 	if err != nil {
 		return nil, err
 	}

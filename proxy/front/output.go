@@ -71,17 +71,11 @@ func (o *output) reply(m *wire.Message) {
 		}
 		return
 	}
-	if c.initialize {
-		s.version = m.Get("result", "protocolVersion").Text()
-	}
+	s.learnLocked(c, m)
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
-	if c.recorded != nil { // before the client knows of it
-		c.recorded(m)
-		s.kept.Save()
-	}
 	if c.listsTools {
-		s.params.Learn(m.Root())
+		s.learnParams(m.Root())
 	}
 	c.stream.push(item{data: bytes.Clone(m.Frame()), final: closes, failed: m.Kind() == wire.Error}, closes)
 }
@@ -126,6 +120,21 @@ func (s *session) callLocked(raw []byte) *call {
 		return nil
 	}
 	return s.calls[callKey(raw)]
+}
+
+// maxSaved is how long an initialize may be that is saved.
+const maxSaved = 64 << 10
+
+// learnLocked reads in the reply to initialize what was agreed on, and saves it before the
+// client can know of it. The caller holds s.mu.
+func (s *session) learnLocked(c *call, m *wire.Message) {
+	if !c.initialize {
+		return
+	}
+	s.version = m.Get("result", "protocolVersion").Text()
+	if s.f.o.Store != nil && s.id != "" && s.version != "" && len(c.frame) > 0 && len(c.frame) <= maxSaved {
+		s.f.o.Store.Save(storeKey(s.id, s.who), SavedSession{Initialize: string(c.frame), Agreed: agreed(m)})
+	}
 }
 
 // streamFor returns the stream of what is not a reply: that of the call it names by a

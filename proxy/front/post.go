@@ -7,7 +7,6 @@ import (
 	"net/textproto"
 	"strings"
 
-	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -115,45 +114,33 @@ func (x *exchange) postLegacy(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
 		return
 	}
-	for delivered := false; !delivered; {
-		s := x.session(id, p.id)
-		if s == nil {
-			return
-		}
-		delivered = x.postTo(s, p, a, release)
-		s.release()
+	s := x.session(id, p.id)
+	if s == nil {
+		return
 	}
-}
-
-// postTo takes a message of a session. It reports false, and has done nothing, if the session
-// is over.
-func (x *exchange) postTo(s *session, p *message, a accept, release func()) bool {
+	defer s.release()
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
-		return true
+		return
 	}
 	x.w.Header()[sessionHeader] = []string{s.id}
-	_, err := x.deliver(s, p, a, release)
-	return err == nil
+	x.deliver(s, p, a, release)
 }
 
 // session returns the session of that id, in use; nil if the request, whose raw id is
 // request, was refused.
 func (x *exchange) session(id string, request []byte) *session {
-	for {
-		s, err := x.f.lookup(x.r.Context(), id, x.who, x.credential)
-		switch {
-		case err != nil:
-			x.misled(request, sessions.NewKey(id, x.who.ID), err)
-			return nil
-		case s == nil:
-			x.noSession(request)
-			return nil
-		case s.use():
-			x.seen(s)
-			return s
-		}
+	s, err := x.f.lookup(id, x.who, x.credential)
+	switch {
+	case err != nil:
+		x.full(request, err)
+		return nil
+	case s == nil || !s.use():
+		x.noSession(request)
+		return nil
 	}
+	x.seen(s)
+	return s
 }
 
 // seen tells the session who sends a request.
@@ -186,7 +173,7 @@ func (s *session) takesBatch(p *message) bool {
 func (x *exchange) initialize(p *message, a accept, release func()) {
 	s, err := x.f.create(x.who, x.credential)
 	if err != nil {
-		x.misled(p.id, sessions.Key{}, err)
+		x.full(p.id, err)
 		return
 	}
 	if !s.use() {
@@ -195,11 +182,7 @@ func (x *exchange) initialize(p *message, a accept, release func()) {
 	}
 	defer s.release()
 	x.w.Header()[sessionHeader] = []string{s.id}
-	answered, err := x.deliver(s, p, a, release)
-	if err != nil {
-		x.noSession(p.id)
-	}
-	if !answered || !s.begun() {
+	if !x.deliver(s, p, a, release) || !s.begun() {
 		s.end("the session could not be opened") // or its client left, which may not know its id
 	}
 }
@@ -230,48 +213,44 @@ func (x *exchange) crowd(id []byte) {
 }
 
 // deliver hands a message to the relay of a session, and answers the request. It reports
-// false if the client left before the answer. The error is errOver if the session is over and
-// the request has no answer yet.
-func (x *exchange) deliver(s *session, p *message, a accept, release func()) (answered bool, err error) {
+// false if the client left before the answer.
+func (x *exchange) deliver(s *session, p *message, a accept, release func()) bool {
 	t := newStream(a.events)
 	calls := p.calls(t)
 	switch {
-	case len(calls) > 0 && s.kept == nil && x.f.Draining():
+	case len(calls) > 0 && x.f.Draining():
 		x.full(p.id, errDraining)
-		return true, nil
+		return true
 	case s.crowded():
 		x.crowd(p.id)
-		return true, nil
+		return true
 	}
 	if len(calls) > 0 {
-		if s.kept != nil {
-			calls[0].recorded = s.kept.Note(&p.m)
-		}
 		switch added, err := s.add(calls); {
 		case err != nil:
-			return true, err
+			x.noSession(p.id)
+			return true
 		case !added:
 			x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the id or the progress token of the request is that of another one which is not answered yet")
-			return true, nil
+			return true
 		}
 	}
 	cancelled := p.cancels()
-	err = s.in.put(x.r.Context(), p.m.Line())
-	if len(calls) == 0 && errors.Is(err, errOver) {
-		return true, err
-	}
+	err := s.in.put(x.r.Context(), p.m.Line())
 	release()
 	switch {
-	case len(calls) == 0 && err == nil:
+	case err != nil && len(calls) == 0:
+		x.noSession(nil)
+	case len(calls) == 0:
 		s.cancelled(cancelled)
 		x.finish(http.StatusAccepted)
 	case err != nil && !errors.Is(err, errOver):
 		s.withdraw(calls...)
-		return false, nil
+		return false
 	default:
-		return x.answer(t, a, p.status), nil
+		return x.answer(t, a, p.status)
 	}
-	return true, nil
+	return true
 }
 
 // cancels returns the key of the request that a message cancels, "" if it cancels none.

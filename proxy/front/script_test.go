@@ -12,8 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,7 +22,6 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/attache-mcp/attache/proxy"
-	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -59,8 +56,6 @@ type world struct {
 	server    *http.Server
 	client    *http.Client
 	log       strings.Builder
-	store     *memoryStore // of w.o, nil for none
-	ids       idNames
 	http2     bool
 	deaf      int // how many bytes a server takes that it does not read; 0 for any number
 	children  int // how many servers may run; 0 for any number
@@ -230,29 +225,6 @@ func (w *world) step(line string) error {
 		w.listener.Close()
 		w.front, w.listener = nil, newPipeListener()
 		return nil
-	case "other": // ADDRESS: another front has what this one has left; - for none
-		w.store.mu.Lock()
-		defer w.store.mu.Unlock()
-		w.store.other = strings.TrimPrefix(rest, "-")
-		return nil
-	case "another": // ADDRESS: another front is alive, and has no session
-		w.store.mu.Lock()
-		defer w.store.mu.Unlock()
-		w.store.alive = rest
-		return nil
-	case "taken": // another front has taken all sessions, and this one finds out
-		w.store.mu.Lock()
-		clear(w.store.own)
-		w.store.other = rest
-		w.store.mu.Unlock()
-		w.front.Recheck(context.Background())
-		synctest.Wait()
-		return nil
-	case "down": // yes or no: the store does not answer
-		w.store.mu.Lock()
-		defer w.store.mu.Unlock()
-		w.store.down = rest == "yes"
-		return nil
 	case "log":
 		if !strings.Contains(w.log.String(), rest) {
 			return errors.New("the log has other lines")
@@ -284,8 +256,7 @@ func (w *world) set(rest string) error {
 	case "hold":
 		w.o.Hold = n
 	case "store":
-		w.store = &memoryStore{saved: map[sessions.Key]sessions.Session{}, own: map[sessions.Key]bool{}}
-		w.o.Store = w.store
+		w.o.Store = &memoryStore{saved: map[string]SavedSession{}}
 	case "http2":
 		w.http2 = true
 	case "deaf":
@@ -521,11 +492,11 @@ func (w *world) serverStep(i int, rest string) error {
 	switch what {
 	case "gets":
 		line, err := s.In.ReadLine(time.Minute)
-		if got := w.ids.shorten(string(line)); err != nil || got != unescape(text)+"\n" {
-			return fmt.Errorf("it got %s (%v)", got, err)
+		if err != nil || string(line) != unescape(text)+"\n" {
+			return fmt.Errorf("it got %s (%v)", line, err)
 		}
 	case "says":
-		_, err := s.Out.Write([]byte(w.ids.lengthen(unescape(text)) + "\n"))
+		_, err := s.Out.Write([]byte(unescape(text) + "\n"))
 		synctest.Wait()
 		return err
 	case "begins": // a line that it does not end
@@ -565,93 +536,29 @@ func (w *world) serverStep(i int, rest string) error {
 	return nil
 }
 
-// idNames has the ids of the front's own requests, which are random: a script calls them
-// attache-1, attache-2 in the order in which they come.
-type idNames []string
-
-var ownID = regexp.MustCompile(`attache-[0-9a-f]{32}`)
-
-func (n *idNames) shorten(line string) string {
-	return ownID.ReplaceAllStringFunc(line, func(id string) string {
-		if !slices.Contains(*n, id) {
-			*n = append(*n, id)
-		}
-		return fmt.Sprint("attache-", slices.Index(*n, id)+1)
-	})
-}
-
-func (n *idNames) lengthen(line string) string {
-	for i, id := range *n {
-		line = strings.ReplaceAll(line, fmt.Sprintf(`"attache-%d"`, i+1), `"`+id+`"`)
-	}
-	return line
-}
-
-// A memoryStore keeps sessions without a file. Each of them belongs to nobody, to the front
-// of the world, or to another front.
+// A memoryStore is a Store without a file.
 type memoryStore struct {
 	mu    sync.Mutex
-	saved map[sessions.Key]sessions.Session
-	own   map[sessions.Key]bool
-	other string // the address of another front, which has all sessions that are not own
-	alive string // the address of another front, which has none
-	down  bool
+	saved map[string]SavedSession
 }
 
-var errDown = errors.New("the database is down")
-
-// Save implements sessions.Store.
-func (m *memoryStore) Save(_ context.Context, k sessions.Key, s sessions.Session) error {
+func (m *memoryStore) Save(key string, s SavedSession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.down {
-		return errDown
-	}
-	m.saved[k], m.own[k] = s, true
-	return nil
+	m.saved[key] = s
 }
 
-// Take implements sessions.Store.
-func (m *memoryStore) Take(_ context.Context, k sessions.Key) (sessions.Session, error) {
+func (m *memoryStore) Load(key string) (SavedSession, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.saved[k]
-	switch {
-	case m.down:
-		return s, errDown
-	case !ok:
-		return s, sessions.ErrNone
-	case m.other != "" && !m.own[k]:
-		return s, sessions.ErrElsewhere
-	}
-	m.own[k] = true
-	return s, nil
+	s, ok := m.saved[key]
+	return s, ok
 }
 
-// Leave implements sessions.Store.
-func (m *memoryStore) Leave(_ context.Context, k sessions.Key, ended bool) error {
+func (m *memoryStore) Delete(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.down {
-		return errDown
-	}
-	if m.own[k] {
-		delete(m.own, k)
-		if ended {
-			delete(m.saved, k)
-		}
-	}
-	return nil
-}
-
-// Elsewhere implements sessions.Store.
-func (m *memoryStore) Elsewhere(_ context.Context, k sessions.Key) (string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.other != "" {
-		return m.other, nil
-	}
-	return m.alive, nil
+	delete(m.saved, key)
 }
 
 // A pipeListener listens in memory, and says that it is on the loopback interface.

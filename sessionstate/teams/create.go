@@ -37,7 +37,8 @@ type Child struct {
 // [Starting]. Where parent created one with the same SpawnKey before, that one is returned,
 // and made is false (T19). A limit that is reached is a [Refusal].
 func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (child *Session, made bool, err error) {
-	err = s.in(ctx, func(t *tx) error {
+	err = s.in(ctx, parent.Tenant, func(t *tx) error {
+		child, made = nil, false
 		if c.SpawnKey != "" {
 			child, err = t.spawned(parent, c.SpawnKey)
 			if child != nil || err != nil {
@@ -48,7 +49,7 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 			return err
 		}
 		ref := Ref{parent.Tenant, newHandle("ses_")}
-		_, err := t.exec(`INSERT INTO sessions (tenant, id, key, token, workspace, trust, owner, title, agent, parent, created_by, depth,
+		_, err := t.Exec(`INSERT INTO sessions (tenant, id, key, token, workspace, trust, owner, title, agent, parent, created_by, depth,
 				spawn_key, run, run_until, run_state, agent_session, created, seen)
 			SELECT tenant, ?3, ?4, ?5, workspace, CASE WHEN trust = 'sandboxed' THEN trust ELSE ?6 END, owner, ?7, ?8, id, 'agent:' || id, depth + 1,
 				nullif(?9, ''), 1, ?10, 'starting', nullif(?11, ''), ?12, ?12
@@ -70,7 +71,7 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 
 // spawned returns the child that parent created with a key, nil if there is none.
 func (t *tx) spawned(parent Ref, key string) (*Session, error) {
-	child, err := scan(t.row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.parent = ?3 AND s.spawn_key = ?4`,
+	child, err := scan(t.Row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.parent = ?3 AND s.spawn_key = ?4`,
 		t.now, parent.Tenant, parent.ID, key), t.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -81,7 +82,7 @@ func (t *tx) spawned(parent Ref, key string) (*Session, error) {
 // takeSlots takes what a run of a new child needs of the limits (T12). A time of the last
 // creation that lies ahead was written before the clock was set back.
 func (t *tx) takeSlots(parent Ref, l Limits) error {
-	n, err := t.exec(`UPDATE sessions SET children = children + 1, spawned = spawned + 1, last_spawn = ?3
+	n, err := t.Exec(`UPDATE sessions SET children = children + 1, spawned = spawned + 1, last_spawn = ?3
 		WHERE tenant = ?1 AND id = ?2 AND ended IS NULL AND children < ?4 AND spawned < ?5 AND depth < ?6
 			AND (last_spawn <= ?3 - ?7 OR last_spawn > ?3 + ?7)`,
 		parent.Tenant, parent.ID, t.now, l.MaxChildren, l.MaxSpawned, l.MaxDepth, int64(l.SpawnEvery))
@@ -92,7 +93,7 @@ func (t *tx) takeSlots(parent Ref, l Limits) error {
 		return t.whyNoChild(parent, l)
 	}
 	var workspace string
-	if err := t.row(`SELECT workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).Scan(&workspace); err != nil {
+	if err := t.Row(`SELECT workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).Scan(&workspace); err != nil {
 		return err
 	}
 	return t.takeRoom(parent.Tenant, workspace, l)
@@ -100,10 +101,10 @@ func (t *tx) takeSlots(parent Ref, l Limits) error {
 
 // takeRoom takes the place of one running session in a workspace.
 func (t *tx) takeRoom(tenant, workspace string, l Limits) error {
-	if _, err := t.exec(`INSERT INTO workspaces (tenant, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING`, tenant, workspace); err != nil {
+	if _, err := t.Exec(`INSERT INTO workspaces (tenant, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING`, tenant, workspace); err != nil {
 		return err
 	}
-	n, err := t.exec(`UPDATE workspaces SET live = live + 1 WHERE tenant = ?1 AND id = ?2 AND live < ?3`, tenant, workspace, l.MaxSessions)
+	n, err := t.Exec(`UPDATE workspaces SET live = live + 1 WHERE tenant = ?1 AND id = ?2 AND live < ?3`, tenant, workspace, l.MaxSessions)
 	if err == nil && n == 0 {
 		return Refusal(fmt.Sprintf("Spawn limit reached (%d sessions in this workspace)", l.MaxSessions))
 	}
@@ -115,7 +116,7 @@ func (t *tx) whyNoChild(parent Ref, l Limits) error {
 	var children, spawned, depth int
 	var last int64
 	var ended bool
-	err := t.row(`SELECT children, spawned, depth, last_spawn, ended IS NOT NULL FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).
+	err := t.Row(`SELECT children, spawned, depth, last_spawn, ended IS NOT NULL FROM sessions WHERE tenant = ?1 AND id = ?2`, parent.Tenant, parent.ID).
 		Scan(&children, &spawned, &depth, &last, &ended)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && ended:

@@ -8,12 +8,17 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
 // HasMail reports whether messages wait that a tool result could carry. It takes some
-// microseconds (T39).
+// microseconds in a file (T39).
 func (s *Store) HasMail(ctx context.Context, ref Ref) (has bool, err error) {
-	err = s.mail.QueryRowContext(ctx, ref.Tenant, ref.ID).Scan(&has)
+	err = s.view(ctx, database.Scope{Tenant: ref.Tenant, Relaxed: true}, func(t *tx) error {
+		return t.Row(`SELECT EXISTS (SELECT 1 FROM messages
+			WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND announced = 0)`, ref.Tenant, ref.ID).Scan(&has)
+	})
 	return has, err
 }
 
@@ -53,9 +58,10 @@ type Taking struct {
 // it is taken again. Nothing taken by Peek is to be settled.
 func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking, err error) {
 	taking = &Taking{ref: ref, owner: newHandle("take_")}
-	err = s.in(ctx, func(t *tx) error {
+	err = s.in(ctx, ref.Tenant, func(t *tx) error {
+		taking.Messages, taking.Remaining = nil, 0
 		if !o.Peek {
-			n, err := t.exec(`UPDATE sessions SET inbox_until = ?1 + ?5, inbox_owner = ?4
+			n, err := t.Exec(`UPDATE sessions SET inbox_until = ?1 + ?5, inbox_owner = ?4
 				WHERE tenant = ?2 AND id = ?3 AND queued > 0 AND (inbox_until <= ?1 OR inbox_until > ?1 + 2 * ?5)`,
 				t.now, ref.Tenant, ref.ID, taking.owner, int64(InboxLease))
 			if err != nil || n == 0 {
@@ -66,7 +72,7 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 			return err
 		}
 		if len(taking.Messages) == 0 { // all that waits was announced
-			_, err := t.exec(`UPDATE sessions SET inbox_until = 0 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID)
+			_, err := t.Exec(`UPDATE sessions SET inbox_until = 0 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID)
 			return err
 		}
 		return t.note(taking)
@@ -76,7 +82,7 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 
 // collect reads the messages into taking, as many as o admits.
 func (t *tx) collect(taking *Taking, o TakeOption) error {
-	rows, err := t.QueryContext(t.ctx, `SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
+	rows, err := t.Rows(`SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
 			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id
 		FROM messages m JOIN sessions me ON me.tenant = m.tenant AND me.id = m.to_session
 		LEFT JOIN sessions f ON f.tenant = m.tenant AND f.id = m.from_session
@@ -137,7 +143,7 @@ func firstRunes(s string, n int) string {
 // note writes down that the messages of taking were taken once more.
 func (t *tx) note(taking *Taking) error {
 	for _, m := range taking.Messages {
-		if _, err := t.exec(`UPDATE messages SET tries = tries + 1 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`,
+		if _, err := t.Exec(`UPDATE messages SET tries = tries + 1 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`,
 			taking.ref.Tenant, taking.ref.ID, m.seq); err != nil {
 			return err
 		}
@@ -167,7 +173,13 @@ func (s *Store) Settle(ctx context.Context, taking *Taking, o Outcome, by string
 	if len(taking.Messages) == 0 {
 		return nil
 	}
-	return s.in(context.WithoutCancel(ctx), func(t *tx) error {
+	return s.in(context.WithoutCancel(ctx), taking.ref.Tenant, func(t *tx) error {
+		// The session's row is locked before its messages, here as everywhere.
+		_, err := t.Exec(`UPDATE sessions SET inbox_until = CASE WHEN inbox_owner = ?3 THEN 0 ELSE inbox_until END WHERE tenant = ?1 AND id = ?2`,
+			taking.ref.Tenant, taking.ref.ID, taking.owner)
+		if err != nil {
+			return err
+		}
 		var settled int64
 		for _, m := range taking.Messages {
 			n, err := t.settle(taking.ref, m, o, by)
@@ -176,9 +188,7 @@ func (s *Store) Settle(ctx context.Context, taking *Taking, o Outcome, by string
 			}
 			settled += n
 		}
-		_, err := t.exec(`UPDATE sessions SET queued = queued - ?3,
-				inbox_until = CASE WHEN inbox_owner = ?4 THEN 0 ELSE inbox_until END WHERE tenant = ?1 AND id = ?2`,
-			taking.ref.Tenant, taking.ref.ID, settled, taking.owner)
+		_, err = t.Exec(`UPDATE sessions SET queued = queued - ?3 WHERE tenant = ?1 AND id = ?2`, taking.ref.Tenant, taking.ref.ID, settled)
 		return err
 	})
 }
@@ -188,23 +198,23 @@ func (t *tx) settle(ref Ref, m Message, o Outcome, by string) (int64, error) {
 	const this = ` WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`
 	switch {
 	case o == NotSent:
-		_, err := t.exec(`UPDATE messages SET tries = tries - 1`+this, ref.Tenant, ref.ID, m.seq)
+		_, err := t.Exec(`UPDATE messages SET tries = tries - 1`+this, ref.Tenant, ref.ID, m.seq)
 		return 0, err
 	case m.Cut:
-		_, err := t.exec(`UPDATE messages SET announced = ?4, tries = 0`+this, ref.Tenant, ref.ID, m.seq, t.now)
+		_, err := t.Exec(`UPDATE messages SET announced = ?4, tries = 0`+this, ref.Tenant, ref.ID, m.seq, t.now)
 		return 0, err
 	case o == Unsure:
-		return t.exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this+` AND tries >= ?6`,
+		return t.Exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this+` AND tries >= ?6`,
 			ref.Tenant, ref.ID, m.seq, t.now, by, maxUnsure)
 	}
-	return t.exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this, ref.Tenant, ref.ID, m.seq, t.now, by)
+	return t.Exec(`UPDATE messages SET state = 'carried', carried = ?4, carried_by = ?5`+this, ref.Tenant, ref.ID, m.seq, t.now, by)
 }
 
 // MarkSeen notes that a client has sent a request after messages were carried to it.
 func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
-	return s.in(ctx, func(t *tx) error {
+	return s.soon(ctx, taking.ref.Tenant, func(t *tx) error {
 		for _, m := range taking.Messages {
-			if _, err := t.exec(`UPDATE messages SET state = 'seen', seen = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'carried'`,
+			if _, err := t.Exec(`UPDATE messages SET state = 'seen', seen = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'carried'`,
 				taking.ref.Tenant, taking.ref.ID, m.seq, t.now); err != nil {
 				return err
 			}
@@ -215,8 +225,9 @@ func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
 
 // Receipts returns what became of the messages that a session sent, each change once.
 func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error) {
-	err = s.in(ctx, func(t *tx) error {
-		rows, err := t.QueryContext(t.ctx, `UPDATE messages SET reported = state
+	err = s.soon(ctx, ref.Tenant, func(t *tx) error {
+		all = nil
+		rows, err := t.Rows(`UPDATE messages SET reported = state
 			WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported
 			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID)
 		if err != nil {
@@ -241,14 +252,15 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 // ClaimWake reports whether the session is to be woken by the caller now: messages wait for
 // longer than after, and nobody woke it within every (T31).
 func (s *Store) ClaimWake(ctx context.Context, ref Ref, after, every time.Duration) (count int, fromParent int, err error) {
-	err = s.in(ctx, func(t *tx) error {
-		n, err := t.exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0 AND (woken <= ?3 - ?4 OR woken > ?3 + ?4)
+	err = s.soon(ctx, ref.Tenant, func(t *tx) error {
+		count, fromParent = 0, 0
+		n, err := t.Exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0 AND (woken <= ?3 - ?4 OR woken > ?3 + ?4)
 			AND EXISTS (SELECT 1 FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 - ?5)`,
 			ref.Tenant, ref.ID, t.now, int64(every), int64(after))
 		if err != nil || n == 0 {
 			return err
 		}
-		return t.row(`SELECT count(*), coalesce(sum(m.from_session = s.parent), 0) FROM messages m JOIN sessions s ON s.tenant = m.tenant AND s.id = m.to_session
+		return t.Row(`SELECT count(*), count(CASE WHEN m.from_session = s.parent THEN 1 END) FROM messages m JOIN sessions s ON s.tenant = m.tenant AND s.id = m.to_session
 			WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued'`, ref.Tenant, ref.ID).Scan(&count, &fromParent)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

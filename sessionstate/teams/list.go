@@ -5,7 +5,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
 // A Filter says which sessions to list.
@@ -34,8 +37,16 @@ func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session
 	if err != nil {
 		return nil, "", err
 	}
-	now := s.now().UnixNano()
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
+	err = s.view(ctx, database.Scope{Tenant: me.Tenant}, func(t *tx) error {
+		sessions, cursor, err = t.list(me, f, before, beforeID)
+		return err
+	})
+	return sessions, cursor, err
+}
+
+// list returns the sessions before one, by when and as what it was created.
+func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*Session, cursor string, err error) {
+	rows, err := t.Rows(`SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
 		FROM sessions me JOIN sessions s ON s.tenant = me.tenant AND s.workspace = me.workspace AND s.ended IS NULL
 		WHERE me.tenant = ?2 AND me.id = ?3 AND (me.trust = 'direct' OR s.trust = 'sandboxed' OR s.id = me.parent)
 			AND (NOT ?4 OR s.run_state IN ('starting', 'running') AND s.run_until > ?1
@@ -43,16 +54,16 @@ func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session
 			AND (?5 = '' OR s.agent = ?5) AND (?6 = '' OR s.parent = ?6)
 			AND (s.created < ?7 OR s.created = ?7 AND s.id < ?8)
 		ORDER BY s.created DESC, s.id DESC LIMIT ?9`,
-		now, me.Tenant, me.ID, f.Active, f.Agent, f.ChildrenOf, before, beforeID, f.Limit+1)
+		t.now, me.Tenant, me.ID, f.Active, f.Agent, f.ChildrenOf, before, beforeID, f.Limit+1)
 	if err != nil {
-		return nil, "", unavailable(err)
+		return nil, "", err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var veiled bool
-		found, err := scan(andScan{rows, &veiled}, now)
+		found, err := scan(andScan{rows, &veiled}, t.now)
 		if err != nil {
-			return nil, "", unavailable(err)
+			return nil, "", err
 		}
 		if len(sessions) == f.Limit {
 			last := sessions[len(sessions)-1]
@@ -64,7 +75,7 @@ func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session
 		}
 		sessions = append(sessions, found)
 	}
-	return sessions, cursor, unavailable(rows.Err())
+	return sessions, cursor, rows.Err()
 }
 
 // andScan scans one more column.
@@ -97,42 +108,39 @@ func readCursor(cursor string) (created int64, id string, err error) {
 // Agents returns the sessions that attache started, for people: of all tenants and
 // workspaces, the youngest first.
 func (s *Store) Agents(ctx context.Context) (sessions []*Session, err error) {
-	now := s.now().UnixNano()
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM sessions s WHERE s.run > 0 ORDER BY s.created DESC, s.id DESC LIMIT 1000`, now)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		found, err := scan(rows, now)
-		if err != nil {
-			return nil, unavailable(err)
-		}
-		sessions = append(sessions, found)
-	}
-	return sessions, unavailable(rows.Err())
+	err = s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) error {
+		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.run > 0 ORDER BY s.created DESC, s.id DESC LIMIT 1000`, t.now)
+		return err
+	})
+	return sessions, err
 }
 
 // Resumable returns the sessions of a workspace whose runs are over and for which messages
 // wait.
 func (s *Store) Resumable(ctx context.Context, tenant, workspace string) (sessions []*Session, err error) {
-	now := s.now().UnixNano()
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.workspace = ?3 AND s.ended IS NULL
-		AND s.queued > 0 AND s.run_state IN ('finished', 'failed') ORDER BY s.created`, now, tenant, workspace)
+	err = s.view(ctx, database.Scope{Tenant: tenant, Relaxed: true}, func(t *tx) error {
+		sessions, err = t.sessions(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.workspace = ?3 AND s.ended IS NULL
+			AND s.queued > 0 AND s.run_state IN ('finished', 'failed') ORDER BY s.created`, t.now, tenant, workspace)
+		return err
+	})
+	return slices.DeleteFunc(sessions, func(s *Session) bool { return s.Attached }), err
+}
+
+// sessions returns the sessions that a statement selects.
+func (t *tx) sessions(query string, args ...any) (sessions []*Session, err error) {
+	rows, err := t.Rows(query, args...)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		found, err := scan(rows, now)
+		found, err := scan(rows, t.now)
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, err
 		}
-		if !found.Attached {
-			sessions = append(sessions, found)
-		}
+		sessions = append(sessions, found)
 	}
-	return sessions, unavailable(rows.Err())
+	return sessions, rows.Err()
 }
 
 // IsGone reports whether err says that a session is not registered any more.

@@ -3,7 +3,6 @@ package teams
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // The states of a run.
@@ -25,16 +24,16 @@ type RunRef struct {
 // alive, no message waits, the session or its parent was ended, or a limit is reached. Of many
 // callers at most one begins. key and token are as in [Child]: those of the run before are gone.
 func (s *Store) BeginRun(ctx context.Context, ref Ref, l Limits, key, token string) (run int, err error) {
-	err = s.in(ctx, func(t *tx) error {
+	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		run = 0
-		n, err := t.exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4, key = ?5, token = ?6
+		n, err := t.Exec(`UPDATE sessions SET run = run + 1, run_state = 'starting', run_until = ?1 + ?4, key = ?5, token = ?6
 			WHERE tenant = ?2 AND id = ?3 AND ended IS NULL AND queued > 0 AND run_state IN ('finished', 'failed')
 				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = ?2 AND a.session = ?3 AND `+fresh("a.until")+`)`,
 			t.now, ref.Tenant, ref.ID, int64(Lease), digest(key), digest(token))
 		if err != nil || n == 0 {
 			return err
 		}
-		n, err = t.exec(`UPDATE sessions SET children = children + 1 WHERE tenant = ?1 AND ended IS NULL AND children < ?3
+		n, err = t.Exec(`UPDATE sessions SET children = children + 1 WHERE tenant = ?1 AND ended IS NULL AND children < ?3
 			AND id = (SELECT parent FROM sessions c WHERE c.tenant = ?1 AND c.id = ?2)`, ref.Tenant, ref.ID, l.MaxChildren)
 		if err != nil {
 			return err
@@ -61,8 +60,8 @@ const errFull = Refusal("full")
 // MarkRunning says that the agent of a run was started. agentSession is the id by which its
 // program knows the session, "" if that is not new.
 func (s *Store) MarkRunning(ctx context.Context, r RunRef, agentSession string) error {
-	return s.in(ctx, func(t *tx) error {
-		_, err := t.exec(`UPDATE sessions SET run_state = 'running', run_until = ?4, agent_session = coalesce(nullif(?5, ''), agent_session)
+	return s.in(ctx, r.Tenant, func(t *tx) error {
+		_, err := t.Exec(`UPDATE sessions SET run_state = 'running', run_until = ?4, agent_session = coalesce(nullif(?5, ''), agent_session)
 			WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
 			r.Tenant, r.ID, r.Run, t.now+int64(Lease), agentSession)
 		return err
@@ -77,8 +76,9 @@ type RunView struct {
 
 // RenewRun renews the lease of a run (T25).
 func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
-	err = s.in(ctx, func(t *tx) error {
-		n, err := t.exec(`UPDATE sessions SET run_until = ?4, seen = ?5 WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
+	err = s.soon(ctx, r.Tenant, func(t *tx) error {
+		v = RunView{}
+		n, err := t.Exec(`UPDATE sessions SET run_until = ?4, seen = ?5 WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
 			r.Tenant, r.ID, r.Run, t.now+int64(Lease), t.now)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
 		if v.Over = n == 0; v.Over {
 			return nil
 		}
-		return t.row(`SELECT s.ended IS NOT NULL, `+parentOver+`
+		return t.Row(`SELECT s.ended IS NOT NULL, `+parentOver+`
 			FROM sessions s LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent WHERE s.tenant = ?2 AND s.id = ?3`,
 			t.now, r.Tenant, r.ID).Scan(&v.Over, &v.ParentOver)
 	})
@@ -104,7 +104,7 @@ type Ending struct {
 // EndRun ends a run: what it took of the limits is given back, and the parent gets a message
 // of the kind [Result]. Of many callers exactly one does that, and is told true (T12, T27).
 func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err error) {
-	err = s.in(context.WithoutCancel(ctx), func(t *tx) error {
+	err = s.in(context.WithoutCancel(ctx), r.Tenant, func(t *tx) error {
 		mine, err = t.endRun(r, e)
 		return err
 	})
@@ -116,72 +116,33 @@ func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
 	if e.Failed {
 		state = runFailed
 	}
-	n, err := t.exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, seen = ?7
+	n, err := t.Exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, seen = ?7
 		WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
 		r.Tenant, r.ID, r.Run, state, e.ExitStatus, e.CostUSD, t.now)
 	if err != nil || n == 0 {
 		return false, err
 	}
 	var parent, workspace string
-	if err := t.row(`SELECT parent, workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent, &workspace); err != nil {
+	if err := t.Row(`SELECT parent, workspace FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent, &workspace); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(`UPDATE sessions SET children = children - 1 WHERE tenant = ?1 AND id = ?2 AND children > 0`, r.Tenant, parent); err != nil {
+	if _, err := t.Exec(`UPDATE sessions SET children = children - 1 WHERE tenant = ?1 AND id = ?2 AND children > 0`, r.Tenant, parent); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace); err != nil {
+	if _, err := t.Exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace); err != nil {
 		return false, err
 	}
 	_, err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
 	return err == nil, err
 }
 
-// lostReport is what the parent of a lost run is told.
-const lostReport = "lost: the machine or the supervisor ended, so it is not known how far the agent came"
-
-// sweepRuns ends the runs whose supervisor did not renew their lease, and counts again what
-// runs, so that no crash takes slots for ever.
-func (t *tx) sweepRuns() error {
-	rows, err := t.QueryContext(t.ctx, `SELECT tenant, id, run FROM sessions
-		WHERE run_state IN ('starting', 'running') AND NOT `+fresh("run_until"), t.now)
-	if err != nil {
-		return err
-	}
-	var lost []RunRef
-	for rows.Next() {
-		var r RunRef
-		if err = rows.Scan(&r.Tenant, &r.ID, &r.Run); err != nil {
-			break
-		}
-		lost = append(lost, r)
-	}
-	if err := rows.Close(); err != nil {
-		return err
-	}
-	for _, r := range lost {
-		if _, err := t.endRun(r, Ending{Failed: true, ExitStatus: -1, Report: lostReport}); err != nil {
-			return err
-		}
-	}
-	if err != nil || len(lost) == 0 {
-		return err
-	}
-	if _, err := t.exec(`UPDATE sessions SET children = (SELECT count(*) FROM sessions c
-		WHERE c.tenant = sessions.tenant AND c.parent = sessions.id AND c.run_state IN ('starting', 'running')) WHERE children > 0`); err != nil {
-		return err
-	}
-	_, err = t.exec(`UPDATE workspaces SET live = (SELECT count(*) FROM sessions c
-		WHERE c.tenant = workspaces.tenant AND c.workspace = workspaces.id AND c.run_state IN ('starting', 'running')) WHERE live > 0`)
-	return err
-}
-
 // End ends a session that the session by created, itself or through others, and the sessions
 // that it created (T29). What waits for them will not arrive. Ending a session twice is no
 // error. It returns the sessions that were ended; the supervisors end their agents.
 func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err error) {
-	err = s.in(ctx, func(t *tx) error {
+	err = s.in(ctx, by.Tenant, func(t *tx) error {
 		var mine bool
-		err := t.row(`WITH RECURSIVE up (id) AS (
+		err := t.Row(`WITH RECURSIVE up (id) AS (
 				SELECT parent FROM sessions WHERE tenant = ?1 AND id = ?2
 				UNION SELECT s.parent FROM sessions s JOIN up ON s.tenant = ?1 AND s.id = up.id WHERE s.parent <> '')
 			SELECT EXISTS (SELECT 1 FROM up WHERE id = ?3)`, by.Tenant, id, by.ID).Scan(&mine)
@@ -199,7 +160,7 @@ func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err
 
 // EndByOperator ends a session and those that it created, whoever created it.
 func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err error) {
-	err = s.in(ctx, func(t *tx) error {
+	err = s.in(ctx, ref.Tenant, func(t *tx) error {
 		ended, err = t.endTree(ref)
 		return err
 	})
@@ -207,7 +168,7 @@ func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err
 }
 
 func (t *tx) endTree(root Ref) ([]string, error) {
-	rows, err := t.QueryContext(t.ctx, `WITH RECURSIVE down (id) AS (
+	rows, err := t.Rows(`WITH RECURSIVE down (id) AS (
 			SELECT id FROM sessions WHERE tenant = ?1 AND id = ?2
 			UNION SELECT s.id FROM sessions s JOIN down ON s.tenant = ?1 AND s.parent = down.id)
 		UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id IN (SELECT id FROM down) AND ended IS NULL RETURNING id`,
@@ -228,84 +189,62 @@ func (t *tx) endTree(root Ref) ([]string, error) {
 		return nil, err
 	}
 	for _, id := range ended {
-		if err := t.giveUp(Undeliverable, "its session was ended", `tenant = ?1 AND to_session = ?2`, root.Tenant, id); err != nil {
+		waiting, err := t.waiting(` WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' ORDER BY seq`, root.Tenant, id)
+		if err != nil {
 			return nil, err
+		}
+		for _, m := range waiting {
+			if err := t.giveUp(m, Undeliverable, "its session was ended"); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return ended, nil
 }
 
-// giveUp takes the queued messages that the condition where picks out of their mailboxes,
-// and tells those who wrote them (T35).
-func (t *tx) giveUp(state, why, where string, args ...any) error {
-	rows, err := t.QueryContext(t.ctx, `SELECT tenant, to_session, seq, id, from_session, kind FROM messages
-		WHERE state = 'queued' AND `+where, args...)
+// A waiting is a message in a mailbox that may not arrive.
+type waiting struct {
+	to       Ref
+	seq      int64
+	id, from string
+	kind     Kind
+}
+
+// waiting returns the messages that the condition where picks out.
+func (t *tx) waiting(where string, args ...any) (all []waiting, err error) {
+	rows, err := t.Rows(`SELECT tenant, to_session, seq, id, from_session, kind FROM messages`+where, args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	type lost struct {
-		to           Ref
-		seq          int64
-		id, from, of string
-	}
-	var all []lost
+	defer rows.Close()
 	for rows.Next() {
-		var m lost
-		if err := rows.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.of); err != nil {
-			rows.Close()
-			return err
+		var m waiting
+		if err := rows.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.kind); err != nil {
+			return nil, err
 		}
 		all = append(all, m)
 	}
-	if err := rows.Close(); err != nil {
-		return err
-	}
-	for _, m := range all {
-		if _, err := t.exec(`UPDATE messages SET state = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3`, m.to.Tenant, m.to.ID, m.seq, state); err != nil {
-			return err
-		}
-		if _, err := t.exec(`UPDATE sessions SET queued = queued - 1 WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil {
-			return err
-		}
-		if m.of != string(Text) {
-			continue
-		}
-		notice := fmt.Sprintf("your message %s to %s did not arrive: %s", m.id, m.to.ID, why)
-		if _, err := t.deliver(Ref{m.to.Tenant, m.from}, letter{from: m.to.ID, kind: Notice, body: notice}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all, rows.Err()
 }
 
-// Sweep ends what is over: runs that are lost, messages that expired, sessions of people that
-// were unused for idle; and forgets what was over for [Retention].
-func (s *Store) Sweep(ctx context.Context, idle time.Duration) error {
-	return s.in(ctx, func(t *tx) error {
-		if err := t.sweepRuns(); err != nil {
-			return err
-		}
-		if err := t.giveUp(Expired, "nobody took it within 24 hours", `expires <= ?1`, t.now); err != nil {
-			return err
-		}
-		over := t.now - int64(Retention)
-		for _, statement := range []struct {
-			query string
-			args  []any
-		}{
-			{`DELETE FROM attachments WHERE NOT ` + fresh("until"), []any{t.now}},
-			{`UPDATE messages SET body = '' WHERE state IN ('carried', 'seen') AND carried <= ?1 AND body <> ''`, []any{t.now - int64(Expiry)}},
-			{`DELETE FROM messages WHERE state <> 'queued' AND created <= ?1`, []any{over}},
-			{`UPDATE sessions SET ended = ?1 WHERE ended IS NULL AND seen <= ?2 AND run_state NOT IN ('starting', 'running')
-				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = sessions.tenant AND a.session = sessions.id)
-				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = sessions.tenant AND m.to_session = sessions.id AND m.state = 'queued')`, []any{t.now, t.now - int64(max(idle, Expiry))}},
-			{`DELETE FROM sessions WHERE ended <= ?1 AND run_state NOT IN ('starting', 'running')
-				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = sessions.tenant AND m.to_session = sessions.id)`, []any{over}},
-		} {
-			if _, err := t.exec(statement.query, statement.args...); err != nil {
-				return err
-			}
-		}
+// giveUp takes a message out of its mailbox, if it still waits there, and tells the session that
+// wrote it (T35).
+func (t *tx) giveUp(m waiting, state, why string) error {
+	if _, err := t.Exec(`UPDATE sessions SET seen = seen WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil { // locks the mailbox
+		return err
+	}
+	n, err := t.Exec(`UPDATE messages SET state = ?4 WHERE tenant = ?1 AND to_session = ?2 AND seq = ?3 AND state = 'queued'`,
+		m.to.Tenant, m.to.ID, m.seq, state)
+	if err != nil || n == 0 {
+		return err
+	}
+	if _, err := t.Exec(`UPDATE sessions SET queued = queued - 1 WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil {
+		return err
+	}
+	if m.kind != Text {
 		return nil
-	})
+	}
+	notice := fmt.Sprintf("your message %s to %s did not arrive: %s", m.id, m.to.ID, why)
+	_, err = t.deliver(Ref{m.to.Tenant, m.from}, letter{from: m.to.ID, kind: Notice, body: notice})
+	return err
 }

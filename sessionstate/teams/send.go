@@ -38,23 +38,24 @@ type Sent struct {
 // is T36; whatever the reason is, a target that may not be written to is [ErrTarget], by the
 // same statements, so that neither the text nor the time tells which (T13).
 func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *Sent, err error) {
-	err = s.in(ctx, func(t *tx) error {
+	err = s.in(ctx, from.Tenant, func(t *tx) error {
 		to := Ref{from.Tenant, d.To}
 		known, err := t.sentBefore(from, d)
+		sent = known
 		if err != nil || known != nil {
-			sent = known
+			return err
+		}
+		// From here on no other message comes into the mailbox: what is counted holds.
+		n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND queued < ?5 AND `+mayReceive,
+			to.Tenant, to.ID, from.ID, d.AnswerParent, maxQueued)
+		if err != nil {
 			return err
 		}
 		if err := t.flood(from, to, d.Body); err != nil {
 			return err
 		}
-		n, err := t.exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND queued < ?5 AND `+mayReceive,
-			to.Tenant, to.ID, from.ID, d.AnswerParent, maxQueued)
-		if err != nil {
-			return err
-		}
 		var may bool
-		err = t.row(`SELECT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND id = ?2 AND `+mayReceive+`)`,
+		err = t.Row(`SELECT EXISTS (SELECT 1 FROM sessions WHERE tenant = ?1 AND id = ?2 AND `+mayReceive+`)`,
 			to.Tenant, to.ID, from.ID, d.AnswerParent).Scan(&may)
 		switch {
 		case err != nil:
@@ -85,7 +86,7 @@ func (t *tx) sentBefore(from Ref, d Draft) (*Sent, error) {
 		return nil, nil
 	}
 	var id string
-	err := t.row(`SELECT id FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND send_key = ?4`,
+	err := t.Row(`SELECT id FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND send_key = ?4`,
 		from.Tenant, from.ID, d.To, d.SendKey).Scan(&id)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -98,7 +99,7 @@ func (t *tx) sentBefore(from Ref, d Draft) (*Sent, error) {
 
 func (t *tx) sent(to Ref, id string) (*Sent, error) {
 	var expires int64
-	if err := t.row(`SELECT expires FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).Scan(&expires); err != nil {
+	if err := t.Row(`SELECT expires FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).Scan(&expires); err != nil {
 		return nil, err
 	}
 	target, err := t.session(to)
@@ -107,19 +108,18 @@ func (t *tx) sent(to Ref, id string) (*Sent, error) {
 
 // flood refuses what one sender sends to one target too often (T37).
 func (t *tx) flood(from, to Ref, body string) error {
-	var same bool
-	var minute, burst int
+	var same, minute, burst int
 	var minuteFirst, burstFirst sql.NullInt64
-	err := t.row(`SELECT coalesce(max(digest = ?4 AND created > ?5), 0),
-			coalesce(sum(created > ?6), 0), min(CASE WHEN created > ?6 THEN created END),
-			coalesce(sum(created > ?7), 0), min(CASE WHEN created > ?7 THEN created END)
+	err := t.Row(`SELECT count(CASE WHEN digest = ?4 THEN 1 END),
+			count(CASE WHEN created > ?6 THEN 1 END), min(CASE WHEN created > ?6 THEN created END),
+			count(CASE WHEN created > ?7 THEN 1 END), min(CASE WHEN created > ?7 THEN created END)
 		FROM messages WHERE tenant = ?1 AND from_session = ?2 AND to_session = ?3 AND kind = 'message' AND created > ?5`,
 		from.Tenant, from.ID, to.ID, digest(body), t.now-int64(sameTextTime), t.now-int64(time.Minute), t.now-int64(burstTime)).
 		Scan(&same, &minute, &minuteFirst, &burst, &burstFirst)
 	switch {
 	case err != nil:
 		return err
-	case same:
+	case same > 0:
 		return ErrSameText
 	case minute >= perMinute:
 		return tooFast(fmt.Sprintf("%d messages per minute to one session", perMinute), time.Duration(minuteFirst.Int64-t.now)+time.Minute)
@@ -140,7 +140,7 @@ type letter struct {
 // deliver puts a message of attache's own into a mailbox, which no limit bounds: a result
 // is always told. It does nothing, and says so, if the session is not there or was ended.
 func (t *tx) deliver(to Ref, l letter) (bool, error) {
-	n, err := t.exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
+	n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -151,12 +151,12 @@ func (t *tx) deliver(to Ref, l letter) (bool, error) {
 // put inserts a message for a session whose count of unread messages has it already.
 func (t *tx) put(to Ref, l letter) (id string, err error) {
 	var seq int64
-	err = t.row(`UPDATE sessions SET next_seq = next_seq + 1 WHERE tenant = ?1 AND id = ?2 RETURNING next_seq`, to.Tenant, to.ID).Scan(&seq)
+	err = t.Row(`UPDATE sessions SET next_seq = next_seq + 1 WHERE tenant = ?1 AND id = ?2 RETURNING next_seq`, to.Tenant, to.ID).Scan(&seq)
 	if err != nil {
 		return "", err
 	}
 	id = newHandle("m_")
-	_, err = t.exec(`INSERT INTO messages (tenant, to_session, seq, id, from_session, kind, body, digest, send_key, state, created, expires)
+	_, err = t.Exec(`INSERT INTO messages (tenant, to_session, seq, id, from_session, kind, body, digest, send_key, state, created, expires)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, nullif(?9, ''), 'queued', ?10, ?11)`,
 		to.Tenant, to.ID, seq, id, l.from, l.kind, l.body, digest(l.body), l.key, t.now, t.now+int64(Expiry))
 	t.wrote++

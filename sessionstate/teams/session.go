@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
 // A Ref names a session: its tenant, "" where there is one, and its handle.
@@ -52,7 +53,7 @@ func (s *Session) Active() bool {
 // columns are what scan reads, for time ?1.
 var columns = `s.tenant, s.id, s.workspace, s.trust, s.title, s.agent, s.parent, s.created_by, s.depth, s.children,
 	s.run, s.run_state, s.run_until, coalesce(s.agent_session, ''), s.exit_status, s.cost_usd, s.created, s.seen, s.ended IS NOT NULL, s.queued,
-	s.run_state IN ('finished', 'failed') AND (SELECT ` + parentOver + ` FROM (SELECT 1) LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent),
+	s.run_state IN ('finished', 'failed') AND (SELECT ` + parentOver + ` FROM (SELECT 1 AS one) AS one LEFT JOIN sessions p ON p.tenant = s.tenant AND p.id = s.parent),
 	(SELECT max(a.called) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `),
 	(SELECT max(a.wakes) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `)`
 
@@ -125,15 +126,19 @@ type Attachment struct {
 // and [ErrUnproved].
 func (s *Store) Attach(ctx context.Context, c Claim, a Attachment) (*Session, error) {
 	var found *Session
-	err := s.in(ctx, func(t *tx) error {
+	wakes := 0
+	if a.Wakes {
+		wakes = 1
+	}
+	err := s.soon(ctx, c.Tenant, func(t *tx) error {
 		ref, err := t.claim(c)
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`INSERT INTO attachments (tenant, session, instance, server, host, pid, wakes, until, called)
+		_, err = t.Exec(`INSERT INTO attachments (tenant, session, instance, server, host, pid, wakes, until, called)
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 			ON CONFLICT (tenant, session, instance) DO UPDATE SET until = ?8, called = ?9`,
-			ref.Tenant, ref.ID, a.Instance, a.Server, a.Host, a.PID, a.Wakes, t.now+int64(Lease), t.now)
+			ref.Tenant, ref.ID, a.Instance, a.Server, a.Host, a.PID, wakes, t.now+int64(Lease), t.now)
 		if err == nil {
 			found, err = t.session(ref)
 		}
@@ -151,7 +156,7 @@ func (t *tx) claim(c Claim) (Ref, error) {
 	}
 	var token, found string
 	var ended bool
-	err := t.row(`SELECT id, token, key, ended IS NOT NULL FROM sessions
+	err := t.Row(`SELECT id, token, key, ended IS NOT NULL FROM sessions
 		WHERE tenant = ?1 AND (key = ?2 OR agent_session = ?3 AND ?3 <> '') ORDER BY token DESC LIMIT 1`, c.Tenant, key, alias).
 		Scan(&ref.ID, &token, &found, &ended)
 	switch {
@@ -164,7 +169,7 @@ func (t *tx) claim(c Claim) (Ref, error) {
 	case token != "" && ended:
 		return ref, ErrNoContext
 	}
-	_, err = t.exec(`UPDATE sessions SET seen = ?3, ended = NULL,
+	_, err = t.Exec(`UPDATE sessions SET seen = ?3, ended = NULL,
 		trust = CASE WHEN trust = 'sandboxed' AND ended IS NULL THEN trust ELSE ?4 END WHERE tenant = ?1 AND id = ?2`,
 		ref.Tenant, ref.ID, t.now, lowest(c.Trust))
 	return ref, err
@@ -184,7 +189,7 @@ func (t *tx) register(c Claim, key string) (Ref, error) {
 	if c.Workspace == "" || c.Key == "" {
 		return ref, ErrNoContext
 	}
-	_, err := t.exec(`INSERT INTO sessions (tenant, id, key, workspace, trust, owner, title, created_by, created, seen)
+	_, err := t.Exec(`INSERT INTO sessions (tenant, id, key, workspace, trust, owner, title, created_by, created, seen)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'user', ?8, ?8)`,
 		ref.Tenant, ref.ID, key, c.Workspace, lowest(c.Trust), c.Owner, c.Title, t.now)
 	return ref, err
@@ -192,13 +197,16 @@ func (t *tx) register(c Claim, key string) (Ref, error) {
 
 // Session returns what is known of a session.
 func (s *Store) Session(ctx context.Context, ref Ref) (*Session, error) {
-	now := s.now().UnixNano()
-	found, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.id = ?3`, now, ref.Tenant, ref.ID), now)
-	return found, unavailable(noSession(err))
+	var found *Session
+	err := s.view(ctx, database.Scope{Tenant: ref.Tenant}, func(t *tx) (err error) {
+		found, err = t.session(ref)
+		return err
+	})
+	return found, err
 }
 
 func (t *tx) session(ref Ref) (*Session, error) {
-	found, err := scan(t.row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.id = ?3`, t.now, ref.Tenant, ref.ID), t.now)
+	found, err := scan(t.Row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.id = ?3`, t.now, ref.Tenant, ref.ID), t.now)
 	return found, noSession(err)
 }
 
@@ -211,14 +219,14 @@ func noSession(err error) error {
 
 // Renew renews the lease of a process. called is when the session made its last call.
 func (s *Store) Renew(ctx context.Context, ref Ref, instance string, called time.Time) error {
-	return s.in(ctx, func(t *tx) error {
-		n, err := t.exec(`UPDATE attachments SET until = ?4, called = max(called, ?5) WHERE tenant = ?1 AND session = ?2 AND instance = ?3`,
+	return s.soon(ctx, ref.Tenant, func(t *tx) error {
+		n, err := t.Exec(`UPDATE attachments SET until = ?4, called = CASE WHEN called < ?5 THEN ?5 ELSE called END WHERE tenant = ?1 AND session = ?2 AND instance = ?3`,
 			ref.Tenant, ref.ID, instance, t.now+int64(Lease), called.UnixNano())
 		if err == nil && n == 0 {
 			return errNoSession
 		}
 		if err == nil {
-			_, err = t.exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
+			_, err = t.Exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
 		}
 		return err
 	})
@@ -226,10 +234,10 @@ func (s *Store) Renew(ctx context.Context, ref Ref, instance string, called time
 
 // Detach removes a process that no longer serves a session.
 func (s *Store) Detach(ctx context.Context, ref Ref, instance string) error {
-	return s.in(ctx, func(t *tx) error {
-		_, err := t.exec(`DELETE FROM attachments WHERE tenant = ?1 AND session = ?2 AND instance = ?3`, ref.Tenant, ref.ID, instance)
+	return s.soon(ctx, ref.Tenant, func(t *tx) error {
+		_, err := t.Exec(`DELETE FROM attachments WHERE tenant = ?1 AND session = ?2 AND instance = ?3`, ref.Tenant, ref.ID, instance)
 		if err == nil {
-			_, err = t.exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
+			_, err = t.Exec(`UPDATE sessions SET seen = ?3 WHERE tenant = ?1 AND id = ?2`, ref.Tenant, ref.ID, t.now)
 		}
 		return err
 	})

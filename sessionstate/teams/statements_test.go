@@ -1,52 +1,14 @@
 package teams
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
-
-// A listener is a driver whose connections note each statement.
-type listener struct {
-	driver.Driver
-	heard []string
-}
-
-func (l *listener) Open(name string) (driver.Conn, error) {
-	c, err := l.Driver.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	return &listenedConn{c.(conn), l}, nil
-}
-
-// conn is what package sql uses of a connection.
-type conn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ExecerContext
-	driver.QueryerContext
-}
-
-type listenedConn struct {
-	conn
-	listener *listener
-}
-
-func (c *listenedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c.listener.heard = append(c.listener.heard, query)
-	return c.conn.ExecContext(ctx, query, args)
-}
-
-func (c *listenedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c.listener.heard = append(c.listener.heard, query)
-	return c.conn.QueryContext(ctx, query, args)
-}
 
 // Why a session may not be written to, or not be ended, shows neither in the words nor in the
 // work: the same statements run, whichever the reason is, so the time does not tell (T13).
@@ -77,8 +39,11 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 		"a direct one elsewhere": person("", "other", "direct").ID,
 	}
 
-	l := &listener{Driver: made.db.Driver()}
-	db := sql.OpenDB(connector{l, path})
+	var heard []string
+	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: lockWait, Schema: Schema(), Trace: func(statement string) { heard = append(heard, statement) }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer db.Close()
 	s := &Store{db: db, now: clock}
 	for _, operation := range []struct {
@@ -95,27 +60,18 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 	} {
 		var first []string
 		for name, to := range targets {
-			l.heard = nil
+			heard = nil
 			if err := operation.do(to); !errors.Is(err, operation.want) {
 				t.Errorf("%s: a session that is %s: %v, want %v", operation.name, name, err, operation.want)
 			}
 			if first == nil {
-				first = l.heard
+				first = heard
 			}
-			if len(l.heard) == 0 || !slices.Equal(l.heard, first) {
-				t.Errorf("%s: a session that is %s takes the statements %q, another %q", operation.name, name, l.heard, first)
+			if len(heard) == 0 || !slices.Equal(heard, first) {
+				t.Errorf("%s: a session that is %s takes the statements %q, another %q", operation.name, name, heard, first)
 			}
 		}
 	}
 }
 
 func rand12() string { return newHandle("") }
-
-// A connector opens connections of a driver.
-type connector struct {
-	driver driver.Driver
-	path   string
-}
-
-func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.path) }
-func (c connector) Driver() driver.Driver                        { return c.driver }

@@ -1,10 +1,14 @@
 package teams_test
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 	"github.com/attache-mcp/attache/sessionstate/teams/teamstest"
 )
@@ -13,6 +17,47 @@ func TestStore(t *testing.T) {
 	teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
 		return open(t, filepath.Join(t.TempDir(), "teams.db"), now)
 	})
+}
+
+// The same on PostgreSQL.
+func TestStoreOnPostgreSQL(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	made := migrated(t, cluster.Database())
+	teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
+		return openURL(t, cluster.Copy(made), now)
+	})
+}
+
+// patient are timeouts that a machine that is slow does not reach.
+var patient = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute}
+
+// migrated makes the tables in a database.
+func migrated(t *testing.T, url string) string {
+	t.Helper()
+	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: patient})
+	if err == nil {
+		_, err = server.Migrate(context.Background(), []database.Schema{teams.Schema()})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Close()
+	return url
+}
+
+// openURL opens the tables of a server to the end of the test.
+func openURL(t *testing.T, url string, now func() time.Time) *teams.Store {
+	t.Helper()
+	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	s, err := teams.Open(t.Context(), teams.Options{Server: server, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // open opens a store to the end of the test.

@@ -142,13 +142,13 @@ func takeInOrder(b *bench) {
 		b.check(err)
 		return has
 	}
-	before, err := b.Version(b.Context())
+	before, err := b.Version(b.Context(), time.Hour)
 	b.check(err)
 	b.same(mail(), false)
 	for _, body := range []string{"one", "two", "three"} {
 		b.write(from, to, body)
 	}
-	after, err := b.Version(b.Context())
+	after, err := b.Version(b.Context(), time.Hour)
 	b.check(err)
 	b.same([]any{mail(), before == after}, []any{true, false})
 

@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/audit"
 	"github.com/attache-mcp/attache/middleware/teams"
 	"github.com/attache-mcp/attache/proxy/child"
+	"github.com/attache-mcp/attache/sessionstate/database"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -24,6 +25,8 @@ const (
 	killAfter = 10 * time.Second
 	// lookEvery is how often a supervisor looks whether its session was ended.
 	lookEvery = 500 * time.Millisecond
+	// serverEvery is how often it does where the database does not tell when it was changed.
+	serverEvery = 5 * time.Second
 	// reportTime is how long a supervisor tries to report, and reportEvery how often.
 	reportTime, reportEvery = 10 * time.Minute, 5 * time.Second
 )
@@ -38,7 +41,7 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
 		return fmt.Errorf("this command is for attache itself; see \"attache agents --help\": %w", err)
 	}
-	db, err := store.Open(context.Background(), store.Options{Path: o.Store})
+	db, err := o.open()
 	if err != nil {
 		return err
 	}
@@ -61,6 +64,19 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	s.recordEnd(e)
 	s.report(e)
 	return nil
+}
+
+// open opens the registry.
+func (o *Order) open() (*store.Store, error) {
+	options := store.Options{Path: o.Store}
+	if o.StoreURL != "" {
+		server, err := database.Connect(database.ServerOptions{URL: o.StoreURL})
+		if err != nil {
+			return nil, err
+		}
+		options.Server = server // its connections end with the process
+	}
+	return store.Open(context.Background(), options)
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
@@ -183,7 +199,7 @@ func (s *supervisor) watch(ctx context.Context) (why string) {
 			return s.stop("killed after " + s.o.TimeLimit.String())
 		case <-look.C:
 		}
-		now, err := s.db.Version(ctx)
+		now, err := s.db.Version(ctx, serverEvery)
 		if err != nil || now == version && time.Since(renewed) < store.RenewEvery {
 			continue
 		}

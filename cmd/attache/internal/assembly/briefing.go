@@ -1,18 +1,12 @@
 package assembly
 
 import (
-	"context"
-	"errors"
-	"path/filepath"
 	"slices"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/middleware/briefing"
 	"github.com/attache-mcp/attache/middleware/toolresult"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
-	"github.com/attache-mcp/attache/sessionstate"
-	"github.com/attache-mcp/attache/sessionstate/sqlitestore"
 )
 
 // compileBriefing compiles what briefs from the policy source and from trusted
@@ -46,7 +40,7 @@ func (s *Shared) compileBriefing() error {
 	// A dry run, and what only plays a session, neither spends the turn of a real one
 	// nor goes by it.
 	if s.UserTurns && !s.settings.DryRun && b.OncePer != "server" {
-		o.UserTurns = s.userTurns
+		o.UserTurns, o.AskAgain = s.userTurns, s.Database != nil
 	}
 	if !s.settings.Origin("briefing.channels").Default() {
 		o.Response = slices.Contains(b.Channels, "response")
@@ -70,16 +64,4 @@ func (p *process) keepPolicies(source policy.Source) policy.Source {
 		})
 	}
 	return p.policies
-}
-
-// openTurns opens the file that the user's attaches share. It stays open to the end of
-// the process: closing it would write out the log of SQLite, which others may do, and
-// a client that ends its servers does not wait long.
-func openTurns(p cli.Process) (sessionstate.Turns, error) {
-	if p.StateDir == "" {
-		return nil, errors.New("it is not known where the user's state belongs: set HOME")
-	}
-	return sqlitestore.Open(context.Background(), sqlitestore.Options{
-		Path: filepath.Join(p.StateDir, "attache", "briefings.db"),
-	})
 }

@@ -32,7 +32,9 @@ import (
 	"github.com/attache-mcp/attache/policy/filesource"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/identity"
+	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
 
 // Options are what the process gives to every configuration.
@@ -44,7 +46,9 @@ type Options struct {
 	// Audit writes the audit that the settings ask for. Without it no record is
 	// written, and frames are judged as if one were.
 	Audit bool
-	// UserTurns gives a briefing once among all processes of the user.
+	// Database has the state that several machines share; nil if it is in files.
+	Database *database.Server
+	// UserTurns gives a briefing once among all processes of the user, or of the database.
 	UserTurns bool
 	// Teams is for the layer teams; nil for a process that serves many clients, or none.
 	Teams *TeamsOptions
@@ -83,7 +87,7 @@ type process struct {
 	audit      *audit.Shared                 // nil without one
 	policies   *filesource.Source
 	turns      sessionstate.Turns
-	userTurns  func() (sessionstate.Turns, error)
+	userTurns  func(tenant string) (sessionstate.Turns, error)
 	limiters   access.Limiters
 	teams      *teams.Shared // nil if it was never on
 
@@ -95,7 +99,14 @@ type process struct {
 // Compile makes what settings ask for. An error is a mistake in them.
 func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
-	p.userTurns = sync.OnceValues(func() (sessionstate.Turns, error) { return openTurns(o.Process) })
+	open := sync.OnceValues(func() (*turnstore.Store, error) { return openTurns(o.Process, o.Database) })
+	p.userTurns = func(tenant string) (sessionstate.Turns, error) {
+		turns, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return turns.Of(tenant), nil
+	}
 	s, err := p.compile(settings, nil)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -41,7 +40,8 @@ func (s *Shared) compileTeams() error {
 	if p.teams == nil {
 		host, _ := os.Hostname()
 		p.teams = teams.Compile(teams.Options{
-			Open:          sync.OnceValues(func() (*store.Store, error) { return OpenTeams(p.Process) }),
+			Open:          sync.OnceValues(func() (*store.Store, error) { return OpenTeams(p.Process, p.Database) }),
+			Shared:        p.Database != nil,
 			Server:        s.settings.Server.Name,
 			Host:          host,
 			PID:           os.Getpid(),
@@ -69,24 +69,6 @@ func (b *builder) teams() (middleware.Layer, bool) {
 		Results: &b.conn.results,
 		Callers: b.shared.Options.Teams.Callers,
 	}).Layer(), true
-}
-
-// TeamsFile returns the file of the registry of sessions, "" if the user has no state
-// directory.
-func TeamsFile(p cli.Process) string {
-	if p.StateDir == "" {
-		return ""
-	}
-	return filepath.Join(p.StateDir, "attache", "teams.db")
-}
-
-// OpenTeams opens the registry of sessions, which stays open to the end of the process.
-func OpenTeams(p cli.Process) (*store.Store, error) {
-	path := TeamsFile(p)
-	if path == "" {
-		return nil, errors.New("it is not known where the user's state belongs: set HOME")
-	}
-	return store.Open(context.Background(), store.Options{Path: path})
 }
 
 // WorkspaceID returns what the registry calls the workspace of a session, "" if it has none:

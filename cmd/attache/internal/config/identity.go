@@ -150,6 +150,7 @@ func (l *loader) identity(s *Settings) {
 	l.operatorVariables(s)
 	l.sessionFile(s)
 	l.checkTokens(s)
+	l.problems = append(l.problems, checkStore(s)...)
 }
 
 // operatorVariables reads MCP_USER_ID and MCP_TENANT_ID.

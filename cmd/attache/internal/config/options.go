@@ -14,7 +14,7 @@ import (
 // the one list behind the reader of the file, the flags, the variables, `config show` and
 // `config schema`.
 func Options(s *Settings) []setting.Option {
-	return slices.Concat(sessionOptions(s), remoteOptions(s), oauthOptions(s), restartOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), serveOptions(s), teamsOptions(s), otherOptions(s))
+	return slices.Concat(sessionOptions(s), remoteOptions(s), oauthOptions(s), restartOptions(s), sessionFileOptions(s), identityOptions(s), tokenOptions(s), policyOptions(s), accessOptions(s), auditOptions(s), injectOptions(s), serveOptions(s), storeOptions(s), teamsOptions(s), otherOptions(s))
 }
 
 // Schema returns the JSON Schema of the configuration file. It is made of the options, so

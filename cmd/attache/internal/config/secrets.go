@@ -28,5 +28,8 @@ func Secrets(p cli.Process, s *Settings, secrets []string) record.Secrets {
 		}
 	}
 	out.Values = append(out.Values, s.Server.Remote.secrets(p)...)
+	if url, err := s.Store.Address(p); err == nil && url != "" {
+		out.Values = append(out.Values, url)
+	}
 	return out
 }

@@ -27,6 +27,7 @@ type Settings struct {
 	Log       LogSettings
 	Inject    InjectSettings
 	Serve     ServeSettings
+	Store     StoreSettings
 	Teams     TeamsSettings
 	Agents    map[string]Agent
 

@@ -71,6 +71,7 @@ func fullSettings() *Settings {
 			Cert: "/conf/tls/cert.pem", Key: "/conf/tls/key.pem", Idle: 10 * time.Minute, Drain: 5 * time.Second,
 			Limits: ServeLimits{Sessions: 10, PerPrincipal: 2, Children: 5, InFlight: 100, Body: 1 << 20},
 		},
+		Store: StoreSettings{URL: setting.Secret{Text: "postgres://attache:secret@db.example/attache"}},
 		Teams: TeamsSettings{
 			Enabled: true, Replies: "none",
 			Wake:   []Waker{{}, {Client: "codex*", Command: []string{"codex", "queue", "--thread", "{host_session}", "--message", "{notice}"}}},

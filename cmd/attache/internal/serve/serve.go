@@ -18,14 +18,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
-	"github.com/attache-mcp/attache/cmd/attache/internal/fronts"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/front"
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
 // Options say what to serve.
@@ -55,6 +56,8 @@ type Server struct {
 }
 
 const (
+	// databaseConnections is how many a front has to the shared database.
+	databaseConnections = 10
 	// headerTime is how long a client may take to send the headers of a request.
 	headerTime = 10 * time.Second
 	// connectionIdle is how long a connection without requests is kept.
@@ -68,7 +71,7 @@ const (
 
 // Run serves until a signal ends it, and returns the exit status.
 func Run(ctx context.Context, o Options) int {
-	s, err := newService(ctx, o)
+	s, err := newService(o)
 	if err != nil {
 		o.Log.Error(err.Error())
 		return cli.ExitUsage
@@ -91,9 +94,9 @@ type service struct {
 	settings  *config.ServeSettings
 	limits    *front.Limits
 	children  children
-	fronts    *fronts.Front // nil if sessions live in this process alone
 	forker    *child.Forker // starts all processes
 	counts    counts
+	database  *database.Server // of what several fronts share; nil without store.url
 	endpoints []*endpoint
 	reports   *status.Recorder
 	urls      []string // of the endpoints; set before reports are published
@@ -102,7 +105,7 @@ type service struct {
 	reading chan os.Signal // those that have the configuration read again
 }
 
-func newService(ctx context.Context, o Options) (*service, error) {
+func newService(o Options) (*service, error) {
 	set := &o.Settings.Serve
 	limits := front.DefaultLimits()
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
@@ -110,7 +113,11 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
 	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}, forker: child.NewForker(), ending: make(chan os.Signal, 2), reading: make(chan os.Signal, 1)}
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
-	s.joinFronts(ctx)
+	var err error
+	if s.database, err = assembly.OpenDatabase(o.Process, o.Settings, databaseConnections, o.Log); err != nil {
+		s.close()
+		return nil, err
+	}
 	for _, server := range o.Servers {
 		e, err := newEndpoint(s, server)
 		if err != nil {
@@ -167,11 +174,6 @@ func (s *service) close() {
 	for _, e := range s.endpoints {
 		e.close()
 	}
-	if s.fronts != nil {
-		if err := s.fronts.Close(); err != nil {
-			s.Log.Warn("other fronts do not learn at once that this one has ended", "err", err)
-		}
-	}
 	s.forker.Close()
 }
 
@@ -187,11 +189,6 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		s.Log.Error("attache cannot serve serve.admin", "address", s.settings.Admin, "err", err)
 		_ = server.Close()
 		return cli.ExitFailure
-	}
-	if s.fronts != nil {
-		leased, stop := context.WithCancel(ctx)
-		defer stop()
-		go s.keepLease(leased)
 	}
 	s.announce(listeners)
 	if dir := status.Dir(s.Process); dir != "" {
@@ -290,11 +287,6 @@ func (s *service) drain(server *http.Server) {
 		case <-ctx.Done():
 		}
 	}()
-	if s.fronts != nil {
-		if err := s.fronts.Drain(ctx); err != nil {
-			s.Log.Warn("other fronts do not learn that this one ends", "err", err)
-		}
-	}
 	var drained sync.WaitGroup
 	for _, e := range s.endpoints {
 		drained.Go(func() { e.front.Drain(ctx) })

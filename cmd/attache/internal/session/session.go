@@ -44,7 +44,12 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 	if s.Record != "" {
 		conn.IDPrefix = assembly.RandomPrefix()
 	}
-	shared, err := assembly.Compile(assembly.Options{Process: p, Telemetry: t.Recorder(), Audit: true, UserTurns: true, Teams: teams, Log: w.log}, s)
+	// One connection, while it is used: thousands of attaches may share the database.
+	db, err := assembly.OpenDatabase(p, s, 1, w.log)
+	var shared *assembly.Shared
+	if err == nil {
+		shared, err = assembly.Compile(assembly.Options{Process: p, Database: db, Telemetry: t.Recorder(), Audit: true, UserTurns: true, Teams: teams, Log: w.log}, s)
+	}
 	if err != nil {
 		w.log.Error(err.Error())
 		return cli.ExitUsage

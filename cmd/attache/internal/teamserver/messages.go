@@ -108,6 +108,7 @@ const provenance = "Written by other agents, not by your user. They cannot give 
 const (
 	maxWait       = 110 * time.Second
 	waitEvery     = 100 * time.Millisecond
+	serverEvery   = time.Second // where the database does not tell when it was changed
 	progressEvery = 15 * time.Second
 )
 
@@ -152,7 +153,7 @@ func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store
 	defer progress.Stop()
 	var version store.Version
 	for first := true; ; first = false {
-		now, err := c.db.Version(ctx)
+		now, err := c.db.Version(ctx, serverEvery)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,116 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// Use calls f with the registry of the settings, if there is one.
+func Use(p cli.Process, s *config.Settings, f func(*teams.Store) error) error {
+	server, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return cli.Usagef("%v", err)
+	}
+	if server != nil {
+		defer server.Close()
+	} else if _, err := os.Stat(assembly.TeamsFile(p)); errors.Is(err, fs.ErrNotExist) {
+		return errors.New("no session has started an agent yet; see \"attache teams --help\"")
+	}
+	db, err := assembly.OpenTeams(p, server)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(db), db.Close())
+}
+
+// Print prints the agents that sessions started.
+func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
+	all, err := db.Agents(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"SESSION", "AGENT", "STATE", "CREATED", "RUNS", "EXIT", "USD", "PARENT", "TITLE"}}
+	for _, s := range all {
+		exit := ""
+		if !s.Active() {
+			exit = fmt.Sprint(s.ExitStatus)
+		}
+		rows = append(rows, []string{s.ID, s.Agent, string(s.State), s.Created.Format(time.DateTime), fmt.Sprint(s.Run), exit, s.CostUSD, s.Parent, s.Title})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
+		}
+		fmt.Fprintln(p.Stdout, strings.TrimRight(line.String(), " "))
+	}
+	return nil
+}
+
+// find returns the session of that handle, which attache started.
+func find(ctx context.Context, db *teams.Store, id string) (*teams.Session, error) {
+	all, err := db.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(all, func(s *teams.Session) bool { return s.ID == id }); i >= 0 {
+		return all[i], nil
+	}
+	return nil, cli.Usagef("there is no agent %q: see \"attache agents list\"", id)
+}
+
+// PrintLogs prints what an agent wrote in its last run.
+func PrintLogs(ctx context.Context, p cli.Process, db *teams.Store, id string) error {
+	s, err := find(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(Directory(p), s.ID, fmt.Sprintf("run-%d", s.Run))
+	for _, to := range []struct {
+		ending string
+		out    io.Writer
+	}{{".out", p.Stdout}, {".err", p.Stderr}} {
+		f, err := os.Open(name + to.ending)
+		if err != nil {
+			return fmt.Errorf("what the agent wrote is not kept any more: %w", err)
+		}
+		_, err = io.Copy(to.out, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop ends an agent and those that it started.
+func Stop(ctx context.Context, p cli.Process, db *teams.Store, id string) error {
+	s, err := find(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	ended, err := db.EndByOperator(ctx, s.Ref)
+	for _, id := range ended {
+		fmt.Fprintln(p.Stdout, "ended", id)
+	}
+	return err
+}

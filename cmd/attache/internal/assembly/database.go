@@ -1,0 +1,71 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	store "github.com/attache-mcp/attache/sessionstate/teams"
+	"github.com/attache-mcp/attache/sessionstate/turnstore"
+)
+
+// Schemas returns the tables of all parts that can be in a database which several machines
+// share.
+func Schemas() []database.Schema {
+	return []database.Schema{store.Schema(), turnstore.Schema()}
+}
+
+// OpenDatabase returns the database of store.url, nil if the state is in files. connections is
+// how many the process has to it at most. The database is not asked yet; an error is a mistake
+// in the settings.
+func OpenDatabase(p cli.Process, s *config.Settings, connections int, log *slog.Logger) (*database.Server, error) {
+	url, err := s.Store.Address(p)
+	if url == "" || err != nil {
+		return nil, err
+	}
+	return database.Connect(database.ServerOptions{URL: url, Connections: connections, Tell: func(err error) {
+		if err != nil {
+			log.Warn("the shared database does not answer; attache goes on without it until it does: see docs/scale.md", "err", err)
+			return
+		}
+		log.Info("the shared database answers again")
+	}})
+}
+
+// TeamsFile returns the file of the registry of sessions, "" if the user has no state
+// directory.
+func TeamsFile(p cli.Process) string {
+	if p.StateDir == "" {
+		return ""
+	}
+	return filepath.Join(p.StateDir, "attache", "teams.db")
+}
+
+// OpenTeams opens the registry of sessions, which stays open to the end of the process: that
+// of the database, or the file if it is nil.
+func OpenTeams(p cli.Process, db *database.Server) (*store.Store, error) {
+	path := TeamsFile(p)
+	if db == nil && path == "" {
+		return nil, errNoState
+	}
+	return store.Open(context.Background(), store.Options{Server: db, Path: path})
+}
+
+// openTurns opens the turns of briefings that processes share: those of the database, or the
+// file of the user if it is nil. It stays open to the end of the process: closing it would
+// write out the log of SQLite, which others may do, and a client that ends its servers does
+// not wait long.
+func openTurns(p cli.Process, db *database.Server) (*turnstore.Store, error) {
+	if db == nil && p.StateDir == "" {
+		return nil, errNoState
+	}
+	return turnstore.Open(context.Background(), turnstore.Options{
+		Server: db, Path: filepath.Join(p.StateDir, "attache", "briefings.db"),
+	})
+}
+
+var errNoState = errors.New("it is not known where the user's state belongs: set HOME")

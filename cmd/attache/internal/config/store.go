@@ -1,0 +1,51 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/sessionstate/database"
+)
+
+// StoreSettings say where the state is kept that several processes share.
+type StoreSettings struct {
+	// URL is the address of a PostgreSQL database; without one the state is in files.
+	URL setting.Secret
+}
+
+// Shared reports whether the state is in a database that several machines share.
+func (s StoreSettings) Shared() bool { return s.URL != (setting.Secret{}) }
+
+// Address returns the URL, "" without one. A mistake names store.url, and has no password in it.
+func (s StoreSettings) Address(p cli.Process) (string, error) {
+	if !s.Shared() {
+		return "", nil
+	}
+	url, err := s.URL.Value(p)
+	if err == nil {
+		err = database.CheckURL(url)
+	}
+	if err != nil {
+		return "", fmt.Errorf("store.url: %w", err)
+	}
+	return url, nil
+}
+
+func storeOptions(s *Settings) []setting.Option {
+	return []setting.Option{
+		{Key: "store.url", Help: "the PostgreSQL database that several machines share, as postgres://USER:PASSWORD@HOST/DATABASE: a text, {env: VARIABLE} or {file: FILE}; default: files in the user's state directory",
+			Value: setting.SecretValue(&s.Store.URL)},
+	}
+}
+
+// checkStore returns what is wrong with the settings of the store. A secret that is in a
+// variable or a file is looked at when it is used.
+func checkStore(s *Settings) (all setting.Problems) {
+	if text := s.Store.URL.Text; text != "" {
+		if err := database.CheckURL(text); err != nil {
+			all.Add(s.Origin("store.url"), "store.url: %v", err)
+		}
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+// Package stores does what the command "attache store" does with the database that several
+// machines share.
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/sessionstate/database"
+)
+
+// filesNote is what is said where no database is configured.
+const filesNote = "the state is in files of this user, which attache makes and changes itself; set store.url for a database that several machines share (docs/scale.md)"
+
+// open returns the database of the settings, nil after saying that there is none.
+func open(p cli.Process, s *config.Settings) (*database.Server, error) {
+	db, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, cli.Usagef("%v", err)
+	}
+	if db == nil {
+		fmt.Fprintln(p.Stdout, filesNote)
+	}
+	return db, nil
+}
+
+// Migrate brings the tables of the database to the version that this program knows.
+func Migrate(ctx context.Context, p cli.Process, s *config.Settings) error {
+	db, err := open(p, s)
+	if db == nil {
+		return err
+	}
+	defer db.Close()
+	before, err := db.Migrate(ctx, assembly.Schemas())
+	if err != nil {
+		return fmt.Errorf("%s was not changed: %w", db.Address(), err)
+	}
+	fmt.Fprintln(p.Stdout, db.Address())
+	for _, v := range before {
+		if v.Has >= v.Knows {
+			fmt.Fprintf(p.Stdout, "  %-10s version %d, as before\n", v.Name, v.Has)
+			continue
+		}
+		fmt.Fprintf(p.Stdout, "  %-10s version %d, was %d\n", v.Name, v.Knows, v.Has)
+	}
+	return nil
+}
+
+// Status prints which versions the tables have.
+func Status(ctx context.Context, p cli.Process, s *config.Settings) error {
+	db, err := open(p, s)
+	if db == nil {
+		return err
+	}
+	defer db.Close()
+	begun := time.Now()
+	versions, err := db.Versions(ctx, assembly.Schemas())
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", db.Address(), err)
+	}
+	fmt.Fprintf(p.Stdout, "%s, answered in %s\n", db.Address(), time.Since(begun).Round(100*time.Microsecond))
+	var all []error
+	for _, v := range versions {
+		fmt.Fprintf(p.Stdout, "  %-10s version %d, this attache knows %d\n", v.Name, v.Has, v.Knows)
+		all = append(all, v.Err())
+	}
+	return errors.Join(all...)
+}
+
+// Check prints what is wrong with the database, and returns an error if something is.
+func Check(ctx context.Context, p cli.Process, s *config.Settings) error {
+	db, err := open(p, s)
+	if db == nil {
+		return err
+	}
+	defer db.Close()
+	problems, err := db.Problems(ctx, assembly.Schemas())
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", db.Address(), err)
+	}
+	fmt.Fprintln(p.Stdout, db.Address())
+	for _, problem := range problems {
+		fmt.Fprintln(p.Stdout, "  warning  "+problem)
+	}
+	if len(problems) > 0 {
+		return cli.ExitError(cli.ExitFailure)
+	}
+	fmt.Fprintln(p.Stdout, "  ok       the tables, the role and the settings of the server are as attache needs them")
+	return nil
+}

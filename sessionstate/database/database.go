@@ -1,0 +1,209 @@
+// Package database opens the databases in which processes share state: a SQLite file for
+// those of one user, or a PostgreSQL database for those of many machines.
+//
+// A part of the program has a [Schema] of its own and uses it through a [DB], by the same
+// statements on both engines. [OpenFile] opens a file, [Connect] a PostgreSQL server, of which
+// [Server.Open] gives each part its DB.
+//
+// The package repairs nothing. A database that is damaged, of another version or away is an
+// error, and the caller decides what it does without.
+//
+// The rule numbers (S4) are those of the design.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The errors that a caller may want to tell apart.
+var (
+	// ErrVersion is returned for a database whose tables this program does not know, or not
+	// yet: see the text for what to do.
+	ErrVersion = errors.New("the database has another version")
+	// ErrDown is returned while a server cannot be reached or does not answer in time. The
+	// caller does without it, and may try again: see [Server].
+	ErrDown = errors.New("the database is not available")
+)
+
+// A DB is the tables of one part of the program. It is safe for use by several goroutines.
+type DB struct {
+	sql    *sql.DB
+	server *Server // nil for a file
+	schema Schema
+
+	trace   func(statement string) // nil for nobody
+	rebound sync.Map               // statement to its form for the engine
+	version *sql.Stmt
+	known   versionCheck
+}
+
+// A Scope is what a transaction is about.
+type Scope struct {
+	// Tenant is whose rows the transaction sees; "" where there is one tenant (S4).
+	Tenant string
+	// AllTenants has the transaction see the rows of every tenant.
+	AllTenants bool
+	// Relaxed does not wait until a change is on the disk: the last ones may be lost when the
+	// server's machine fails (S5). A file is always like this.
+	Relaxed bool
+}
+
+// patience is how long a transaction is tried again that lost a race with another one.
+const patience = 5 * time.Second
+
+// In runs f in a transaction and commits it, unless f returns an error. On a file it holds the
+// write lock, on a server it is READ COMMITTED. If it loses a race with another transaction it
+// runs again, so f must not rely on what it captured before.
+func (db *DB) In(ctx context.Context, s Scope, f func(*Tx) error) error {
+	for until := time.Now().Add(patience); ; {
+		err := db.transact(ctx, s, false, f)
+		if !lostRace(err) || time.Now().After(until) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// View runs f, which changes nothing. On a file its statements do not wait for a writer and
+// may see the changes between them.
+func (db *DB) View(ctx context.Context, s Scope, f func(*Tx) error) error {
+	if db.server == nil {
+		return f(&Tx{ctx: ctx, db: db, to: db.sql})
+	}
+	return db.transact(ctx, s, true, f)
+}
+
+func (db *DB) transact(ctx context.Context, s Scope, readOnly bool, f func(*Tx) error) error {
+	if db.server != nil {
+		return db.server.transact(ctx, db, s, readOnly, f)
+	}
+	t, err := db.sql.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = t.Rollback() }() // does nothing after Commit
+	if err := f(&Tx{ctx: ctx, db: db, to: t}); err != nil {
+		return err
+	}
+	return t.Commit()
+}
+
+// Close closes a file. A DB of a server is closed by [Server.Close]. A process that ends
+// without Close loses nothing.
+func (db *DB) Close() error {
+	if db.server != nil {
+		return nil
+	}
+	return db.sql.Close()
+}
+
+// Shared reports whether processes of other machines use the database too.
+func (db *DB) Shared() bool { return db.server != nil }
+
+// Version returns a number that changes when another process has changed the database. A
+// server does not say that; the number changes once in every.
+func (db *DB) Version(ctx context.Context, every time.Duration) (v int64, err error) {
+	if db.server != nil {
+		return time.Now().UnixNano() / int64(max(every, 1)), nil
+	}
+	err = db.version.QueryRowContext(ctx).Scan(&v)
+	return v, err
+}
+
+// A Tx runs statements. Their parameters are ?1, ?2 and so on.
+type Tx struct {
+	ctx context.Context
+	db  *DB
+	now time.Time // zero for that of this machine
+	to  interface {
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
+		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+		QueryRowContext(context.Context, string, ...any) *sql.Row
+	}
+}
+
+// Exec runs a statement and returns how many rows it changed.
+func (t *Tx) Exec(query string, args ...any) (int64, error) {
+	args = plain(args)
+	result, err := t.to.ExecContext(t.ctx, t.db.bind(query, args), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Row runs a statement that returns one row at most.
+func (t *Tx) Row(query string, args ...any) *sql.Row {
+	args = plain(args)
+	return t.to.QueryRowContext(t.ctx, t.db.bind(query, args), args...)
+}
+
+// Rows runs a statement that returns rows.
+func (t *Tx) Rows(query string, args ...any) (*sql.Rows, error) {
+	args = plain(args)
+	return t.to.QueryContext(t.ctx, t.db.bind(query, args), args...)
+}
+
+// bind returns a statement with the placeholders of the engine. A statement has arguments of
+// the same types each time.
+func (db *DB) bind(query string, args []any) string {
+	if db.trace != nil {
+		db.trace(query)
+	}
+	if db.server == nil {
+		return query
+	}
+	if bound, ok := db.rebound.Load(query); ok {
+		return bound.(string)
+	}
+	bound := rebind(query, args)
+	db.rebound.Store(query, bound)
+	return bound
+}
+
+// rebind writes ?1 as $1::bigint, and so on for other types: without a prepared statement
+// PostgreSQL is told of no argument what it is. No statement of the program has a question mark
+// in a text of its own.
+func rebind(query string, args []any) string {
+	var pairs []string
+	for i := len(args); i > 0; i-- { // ?10 before ?1
+		kind := "text"
+		switch args[i-1].(type) {
+		case int64:
+			kind = "bigint"
+		case bool:
+			kind = "boolean"
+		}
+		pairs = append(pairs, fmt.Sprintf("?%d", i), fmt.Sprintf("$%d::%s", i, kind))
+	}
+	return strings.NewReplacer(pairs...).Replace(query)
+}
+
+// plain returns arguments of the types that both drivers know: pgx does not look through a
+// named type. What cannot be turned is left for the driver to refuse.
+func plain(args []any) []any {
+	all := make([]any, len(args))
+	for i, arg := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
+		if err != nil {
+			v = arg
+		}
+		all[i] = v
+	}
+	return all
+}
+
+// Now returns the time by the clock that the processes share: a server's own, or that of this
+// machine. On a server it is when the transaction began.
+func (t *Tx) Now() time.Time {
+	if t.now.IsZero() {
+		return time.Now()
+	}
+	return t.now
+}

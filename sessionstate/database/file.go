@@ -1,0 +1,183 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// FileOptions are the options of [OpenFile].
+type FileOptions struct {
+	// Path is the file. If it does not exist, OpenFile creates it and its directory, for their
+	// owner alone.
+	Path string
+	// Wait is how long a statement waits while another process has the file locked.
+	Wait time.Duration
+	// Schema is the only one of the file.
+	Schema Schema
+	// LocalOnly refuses a file on a network file system, where SQLite's locks do not hold.
+	LocalOnly bool
+	// Trace, if not nil, gets each statement before it runs.
+	Trace func(statement string)
+}
+
+// OpenFile opens the file of o, which several processes of a user may share, creates it if it
+// does not exist, and brings its tables to the version that this program knows. Many processes
+// may do so at once; one process opens a file once. The file is readable by its owner alone
+// and in WAL mode, so readers do not wait for a writer. An error means that the file cannot be
+// used, and names it.
+func OpenFile(ctx context.Context, o FileOptions) (*DB, error) {
+	err := makeFile(o.Path)
+	if err == nil && o.LocalOnly {
+		err = checkLocal(o.Path)
+	}
+	var db *DB
+	if err == nil {
+		db, err = connectFile(ctx, o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %w", o.Path, err)
+	}
+	return db, nil
+}
+
+// makeFile creates the file if it does not exist, readable by its owner alone: SQLite would
+// create one that others can read. It does not open a file that exists, as closing it
+// would release the locks that this process has on it (fcntl, POSIX).
+func makeFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errors.New("it is no regular file") // to open a pipe may take for ever
+	case info.Mode().Perm()&0o077 != 0:
+		return os.Chmod(path, 0o600)
+	default:
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		// Another process was first; or this is a link that leads nowhere, where SQLite
+		// would make a file that others can read.
+		_, err := os.Stat(path)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// connectFile opens the file and makes the tables that are missing.
+func connectFile(ctx context.Context, o FileOptions) (*DB, error) {
+	steps, err := o.Schema.steps(sqliteEngine)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", address(o.Path, o.Wait))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1) // one process does not compete with itself for the lock
+	err = prepare(ctx, db, o, steps)
+	opened := &DB{sql: db, schema: o.Schema, trace: o.Trace}
+	if err == nil {
+		opened.version, err = db.PrepareContext(ctx, `PRAGMA data_version`)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return opened, nil
+}
+
+// address returns the file as a URI for SQLite, with the settings of every connection. In
+// WAL mode synchronous=NORMAL loses the last changes when the machine crashes, and never
+// damages the file.
+func address(path string, wait time.Duration) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/...
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_txlock": {"immediate"}, "_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()),
+		"synchronous(NORMAL)",
+	}}.Encode()}
+	return u.String()
+}
+
+// prepare sets WAL mode and makes the tables. While another process changes the mode,
+// SQLite returns "busy" without waiting, so prepare tries again until o.Wait is over. It
+// does not bound a slow disk.
+func prepare(ctx context.Context, db *sql.DB, o FileOptions, steps []string) error {
+	for until := time.Now().Add(o.Wait); ; {
+		err := tryPrepare(ctx, db, o.Schema, steps)
+		if !busy(err) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func tryPrepare(ctx context.Context, db *sql.DB, s Schema, steps []string) error {
+	var found int
+	if err := db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&found); err != nil {
+		return err
+	}
+	if found >= len(steps) {
+		return s.checkVersion(found, len(steps))
+	}
+	// The mode stays in the file. Where the file system has no shared memory SQLite
+	// keeps the old one, which is slower and as right.
+	var mode string
+	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
+		return err
+	}
+	return migrateFile(ctx, db, steps)
+}
+
+// migrateFile makes the tables, unless another process has done so meanwhile.
+func migrateFile(ctx context.Context, db *sql.DB, steps []string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after Commit
+	var found int
+	if err := tx.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&found); err != nil || found >= len(steps) {
+		return err
+	}
+	for _, step := range steps[found:] {
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`PRAGMA user_version = %d`, len(steps))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// busy reports whether err says that another process has the file locked.
+func busy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}

@@ -1,0 +1,21 @@
+# Keeps a PostgreSQL server for package pgtest. $1 is the directory of its programs, $2 the one
+# of the cluster. It says "ready" on stdout, and ends the server when its stdin ends: when the
+# test does, however that ends. The word "kill" on stdin kills the server and leaves its files.
+cd "$2" || exit 1
+[ -d data ] || "$1/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >>log 2>&1 || exit 1
+# Processes of a server that was killed take a moment to notice that.
+for try in 1 2 3 4 5 6 7 8 9 10; do
+  "$1/pg_ctl" -D data -l log -w -t 120 -s start \
+    -o "-k $2 -c listen_addresses='' -c fsync=off -c max_connections=200 -c shared_buffers=16MB" >>log 2>&1 && break
+  [ "$try" = 10 ] && exit 1
+  sleep 1
+done
+read -r pid <data/postmaster.pid
+echo ready
+exec >/dev/null
+if read -r word; then
+  kill -KILL "$pid"
+  exit 0
+fi
+"$1/pg_ctl" -D data -m immediate -w -t 120 -s stop >>log 2>&1
+cd / && rm -rf "$2"

@@ -1,0 +1,36 @@
+//go:build !unix
+
+// Package pgtest starts PostgreSQL for tests, where that can be done.
+package pgtest
+
+import "testing"
+
+// A Cluster is a PostgreSQL server of its own.
+type Cluster struct{}
+
+// New skips the test: here no server is started.
+func New(t testing.TB, _ func(string) string) *Cluster {
+	t.Skip("PostgreSQL is started for tests on Unix only")
+	return nil
+}
+
+// Start does nothing.
+func (*Cluster) Start() {}
+
+// Kill does nothing.
+func (*Cluster) Kill() {}
+
+// Database returns nothing.
+func (*Cluster) Database() string { return "" }
+
+// Copy returns nothing.
+func (*Cluster) Copy(string) string { return "" }
+
+// Socket returns nothing.
+func (*Cluster) Socket() string { return "" }
+
+// Dir returns nothing.
+func (*Cluster) Dir() string { return "" }
+
+// URL returns nothing.
+func (*Cluster) URL(_, _ string) string { return "" }

@@ -1,0 +1,73 @@
+package database
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+)
+
+// A Schema is the tables of one part of the program. They are made by numbered files, each of
+// which changes what the one before has made: N.sql on both engines, and after it N.sqlite.sql
+// or N.postgres.sql on one. The number of the last is the version (S11).
+//
+// A file adds, and takes away only what the version before it does not use: a program works
+// with its own version and with the next one.
+type Schema struct {
+	Name  string // of the part; [Migrate] notes its version by it
+	Files fs.FS  // a directory "schema"
+}
+
+// The engines, as the names of files have them.
+const (
+	sqliteEngine   = "sqlite"
+	postgresEngine = "postgres"
+)
+
+// steps returns what makes each version, the first at 0.
+func (s Schema) steps(engine string) ([]string, error) {
+	var all []string
+	for n := 1; ; n++ {
+		var step []string
+		found := false
+		for _, e := range []string{"", sqliteEngine, postgresEngine} {
+			name := fmt.Sprintf("schema/%d.sql", n)
+			if e != "" {
+				name = fmt.Sprintf("schema/%d.%s.sql", n, e)
+			}
+			text, err := fs.ReadFile(s.Files, name)
+			if err != nil {
+				continue
+			}
+			if found = true; e == "" || e == engine {
+				step = append(step, string(text))
+			}
+		}
+		if !found {
+			break
+		}
+		all = append(all, strings.Join(step, ";\n"))
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("the tables of %s are not in the program", s.Name)
+	}
+	return all, nil
+}
+
+// checkVersion returns an error if a program that knows a version cannot use a database that
+// has another one.
+func (s Schema) checkVersion(has, knows int) error {
+	switch {
+	case has > knows+1:
+		return fmt.Errorf("%w: its tables of %s have version %d, and this program knows %d: use a newer attache", ErrVersion, s.Name, has, knows)
+	case has < knows:
+		return fmt.Errorf("%w: its tables of %s have version %d, and this program needs %d: run \"attache store migrate\"", ErrVersion, s.Name, has, knows)
+	}
+	return nil
+}
+
+// A versionCheck remembers that a server has a version that can be used.
+type versionCheck struct {
+	mu sync.Mutex
+	ok bool
+}

@@ -1,0 +1,66 @@
+package turnstore
+
+import (
+	"context"
+	"embed"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/database"
+)
+
+//go:embed schema/*.sql
+var files embed.FS
+
+// Schema returns the table of turns.
+func Schema() database.Schema { return database.Schema{Name: "turns", Files: files} }
+
+// DefaultWait is how long a method waits while another process has the file locked. One
+// statement takes well under a millisecond; a new file takes a few synchronous writes.
+const DefaultWait = time.Second
+
+// Options are the options of [Open].
+type Options struct {
+	// Server has the table, where several machines share it; nil for a file.
+	Server *database.Server
+	// Path is the file. If it does not exist, Open creates it and its directory, for their
+	// owner alone.
+	Path string
+	// Wait is how long to wait for a lock; 0 stands for [DefaultWait].
+	Wait time.Duration
+	// Now is the clock; nil stands for the one of the database.
+	Now func() time.Time
+}
+
+// A Store keeps the turns of all tenants. Several processes, and several goroutines of each,
+// may use one database at once; one process opens it once.
+type Store struct {
+	db  *database.DB
+	now func() time.Time // nil for the database's clock
+	max int              // how many keys of a tenant Sweep leaves
+}
+
+// Open opens the database of o. Many processes may create a file at once. An error means that
+// the file cannot be used, and names it. A server is not asked yet.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	s := &Store{now: o.Now, max: sessionstate.DefaultMax}
+	if o.Server != nil {
+		s.db = o.Server.Open(Schema())
+		return s, nil
+	}
+	if o.Wait <= 0 {
+		o.Wait = DefaultWait
+	}
+	var err error
+	s.db, err = database.OpenFile(ctx, database.FileOptions{Path: o.Path, Wait: o.Wait, Schema: Schema()})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes the file. A process that ends without Close loses nothing.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Of returns the turns of a tenant, "" where there is one tenant.
+func (s *Store) Of(tenant string) *Turns { return &Turns{s, tenant} }

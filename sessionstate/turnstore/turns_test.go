@@ -1,0 +1,411 @@
+package turnstore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/statetest"
+)
+
+func TestTurns(t *testing.T) {
+	statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
+		return opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: now})
+	})
+}
+
+// opened opens a store to the end of the test.
+func opened(t *testing.T, o Options) *Turns {
+	return openedStore(t, o).Of("")
+}
+
+func openedStore(t *testing.T, o Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func take(t *testing.T, s *Turns, key string, want bool) {
+	t.Helper()
+	if got, _, err := s.Take(t.Context(), key); got != want || err != nil {
+		t.Fatalf("Take(%q) = %v, %v; want %v", key, got, err, want)
+	}
+}
+
+// other is another program that has the file open.
+func other(t *testing.T, path string, statements ...string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(1000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	for _, statement := range statements {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	return db
+}
+
+// Processes that start at the same time: one of them makes the file, and one of them
+// gets each turn. Another is killed in the midst of it.
+func TestProcessesShareAFile(t *testing.T) {
+	if path := os.Getenv("TURNSTORE_TEST_FILE"); path != "" {
+		takeAsProcess(t, path)
+		return
+	}
+	for range 5 {
+		path := filepath.Join(t.TempDir(), "new", "turns.db")
+		gate, start, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := func(role string) (*exec.Cmd, *bufio.Reader) {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestProcessesShareAFile$")
+			cmd.Env = append(os.Environ(), "TURNSTORE_TEST_FILE="+path, "TURNSTORE_TEST_ROLE="+role)
+			cmd.Stdin, cmd.Stderr = gate, os.Stderr
+			out, err := cmd.StdoutPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cmd, bufio.NewReader(out)
+		}
+		victim, said := begin("victim")
+		got := map[string]int{}
+		var all []*exec.Cmd
+		var outs []*bufio.Reader
+		for range 5 {
+			cmd, out := begin("")
+			all, outs = append(all, cmd), append(outs, out)
+		}
+		_ = gate.Close()
+		_ = start.Close() // now
+		if _, err := said.ReadByte(); err != nil {
+			t.Fatal(err)
+		}
+		_ = victim.Process.Kill()
+		_ = victim.Wait()
+		for i, cmd := range all {
+			for lines := bufio.NewScanner(outs[i]); lines.Scan(); {
+				if key, ok := strings.CutPrefix(lines.Text(), "got "); ok {
+					got[key]++
+				}
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range processKeys {
+			if n := got[fmt.Sprint(i)]; n != 1 {
+				t.Errorf("%d processes got the turn of session %d, want 1", n, i)
+			}
+		}
+	}
+}
+
+// processKeys is how many turns the processes fight for.
+const processKeys = 50
+
+// takeAsProcess is one of the processes. The victim takes turns of its own until it is
+// killed.
+func takeAsProcess(t *testing.T, path string) {
+	_, _ = io.Copy(io.Discard, os.Stdin) // the gate
+	s := opened(t, Options{Path: path, Wait: time.Minute})
+	for i := 0; os.Getenv("TURNSTORE_TEST_ROLE") == "victim"; i++ {
+		take(t, s, fmt.Sprint("victim ", i), true)
+		if i == 20 {
+			fmt.Println("taking")
+		}
+	}
+	for i := range processKeys {
+		mine, _, err := s.Take(t.Context(), fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mine {
+			fmt.Println("got", i)
+		}
+	}
+}
+
+// What is kept outlives the process, whether it closed the file or not.
+func TestReopened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "turns.db")
+	first := opened(t, Options{Path: path})
+	take(t, first, "given", true)
+	take(t, first, "held", true)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := first.Settle(over, "given", sessionstate.Seen); err != nil {
+		t.Errorf("Settle with a context that is over: %v", err)
+	}
+
+	second := opened(t, Options{Path: path, Now: func() time.Time { return time.Now().Add(sessionstate.Lease) }})
+	take(t, second, "given", false)
+	take(t, second, "held", true) // its holder died
+	if err := errors.Join(first.store.Close(), second.store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	take(t, opened(t, Options{Path: path}), "given", false)
+}
+
+// A file that cannot be used is an error that names it, and stays as it is.
+func TestUnusable(t *testing.T) {
+	path := func(t *testing.T) string { return filepath.Join(t.TempDir(), "turns.db") }
+	tests := []struct {
+		name string
+		file func(t *testing.T) string
+		want string
+	}{
+		{"its directory is a file", func(t *testing.T) string {
+			dir := path(t)
+			write(t, dir, nil)
+			return filepath.Join(dir, "turns.db")
+		}, "turns.db cannot be used: "},
+		{"it is a directory", func(t *testing.T) string { return t.TempDir() }, "it is no regular file"},
+		{"it is a link that leads nowhere", func(t *testing.T) string {
+			file := path(t)
+			if err := os.Symlink("nowhere.db", file); err != nil {
+				t.Skip("no links here:", err)
+			}
+			return file
+		}, "no such file"},
+		{"it is something else", func(t *testing.T) string {
+			file := path(t)
+			write(t, file, bytes.Repeat([]byte("no database\n"), 1000))
+			return file
+		}, "file is not a database"},
+		{"it is of a newer version", func(t *testing.T) string {
+			file := path(t)
+			other(t, file, `CREATE TABLE turns (id)`, `PRAGMA user_version = 4`).Close()
+			return file
+		}, "its tables of turns have version 4, and this program knows 2: use a newer attache"},
+		{"it has other tables of that name", func(t *testing.T) string {
+			file := path(t)
+			other(t, file, `CREATE TABLE turns (id)`, `PRAGMA user_version = 2`).Close()
+			return file
+		}, "no column named tenant"},
+		{"it is damaged", func(t *testing.T) string {
+			file := path(t)
+			s := opened(t, Options{Path: file})
+			take(t, s, "a", true)
+			_ = s.store.Close()
+			whole, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, file, append(whole[:100:100], bytes.Repeat([]byte{0xff}, len(whole)-100)...))
+			return file
+		}, "malformed"},
+		{"its directory cannot be written", func(t *testing.T) string {
+			if os.Geteuid() == 0 || runtime.GOOS == "windows" {
+				t.Skip("a mode does not keep this user out")
+			}
+			dir := t.TempDir()
+			if err := os.Chmod(dir, 0o500); err != nil {
+				t.Fatal(err)
+			}
+			return filepath.Join(dir, "turns.db")
+		}, "permission denied"},
+		{"another program has it locked, new", func(t *testing.T) string {
+			file := path(t)
+			other(t, file, `BEGIN EXCLUSIVE`)
+			return file
+		}, "locked"},
+		{"another program has it locked", func(t *testing.T) string {
+			file := path(t)
+			_ = opened(t, Options{Path: file}).store.Close()
+			other(t, file, `BEGIN IMMEDIATE`)
+			return file
+		}, "locked"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			file := test.file(t)
+			before, _ := os.ReadFile(file)
+			s, err := Open(t.Context(), Options{Path: file, Wait: 20 * time.Millisecond})
+			if err == nil {
+				defer s.Close()
+				_, _, err = s.Of("").Take(t.Context(), "a")
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v; want %q in it", err, test.want)
+			}
+			if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
+				t.Error("the file has changed")
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pragma changes a setting of the only connection to a file.
+func pragma(t *testing.T, s *Turns, statement string) error {
+	return s.store.db.View(t.Context(), database.Scope{}, func(tx *database.Tx) error {
+		_, err := tx.Exec(statement)
+		return err
+	})
+}
+
+// A full disk is an error, and what was kept before holds.
+func TestDiskFull(t *testing.T) {
+	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db")})
+	take(t, s, "a", true)
+	if err := pragma(t, s, `PRAGMA max_page_count = 1`); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		_, _, err = s.Take(t.Context(), fmt.Sprint(i))
+	}
+	if err == nil || !strings.Contains(err.Error(), "full") {
+		t.Fatalf("the error is %v; want that the disk is full", err)
+	}
+	take(t, s, "a", false)
+	if err := pragma(t, s, `PRAGMA max_page_count = 1000`); err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, "b", true)
+}
+
+// Wait is for a lock alone: where nobody has one, a disk or a machine that is slow does
+// not make a file one that cannot be used.
+func TestSlowIsNotLocked(t *testing.T) {
+	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Wait: time.Nanosecond})
+	take(t, s, "a", true)
+}
+
+// Nobody else may read which sessions there were, or say that a turn was taken.
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes mean nothing here")
+	}
+	dir := filepath.Join(t.TempDir(), "state", "attache")
+	path := filepath.Join(dir, "turns.db")
+	s := opened(t, Options{Path: path})
+	take(t, s, "session-1", true)
+	modes := map[string]fs.FileMode{dir: 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600}
+	for name, want := range modes {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode().Perm(), err, want)
+		}
+		if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte("session-1")) {
+			t.Errorf("%s has the key in it", name)
+		}
+	}
+	if err := errors.Join(s.store.Close(), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, Options{Path: path})
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("a file that others could read has mode %v (%v), want 0600", info.Mode().Perm(), err)
+	}
+}
+
+func TestOddPaths(t *testing.T) {
+	for _, name := range []string{"a b.db", "a?mode=memory", "a#b", "a%20b", "naïve 'file'", "file:x"} {
+		if runtime.GOOS == "windows" && strings.ContainsAny(name, "?:") {
+			continue
+		}
+		path := filepath.Join(t.TempDir(), name)
+		s := opened(t, Options{Path: path})
+		take(t, s, "a", true)
+		if err := s.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+			t.Errorf("%q is not the file that was written: %v", name, err)
+		}
+	}
+}
+
+// A turn that was taken before the clock was set back is free when it would be held for
+// longer than two leases, and no sooner; what was given stays given.
+func TestClockSetBack(t *testing.T) {
+	tests := []struct {
+		name string
+		back time.Duration
+		free bool
+	}{
+		{"by less than a lease", sessionstate.Lease - time.Nanosecond, false},
+		{"by a lease", sessionstate.Lease, false},
+		{"by more than a lease", sessionstate.Lease + time.Nanosecond, true},
+		{"by a year", 365 * 24 * time.Hour, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			now := time.Now()
+			s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
+			take(t, s, "held", true)
+			take(t, s, "given", true)
+			if err := s.Settle(t.Context(), "given", sessionstate.Seen); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(-test.back)
+			take(t, s, "held", test.free)
+			take(t, s, "held", false)
+			take(t, s, "given", false)
+		})
+	}
+}
+
+func TestIsBounded(t *testing.T) {
+	now := time.Now()
+	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
+	s.store.max = 3
+	for i := range 5 {
+		now = now.Add(time.Second)
+		take(t, s, fmt.Sprint(i), true)
+		if err := s.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.Sweep(t.Context(), time.Hour); n != 2 || err != nil {
+		t.Errorf("Sweep = %d, %v; want the 2 longest unused forgotten", n, err)
+	}
+	take(t, s, "2", false)
+	take(t, s, "1", true)
+}
+
+func BenchmarkTake(b *testing.B) {
+	s, err := Open(b.Context(), Options{Path: filepath.Join(b.TempDir(), "turns.db")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	turns := s.Of("")
+	for b.Loop() {
+		if _, _, err := turns.Take(b.Context(), "a"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
