@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -332,6 +333,19 @@ supports_websockets = false
 	}
 	writeFiles(t, filepath.Join(a.dir, "../home/.codex"), map[string]string{"config.toml": config.String()})
 	a.env = append(a.env, "FAKE_KEY=sk-dummy")
+}
+
+// codexTrusts has Codex ask nobody whether it may work in the project.
+func (a *agent) codexTrusts(t *testing.T) {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(a.dir, "../home/.codex/config.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = fmt.Fprintf(file, "[projects.%q]\ntrust_level = \"trusted\"\n", a.dir)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (l *lab) gemini(t *testing.T, program string) {

@@ -98,7 +98,7 @@ func (a *agent) onTerminal(t *testing.T, args ...string) {
 	term.close()
 }
 
-// A terminal is one that a Claude Code runs in, at which nobody types.
+// A terminal is one that an agent runs in, at which nobody types.
 type terminal struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -108,7 +108,7 @@ type terminal struct {
 	screen bytes.Buffer // to be read when it has ended
 }
 
-// openTerminal starts Claude Code in a terminal.
+// openTerminal starts an agent in a terminal.
 func (a *agent) openTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
 	writeFiles(t, filepath.Join(a.dir, "../home"), map[string]string{".claude.json": fmt.Sprintf(
@@ -148,12 +148,17 @@ func (term *terminal) await(so func() bool) {
 	}
 }
 
-// close ends the program, and wants nothing of it left.
-func (term *terminal) close() {
-	term.Helper()
+// end ends the program.
+func (term *terminal) end() {
 	term.stdin.Close()
 	_ = syscall.Kill(-term.cmd.Process.Pid, syscall.SIGTERM) // it may have left
 	<-term.ended
+}
+
+// close ends the program, and wants nothing of it left.
+func (term *terminal) close() {
+	term.Helper()
+	term.end()
 	if left := term.mark.gone(20 * time.Second); len(left) > 0 {
 		term.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
 	}

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -38,9 +39,24 @@ func (l *lab) testTeams(t *testing.T) {
 			return []string{codex, "exec", "--json", "--skip-git-repo-check", "-"}, []string{codex, "exec", "resume", "--json", "--skip-git-repo-check", "{session}", "-"}, "codex-jsonl"
 		})
 	})
-	t.Run("wake", func(t *testing.T) {
+	t.Run("wake-claude", func(t *testing.T) {
 		t.Parallel()
-		l.wake(t)
+		a := l.newTeamAgent(t, l.agentProgram(t, "claude-2.1.330/claude"), messages{}, "teams: {enabled: true}")
+		a.claudeEnv()
+		a.claudeServers(t, "attache-teams")
+		flags := claudeFlags("mcp__attache-teams")
+		a.wake(t, flags, append([]string{"-p", "RUN:peer"}, flags...)).close()
+	})
+	t.Run("wake-codex", func(t *testing.T) {
+		t.Parallel()
+		codex := l.agentProgram(t, "codex/vendor/x86_64-unknown-linux-musl/bin/codex")
+		a := l.newTeamAgent(t, codex, responses{}, fmt.Sprintf(
+			`teams: {enabled: true, wake: [{client: "codex*", command: [%q, queue, --thread, "{host_session}", --message, "{notice}", --resume]}]}`, codex))
+		a.codexConfig(t, a.model, `env_vars = ["XDG_STATE_HOME"]`+"\n", "attache-teams")
+		a.codexTrusts(t)
+		idle := a.wake(t, nil, []string{"exec", "--skip-git-repo-check", "RUN:peer"})
+		idle.end() // Codex leaves a daemon of its own
+		idle.mark.gone(0)
 	})
 	t.Run("gemini", func(t *testing.T) {
 		t.Parallel()
@@ -114,21 +130,22 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 
 var ownHandle = regexp.MustCompile(`you\\*": \\*"(ses_[0-9a-z]{12})`)
 
-// wake has another session write to a Claude Code in a terminal that waits for its user, who
-// types nothing: its own inbox wakes it, by a notice without a word of the peer's, and it reads
-// the message (T31).
-func (l *lab) wake(t *testing.T) {
-	program := l.agentProgram(t, "claude-2.1.330/claude")
-	list := toolCall{"attache-teams", "list_workspace_sessions", `{}`}
-	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{"main": {list}})
-	config := filepath.Join(a.dir, "../attache.yaml")
-	writeFiles(t, filepath.Dir(config), map[string]string{"attache.yaml": "teams: {enabled: true}\n"})
-	a.servers["attache-teams"] = []string{l.relay, "teams", "--config", config}
-	a.claudeEnv()
-	a.claudeServers(t, "attache-teams")
-	flags := claudeFlags("mcp__attache-teams")
+// newTeamAgent returns an agent whose one server is attache-teams, with a configuration.
+func (l *lab) newTeamAgent(t *testing.T, program string, s service, config string) *agent {
+	t.Helper()
+	a := l.newAgent(t, []string{program}, s, map[string][]toolCall{"main": {{"attache-teams", "list_workspace_sessions", `{}`}}})
+	file := filepath.Join(a.dir, "../attache.yaml")
+	writeFiles(t, filepath.Dir(file), map[string]string{"attache.yaml": fmt.Sprintf("session: {workspace: %q}\n%s\n", a.dir, config)})
+	a.servers["attache-teams"] = []string{l.relay, "teams", "--config", file}
+	return a
+}
 
-	idle := a.openTerminal(t, append([]string{"RUN:main"}, flags...)...)
+// wake has another session write to an agent in a terminal that waits for its user, who types
+// nothing. The agent is woken, by a notice without a word of the peer's, and reads the message
+// (T31). main are the arguments of the agent behind its prompt, peer those of the other.
+func (a *agent) wake(t *testing.T, main, peer []string) *terminal {
+	t.Helper()
+	idle := a.openTerminal(t, append([]string{"RUN:main"}, main...)...)
 	idle.await(func() bool { return a.model.ended("main") })
 	found := ownHandle.FindStringSubmatch(a.model.last("main"))
 	if found == nil {
@@ -136,10 +153,9 @@ func (l *lab) wake(t *testing.T) {
 	}
 	a.model.extend("main", toolCall{"attache-teams", "read_messages", `{}`})
 	a.model.extend("peer", toolCall{"attache-teams", "send_message", `{"session_id":"` + found[1] + `","message":"The tests are green"}`})
-	a.run(t, append([]string{"-p", "RUN:peer"}, flags...)...)
+	a.run(t, peer...)
 	a.requireCalled(t, "peer")
 	idle.await(func() bool { return a.model.ended("main") })
-	idle.close()
 	last := a.model.last("main")
 	if n := strings.Count(last, "The tests are green"); n != 1 {
 		t.Errorf("the model was shown the message %d times", n)
@@ -150,4 +166,5 @@ func (l *lab) wake(t *testing.T) {
 	if t.Failed() {
 		keep(t, "main", last)
 	}
+	return idle
 }

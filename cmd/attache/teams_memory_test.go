@@ -8,20 +8,60 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 )
+
+// buildReleased builds attache as it is released, in front of the PATH.
+func buildReleased(b *testing.B, dir string) {
+	b.Helper()
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "bin", "attache"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	b.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+}
+
+// BenchmarkStartWithTeams measures how much later attache starts with teams enabled: pairs of
+// starts, in turn the one and the other first, to the answer to initialize.
+func BenchmarkStartWithTeams(b *testing.B) {
+	dir := b.TempDir()
+	buildReleased(b, dir)
+	tm := &team{&testing.T{}, dir}
+	server := `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; cat`
+	start := func(teams string) time.Duration {
+		file := filepath.Join(dir, teams+".yaml")
+		if err := os.WriteFile(file, []byte("teams: {enabled: "+teams+"}\n"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		begun := time.Now()
+		m := startMember(tm, tm.env(), "--config", file, "--workspace-id", "w", "--session", "s", "--", "sh", "-c", server)
+		took := time.Since(begun)
+		m.leave()
+		return took
+	}
+	var all []time.Duration
+	for i := 0; b.Loop(); i++ {
+		if i%2 == 0 {
+			off := start("false")
+			all = append(all, start("true")-off)
+		} else {
+			on := start("true")
+			all = append(all, on-start("false"))
+		}
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "µs-later")
+}
 
 // BenchmarkSpawnedSession measures the memory that attache takes for a session that it has
 // started, beside the agent: that of its supervisor, while as many run as there are rounds.
 func BenchmarkSpawnedSession(b *testing.B) {
 	dir := b.TempDir()
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "bin", "attache"), ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released
-	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
-	b.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	buildReleased(b, dir)
 	tm := writeTeam(&testing.T{}, dir, "0s")
 	config := "teams: {enabled: true, spawn_every: 0s, max_children: 1000, max_sessions: 1000}\nagents: {agent: {command: [sleep, '3600']}}\n"
 	if err := os.WriteFile(filepath.Join(dir, "config", "attache", "config.yaml"), []byte(config), 0o600); err != nil {
