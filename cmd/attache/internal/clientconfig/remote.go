@@ -11,7 +11,7 @@ import (
 
 const (
 	// HeaderPrefix begins the names of the variables that hold the headers of a remote
-	// server. What follows is the header's name, with _ in the place of -.
+	// server. What follows is the header's name, with _ in the place of - and __ in that of _.
 	HeaderPrefix = "ATTACHE_HEADER_"
 	// EntryVariable says how a wrapped entry had its address and its type, where they
 	// were not "url" and "http". Only Unwrap reads it.
@@ -75,7 +75,7 @@ func readRemote(object *hujson.Object) *remoteForm {
 		case name == "args":
 			set(&f.args, m)
 			f.commandIsFirst = i > 0 && nameOf(object.Members[i-1]) == "command"
-		case name == "oauth" || name == "auth" || name == "authProviderType":
+		case name == "oauth" || name == "auth" || name == "authProviderType" || name == "headersHelper":
 			f.login = true
 		}
 	}
@@ -108,6 +108,8 @@ func (f *remoteForm) problem(client *Client) string {
 		return "it is remote and has no address: write one"
 	case !isHTTP(f.address.value.value):
 		return "it is remote, and its address does not begin with https:// or http://"
+	case hasPassword(f.address.value.value):
+		return "it is remote, and its address has a user name or a password in it: write them as an Authorization header"
 	case f.login:
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
 	case f.env.exists():
@@ -116,6 +118,9 @@ func (f *remoteForm) problem(client *Client) string {
 		return "it is remote, and its headers are not all texts"
 	}
 	for i, h := range f.headerNames {
+		if IsOwnHeader(h.value) && !IsRepeatedHeader(h.value) {
+			return "it is remote, and it sets a header that attache sets itself: remove that"
+		}
 		if !isPlainHeader(h.value) || slices.ContainsFunc(f.headerNames[:i], func(o literal) bool { return strings.EqualFold(o.value, h.value) }) {
 			return "it is remote, and the name of a header cannot become that of a variable: put the header into server.headers of attache's configuration"
 		}
@@ -147,11 +152,10 @@ func isHTTP(address string) bool {
 	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://")
 }
 
-// isPlainHeader reports whether the name of a header becomes that of a variable and back.
-func isPlainHeader(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
-		return c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
-	})
+// hasPassword reports whether an address names a user.
+func hasPassword(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.User != nil
 }
 
 // wrapRemote returns the edits that put attache in front of a remote server. Every
@@ -173,7 +177,7 @@ func (d *Document) wrapRemote(e *Entry, l Launch) []splice {
 	}
 	edits = append(edits, splice{f.headers.key.span, `"env"`})
 	for i, h := range f.headerNames {
-		name := quote(HeaderPrefix + strings.ReplaceAll(h.value, "-", "_"))
+		name := quote(HeaderPrefix + headerVariable(h.value))
 		if i == 0 && note != "" {
 			name = note + ", " + name
 		}
@@ -247,7 +251,7 @@ func (d *Document) unwrapVariables(f *remoteForm, note int) (edits []splice, why
 		name, ok := strings.CutPrefix(v.key.value, HeaderPrefix)
 		switch {
 		case ok:
-			edits = append(edits, splice{v.key.span, quote(strings.ReplaceAll(name, "_", "-"))})
+			edits = append(edits, splice{v.key.span, quote(HeaderOf(name))})
 		case i != note:
 			return nil, "its env has variables that are no headers, which a remote server has no use for: remove them first"
 		case i+1 < len(f.variables):

@@ -169,10 +169,10 @@ func (d *Document) wrapTOML(f *tomlForm, l Launch) []splice {
 		edits = append(edits, d.renamed(t, tomlEnv))
 	}
 	for _, k := range f.headers.keys {
-		edits = append(edits, d.renamed(k, HeaderPrefix+strings.ReplaceAll(k.value, "-", "_")))
+		edits = append(edits, d.renamed(k, HeaderPrefix+headerVariable(k.value)))
 	}
 	for _, k := range f.envHeaders.keys {
-		edits = append(edits, d.renamed(k, EnvHeaderPrefix+strings.ReplaceAll(k.value, "-", "_")))
+		edits = append(edits, d.renamed(k, EnvHeaderPrefix+headerVariable(k.value)))
 	}
 	return edits
 }
@@ -236,8 +236,7 @@ func (d *Document) unwrapTOML(e *Entry, dashes int) ([]splice, string) {
 
 // headerName returns the header that a variable stands for.
 func headerName(variable string) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(variable, EnvHeaderPrefix), HeaderPrefix)
-	return strings.ReplaceAll(name, "_", "-")
+	return HeaderOf(strings.TrimPrefix(strings.TrimPrefix(variable, EnvHeaderPrefix), HeaderPrefix))
 }
 
 // unwrapped returns the form without attache, of which the variables of f are the headers,

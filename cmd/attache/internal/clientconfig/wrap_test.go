@@ -247,7 +247,10 @@ func withoutAddress(server map[string]any) {
 		for name, value := range values {
 			header, ok := strings.CutPrefix(name, prefix)
 			if ok = ok && name != EntryVariable; ok {
-				headers[strings.ReplaceAll(header, "_", "-")] = value
+				if prefix != "" {
+					header = HeaderOf(header)
+				}
+				headers[header] = value
 			}
 			all = all && (ok || name == EntryVariable)
 		}
@@ -284,9 +287,11 @@ func withoutTOMLAddress(server map[string]any) {
 		values, _ := server[key].(map[string]any)
 		for name, value := range values {
 			for _, prefix := range prefixes {
-				name = strings.TrimPrefix(name, prefix)
+				if variable, ok := strings.CutPrefix(name, prefix); ok && prefix != "" {
+					name = HeaderOf(variable)
+				}
 			}
-			headers[strings.ReplaceAll(name, "_", "-")] = value
+			headers[name] = value
 		}
 		delete(server, key)
 	}

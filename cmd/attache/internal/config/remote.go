@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,12 +76,6 @@ func headers(to *map[string]setting.Secret) setting.Value {
 	}
 }
 
-// ownHeaders are those that the transport sets.
-func ownHeaders() []string {
-	return []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Idempotency-Key",
-		"Last-Event-Id", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
-}
-
 // checkHeaderName accepts the name of a header that may be set.
 func checkHeaderName(name string) error {
 	strange := strings.ContainsFunc(name, func(c rune) bool {
@@ -91,7 +84,7 @@ func checkHeaderName(name string) error {
 	switch {
 	case name == "" || strange:
 		return fmt.Errorf("%q is no name of a header", name)
-	case slices.Contains(ownHeaders(), name) || strings.HasPrefix(name, "Mcp-"):
+	case clientconfig.IsOwnHeader(name):
 		return fmt.Errorf("%s is set by attache: remove it", name)
 	}
 	return nil
@@ -110,7 +103,9 @@ func headersOf(p cli.Process) (http.Header, error) {
 		if !ok || value == "" {
 			continue
 		}
-		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+		if name = http.CanonicalHeaderKey(clientconfig.HeaderOf(name)); clientconfig.IsRepeatedHeader(name) {
+			continue
+		}
 		if err := cmp.Or(checkHeaderName(name), setting.CheckSecret(value)); err != nil {
 			return nil, fmt.Errorf("%s: %w", variable, err)
 		}
