@@ -204,12 +204,11 @@ func (s *Server) once(ctx context.Context, db *DB, scope Scope, readOnly bool, f
 		err = f(&Tx{ctx: ctx, db: db, now: now, to: t})
 		if err == nil {
 			err = t.Commit()
-		} else {
-			_ = t.Rollback()
 		}
 		if err != nil && isCut(conn) {
 			err = connectionError{err}
 		}
+		_ = t.Rollback() // does nothing after Commit
 		_ = conn.Close() // gives it back
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -30,7 +31,7 @@ func TestAsProcess(t *testing.T) {
 		t.Skip("for processes of other tests")
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the test says go
-	roles()[os.Getenv("TEAMS_TEST_ROLE")](t, open(t, path, fast), os.Getenv("TEAMS_TEST_ARG"))
+	roles()[os.Getenv("TEAMS_TEST_ROLE")](t, openAt(t, path, fast), os.Getenv("TEAMS_TEST_ARG"))
 }
 
 // fast is a clock on which a lease is over in a tenth of its time.
@@ -87,9 +88,24 @@ func gate(t *testing.T) (stdin *os.File, open func()) {
 	return r, func() { _, _ = r.Close(), w.Close() }
 }
 
+// onBothEngines runs a test with a function that returns where a new store is.
+func onBothEngines(t *testing.T, test func(t *testing.T, at func() string)) {
+	t.Run("SQLite", func(t *testing.T) {
+		dir := t.TempDir()
+		n := 0
+		test(t, func() string { n++; return filepath.Join(dir, "new", fmt.Sprint(n), "teams.db") })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		cluster := pgtest.New(t, os.Getenv)
+		test(t, func() string { return migrated(t, cluster.Database()) })
+	})
+}
+
 // Limits hold over processes that compete: of 30 creations of 10 processes under one parent
 // 10 succeed, of 10 within a second one, and of ten parents' all.
-func TestLimitsOverProcesses(t *testing.T) {
+func TestLimitsOverProcesses(t *testing.T) { onBothEngines(t, testLimitsOverProcesses) }
+
+func testLimitsOverProcesses(t *testing.T, at func() string) {
 	for _, test := range []struct {
 		name      string
 		each      int
@@ -102,8 +118,8 @@ func TestLimitsOverProcesses(t *testing.T) {
 		{"ten parents", 1, "1s", false, 10},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "new", "teams.db")
-			s := open(t, path, fast)
+			path := at()
+			s := openAt(t, path, fast)
 			stdin, release := gate(t)
 			var all []*process
 			for i := range 10 {
@@ -164,15 +180,17 @@ func createAs(t *testing.T, s *teams.Store, arg string) {
 
 // 1,000 messages of 5 senders to one session, which 5 processes take, and others that are
 // killed with messages in their hands: none is lost, and one that came twice says so.
-func TestTakersOverProcesses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "teams.db")
-	s := open(t, path, fast)
+func TestTakersOverProcesses(t *testing.T) { onBothEngines(t, testTakersOverProcesses) }
+
+func testTakersOverProcesses(t *testing.T, at func() string) {
+	path := at()
+	s, done := openAt(t, path, fast), filepath.Join(t.TempDir(), "done")
 	person(t, s, "target")
 	stdin, release := gate(t)
 	var senders, takers, victims []*process
 	for i := range 5 {
 		senders = append(senders, start(t, stdin, path, "send", fmt.Sprint(i)))
-		takers = append(takers, start(t, stdin, path, "take", ""))
+		takers = append(takers, start(t, stdin, path, "take", done))
 	}
 	for range 2 {
 		victims = append(victims, start(t, stdin, path, "take", "hold"))
@@ -201,7 +219,7 @@ func TestTakersOverProcesses(t *testing.T) {
 			break
 		}
 	}
-	if err := os.WriteFile(path+".done", nil, 0o600); err != nil {
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	first, again := map[string]int{}, map[string]bool{}
@@ -265,7 +283,7 @@ func takeAs(t *testing.T, s *teams.Store, arg string) {
 			t.Fatal(err)
 		}
 		if !has {
-			if _, err := os.Stat(os.Getenv("TEAMS_TEST_FILE") + ".done"); err == nil {
+			if _, err := os.Stat(arg); err == nil {
 				return
 			}
 			time.Sleep(5 * time.Millisecond)

@@ -130,7 +130,7 @@ func (s *Store) Attach(ctx context.Context, c Claim, a Attachment) (*Session, er
 	if a.Wakes {
 		wakes = 1
 	}
-	err := s.soon(ctx, c.Tenant, func(t *tx) error {
+	err := s.in(ctx, c.Tenant, func(t *tx) error {
 		ref, err := t.claim(c)
 		if err != nil {
 			return err

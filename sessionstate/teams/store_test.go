@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,16 @@ func TestStoreOnPostgreSQL(t *testing.T) {
 	made := migrated(t, cluster.Database())
 	teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
 		return openURL(t, cluster.Copy(made), now)
+	})
+}
+
+// The same through pgbouncer in transaction mode, which gives a connection to another client after
+// each transaction.
+func TestStoreBehindPgbouncer(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	made, over := migrated(t, cluster.Database()), cluster.Bouncer(os.Getenv)
+	teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
+		return openURL(t, over(cluster.Copy(made)), now)
 	})
 }
 
@@ -58,6 +69,15 @@ func openURL(t *testing.T, url string, now func() time.Time) *teams.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// openAt opens the store at a path or a URL to the end of the test.
+func openAt(t *testing.T, at string, now func() time.Time) *teams.Store {
+	t.Helper()
+	if strings.Contains(at, "://") {
+		return openURL(t, at, now)
+	}
+	return open(t, at, now)
 }
 
 // open opens a store to the end of the test.

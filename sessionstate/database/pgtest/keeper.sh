@@ -14,7 +14,11 @@ read -r pid <data/postmaster.pid
 echo ready
 exec >/dev/null
 if read -r word; then
-  kill -KILL "$pid"
+  all="$pid $(ps -A -o pid= -o ppid= | awk -v parent="$pid" '$2 == parent { print $1 }')"
+  kill -KILL $all
+  for one in $all; do
+    while kill -0 "$one" 2>/dev/null; do sleep 0.05; done
+  done
   exit 0
 fi
 "$1/pg_ctl" -D data -m immediate -w -t 120 -s stop >>log 2>&1

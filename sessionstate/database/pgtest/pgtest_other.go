@@ -34,3 +34,6 @@ func (*Cluster) Dir() string { return "" }
 
 // URL returns nothing.
 func (*Cluster) URL(_, _ string) string { return "" }
+
+// Bouncer returns nothing.
+func (*Cluster) Bouncer(func(string) string) func(string) string { return nil }

@@ -1,0 +1,459 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+)
+
+// notes is a schema with one table, in the given number of versions.
+func notes(versions int) Schema {
+	files := fstest.MapFS{
+		"schema/1.sql": &fstest.MapFile{Data: []byte(`CREATE TABLE notes (tenant TEXT NOT NULL, id TEXT NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (tenant, id))`)},
+		"schema/1.postgres.sql": &fstest.MapFile{Data: []byte(`ALTER TABLE notes ENABLE ROW LEVEL SECURITY; ALTER TABLE notes FORCE ROW LEVEL SECURITY;
+			CREATE POLICY tenant ON notes USING (tenant = current_setting('attache.tenant', true) OR current_setting('attache.all_tenants', true) = 'on')`)},
+		"schema/2.sql": &fstest.MapFile{Data: []byte(`ALTER TABLE notes ADD COLUMN a TEXT`)},
+		"schema/3.sql": &fstest.MapFile{Data: []byte(`ALTER TABLE notes ADD COLUMN b TEXT`)},
+	}
+	for n := versions + 1; n <= 3; n++ {
+		delete(files, "schema/"+string(rune('0'+n))+".sql")
+	}
+	return Schema{Name: "notes", Files: files}
+}
+
+// slow are timeouts that a machine that is slow does not reach.
+var slow = Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute}
+
+func connect(t *testing.T, o ServerOptions) *Server {
+	t.Helper()
+	if o.Connections == 0 {
+		o.Connections = 5
+	}
+	if o.Timeouts == (Timeouts{}) {
+		o.Timeouts = slow
+	}
+	s, err := Connect(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func migrate(t *testing.T, s *Server, schema Schema) {
+	t.Helper()
+	if _, err := s.Migrate(t.Context(), []Schema{schema}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func insert(ctx context.Context, db *DB, tenant, id string) error {
+	return db.In(ctx, Scope{Tenant: tenant}, func(tx *Tx) error {
+		_, err := tx.Exec(`INSERT INTO notes (tenant, id, n) VALUES (?1, ?2, ?3)`, tenant, id, 0)
+		return err
+	})
+}
+
+func count(t *testing.T, db *DB, s Scope) (n int) {
+	t.Helper()
+	if err := db.View(t.Context(), s, func(tx *Tx) error { return tx.Row(`SELECT count(*) FROM notes`).Scan(&n) }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Of many that migrate at once one does it. A program works with tables of its version and of
+// the next one, and says what to do about others.
+func TestVersions(t *testing.T) {
+	url := pgtest.New(t, os.Getenv).Database()
+	s := connect(t, ServerOptions{URL: url})
+	use := func(versions int) error {
+		return s.Open(notes(versions)).View(t.Context(), Scope{}, func(tx *Tx) error { return nil })
+	}
+	if err := use(1); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), `version 0, and this program needs 1: run "attache store migrate"`) {
+		t.Errorf("an empty database: %v", err)
+	}
+	var wait sync.WaitGroup
+	for range 5 {
+		wait.Go(func() {
+			if _, err := connect(t, ServerOptions{URL: url}).Migrate(t.Context(), []Schema{notes(1)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if err := insert(t.Context(), s.Open(notes(1)), "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := use(2); !errors.Is(err, ErrVersion) {
+		t.Errorf("older tables: %v", err)
+	}
+	migrate(t, s, notes(2))
+	if err := errors.Join(use(1), use(2)); err != nil {
+		t.Errorf("tables of the next version: %v", err)
+	}
+	migrate(t, s, notes(3))
+	if err := use(1); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "use a newer attache") {
+		t.Errorf("newer tables: %v", err)
+	}
+	if n := count(t, s.Open(notes(3)), Scope{Tenant: "a"}); n != 1 {
+		t.Errorf("after the migrations there are %d rows, want 1", n)
+	}
+	broken := Schema{Name: "broken", Files: fstest.MapFS{"schema/1.sql": &fstest.MapFile{Data: []byte(`CREATE TABLE half (a TEXT); CREATE TABLE half (a TEXT)`)}}}
+	if _, err := s.Migrate(t.Context(), []Schema{broken}); err == nil {
+		t.Error("a migration that fails succeeded")
+	}
+	if v, err := s.Versions(t.Context(), []Schema{broken, notes(3)}); err != nil || v[0].Has != 0 || v[1].Has != 3 {
+		t.Errorf("after a migration that failed: %v, %v", v, err)
+	}
+	if problems, err := s.Problems(t.Context(), []Schema{notes(3)}); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "fsync") {
+		t.Errorf("problems: %q, %v; want fsync alone, which is off for tests", problems, err)
+	}
+}
+
+// A statement that forgets the tenant reads and changes nothing of another one (S4).
+func TestTenantsAreApart(t *testing.T) {
+	s := connect(t, ServerOptions{URL: pgtest.New(t, os.Getenv).Database()})
+	migrate(t, s, notes(1))
+	db := s.Open(notes(1))
+	for _, tenant := range []string{"", "a", "b"} {
+		if err := insert(t.Context(), db, tenant, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for scope, want := range map[Scope]int{{}: 1, {Tenant: "a"}: 1, {Tenant: "c"}: 0, {AllTenants: true}: 3} {
+		if n := count(t, db, scope); n != want {
+			t.Errorf("%+v sees %d rows, want %d", scope, n, want)
+		}
+		var changed int64
+		err := db.In(t.Context(), scope, func(tx *Tx) (err error) {
+			changed, err = tx.Exec(`UPDATE notes SET n = n + 1`)
+			return err
+		})
+		if err != nil || changed != int64(want) {
+			t.Errorf("%+v changes %d rows (%v), want %d", scope, changed, err, want)
+		}
+	}
+	err := db.In(t.Context(), Scope{Tenant: "a"}, func(tx *Tx) error {
+		_, err := tx.Exec(`INSERT INTO notes (tenant, id, n) VALUES ('b', '2', 0)`)
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "row-level security") {
+		t.Errorf("a row of another tenant is inserted: %v", err)
+	}
+}
+
+// Two transactions that lock the same rows in another order both take place.
+func TestRacesAreRunAgain(t *testing.T) {
+	o := slow
+	o.Lock = 50 * time.Millisecond
+	s := connect(t, ServerOptions{URL: pgtest.New(t, os.Getenv).Database(), Timeouts: o})
+	migrate(t, s, notes(1))
+	db := s.Open(notes(1))
+	for _, id := range []string{"1", "2"} {
+		if err := insert(t.Context(), db, "", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wait sync.WaitGroup
+	both := make(chan struct{}) // closed when each has its first row
+	var have sync.WaitGroup
+	have.Add(2)
+	go func() { have.Wait(); close(both) }()
+	for _, order := range [][]string{{"1", "2"}, {"2", "1"}} {
+		first := true
+		wait.Go(func() {
+			err := db.In(t.Context(), Scope{}, func(tx *Tx) error {
+				for i, id := range order {
+					if _, err := tx.Exec(`UPDATE notes SET n = n + 1 WHERE tenant = '' AND id = ?1`, id); err != nil {
+						return err
+					}
+					if i == 0 && first {
+						first = false
+						have.Done()
+						<-both
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	var sum int
+	if err := db.View(t.Context(), Scope{}, func(tx *Tx) error { return tx.Row(`SELECT sum(n)::bigint FROM notes WHERE tenant = ''`).Scan(&sum) }); err != nil || sum != 4 {
+		t.Errorf("the sum is %d (%v), want 4", sum, err)
+	}
+}
+
+// A link is a TCP connection to a server that can fail.
+type link struct {
+	t      *testing.T
+	listen net.Listener
+	to     string
+
+	mu    sync.Mutex
+	stall chan struct{} // not nil while nothing passes; closed when it does again
+	cutOn string        // what of the client's bytes cuts the connection before it passes
+	conns []net.Conn
+}
+
+// newLink returns a link to the socket of a server, and the URL of the database over it.
+func newLink(t *testing.T, c *pgtest.Cluster, url string) (*link, string) {
+	t.Helper()
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &link{t: t, listen: listen, to: c.Socket()}
+	go l.serve()
+	t.Cleanup(func() { _ = listen.Close(); l.pass(); l.cut() })
+	name, _, _ := strings.Cut(strings.TrimPrefix(url, "postgres:///"), "?")
+	return l, "postgres://attache@" + listen.Addr().String() + "/" + name + "?sslmode=disable"
+}
+
+func (l *link) serve() {
+	for {
+		client, err := l.listen.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", l.to)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		l.mu.Lock()
+		l.conns = append(l.conns, client, server)
+		l.mu.Unlock()
+		go l.copy(server, client, true)
+		go l.copy(client, server, false)
+	}
+}
+
+func (l *link) copy(to, from net.Conn, fromClient bool) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		l.mu.Lock()
+		stall, cut := l.stall, fromClient && l.cutOn != "" && strings.Contains(string(buffer[:n]), l.cutOn)
+		l.mu.Unlock()
+		if stall != nil {
+			<-stall
+		}
+		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil || cut {
+			return
+		}
+	}
+}
+
+// cut cuts the connections there are.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+	l.conns = nil
+}
+
+// hold lets nothing pass until pass is called: the server is there and does not answer.
+func (l *link) hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stall = make(chan struct{})
+}
+
+func (l *link) pass() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stall != nil {
+		close(l.stall)
+	}
+	l.stall, l.cutOn = nil, ""
+}
+
+// A clock is a time that moves only when told to.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// What a connection can do to a transaction, and what the caller learns of it (S6).
+func TestConnectionsThatFail(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	url := cluster.Database()
+	direct := connect(t, ServerOptions{URL: url})
+	migrate(t, direct, notes(1))
+	l, over := newLink(t, cluster, url)
+	s := connect(t, ServerOptions{URL: over, Connections: 1})
+	db := s.Open(notes(1))
+	check := func(what string, err error, down bool, rows int) {
+		t.Helper()
+		if errors.Is(err, ErrDown) != down || !down && err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if n := count(t, direct.Open(notes(1)), Scope{}); n != rows {
+			t.Errorf("%s: there are %d rows, want %d", what, n, rows)
+		}
+		s.breaker.succeeded()
+	}
+	check("at first", insert(t.Context(), db, "", "1"), false, 1)
+	l.cut()
+	check("cut while nobody used it", insert(t.Context(), db, "", "2"), false, 2)
+	check("cut within a transaction", db.In(t.Context(), Scope{}, func(tx *Tx) error {
+		if _, err := tx.Exec(`INSERT INTO notes (tenant, id, n) VALUES ('', '3', 0)`); err != nil {
+			return err
+		}
+		l.cut()
+		_, err := tx.Exec(`SELECT 1`)
+		return err
+	}), true, 2)
+	l.mu.Lock()
+	l.cutOn = "commit"
+	l.mu.Unlock()
+	if err := insert(t.Context(), db, "", "4"); !errors.Is(err, ErrDown) {
+		t.Errorf("cut with the answer to a commit: %v", err)
+	}
+	l.pass()
+	s.breaker.succeeded()
+	// It is not known whether it took place, but it did or it did not.
+	if err := insert(t.Context(), direct.Open(notes(1)), "", "5"); err != nil {
+		t.Fatal(err)
+	}
+	if err := insert(t.Context(), db, "", "6"); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
+// A server that does not answer holds nobody up after two failures, and is asked again.
+func TestBreaker(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	url := cluster.Database()
+	migrate(t, connect(t, ServerOptions{URL: url}), notes(1))
+	l, over := newLink(t, cluster, url)
+	var told []bool
+	time0 := &clock{now: time.Unix(0, 0)}
+	s := connect(t, ServerOptions{URL: over, Timeouts: slow, Tell: func(err error) { told = append(told, err == nil) }})
+	s.breaker.now = time0.read
+	db := s.Open(notes(1))
+	tries := 0
+	try := func() error {
+		return db.In(t.Context(), Scope{}, func(tx *Tx) error {
+			tries++
+			return tx.Row(`SELECT 1`).Scan(new(int))
+		})
+	}
+	if err := try(); err != nil {
+		t.Fatal(err)
+	}
+	// The server hears and does not answer: the transaction itself has a limit.
+	s.o.Timeouts.All = 100 * time.Millisecond
+	l.hold()
+	for range openAfter {
+		if err := try(); !errors.Is(err, ErrDown) {
+			t.Errorf("a server that does not answer: %v", err)
+		}
+	}
+	s.o.Timeouts.All = slow.All
+	l.pass()
+	l.cut()
+	tries = 0
+	if err := try(); !errors.Is(err, ErrDown) || tries > 0 {
+		t.Errorf("after two failures the server was asked: %v", err)
+	}
+	time0.pass(firstOpen)
+	if err := try(); err != nil || tries != 1 {
+		t.Errorf("a second later: %v, after %d tries", err, tries)
+	}
+	// One that takes too long is as one that does not answer; it says so itself.
+	s.o.Timeouts.Statement = 50 * time.Millisecond
+	err := db.In(t.Context(), Scope{}, func(tx *Tx) error { return tx.Row(`SELECT pg_sleep(600)`).Scan(new(string)) })
+	if !errors.Is(err, ErrDown) || !strings.Contains(err.Error(), "statement timeout") {
+		t.Errorf("a statement that takes too long: %v", err)
+	}
+	// The caller's own end is no failure of the server.
+	over1, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3 {
+		if err := db.In(over1, Scope{}, func(*Tx) error { return nil }); errors.Is(err, ErrDown) {
+			t.Errorf("a caller that gave up: %v", err)
+		}
+	}
+	if len(told) != 2 || told[0] || !told[1] {
+		t.Errorf("told %v, want once that it is away and once that it is back", told)
+	}
+}
+
+// While it is open, a breaker lets one caller try after 1, 2, … 30 s.
+func TestBreakerBacksOff(t *testing.T) {
+	c := &clock{now: time.Unix(0, 0)}
+	b := breaker{now: c.read}
+	for range openAfter {
+		b.failed(io.EOF)
+	}
+	for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		c.pass(wait*time.Second - 1)
+		if b.admit() == nil {
+			t.Errorf("a caller is let through before %d s", wait)
+		}
+		c.pass(1)
+		if b.admit() != nil || b.admit() == nil {
+			t.Errorf("after %d s not exactly one caller is let through", wait)
+		}
+		b.failed(io.EOF)
+	}
+	c.pass(longestOpen)
+	if b.admit() != nil {
+		t.Error("nobody is let through")
+	}
+	b.abandon()
+	if b.admit() != nil {
+		t.Error("after one gave up nobody is let through")
+	}
+	b.succeeded()
+	if b.admit() != nil {
+		t.Error("it is open after a success")
+	}
+}
+
+// No error has the password in it.
+func TestURL(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"postgres://u:hunter2@h/d": true, "postgresql://u:hunter2@h:5433/d?sslmode=require": true, "postgres:///d?host=/run": true,
+		"mysql://u:hunter2@h/d": false, "hunter2": false, "postgres://u:hunter2@h:x/d": false, "postgres://u:hunter2%@h/d": false, "postgres://u:hunter2@h/d?sslmode=hunter2": false,
+	} {
+		err := CheckURL(url)
+		if (err == nil) != ok || err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if got := connect(t, ServerOptions{URL: "postgres://u:hunter2@h/d"}).Address(); got != `PostgreSQL database "d" of h:5432` {
+		t.Errorf("the address is shown as %q", got)
+	}
+}
