@@ -25,6 +25,7 @@ type call struct {
 	holding   bool        // a layer holds it back; touched in the client's direction
 	odd       bool        // a server may spell its id otherwise; guarded by calls.mu
 	again     bool        // it was sent to the next upstream, too; touched in the client's direction
+	returned  bool        // an upstream has not taken it, likewise
 	suspended *suspension // what a hook asked for; touched by the goroutine that runs the hooks
 	batch     *batch      // the batch it arrived in
 	stop      func()      // not nil if the call was deferred: ends what will answer it; guarded by calls.mu
@@ -98,7 +99,7 @@ func (c *call) reset(s *session, k callid.Key, long string) {
 	}
 	c.key, c.long, c.raw, c.next = k, long, nil, nil
 	c.replied, c.contested, c.holding, c.suspended, c.batch, c.stop = false, false, false, nil, nil, nil
-	c.frame, c.again = nil, false
+	c.frame, c.again, c.returned = nil, false, false
 	c.sent.Store(false)
 	c.cancelled.Store(false)
 	c.mw.Reset(c, true)

@@ -12,31 +12,10 @@ import (
 )
 
 // A Restart says how an upstream that has ended is started again under its client. The
-// zero value is ready to use.
-type Restart struct {
-	// Name is the server's name in texts for the model.
-	Name string
-	// Hold is how long a frame waits for the next upstream; 0 means 10 s.
-	Hold time.Duration
-	// Hang is how long an upstream may be silent while calls are in flight before it is started
-	// again; 0 means forever.
-	Hang time.Duration
-	// Notice adds a block to the next result of a tool, which tells the model that the server
-	// has lost its memory.
-	Notice bool
-	// Retry reports whether a call of a tool may be sent to the next upstream even if it may
-	// have run; nil means none.
-	Retry func(tool string) bool
-	// Wanted reports whether the session continues; nil means always. A program that forwards
-	// the signal which ends the upstream returns false.
-	Wanted func() bool
-	// Changed is called for a list that the next upstream returns with other content, with the
-	// method that asks for it and both digests; nil means no call.
-	Changed func(method, before, after string)
-	// Restarted is called when an upstream is ready, with how the one before ended; nil means no
-	// call.
-	Restarted func(exit string, lost int, down time.Duration)
-}
+// zero value is ready to use. An upstream may have two methods more: Again() is called when
+// it takes the place of another one, and Returned() []byte, when its output has ended, for the
+// lines that it has taken and its server has not.
+type Restart = revive.Policy
 
 // newSupervisor returns the supervisor that starts the upstream of a session again.
 func newSupervisor(s *session, r Restart) *revive.Supervisor {
@@ -44,7 +23,7 @@ func newSupervisor(s *session, r Restart) *revive.Supervisor {
 	r.Wanted = func() bool {
 		return !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil && (wanted == nil || wanted())
 	}
-	return revive.New((*relay)(s), revive.Policy(r), revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
+	return revive.New((*relay)(s), r, revive.Options{Link: s.linkOptions(), Asks: s.asks, Go: s.goBeside, Log: s.log})
 }
 
 // linkOptions returns how a link of the session works.
@@ -81,6 +60,9 @@ func (r *relay) Start(l *revive.Link) error {
 	if err != nil {
 		return err
 	}
+	if next, ok := up.(interface{ Again() }); ok {
+		next.Again()
+	}
 	l.Connect(up)
 	(*session)(r).read(l)
 	return nil
@@ -108,19 +90,36 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 	}
 	left, deadline := last.Leftover(s.supervisor.Hold())
 	unsent := map[*call]bool{}
-	lines := revive.Resend(left, func(id []byte) bool {
+	awaits := func(id []byte) *call {
 		c := s.calls.youngest(id, unsent)
 		if c != nil {
 			unsent[c] = true
 		}
-		return c != nil
+		return c
+	}
+	var refused []*call // twice
+	lines := revive.Resend(last.Returned(), func(id []byte) bool {
+		c := awaits(id)
+		if c == nil {
+			return false
+		}
+		if c.returned {
+			refused = append(refused, c)
+		}
+		c.returned = true
+		s.supervisor.Resends(&c.mw)
+		return !slices.Contains(refused, c)
 	})
+	lines = append(lines, revive.Resend(left, func(id []byte) bool { return awaits(id) != nil })...)
 	again, running := s.claimRunning(unsent)
 	next.Gate.Keep(slices.Concat(again, lines), deadline)
 	s.link.Store(next)
 	last.Gate.Replaced()
 	for _, c := range running {
 		s.answerClaimed(c, how.Lost(c.id(), c.frame != nil))
+	}
+	for _, c := range s.calls.claimAll(func(c *call) bool { return slices.Contains(refused, c) }) {
+		s.answerClaimed(c, how.Unsent(c.id()))
 	}
 	return len(running)
 }

@@ -10,15 +10,16 @@
 //
 //   - 2025-03-26 to 2025-11-25: the session id and the negotiated version on each
 //     request, the stream that a GET opens, resumption of a stream that broke, DELETE at
-//     the end. A session that the server has lost is initialised again, once, with the
-//     client's own messages.
+//     the end. A session that the server has lost is over: what was not sent is given
+//     back, for the session that the relay opens in its place.
 //   - 2026-07-28: the headers that mirror the body, computed from the bytes that leave;
 //     a cancellation closes the stream of the request.
 //
 // The revision is read from each message, so the client's choice is never steered.
 //
 // Each request gets exactly one answer. Where HTTP fails, it is an error that says what
-// happened. A POST is sent again only if the server cannot have executed it: the session
+// happened. A POST is sent again only if the server cannot have executed it: nobody could
+// be reached, the server asked for another attempt (503 with Retry-After), the session
 // was unknown (404, and the 400 that servers send instead), the credential was refused
 // (401, 403), a header did not match (-32020), or the server sent it elsewhere on
 // the same origin (307, 308). A redirect to another origin is not followed.

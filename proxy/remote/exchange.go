@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -32,6 +33,7 @@ type exchange struct {
 	meta    []byte                         // its raw _meta, if it names a revision
 	ticket  ticket                         // the session it was sent in
 	tried   struct{ session, mirror bool } // it was sent again for this reason
+	wait    waiting                        // for a server that cannot be reached
 
 	whole   chan struct{} // not nil for a long message; closed when ids is known
 	settled chan struct{} // nil, or closed when nothing is to be answered any more, and the server has begun to answer
@@ -52,6 +54,10 @@ func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 		return true
 	}
 	line = bytes.Clone(line)
+	if s.isLost() {
+		s.giveBack(line)
+		return true
+	}
 	var m wire.Message
 	m.Reset(wire.Client, line)
 	m.LookEnvelope()
@@ -70,9 +76,7 @@ func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 			return true
 		}
 	case m.MethodIs("initialize"):
-		s.beginSession(line)
-	default:
-		s.session.keep(&m, m.Frame())
+		s.beginSession()
 	}
 	if x.method == "initialize" || x.ids == nil && !x.reply {
 		x.holdsUp()
@@ -166,6 +170,9 @@ func (x *exchange) run() {
 	}
 	defer x.end()
 	resp, refusal, err := x.do()
+	if errors.Is(err, errLost) && x.giveBack() {
+		return
+	}
 	x.body.drop()
 	if x.whole != nil {
 		if err != nil {
@@ -207,11 +214,17 @@ func (x *exchange) end() {
 // do sends the message until the server takes it or refuses it for good.
 func (x *exchange) do() (*http.Response, *refusal, error) {
 	for {
+		if x.s.isLost() {
+			return nil, nil, errLost
+		}
 		x.ticket = x.s.session.ticket()
 		if x.modern || x.method == "initialize" {
 			x.ticket = ticket{generation: x.ticket.generation}
 		}
 		resp, err := x.post()
+		if errors.As(err, new(unreachedError)) && x.awaitServer("") {
+			continue
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -219,6 +232,7 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 			x.s.session.adopt(resp.Header, x.ticket.generation)
 		}
 		if resp.StatusCode < 300 {
+			x.s.reached.Store(true)
 			return resp, nil, nil
 		}
 		refusal := readRefusal(resp)
@@ -250,12 +264,14 @@ func (x *exchange) post() (*http.Response, error) {
 // reports whether it is to be sent again.
 func (x *exchange) recover(r *refusal) (again bool, err error) {
 	switch {
-	case r.lostSession(x.ticket) && !x.tried.session:
+	case r.lostSession(x.ticket) && x.ticket.generation == x.s.session.ticket().generation:
+		x.s.lose(r)
+		return true, nil
+	case r.lostSession(x.ticket) && !x.tried.session && !x.reply: // of a session that the client has left
 		x.tried.session = true
-		if x.reply {
-			return false, nil // the request that it answers was the lost session's
-		}
-		return x.s.renew(x.ctx, x.ticket.generation)
+		return true, nil
+	case r.status == http.StatusServiceUnavailable && r.after != "":
+		return x.awaitServer(r.after), nil
 	case r.code == wire.CodeHeaderMismatch && x.modern && x.method == "tools/call" && !x.tried.mirror:
 		x.tried.mirror = true
 		return x.s.mirror.learnAgain(x), nil
@@ -307,6 +323,9 @@ func (x *exchange) fail(text string) {
 	if x.lost.Load() || x.s.ctx.Err() != nil {
 		return // nobody waits, or the relay answers
 	}
+	if x.method == "initialize" {
+		x.s.noteRefusal(text)
+	}
 	if x.first == nil && x.whole == nil {
 		x.s.log.Warn("the remote server did not take a message", "method", x.method, "why", text)
 	}
@@ -318,8 +337,8 @@ func (x *exchange) fail(text string) {
 }
 
 // beginSession notes that the client opens a new session, and ends the one before.
-func (s *Server) beginSession(line []byte) {
-	before := s.session.begin(bytes.TrimRight(line, "\r\n"))
+func (s *Server) beginSession() {
+	before := s.session.begin()
 	s.listen.stop()
 	if before.id != "" {
 		s.calls.Go(func() { s.endSession(before, settleTime) }) // the end waits for it

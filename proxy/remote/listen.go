@@ -109,8 +109,7 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *
 		return true
 	default:
 		if r := readRefusal(resp); *opened && r.lostSession(x.ticket) {
-			// A new session opens a stream of its own.
-			_, _ = s.renew(s.ctx, x.ticket.generation)
+			s.lose(r)
 		}
 		s.log.Debug("the remote server offers no stream of its own", "status", resp.StatusCode)
 		return false

@@ -47,6 +47,11 @@ type Options struct {
 	// does not have; once the server has listed the tool.
 	Forward func(id []byte) http.Header
 
+	// Wait is how long a message waits for a server that cannot be reached, or answers
+	// 503 with Retry-After, once it has been; 0 stands for not at all. Only what the
+	// server cannot have executed waits.
+	Wait time.Duration
+
 	// Log takes what a person may want to know; nil discards it.
 	Log *slog.Logger
 }
@@ -90,12 +95,17 @@ type Server struct {
 	calls   sync.WaitGroup // requests that are not answered; none begins when ending is set
 	ledger  ledger
 	slots   chan struct{} // how many requests may be under way
+	again   bool          // another session was lost before this one
+	reached atomic.Bool   // the server has taken a message, in this session or one before
+	lost    chan struct{} // closed when the server does not know the session any more
+	losing  sync.Once
 
 	mu     sync.Mutex
 	open   callid.Index[exchange] // requests that are not answered, by id
 	modern string                 // the version of the last request that named one
 	ending bool                   // nothing is sent any more
 	err    error                  // how the session ended
+	back   []byte                 // lines that were not sent, or not taken by the server
 	stop   sync.Once
 	end    sync.Once
 	closed atomic.Bool   // the relay has no more to say
@@ -160,6 +170,7 @@ func Start(o Options) (*Server, error) {
 		slots:    make(chan struct{}, maxRequests),
 		open:     callid.NewIndex[exchange](),
 		gone:     make(chan struct{}),
+		lost:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.ledger.init(s.ctx, o.Hold)
@@ -213,6 +224,13 @@ func (s *Server) Stop() {
 		context.AfterFunc(s.ctx, func() { end.Stop() })
 	})
 	<-s.gone
+}
+
+// Again says that an earlier session has reached the server. It is called before the first
+// message.
+func (s *Server) Again() {
+	s.again = true
+	s.reached.Store(true)
 }
 
 // Wait returns when the session is over. The error says why it ended, nil if Stop or
@@ -278,20 +296,10 @@ func (s *Server) finish() {
 	case <-s.ctx.Done():
 	}
 	s.listen.stop()
-	s.endSession(s.session.ticket(), farewell)
+	if !s.isLost() {
+		s.endSession(s.session.ticket(), farewell)
+	}
 	s.cancel()
 	s.out.pipe.CloseWrite()
 	close(s.gone)
-}
-
-// fail ends the session for a reason that the client is told.
-func (s *Server) fail(err error) {
-	s.mu.Lock()
-	if s.err == nil {
-		s.err = err
-	}
-	s.mu.Unlock()
-	s.in.CloseRead()
-	s.closeInput()
-	s.cancel()
 }

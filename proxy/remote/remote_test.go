@@ -24,7 +24,10 @@ const patience = 20 * time.Second
 // A client is the relay's end of a session with a server that a test scripts.
 type client struct {
 	t     *testing.T
-	s     *remote.Server
+	o     remote.Options
+	s     *remote.Server // nil behind a relay
+	in    io.Writer
+	stop  func()
 	lines chan string
 	log   *logged
 }
@@ -103,6 +106,20 @@ func connectInMemory(t *testing.T, handler http.HandlerFunc, change ...func(*rem
 // connectTo begins a session with a server that runs.
 func connectTo(t *testing.T, server *httptest.Server, transport *http.Transport, change ...func(*remote.Options)) *client {
 	t.Helper()
+	c := newClient(t, server, transport, change...)
+	s, err := remote.Start(c.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.s, c.in, c.stop = s, s.Stdin(), s.Stop
+	go c.read(s.Stdout())
+	t.Cleanup(s.Stop)
+	return c
+}
+
+// newClient prepares a session with a server that runs.
+func newClient(t *testing.T, server *httptest.Server, transport *http.Transport, change ...func(*remote.Options)) *client {
+	t.Helper()
 	t.Cleanup(server.Close)
 	c := &client{t: t, lines: make(chan string, 1000), log: &logged{}}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -110,32 +127,29 @@ func connectTo(t *testing.T, server *httptest.Server, transport *http.Transport,
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := remote.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.s = s
-	go func() {
-		defer close(c.lines)
-		r := bufio.NewReaderSize(s.Stdout(), 1<<20)
-		for {
-			line, err := r.ReadString('\n')
-			if line != "" {
-				c.lines <- line
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	t.Cleanup(s.Stop)
+	c.o = o
 	return c
+}
+
+// read takes the lines of the session until it is over.
+func (c *client) read(from io.Reader) {
+	defer close(c.lines)
+	r := bufio.NewReaderSize(from, 1<<20)
+	for {
+		line, err := r.ReadString('\n')
+		if line != "" {
+			c.lines <- line
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // say sends a line.
 func (c *client) say(line string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.s.Stdin(), line+"\n"); err != nil {
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -172,7 +186,7 @@ func (c *client) wants(want string) {
 // over checks that the session ends and that nothing more comes.
 func (c *client) over() {
 	c.t.Helper()
-	c.s.Stop()
+	c.stop()
 	for line := range c.lines {
 		c.t.Errorf("more came: %s", line)
 	}
@@ -228,7 +242,7 @@ func (l *legacy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Mcp-Session-Id", fmt.Sprintf("session-%d", l.opened))
 		l.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, agreed)
+		io.WriteString(w, strings.Replace(agreed, `"id":0`, `"id":`+string(m.ID()), 1))
 	case m.Kind() == wire.Request:
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"session":%q}}`, m.ID(), got.session())

@@ -130,11 +130,11 @@ func (s *Server) explain(err error, b *body) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &dns):
-		return fmt.Errorf("the host %s is not known: %s", dns.Name, dns.Err)
+		return unreachedError{fmt.Errorf("the host %s is not known: %s", dns.Name, dns.Err)}
 	case errors.As(err, &op) && op.Op == "dial":
-		return fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)
+		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, op.Err)}
 	case b == nil || !b.begun.Load():
-		return fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, err)
+		return unreachedError{fmt.Errorf("the server at %s cannot be reached: %w", s.url.Host, err)}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return errors.New("the server closed the connection before it answered; it may have executed the request")

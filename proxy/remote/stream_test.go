@@ -241,6 +241,7 @@ func TestOwnStreamAfterRefusal(t *testing.T) {
 func TestSessionLostOnOwnStream(t *testing.T) {
 	l := &legacy{}
 	var restarted atomic.Bool
+	again := make(chan struct{})
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		switch {
 		case r.verb == http.MethodGet && r.session() == "session-1" && !restarted.Swap(true):
@@ -249,11 +250,13 @@ func TestSessionLostOnOwnStream(t *testing.T) {
 		case r.session() == "session-1" && restarted.Load() && r.verb == http.MethodGet:
 			w.WriteHeader(404)
 			return true
+		case r.session() == "session-2" && r.method == "notifications/initialized":
+			close(again)
 		}
 		return false
 	}
-	c := l.open(t)
-	c.wants(changed)
+	c := l.openRelayed(t)
+	<-again
 	c.say(call)
 	c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`)
 	c.over()

@@ -178,6 +178,19 @@ func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {
 // Until then that may be its death, and what it did not read is for the next server.
 const endTime = time.Second
 
+// A returner is a Server that can say which lines it has taken and the server has not.
+type returner interface{ Returned() []byte }
+
+// Returned returns those lines, of requests alone. They are older than Leftover.
+func (l *Link) Returned() []byte {
+	if server := l.server.Load(); server != nil {
+		if r, ok := (*server).(returner); ok {
+			return r.Returned()
+		}
+	}
+	return nil
+}
+
 // MayEnd reports whether the server, which takes no more input, may be about to end. late
 // is called if it does not.
 func (l *Link) MayEnd(late func()) bool {

@@ -139,20 +139,23 @@ func (r *Record) Requests() (all []Request) {
 	return all
 }
 
-// Same returns an error if the server that answers initialize so is another one than the
+// Same returns errOther if the server that answers initialize so is another one than the
 // client knows (R12): the protocol version differs, or something is missing among what it
-// can do.
+// can do. A remote server that initialize did not reach is not ready.
 func (r *Record) Same(reply *wire.Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if reply.ErrorObject().Get("data", "source").Text() == "attache" {
+		return fmt.Errorf("%w: %s", errNotReady, reply.ErrorObject().Get("message").Text())
+	}
 	if !reply.Result().Exists() {
-		return fmt.Errorf("it refuses initialize: %s", reply.ErrorObject().Get("message").Text())
+		return fmt.Errorf("%w: it refuses initialize: %s", errOther, reply.ErrorObject().Get("message").Text())
 	}
 	if v := reply.Get("result", "protocolVersion").Raw; !bytes.Equal(v, r.version) {
-		return fmt.Errorf("it speaks protocol version %s, and the one before spoke %s", v, r.version)
+		return fmt.Errorf("%w: it speaks protocol version %s, and the one before spoke %s", errOther, v, r.version)
 	}
 	if name := missing(wire.Value{Raw: r.capabilities}, reply.Get("result", "capabilities")); name != "" {
-		return fmt.Errorf("it lacks the capability %s that the one before had", name)
+		return fmt.Errorf("%w: it lacks the capability %s that the one before had", errOther, name)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -33,14 +32,41 @@ func (v *Supervisor) replay(ctx context.Context, l *Link) error {
 		return err
 	}
 	if err := v.record.Same(reply); err != nil {
-		return fmt.Errorf("%w: %w", errOther, err)
+		return err
 	}
 	lines := wire.NewNotification(wire.Client, "notifications/initialized", nil).Line()
-	for _, q := range v.record.Requests() {
-		id := v.o.Asks.Add(wire.Server, readyTime, func(*wire.Message) {}, v.forget)
+	requests := v.record.Requests()
+	answered := make(chan struct{}, len(requests))
+	for _, q := range requests {
+		id := v.o.Asks.Add(wire.Server, readyTime, func(*wire.Message) { answered <- struct{}{} }, v.forget)
 		lines = append(lines, wire.NewRequest(wire.Client, []byte(id), q.Method, q.Params).Line()...)
 	}
-	return writeFirst(ctx, l, lines)
+	if err := writeFirst(ctx, l, lines); err != nil {
+		return err
+	}
+	return awaitSettled(ctx, l, answered, len(requests))
+}
+
+// settleTime bounds the wait for the answers to what a server is told after the handshake.
+const settleTime = 5 * time.Second
+
+// awaitSettled waits for n answers, so that nothing overtakes what was asked: over HTTP each
+// message goes its own way.
+func awaitSettled(ctx context.Context, l *Link, answered <-chan struct{}, n int) error {
+	late := time.NewTimer(settleTime)
+	defer late.Stop()
+	for range n {
+		select {
+		case <-answered:
+		case <-late.C:
+			return nil
+		case <-l.Ended():
+			return errNotReady
+		case <-ctx.Done():
+			return errNotReady
+		}
+	}
+	return nil
 }
 
 // forget ends a request that has no reply.

@@ -13,6 +13,14 @@ import (
 type Ending struct {
 	Exit string // "exit status 3"
 	More string // what else is known, such as the last lines of its stderr: "" or "; …"
+	lost bool   // the server lives, and has lost the session alone
+}
+
+// A sessionLost is the end of a session with a server that lives, but does not know the
+// session any more.
+type sessionLost interface {
+	error
+	SessionLost()
 }
 
 // NewEnding reads what Upstream.Wait says of an end.
@@ -24,7 +32,7 @@ func NewEnding(how error) Ending {
 	if found {
 		more = ";" + more
 	}
-	return Ending{exit, more}
+	return Ending{exit, more, errors.As(how, new(sessionLost))}
 }
 
 // Err returns what [NewEnding] was given.
@@ -41,21 +49,41 @@ func (e Ending) Clean() bool { return e.Exit == "exit status 0" }
 // Lost returns the answer to a call that may have run when the server ended (R9). often
 // says that one like it was running the last time too (R14).
 func (e Ending) Lost(id []byte, often bool) *wire.Message {
-	text := "the server ended (" + e.Exit + ") while this call was running; it may or may not have taken effect; " +
-		"the server is being started again, and what it kept in memory is gone: check before repeating a call that changes something"
+	text := e.what() + " while this call was running; it may or may not have taken effect; " +
+		e.next() + ", and what it kept in memory is gone: check before repeating a call that changes something"
 	if often {
 		text += "; a call like this was running the last time it ended, too, so attache does not send it again"
 	}
 	return e.reply(id, text+e.More, true)
 }
 
+// what says what has happened.
+func (e Ending) what() string {
+	if e.lost {
+		return "the server has lost the session (" + e.Exit + ")"
+	}
+	return "the server ended (" + e.Exit + ")"
+}
+
+// next says what attache does about it.
+func (e Ending) next() string {
+	if e.lost {
+		return "another session is being opened"
+	}
+	return "the server is being started again"
+}
+
 // Unsent returns the answer to a call that did not reach a server.
 func (e Ending) Unsent(id []byte) *wire.Message {
-	return e.reply(id, "the server ended ("+e.Exit+") and is not ready again; this call was not sent to it: try again later"+e.More, false)
+	return e.reply(id, e.what()+" and is not ready again; this call was not sent to it: try again later"+e.More, false)
 }
 
 func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
-	data := fmt.Sprintf(`{"source":"attache","reason":"server_ended","restarted":%t,"exit":%s}`, restarted, wire.Quote(e.Exit))
+	reason := "server_ended"
+	if e.lost {
+		reason = "session_lost"
+	}
+	data := fmt.Sprintf(`{"source":"attache","reason":%q,"restarted":%t,"exit":%s}`, reason, restarted, wire.Quote(e.Exit))
 	return wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data))
 }
 

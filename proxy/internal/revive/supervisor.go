@@ -13,15 +13,30 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Policy says how a server that has ended is started again: see proxy.Restart.
+// A Policy says how a server that has ended is started again under its client. The zero
+// value is ready to use.
 type Policy struct {
-	Name      string
-	Hold      time.Duration
-	Hang      time.Duration
-	Notice    bool
-	Retry     func(tool string) bool
-	Wanted    func() bool
-	Changed   func(method, before, after string)
+	// Name is what the model is told the server is called.
+	Name string
+	// Hold is how long a frame waits for the next server; 0 stands for 10 s.
+	Hold time.Duration
+	// Hang is how long a server may say nothing while calls are in flight before it is
+	// started again; 0 stands for ever.
+	Hang time.Duration
+	// Notice puts a block before the next result of a tool, which tells the model that
+	// the server has lost its memory.
+	Notice bool
+	// Retry reports whether a call of a tool may be sent to the next server though it may
+	// have run; nil stands for none.
+	Retry func(tool string) bool
+	// Wanted reports whether the session goes on; nil stands for yes. A program that
+	// passes on the signal that ends it says no.
+	Wanted func() bool
+	// Changed is told of a list that the next server gives another content: the method
+	// that asks for it, and the digests of the two; nil for nothing.
+	Changed func(method, before, after string)
+	// Restarted is told of a server that is ready, and how the one before ended; nil for
+	// nothing.
 	Restarted func(exit string, lost int, down time.Duration)
 }
 
@@ -158,7 +173,8 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 // nextLink returns the link that follows one whose server has ended.
 func (v *Supervisor) nextLink(last *Link, how Ending, died time.Time) *Link {
 	ordered := v.takeOrder()
-	if !ordered {
+	// A server that loses a session has not crashed: another session is opened at once.
+	if !ordered && (!how.lost || last.ready.IsZero()) {
 		v.pace.Died(last.ready, died)
 	}
 	o := v.o.Link
@@ -270,6 +286,13 @@ func (v *Supervisor) Sent(c *middleware.Call, m *wire.Message) (repeatable bool)
 		onReply(c, func(reply *wire.Message) { v.listens.End(reply.ID()) })
 	}
 	return Repeatable(m, v.policy.Retry)
+}
+
+// Resends takes a call whose line goes to another server than Sent has seen it for.
+func (v *Supervisor) Resends(c *middleware.Call) {
+	if v.policy.Notice {
+		c.OnReply(v.putNotice)
+	}
 }
 
 func onReply(c *middleware.Call, take func(reply *wire.Message)) {

@@ -45,6 +45,10 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 	if h.Get("Authorization") == "" && (own || r.OAuth.Grant == config.GrantMachine) {
 		credentials = combinedCredentials{credentials, login.NewCredentials(loginOptions(p, r, t, h), log)}
 	}
+	wait := s.Server.Restart.Hold
+	if s.Server.Restart.On == "never" {
+		wait = 0
+	}
 	return remote.Options{
 		URL:         r.URL,
 		Header:      http.Header{"User-Agent": {"attache"}},
@@ -52,6 +56,7 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 		Transport:   t,
 		Hold:        int(s.Limits.Hold),
 		FirstByte:   r.FirstByte,
+		Wait:        wait,
 		Log:         log,
 	}, nil
 }

@@ -177,9 +177,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	o := conn.Relay()
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start
 	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, env) }
-	if e.process {
-		o.Restart = conn.Restart()
-	}
+	o.Restart = conn.Restart()
 	return front.Relay{
 		Options: o,
 		Seen: func(who front.Principal, credential string) {

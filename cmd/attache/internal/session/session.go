@@ -85,7 +85,7 @@ type relay struct {
 	control  proxy.Control
 	reloader *reloader
 	reports  *status.Recorder
-	restarts bool     // the server is started again when it ends
+	restarts bool     // the server is a process, and started again when it ends
 	watching *watcher // nil before the server is started, and where nothing can be watched
 
 	mu       sync.Mutex
@@ -106,10 +106,8 @@ func (w *relay) run(ctx context.Context) int {
 	defer w.closeLayers()
 	o := w.conn.Relay()
 	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
-	if o.Restart = w.conn.Restart(); config.IsURL(w.command) {
-		o.Restart = nil
-	}
-	if w.restarts = o.Restart != nil; w.restarts {
+	if o.Restart = w.conn.Restart(); o.Restart != nil {
+		w.restarts = !config.IsURL(w.command)
 		record := o.Restart.Restarted
 		o.Restart.Wanted = w.goesOn
 		o.Restart.Restarted = func(exit string, lost int, down time.Duration) {
