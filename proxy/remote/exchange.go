@@ -323,7 +323,7 @@ func (x *exchange) fail(text string) {
 	if x.lost.Load() || x.s.ctx.Err() != nil {
 		return // nobody waits, or the relay answers
 	}
-	if x.method == "initialize" {
+	if x.method == "initialize" && len(x.ids) > 0 {
 		x.s.noteRefusal(text)
 	}
 	if x.first == nil && x.whole == nil {

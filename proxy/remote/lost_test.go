@@ -29,13 +29,17 @@ var anyID = regexp.MustCompile(`"id":[^,]*,`)
 func (c *client) relayed(restart proxy.Restart) *client {
 	in, out := mempipe.New(0), mempipe.New(0)
 	over := make(chan struct{})
+	var last *remote.Server
 	go func() {
 		defer close(over)
+		defer func() { c.failed = last.Wait() }()
 		defer out.CloseWrite()
 		err := proxy.Run(context.Background(), proxy.Options{
 			ClientIn: in, ClientOut: out, Restart: &restart, Log: c.o.Log, IDPrefix: "attache-",
 			Start: func(context.Context) (proxy.Upstream, error) {
-				return remote.Start(c.o)
+				s, err := remote.Start(c.o)
+				last = s
+				return s, err
 			},
 		})
 		if err != nil {
@@ -248,10 +252,13 @@ func TestServerIsRestarted(t *testing.T) {
 			if !strings.Contains(line, `"result"`) {
 				t.Errorf("got %s", line)
 			}
-			notices += strings.Count(line, "the server s was restarted")
+			notices += strings.Count(line, "the server s has lost the session")
 		}
 		synctest.Wait()
 		c.over()
+		if c.failed != nil {
+			t.Errorf("the last session ended with %v", c.failed)
+		}
 		if notices != 1 {
 			t.Errorf("the model was told %d times", notices)
 		}

@@ -30,6 +30,8 @@ type client struct {
 	stop  func()
 	lines chan string
 	log   *logged
+
+	failed error // behind a relay, how the last session ended
 }
 
 // logged is what a session has logged.

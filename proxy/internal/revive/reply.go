@@ -87,12 +87,23 @@ func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
 	return wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data))
 }
 
-// Notice returns the block that tells the model of a restart (R10).
-func Notice(name string, at time.Time) []byte {
+// A restart is when a server was started again, or the session that it had lost was opened
+// again.
+type restart struct {
+	at   time.Time
+	lost bool
+}
+
+// notice returns the block that tells the model of it (R10).
+func (r restart) notice(name string) []byte {
 	if name != "" {
 		name = " " + name
 	}
-	text := "attache: the server" + name + " was restarted at " + at.UTC().Format("15:04 MST") +
+	what := " was restarted at "
+	if r.lost {
+		what = " has lost the session, and another one was opened at "
+	}
+	text := "attache: the server" + name + what + r.at.UTC().Format("15:04 MST") +
 		"; what it kept in memory (open pages, connections, working directory) is gone."
 	return append(append([]byte(`{"type":"text","text":`), wire.Quote(text)...), '}')
 }

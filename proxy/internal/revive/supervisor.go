@@ -74,8 +74,8 @@ type Supervisor struct {
 	requests ServerRequests
 	listens  Listens
 	repeated repeatedCalls
-	notice   atomic.Pointer[time.Time] // of the restart that the model has not been told of
-	byHand   chan struct{}             // receives the order to start the server again
+	notice   atomic.Pointer[restart] // that the model has not been told of
+	byHand   chan struct{}           // receives the order to start the server again
 
 	// Touched by Run alone:
 	pace Pace
@@ -149,7 +149,7 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	last.Gate.Close()
 	v.o.Asks.GiveUp(wire.Server)
 	if v.policy.Notice {
-		v.notice.Store(&died)
+		v.notice.Store(&restart{died, how.lost})
 	}
 	if !last.ready.IsZero() {
 		v.died = died
@@ -160,7 +160,11 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	select {
 	case n := <-lost:
 		v.lost += n
-		v.o.Log.Warn("the server has ended and is started again", "exit", how.Exit, "calls_lost", n, "crash_loop", v.pace.Down())
+		what := "the server has ended and is started again"
+		if how.lost {
+			what = "the server has lost the session, and another one is opened"
+		}
+		v.o.Log.Warn(what, "exit", how.Exit, "calls_lost", n, "crash_loop", v.pace.Down())
 	case <-ctx.Done():
 		return nil // the client stopped in the middle of a long line
 	}
@@ -242,7 +246,7 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 	l.ready = time.Now()
 	v.takeOrder() // one that came meanwhile is carried out
 	if v.policy.Notice {
-		v.notice.Store(&l.ready)
+		v.notice.Store(&restart{l.ready, l.before.lost})
 	}
 	down := l.ready.Sub(v.died)
 	v.o.Log.Info("the server is up again", "down", down)
@@ -313,7 +317,7 @@ func (v *Supervisor) putNotice(_ context.Context, reply *wire.Message) error {
 	if !v.notice.CompareAndSwap(at, nil) {
 		return nil
 	}
-	err := reply.Prepend(Notice(v.policy.Name, *at), "result", "content")
+	err := reply.Prepend(at.notice(v.policy.Name), "result", "content")
 	if err != nil {
 		v.notice.CompareAndSwap(nil, at)
 	}
