@@ -10,6 +10,8 @@ type Source uint8
 const (
 	// None is the source of a fact that is not known.
 	None Source = iota
+	// Transport is what carries the messages: the session of a front.
+	Transport
 	// GitRoot is the git root of the working directory.
 	GitRoot
 	// Roots is the answer of a legacy client to roots/list.
@@ -31,6 +33,8 @@ func (s Source) String() string {
 	switch s {
 	case None:
 		return "none"
+	case Transport:
+		return "transport"
 	case GitRoot:
 		return "git root"
 	case Roots:

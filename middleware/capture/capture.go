@@ -19,13 +19,10 @@ package capture
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -143,6 +140,11 @@ type ConnOptions struct {
 	// after each further handshake; "" means random keys.
 	Name string
 
+	// Session is the session key if nothing else names the session, and is known to other
+	// processes in which the session goes on; "" if it goes on in none. It stands in place of
+	// Name.
+	Session string
+
 	// Sessions is the table of sessions, whose clock the layer uses; nil makes one. Clients
 	// that do not trust each other must not share a table, because they choose the
 	// conversation keys.
@@ -169,8 +171,8 @@ type ConnOptions struct {
 type Conn struct {
 	*Shared
 	base     *sessionstate.Context // what the connection began with
-	name     string
-	space    string // see ConnOptions.Namespace
+	name     sessionstate.Fact     // of the connection
+	space    string                // see ConnOptions.Namespace
 	who      identities
 	resolve  func(context.Context, Credential) (*sessionstate.Principal, error) // nil if nobody is identified
 	sessions *sessionstate.Sessions
@@ -191,9 +193,10 @@ type Conn struct {
 // Connect returns the Conn of a connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	c := &Conn{
-		Shared: s, base: o.Base, name: o.Name, space: o.Namespace, resolve: o.Identify,
-		sessions: o.Sessions, changed: o.Changed, log: o.Log, key: connectionKey(o.Name, 0),
+		Shared: s, base: o.Base, name: o.connection(), space: o.Namespace, resolve: o.Identify,
+		sessions: o.Sessions, changed: o.Changed, log: o.Log,
 	}
+	c.key = connectionKey(c.name, 0)
 	if c.resolve == nil {
 		c.resolve = s.o.Identify
 	}
@@ -209,20 +212,6 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	c.begin = c.base
 	c.who.own, c.who.of, c.who.told = &identity{}, map[string]digest{}, map[string]bool{}
 	return c
-}
-
-// connectionKey returns the session key for a connection in which nothing else names the
-// session.
-func connectionKey(named string, handshakes int) sessionstate.Fact {
-	switch {
-	case named == "":
-		var b [8]byte
-		rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-		named = "connection-" + hex.EncodeToString(b[:])
-	case handshakes > 1:
-		named += "-" + strconv.Itoa(handshakes)
-	}
-	return sessionstate.Fact{Value: named, Source: sessionstate.None, From: "this connection"}
 }
 
 // Layer returns the layer. It refuses a frame that it cannot edit and that may contain a

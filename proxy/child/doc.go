@@ -27,9 +27,9 @@
 //
 // No code of ours runs after SIGKILL, so the kernel has to do it.
 //
-// On Linux two things are arranged, neither of which needs a helper process or
-// shows in the child, which inherits descriptors 0, 1 and 2 from us and no other
-// of ours:
+// On Linux two things are arranged before the child runs its first instruction (see
+// halt_linux.go). Neither needs a helper process or shows in the child, which inherits
+// descriptors 0, 1 and 2 from us and no other of ours:
 //
 //   - PR_SET_PDEATHSIG: the direct child gets SIGKILL when the thread that
 //     forked it ends. That thread is kept for as long as the child lives; a [Forker]
@@ -39,10 +39,10 @@
 //     F_SETSIG, O_ASYNC). The group dies however this process ends, also by
 //     SIGKILL or a crash. See guard_linux.go.
 //
-// What they do not cover: a process that left the group (setsid, a daemon); one
-// that changed its user, which we may not signal; and, in the few microseconds
-// between the child's exec and the arming of the pipe, grandchildren that
-// already exist.
+// What they do not cover: a process that left the group (setsid, a daemon); and one
+// that changed its user, which we may not signal. A child that must not be traced while it
+// starts (its file gives it privileges, or system calls are filtered, as in containers) runs
+// a few microseconds before the pipe is armed; what it has started by then is not covered.
 //
 // Where the kernel does not take the pipe, as in a sandbox without F_SETSIG, and on macOS and the BSDs, which have no
 // such thing, a shell of ours watches a pipe in a session of its own and sends

@@ -186,6 +186,50 @@ func TestNothingLeftAfterUs(t *testing.T) {
 	}
 }
 
+// Before the guard is armed the server has not begun, so it has no children that could
+// outlive us.
+func TestNothingRunsUnguarded(t *testing.T) {
+	if !mayTrace("/bin/sh") {
+		t.Skip("system calls are filtered here, so the child is not traced")
+	}
+	cmd := exec.Command(os.Args[0], "echo begun; sleep 10 & wait")
+	cmd.Env = append(os.Environ(), roleEnv+"=unguarded", "GORACE=atexit_sleep_ms=0")
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	said, _ := cmd.StderrPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(said, &pid); err != nil {
+		t.Fatal(err)
+	}
+	server := watchProcess(t, pid)
+	if state, _ := stat(strconv.Itoa(pid)); state != "t" {
+		t.Errorf("before its guard is armed the server is in state %q, want t", state)
+	}
+	fmt.Fprintln(in, "now")
+	if said := readAll(t, out); said != "" { // to the end, so nobody holds stdout
+		t.Errorf("the server ran: %q", said)
+	}
+	cmd.Wait()
+	expectEnded(t, []watch{server})
+}
+
+// A program that gets privileges from its file would not get them while it is traced.
+func TestPrivilegedFileIsNotTraced(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "server")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	if mayTrace(file) {
+		t.Error("a setuid file is traced")
+	}
+}
+
 // PR_SET_PDEATHSIG means the thread that forked, not the process.
 func TestThreadOfStartEnds(t *testing.T) {
 	started, tid := make(chan *Process), 0

@@ -28,10 +28,9 @@ type group struct {
 // start starts the direct child. The calling goroutine must keep its thread
 // until reap has returned.
 func (g *group) start(path string, o Options, files [3]*os.File) error {
-	// Before the fork, so that little is left to do after it: until the guard
-	// is armed only the direct child is sure to end with us.
+	// Before the fork: the child has to wait for what is done behind it.
 	guard, guardErr := newGuard()
-	pid, err := syscall.ForkExec(path, o.Argv, &syscall.ProcAttr{
+	pid, resume, err := forkHalted(path, o, &syscall.ProcAttr{
 		Dir:   o.Dir,
 		Env:   o.Env,
 		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}, // Fd makes them blocking
@@ -43,6 +42,9 @@ func (g *group) start(path string, o Options, files [3]*os.File) error {
 	}
 	if guardErr == nil {
 		guardErr = guard.arm(pid)
+	}
+	if resume != nil {
+		resume()
 	}
 	g.pid, g.guard, g.guardErr = pid, guard, guardErr
 	return nil

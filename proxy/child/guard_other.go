@@ -2,6 +2,14 @@
 
 package child
 
+import "syscall"
+
+// forkHalted starts the direct child, which cannot be stopped here until its guard is armed.
+func forkHalted(path string, o Options, attr *syscall.ProcAttr) (pid int, resume func(), err error) {
+	pid, err = syscall.ForkExec(path, o.Argv, attr)
+	return pid, nil, err
+}
+
 // A guard ends a process group when this process ends. The kernel here does not do
 // it, so a watcher does; see guard_linux.go for one that does.
 type guard struct{ watcher *watcher }

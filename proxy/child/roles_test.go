@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"testing"
 )
@@ -22,6 +23,8 @@ func TestMain(m *testing.M) {
 		wrapper()
 	case "watched":
 		watched()
+	case "unguarded":
+		unguarded()
 	case "bystander":
 		bystander()
 	default:
@@ -76,6 +79,20 @@ func watched() {
 		fmt.Println(err)
 	}
 	endAs(os.Args[2])
+}
+
+// unguarded stands for attache between the fork of a server and the arming of its guard.
+func unguarded() {
+	runtime.LockOSThread()
+	o := sh(os.Args[1])
+	pid, _, err := forkHalted(o.Argv[0], o, &syscall.ProcAttr{
+		Env: o.Env, Sys: attributes(), Files: []uintptr{os.Stdin.Fd(), os.Stdout.Fd(), os.Stderr.Fd()},
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Fprintln(os.Stderr, pid)
+	endAs("")
 }
 
 // bystander starts a process in its group, leaves the group, and never reaps.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/oneline"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -35,7 +34,7 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
 	default:
 		_ = x.rc.SetReadDeadline(time.Time{})
-		return oneline.Of(b.data), b.release, true
+		return wire.OneLine(b.data), b.release, true
 	}
 	b.release()
 	return nil, nil, false

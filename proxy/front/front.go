@@ -15,7 +15,8 @@
 // 2026-07-28 a request says itself which session it belongs to, by a key in its _meta
 // ([Options.Conversation]) and its principal. Requests of one such session share a relay,
 // unless one uses an id that another has in flight: then it gets a further relay, since
-// ids are never rewritten. With a [Store], sessions of the first kind go on after a restart.
+// ids are never rewritten. With a [sessions.Store], sessions of the first kind go on in another
+// process: after a restart, or in another front when this one has ended.
 //
 // # Answers
 //
@@ -38,6 +39,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -56,6 +58,14 @@ type Opening struct {
 	// Request returns the HTTP request that brought the call with a raw id which is not
 	// answered yet; nil for none. Its body is read.
 	Request func(id []byte) *http.Request
+	// Session names the session, in this process and in those it goes on in; "" if it
+	// goes on in no other.
+	Session string
+	// Upstream is what Keep was given for the session in another process; "" for none.
+	Upstream string
+	// Keep, if not nil, keeps what an upstream needs that reaches the same server for the
+	// session in another process.
+	Keep func(upstream string)
 }
 
 // A Relay is what a session is made of.
@@ -65,6 +75,9 @@ type Relay struct {
 	// Seen, if not nil, is told who sends each request of the session, and with which
 	// credential: a token is renewed while its session goes on.
 	Seen func(who Principal, credential string)
+	// Leave, if not nil, is called before the relay ends if the session is to go on in
+	// another process.
+	Leave func()
 	// Closed, if not nil, is called when the relay has returned.
 	Closed func()
 }
@@ -98,8 +111,9 @@ type Options struct {
 	// those of the loopback interface; without any, Host is checked on loopback alone.
 	Origins, Hosts []string
 
-	// Store, if not nil, keeps sessions for the time after a restart.
-	Store Store
+	// Store, if not nil, keeps sessions with a handshake, so that they go on in another
+	// process.
+	Store sessions.Store
 
 	// Limits are shared by the fronts of a process; nil stands for DefaultLimits.
 	Limits *Limits
@@ -141,8 +155,9 @@ var ErrScope = errors.New("the credential has too few rights")
 
 // A Front is an http.Handler that serves MCP at one address.
 type Front struct {
-	o   Options
-	log *slog.Logger
+	o      Options
+	log    *slog.Logger
+	keeper *sessions.Keeper // nil without a Store
 
 	mu       sync.Mutex
 	byID     map[string]*session   // legacy sessions
@@ -170,7 +185,11 @@ func New(o Options) *Front {
 	if o.Conversation == nil {
 		o.Conversation = func(*wire.Message) string { return "" }
 	}
-	return &Front{o: o, log: o.Log, byID: map[string]*session{}, byKey: map[string][]*session{}}
+	f := &Front{o: o, log: o.Log, byID: map[string]*session{}, byKey: map[string][]*session{}}
+	if o.Store != nil {
+		f.keeper = sessions.NewKeeper(o.Store, o.Log)
+	}
+	return f
 }
 
 // ServeHTTP implements http.Handler.
@@ -240,20 +259,20 @@ func (x *exchange) finish(status int) {
 	x.w.WriteHeader(status)
 }
 
-// Drain ends the front: new sessions and new calls are refused with 503, calls in flight
-// are answered until ctx is done, and then every session is ended. It returns when all
-// relays have returned.
+// Drain ends the front. New sessions are refused with 503, and each session is left when none
+// of its calls is in flight, or when ctx is done. Until then a session that another front can
+// take accepts calls, as no other front could answer them; others refuse them with 503. Drain
+// returns when all relays have returned.
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()
 	f.draining = true
 	all := f.sessionsLocked()
 	f.mu.Unlock()
+	var left sync.WaitGroup
 	for _, s := range all {
-		s.awaitCalls(ctx)
+		left.Go(func() { s.leaveIdle(ctx) })
 	}
-	for _, s := range all {
-		s.end("the proxy is shutting down")
-	}
+	left.Wait()
 	f.relays.Wait()
 }
 

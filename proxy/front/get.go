@@ -3,7 +3,7 @@ package front
 import (
 	"net/http"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -17,7 +17,7 @@ func (x *exchange) get() {
 		x.notServed()
 		return
 	}
-	if a, _ := accept.Parse(x.r.Header.Values("Accept")); !a.Events {
+	if a, _ := parseAccept(x.r.Header.Values("Accept")); !a.events {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "a GET opens a stream of events: accept text/event-stream")
 		return
 	}
@@ -29,20 +29,20 @@ func (x *exchange) get() {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "events have no ids here, so a stream cannot be taken up again: open a new one without Last-Event-ID")
 		return
 	}
+	t := newStream(true)
 	s := x.session(id, nil)
+	for s != nil && !s.attach(t) {
+		s.release()
+		s = x.session(id, nil)
+	}
 	if s == nil {
 		return
 	}
 	defer s.release()
-	t := newStream(true)
-	if !s.attach(t) {
-		x.noSession(nil)
-		return
-	}
 	defer s.detach(t)
 	defer t.leave()
 	x.w.Header().Set(sessionHeader, s.id)
-	w := &writer{x: x, accept: accept.Accept{Events: true}}
+	w := &writer{x: x, accept: accept{events: true}}
 	if w.begin() == nil {
 		w.run(t)
 	}
@@ -100,13 +100,12 @@ func (x *exchange) delete() {
 	if !ok {
 		return
 	}
-	s := x.f.find(id, x.who)
-	if s != nil {
-		s.end("the client ended the session")
-	}
-	if saved := x.f.forget(id, x.who); s == nil && !saved {
+	switch known, err := x.f.forget(x.r.Context(), id, x.who); {
+	case err != nil:
+		x.misled(nil, sessions.NewKey(id, x.who.ID), err)
+	case !known:
 		x.noSession(nil)
-		return
+	default:
+		x.finish(http.StatusNoContent)
 	}
-	x.finish(http.StatusNoContent)
 }

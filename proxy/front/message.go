@@ -89,16 +89,12 @@ func (p *message) calls(t *stream) (all []*call) {
 
 // call returns the call of a request.
 func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
-	c := &call{
+	return &call{
 		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t, request: p.request,
 		initialize: method.Equals("initialize"),
 		listsTools: p.revision != "" && method.Equals("tools/list"),
 		listens:    method.Equals("subscriptions/listen"),
 	}
-	if c.initialize {
-		c.frame = bytes.Clone(p.m.Frame()) // the relay may edit the line
-	}
-	return c
 }
 
 // callKey returns the text under which an id or a token is found: its bytes, with the

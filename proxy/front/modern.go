@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // postModern takes a message of revision 2026-07-28 or later. Each request stands alone:
 // it names its revision and, if its host has one, its conversation.
-func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
+func (x *exchange) postModern(p *message, a accept, release func()) {
 	switch {
 	case p.m.Kind() == wire.Batch || p.m.Kind().IsReply():
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "a client of this revision sends requests and notifications alone, one at a time")
@@ -24,11 +24,11 @@ func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidParams, "_meta lacks "+protocolKey+", which the header MCP-Protocol-Version announces")
 		return
 	}
-	if why := x.mismatch(p); why != "" {
+	if why := mirrored.Mismatch(x.r.Header, &p.m, p.revision); why != "" {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
-	t := newStream(a.Events)
+	t := newStream(a.events)
 	c := p.calls(t)[0]
 	s, err := x.f.join(x.f.key(x.who, p), c, x.who, x.credential)
 	if err != nil {
@@ -42,7 +42,7 @@ func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
 		x.crowd(p.id)
 		return
 	}
-	if why := s.paramMismatch(x.r.Header, p); why != "" {
+	if why := s.params.Mismatch(x.r.Header, &p.m); why != "" {
 		s.withdraw(c)
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
@@ -53,8 +53,8 @@ func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
 		s.withdraw(c)
 		return
 	}
-	if c.listens && a.Events {
-		a.JSON = false // headers leave at once
+	if c.listens && a.events {
+		a.json = false // headers leave at once
 	}
 	if !x.answer(t, a, p.status) {
 		s.abandon(x.r.Context(), c)
@@ -79,7 +79,7 @@ func (f *Front) join(key string, c *call, who Principal, credential string) (*se
 			return s, nil
 		}
 	}
-	s, err := f.openLocked(who, credential)
+	s, err := f.openLocked("", who, credential, "")
 	if err != nil {
 		return nil, err
 	}

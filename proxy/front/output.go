@@ -39,14 +39,10 @@ func (o *output) Write(b []byte) (int, error) {
 
 // line takes a whole line where it belongs.
 func (o *output) line(line []byte) {
-	o.m.Reset(wire.Server, line)
-	_ = o.Take(&o.m)
-}
-
-// Take implements wire.MessageTaker: it takes a message where it belongs.
-func (o *output) Take(m *wire.Message) error {
-	if m.Kind() == wire.Unreadable && !m.LookEnvelope() {
-		return nil // of a server whose noise is passed on: a client here would end
+	m := &o.m
+	m.Reset(wire.Server, line)
+	if !m.LookEnvelope() {
+		return // of a server whose noise is passed on: a client here would end
 	}
 	switch {
 	case m.Kind() == wire.Batch:
@@ -56,17 +52,13 @@ func (o *output) Take(m *wire.Message) error {
 	default:
 		o.s.pass(o.s.streamFor(m), bytes.Clone(m.Frame()))
 	}
-	return nil
 }
 
 // reply takes a reply to the request that waits for it. Nobody waits for the reply to a
 // cancelled request.
 func (o *output) reply(m *wire.Message) {
 	s := o.s
-	raw := m.ID()
-	if raw == nil {
-		raw = m.Get("id").Raw
-	}
+	raw := m.Get("id").Raw
 	s.mu.Lock()
 	c := s.callLocked(raw)
 	if c == nil {
@@ -79,11 +71,17 @@ func (o *output) reply(m *wire.Message) {
 		}
 		return
 	}
-	s.learnLocked(c, m)
+	if c.initialize {
+		s.version = m.Get("result", "protocolVersion").Text()
+	}
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
+	if c.recorded != nil { // before the client knows of it
+		c.recorded(m)
+		s.kept.Save()
+	}
 	if c.listsTools {
-		s.learnParams(m.Root())
+		s.params.Learn(m.Root())
 	}
 	c.stream.push(item{data: bytes.Clone(m.Frame()), final: closes, failed: m.Kind() == wire.Error}, closes)
 }
@@ -128,21 +126,6 @@ func (s *session) callLocked(raw []byte) *call {
 		return nil
 	}
 	return s.calls[callKey(raw)]
-}
-
-// maxSaved is how long an initialize may be that is saved.
-const maxSaved = 64 << 10
-
-// learnLocked reads in the reply to initialize what was agreed on, and saves it before the
-// client can know of it. The caller holds s.mu.
-func (s *session) learnLocked(c *call, m *wire.Message) {
-	if !c.initialize {
-		return
-	}
-	s.version = m.Get("result", "protocolVersion").Text()
-	if s.f.o.Store != nil && s.id != "" && s.version != "" && len(c.frame) > 0 && len(c.frame) <= maxSaved {
-		s.f.o.Store.Save(storeKey(s.id, s.who), SavedSession{Initialize: string(c.frame), Agreed: agreed(m)})
-	}
 }
 
 // streamFor returns the stream of what is not a reply: that of the call it names by a

@@ -2,9 +2,12 @@ package front
 
 import (
 	"errors"
+	"mime"
 	"net/http"
+	"net/textproto"
+	"strings"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -13,11 +16,11 @@ const versionHeader = "Mcp-Protocol-Version"
 
 // post takes a message.
 func (x *exchange) post() {
-	if !accept.IsJSON(x.r.Header.Get("Content-Type")) {
+	if !isJSON(x.r.Header.Get("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
 		return
 	}
-	a, ok := accept.Parse(x.r.Header.Values("Accept"))
+	a, ok := parseAccept(x.r.Header.Values("Accept"))
 	if !ok {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
 		return
@@ -56,8 +59,49 @@ func (x *exchange) cancelsModern(p *message) bool {
 // a handshake. Some clients send no header.
 func legacyHeader(version string) bool { return version < modernRevision }
 
+// isJSON reports whether a content type is that of JSON.
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true // as most write it
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/json"
+}
+
+// An accept says what a client takes as an answer.
+type accept struct{ json, events bool }
+
+// parseAccept reads the header Accept. A client that sends none takes JSON.
+func parseAccept(lines []string) (a accept, ok bool) {
+	if len(lines) == 0 {
+		return accept{json: true}, true
+	}
+	for entry := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		kind := textproto.TrimString(entry)
+		if strings.Contains(kind, ";") {
+			var parameters map[string]string
+			var err error
+			if kind, parameters, err = mime.ParseMediaType(entry); err != nil || refusedQuality(parameters["q"]) {
+				continue
+			}
+		}
+		switch strings.ToLower(kind) {
+		case "*/*":
+			a = accept{true, true}
+		case "application/json", "application/*":
+			a.json = true
+		case "text/event-stream", "text/*":
+			a.events = true
+		}
+	}
+	return a, a.json || a.events
+}
+
+// refusedQuality reports whether a weight is zero.
+func refusedQuality(q string) bool { return q != "" && strings.Trim(q, "0.") == "" }
+
 // postLegacy takes a message of a revision with a handshake.
-func (x *exchange) postLegacy(p *message, a accept.Accept, release func()) {
+func (x *exchange) postLegacy(p *message, a accept, release func()) {
 	if version := x.r.Header.Get(versionHeader); version != "" && !legacyRevision(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
 		return
@@ -71,33 +115,45 @@ func (x *exchange) postLegacy(p *message, a accept.Accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
 		return
 	}
-	s := x.session(id, p.id)
-	if s == nil {
-		return
+	for delivered := false; !delivered; {
+		s := x.session(id, p.id)
+		if s == nil {
+			return
+		}
+		delivered = x.postTo(s, p, a, release)
+		s.release()
 	}
-	defer s.release()
+}
+
+// postTo takes a message of a session. It reports false, and has done nothing, if the session
+// is over.
+func (x *exchange) postTo(s *session, p *message, a accept, release func()) bool {
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
-		return
+		return true
 	}
 	x.w.Header()[sessionHeader] = []string{s.id}
-	x.deliver(s, p, a, release)
+	_, err := x.deliver(s, p, a, release)
+	return err == nil
 }
 
 // session returns the session of that id, in use; nil if the request, whose raw id is
 // request, was refused.
 func (x *exchange) session(id string, request []byte) *session {
-	s, err := x.f.lookup(id, x.who, x.credential)
-	switch {
-	case err != nil:
-		x.full(request, err)
-		return nil
-	case s == nil || !s.use():
-		x.noSession(request)
-		return nil
+	for {
+		s, err := x.f.lookup(x.r.Context(), id, x.who, x.credential)
+		switch {
+		case err != nil:
+			x.misled(request, sessions.NewKey(id, x.who.ID), err)
+			return nil
+		case s == nil:
+			x.noSession(request)
+			return nil
+		case s.use():
+			x.seen(s)
+			return s
+		}
 	}
-	x.seen(s)
-	return s
 }
 
 // seen tells the session who sends a request.
@@ -127,10 +183,10 @@ func (s *session) takesBatch(p *message) bool {
 }
 
 // initialize opens a session and takes its first message.
-func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
+func (x *exchange) initialize(p *message, a accept, release func()) {
 	s, err := x.f.create(x.who, x.credential)
 	if err != nil {
-		x.full(p.id, err)
+		x.misled(p.id, sessions.Key{}, err)
 		return
 	}
 	if !s.use() {
@@ -139,7 +195,11 @@ func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
 	}
 	defer s.release()
 	x.w.Header()[sessionHeader] = []string{s.id}
-	if !x.deliver(s, p, a, release) || !s.begun() {
+	answered, err := x.deliver(s, p, a, release)
+	if err != nil {
+		x.noSession(p.id)
+	}
+	if !answered || !s.begun() {
 		s.end("the session could not be opened") // or its client left, which may not know its id
 	}
 }
@@ -170,44 +230,48 @@ func (x *exchange) crowd(id []byte) {
 }
 
 // deliver hands a message to the relay of a session, and answers the request. It reports
-// false if the client left before the answer.
-func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func()) bool {
-	t := newStream(a.Events)
+// false if the client left before the answer. The error is errOver if the session is over and
+// the request has no answer yet.
+func (x *exchange) deliver(s *session, p *message, a accept, release func()) (answered bool, err error) {
+	t := newStream(a.events)
 	calls := p.calls(t)
 	switch {
-	case len(calls) > 0 && x.f.Draining():
+	case len(calls) > 0 && s.kept == nil && x.f.Draining():
 		x.full(p.id, errDraining)
-		return true
+		return true, nil
 	case s.crowded():
 		x.crowd(p.id)
-		return true
+		return true, nil
 	}
 	if len(calls) > 0 {
+		if s.kept != nil {
+			calls[0].recorded = s.kept.Note(&p.m)
+		}
 		switch added, err := s.add(calls); {
 		case err != nil:
-			x.noSession(p.id)
-			return true
+			return true, err
 		case !added:
 			x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the id or the progress token of the request is that of another one which is not answered yet")
-			return true
+			return true, nil
 		}
 	}
 	cancelled := p.cancels()
-	err := s.in.put(x.r.Context(), p.m.Line())
+	err = s.in.put(x.r.Context(), p.m.Line())
+	if len(calls) == 0 && errors.Is(err, errOver) {
+		return true, err
+	}
 	release()
 	switch {
-	case err != nil && len(calls) == 0:
-		x.noSession(nil)
-	case len(calls) == 0:
+	case len(calls) == 0 && err == nil:
 		s.cancelled(cancelled)
 		x.finish(http.StatusAccepted)
 	case err != nil && !errors.Is(err, errOver):
 		s.withdraw(calls...)
-		return false
+		return false, nil
 	default:
-		return x.answer(t, a, p.status)
+		return x.answer(t, a, p.status), nil
 	}
-	return true
+	return true, nil
 }
 
 // cancels returns the key of the request that a message cancels, "" if it cancels none.

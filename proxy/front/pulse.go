@@ -9,7 +9,7 @@ import (
 // would cost more than the rest of the wait: most are answered long before it is due.
 type pulse struct {
 	mu      sync.Mutex
-	first   *stream // of a list
+	streams map[*stream]struct{}
 	beating bool
 }
 
@@ -18,16 +18,15 @@ const beatTime = time.Second
 
 // add has a stream reminded, for the first time after quickTime.
 func (p *pulse) add(t *stream) {
-	due := time.Now().Add(quickTime)
 	t.mu.Lock()
-	t.due = due
+	t.due = time.Now().Add(quickTime)
 	t.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if t.next = p.first; t.next != nil {
-		t.next.before = t
+	if p.streams == nil {
+		p.streams = map[*stream]struct{}{}
 	}
-	p.first = t
+	p.streams[t] = struct{}{}
 	if !p.beating {
 		p.beating = true
 		time.AfterFunc(beatTime, p.beat)
@@ -37,15 +36,7 @@ func (p *pulse) add(t *stream) {
 func (p *pulse) remove(t *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if t.next != nil {
-		t.next.before = t.before
-	}
-	if t.before != nil {
-		t.before.next = t.next
-	} else {
-		p.first = t.next
-	}
-	t.next, t.before = nil, nil
+	delete(p.streams, t)
 }
 
 // beat looks at all streams, and does so again as long as there are any.
@@ -53,10 +44,10 @@ func (p *pulse) beat() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	for t := p.first; t != nil; t = t.next {
+	for t := range p.streams {
 		t.remind(now)
 	}
-	if p.beating = p.first != nil; p.beating {
+	if p.beating = len(p.streams) > 0; p.beating {
 		time.AfterFunc(beatTime, p.beat)
 	}
 }

@@ -1,103 +1,214 @@
 package front
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
 
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Store keeps what is needed to open the sessions of the revisions to 2025-11-25 again
-// after a restart: many clients go on using the id of a session that is gone. Its methods are
-// called from many goroutines and must not wait for long. A key does not tell the id.
-type Store interface {
-	// Save keeps a session, in place of an earlier one of that key.
-	Save(key string, s SavedSession)
-	// Load returns a session that was saved and not deleted.
-	Load(key string) (SavedSession, bool)
-	// Delete forgets a session, if there is one of that key.
-	Delete(key string)
-}
-
-// A SavedSession is what a client and its server agreed on.
-type SavedSession struct {
-	Initialize string `json:"initialize,omitempty"` // the request of the client, without its line end
-	Agreed     string `json:"agreed,omitempty"`     // a digest of the revision and the capabilities in the reply
-}
-
-// storeKey returns the key of a session. Nobody but its principal finds it.
-func storeKey(id string, who Principal) string {
-	sum := sha256.Sum256([]byte(who.ID + "\x00" + id))
-	return hex.EncodeToString(sum[:])
-}
-
-// agreed returns the digest of what a reply to initialize agrees on.
-func agreed(reply *wire.Message) string {
-	h := sha256.New()
-	h.Write(reply.Get("result", "protocolVersion").Raw)
-	h.Write(reply.Get("result", "capabilities").Raw)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// lookup returns the session of that id, nil if there is none. One that was open when an
-// earlier process ended is opened again.
-func (f *Front) lookup(id string, who Principal, credential string) (*session, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.findLocked(id, who); s != nil || f.o.Store == nil {
+// lookup returns the session of that id, nil if there is none. One that another process has
+// left is opened again.
+func (f *Front) lookup(ctx context.Context, id string, who Principal, credential string) (*session, error) {
+	if s := f.find(id, who); s != nil || f.keeper == nil {
 		return s, nil
 	}
-	saved, ok := f.o.Store.Load(storeKey(id, who))
-	if !ok {
+	key := sessions.NewKey(id, who.ID)
+	for begun := false; !begun; {
+		var err error
+		if begun, err = f.keeper.Begin(ctx, key); err != nil {
+			return nil, err
+		}
+		if s := f.find(id, who); s != nil {
+			if begun {
+				f.keeper.Free(key)
+			}
+			return s, nil
+		}
+	}
+	defer f.keeper.Free(key)
+	if f.Draining() {
+		return nil, errDraining
+	}
+	saved, err := f.keeper.Take(ctx, key)
+	if errors.Is(err, sessions.ErrNone) {
 		return nil, nil
 	}
-	p, _, why := parse([]byte(saved.Initialize + "\n"))
-	if why != "" {
-		return nil, nil
-	}
-	s, err := f.openLocked(who, credential)
 	if err != nil {
 		return nil, err
 	}
-	s.id = id
+	return f.resume(id, who, credential, saved)
+}
+
+// resume opens a session again that another process has left.
+func (f *Front) resume(id string, who Principal, credential string, saved sessions.Session) (*session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, err := f.openLocked(id, who, credential, saved.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	s.kept.Restore(saved)
 	f.byID[id] = s
-	t := newStream(false)
-	calls := p.calls(t)
 	s.in.hold()
-	if added, err := s.add(calls); !added || err != nil {
+	t := newStream(false)
+	line, err := s.ask(t, "initialize", []byte(saved.Initialize))
+	if err != nil {
 		return nil, err // its relay has ended already
 	}
-	s.in.first(p.m.Line())
-	go s.shakeHands(t, saved.Agreed)
+	s.in.first(line)
+	go s.shakeHands(t)
 	return s, nil
 }
 
+// ask returns the line of a request of attache's own, whose reply goes to t.
+func (s *session) ask(t *stream, method string, params []byte) ([]byte, error) {
+	id := strconv.AppendQuote(nil, "attache-"+newID())
+	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
+	if _, err := s.add([]*call{c}); err != nil {
+		return nil, err
+	}
+	return wire.NewRequest(wire.Client, id, method, params).Line(), nil
+}
+
 // shakeHands waits for the reply to the initialize of a session that was opened again, on t,
-// and lets go what waits behind it. A server that agrees on something else than before would
-// not do what the client expects of it, so that session is over.
-func (s *session) shakeHands(t *stream, expected string) {
+// tells the server what else it has to know, and lets go what waits behind that (R5). A
+// server that agrees to something else than before would not do what the client expects of
+// it, so the session has ended. One that gives no result may give one next time.
+func (s *session) shakeHands(t *stream) {
 	<-t.wake
 	items, _, _ := t.take(nil)
 	var m wire.Message
 	if len(items) > 0 {
 		m.Reset(wire.Server, items[0].data)
 	}
-	if !m.LookEnvelope() || agreed(&m) != expected {
-		s.end("the proxy was restarted, and the server does not agree on what it did before: begin a new session with initialize")
+	if !m.LookEnvelope() || m.Kind() != wire.Result {
+		s.close("the session was to go on with another process of the server, which does not answer: try again later: "+m.ErrorObject().Get("message").Text(), left)
 		return
 	}
-	s.f.log.Info("a session goes on that was open before attache was restarted", "session", s.label())
-	s.in.first([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
+	if err := s.kept.Same(&m); err != nil {
+		s.end("the session was to go on with another process of the server, which does not agree to what the one before did: " + err.Error() + ": begin a new session with initialize")
+		return
+	}
+	s.f.log.Info("a session goes on that another process of attache had", "session", s.label())
+	s.in.first(wire.NewNotification(wire.Client, "notifications/initialized", nil).Line())
+	ignored := newStream(false)
+	ignored.leave()
+	for _, q := range s.kept.Requests() {
+		if line, err := s.ask(ignored, q.Method, q.Params); err == nil {
+			s.in.first(line)
+		}
+	}
 	s.in.release()
 }
 
-// forget deletes a session that is only saved, and reports whether there was one.
-func (f *Front) forget(id string, who Principal) bool {
-	if f.o.Store == nil {
-		return false
+// A fate says why a session is closed.
+type fate uint8
+
+const (
+	ended fate = iota // for good
+	left              // another process may have it
+	idle              // left, but only if no call is in flight
+	lost              // another process has it
+)
+
+// fateOfRelay returns what becomes of the session when its relay ends by itself. One that was
+// to go on, and has not yet, may do so with the next request.
+func (s *session) fateOfRelay() fate {
+	s.mu.Lock()
+	begun := s.version != ""
+	s.mu.Unlock()
+	if s.kept != nil && s.kept.Saved() && !begun {
+		return left
 	}
-	key := storeKey(id, who)
-	_, ok := f.o.Store.Load(key)
-	f.o.Store.Delete(key)
-	return ok
+	return ended
+}
+
+// part says in the Store that the session is closed. Until it is said requests for it wait.
+// The caller holds f.mu.
+func (s *session) part(why fate) {
+	if s.kept == nil || why == lost {
+		return
+	}
+	s.kept.Part()
+	if s.fate = why; why != ended {
+		if s.leaving != nil {
+			s.leaving()
+		}
+		return
+	}
+	s.f.relays.Go(func() { s.kept.Leave(true) })
+}
+
+// handOver lets another process take a session that was left, as its relay has ended: two
+// processes of a server that has locks must not run at once (R2).
+func (s *session) handOver() {
+	s.f.mu.Lock()
+	why := s.fate
+	s.f.mu.Unlock()
+	if why == left || why == idle {
+		s.kept.Leave(false)
+	}
+}
+
+// leaveIdle leaves the session when no call is in flight, or ctx is done.
+func (s *session) leaveIdle(ctx context.Context) {
+	for s.awaitCalls(ctx); ctx.Err() == nil; s.awaitCalls(ctx) {
+		if s.close("", idle) {
+			return
+		}
+	}
+	s.close("the proxy is shutting down", left)
+}
+
+// forget ends a session at its client's wish, and reports whether there was one.
+func (f *Front) forget(ctx context.Context, id string, who Principal) (known bool, err error) {
+	if s := f.find(id, who); s != nil {
+		s.end("the client ended the session")
+		return true, nil
+	}
+	if f.keeper == nil {
+		return false, nil
+	}
+	return f.keeper.Forget(ctx, sessions.NewKey(id, who.ID))
+}
+
+// Recheck closes the sessions that another front has taken, which it could while this one
+// did not show that it is alive.
+func (f *Front) Recheck(ctx context.Context) {
+	f.mu.Lock()
+	all := f.sessionsLocked()
+	f.mu.Unlock()
+	for _, s := range all {
+		if s.kept != nil && s.kept.Lost(ctx) {
+			s.close("another front has the session now", lost)
+		}
+	}
+}
+
+// frontHeader names the front that a balancer should send a request to which was refused with
+// 503.
+const frontHeader = "Attache-Front"
+
+// misled answers a request that this front cannot take, for the session of a key or for a new
+// one, and says which front can.
+func (x *exchange) misled(id []byte, key sessions.Key, err error) {
+	elsewhere := errors.Is(err, sessions.ErrElsewhere)
+	if x.f.keeper != nil && (elsewhere || errors.Is(err, errDraining)) {
+		front := x.f.keeper.Elsewhere(x.r.Context(), key)
+		if front != "" {
+			x.w.Header()[frontHeader] = []string{front}
+		}
+		if elsewhere {
+			x.f.keeper.Misled(front)
+		}
+	}
+	if !elsewhere {
+		x.full(id, err)
+		return
+	}
+	x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, "another front of attache has this session: the balancer in front of them must send the requests of a session to one of them: try again later")
 }

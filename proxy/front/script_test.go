@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +24,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -56,6 +59,8 @@ type world struct {
 	server    *http.Server
 	client    *http.Client
 	log       strings.Builder
+	store     *memoryStore // of w.o, nil for none
+	ids       idNames
 	http2     bool
 	deaf      int // how many bytes a server takes that it does not read; 0 for any number
 	children  int // how many servers may run; 0 for any number
@@ -225,6 +230,29 @@ func (w *world) step(line string) error {
 		w.listener.Close()
 		w.front, w.listener = nil, newPipeListener()
 		return nil
+	case "other": // ADDRESS: another front has what this one has left; - for none
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		w.store.other = strings.TrimPrefix(rest, "-")
+		return nil
+	case "another": // ADDRESS: another front is alive, and has no session
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		w.store.alive = rest
+		return nil
+	case "taken": // another front has taken all sessions, and this one finds out
+		w.store.mu.Lock()
+		clear(w.store.own)
+		w.store.other = rest
+		w.store.mu.Unlock()
+		w.front.Recheck(context.Background())
+		synctest.Wait()
+		return nil
+	case "down": // yes or no: the store does not answer
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		w.store.down = rest == "yes"
+		return nil
 	case "log":
 		if !strings.Contains(w.log.String(), rest) {
 			return errors.New("the log has other lines")
@@ -256,7 +284,8 @@ func (w *world) set(rest string) error {
 	case "hold":
 		w.o.Hold = n
 	case "store":
-		w.o.Store = &memoryStore{saved: map[string]SavedSession{}}
+		w.store = &memoryStore{saved: map[sessions.Key]sessions.Session{}, own: map[sessions.Key]bool{}}
+		w.o.Store = w.store
 	case "http2":
 		w.http2 = true
 	case "deaf":
@@ -492,11 +521,11 @@ func (w *world) serverStep(i int, rest string) error {
 	switch what {
 	case "gets":
 		line, err := s.In.ReadLine(time.Minute)
-		if err != nil || string(line) != unescape(text)+"\n" {
-			return fmt.Errorf("it got %s (%v)", line, err)
+		if got := w.ids.shorten(string(line)); err != nil || got != unescape(text)+"\n" {
+			return fmt.Errorf("it got %s (%v)", got, err)
 		}
 	case "says":
-		_, err := s.Out.Write([]byte(unescape(text) + "\n"))
+		_, err := s.Out.Write([]byte(w.ids.lengthen(unescape(text)) + "\n"))
 		synctest.Wait()
 		return err
 	case "begins": // a line that it does not end
@@ -536,29 +565,93 @@ func (w *world) serverStep(i int, rest string) error {
 	return nil
 }
 
-// A memoryStore is a Store without a file.
+// idNames has the ids of the front's own requests, which are random: a script calls them
+// attache-1, attache-2 in the order in which they come.
+type idNames []string
+
+var ownID = regexp.MustCompile(`attache-[0-9a-f]{32}`)
+
+func (n *idNames) shorten(line string) string {
+	return ownID.ReplaceAllStringFunc(line, func(id string) string {
+		if !slices.Contains(*n, id) {
+			*n = append(*n, id)
+		}
+		return fmt.Sprint("attache-", slices.Index(*n, id)+1)
+	})
+}
+
+func (n *idNames) lengthen(line string) string {
+	for i, id := range *n {
+		line = strings.ReplaceAll(line, fmt.Sprintf(`"attache-%d"`, i+1), `"`+id+`"`)
+	}
+	return line
+}
+
+// A memoryStore keeps sessions without a file. Each of them belongs to nobody, to the front
+// of the world, or to another front.
 type memoryStore struct {
 	mu    sync.Mutex
-	saved map[string]SavedSession
+	saved map[sessions.Key]sessions.Session
+	own   map[sessions.Key]bool
+	other string // the address of another front, which has all sessions that are not own
+	alive string // the address of another front, which has none
+	down  bool
 }
 
-func (m *memoryStore) Save(key string, s SavedSession) {
+var errDown = errors.New("the database is down")
+
+// Save implements sessions.Store.
+func (m *memoryStore) Save(_ context.Context, k sessions.Key, s sessions.Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.saved[key] = s
+	if m.down {
+		return errDown
+	}
+	m.saved[k], m.own[k] = s, true
+	return nil
 }
 
-func (m *memoryStore) Load(key string) (SavedSession, bool) {
+// Take implements sessions.Store.
+func (m *memoryStore) Take(_ context.Context, k sessions.Key) (sessions.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.saved[key]
-	return s, ok
+	s, ok := m.saved[k]
+	switch {
+	case m.down:
+		return s, errDown
+	case !ok:
+		return s, sessions.ErrNone
+	case m.other != "" && !m.own[k]:
+		return s, sessions.ErrElsewhere
+	}
+	m.own[k] = true
+	return s, nil
 }
 
-func (m *memoryStore) Delete(key string) {
+// Leave implements sessions.Store.
+func (m *memoryStore) Leave(_ context.Context, k sessions.Key, ended bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.saved, key)
+	if m.down {
+		return errDown
+	}
+	if m.own[k] {
+		delete(m.own, k)
+		if ended {
+			delete(m.saved, k)
+		}
+	}
+	return nil
+}
+
+// Elsewhere implements sessions.Store.
+func (m *memoryStore) Elsewhere(_ context.Context, k sessions.Key) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.other != "" {
+		return m.other, nil
+	}
+	return m.alive, nil
 }
 
 // A pipeListener listens in memory, and says that it is on the loopback interface.

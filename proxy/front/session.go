@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -24,6 +26,11 @@ type session struct {
 	in   *inbox
 	stop context.CancelFunc // ends the relay whatever it waits for
 
+	kept    *sessions.Kept // nil without a Store, and in revision 2026-07-28
+	leaving func()         // Relay.Leave; may be nil
+	fate    fate           // guarded by f.mu
+	params  mirrored.Params
+
 	mu        sync.Mutex
 	calls     map[string]*call // by id
 	tokens    map[string]*call // by progress token
@@ -33,12 +40,11 @@ type session struct {
 	dropped   bool             // a message was dropped, and logged
 	version   string           // the revision that initialize agreed on
 	over      bool
-	params    map[string][]annotated // of tools, by name
-	abandoned map[string]struct{}    // ids of cancelled calls whose replies may still come
-	number    uint64                 // of the last call
-	users     int                    // HTTP requests that are being served
-	used      time.Time              // when the last of them ended
-	idle      *time.Timer            // ends the session when there were none for long enough
+	abandoned map[string]struct{} // ids of cancelled calls whose replies may still come
+	number    uint64              // of the last call
+	users     int                 // HTTP requests that are being served
+	used      time.Time           // when the last of them ended
+	idle      *time.Timer         // ends the session when there were none for long enough
 	settled   chan struct{}
 }
 
@@ -51,9 +57,9 @@ type call struct {
 	stream     *stream
 	number     uint64 // of the session's calls
 	initialize bool
-	frame      []byte // of an initialize that is to be saved
-	listsTools bool   // in a revision that has annotations
-	listens    bool   // it is a subscription, which takes its own notifications alone
+	recorded   func(reply *wire.Message) // records what the reply agrees to; nil for nothing
+	listsTools bool                      // in a revision that has annotations
+	listens    bool                      // it is a subscription, which takes its own notifications alone
 }
 
 // errOver is what a message meets that comes to a session that is over.
@@ -68,25 +74,30 @@ func newID() string {
 
 // open makes a session and starts its relay. The caller holds f.mu and has taken a
 // place among the limits for it.
-func (f *Front) open(who Principal, credential string) (*session, error) {
+func (f *Front) open(id string, who Principal, credential, upstream string) (*session, error) {
 	s := &session{
-		f: f, who: who, in: newInbox(),
+		f: f, id: id, who: who, in: newInbox(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
-	relay, err := f.o.Open(Opening{Who: who, Credential: credential, Request: s.request})
+	o := Opening{Who: who, Credential: credential, Request: s.request, Upstream: upstream}
+	if id != "" && f.keeper != nil {
+		s.kept = f.keeper.New(sessions.NewKey(id, who.ID), upstream)
+		o.Session, o.Keep = s.kept.Key.ID, s.kept.KeepUpstream
+	}
+	relay, err := f.o.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	s.seen = relay.Seen
+	s.seen, s.leaving = relay.Seen, relay.Leave
 	s.mu.Lock()
 	s.idle = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
 	s.mu.Unlock()
-	o := relay.Options
-	o.ClientLines, o.ClientOut = s.in, &output{s: s}
+	ro := relay.Options
+	ro.ClientLines, ro.ClientOut = s.in, &output{s: s}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	f.relays.Add(1)
-	go s.run(ctx, o, relay.Closed)
+	go s.run(ctx, ro, relay.Closed)
 	return s, nil
 }
 
@@ -112,7 +123,8 @@ func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	if err != nil {
 		text += ": " + err.Error()
 	}
-	s.end(text)
+	s.close(text, s.fateOfRelay())
+	s.handOver()
 }
 
 // expire ends a session that nobody has used for long enough, and else looks again when
@@ -171,17 +183,21 @@ func (s *session) release() {
 
 // end takes the session out of the tables and ends its relay, which it does not wait
 // for. Calls in flight are answered with text.
-func (s *session) end(text string) {
-	s.f.remove(s)
-	s.finish(text)
+func (s *session) end(text string) { s.close(text, ended) }
+
+func (s *session) close(text string, why fate) (closed bool) {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	return s.closeLocked(text, why)
 }
 
-// finish is end for a session that is in no table any more.
-func (s *session) finish(text string) {
+// closeLocked closes the session for the reason why, unless it is closed. It reports false if
+// calls keep it open. The caller holds f.mu.
+func (s *session) closeLocked(text string, why fate) (closed bool) {
 	s.mu.Lock()
-	if s.over {
-		s.mu.Unlock()
-		return
+	if s.over || why == idle && len(s.calls) > 0 {
+		defer s.mu.Unlock()
+		return s.over
 	}
 	s.over = true
 	s.f.o.Limits.close(s.who.ID)
@@ -192,11 +208,14 @@ func (s *session) finish(text string) {
 	}
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
+	s.f.removeLocked(s)
+	s.part(why)
 	s.in.close()
 	s.stopStalled(-1)
 	for _, t := range gets {
 		t.close()
 	}
+	return true
 }
 
 // stallTime is how long the relay of a session that is over may read nothing.

@@ -32,11 +32,10 @@ func (f *Front) findLocked(id string, who Principal) *session {
 func (f *Front) create(who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(who, credential)
+	s, err := f.openLocked(newID(), who, credential, "")
 	if err != nil {
 		return nil, err
 	}
-	s.id = newID()
 	f.byID[s.id] = s
 	return s, nil
 }
@@ -46,8 +45,9 @@ const restTime = time.Minute
 
 // openLocked opens a session within the limits. Where there are too many, the one of the
 // same principal that has been idle longest makes room, if it has been for a while: most
-// clients never end theirs.
-func (f *Front) openLocked(who Principal, credential string) (*session, error) {
+// clients never end theirs. id is that of a session with a handshake, and upstream what
+// another process has kept for it.
+func (f *Front) openLocked(id string, who Principal, credential, upstream string) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
@@ -61,7 +61,7 @@ func (f *Front) openLocked(who Principal, credential string) (*session, error) {
 	case tooManyInAll:
 		return nil, ErrBusy
 	}
-	s, err := f.open(who, credential)
+	s, err := f.open(id, who, credential, upstream)
 	if errors.Is(err, ErrBusy) {
 		f.evictLocked(who) // its upstream takes a moment to end, so that the next try finds room
 	}
@@ -93,24 +93,13 @@ func (f *Front) evictLocked(who Principal) bool {
 		return false
 	}
 	f.log.Info("a session made room for another one of its principal", "session", oldest.label())
-	f.removeLocked(oldest)
-	oldest.finish("the session made room for another one")
-	return true
+	return oldest.closeLocked("the session made room for another one", ended)
 }
 
-// remove takes a session out of the tables.
-func (f *Front) remove(s *session) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.removeLocked(s)
-}
-
+// removeLocked takes a session out of the tables. The caller holds f.mu.
 func (f *Front) removeLocked(s *session) {
 	if s.id != "" {
 		delete(f.byID, s.id)
-		if f.o.Store != nil && !f.draining { // a drained session goes on in the next process
-			f.o.Store.Delete(storeKey(s.id, s.who))
-		}
 	}
 	if rest := slices.DeleteFunc(f.byKey[s.key], func(other *session) bool { return other == s }); len(rest) > 0 {
 		f.byKey[s.key] = rest

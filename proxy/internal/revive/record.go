@@ -30,6 +30,42 @@ type Record struct {
 
 type subscription struct{ uri, params []byte }
 
+// A State is a Record in a form that can be kept. Its texts are JSON.
+type State struct {
+	Initialize    string   // the params
+	Version       string   // that the server agreed to
+	Capabilities  string   // of the server
+	Level         string   // params of the last logging/setLevel; "" for none
+	Subscriptions []string // params of the resources/subscribe in force
+}
+
+// State returns what is recorded of a session with a handshake, and false before the server
+// has agreed to one.
+func (r *Record) State() (s State, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.subscribed {
+		s.Subscriptions = append(s.Subscriptions, string(one.params))
+	}
+	s.Initialize, s.Version, s.Capabilities, s.Level = string(r.initialize), string(r.version), string(r.capabilities), string(r.level)
+	return s, r.answered
+}
+
+// Restore makes r the record of a session whose State is s.
+func (r *Record) Restore(s State) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.initialize, r.version, r.capabilities = []byte(s.Initialize), []byte(s.Version), []byte(s.Capabilities)
+	r.answered, r.initialized, r.level, r.subscribed = true, true, nil, nil
+	if s.Level != "" {
+		r.level = []byte(s.Level)
+	}
+	for _, params := range s.Subscriptions {
+		r.subscribed = append(r.subscribed, subscription{wire.Value{Raw: []byte(params)}.Get("uri").Raw, []byte(params)})
+	}
+	r.armed.Store(true)
+}
+
 // Armed reports whether the handshake is over, so that a server that ends is started
 // again (R1).
 func (r *Record) Armed() bool { return r.armed.Load() }

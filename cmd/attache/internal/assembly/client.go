@@ -16,6 +16,9 @@ type Client struct {
 	// Namespace keeps the conversation keys of this client's principal apart from those
 	// of others, with whom it shares what is kept by session: turns, rates.
 	Namespace string
+	// Session names the session of a client that names none itself, also in other processes
+	// in which it goes on; "" if it goes on in none.
+	Session string
 	// Latest returns the credential that came last with a request of the client, and whose
 	// it is; "" where clients need none. Tell the Conn when that is somebody else, by
 	// [Conn.Recheck].

@@ -67,7 +67,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		Log:      s.Log,
 	}
 	if o.Client != nil {
-		conn.Namespace = o.Client.Namespace
+		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
 		conn.Identify = s.process.identifyClient(o.Client)
 	}
 	if o.IDPrefix != "" { // a recording has it, so the key is the same when it is played

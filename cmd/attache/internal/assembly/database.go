@@ -8,6 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/fronts"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
@@ -16,7 +17,7 @@ import (
 // Schemas returns the tables of all parts that can be in a database which several machines
 // share.
 func Schemas() []database.Schema {
-	return []database.Schema{store.Schema(), turnstore.Schema()}
+	return []database.Schema{store.Schema(), turnstore.Schema(), fronts.Schema()}
 }
 
 // OpenDatabase returns the database of store.url, nil if the state is in files. connections is

@@ -125,7 +125,12 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		Endpoint: oauth2.Endpoint{AuthURL: a.AuthorizationEndpoint, TokenURL: g.Token, AuthStyle: g.Style},
 	}
 	resource := oauth2.SetAuthURLParam("resource", g.Resource)
-	address := cfg.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), resource)
+	params := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier), resource}
+	if slices.Contains(scopes, "offline_access") {
+		// Without it an OpenID provider ignores that scope (OpenID Connect Core, 11).
+		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
+	}
+	address := cfg.AuthCodeURL(state, params...)
 	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
 		return nil, fmt.Errorf("the authorization server's page %s is not opened: it is neither https nor on this machine", shown(a.AuthorizationEndpoint))
 	}

@@ -285,6 +285,18 @@ func TestU26Renew(t *testing.T) {
 	}
 }
 
+// An OpenID provider ignores offline_access unless the request has the person asked.
+func TestOfflineAccess(t *testing.T) {
+	s := start(t, logintest.Config{Offline: true, Scopes: []string{"read"}})
+	g, err := login.Login(t.Context(), options(t, s), browser(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !g.CanRenew {
+		t.Errorf("the login with the scopes %q cannot be renewed", g.Scopes)
+	}
+}
+
 // A login that has ended is tried once, and the error says what to do.
 func TestEnded(t *testing.T) {
 	s := start(t, logintest.Config{})

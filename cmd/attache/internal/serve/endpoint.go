@@ -35,8 +35,7 @@ type endpoint struct {
 	reread    *session.Refresher
 	telemetry *telemetry.Telemetry
 	stderr    *lineWriter
-	process   bool         // each session has a process
-	sessions  *sessionFile // nil if they are not kept
+	process   bool // each session has a process
 	// start starts the upstream of a session; env is for a process.
 	start func(s front.Opening, env func() []string) (proxy.Upstream, error)
 }
@@ -45,7 +44,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	e := &endpoint{Server: server, s: s, stderr: &lineWriter{to: s.Process.Stderr}}
 	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, s.Log)
 	var err error
-	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Database: s.database, UserTurns: s.database != nil, Telemetry: e.telemetry.Recorder(), Audit: true, Log: s.Log}, server.Settings)
+	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Database: s.database, UserTurns: true, Telemetry: e.telemetry.Recorder(), Audit: true, Log: s.Log}, server.Settings)
 	if err != nil {
 		e.telemetry.Close()
 		return nil, err
@@ -66,7 +65,6 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	}
 	e.reread = session.NewRefresher(e.shared, server.Load, s.Log)
 	e.reread.Watch()
-	e.sessions = e.keepSessions()
 	e.front = front.New(e.frontOptions())
 	return e, nil
 }
@@ -101,7 +99,6 @@ func (e *endpoint) chooseStart() error {
 
 func (e *endpoint) close() {
 	e.reread.Close()
-	e.sessions.close()
 	e.shared.Close()
 	e.telemetry.Close()
 }
@@ -115,10 +112,8 @@ func (e *endpoint) frontOptions() front.Options {
 		Limits:       e.s.limits,
 		Idle:         e.s.settings.Idle,
 		Hold:         int(e.Settings.Limits.Hold),
+		Store:        e.s.sessionStore(&e.Server),
 		Log:          e.s.Log,
-	}
-	if e.sessions != nil {
-		o.Store = e.sessions
 	}
 	if e.shared.Authenticates() {
 		o.Authenticate = e.authenticate
@@ -172,7 +167,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	l := &latest{credential: s.Credential, owner: owner}
 	conn := e.shared.Connect(assembly.ConnOptions{
 		Control: &proxy.Control{},
-		Client:  &assembly.Client{Namespace: namespace(s.Who), Latest: l.get, Span: spanOf(s.Request)},
+		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: spanOf(s.Request)},
 	})
 	o := conn.Relay()
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start

@@ -3,6 +3,7 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -132,7 +133,7 @@ func tryTestService(p cli.Process, path ...string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newService(Options{
+	return newService(context.Background(), Options{
 		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
 		Servers: []Server{{Path: append(path, settings.Serve.Path)[0], Command: []string{"echo"}, Settings: settings, Load: load}},
 	})

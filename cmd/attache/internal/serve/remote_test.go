@@ -61,7 +61,7 @@ func startRemote(t *testing.T, u *remoteUpstream, configuration ...string) *runn
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newService(Options{
+	s, err := newService(t.Context(), Options{
 		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
 		Servers: []Server{{Path: "/mcp", Command: []string{upstream.URL}, Settings: settings, Load: load}},
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/fronts"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
@@ -71,7 +72,7 @@ const (
 
 // Run serves until a signal ends it, and returns the exit status.
 func Run(ctx context.Context, o Options) int {
-	s, err := newService(o)
+	s, err := newService(ctx, o)
 	if err != nil {
 		o.Log.Error(err.Error())
 		return cli.ExitUsage
@@ -91,21 +92,24 @@ func Run(ctx context.Context, o Options) int {
 // A service is one run of attache serve.
 type service struct {
 	Options
-	settings  *config.ServeSettings
-	limits    *front.Limits
-	children  children
-	forker    *child.Forker // starts all processes
-	counts    counts
-	database  *database.Server // of what several fronts share; nil without store.url
-	endpoints []*endpoint
-	reports   *status.Recorder
-	urls      []string // of the endpoints; set before reports are published
+	settings *config.ServeSettings
+	limits   *front.Limits
+	children children
+	fronts   *fronts.Front // nil if sessions live in this process alone
+	// leaseFails says that the lease could not be renewed the last time.
+	leaseFails bool
+	forker     *child.Forker // starts all processes
+	counts     counts
+	database   *database.Server // of what several fronts share; nil without store.url
+	endpoints  []*endpoint
+	reports    *status.Recorder
+	urls       []string // of the endpoints; set before reports are published
 
 	ending  chan os.Signal // those that end attache
 	reading chan os.Signal // those that have the configuration read again
 }
 
-func newService(o Options) (*service, error) {
+func newService(ctx context.Context, o Options) (*service, error) {
 	set := &o.Settings.Serve
 	limits := front.DefaultLimits()
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
@@ -118,6 +122,7 @@ func newService(o Options) (*service, error) {
 		s.close()
 		return nil, err
 	}
+	s.joinFronts(ctx)
 	for _, server := range o.Servers {
 		e, err := newEndpoint(s, server)
 		if err != nil {
@@ -174,6 +179,11 @@ func (s *service) close() {
 	for _, e := range s.endpoints {
 		e.close()
 	}
+	if s.fronts != nil {
+		if err := s.fronts.Close(); err != nil {
+			s.Log.Warn("other fronts do not learn at once that this one has ended", "err", err)
+		}
+	}
 	s.forker.Close()
 }
 
@@ -189,6 +199,11 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		s.Log.Error("attache cannot serve serve.admin", "address", s.settings.Admin, "err", err)
 		_ = server.Close()
 		return cli.ExitFailure
+	}
+	if s.fronts != nil {
+		leased, stop := context.WithCancel(ctx)
+		defer stop()
+		go s.keepLease(leased)
 	}
 	s.announce(listeners)
 	if dir := status.Dir(s.Process); dir != "" {
@@ -287,6 +302,11 @@ func (s *service) drain(server *http.Server) {
 		case <-ctx.Done():
 		}
 	}()
+	if s.fronts != nil {
+		if err := s.fronts.Drain(ctx); err != nil {
+			s.Log.Warn("other fronts do not learn that this one ends", "err", err)
+		}
+	}
 	var drained sync.WaitGroup
 	for _, e := range s.endpoints {
 		drained.Go(func() { e.front.Drain(ctx) })
@@ -300,12 +320,12 @@ func (s *service) drain(server *http.Server) {
 }
 
 // serveOn serves until the server is closed.
-func (s *service) serveOn(server *http.Server, l net.Listener) error {
+func (s *service) serveOn(server *http.Server, listener net.Listener) error {
 	var err error
 	if s.settings.Cert != "" {
-		err = server.ServeTLS(listener{l}, "", "")
+		err = server.ServeTLS(listener, "", "")
 	} else {
-		err = server.Serve(listener{l})
+		err = server.Serve(listener)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

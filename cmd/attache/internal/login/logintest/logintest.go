@@ -38,7 +38,7 @@ type Config struct {
 	Iss           string // sent in the answer; "right" for the issuer
 	AdvertisesIss bool
 	Scopes        []string      // scopes_supported of the resource
-	Offline       bool          // offline_access is supported
+	Offline       bool          // only offline_access gives a refresh token, and only after the person was asked (OpenID Connect Core, 11)
 	Lifetime      time.Duration // of access tokens; 0: they say none
 	NoRefresh     bool
 	// Needs returns the scope that a request needs, "" for none.
@@ -252,6 +252,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is no request for a login: "+r.URL.RawQuery, 400)
 		return
 	}
+	if s.Offline && q.Get("prompt") != "consent" {
+		scopes := slices.DeleteFunc(strings.Fields(q.Get("scope")), func(one string) bool { return one == "offline_access" })
+		q.Set("scope", strings.Join(scopes, " "))
+	}
 	code := "code-" + rand.Text()
 	s.codes[code] = q
 	s.events = append(s.events, "authorize")
@@ -314,6 +318,12 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// renews reports whether a family has a refresh token.
+func (s *Server) renews(f *family) bool {
+	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
+	return !s.NoRefresh && !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline)
+}
+
 // give gives new tokens.
 func (s *Server) give(w http.ResponseWriter, f *family) {
 	f.access, f.expires = "access-"+rand.Text(), time.Now().Add(max(s.Lifetime, 0))
@@ -322,7 +332,7 @@ func (s *Server) give(w http.ResponseWriter, f *family) {
 	if s.Lifetime != 0 {
 		answer["expires_in"] = int(s.Lifetime / time.Second)
 	}
-	if !s.NoRefresh && !strings.HasPrefix(f.client, "machine") {
+	if s.renews(f) {
 		f.refresh = "refresh-" + rand.Text()
 		s.refresh[f.refresh] = f
 		answer["refresh_token"] = f.refresh

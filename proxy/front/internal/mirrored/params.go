@@ -1,4 +1,4 @@
-package front
+package mirrored
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -23,26 +24,33 @@ type annotated struct {
 	path   []string
 }
 
-// learnParams reads in the reply to tools/list which arguments come in headers too.
-// Servers check them, and what stands behind attache gets none of the headers.
-func (s *session) learnParams(frame wire.Value) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.params) == 0 && !bytes.Contains(frame.Raw, []byte(annotation)) {
+// Params has the arguments of the tools of a session that come in headers too. The zero value
+// has none. Its methods may be called from any goroutine.
+type Params struct {
+	mu   sync.Mutex
+	tool map[string][]annotated
+}
+
+// Learn reads in the reply to tools/list which arguments come in headers too. Servers check
+// them, and what stands behind attache gets none of the headers.
+func (p *Params) Learn(frame wire.Value) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.tool) == 0 && !bytes.Contains(frame.Raw, []byte(annotation)) {
 		return
 	}
 	for tool := range frame.Get("result", "tools").Elements() {
 		name := tool.Get("name").Text()
 		found := annotations(tool.Get("inputSchema"), nil)
 		if len(found) == 0 {
-			delete(s.params, name)
+			delete(p.tool, name)
 			continue
 		}
-		if s.params == nil {
-			s.params = map[string][]annotated{}
+		if p.tool == nil {
+			p.tool = map[string][]annotated{}
 		}
-		if len(s.params) < maxAnnotated {
-			s.params[name] = found
+		if len(p.tool) < maxAnnotated {
+			p.tool[name] = found
 		}
 	}
 }
@@ -62,16 +70,16 @@ func annotations(schema wire.Value, path []string) (all []annotated) {
 	return all
 }
 
-// paramMismatch says which header of an argument differs from the body, "" if none does.
-func (s *session) paramMismatch(h http.Header, p *message) string {
-	if !p.m.MethodIs("tools/call") {
+// Mismatch says which header of an argument differs from the body of a call, "" if none does.
+func (p *Params) Mismatch(h http.Header, m *wire.Message) string {
+	if !m.MethodIs("tools/call") {
 		return ""
 	}
-	s.mu.Lock()
-	params := s.params[p.m.Get("params", "name").Text()]
-	s.mu.Unlock()
+	p.mu.Lock()
+	params := p.tool[m.Get("params", "name").Text()]
+	p.mu.Unlock()
 	for _, a := range params {
-		value := p.m.Get(append([]string{"params", "arguments"}, a.path...)...)
+		value := m.Get(append([]string{"params", "arguments"}, a.path...)...)
 		if why := compareParam(h, paramPrefix+a.header, value); why != "" {
 			return why
 		}

@@ -1,28 +1,30 @@
-package front
+// Package mirrored compares the headers of a request of revision 2026-07-28 with its body, which
+// they repeat. What stands between a client and a server may decide by the headers, so a
+// server that goes by the body must refuse what differs (basic/transports/streamable-http).
+package mirrored
 
 import (
 	"fmt"
 	"net/http"
 
 	"github.com/attache-mcp/attache/proxy/internal/headertext"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// mismatch says in which header a request of revision 2026-07-28 contradicts its body, ""
-// if in none. What stands between a client and a server may decide by the headers, so a
-// server that goes by the body must refuse what differs (basic/transports/streamable-http).
-func (x *exchange) mismatch(p *message) string {
-	h := x.r.Header
-	if why := compare(h, "Mcp-Protocol-Version", p.revision); why != "" {
+// Mismatch says in which header a request contradicts its body, "" if in none. revision is the
+// one that the body names.
+func Mismatch(h http.Header, m *wire.Message, revision string) string {
+	if why := compare(h, "Mcp-Protocol-Version", revision); why != "" {
 		return why
 	}
-	if why := compare(h, "Mcp-Method", p.m.Get("method").Text()); why != "" {
+	if why := compare(h, "Mcp-Method", m.Get("method").Text()); why != "" {
 		return why
 	}
-	member, required := namedBy(p.m.Method())
+	member, required := namedBy(m.Method())
 	if member == "" {
 		return ""
 	}
-	name := p.m.Get("params", member)
+	name := m.Get("params", member)
 	if !name.IsString() || !required && len(h.Values("Mcp-Name")) == 0 {
 		return ""
 	}

@@ -1,0 +1,63 @@
+package fronts
+
+import (
+	"context"
+	"embed"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
+)
+
+//go:embed schema/*.sql
+var files embed.FS
+
+// Schema returns the tables of fronts and their sessions.
+func Schema() database.Schema { return database.Schema{Name: "fronts", Files: files} }
+
+// tenant is whose rows these are: a session's id is random, so one table serves all tenants.
+const tenant = ""
+
+// lockWait is how long a statement waits while another process has the file locked.
+const lockWait = 5 * time.Second
+
+func (o *Options) open(ctx context.Context) (*database.DB, error) {
+	if o.Server != nil {
+		return o.Server.Open(Schema()), nil
+	}
+	return database.OpenFile(ctx, database.FileOptions{Path: o.Path, Wait: lockWait, Schema: Schema(), LocalOnly: true})
+}
+
+// A tx is one transaction.
+type tx struct {
+	*database.Tx
+	now int64
+}
+
+// in runs f in a transaction, which may run again. The change is on the disk when in returns,
+// unless it is relaxed (S5).
+func (f *Front) in(ctx context.Context, relaxed bool, do func(t *tx) error) error {
+	return f.db.In(ctx, database.Scope{Tenant: tenant, Relaxed: relaxed}, func(t *database.Tx) error {
+		now := t.Now()
+		if f.o.Now != nil {
+			now = f.o.Now()
+		}
+		return do(&tx{t, now.UnixNano()})
+	})
+}
+
+// peers returns the fronts that a query finds.
+func (t *tx) peers(query string, args ...any) (all []peer, err error) {
+	rows, err := t.Rows(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		p := peer{known: true}
+		if err := rows.Scan(&p.id, &p.host, &p.address, &p.until); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, rows.Err()
+}

@@ -1,0 +1,353 @@
+package fronts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/front/sessions"
+)
+
+// A world is fronts on one machine, and a clock.
+type world struct {
+	*testing.T
+	dir    string
+	now    time.Time
+	fronts map[string]*Front
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{T: t, dir: t.TempDir(), now: time.Unix(1_800_000_000, 0), fronts: map[string]*Front{}}
+}
+
+// play runs the lines of a script:
+//
+//	start FRONT [SERVICE]        a process begins
+//	close|kill|drain|cut FRONT   it ends in good order; it is killed; it is about to end; it is
+//	                             alive, but another machine's, so that no lock tells of its end
+//	renew FRONT [lapsed]
+//	wait TIME                    nobody renews meanwhile
+//	save|take|leave|end|elsewhere FRONT KEY [RESULT]
+//
+// KEY is an id, or id@principal. RESULT is none, elsewhere, or an address.
+func (w *world) play(script string) {
+	w.Helper()
+	for n, line := range strings.Split(strings.TrimSpace(script), "\n") {
+		f := append(strings.Fields(line), "", "", "", "")
+		if got := w.step(f); got != f[3] {
+			w.Fatalf("line %d: %s: got %q", n+1, line, got)
+		}
+	}
+}
+
+func (w *world) step(f []string) string {
+	front := w.fronts[f[1]]
+	id, principal, _ := strings.Cut(f[2], "@")
+	key := sessions.NewKey(id, principal)
+	var s sessions.Store
+	if front != nil {
+		s = front.Sessions("server")
+	}
+	ctx := w.Context()
+	var err error
+	switch f[0] {
+	case "start":
+		w.fronts[f[1]], err = Open(ctx, Options{
+			Path: filepath.Join(w.dir, "sessions.db"), Locks: w.dir, Address: f[1], Service: f[2], Idle: time.Hour,
+			Now: func() time.Time { return w.now },
+		})
+		if err == nil {
+			_, err = w.fronts[f[1]].Renew(ctx)
+		}
+		w.Cleanup(func() { _ = w.fronts[f[1]].Close() })
+	case "close":
+		err = front.Close()
+	case "kill":
+		err = front.lock.Unlock()
+	case "cut":
+		front.host = "elsewhere"
+		err = front.in(ctx, false, func(t *tx) error {
+			_, err := t.Exec(`UPDATE fronts SET host = ?1 WHERE id = ?2`, front.host, front.id)
+			return err
+		})
+	case "drain":
+		err = front.Drain(ctx)
+	case "renew":
+		lapsed, err := front.Renew(ctx)
+		if lapsed != (f[2] == "lapsed") || err != nil {
+			return fmt.Sprint(lapsed, err)
+		}
+	case "wait":
+		d, err := time.ParseDuration(f[1])
+		w.now = w.now.Add(d)
+		return text(err)
+	case "save":
+		err = s.Save(ctx, key, saved(f[2]))
+	case "take":
+		var got sessions.Session
+		if got, err = s.Take(ctx, key); err == nil && !reflect.DeepEqual(got, saved(f[2])) {
+			return fmt.Sprint(got)
+		}
+	case "leave":
+		err = s.Leave(ctx, key, false)
+	case "end":
+		err = s.Leave(ctx, key, true)
+	case "elsewhere":
+		at, err := s.Elsewhere(ctx, key)
+		return at + text(err)
+	default:
+		return "unknown command"
+	}
+	return text(err)
+}
+
+func text(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, sessions.ErrNone):
+		return "none"
+	case errors.Is(err, sessions.ErrElsewhere):
+		return "elsewhere"
+	}
+	return err.Error()
+}
+
+// saved returns what is kept of the session that a script calls name.
+func saved(name string) sessions.Session {
+	return sessions.Session{
+		State: sessions.State{
+			Initialize: `{"of":"` + strings.ToUpper(name) + `\u0000"}`, Version: `"2025-06-18"`, Capabilities: `{}`, Level: `{"level":"error"}`,
+			Subscriptions: []string{`{"uri":"a"}`, `{"uri":"b"}`},
+		},
+		Upstream: "u",
+	}
+}
+
+func TestSessions(t *testing.T) {
+	for _, row := range []struct{ name, script string }{
+		{"a session is its principal's", `
+			start a
+			save a 1@ada
+			take a 1@bob none
+			take a 1 none
+			take a 1@ada
+			save a 1@bob elsewhere
+			take a 1@ada
+			end a 1@bob
+			end a 1@ada
+			take a 1@ada none`},
+		{"a front that is alive has its sessions", `
+			start a
+			start b
+			save a 1
+			take b 1 elsewhere
+			elsewhere b 1 a
+			save b 1 elsewhere
+			leave b 1
+			end b 1
+			take b 1 elsewhere
+			leave a 1
+			take b 1
+			take a 1 elsewhere
+			elsewhere a 1 b`},
+		{"a front that has ended leaves all", `
+			start a
+			start b
+			save a 1
+			close a
+			take b 1`},
+		{"a process that was killed", `
+			start a
+			start b
+			save a 1
+			take b 1 elsewhere
+			kill a
+			elsewhere b 1
+			take b 1`},
+		{"a machine that is gone", `
+			start a
+			cut a
+			start b
+			save a 1
+			wait 19s
+			renew b
+			take b 1 elsewhere
+			wait 1s
+			take b 1`},
+		{"a lease that is renewed", `
+			start a
+			cut a
+			start b
+			save a 1
+			wait 15s
+			renew a
+			renew b
+			wait 15s
+			renew b
+			take b 1 elsewhere
+			renew a`},
+		{"a front that was stopped for a while", `
+			start a
+			cut a
+			start b
+			save a 1
+			save a 2
+			wait 19s
+			renew b
+			wait 19s
+			renew b
+			take b 1
+			renew a lapsed
+			take a 1 elsewhere
+			take a 2
+			save a 1 elsewhere
+			renew a`},
+		{"its row was swept", `
+			start a
+			cut a
+			start b
+			save a 1
+			wait 59m
+			start c
+			renew a lapsed
+			take a 1`},
+		{"nobody came back", `
+			start a
+			save a 1
+			save a 2
+			leave a 1
+			wait 59m
+			start b
+			take b 1
+			leave b 1
+			wait 1h1m
+			start b
+			take b 1 none
+			take b 2 none`},
+		{"somebody came back in time", `
+			start a
+			save a 1
+			close a
+			wait 59m
+			start b
+			take b 1
+			leave b 1
+			wait 59m
+			start c
+			take c 1`},
+		{"the clock is set back", `
+			start a
+			cut a
+			save a 1
+			wait -1h
+			start b
+			take b 1`},
+		{"where else", `
+			start a git
+			elsewhere a 1
+			start b sentry
+			elsewhere a 1
+			start c git
+			elsewhere a 1 c
+			save c 1
+			start d git
+			elsewhere a 1 c
+			elsewhere d 1 c
+			drain c
+			elsewhere a 1 c
+			elsewhere a 2 d
+			leave c 1
+			elsewhere a 1 d
+			kill d
+			elsewhere a 1
+			elsewhere c 1 a`},
+	} {
+		t.Run(row.name, func(t *testing.T) { newWorld(t).play(row.script) })
+	}
+}
+
+// The sessions of one server are not those of another one of the same front.
+func TestServers(t *testing.T) {
+	w := newWorld(t)
+	w.play(`start a
+		save a 1`)
+	if _, err := w.fronts["a"].Sessions("other").Take(t.Context(), sessions.NewKey("1", "")); !errors.Is(err, sessions.ErrNone) {
+		t.Error(err)
+	}
+}
+
+// Of many fronts that want a session at the same time one gets it.
+func TestTakenOnce(t *testing.T) {
+	w := newWorld(t)
+	w.play("start a")
+	for _, name := range []string{"b", "c", "d", "e"} {
+		w.play("start " + name)
+	}
+	for i := range 20 {
+		id := fmt.Sprint(i)
+		w.play("save a " + id + "\nleave a " + id)
+		got := make(chan error)
+		for _, name := range []string{"b", "c", "d", "e"} {
+			go func() {
+				_, err := w.fronts[name].Sessions("server").Take(context.Background(), sessions.NewKey(id, ""))
+				got <- err
+			}()
+		}
+		taken := 0
+		for range 4 {
+			switch err := <-got; {
+			case err == nil:
+				taken++
+			case !errors.Is(err, sessions.ErrElsewhere):
+				t.Error(err)
+			}
+		}
+		if taken != 1 {
+			t.Fatalf("%d fronts took session %s", taken, id)
+		}
+	}
+}
+
+// Nothing stays in the database or in the directory of a front that has ended, and nobody else
+// can read what is there.
+func TestNothingStays(t *testing.T) {
+	w := newWorld(t)
+	w.play(`start a
+		save a secret-id
+		end a secret-id
+		close a
+		start b
+		kill b
+		wait 2h
+		start c`)
+	for _, query := range []string{`SELECT count(*) FROM front_sessions`, `SELECT count(*) - 1 FROM fronts`} {
+		var n int
+		err := w.fronts["c"].in(t.Context(), false, func(tx *tx) error { return tx.Row(query).Scan(&n) })
+		if err != nil || n != 0 {
+			t.Error(query, n, err)
+		}
+	}
+	all, err := os.ReadDir(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range all {
+		info, err := entry.Info()
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Error(entry.Name(), info.Mode(), err)
+		}
+		if b, _ := os.ReadFile(filepath.Join(w.dir, entry.Name())); strings.Contains(string(b), "secret-id") && entry.Name() != "sessions.db-wal" {
+			t.Error(entry.Name(), "has the id of a session")
+		}
+		if strings.HasSuffix(entry.Name(), ".lock") && !strings.HasPrefix(entry.Name(), w.fronts["c"].id) {
+			t.Error(entry.Name(), "is the lock of a front that has ended")
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package fronts
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"slices"
+
+	"github.com/attache-mcp/attache/proxy/front/sessions"
+)
+
+// Sessions returns the sessions of one server of the service.
+func (f *Front) Sessions(server string) sessions.Store { return &store{f, server} }
+
+// A store implements sessions.Store.
+type store struct {
+	*Front
+	server string
+}
+
+// Save implements sessions.Store.
+func (s *store) Save(ctx context.Context, k sessions.Key, v sessions.Session) error {
+	subscriptions, err := json.Marshal(v.Subscriptions)
+	if err != nil {
+		return err
+	}
+	return s.in(ctx, false, func(t *tx) error {
+		n, err := t.Exec(`INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions, upstream)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+			ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10, upstream = ?11
+			WHERE front_sessions.principal = ?4 AND front_sessions.front = ?5`,
+			tenant, s.server, k.ID, k.Principal, s.id, v.Initialize, v.Version, v.Capabilities, v.Level, string(subscriptions), v.Upstream)
+		if err == nil && n == 0 {
+			err = sessions.ErrElsewhere
+		}
+		return err
+	})
+}
+
+// Take implements sessions.Store.
+func (s *store) Take(ctx context.Context, k sessions.Key) (v sessions.Session, err error) {
+	err = s.in(ctx, false, func(t *tx) error {
+		r, err := s.find(t, k)
+		now := t.now
+		v = sessions.Session{}
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return sessions.ErrNone
+		case err != nil:
+			return err
+		case r.owner.id == s.id:
+		case s.alive(r.owner, now):
+			return sessions.ErrElsewhere
+		case r.leftAt() <= now-int64(s.o.Idle):
+			return sessions.ErrNone // until a sweep takes it away
+		default:
+			// Nobody else has taken it meanwhile.
+			n, err := t.Exec(`UPDATE front_sessions SET front = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, r.owner.id, s.id)
+			if err != nil || n == 0 {
+				return cmp.Or(err, sessions.ErrElsewhere)
+			}
+		}
+		v = r.session
+		return json.Unmarshal([]byte(r.subscriptions), &v.Subscriptions)
+	})
+	return v, err
+}
+
+// A row is a session with the front that it belongs to.
+type row struct {
+	session       sessions.Session
+	subscriptions string
+	left          int64
+	owner         peer
+}
+
+// leftAt returns since when nobody has the session.
+func (r *row) leftAt() int64 {
+	if r.owner.known {
+		return r.owner.until
+	}
+	return r.left
+}
+
+func (s *store) find(t *tx, k sessions.Key) (r row, err error) {
+	var host, address sql.NullString
+	var until sql.NullInt64
+	err = t.Row(`SELECT s.initialize, s.version, s.capabilities, s.level, s.subscriptions, s.upstream, s.left_at, s.front, f.host, f.address, f.until
+		FROM front_sessions s LEFT JOIN fronts f ON f.tenant = s.tenant AND f.id = s.front
+		WHERE s.tenant = ?1 AND s.server = ?2 AND s.id = ?3 AND s.principal = ?4`, tenant, s.server, k.ID, k.Principal).
+		Scan(&r.session.Initialize, &r.session.Version, &r.session.Capabilities, &r.session.Level, &r.subscriptions, &r.session.Upstream, &r.left,
+			&r.owner.id, &host, &address, &until)
+	r.owner.host, r.owner.address, r.owner.until, r.owner.known = host.String, address.String, until.Int64, until.Valid
+	return r, err
+}
+
+// Leave implements sessions.Store.
+func (s *store) Leave(ctx context.Context, k sessions.Key, ended bool) error {
+	return s.in(ctx, false, func(t *tx) error {
+		if ended {
+			_, err := t.Exec(`DELETE FROM front_sessions WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id)
+			return err
+		}
+		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id, t.now)
+		return err
+	})
+}
+
+// Elsewhere implements sessions.Store. Of the fronts that may take a session it is always the
+// same one, so that requests at the same time meet there.
+func (s *store) Elsewhere(ctx context.Context, k sessions.Key) (address string, err error) {
+	err = s.in(ctx, false, func(t *tx) error {
+		address = ""
+		now := t.now
+		r, err := s.find(t, k)
+		switch {
+		case err != nil && !errors.Is(err, sql.ErrNoRows):
+			return err
+		case err == nil && r.owner.id != s.id && s.alive(r.owner, now):
+			address = r.owner.address
+			return nil
+		}
+		others, err := s.others(t, now)
+		if len(others) > 0 {
+			h := fnv.New32a()
+			_, _ = h.Write([]byte(k.ID))
+			address = others[int(h.Sum32())%len(others)].address
+		}
+		return err
+	})
+	return address, err
+}
+
+// others returns the other fronts of the service that are alive and not about to end.
+func (s *store) others(t *tx, now int64) ([]peer, error) {
+	all, err := t.peers(`SELECT id, host, address, until FROM fronts WHERE tenant = ?1 AND service = ?2 AND id <> ?3 AND ending = 0 ORDER BY id`, tenant, s.o.Service, s.id)
+	return slices.DeleteFunc(all, func(p peer) bool { return !s.alive(p, now) }), err
+}

@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/fronts"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
+)
+
+// joinFronts enters this process among the fronts of the user, with whom it shares sessions.
+// It does not without a state directory, and on a port that changes with each start, where no
+// client comes back. Where the database cannot be used, sessions live in this process alone.
+func (s *service) joinFronts(ctx context.Context) {
+	_, port, _ := net.SplitHostPort(s.settings.Listen)
+	if s.Process.StateDir == "" && s.database == nil || port == "0" && len(s.Listeners) == 0 {
+		return
+	}
+	dir := ""
+	if s.Process.StateDir != "" {
+		dir = filepath.Join(s.Process.StateDir, "attache", "fronts")
+	}
+	var all []string
+	for _, server := range s.Servers {
+		all = append(all, server.identity())
+	}
+	f, err := fronts.Open(ctx, fronts.Options{
+		Server: s.database, Path: filepath.Join(dir, "sessions.db"), Locks: dir,
+		Address: s.address(), Service: digest(all...), Idle: s.settings.Idle,
+	})
+	if err != nil {
+		s.Log.Warn("sessions will not go on after a restart, nor in other fronts", "err", err)
+		return
+	}
+	s.fronts = f
+	s.renewLease(ctx)
+}
+
+// identity returns what makes a server the same one in another front.
+func (o *Server) identity() string {
+	return digest(append([]string{o.Path, o.Settings.Server.Name, o.Settings.Server.Remote.URL}, o.Command...)...)
+}
+
+func digest(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// address returns where a balancer reaches this front, as far as that is known here.
+func (s *service) address() string {
+	at := s.settings.Listen
+	if len(s.Listeners) > 0 {
+		a := s.Listeners[0].Addr()
+		if at = a.String(); a.Network() == "unix" {
+			return "unix:" + at
+		}
+	}
+	host, port, _ := net.SplitHostPort(at)
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host, _ = os.Hostname()
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// sessionStore returns what keeps the sessions of a server, nil if they are not kept: initialize
+// may have a credential in it.
+func (s *service) sessionStore(server *Server) sessions.Store {
+	if s.fronts == nil || server.Settings.Identity.MetaAPIKey {
+		return nil
+	}
+	return s.fronts.Sessions(server.identity())
+}
+
+// keepLease renews the lease of this front until ctx is done.
+func (s *service) keepLease(ctx context.Context) {
+	t := time.NewTicker(fronts.RenewEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+		if s.renewLease(ctx) {
+			s.Log.Warn("the lease of this front was over: sessions that other fronts have taken end here")
+			for _, e := range s.endpoints {
+				e.front.Recheck(ctx)
+			}
+		}
+	}
+}
+
+// renewLease renews the lease of this front, and reports whether it was over. The first of
+// several failures is logged.
+func (s *service) renewLease(ctx context.Context) (lapsed bool) {
+	lapsed, err := s.fronts.Renew(ctx)
+	if err != nil && !s.leaseFails && ctx.Err() == nil {
+		s.Log.Warn("the lease of this front could not be renewed: other fronts may take its sessions", "err", err)
+	}
+	s.leaseFails = err != nil
+	return lapsed && err == nil
+}

@@ -1,0 +1,97 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/attache-mcp/attache/proxy/internal/revive"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A Kept is a session of a front that its Store keeps as soon as its server has answered
+// initialize. Make one with Keeper.New.
+type Kept struct {
+	revive.Record
+	Key Key
+
+	k        *Keeper
+	mu       sync.Mutex // held while the Store is asked
+	upstream string
+	saved    bool
+	over     bool
+}
+
+// New returns a session that is not kept yet. upstream is what its upstream needs, if that is
+// known.
+func (k *Keeper) New(key Key, upstream string) *Kept {
+	return &Kept{Key: key, k: k, upstream: upstream}
+}
+
+// Restore makes s what is kept.
+func (s *Kept) Restore(from Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Record.Restore(from.State)
+	s.saved = true
+}
+
+// maxRecorded is how long a message may be that is kept.
+const maxRecorded = 64 << 10
+
+// Note returns what records the reply to a request that another server would have to be told
+// too, nil for any other message. When it was called, Save keeps the session.
+func (s *Kept) Note(m *wire.Message) func(reply *wire.Message) {
+	if m.Kind() != wire.Request || len(m.Frame()) > maxRecorded ||
+		!m.MethodIs("initialize") && !m.MethodIs("logging/setLevel") && !m.MethodIs("resources/subscribe") && !m.MethodIs("resources/unsubscribe") {
+		return nil
+	}
+	return s.Sent(m)
+}
+
+// Save keeps the session as it is recorded, if its server has answered initialize.
+func (s *Kept) Save() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state, ok := s.State(); ok && !s.over {
+		s.saved = true
+		s.k.save(s.Key, Session{State: state, Upstream: s.upstream})
+	}
+}
+
+// KeepUpstream keeps what an upstream needs that reaches the same server.
+func (s *Kept) KeepUpstream(upstream string) {
+	s.mu.Lock()
+	s.upstream = upstream
+	s.mu.Unlock()
+	s.Save()
+}
+
+// Saved reports whether the session was kept.
+func (s *Kept) Saved() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.saved
+}
+
+// Lost reports whether another front has the session, which this one had.
+func (s *Kept) Lost(ctx context.Context) bool {
+	if !s.Saved() {
+		return false
+	}
+	_, err := s.k.Take(ctx, s.Key)
+	return errors.Is(err, ErrElsewhere) || errors.Is(err, ErrNone)
+}
+
+// Part has requests for the session wait until Leave was called.
+func (s *Kept) Part() { s.k.Hold(s.Key) }
+
+// Leave leaves the session behind Part: it has ended, or another front may take it.
+func (s *Kept) Leave(ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over = true; s.saved {
+		s.k.leave(s.Key, ended)
+	}
+	s.k.Free(s.Key)
+}
