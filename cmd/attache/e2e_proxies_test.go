@@ -5,23 +5,18 @@ package main_test
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 )
 
 // testProxies puts the reverse proxies of packaging in front of attache serve, where they are
@@ -40,7 +35,7 @@ func (l *lab) testProxies(t *testing.T) {
 		program string
 		command func(t *testing.T, listen, upstream string) []string
 	}{
-		{"nginx", nginxCommand},
+		{"nginx", func(t *testing.T, listen, upstream string) []string { return attachetest.Nginx(t, listen, upstream) }},
 		{"caddy", caddyCommand},
 	} {
 		t.Run(row.program, func(t *testing.T) {
@@ -62,40 +57,6 @@ func (l *lab) testProxies(t *testing.T) {
 	}
 }
 
-// configured returns a file of packaging with these texts replaced, each of which it must have.
-func configured(t *testing.T, name string, replace ...string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../packaging", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(replace); i += 2 {
-		if !strings.Contains(string(b), replace[i]) {
-			t.Fatalf("packaging/%s has no %q", name, replace[i])
-		}
-	}
-	return strings.NewReplacer(replace...).Replace(string(b))
-}
-
-func nginxCommand(t *testing.T, listen, upstream string) []string {
-	dir := t.TempDir()
-	writePair(t, dir)
-	site := configured(t, "nginx.conf",
-		"listen 443 ", "listen "+listen+" ", "127.0.0.1:8333", upstream,
-		"/etc/ssl/mcp.example.com.pem", dir+"/cert.pem", "/etc/ssl/mcp.example.com.key", dir+"/key.pem")
-	writeFiles(t, dir, map[string]string{"site.conf": site, "nginx.conf": `
-daemon off; pid ` + dir + `/pid; error_log stderr;
-events {}
-http {
-    access_log off;
-    client_body_temp_path ` + dir + `/body; proxy_temp_path ` + dir + `/proxy;
-    fastcgi_temp_path ` + dir + `/f; uwsgi_temp_path ` + dir + `/u; scgi_temp_path ` + dir + `/s;
-    include ` + dir + `/site.conf;
-}
-`})
-	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", dir + "/nginx.conf"}
-}
-
 func caddyCommand(t *testing.T, listen, upstream string) []string {
 	dir := t.TempDir()
 	_, port, _ := net.SplitHostPort(listen)
@@ -108,30 +69,8 @@ func caddyCommand(t *testing.T, listen, upstream string) []string {
 	default_bind 127.0.0.1
 	storage file_system ` + dir + `
 }
-` + configured(t, "Caddyfile", "mcp.example.com {", "https://mcp.example.com:"+port+" {", "127.0.0.1:8333", upstream)})
+` + attachetest.Packaged(t, "Caddyfile", "mcp.example.com {", "https://mcp.example.com:"+port+" {", "127.0.0.1:8333", upstream)})
 	return []string{"caddy", "run", "--config", dir + "/Caddyfile", "--adapter", "caddyfile"}
-}
-
-// writePair writes a certificate that nobody trusts.
-func writePair(t *testing.T, dir string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"mcp.example.com"}}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFiles(t, dir, map[string]string{
-		"cert.pem": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
-		"key.pem":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})),
-	})
 }
 
 // awaitCertificate returns when the proxy has a certificate: Caddy makes it when it listens.

@@ -40,6 +40,9 @@ func echo(in io.Reader, out io.Writer, given string) error {
 		case "tools/list":
 			result = `{"tools":[` + echoTool + `]}`
 		case "tools/call":
+			if err := noteCall(frame.Get("params", "arguments", "user").Text()); err != nil {
+				return err
+			}
 			text := string(frame.Get("params", "arguments").Raw) + string(frame.Get("params", "_meta").Raw) + given
 			result = `{"content":[{"type":"text","text":` + string(wire.Quote(text)) + `}]}`
 		}
@@ -48,6 +51,21 @@ func echo(in io.Reader, out io.Writer, given string) error {
 		}
 	}
 	return lines.Err()
+}
+
+// noteCall writes the name of a call that is executed to the file that ECHO_CALLS names.
+func noteCall(name string) error {
+	path := os.Getenv("ECHO_CALLS")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(name + "\n")
+	return err
 }
 
 // echoProgram is the echo server as a program that scripts wrap. It also answers

@@ -184,7 +184,7 @@ func (s *session) takesBatch(p *message) bool {
 
 // initialize opens a session and takes its first message.
 func (x *exchange) initialize(p *message, a accept, release func()) {
-	s, err := x.f.create(x.who, x.credential)
+	s, err := x.f.create(routeOf(x.r.Header), x.who, x.credential)
 	if err != nil {
 		x.misled(p.id, sessions.Key{}, err)
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -187,6 +188,22 @@ func (f *Front) Recheck(ctx context.Context) {
 			s.close("another front has the session now", lost)
 		}
 	}
+}
+
+// routeHeader has what a balancer has chosen this front by, to open a session. The id of the
+// session begins with it, so that the balancer can choose the same one by the id.
+const routeHeader = "Attache-Route"
+
+// maxRoute is how long a route may be.
+const maxRoute = 64
+
+// routeOf returns the beginning of the id of a session that a request opens.
+func routeOf(h http.Header) string {
+	route := h.Get(routeHeader)
+	if route == "" || len(route) > maxRoute || strings.Trim(route, "0123456789abcdefABCDEF-") != "" {
+		return ""
+	}
+	return route + "."
 }
 
 // frontHeader names the front that a balancer should send a request to which was refused with

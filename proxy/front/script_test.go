@@ -230,6 +230,15 @@ func (w *world) step(line string) error {
 		w.listener.Close()
 		w.front, w.listener = nil, newPipeListener()
 		return nil
+	case "id": // NAME ROUTE
+		name, route, _ := strings.Cut(rest, " ")
+		if err := w.expectResponse([]string{name, "200"}); err != nil {
+			return err
+		}
+		if id := w.exchanges[name].resp.Header.Get(sessionHeader); !regexp.MustCompile("^" + regexp.QuoteMeta(route) + "[0-9a-f]{32}$").MatchString(id) {
+			return fmt.Errorf("it is %s", id)
+		}
+		return nil
 	case "other": // ADDRESS: another front has what this one has left; - for none
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()

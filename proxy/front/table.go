@@ -28,11 +28,11 @@ func (f *Front) findLocked(id string, who Principal) *session {
 	return s
 }
 
-// create opens a legacy session.
-func (f *Front) create(who Principal, credential string) (*session, error) {
+// create opens a legacy session, whose id begins with route.
+func (f *Front) create(route string, who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(newID(), who, credential, "")
+	s, err := f.openLocked(route+newID(), who, credential, "")
 	if err != nil {
 		return nil, err
 	}

@@ -123,6 +123,7 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 // logged counts and logs each request after it was answered.
 func (s *service) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.arrivals.request(r)
 		began := time.Now()
 		seen := &response{ResponseWriter: w}
 		defer func() {

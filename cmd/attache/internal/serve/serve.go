@@ -92,14 +92,15 @@ func Run(ctx context.Context, o Options) int {
 // A service is one run of attache serve.
 type service struct {
 	Options
-	settings *config.ServeSettings
-	limits   *front.Limits
-	children children
-	fronts   *fronts.Front // nil if sessions live in this process alone
-	// leaseFails says that the lease could not be renewed the last time.
-	leaseFails bool
+	settings   *config.ServeSettings
+	limits     *front.Limits
+	children   children
+	fronts     *fronts.Front // nil if sessions live in this process alone
+	leaseFails bool          // the lease could not be renewed the last time
 	forker     *child.Forker // starts all processes
 	counts     counts
+	arrivals   arrivals
+	accepting  sync.WaitGroup   // on the listeners
 	database   *database.Server // of what several fronts share; nil without store.url
 	endpoints  []*endpoint
 	reports    *status.Recorder
@@ -192,7 +193,7 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 	server := s.httpServer()
 	failed := make(chan error, len(listeners)+1)
 	for _, l := range listeners {
-		go func() { failed <- s.serveOn(server, l) }()
+		s.accepting.Go(func() { failed <- s.serveOn(server, l) })
 	}
 	admin, err := s.startAdmin(ctx, failed)
 	if err != nil {
@@ -210,7 +211,7 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		defer s.reports.Publish(dir)()
 	}
 	code := s.await(ctx, failed)
-	s.drain(server)
+	s.drain(server, listeners)
 	if admin != nil {
 		_ = admin.Close()
 	}
@@ -292,7 +293,7 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 }
 
 // drain answers the requests in flight and ends every session. A second signal ends it at once.
-func (s *service) drain(server *http.Server) {
+func (s *service) drain(server *http.Server, listeners []net.Listener) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Drain)
 	defer cancel()
 	go func() {
@@ -314,6 +315,11 @@ func (s *service) drain(server *http.Server) {
 	drained.Wait()
 	end, stop := context.WithTimeout(context.Background(), leaveTime)
 	defer stop()
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+	s.accepting.Wait()
+	s.arrivals.await(end)
 	if server.Shutdown(end) != nil {
 		_ = server.Close()
 	}
@@ -327,7 +333,7 @@ func (s *service) serveOn(server *http.Server, listener net.Listener) error {
 	} else {
 		err = server.Serve(listener)
 	}
-	if errors.Is(err, http.ErrServerClosed) {
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
@@ -348,6 +354,7 @@ func (s *service) httpServer() *http.Server {
 		Protocols:         protocols,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
+	s.arrivals.watch(server)
 	if s.settings.Cert != "" {
 		server.TLSConfig = newCertificate(s.settings.Cert, s.settings.Key, s.Log).config()
 	}

@@ -1,0 +1,371 @@
+//go:build e2e && unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+)
+
+const (
+	frontSessions = 50
+	// callsBehind is how many calls each session makes when the last front is there again.
+	callsBehind = 3
+)
+
+// TestE2EFronts has three fronts behind nginx, with the configuration of packaging, and 50
+// sessions that call all the time.
+func TestE2EFronts(t *testing.T) {
+	if _, err := exec.LookPath("nginx"); err != nil {
+		t.Skip("nginx is not installed")
+	}
+	t.Run("rolling restart", testRollingRestart)
+	t.Run("a front is killed", testFrontKilled)
+}
+
+// A farm is fronts behind nginx.
+type farm struct {
+	*testing.T
+	listeners []net.Listener // nil if each front has its own
+	addresses []string
+	config    string
+	fronts    []*exec.Cmd
+	client    *http.Client
+	calls     string // a file with a line for each call that a server has executed
+}
+
+func newFarm(t *testing.T, sockets bool) *farm {
+	f := &farm{T: t}
+	dir := t.TempDir()
+	f.calls, f.config = filepath.Join(dir, "calls"), filepath.Join(dir, "config.yaml")
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("ECHO_CALLS", f.calls)
+	if err := os.WriteFile(f.config, []byte("serve: {hosts: [mcp.example.com]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.addresses = append(f.addresses, l.Addr().String())
+		if sockets {
+			f.listeners = append(f.listeners, l)
+			t.Cleanup(func() { l.Close() })
+		} else {
+			l.Close()
+		}
+		f.fronts = append(f.fronts, nil)
+		f.start(i)
+	}
+	f.startNginx()
+	return f
+}
+
+// start starts a front.
+func (f *farm) start(i int) {
+	f.Helper()
+	cmd := exec.Command("attache", "serve", "--log-format", "json", "--config", f.config, "--listen", f.addresses[i], "--", "echoserver")
+	if f.listeners != nil {
+		cmd = inherited(f.T, f.listeners[i], "--config "+f.config+" -- echoserver")
+	}
+	f.fronts[i] = cmd
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	log, serving := &frontLog{serving: make(chan struct{})}, make(chan struct{})
+	go func() {
+		_, _ = io.Copy(log, stderr)
+		close(serving)
+	}()
+	f.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		}
+		if f.Failed() {
+			f.Logf("front %d, process %d:\n%s", i, cmd.Process.Pid, log.text())
+		}
+	})
+	select {
+	case <-log.serving:
+	case <-serving:
+		f.Fatalf("front %d ended before it served:\n%s", i, log.text())
+	}
+}
+
+// A frontLog is what a front writes to stderr.
+type frontLog struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	once    sync.Once
+	serving chan struct{} // closed when it serves
+}
+
+// Write implements io.Writer.
+func (l *frontLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Write(b)
+	if bytes.Contains(l.b.Bytes(), []byte(`"msg":"serving"`)) {
+		l.once.Do(func() { close(l.serving) })
+	}
+	return len(b), nil
+}
+
+func (l *frontLog) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (f *farm) startNginx() {
+	f.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	at := free.Addr().String()
+	free.Close()
+	command := attachetest.Nginx(f.T, at, f.addresses...)
+	cmd := exec.Command(command[0], command[1:]...)
+	var log frontLog
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if f.Failed() {
+			f.Log(log.text())
+		}
+	})
+	f.client = &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: frontSessions,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", at)
+		},
+	}}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if c, err := net.Dial("tcp", at); err == nil {
+			c.Close()
+			return
+		}
+	}
+	f.Fatal("nginx does not listen:", log.text())
+}
+
+// post sends a message and returns the answer with its status, 0 if there is none.
+func (f *farm) post(session, body string) (id, text string, status int) {
+	r, err := http.NewRequest(http.MethodPost, "https://mcp.example.com/mcp", strings.NewReader(body))
+	if err != nil {
+		return "", err.Error(), 0
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	resp, err := f.client.Do(r)
+	if err != nil {
+		return "", err.Error(), 0
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err.Error(), 0
+	}
+	return resp.Header.Get("Mcp-Session-Id"), string(b), resp.StatusCode
+}
+
+// A frontClient calls in a session until it is told to stop, and then callsBehind times more.
+type frontClient struct {
+	f       *farm
+	name    string
+	session string
+	made    atomic.Int64 // calls that were answered with a result
+	// failed has the calls that were answered otherwise, which is an error unless a front was
+	// killed. Calls that were refused with 503 are made again.
+	failed  []string
+	refused int
+	last    string // refusal
+}
+
+func (c *frontClient) open() error {
+	const body = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	id, text, status := c.f.post("", body)
+	if c.session = id; id == "" {
+		return fmt.Errorf("%s: initialize: %d %s", c.name, status, text)
+	}
+	if _, text, status := c.f.post(id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`); status != http.StatusAccepted {
+		return fmt.Errorf("%s: initialized: %d %s", c.name, status, text)
+	}
+	return nil
+}
+
+func (c *frontClient) run(stop <-chan struct{}) {
+	left := callsBehind
+	for n := 0; left > 0; n++ {
+		select {
+		case <-stop:
+			left--
+		default:
+		}
+		c.call(fmt.Sprintf("%s-%d", c.name, n))
+	}
+}
+
+func (c *frontClient) call(name string) {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"whoami","arguments":{"user":%q}}}`, name, name)
+	for {
+		_, text, status := c.f.post(c.session, body)
+		var reply struct {
+			ID     string
+			Result json.RawMessage
+		}
+		if i := strings.Index(text, `{"jsonrpc"`); i > 0 {
+			text, _, _ = strings.Cut(text[i:], "\n") // an event
+		}
+		_ = json.Unmarshal([]byte(text), &reply)
+		switch {
+		case status == http.StatusServiceUnavailable:
+			c.refused++
+			c.last = name + " " + text
+			time.Sleep(100 * time.Millisecond)
+			continue
+		case status == http.StatusOK && reply.ID == name && bytes.Contains(reply.Result, []byte(name)):
+			c.made.Add(1)
+		default:
+			c.failed = append(c.failed, fmt.Sprintf("%s: %d %s", name, status, text))
+		}
+		return
+	}
+}
+
+// load has sessions call while change acts.
+func (f *farm) load(change func(awaitCalls func())) (clients []*frontClient) {
+	f.Helper()
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for i := range frontSessions {
+		c := &frontClient{f: f, name: fmt.Sprintf("s%d", i)}
+		if err := c.open(); err != nil {
+			f.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	for _, c := range clients {
+		running.Go(func() { c.run(stop) })
+	}
+	// Each session is in use, before and after each change.
+	change(func() {
+		for _, c := range clients {
+			for before := c.made.Load(); c.made.Load() == before; time.Sleep(time.Millisecond) {
+				if f.Context().Err() != nil {
+					return
+				}
+			}
+		}
+	})
+	close(stop)
+	running.Wait()
+	return clients
+}
+
+// executed returns how often servers have executed each call.
+func (f *farm) executed() map[string]int {
+	f.Helper()
+	b, err := os.ReadFile(f.calls)
+	if err != nil {
+		f.Fatal(err)
+	}
+	all := map[string]int{}
+	for name := range strings.SplitSeq(strings.TrimSpace(string(b)), "\n") {
+		all[name]++
+	}
+	return all
+}
+
+func testRollingRestart(t *testing.T) {
+	f := newFarm(t, true) // as systemd opens them: an address is there while its front is restarted
+	clients := f.load(func(awaitCalls func()) {
+		for i := range f.fronts {
+			awaitCalls()
+			_ = f.fronts[i].Process.Signal(syscall.SIGTERM)
+			if err := f.fronts[i].Wait(); err != nil {
+				t.Errorf("front %d: %v", i, err)
+			}
+			f.start(i)
+			awaitCalls()
+		}
+	})
+	executed, made, refused := f.executed(), 0, 0
+	for _, c := range clients {
+		made += int(c.made.Load())
+		if refused += c.refused; c.refused > 0 {
+			t.Error(c.refused, c.last)
+		}
+		for _, failed := range c.failed {
+			t.Error(failed)
+		}
+	}
+	for name, n := range executed {
+		if n != 1 {
+			t.Errorf("%s was executed %d times", name, n)
+		}
+	}
+	if len(executed) != made || refused > 0 {
+		t.Errorf("%d calls were executed, %d answered, %d refused", len(executed), made, refused)
+	}
+	t.Logf("%d calls", made)
+}
+
+func testFrontKilled(t *testing.T) {
+	f := newFarm(t, false)
+	clients := f.load(func(awaitCalls func()) {
+		awaitCalls()
+		_ = f.fronts[1].Process.Kill()
+		_ = f.fronts[1].Wait()
+		awaitCalls()
+	})
+	executed, made, failed, refused := f.executed(), 0, 0, 0
+	for _, c := range clients {
+		made += int(c.made.Load())
+		failed += len(c.failed)
+		refused += c.refused
+		if len(c.failed) > 1 { // the one that was in flight when its front was killed
+			t.Errorf("%s: %d calls failed: %s", c.name, len(c.failed), c.failed)
+		}
+	}
+	for name, n := range executed {
+		if n != 1 {
+			t.Errorf("%s was executed %d times", name, n)
+		}
+	}
+	if len(executed) < made || len(executed) > made+failed {
+		t.Errorf("%d calls were executed, %d answered, %d failed", len(executed), made, failed)
+	}
+	t.Logf("%d calls, %d failed, %d refused", made, failed, refused)
+}

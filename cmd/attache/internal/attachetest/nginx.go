@@ -1,0 +1,83 @@
+package attachetest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Packaged returns a file of packaging with these texts replaced, each of which it must have.
+// It is called by tests of the main package.
+func Packaged(t *testing.T, name string, replace ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../packaging", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(string(b), replace[i]) {
+			t.Fatalf("packaging/%s has no %q", name, replace[i])
+		}
+	}
+	return strings.NewReplacer(replace...).Replace(string(b))
+}
+
+// Nginx returns a command that runs nginx with the configuration of packaging, in front of
+// these fronts of attache in place of those that it names.
+func Nginx(t *testing.T, listen string, fronts ...string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	writePair(t, dir)
+	site := Packaged(t, "nginx.conf",
+		"listen 443 ", "listen "+listen+" ",
+		"server 127.0.0.1:8333;", "server "+strings.Join(fronts, ";\n    server ")+";",
+		"    server 127.0.0.1:8334;\n    server 127.0.0.1:8335;\n", "",
+		"/etc/ssl/mcp.example.com.pem", dir+"/cert.pem", "/etc/ssl/mcp.example.com.key", dir+"/key.pem")
+	write(t, filepath.Join(dir, "site.conf"), site)
+	write(t, filepath.Join(dir, "nginx.conf"), `
+daemon off; pid `+dir+`/pid; error_log stderr;
+events {}
+http {
+    access_log off;
+    client_body_temp_path `+dir+`/body; proxy_temp_path `+dir+`/proxy;
+    fastcgi_temp_path `+dir+`/f; uwsgi_temp_path `+dir+`/u; scgi_temp_path `+dir+`/s;
+    include `+dir+`/site.conf;
+}
+`)
+	return []string{"nginx", "-e", "stderr", "-p", dir, "-c", dir + "/nginx.conf"}
+}
+
+// writePair writes a certificate that nobody trusts.
+func writePair(t *testing.T, dir string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"mcp.example.com"}}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "cert.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

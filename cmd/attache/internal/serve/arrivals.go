@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// arrivals counts the connections on which no request has been handled yet. A server that is
+// told to shut down closes such a connection without an answer, though a request may be on it
+// (net/http, Server.Shutdown).
+type arrivals struct {
+	n    atomic.Int64
+	open sync.Map // net.Conn to *arrival
+}
+
+// An arrival is a connection.
+type arrival struct{ handled atomic.Bool }
+
+type arrivalKey struct{}
+
+// watch has the connections of a server counted.
+func (a *arrivals) watch(server *http.Server) {
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		one := new(arrival)
+		a.n.Add(1)
+		a.open.Store(c, one)
+		return context.WithValue(ctx, arrivalKey{}, one)
+	}
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateClosed || state == http.StateHijacked {
+			if one, ok := a.open.LoadAndDelete(c); ok {
+				a.handle(one.(*arrival))
+			}
+		}
+	}
+}
+
+// request notes that a request is handled.
+func (a *arrivals) request(r *http.Request) {
+	if one, ok := r.Context().Value(arrivalKey{}).(*arrival); ok {
+		a.handle(one)
+	}
+}
+
+func (a *arrivals) handle(one *arrival) {
+	if !one.handled.Load() && one.handled.CompareAndSwap(false, true) {
+		a.n.Add(-1)
+	}
+}
+
+// await returns when a request has been handled on each connection, or ctx is done.
+func (a *arrivals) await(ctx context.Context) {
+	for a.n.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+}
