@@ -45,6 +45,9 @@ type Entry struct {
 	toml    *tomlForm // nil in a file of JSON
 	newArgs newArgs   // used if args is nil
 	offset  int
+	// In a file of JSON: where it ends, where the entry before it in the same list ends, and
+	// where the one behind it begins; 0 if there is none.
+	end, previous, next int
 }
 
 // A span is a place in the document.

@@ -54,7 +54,39 @@ func TestUnwrapOfWhatWasEdited(t *testing.T) {
 	}
 }
 
-// The same in TOML.
+// attache's own server is taken out wherever a client, which writes its file anew, has put it,
+// and with what else a person has written into it.
+func TestTeamsAreTakenOut(t *testing.T) {
+	const own = `"attache-teams": {"type": "stdio", "command": "/opt/attache", "args": ["teams"], "env": {}}`
+	for _, test := range []struct{ name, from, to string }{
+		{"first", "{\"mcpServers\": {\n  " + own + ",\n  \"s\": {\"command\": \"x\"}\n}}", "{\"mcpServers\": {\n  \"s\": {\"command\": \"x\"}\n}}"},
+		{"between", `{"mcpServers": {"a": {"command": "x"}, ` + own + `, "s": {"command": "x"}}}`, `{"mcpServers": {"a": {"command": "x"}, "s": {"command": "x"}}}`},
+		{"last", "{\"mcpServers\": {\n  \"s\": {\"command\": \"x\"},\n  " + own + "\n}}", "{\"mcpServers\": {\n  \"s\": {\"command\": \"x\"}\n}}"},
+		{"last, with a comma", `{"mcpServers": {"s": {"command": "x"}, ` + own + `,}}`, `{"mcpServers": {"s": {"command": "x"},}}`},
+		{"alone", `{"mcpServers": {` + own + `}}`, `{"mcpServers": {}}`},
+		{"alone, with a comma", `{"mcpServers": {` + own + `,}}`, ""},
+		{"a comment behind it", `{"mcpServers": {` + own + `, /* mine */ "s": {"command": "x"}}}`, ""},
+		{"a comment before it", `{"mcpServers": {"s": {"command": "x"}, /* mine */ ` + own + `}}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := File{Path: "x.json"}
+			d, err := Read(file, []byte(test.from))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := d.Unwrap(Launch{Command: "/opt/attache"}, all)
+			d.RemoveTeams(plan, file)
+			if diff := gocmp.Diff(cmp.Or(test.to, test.from), string(plan.Content)); diff != "" {
+				t.Error(diff)
+			}
+			if step := plan.Steps[len(plan.Steps)-1]; step.Done != (test.to != "") || (step.Text == "") != step.Done {
+				t.Errorf("%+v", step)
+			}
+		})
+	}
+}
+
+// Entries of TOML that a person or a client wrote or rewrote.
 func TestUnwrapOfEditedTOML(t *testing.T) {
 	tests := []struct{ name, from, to, text string }{
 		{"printed again", "command = \"attache\"\nargs = [\n  '--',\n  'npx',\n  '-y',\n]\n", "command = 'npx'\nargs = [\n  '-y',\n]\n", ""},

@@ -122,7 +122,14 @@ func (d *Document) descend(v hujson.Value, path section, project string) {
 	}
 	if len(path) == 0 {
 		for i := range object.Members {
-			d.Entries = append(d.Entries, jsonEntry(&object.Members[i], project))
+			e := jsonEntry(&object.Members[i], project)
+			if i > 0 {
+				e.previous = object.Members[i-1].Value.EndOffset
+			}
+			if i+1 < len(object.Members) {
+				e.next = object.Members[i+1].Name.StartOffset
+			}
+			d.Entries = append(d.Entries, e)
 			d.hide(object.Members[i].Value)
 		}
 		return
@@ -180,7 +187,7 @@ func textOf(v hujson.Value) string {
 
 // jsonEntry reads the entry of one server.
 func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
-	e := &Entry{Name: nameOf(*m), Project: project, offset: m.Name.StartOffset}
+	e := &Entry{Name: nameOf(*m), Project: project, offset: m.Name.StartOffset, end: m.Value.EndOffset}
 	object, ok := m.Value.Value.(*hujson.Object)
 	if !ok {
 		e.Odd = "it is not an object"

@@ -15,8 +15,9 @@ const (
 )
 
 // codexVariables are what Codex, which gives its servers a nearly empty environment, is told
-// to pass on: who the session is that another one started.
-const codexVariables = `env_vars = ["ATTACHE_SESSION_ID", "ATTACHE_SESSION_PROOF", "ATTACHE_PARENT_SESSION_ID", "ATTACHE_TRUST_LEVEL", "ATTACHE_WORKSPACE_PATH", "ATTACHE_WORKSPACE_ID"]`
+// to pass on: who the session is that another one started, and where the configuration and the
+// registry are.
+const codexVariables = `env_vars = ["ATTACHE_SESSION_ID", "ATTACHE_SESSION_PROOF", "ATTACHE_PARENT_SESSION_ID", "ATTACHE_TRUST_LEVEL", "ATTACHE_WORKSPACE_PATH", "ATTACHE_WORKSPACE_ID", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]`
 
 // IsTeams reports whether e starts attache's own server and wraps no other.
 func (e *Entry) IsTeams() bool {
@@ -100,7 +101,7 @@ func tomlTeams(command string, args []string) string {
 // RemoveTeams adds to a plan that attache's own server is taken out.
 func (d *Document) RemoveTeams(p *Plan, file File) {
 	isTOML := strings.EqualFold(filepath.Ext(file.Path), ".toml")
-	for i, e := range d.Entries {
+	for _, e := range d.Entries {
 		if !e.IsTeams() {
 			continue
 		}
@@ -109,21 +110,28 @@ func (d *Document) RemoveTeams(p *Plan, file File) {
 			text := tomlTeams(e.Command, e.Args)
 			from := bytes.Index(d.data, []byte(text))
 			at, ok = span{from, from + len(text)}, from >= 0
-		} else if i+1 < len(d.Entries) {
-			at, ok = d.jsonTeams(e, d.Entries[i+1])
+		} else {
+			at, ok = d.jsonTeams(e)
 		}
 		if !ok {
-			p.Steps = append(p.Steps, Step{Entry: e, Text: "it was edited or moved since attache wrote it: remove it by hand"})
+			p.Steps = append(p.Steps, Step{Entry: e, Text: "it was edited since attache wrote it: remove it by hand"})
 			continue
 		}
 		d.extend(p, splice{at, ""}, e)
 	}
 }
 
-// jsonTeams returns where the entry of attache's own server stands, up to the entry behind it,
-// if between them is what AddTeams wrote.
-func (d *Document) jsonTeams(e, next *Entry) (span, bool) {
-	text := quote(TeamsServer) + ": " + `{"command": ` + quote(e.Command) + `, "args": [` + strings.Join(quoteAll(e.Args), ", ") + "]},"
-	rest, ok := strings.CutPrefix(string(d.data[e.offset:next.offset]), text)
-	return span{e.offset, next.offset}, ok && strings.Trim(rest, " \t\r\n") == "" && next.Project == e.Project
+// jsonTeams returns where the entry of attache's own server stands, with the comma that parts
+// it from the others. A client may have written the file anew since AddTeams, in another order.
+// It returns false where a comment stands beside the entry, or a comma with nothing behind it.
+func (d *Document) jsonTeams(e *Entry) (span, bool) {
+	between := func(from, to int) string { return strings.TrimSpace(string(d.data[from:to])) }
+	switch {
+	case e.next > 0:
+		return span{e.offset, e.next}, between(e.end, e.next) == ","
+	case e.previous > 0:
+		return span{e.previous, e.end}, between(e.previous, e.offset) == ","
+	}
+	rest := bytes.TrimSpace(d.data[e.end:])
+	return span{e.offset, e.end}, bytes.HasPrefix(rest, []byte("}"))
 }

@@ -32,6 +32,8 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 	case len(plan.Steps) > 0:
 	case len(j.Servers) > 0:
 		fmt.Fprintln(&j.report, "  no server of that name is in it")
+	case j.Teams:
+		fmt.Fprintln(&j.report, "  no servers are in it, and attache-teams was not added: add a server in the client first")
 	default:
 		fmt.Fprintln(&j.report, "  no servers are in it")
 	}
