@@ -37,16 +37,20 @@ func listSessions(ctx context.Context, c *call) (any, error) {
 		Active     *bool  `json:"active_only"`
 		Agent      string `json:"agent_name"`
 		ChildrenOf string `json:"children_of"`
-		Limit      int    `json:"limit"`
+		Limit      *int   `json:"limit"`
 		Cursor     string `json:"cursor"`
 	}{}
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
-	if in.Limit < 0 || in.Limit > store.MaxListed {
+	limit := store.MaxListed
+	if in.Limit != nil {
+		limit = *in.Limit
+	}
+	if limit < 1 || limit > store.MaxListed {
 		return nil, store.Refusal("limit must be 1-100")
 	}
-	f := store.Filter{Active: in.Active == nil || *in.Active, Agent: strings.TrimSpace(in.Agent), ChildrenOf: strings.TrimSpace(in.ChildrenOf), Limit: in.Limit, Cursor: in.Cursor}
+	f := store.Filter{Active: in.Active == nil || *in.Active, Agent: strings.TrimSpace(in.Agent), ChildrenOf: strings.TrimSpace(in.ChildrenOf), Limit: limit, Cursor: in.Cursor}
 	if f.ChildrenOf == "me" {
 		f.ChildrenOf = c.me.ID
 	}

@@ -93,6 +93,9 @@ func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.Tool
 }
 
 func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, error)) (any, error) {
+	if err := checkArguments(c.arguments); err != nil {
+		return nil, err
+	}
 	var err error
 	if c.db, c.me, err = c.caller.Session(ctx); err != nil {
 		return nil, err
@@ -113,20 +116,6 @@ func (c *call) refusal(err error) string {
 		c.Log.Warn("a tool of attache teams could not do its work", "err", err)
 	}
 	return store.ErrUnavailable.Error()
-}
-
-// decode reads the arguments of a call.
-func (c *call) decode(to any) error {
-	if len(c.arguments) == 0 {
-		return nil
-	}
-	var wrong *json.UnmarshalTypeError
-	if err := json.Unmarshal(c.arguments, to); errors.As(err, &wrong) {
-		return store.Refusal(wrong.Field + " must be a " + wrong.Type.String())
-	} else if err != nil {
-		return store.Refusal("the arguments are not valid")
-	}
-	return nil
 }
 
 // at returns a time as results have it.

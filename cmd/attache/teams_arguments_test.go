@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Arguments that are wrong in kind, size or name are refused in words that say what to write.
+func TestTeamsArguments(t *testing.T) {
+	m := newTeam(t, "0s").join("parent", "proj", "direct")
+	for _, test := range []struct{ tool, arguments, want string }{
+		{"create_session", `{}`, "Session title must be 1-200 characters"},
+		{"create_session", `[]`, "the arguments must be an object"},
+		{"create_session", `"text"`, "the arguments must be an object"},
+		{"create_session", `null`, "the arguments must be an object"},
+		{"create_session", `{"title":5,"agent_name":"agent","initial_message":"x"}`, "title must be a string"},
+		{"create_session", `{"title":"a","agent_name":["agent"],"initial_message":"x"}`, "agent_name must be a string"},
+		{"create_session", `{"title":"a","agent_name":"agent","initial_message":{"a":1}}`, "initial_message must be a string"},
+		{"create_session", `{"title":"a","agent_name":"agent","initial_message":""}`, "Initial message is empty"},
+		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"\ud800"}`, "the arguments contain half a character (a lone surrogate)"},
+		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"\ud83d\\ude00"}`, "the arguments contain half a character (a lone surrogate)"},
+		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"x","key":7}`, "key must be a string"},
+		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"x","key":"` + strings.Repeat("k", 65) + `"}`, "key too long (max 64 chars)"},
+		{"create_session", `{"title":"a","agent_name":"agent","initial_message":"x","trust":"direct"}`, `there is no argument "trust": there are title, agent_name, initial_message, key`},
+		{"send_message", `{}`, "Message is empty"},
+		{"send_message", `{"session_id":5,"message":"x"}`, "session_id must be a string"},
+		{"send_message", `{"session_id":"ses_000000000000","message":5}`, "message must be a string"},
+		{"send_message", `{"message":"\\ud800 \ud83d\ude00"}`, "Cannot send message to session"}, // text as any other
+		{"send_message", `{"to":"ses_000000000000","message":"x"}`, `there is no argument "to": there are session_id, message, key`},
+		{"list_workspace_sessions", `{"active_only":"yes"}`, "active_only must be true or false"},
+		{"list_workspace_sessions", `{"limit":0}`, "limit must be 1-100"},
+		{"list_workspace_sessions", `{"limit":101}`, "limit must be 1-100"},
+		{"list_workspace_sessions", `{"limit":1.5}`, "limit must be a whole number"},
+		{"list_workspace_sessions", `{"cursor":"zzz"}`, "cursor is not one that list_workspace_sessions returned"},
+		{"list_workspace_sessions", `{"all":true}`, `there is no argument "all": there are active_only, agent_name, children_of, limit, cursor`},
+		{"read_messages", `{"wait_seconds":-1}`, "wait_seconds must be 0-110"},
+		{"read_messages", `{"wait_seconds":111}`, "wait_seconds must be 0-110"},
+		{"read_messages", `{"wait_seconds":1e30}`, "wait_seconds must be a whole number"},
+		{"read_messages", `{"peek":1}`, "peek must be true or false"},
+		{"read_messages", `{"wait":1}`, `there is no argument "wait": there are wait_seconds, peek`},
+		{"end_session", `{"session_id":5}`, "session_id must be a string"},
+		{"end_session", `{"session_id":null}`, "Cannot end session"},
+		{"end_session", `{"id":"ses_000000000000"}`, `there is no argument "id": there are session_id`},
+	} {
+		text, _, isError := m.call(test.tool, json.RawMessage(test.arguments))
+		if text != test.want || !isError {
+			t.Errorf("%s %.100s: %q, want the refusal %q", test.tool, test.arguments, text, test.want)
+		}
+	}
+	if left := m.sessions(object{"children_of": "me", "active_only": false}); len(left) != 0 {
+		t.Errorf("sessions were created: %v", left)
+	}
+}
