@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -66,13 +68,22 @@ func (o *output) result(form string) (r result) {
 	}
 	switch err := json.Unmarshal(bytes.TrimSpace(data), &said); {
 	case err == nil && form == claudeJSON && said.Result != nil:
-		return result{text: *said.Result, cost: said.Cost.String(), failed: said.IsError}
+		return result{text: *said.Result, cost: cost(said.Cost), failed: said.IsError}
 	case err == nil && form == geminiJSON && said.Response != nil:
 		return result{text: *said.Response}
 	case err == nil && form == geminiJSON && said.Error != nil:
 		return result{text: said.Error.Message, failed: true}
 	}
 	return result{text: strings.ToValidUTF8(strings.TrimSpace(string(data)), "\ufffd")}
+}
+
+// cost returns a cost with six digits behind the point at most; "" for none.
+func cost(n json.Number) string {
+	usd, err := n.Float64()
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatFloat(math.Round(usd*1e6)/1e6, 'f', -1, 64)
 }
 
 // A codexEvent is a line of codex exec --json.

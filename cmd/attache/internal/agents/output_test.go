@@ -1,0 +1,58 @@
+//go:build unix
+
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What agents' programs write becomes a result; what has not their form is taken for text.
+func TestResult(t *testing.T) {
+	for _, test := range []struct {
+		name, form, text string
+		want             result
+	}{
+		{"claude", claudeJSON, `{"result":"done","is_error":false,"total_cost_usd":0.031200000000000002}` + "\n", result{text: "done", cost: "0.0312"}},
+		{"claude, next to nothing", claudeJSON, `{"result":"done","total_cost_usd":0.000047999999999999994}`, result{text: "done", cost: "0.000048"}},
+		{"claude, failed", claudeJSON, `{"result":"no","is_error":true}`, result{text: "no", failed: true}},
+		{"claude, other", claudeJSON, "Usage: claude\n", result{text: "Usage: claude"}},
+		{"gemini", geminiJSON, `{"response":"done","stats":{}}`, result{text: "done"}},
+		{"gemini, failed", geminiJSON, `{"error":{"message":"no key"}}`, result{text: "no key", failed: true}},
+		{"codex", codexJSONL, `{"type":"thread.started","thread_id":"t"}` + "\n" + `{"type":"item.completed","item":{"type":"agent_message","text":"done"}}` + "\n" + `{"type":"turn.completed"}`, result{text: "done"}},
+		{"codex, failed", codexJSONL, `{"type":"turn.failed","error":{"message":"no"}}`, result{text: "no", failed: true}},
+		{"text", "text", " done\xff\n", result{text: "done\ufffd"}},
+		{"nothing", claudeJSON, "", result{}},
+	} {
+		o, err := newOutput(filepath.Join(t.TempDir(), "out"))
+		if err == nil {
+			_, err = o.Write([]byte(test.text))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.result(test.form); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+		_ = o.file.Close()
+	}
+}
+
+// A file keeps the beginning of what an agent writes, and the agent is not told (T26).
+func TestOutputIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	o, err := newOutput(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.file.Close()
+	for range 3 {
+		if n, err := o.Write(make([]byte, maxOutput/2+1)); n != maxOutput/2+1 || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != maxOutput || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+}
