@@ -116,6 +116,19 @@ func (s *session) fromClient(line []byte, last bool) error {
 	d := &s.c
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := s.take(line); err != nil {
+		return err
+	}
+	if d.pace.Due() || last {
+		s.flushServer()
+		d.pace.Sent()
+	}
+	return nil
+}
+
+// take handles one whole line, which leaves with the next flush. The caller holds c.mu.
+func (s *session) take(line []byte) error {
+	d := &s.c
 	if d.over || s.over.Load() {
 		return errOver
 	}
@@ -128,17 +141,12 @@ func (s *session) fromClient(line []byte, last bool) error {
 		s.awaitRoom()
 		d.scanner.Look(m) // the rules may have been replaced meanwhile
 	}
-	if d.held && !array.RepliesOnly(m) {
-		d.waiting = append(d.waiting, m.Clone())
-		if d.bytes += len(line); d.bytes >= s.o.Hold {
-			s.awaitTurn()
-		}
-	} else if err := s.handle(m); err != nil {
-		return err
+	if !d.held || array.RepliesOnly(m) {
+		return s.handle(m)
 	}
-	if d.pace.Due() || last {
-		s.flushServer()
-		d.pace.Sent()
+	d.waiting = append(d.waiting, m.Clone())
+	if d.bytes += len(line); d.bytes >= s.o.Hold {
+		s.awaitTurn()
 	}
 	return nil
 }

@@ -63,20 +63,13 @@ func (s *session) endCalls(l *revive.Link, how error) {
 	if s.over.Load() || s.goodbye.Load() && err == nil {
 		return
 	}
-	text := endText(how)
+	text := revive.EndText(how)
 	if l == nil && err != nil {
 		text = failureText(err)
 	}
 	for _, c := range s.calls.claimAll((*call).atWork) {
 		s.answerClaimed(c, wire.ErrorReply(c.id(), wire.CodeInternalError, text))
 	}
-}
-
-func endText(how error) string {
-	if how == nil {
-		return "the server ended before it answered"
-	}
-	return "the server ended before it answered: " + how.Error()
 }
 
 // failureText returns the text that tells a client why its request was not handled.

@@ -33,6 +33,32 @@ func (c clientLines) Line(line []byte, more bool) error {
 	return err
 }
 
+// mostTried is how long a line may be that is handled by a caller that must not wait.
+const mostTried = 4 << 10
+
+// Try implements wire.Trier.
+func (c clientLines) Try(line []byte) bool {
+	s, d := c.s, &c.s.c
+	if len(line) > mostTried || s.backlog.Full() != nil || !d.mu.TryLock() {
+		return false
+	}
+	defer d.mu.Unlock()
+	l := s.link.Load()
+	if l == nil || d.held || !l.In.Ready() || s.calls.full() != nil {
+		return false
+	}
+	if err := s.take(line); err != nil {
+		s.fail(err)
+		return true
+	}
+	if l.In.TryFlush() {
+		s.answerUnsent(l)
+	} else {
+		s.answerAside(s.flushServer)
+	}
+	return true
+}
+
 // End implements wire.Sink.
 func (c clientLines) End() { c.s.endClient(nil) }
 

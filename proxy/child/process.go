@@ -73,7 +73,7 @@ func orDefault(d, def time.Duration) time.Duration {
 type Process struct {
 	opt    Options
 	path   string
-	stdin  *os.File
+	input  Input
 	stdout *Output
 	stderr *stderrCopy
 	group  group
@@ -143,7 +143,7 @@ func newProcess(o Options, path string, pipes *pipes) *Process {
 	return &Process{
 		opt:    o.withDefaults(),
 		path:   path,
-		stdin:  pipes.ours[0],
+		input:  Input{File: pipes.ours[0]},
 		stdout: newOutput(pipes.ours[1]),
 		stderr: newStderrCopy(newOutput(pipes.ours[2]), o.Stderr),
 		killed: make(chan struct{}),
@@ -162,11 +162,11 @@ func (p *Process) Path() string { return p.path }
 // Stdin returns our end of the process's stdin. A Write that the process does
 // not read blocks until [Process.CloseStdin]. One after the process closed its
 // end fails with EPIPE, and one after the process ended with os.ErrClosed.
-func (p *Process) Stdin() *os.File { return p.stdin }
+func (p *Process) Stdin() *os.File { return p.input.File }
 
 // CloseStdin closes our end of the process's stdin, also under a Write that is
 // blocked. Closing it again does nothing.
-func (p *Process) CloseStdin() { p.stdin.Close() }
+func (p *Process) CloseStdin() { p.input.Close() }
 
 // Stdout returns our end of the process's stdout, for one reader. Read it to
 // io.EOF before acting on [Process.Wait]: the last answers of a process that

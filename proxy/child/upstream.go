@@ -24,7 +24,7 @@ type Upstream struct{ *Process }
 func (p *Process) Upstream() Upstream { return Upstream{p} }
 
 // Stdin returns our end of the process's stdin.
-func (u Upstream) Stdin() io.WriteCloser { return u.Process.Stdin() }
+func (u Upstream) Stdin() io.WriteCloser { return &u.Process.input }
 
 // Stdout returns our end of the process's stdout, to be read to its end.
 func (u Upstream) Stdout() io.Reader { return u.Process.Stdout() }

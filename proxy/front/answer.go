@@ -5,13 +5,14 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A writer writes the messages of a stream to a response, as JSON or as events.
 type writer struct {
 	x      *exchange
-	accept accept
+	accept accept.Accept
 	status func(reply []byte) int // of an error that is sent as JSON
 	mode   mode
 	open   bool // within a message that comes in parts
@@ -27,10 +28,10 @@ const (
 
 // answer writes what comes on a stream until it ends or the client leaves. It reports
 // whether it has ended. status is that of a reply that is sent as JSON.
-func (x *exchange) answer(t *stream, a accept, status func(reply []byte) int) bool {
+func (x *exchange) answer(t *stream, a accept.Accept, status func(reply []byte) int) bool {
 	w := &writer{x: x, accept: a, status: status}
 	defer t.leave()
-	if !a.json {
+	if !a.JSON {
 		if w.begin() != nil {
 			return false
 		}
@@ -92,7 +93,7 @@ var ofJSON, notStored = []string{"application/json"}, []string{"no-store"}
 
 // decide chooses JSON where the reply comes first, and events for all else.
 func (w *writer) decide(first item) error {
-	if w.accept.json && (first.final || !w.accept.events) {
+	if w.accept.JSON && (first.final || !w.accept.Events) {
 		w.mode = asJSON
 		h := w.x.w.Header()
 		h["Content-Type"], h["Cache-Control"] = ofJSON, notStored
@@ -122,7 +123,7 @@ func (w *writer) begin() error {
 // over, also if nobody writes.
 func (w *writer) comment() error {
 	switch {
-	case w.mode == asJSON || w.open || !w.accept.events:
+	case w.mode == asJSON || w.open || !w.accept.Events:
 		w.x.allowWrite()
 		return nil
 	case w.mode == undecided:

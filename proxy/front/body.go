@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/oneline"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -34,7 +35,7 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
 	default:
 		_ = x.rc.SetReadDeadline(time.Time{})
-		return wire.OneLine(b.data), b.release, true
+		return oneline.Of(b.data), b.release, true
 	}
 	b.release()
 	return nil, nil, false

@@ -3,6 +3,7 @@ package front
 import (
 	"net/http"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -17,7 +18,7 @@ func (x *exchange) get() {
 		x.notServed()
 		return
 	}
-	if a, _ := parseAccept(x.r.Header.Values("Accept")); !a.events {
+	if a, _ := accept.Parse(x.r.Header.Values("Accept")); !a.Events {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "a GET opens a stream of events: accept text/event-stream")
 		return
 	}
@@ -42,7 +43,7 @@ func (x *exchange) get() {
 	defer s.detach(t)
 	defer t.leave()
 	x.w.Header().Set(sessionHeader, s.id)
-	w := &writer{x: x, accept: accept{events: true}}
+	w := &writer{x: x, accept: accept.Accept{Events: true}}
 	if w.begin() == nil {
 		w.run(t)
 	}

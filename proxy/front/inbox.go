@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -16,7 +17,8 @@ const inboxRoom = 64 << 10
 type inbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	relay   wire.Sink // nil before it takes lines
+	relay   wire.Sink  // nil before it takes lines
+	try     wire.Trier // relay, if it is one; else nil
 	lines   [][]byte
 	bytes   int
 	handing bool // a goroutine hands lines over
@@ -37,6 +39,7 @@ func (i *inbox) Push(to wire.Sink) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.relay = to
+	i.try, _ = to.(wire.Trier)
 	i.handLocked()
 }
 
@@ -61,9 +64,29 @@ func (i *inbox) put(ctx context.Context, line []byte) error {
 		i.behind = append(i.behind, line)
 		return nil
 	}
+	if i.try != nil && !i.handing && len(i.lines) == 0 {
+		i.tryLocked(line)
+		return nil
+	}
 	i.lines = append(i.lines, line)
 	i.handLocked()
 	return nil
+}
+
+// tryLocked has the relay take a line here and now, and hands it over like others if the relay
+// might have to wait. The caller holds mu, which is free meanwhile.
+func (i *inbox) tryLocked(line []byte) {
+	i.handing = true
+	i.mu.Unlock()
+	taken := i.try.Try(line)
+	i.mu.Lock()
+	i.handing = false
+	if taken {
+		i.bytes -= len(line)
+	} else {
+		i.lines = slices.Insert(i.lines, 0, line)
+	}
+	i.handLocked()
 }
 
 // hold has the lines that are put wait until release.

@@ -1,6 +1,9 @@
 package front
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Limits bound what the fronts of a process hold at once. Make one with DefaultLimits and
 // change its fields before it is used.
@@ -11,10 +14,11 @@ type Limits struct {
 	Body         int64 // bytes of one body; more are refused with 413
 	Bodies       int64 // bytes of all large bodies that are being read; more are refused with 503
 
+	inFlight atomic.Int64
+
 	mu       sync.Mutex
 	sessions int
 	of       map[string]int
-	inFlight int
 	bytes    int64
 }
 
@@ -66,20 +70,14 @@ func (l *Limits) close(principal string) {
 
 // begin takes a place for a request.
 func (l *Limits) begin() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.inFlight >= l.InFlight {
-		return false
+	if l.inFlight.Add(1) <= int64(l.InFlight) {
+		return true
 	}
-	l.inFlight++
-	return true
+	l.finish()
+	return false
 }
 
-func (l *Limits) finish() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.inFlight--
-}
+func (l *Limits) finish() { l.inFlight.Add(-1) }
 
 func (l *Limits) takeBytes(n int64) bool {
 	l.mu.Lock()
@@ -101,5 +99,5 @@ func (l *Limits) giveBytes(n int64) {
 func (l *Limits) Counts() (sessions, inFlight int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.sessions, l.inFlight
+	return l.sessions, int(l.inFlight.Load())
 }

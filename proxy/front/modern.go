@@ -6,13 +6,14 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // postModern takes a message of revision 2026-07-28 or later. Each request stands alone:
 // it names its revision and, if its host has one, its conversation.
-func (x *exchange) postModern(p *message, a accept, release func()) {
+func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
 	switch {
 	case p.m.Kind() == wire.Batch || p.m.Kind().IsReply():
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "a client of this revision sends requests and notifications alone, one at a time")
@@ -28,7 +29,7 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
-	t := newStream(a.events)
+	t := newStream(a.Events)
 	c := p.calls(t)[0]
 	s, err := x.f.join(x.f.key(x.who, p), c, x.who, x.credential)
 	if err != nil {
@@ -53,8 +54,8 @@ func (x *exchange) postModern(p *message, a accept, release func()) {
 		s.withdraw(c)
 		return
 	}
-	if c.listens && a.events {
-		a.json = false // headers leave at once
+	if c.listens && a.Events {
+		a.JSON = false // headers leave at once
 	}
 	if !x.answer(t, a, p.status) {
 		s.abandon(x.r.Context(), c)

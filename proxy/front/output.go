@@ -39,10 +39,14 @@ func (o *output) Write(b []byte) (int, error) {
 
 // line takes a whole line where it belongs.
 func (o *output) line(line []byte) {
-	m := &o.m
-	m.Reset(wire.Server, line)
-	if !m.LookEnvelope() {
-		return // of a server whose noise is passed on: a client here would end
+	o.m.Reset(wire.Server, line)
+	_ = o.Take(&o.m)
+}
+
+// Take implements wire.MessageTaker: it takes a message where it belongs.
+func (o *output) Take(m *wire.Message) error {
+	if m.Kind() == wire.Unreadable && !m.LookEnvelope() {
+		return nil // of a server whose noise is passed on: a client here would end
 	}
 	switch {
 	case m.Kind() == wire.Batch:
@@ -52,13 +56,17 @@ func (o *output) line(line []byte) {
 	default:
 		o.s.pass(o.s.streamFor(m), bytes.Clone(m.Frame()))
 	}
+	return nil
 }
 
 // reply takes a reply to the request that waits for it. Nobody waits for the reply to a
 // cancelled request.
 func (o *output) reply(m *wire.Message) {
 	s := o.s
-	raw := m.Get("id").Raw
+	raw := m.ID()
+	if raw == nil {
+		raw = m.Get("id").Raw
+	}
 	s.mu.Lock()
 	c := s.callLocked(raw)
 	if c == nil {

@@ -2,11 +2,9 @@ package front
 
 import (
 	"errors"
-	"mime"
 	"net/http"
-	"net/textproto"
-	"strings"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -16,11 +14,11 @@ const versionHeader = "Mcp-Protocol-Version"
 
 // post takes a message.
 func (x *exchange) post() {
-	if !isJSON(x.r.Header.Get("Content-Type")) {
+	if !accept.IsJSON(x.r.Header.Get("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
 		return
 	}
-	a, ok := parseAccept(x.r.Header.Values("Accept"))
+	a, ok := accept.Parse(x.r.Header.Values("Accept"))
 	if !ok {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
 		return
@@ -59,49 +57,8 @@ func (x *exchange) cancelsModern(p *message) bool {
 // a handshake. Some clients send no header.
 func legacyHeader(version string) bool { return version < modernRevision }
 
-// isJSON reports whether a content type is that of JSON.
-func isJSON(contentType string) bool {
-	if contentType == "application/json" {
-		return true // as most write it
-	}
-	kind, _, err := mime.ParseMediaType(contentType)
-	return err == nil && kind == "application/json"
-}
-
-// An accept says what a client takes as an answer.
-type accept struct{ json, events bool }
-
-// parseAccept reads the header Accept. A client that sends none takes JSON.
-func parseAccept(lines []string) (a accept, ok bool) {
-	if len(lines) == 0 {
-		return accept{json: true}, true
-	}
-	for entry := range strings.SplitSeq(strings.Join(lines, ","), ",") {
-		kind := textproto.TrimString(entry)
-		if strings.Contains(kind, ";") {
-			var parameters map[string]string
-			var err error
-			if kind, parameters, err = mime.ParseMediaType(entry); err != nil || refusedQuality(parameters["q"]) {
-				continue
-			}
-		}
-		switch strings.ToLower(kind) {
-		case "*/*":
-			a = accept{true, true}
-		case "application/json", "application/*":
-			a.json = true
-		case "text/event-stream", "text/*":
-			a.events = true
-		}
-	}
-	return a, a.json || a.events
-}
-
-// refusedQuality reports whether a weight is zero.
-func refusedQuality(q string) bool { return q != "" && strings.Trim(q, "0.") == "" }
-
 // postLegacy takes a message of a revision with a handshake.
-func (x *exchange) postLegacy(p *message, a accept, release func()) {
+func (x *exchange) postLegacy(p *message, a accept.Accept, release func()) {
 	if version := x.r.Header.Get(versionHeader); version != "" && !legacyRevision(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
 		return
@@ -127,7 +84,7 @@ func (x *exchange) postLegacy(p *message, a accept, release func()) {
 
 // postTo takes a message of a session. It reports false, and has done nothing, if the session
 // is over.
-func (x *exchange) postTo(s *session, p *message, a accept, release func()) bool {
+func (x *exchange) postTo(s *session, p *message, a accept.Accept, release func()) bool {
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
 		return true
@@ -183,7 +140,7 @@ func (s *session) takesBatch(p *message) bool {
 }
 
 // initialize opens a session and takes its first message.
-func (x *exchange) initialize(p *message, a accept, release func()) {
+func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
 	s, err := x.f.create(routeOf(x.r.Header), x.who, x.credential)
 	if err != nil {
 		x.misled(p.id, sessions.Key{}, err)
@@ -232,8 +189,8 @@ func (x *exchange) crowd(id []byte) {
 // deliver hands a message to the relay of a session, and answers the request. It reports
 // false if the client left before the answer. The error is errOver if the session is over and
 // the request has no answer yet.
-func (x *exchange) deliver(s *session, p *message, a accept, release func()) (answered bool, err error) {
-	t := newStream(a.events)
+func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func()) (answered bool, err error) {
+	t := newStream(a.Events)
 	calls := p.calls(t)
 	switch {
 	case len(calls) > 0 && s.kept == nil && x.f.Draining():

@@ -9,7 +9,7 @@ import (
 // would cost more than the rest of the wait: most are answered long before it is due.
 type pulse struct {
 	mu      sync.Mutex
-	streams map[*stream]struct{}
+	first   *stream // of a list
 	beating bool
 }
 
@@ -18,15 +18,16 @@ const beatTime = time.Second
 
 // add has a stream reminded, for the first time after quickTime.
 func (p *pulse) add(t *stream) {
+	due := time.Now().Add(quickTime)
 	t.mu.Lock()
-	t.due = time.Now().Add(quickTime)
+	t.due = due
 	t.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.streams == nil {
-		p.streams = map[*stream]struct{}{}
+	if t.next = p.first; t.next != nil {
+		t.next.before = t
 	}
-	p.streams[t] = struct{}{}
+	p.first = t
 	if !p.beating {
 		p.beating = true
 		time.AfterFunc(beatTime, p.beat)
@@ -36,7 +37,15 @@ func (p *pulse) add(t *stream) {
 func (p *pulse) remove(t *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.streams, t)
+	if t.next != nil {
+		t.next.before = t.before
+	}
+	if t.before != nil {
+		t.before.next = t.next
+	} else {
+		p.first = t.next
+	}
+	t.next, t.before = nil, nil
 }
 
 // beat looks at all streams, and does so again as long as there are any.
@@ -44,10 +53,10 @@ func (p *pulse) beat() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	for t := range p.streams {
+	for t := p.first; t != nil; t = t.next {
 		t.remind(now)
 	}
-	if p.beating = len(p.streams) > 0; p.beating {
+	if p.beating = p.first != nil; p.beating {
 		time.AfterFunc(beatTime, p.beat)
 	}
 }

@@ -91,7 +91,7 @@ func (s *session) shakeHands(t *stream) {
 		return
 	}
 	if err := s.kept.Same(&m); err != nil {
-		s.end("the session was to go on with another process of the server, which does not agree to what the one before did: " + err.Error() + ": begin a new session with initialize")
+		s.end("the session was to go on with another process of the server, which is " + err.Error() + ": begin a new session with initialize")
 		return
 	}
 	s.f.log.Info("a session goes on that another process of attache had", "session", s.label())

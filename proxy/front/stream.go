@@ -33,7 +33,10 @@ type stream struct {
 	wake   chan struct{} // has an element if there is something to take
 	calls  int           // in flight whose replies go here; guarded by session.mu
 
+	next, before *stream // in the list of the pulse, which guards them
+
 	mu     sync.Mutex
+	room1  [1]item // where items begins: most streams have one
 	items  []item
 	bytes  int
 	closed bool          // nothing follows what is in items
@@ -43,7 +46,11 @@ type stream struct {
 	silent bool          // that time has come
 }
 
-func newStream(events bool) *stream { return &stream{events: events, wake: make(chan struct{}, 1)} }
+func newStream(events bool) *stream {
+	t := &stream{events: events, wake: make(chan struct{}, 1)}
+	t.items = t.room1[:0]
+	return t
+}
 
 // push adds an item, and waits for room: a client that does not read holds up its own
 // session, until the write to it takes too long. It reports false if nobody reads.

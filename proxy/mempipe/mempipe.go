@@ -132,6 +132,22 @@ func (p *Pipe) Write(b []byte) (n int, err error) {
 	}
 }
 
+// TryWrite writes b if there is room for all of it, and reports whether there was.
+func (p *Pipe) TryWrite(b []byte) (written bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended:
+		return false, os.ErrClosed
+	case p.broken:
+		return false, syscall.EPIPE
+	case p.max > 0 && len(p.buf)-p.start+len(b) > p.max:
+		return false, nil
+	}
+	p.put(b)
+	return true, nil
+}
+
 // put appends b. The caller holds p.mu.
 func (p *Pipe) put(b []byte) {
 	if len(b) == 0 {

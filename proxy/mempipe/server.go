@@ -89,6 +89,9 @@ type stdin struct{ s *Server }
 
 func (w stdin) Write(b []byte) (int, error) { return w.s.In.Write(b) }
 
+// TryWrite implements wire.TryWriter.
+func (w stdin) TryWrite(b []byte) (written bool, err error) { return w.s.In.TryWrite(b) }
+
 func (w stdin) Close() error {
 	w.s.closeIn()
 	return nil

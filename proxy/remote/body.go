@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 )
@@ -74,7 +75,7 @@ type body struct {
 	long   io.ReadCloser // in place of line: a message over the hold limit, which is read once
 	ledger *ledger       // nil for a message of our own
 
-	begun atomic.Bool // it was read from: the server may have the request
+	begun atomic.Bool // it is on its way: the server may have the request
 
 	mu      sync.Mutex
 	state   bodyState
@@ -105,7 +106,19 @@ func (b *body) whenWritten() <-chan struct{} {
 	return b.written
 }
 
-// left notes that the body was read to its end.
+// traced returns ctx for a request with the body, which notes when it leaves.
+func (b *body) traced(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders: func() { b.begun.Store(true) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				b.left()
+			}
+		},
+	})
+}
+
+// left notes that the body has been written to its end.
 func (b *body) left() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +156,8 @@ func (b *body) open() (io.ReadCloser, error) {
 		b.begun.Store(true)
 		return b.long, nil
 	}
-	return &bodyReader{bytes.NewReader(b.line), b}, nil
+	// A reader that the transport knows to be in memory leaves with the headers, in one packet.
+	return io.NopCloser(bytes.NewReader(b.line)), nil
 }
 
 // bytes returns the message, nil if it was dropped.
@@ -162,31 +176,3 @@ func (b *body) size() int64 {
 	defer b.mu.Unlock()
 	return int64(len(b.line))
 }
-
-// A bodyReader reads a body once.
-type bodyReader struct {
-	*bytes.Reader
-	b *body
-}
-
-func (r *bodyReader) Read(p []byte) (int, error) {
-	r.b.begun.Store(true)
-	n, err := r.Reader.Read(p)
-	if r.Reader.Len() == 0 {
-		r.b.left()
-	}
-	return n, err
-}
-
-// WriteTo implements io.WriterTo, which spares a copy.
-func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
-	r.b.begun.Store(true)
-	n, err := r.Reader.WriteTo(w)
-	if err == nil {
-		r.b.left()
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (r *bodyReader) Close() error { return nil }

@@ -78,6 +78,9 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 	// executed (net/http, Transport).
 	delete(all, "Idempotency-Key")
 	delete(all, "X-Idempotency-Key")
+	if b != nil {
+		ctx = b.traced(ctx)
+	}
 	r := s.template.WithContext(ctx)
 	r.Method, r.URL, r.Host, r.Header = method, to, to.Host, all
 	if s.cookies.Load() {

@@ -13,6 +13,14 @@ type Sink interface {
 	End()
 }
 
+// A Trier is a Sink that takes lines also from those who must not wait.
+type Trier interface {
+	Sink
+	// Try is Line for a caller that must not wait for the other peer. It reports false,
+	// and has done nothing, if it might have to wait.
+	Try(line []byte) bool
+}
+
 // A Pusher is a peer that hands over its lines itself.
 type Pusher interface {
 	// Push says where the lines go. It is called once, and does not wait for them.

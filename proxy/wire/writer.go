@@ -18,6 +18,8 @@ import (
 type Writer struct {
 	mu    sync.Mutex // held while writing to dst, which may block for as long as the peer likes
 	dst   io.Writer
+	taker MessageTaker       // dst, if it is one; else nil
+	try   TryWriter          // dst, if it is one; else nil
 	buf   []byte             // lines not written yet
 	lent  *[smallBuffer]byte // what buf is, nil while nothing waits
 	open  bool               // a line has been begun by Chunk and not ended
@@ -40,8 +42,27 @@ type queuedLine struct {
 // is written from where it stands.
 const gather = 32 << 10
 
-// NewWriter returns a Writer on dst.
-func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
+// A MessageTaker takes whole messages as they are. A Writer gives it each at once, and writes
+// only what came in chunks, and lines of attache's own.
+type MessageTaker interface {
+	io.Writer
+	// Take takes a message, whose bytes are the caller's again on return.
+	Take(m *Message) error
+}
+
+// A TryWriter can write without waiting for its reader.
+type TryWriter interface {
+	// TryWrite writes all of b, or nothing if that would have to wait. Its error is
+	// that of Write.
+	TryWrite(b []byte) (written bool, err error)
+}
+
+// NewWriter returns a Writer on dst, which may be a [MessageTaker].
+func NewWriter(dst io.Writer) *Writer {
+	taker, _ := dst.(MessageTaker)
+	try, _ := dst.(TryWriter)
+	return &Writer{dst: dst, taker: taker, try: try}
+}
 
 // Write takes a message's line. It may be kept until Flush; its bytes are the
 // caller's again on return. The error is that of the first write that failed,
@@ -55,10 +76,25 @@ func (w *Writer) Write(m *Message) error {
 		sent = w.takeQueue()
 	}
 	queued := w.err
-	err := w.line(m.line)
+	err := w.message(m)
 	w.mu.Unlock()
 	settle(sent, queued)
 	return err
+}
+
+func (w *Writer) message(m *Message) error {
+	if w.taker == nil || len(m.line) == 0 {
+		return w.line(m.line)
+	}
+	w.endLine()
+	w.flush()
+	if w.err == nil && w.closed.Load() {
+		w.err = os.ErrClosed
+	}
+	if w.err == nil {
+		w.err = w.taker.Take(m)
+	}
+	return w.err
 }
 
 func (w *Writer) line(b []byte) error {
@@ -119,6 +155,38 @@ func (w *Writer) Flush() error {
 	w.mu.Unlock()
 	settle(sent, err)
 	return err
+}
+
+// TryFlush is Flush for a caller that must not wait for the peer. It reports false if
+// something is left to be flushed.
+func (w *Writer) TryFlush() bool {
+	if !w.mu.TryLock() {
+		return false
+	}
+	defer w.mu.Unlock()
+	switch {
+	case w.open || w.waiting.Load() || w.try == nil || w.closed.Load():
+		return false
+	case len(w.buf) == 0:
+		return true
+	case w.err == nil:
+		var written bool
+		if written, w.err = w.try.TryWrite(w.buf); !written && w.err == nil {
+			return false
+		}
+	}
+	w.release()
+	return true
+}
+
+// Ready reports whether nobody is writing and nothing waits to be written, so that a line
+// may be written at once by TryFlush.
+func (w *Writer) Ready() bool {
+	if w.try == nil || !w.mu.TryLock() {
+		return false
+	}
+	defer w.mu.Unlock()
+	return !w.open && !w.waiting.Load() && len(w.buf) == 0
 }
 
 // Close lets nothing further be written: not what was kept or queued, and not by
@@ -188,6 +256,11 @@ func (w *Writer) flush() {
 		return
 	}
 	w.write(w.buf)
+	w.release()
+}
+
+// release gives the buffer back.
+func (w *Writer) release() {
 	smallBuffers.Put(w.lent)
 	w.lent, w.buf = nil, nil
 }

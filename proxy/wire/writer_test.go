@@ -338,3 +338,63 @@ func TestWriterConcurrently(t *testing.T) {
 		t.Errorf("%d lines", len(lines))
 	}
 }
+
+// A tryPipe takes as much as it has room for, whole or not at all.
+type tryPipe struct {
+	room  int
+	err   error
+	taken []string
+}
+
+func (p *tryPipe) Write(b []byte) (int, error) {
+	p.taken = append(p.taken, string(b))
+	return len(b), p.err
+}
+
+func (p *tryPipe) TryWrite(b []byte) (bool, error) {
+	if p.err != nil || len(b) > p.room {
+		return false, p.err
+	}
+	p.room -= len(b)
+	p.taken = append(p.taken, string(b))
+	return true, nil
+}
+
+// TryFlush leaves what the peer has no room for to Flush, and nothing of it is lost.
+func TestTryFlush(t *testing.T) {
+	p := &tryPipe{room: 4}
+	w := NewWriter(p)
+	line := func(s string) {
+		var m Message
+		m.Reset(Client, []byte(s))
+		if err := w.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !w.Ready() {
+		t.Error("an idle Writer is not ready")
+	}
+	line("a\n")
+	if w.Ready() || !w.TryFlush() || !w.TryFlush() || !w.Ready() {
+		t.Error("the first line")
+	}
+	line("bcd\n")
+	if w.TryFlush() || w.Ready() {
+		t.Error("the second line was flushed, and there was no room")
+	}
+	line("e\n")
+	if err := w.Flush(); err != nil || !w.Ready() {
+		t.Error(err)
+	}
+	if got := strings.Join(p.taken, "|"); got != "a\n|bcd\ne\n" {
+		t.Errorf("%q", got)
+	}
+	p.err = io.ErrClosedPipe
+	line("f\n")
+	if !w.TryFlush() || w.Flush() != io.ErrClosedPipe {
+		t.Error("the error of the peer is not that of the Writer")
+	}
+	if NewWriter(&sink{}).Ready() {
+		t.Error("a Writer is ready for a peer that may have to be waited for")
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // ErrEnded is the error of a write to a server that has ended.
@@ -15,8 +17,9 @@ var ErrEnded = errors.New("the server has ended")
 // what is written meanwhile is kept, and the writer waits once the limit is reached. It
 // is closed when the server has ended: then every write fails. Make one with NewGate.
 type Gate struct {
-	open atomic.Bool // read without the lock: a frame costs no more than this
-	to   io.Writer   // set before open is
+	open atomic.Bool    // read without the lock: a frame costs no more than this
+	to   io.Writer      // set before open is
+	try  wire.TryWriter // to, if it is one; else nil
 	o    GateOptions
 
 	settled chan struct{} // closed when the gate is opened or replaced
@@ -63,6 +66,14 @@ func (g *Gate) Write(b []byte) (int, error) {
 	}
 	g.keepLocked(b, time.Now().Add(g.o.Hold))
 	return len(b), nil
+}
+
+// TryWrite implements wire.TryWriter.
+func (g *Gate) TryWrite(b []byte) (written bool, err error) {
+	if !g.open.Load() || g.try == nil {
+		return false, nil
+	}
+	return g.try.TryWrite(b)
 }
 
 // Keep keeps lines that wait for the server, until the deadline at most. It is called
@@ -141,6 +152,7 @@ func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 	}
 	g.keepLocked(kept, time.Now().Add(g.o.Hold))
 	g.to = w
+	g.try, _ = w.(wire.TryWriter)
 	g.open.Store(true)
 	closeOnce(g.settled)
 }

@@ -154,6 +154,15 @@ func (w linkInput) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// TryWrite implements wire.TryWriter.
+func (w linkInput) TryWrite(b []byte) (written bool, err error) {
+	if written, err = w.l.Gate.TryWrite(b); err != nil {
+		w.l.broken.Store(true)
+		w.l.Unsent.Add(b)
+	}
+	return written, err
+}
+
 // Leftover returns the lines that no server has read, in order, and until when they may
 // wait. The caller sees to it that nothing else is written.
 func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {

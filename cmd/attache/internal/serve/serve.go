@@ -326,12 +326,12 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 }
 
 // serveOn serves until the server is closed.
-func (s *service) serveOn(server *http.Server, listener net.Listener) error {
+func (s *service) serveOn(server *http.Server, l net.Listener) error {
 	var err error
 	if s.settings.Cert != "" {
-		err = server.ServeTLS(listener, "", "")
+		err = server.ServeTLS(listener{l}, "", "")
 	} else {
-		err = server.Serve(listener)
+		err = server.Serve(listener{l})
 	}
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil

@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// A listener accepts connections whose deadlines may be moved at every message. A timer of
+// the runtime costs more than all else that is done for a header, so one that runs is left
+// alone, and looks again when it fires.
+type listener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return &connection{
+		Conn: c,
+		read: deadline{set: c.SetReadDeadline, began: now}, write: deadline{set: c.SetWriteDeadline, began: now},
+	}, nil
+}
+
+// A connection is a connection of a listener.
+type connection struct {
+	net.Conn
+	read, write deadline
+}
+
+// SetDeadline implements net.Conn.
+func (c *connection) SetDeadline(t time.Time) error {
+	if err := c.read.move(t); err != nil {
+		return err
+	}
+	return c.write.move(t)
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *connection) SetReadDeadline(t time.Time) error { return c.read.move(t) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *connection) SetWriteDeadline(t time.Time) error { return c.write.move(t) }
+
+// CloseWrite closes the writing side. The server does that before it gives up a client that
+// still writes.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.read.stop()
+	c.write.stop()
+	return c.Conn.Close()
+}
+
+// A deadline is when a read or a write fails.
+type deadline struct {
+	set   func(time.Time) error // sets it on the connection
+	began time.Time
+
+	mu     sync.Mutex
+	due    time.Time   // zero for never
+	fires  time.Time   // when the timer does, never after due; zero if it does not run
+	timer  *time.Timer // nil before it is needed
+	passed bool        // it was set on the connection
+}
+
+// move makes t the deadline.
+func (d *deadline) move(t time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.due = t
+	switch {
+	case t.IsZero():
+	case t.Before(d.began): // so the server interrupts a read that is under way
+		d.due, d.passed = time.Time{}, true
+		return d.set(t)
+	case d.fires.IsZero() || t.Before(d.fires):
+		d.fireLocked(t)
+	}
+	if !d.passed {
+		return nil
+	}
+	d.passed = false
+	return d.set(time.Time{})
+}
+
+// fireLocked has the timer fire at t. The caller holds mu.
+func (d *deadline) fireLocked(t time.Time) {
+	if d.fires = t; d.timer == nil {
+		d.timer = time.AfterFunc(time.Until(t), d.fire)
+		return
+	}
+	d.timer.Reset(time.Until(t))
+}
+
+// fire looks whether the deadline is over, which may have been moved.
+func (d *deadline) fire() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fires = time.Time{}
+	switch {
+	case d.due.IsZero():
+	case time.Until(d.due) > 0:
+		d.fireLocked(d.due)
+	default:
+		d.passed = true
+		_ = d.set(d.due)
+	}
+}
+
+// stop ends the timer.
+func (d *deadline) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}

@@ -1,0 +1,33 @@
+package child
+
+import "syscall"
+
+// atomicWrite is how many bytes are written to a pipe whole or not at all (PIPE_BUF).
+const atomicWrite = 4096
+
+// TryWrite writes b if there is room for it now, and reports whether there was. It writes
+// all of b or nothing, and is called from one goroutine at a time.
+func (i *Input) TryWrite(b []byte) (written bool, err error) {
+	if len(b) > atomicWrite {
+		return false, nil
+	}
+	if i.conn == nil {
+		if i.conn, err = i.SyscallConn(); err != nil {
+			return false, err
+		}
+		i.try = func(fd uintptr) bool {
+			i.n, i.err = syscall.Write(int(fd), i.bytes)
+			return true
+		}
+	}
+	i.bytes = b
+	err = i.conn.Write(i.try)
+	i.bytes = nil
+	switch {
+	case err != nil:
+		return false, err
+	case i.err == syscall.EAGAIN || i.err == syscall.EINTR:
+		return false, nil
+	}
+	return i.err == nil, i.err
+}

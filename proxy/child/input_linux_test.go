@@ -1,0 +1,48 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+)
+
+// What TryWrite writes arrives whole, and what it does not write does not arrive in part.
+func TestTryWrite(t *testing.T) {
+	p, err := Start(context.Background(), Options{Argv: []string{"sh", "-c", "read first; cat"}, Env: []string{"PATH=/usr/bin:/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop(context.Background())
+	input := p.Upstream().Stdin().(*Input)
+	line := append(bytes.Repeat([]byte("x"), 999), '\n')
+	n := 0
+	for {
+		written, err := input.TryWrite(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !written {
+			break
+		}
+		n++
+	}
+	if written, err := input.TryWrite(make([]byte, atomicWrite+1)); written || err != nil {
+		t.Errorf("more than is written whole: %v, %v", written, err)
+	}
+	got := make(chan []byte)
+	go func() {
+		b, _ := io.ReadAll(p.Stdout())
+		got <- b
+	}()
+	if _, err := input.Write([]byte("end\n")); err != nil { // waits
+		t.Fatal(err)
+	}
+	p.CloseStdin()
+	if want := append(bytes.Repeat(line, n-1), "end\n"...); !bytes.Equal(<-got, want) {
+		t.Errorf("%d lines were written, and others arrived", n)
+	}
+	if _, err := input.TryWrite(line); err == nil {
+		t.Error("a closed input takes lines")
+	}
+}
