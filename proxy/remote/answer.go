@@ -142,6 +142,8 @@ func (x *exchange) take(f *frame, m *wire.Message) {
 	switch {
 	case m.Kind() == wire.Batch:
 		x.takeBatch(f, m)
+	case m.Kind() == wire.Request && x.hasAsked(m.ID()):
+		f.reset()
 	case !m.Kind().IsReply():
 		f.deliver()
 	case m.ID() == nil && m.Kind() == wire.Error && len(x.ids) > 0:
@@ -165,6 +167,17 @@ func (x *exchange) take(f *frame, m *wire.Message) {
 			x.answered(i)
 		}
 	}
+}
+
+// hasAsked reports whether a request of the server's with the id has come before, on a
+// stream that was taken up again: servers repeat there what came last. It remembers the id.
+func (x *exchange) hasAsked(id []byte) bool {
+	if id == nil {
+		return false
+	}
+	again := x.resumed && x.s.asked.Take(id)
+	x.s.asked.Add(id)
+	return again
 }
 
 // takeBatch takes an array of messages, which revision 2025-03-26 has.

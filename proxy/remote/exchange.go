@@ -38,6 +38,8 @@ type exchange struct {
 	whole   chan struct{} // not nil for a long message; closed when ids is known
 	settled chan struct{} // nil, or closed when nothing is to be answered any more, and the server has begun to answer
 	settle  func()        // closes settled, once; nil if that is
+	behind  *exchange     // the request that it cancels, if that may not have been sent
+	left    chan struct{} // not nil if another waits behind it; closed when it has left the table
 	linger  *time.Timer   // ends the stream that the server does not end
 	lost    atomic.Bool   // the client has cancelled it: an answer may be missing
 	ids     [][]byte      // raw ids of requests that are not answered
@@ -70,7 +72,7 @@ func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 	x.describe(&m)
 	switch {
 	case m.MethodIs("notifications/cancelled"):
-		if s.cancelExchange(m.Get("params", "requestId")) {
+		if s.cancelExchange(x, m.Get("params", "requestId")) {
 			x.body.drop()
 			x.cancel(nil)
 			return true
@@ -78,7 +80,7 @@ func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 	case m.MethodIs("initialize"):
 		s.beginSession()
 	}
-	if x.method == "initialize" || x.ids == nil && !x.reply {
+	if x.method == "initialize" || x.ids == nil && !x.reply && x.behind == nil {
 		x.holdsUp()
 	}
 	x.start()
@@ -169,6 +171,10 @@ func (x *exchange) run() {
 		defer func() { <-x.s.slots }()
 	}
 	defer x.end()
+	if x.behind != nil && !x.behind.awaitSent() {
+		x.body.drop()
+		return
+	}
 	resp, refusal, err := x.do()
 	if errors.Is(err, errLost) && x.giveBack() {
 		return

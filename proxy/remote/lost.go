@@ -100,7 +100,7 @@ type waiting struct {
 // server has not been reached before: then the client is to know.
 func (x *exchange) awaitServer(after string) bool {
 	s, w := x.s, &x.wait
-	if s.o.Wait <= 0 || !s.reached.Load() {
+	if s.o.Wait <= 0 || !s.reached.Load() || x.lost.Load() {
 		return false
 	}
 	if w.end.IsZero() {

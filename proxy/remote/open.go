@@ -29,6 +29,9 @@ func (s *Server) leave(x *exchange) {
 	for _, id := range x.more {
 		s.leaveLocked(x, id)
 	}
+	if x.left != nil {
+		close(x.left)
+	}
 }
 
 func (s *Server) leaveLocked(x *exchange, id []byte) {
@@ -41,33 +44,50 @@ func (s *Server) leaveLocked(x *exchange, id []byte) {
 // lateTime is how long the stream of a cancelled request is read on.
 const lateTime = 30 * time.Second
 
-// cancelExchange takes a cancellation of the client's. In the modern era it is the end
-// of the request's stream and no message (basic/patterns/cancellation); else it waits
-// until the request has left. It reports whether nothing is left to send.
-func (s *Server) cancelExchange(id wire.Value) (done bool) {
+// cancelExchange takes a cancellation of the client's, x, of the request with an id. In the
+// modern era it is the end of the request's stream and no message
+// (basic/patterns/cancellation); else it waits until the request has left, and a request
+// that has not is not sent. It reports whether nothing is left to send.
+func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 	if callid.Clean(id.Raw) == nil {
 		return false
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	k, long := callid.Of(id.Raw)
-	x := s.open.Get(&k, long)
-	modern := s.modern != "" && s.session.ticket().generation == 0
-	s.mu.Unlock()
-	if x == nil {
-		return modern
+	request := s.open.Get(&k, long)
+	if request == nil {
+		return s.modern != "" && s.session.ticket().generation == 0
 	}
-	x.lost.Store(true)
-	if x.modern {
-		x.cancel(nil)
+	request.lost.Store(true)
+	if request.modern {
+		request.cancel(nil)
 		return true
 	}
+	select {
+	case <-request.body.whenWritten():
+	default: // what follows the two need not wait for them
+		if x.behind = request; request.left == nil {
+			request.left = make(chan struct{})
+		}
+		if !request.body.begun.Load() {
+			request.cancel(nil)
+			return false
+		}
+	}
+	time.AfterFunc(lateTime, func() { request.cancel(nil) })
+	return false
+}
+
+// awaitSent waits until the message has been sent, or is over, and reports whether the server
+// may have it.
+func (x *exchange) awaitSent() bool {
 	t := time.NewTimer(settleTime)
 	defer t.Stop()
 	select {
 	case <-x.body.whenWritten():
-	case <-x.ctx.Done():
+	case <-x.left:
 	case <-t.C:
 	}
-	time.AfterFunc(lateTime, func() { x.cancel(nil) })
-	return false
+	return x.body.begun.Load()
 }

@@ -89,6 +89,7 @@ type Server struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 
+	asked   callid.Recent // ids of requests of the server's
 	session session
 	mirror  mirror
 	listen  listener

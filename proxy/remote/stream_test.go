@@ -24,6 +24,7 @@ func TestU05Resume(t *testing.T) {
 	note := func(n int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}`, n)
 	}
+	ask := func(id string) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"ping"}`, id) }
 	failed := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the stream of the server's answer broke: `
 	status := func(code int) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) { w.WriteHeader(code) }
@@ -47,6 +48,11 @@ func TestU05Resume(t *testing.T) {
 		{"others' answers are repeated", []func(http.ResponseWriter){
 			says(`data: {"jsonrpc":"2.0","id":0,"result":{}}` + "\n\nid: 4\ndata: " + result + "\n\n"),
 		}, []string{note(1), result}, "2"},
+		{"questions are repeated", []func(http.ResponseWriter){
+			says("id: 3\ndata: " + ask("a") + "\n\n"),
+			says("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\n"),
+			says("id: 3\ndata: " + ask("a") + "\n\nid: 4\ndata: " + ask("b") + "\n\nid: 5\ndata: " + result + "\n\n"),
+		}, []string{note(1), ask("a"), ask("b"), result}, "2 3 4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -283,11 +289,12 @@ func TestNothingIsHeldBack(t *testing.T) {
 func TestF27Cancelled(t *testing.T) {
 	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
 	l := &legacy{}
-	end := make(chan struct{})
+	called, end := make(chan struct{}), make(chan struct{})
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		switch r.method {
 		case "tools/call":
 			events(w, ": ok\n\n")
+			close(called)
 			<-end
 			return true
 		case "notifications/cancelled":
@@ -297,6 +304,7 @@ func TestF27Cancelled(t *testing.T) {
 	}
 	c := l.open(t)
 	c.say(call)
+	<-called
 	c.say(cancelled)
 	c.say(level)
 	c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
@@ -304,4 +312,66 @@ func TestF27Cancelled(t *testing.T) {
 	if got := l.seen("notifications/cancelled"); len(got) != 1 || got[0].body != cancelled {
 		t.Errorf("cancelled: %v", got)
 	}
+}
+
+// A request that is cancelled before it has left is not sent, nor is its cancellation, and
+// nothing waits behind the two.
+func TestCancelledBeforeItHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &legacy{}
+		c, a := openAway(t, l, 10*time.Second)
+		c.begin()
+		synctest.Wait()
+		a.away.Store(true)
+		c.say(call)
+		synctest.Wait()
+		began := time.Now()
+		c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		c.say(level)
+		synctest.Wait()
+		a.away.Store(false)
+		c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("what follows took %v", took)
+		}
+		c.over()
+		if calls, cancelled := len(l.seen("tools/call")), len(l.seen("notifications/cancelled")); calls+cancelled != 0 {
+			t.Errorf("%d calls and %d cancellations reached the server", calls, cancelled)
+		}
+	})
+}
+
+// A cancellation waits for a request that is on its way to a server which does not read, and
+// nothing waits behind the cancellation.
+func TestCancelledOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &legacy{}
+		read := make(chan struct{})
+		c := connectInMemory(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.ContentLength > 1000 {
+				<-read
+			}
+			l.ServeHTTP(w, r)
+		}).begin()
+		synctest.Wait()
+		c.say(strings.Replace(call, `"a"`, `"`+strings.Repeat("a", 1<<20)+`"`, 1))
+		synctest.Wait()
+		began := time.Now()
+		c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		c.say(level)
+		c.wants(`{"jsonrpc":"2.0","id":"l","result":{"session":"session-1"}}`)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("what follows took %v", took)
+		}
+		if n := len(l.seen("notifications/cancelled")); n != 0 {
+			t.Error("the cancellation came before its request")
+		}
+		close(read)
+		c.wants(`{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`)
+		synctest.Wait()
+		c.over()
+		if n := len(l.seen("notifications/cancelled")); n != 1 {
+			t.Errorf("%d cancellations", n)
+		}
+	})
 }
