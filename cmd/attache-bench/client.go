@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A session is one process of a subject, and the client that talks to it. It is
@@ -41,7 +43,7 @@ const grace = 3 * time.Second
 // what it started are killed.
 func start(ctx context.Context, s subject) (*session, error) {
 	cmd := exec.CommandContext(ctx, s.Argv[0], s.Argv[1:]...)
-	ownGroup(cmd)
+	machine.OwnGroup(cmd)
 	cmd.Env = s.Env
 	cmd.WaitDelay = grace
 	c := &session{subject: s, cmd: cmd, said: &tail{}}
@@ -330,10 +332,10 @@ func (c *session) stop() {
 	if c.cmd == nil {
 		return // the session is one of many of a front
 	}
-	t := time.AfterFunc(grace, func() { killGroup(c.cmd) })
+	t := time.AfterFunc(grace, func() { machine.KillGroup(c.cmd) })
 	_ = c.cmd.Wait()
 	t.Stop()
-	killGroup(c.cmd)
+	machine.KillGroup(c.cmd)
 }
 
 // A tail keeps the last of what is written to it.

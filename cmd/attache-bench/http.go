@@ -2,19 +2,18 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os/exec"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/httpclient"
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A direction says on which side of a proxy HTTP is spoken.
@@ -33,13 +32,13 @@ func httpParts() (out []part) {
 		out = append(out, part{
 			name: string(d), processes: 2, measure: d.measure,
 			leaves: []string{direct, line, bytecopy},
-			rows: []row{
+			rows: append([]row{
 				{name: at + "p50", unit: "µs", ref: floor, what: "p50 of a call with a result of 200 B", frame: frame{Size: 200}},
 				{name: at + "result-4MiB", unit: "µs", ref: floor, what: "p50 of a call", frame: frame{Size: 4 * mib}},
 				{name: at + "args-4MiB", unit: "µs", ref: floor, what: "p50 of a call", frame: frame{Size: 4 * mib, Args: true}},
 				{name: at + "calls", unit: "call/s", ref: floor, what: "calls of 200 B a second, 64 sessions; from stdio one session, 64 in flight", frame: frame{Size: 200}},
 				{name: at + "cpu", unit: "s", ref: floor, what: "CPU of the proxy process for 100,000 of them", frame: frame{Size: 200}},
-			},
+			}, d.streamRows()...),
 		})
 	}
 	return out
@@ -64,15 +63,16 @@ func (d direction) measure(ctx context.Context, p plan, s subject, rows []row) (
 	}()
 	out := sample{}
 	for _, r := range rows {
-		switch r.name {
-		case string(d) + "-calls", string(d) + "-cpu":
-		default:
+		if r.frame.Size > 0 && r.name != string(d)+"-calls" && r.name != string(d)+"-cpu" {
 			us, err := first.times(p, r.frame)
 			if err != nil {
 				return nil, first.fail(r.name, err)
 			}
 			out[r.name] = median(us)
 		}
+	}
+	if err := b.streams(ctx, p, first, rows, out); err != nil {
+		return nil, err
 	}
 	for d != stdioToHTTP && len(sessions) < p.Window {
 		c, err := b.open(ctx)
@@ -142,7 +142,7 @@ func (d direction) begin(ctx context.Context, s subject) (*bed, error) {
 // launch starts a command and waits until it listens.
 func (b *bed) launch(ctx context.Context, argv []string, address string) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	ownGroup(cmd)
+	machine.OwnGroup(cmd)
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = b.subject.Env, b.said, grace
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -170,10 +170,10 @@ func (b *bed) end() error {
 // stopGroup asks a command to end, and kills it and what it started if it does not.
 func stopGroup(cmd *exec.Cmd) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	t := time.AfterFunc(grace, func() { killGroup(cmd) })
+	t := time.AfterFunc(grace, func() { machine.KillGroup(cmd) })
 	_ = cmd.Wait()
 	t.Stop()
-	killGroup(cmd)
+	machine.KillGroup(cmd)
 }
 
 // freeAddress returns an address on which nobody listens.
@@ -194,23 +194,29 @@ func (b *bed) open(ctx context.Context) (*session, error) {
 		}
 		return c, err
 	}
-	conn, err := net.Dial("tcp", b.address)
+	c, _, err := b.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	h := &httpClient{conn: conn, in: bufio.NewReaderSize(conn, 64*kib), replies: make(chan []byte, 1), stop: stop}
-	c := &session{subject: b.subject, said: b.said, in: h, out: bufio.NewReaderSize(h, 256*kib)}
 	if err := c.initialize(); err != nil {
 		return nil, err
 	}
 	return c, c.begin()
 }
 
+// connect connects to a front for a session that is not open yet.
+func (b *bed) connect(ctx context.Context) (*session, *httpclient.Client, error) {
+	h, err := httpclient.Dial(ctx, b.address, benchKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &session{subject: b.subject, said: b.said, in: h, out: bufio.NewReaderSize(h, 256*kib)}, h, nil
+}
+
 // load has all sessions call at once, and measures the calls a second and the CPU time.
 func (b *bed) load(p plan, sessions []*session, out sample) error {
 	pid := sessions[0].pid(b.proxy)
-	before, err := cpuTime(pid)
+	before, err := machine.CPUTime(pid)
 	if err != nil {
 		return err
 	}
@@ -235,7 +241,7 @@ func (b *bed) load(p plan, sessions []*session, out sample) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w; it said: %s", err, b.said)
 	}
-	after, err := cpuTime(pid)
+	after, err := machine.CPUTime(pid)
 	if err != nil {
 		return err
 	}
@@ -251,63 +257,4 @@ func (c *session) pid(front *exec.Cmd) int {
 		return front.Process.Pid
 	}
 	return c.cmd.Process.Pid
-}
-
-// An httpClient is a session with a front, on a connection of its own: what is written is
-// sent as a request, and what is read is the answer. It takes JSON for an answer alone.
-type httpClient struct {
-	conn    net.Conn
-	in      *bufio.Reader
-	session string
-	req     []byte
-	replies chan []byte
-	rest    []byte
-	stop    func() bool
-}
-
-// Write sends one message.
-func (h *httpClient) Write(b []byte) (int, error) {
-	q := append(h.req[:0], "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "+benchKey+"\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
-	if h.session != "" {
-		q = append(append(append(q, "Mcp-Session-Id: "...), h.session...), "\r\nMcp-Protocol-Version: 2025-11-25\r\n"...)
-	}
-	q = append(strconv.AppendInt(append(q, "Content-Length: "...), int64(len(b)), 10), "\r\n\r\n"...)
-	h.req = append(q, b...)
-	if _, err := h.conn.Write(h.req); err != nil {
-		return 0, err
-	}
-	resp, err := http.ReadResponse(h.in, nil)
-	if err != nil {
-		return 0, err
-	}
-	answer, err := io.ReadAll(resp.Body)
-	switch {
-	case err != nil:
-		return 0, err
-	case resp.StatusCode == http.StatusAccepted:
-		return len(b), nil
-	case resp.StatusCode != http.StatusOK:
-		return 0, fmt.Errorf("HTTP %d: %.200s", resp.StatusCode, answer)
-	}
-	if h.session == "" {
-		h.session = resp.Header.Get("Mcp-Session-Id")
-	}
-	h.replies <- append(bytes.TrimRight(answer, "\n"), '\n')
-	return len(b), nil
-}
-
-// Read reads from the answers.
-func (h *httpClient) Read(b []byte) (int, error) {
-	if len(h.rest) == 0 {
-		h.rest = <-h.replies
-	}
-	n := copy(b, h.rest)
-	h.rest = h.rest[n:]
-	return n, nil
-}
-
-// Close closes the connection.
-func (h *httpClient) Close() error {
-	h.stop()
-	return h.conn.Close()
 }

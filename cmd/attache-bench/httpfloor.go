@@ -27,6 +27,7 @@ func serveHTTP(args []string) error {
 	}
 	var mu sync.Mutex
 	sessions := map[string]*server{}
+	made := 1
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := requestBody(r)
 		if err != nil || r.Method == http.MethodGet {
@@ -36,18 +37,65 @@ func serveHTTP(args []string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		id := r.Header.Get("Mcp-Session-Id")
-		if id == "" {
-			id = strconv.Itoa(len(sessions) + 1)
+		if r.Method == http.MethodDelete {
+			delete(sessions, id)
+			return
+		}
+		if sessions[id] == nil {
+			id = strconv.Itoa(made)
+			made++
 			sessions[id] = &server{workspace: []byte(args[1])}
 			w.Header().Set("Mcp-Session-Id", id)
 		}
-		var answer bytes.Buffer
-		s := sessions[id]
-		s.out = bufio.NewWriter(&answer)
-		s.answer(body, len(bytes.TrimRight(body, "\n"))+1)
-		s.out.Flush()
-		reply(w, answer.Bytes())
+		sessions[id].answerHTTP(w, body)
 	}))
+}
+
+// answerHTTP answers with JSON, or with events where something comes before the reply.
+func (s *server) answerHTTP(w http.ResponseWriter, body []byte) {
+	length := len(bytes.TrimRight(body, "\n")) + 1
+	if isNotes(body[:min(len(body), ends)]) {
+		e := newEvents(w)
+		s.out = bufio.NewWriterSize(e, 64*kib)
+		s.flush = func() { s.out.Flush(); e.flush() }
+		s.answer(body, length)
+		s.flush()
+		return
+	}
+	var answer bytes.Buffer
+	s.out = bufio.NewWriter(&answer)
+	s.answer(body, length)
+	s.out.Flush()
+	reply(w, answer.Bytes())
+}
+
+// events writes lines as events.
+type events struct {
+	w    http.ResponseWriter
+	half bool // within a line
+}
+
+func newEvents(w http.ResponseWriter) *events {
+	w.Header()["Content-Type"] = []string{"text/event-stream"}
+	return &events{w: w}
+}
+
+func (e *events) flush() { _ = http.NewResponseController(e.w).Flush() }
+
+// Write implements io.Writer.
+func (e *events) Write(b []byte) (int, error) {
+	var out []byte
+	for line := range bytes.Lines(b) {
+		if !e.half {
+			out = append(out, "data: "...)
+		}
+		out = append(out, line...)
+		if e.half = line[len(line)-1] != '\n'; !e.half {
+			out = append(out, '\n')
+		}
+	}
+	_, err := e.w.Write(out)
+	return len(b), err
 }
 
 // requestBody reads a body in one piece.
@@ -71,17 +119,20 @@ func reply(w http.ResponseWriter, message []byte) {
 
 // A bridgeSession is a session of bridge: a process.
 type bridgeSession struct {
+	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 
 	mu    sync.Mutex
 	waits map[string]chan []byte // by id
+	last  chan []byte            // of the youngest request: what is no reply goes there
 }
 
 // bridge serves a command over HTTP, one process a session.
 func bridge(args []string) error {
 	var mu sync.Mutex
 	sessions := map[string]*bridgeSession{}
+	made := 1
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := requestBody(r)
 		if err != nil {
@@ -90,19 +141,26 @@ func bridge(args []string) error {
 		id := r.Header.Get("Mcp-Session-Id")
 		mu.Lock()
 		s := sessions[id]
-		if s == nil {
+		switch {
+		case s != nil && r.Method == http.MethodDelete:
+			delete(sessions, id)
+		case s == nil:
 			if s, err = newBridgeSession(args[1:]); err == nil {
-				id = strconv.Itoa(len(sessions) + 1)
+				id = strconv.Itoa(made)
+				made++
 				sessions[id] = s
 				w.Header().Set("Mcp-Session-Id", id)
 			}
 		}
 		mu.Unlock()
-		if err != nil {
+		switch {
+		case err != nil:
 			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
+		case r.Method == http.MethodDelete:
+			s.in.Close()
+		default:
+			s.ask(w, body)
 		}
-		reply(w, s.ask(body))
 	}))
 }
 
@@ -117,39 +175,60 @@ func newBridgeSession(command []string) (*bridgeSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &bridgeSession{in: in, out: bufio.NewReaderSize(out, 64*kib), waits: map[string]chan []byte{}}
+	s := &bridgeSession{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64*kib), waits: map[string]chan []byte{}}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
 	go s.pump()
-	return s, cmd.Start()
+	return s, nil
 }
 
-// ask sends a message and returns the answer, nil for a notification.
-func (s *bridgeSession) ask(line []byte) []byte {
-	id := string(scalar(line[:min(len(line), ends)], `"id":`))
-	wait := make(chan []byte, 1)
+// idOf returns the id of a line, "" if it has none.
+func idOf(line []byte) string { return string(scalar(line[:min(len(line), ends)], `"id":`)) }
+
+// ask sends a message and answers with what comes for it.
+func (s *bridgeSession) ask(w http.ResponseWriter, line []byte) {
+	id := idOf(line)
+	wait := make(chan []byte, 16)
 	s.mu.Lock()
 	if id != "" {
-		s.waits[id] = wait
+		s.waits[id], s.last = wait, wait
 	}
 	_, err := s.in.Write(append(bytes.TrimRight(line, "\n"), '\n'))
 	s.mu.Unlock()
 	if id == "" || err != nil {
-		return nil
+		reply(w, nil)
+		return
 	}
-	return <-wait
+	b := <-wait
+	if idOf(b) != "" {
+		reply(w, b)
+		return
+	}
+	e := newEvents(w)
+	for ; idOf(b) == ""; b = <-wait {
+		_, _ = e.Write(b)
+		e.flush()
+	}
+	_, _ = e.Write(b)
 }
 
-// pump takes answers to who waits for them.
+// pump takes what the process says to who waits for it.
 func (s *bridgeSession) pump() {
 	var long []byte
 	for {
 		b, _, err := readLine(s.out, &long)
 		if err != nil {
+			_ = s.cmd.Wait()
 			return
 		}
-		id := string(scalar(b[:min(len(b), ends)], `"id":`))
+		id := idOf(b)
 		s.mu.Lock()
-		wait := s.waits[id]
-		delete(s.waits, id)
+		wait := s.last
+		if id != "" {
+			wait = s.waits[id]
+			delete(s.waits, id)
+		}
 		s.mu.Unlock()
 		if wait != nil {
 			wait <- bytes.Clone(b)
@@ -161,7 +240,12 @@ func (s *bridgeSession) pump() {
 func outBridge(args []string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}}
 	var session string
-	var mu sync.Mutex // held to write
+	var mu sync.Mutex
+	say := func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = os.Stdout.Write(line)
+	}
 	post := func(line []byte) {
 		q, err := http.NewRequest(http.MethodPost, args[0], bytes.NewReader(line))
 		if err != nil {
@@ -179,13 +263,20 @@ func outBridge(args []string) error {
 		if session == "" {
 			session = resp.Header.Get("Mcp-Session-Id")
 		}
-		b, err := io.ReadAll(resp.Body)
-		if err != nil || len(b) == 0 {
-			return
+		if resp.Header.Get("Content-Type") == "text/event-stream" {
+			for in := bufio.NewReaderSize(resp.Body, 64*kib); ; {
+				b, err := in.ReadSlice('\n')
+				if err != nil {
+					return
+				}
+				if b, ok := bytes.CutPrefix(b, []byte("data: ")); ok {
+					say(b)
+				}
+			}
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		_, _ = os.Stdout.Write(b)
+		if b, err := io.ReadAll(resp.Body); err == nil && len(b) > 0 {
+			say(b)
+		}
 	}
 	in := bufio.NewReaderSize(os.Stdin, 64*kib)
 	var long []byte

@@ -37,6 +37,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 func main() {
@@ -73,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.list {
 		return list(stdout, parts)
 	}
-	if err := supported(); err != nil {
+	if err := machine.Supported(); err != nil {
 		return err
 	}
 	subjects, remove, err := prepare(ctx, o.attache, stderr)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // startUps measures the time to the first answer.
@@ -73,7 +75,7 @@ func pipelined(ctx context.Context, p plan, s subject, rows []row) (sample, erro
 			return nil, c.fail("warming up", err)
 		}
 	}
-	before, err := cpuTime(c.cmd.Process.Pid)
+	before, err := machine.CPUTime(c.cmd.Process.Pid)
 	if err != nil {
 		return nil, c.fail("reading its CPU clock", err)
 	}
@@ -81,7 +83,7 @@ func pipelined(ctx context.Context, p plan, s subject, rows []row) (sample, erro
 	if err != nil {
 		return nil, c.fail("pipelined", err)
 	}
-	after, err := cpuTime(c.cmd.Process.Pid)
+	after, err := machine.CPUTime(c.cmd.Process.Pid)
 	if err != nil {
 		return nil, c.fail("reading its CPU clock", err)
 	}
@@ -114,7 +116,7 @@ func memory(ctx context.Context, _ plan, s subject, rows []row) (sample, error) 
 			return nil, c.fail(f.String(), err)
 		}
 	}
-	peak, err := peakResident(c.cmd.Process.Pid)
+	peak, err := machine.PeakResident(c.cmd.Process.Pid)
 	if err != nil {
 		return nil, c.fail("reading its peak memory", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A job is what the process that measures on one CPU gets on stdin. It prints
@@ -36,7 +38,7 @@ func measureThere(ctx context.Context, j job) (float64, error) {
 	cmd := exec.CommandContext(ctx, self, modeOneCPU)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(told), &answer, said
 	cmd.WaitDelay = grace
-	if err := startOnOneCPU(cmd); err != nil {
+	if err := machine.StartOnOneCPU(cmd); err != nil {
 		return 0, err
 	}
 	if err := cmd.Wait(); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 const (
@@ -29,9 +31,9 @@ type noise struct {
 func waitQuiet(ctx context.Context, longest time.Duration) time.Duration {
 	began := time.Now()
 	for time.Since(began) < longest && ctx.Err() == nil {
-		before := machineBusy()
+		before := machine.Busy()
 		time.Sleep(look)
-		busy := (machineBusy() - before).Seconds() / look.Seconds()
+		busy := (machine.Busy() - before).Seconds() / look.Seconds()
 		if busy <= quietShare*float64(runtime.NumCPU()) {
 			break
 		}
@@ -45,10 +47,10 @@ type watch struct {
 	before time.Duration
 }
 
-func startWatch() watch { return watch{time.Now(), foreignBusy()} }
+func startWatch() watch { return watch{time.Now(), machine.ForeignBusy()} }
 
 func (w watch) stop() (foreign, span time.Duration) {
-	return foreignBusy() - w.before, time.Since(w.began)
+	return machine.ForeignBusy() - w.before, time.Since(w.began)
 }
 
 // disturbed reports whether others used too much.

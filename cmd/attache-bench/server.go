@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 )
 
 // hold is the longest frame that attache keeps whole, and so the longest that it
@@ -26,9 +27,11 @@ const ends = 4 * kib
 //
 //	tools/call echo   size=N    a text of N bytes
 //	tools/call sink   data=...  how long the request's line was
+//	tools/call notes count=N pause=MS  N notifications, the second MS behind the first
 //	tools/call tally            how many calls came so far, and how many had the workspace
 type server struct {
 	out       *bufio.Writer
+	flush     func() // has what was written leave
 	workspace []byte // the member a filled call has
 	calls     int    // of echo and sink, those short enough to be filled
 	filled    int
@@ -39,6 +42,7 @@ func serve(stdin io.Reader, stdout io.Writer, args []string) error {
 		return errors.New("want the workspace member: attache-bench starts this mode, give it flags instead")
 	}
 	s := &server{out: bufio.NewWriterSize(stdout, 64*kib), workspace: []byte(args[0])}
+	s.flush = func() { s.out.Flush() }
 	in := bufio.NewReaderSize(stdin, 64*kib)
 	var long []byte
 	for {
@@ -81,6 +85,9 @@ func (s *server) answer(b []byte, n int) {
 	if id == nil {
 		return // a notification
 	}
+	if isNotes(head) {
+		s.notify(head)
+	}
 	s.out.WriteString(`{"jsonrpc":"2.0","id":`)
 	s.out.Write(id)
 	switch string(scalar(head, `"method":`)) {
@@ -97,12 +104,17 @@ func (s *server) answer(b []byte, n int) {
 
 const toolList = `{"name":"echo","description":"answers with a text","inputSchema":{"type":"object","properties":{"size":{"type":"integer"},"workspace":{"type":"string"}}}},` +
 	`{"name":"sink","description":"takes a text","inputSchema":{"type":"object","properties":{"data":{"type":"string"},"workspace":{"type":"string"}}}},` +
+	`{"name":"notes","description":"tells how it goes on","inputSchema":{"type":"object","properties":{"count":{"type":"integer"},"pause":{"type":"integer"}}}},` +
 	`{"name":"tally","description":"tells what came","inputSchema":{"type":"object"}}`
 
 func (s *server) call(head, tail []byte, n int) {
 	tool := scalar(head, `"name":`)
-	if string(tool) == `"tally"` {
+	switch string(tool) {
+	case `"tally"`:
 		s.text(fmt.Appendf(nil, tallyFormat, s.calls, s.filled))
+		return
+	case `"notes"`:
+		s.text(nil)
 		return
 	}
 	if n <= hold {
@@ -123,6 +135,22 @@ func (s *server) call(head, tail []byte, n int) {
 		size -= c
 	}
 	s.out.WriteString(textAfter)
+}
+
+// isNotes reports whether a line calls the tool that notifies.
+func isNotes(head []byte) bool { return string(scalar(head, `"name":`)) == `"notes"` }
+
+// notify notifies of the progress of a call.
+func (s *server) notify(head []byte) {
+	count, _ := strconv.Atoi(string(scalar(head, `"count":`)))
+	pause, _ := strconv.Atoi(string(scalar(head, `"pause":`)))
+	for i := range count {
+		fmt.Fprintf(s.out, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`+"\n", scalar(head, `"progressToken":`), i+1)
+		if i == 0 && pause > 0 {
+			s.flush()
+			time.Sleep(time.Duration(pause) * time.Millisecond)
+		}
+	}
 }
 
 func (s *server) text(b []byte) {

@@ -68,6 +68,8 @@ type subject struct {
 	Fills, Briefs bool
 	// Parts are the parts it is measured in, nil for all.
 	Parts []string
+	// Front is a configuration that admits many sessions, for one without another.
+	Front string
 	// Workspace is the member that a filled call has, as JSON.
 	Workspace string
 }
@@ -85,7 +87,10 @@ objectives:
 
 const configFile = `arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path, mode: fill}
-serve: {limits: {per_principal: 1000}}
+serve: {limits: {sessions: 5000, per_principal: 5000}}
+`
+
+const frontFile = `serve: {limits: {sessions: 5000, per_principal: 5000}}
 `
 
 // prepare builds attache unless it is given, writes the configuration it is
@@ -144,6 +149,7 @@ func configure(dir string) error {
 	}
 	for name, text := range map[string]string{
 		"config.yaml":        configFile,
+		"front.yaml":         frontFile,
 		"policies/acme.yaml": policyFile,
 		"keys.yaml":          keysFile(),
 		"rules.yaml":         rulesFile(false),
@@ -170,7 +176,7 @@ func subjects(self, attache, dir string, env []string) []subject {
 		{Name: line, Argv: behind(self, modeLine), Env: base, Workspace: member},
 		{Name: bytecopy, Argv: behind(self, modeCopy), Env: base, Workspace: member},
 		{Name: floor, Argv: behind(self), Env: base, Workspace: member, Parts: []string{string(httpToStdio), string(stdioToHTTP), string(httpToHTTP)}},
-		{Name: plain, Argv: behind(attache, "--"), Env: base, Workspace: member},
+		{Name: plain, Argv: behind(attache, "--"), Env: base, Workspace: member, Front: filepath.Join(dir, "front.yaml")},
 		{
 			Name: filling, Fills: true, Briefs: true, Workspace: member,
 			Argv: behind(attache, "--config", filepath.Join(dir, "config.yaml"),

@@ -1,4 +1,5 @@
-package main
+// Package machine tells what processes use, and what the machine does beside them.
+package machine
 
 import (
 	"errors"
@@ -14,27 +15,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func supported() error { return nil }
+// Supported returns why nothing can be measured here, if that is so.
+func Supported() error { return nil }
 
-// peakResident is the most memory in bytes that the process had resident at any
+// PeakResident is the most memory in bytes that the process had resident at any
 // time. It is the process's own: a server behind it does not count.
-func peakResident(pid int) (float64, error) {
+func PeakResident(pid int) (float64, error) {
+	return statusBytes(pid, "VmHWM:")
+}
+
+// Resident is the memory in bytes that the process has resident now.
+func Resident(pid int) (float64, error) { return statusBytes(pid, "VmRSS:") }
+
+// statusBytes returns a size that /proc tells of a process.
+func statusBytes(pid int, field string) (float64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0, err
 	}
 	for l := range strings.SplitSeq(string(b), "\n") {
-		if v, ok := strings.CutPrefix(l, "VmHWM:"); ok {
+		if v, ok := strings.CutPrefix(l, field); ok {
 			n, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 64)
-			return n * kib, err
+			return n * 1024, err
 		}
 	}
-	return 0, errors.New("no VmHWM in /proc: the process has ended")
+	return 0, errors.New("/proc does not say how much memory the process has: it has ended")
 }
 
-// cpuTime is the CPU time of the process and all its threads, by its CPU clock:
+// CPUTime is the CPU time of the process and all its threads, by its CPU clock:
 // /proc counts in ticks of 10 ms.
-func cpuTime(pid int) (time.Duration, error) {
+func CPUTime(pid int) (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil {
 		return 0, fmt.Errorf("clock_gettime: %w", err)
@@ -42,9 +52,9 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// startOnOneCPU starts the command so that it and all it starts run on the first
+// StartOnOneCPU starts the command so that it and all it starts run on the first
 // CPU that we may use: affinity is inherited from the thread that forks.
-func startOnOneCPU(cmd *exec.Cmd) error {
+func StartOnOneCPU(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	var ours, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &ours); err != nil {
@@ -69,13 +79,14 @@ func startOnOneCPU(cmd *exec.Cmd) error {
 	return err
 }
 
-// ownGroup makes the command lead a process group, which is killed as one.
-func ownGroup(cmd *exec.Cmd) {
+// OwnGroup makes the command lead a process group, which is killed as one.
+func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// KillGroup kills the group of a command that leads one.
+func KillGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond
@@ -87,9 +98,9 @@ const (
 	statSteal  = 7
 )
 
-// machineBusy is the CPU time that all processes have used, and that a
+// Busy is the CPU time that all processes have used, and that a
 // hypervisor took, since the machine was started.
-func machineBusy() time.Duration {
+func Busy() time.Duration {
 	var busy time.Duration
 	for i, v := range machineTimes() {
 		if i != statIdle && i != statIowait && i <= statSteal { // what follows is counted before
@@ -113,10 +124,10 @@ func machineTimes() []time.Duration {
 	return out
 }
 
-// foreignBusy returns the CPU time used so far by all but this process and those
+// ForeignBusy returns the CPU time used so far by all but this process and those
 // that it started and that have ended.
-func foreignBusy() time.Duration {
-	sum := machineBusy()
+func ForeignBusy() time.Duration {
+	sum := Busy()
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
 		var u unix.Rusage
 		if unix.Getrusage(who, &u) == nil {

@@ -1,0 +1,124 @@
+// Package httpclient is a client of MCP over Streamable HTTP for a benchmark: one that costs
+// little itself.
+package httpclient
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+// A Client is a session with a front, on a connection of its own: what is written is
+// sent as a request, and what is read is the answer.
+type Client struct {
+	key     string // sent as a credential
+	conn    net.Conn
+	in      *bufio.Reader
+	session string
+	req     []byte
+	replies chan []byte
+	rest    []byte
+	stop    func() bool
+}
+
+// Dial connects to a front, until ctx is done. key goes with every request.
+func Dial(ctx context.Context, address, key string) (*Client, error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	return &Client{key: key, conn: conn, in: bufio.NewReaderSize(conn, 64<<10), replies: make(chan []byte, 1), stop: stop}, nil
+}
+
+// Write sends one message.
+func (h *Client) Write(b []byte) (int, error) {
+	q := append(h.req[:0], "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "+h.key+"\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
+	if h.session != "" {
+		q = append(append(append(q, "Mcp-Session-Id: "...), h.session...), "\r\nMcp-Protocol-Version: 2025-11-25\r\n"...)
+	}
+	q = append(strconv.AppendInt(append(q, "Content-Length: "...), int64(len(b)), 10), "\r\n\r\n"...)
+	h.req = append(q, b...)
+	if _, err := h.conn.Write(h.req); err != nil {
+		return 0, err
+	}
+	resp, err := http.ReadResponse(h.in, nil)
+	if err != nil {
+		return 0, err
+	}
+	if resp.Header.Get("Content-Type") == "text/event-stream" {
+		return len(b), h.events(resp.Body)
+	}
+	answer, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return 0, err
+	case resp.StatusCode == http.StatusAccepted:
+		return len(b), nil
+	case resp.StatusCode != http.StatusOK:
+		return 0, fmt.Errorf("HTTP %d: %.200s", resp.StatusCode, answer)
+	}
+	if h.session == "" {
+		h.session = resp.Header.Get("Mcp-Session-Id")
+	}
+	h.replies <- append(bytes.TrimRight(answer, "\n"), '\n')
+	return len(b), nil
+}
+
+// events takes an answer that is a stream of events.
+func (h *Client) events(body io.Reader) error {
+	in := bufio.NewReaderSize(body, 64<<10)
+	var lines []byte
+	for {
+		b, err := in.ReadSlice('\n')
+		if data, ok := bytes.CutPrefix(b, []byte("data: ")); ok {
+			lines = append(lines, data...)
+		}
+		if len(lines) > 0 && (err != nil || in.Buffered() == 0) {
+			h.replies <- lines
+			lines = nil
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// Read reads from the answers.
+func (h *Client) Read(b []byte) (int, error) {
+	if len(h.rest) == 0 {
+		h.rest = <-h.replies
+	}
+	n := copy(b, h.rest)
+	h.rest = h.rest[n:]
+	return n, nil
+}
+
+// Close closes the connection.
+func (h *Client) Close() error {
+	h.stop()
+	return h.conn.Close()
+}
+
+// End ends the session.
+func (h *Client) End() error {
+	if _, err := fmt.Fprintf(h.conn, "DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: 2025-11-25\r\n\r\n", h.key, h.session); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(h.in, nil)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("HTTP %d to DELETE", resp.StatusCode)
+	}
+	return resp.Body.Close()
+}

@@ -1,0 +1,22 @@
+package machine
+
+import (
+	"os"
+	"testing"
+)
+
+func TestTellsOfThisProcess(t *testing.T) {
+	if peak, err := PeakResident(os.Getpid()); err != nil || peak < 1<<20 {
+		t.Errorf("peak memory %v, %v", peak, err)
+	}
+	before, err := CPUTime(os.Getpid())
+	if err != nil || before <= 0 {
+		t.Errorf("CPU time %v, %v", before, err)
+	}
+	if Busy() <= 0 || ForeignBusy() <= 0 {
+		t.Errorf("machine %v, others %v", Busy(), ForeignBusy())
+	}
+	if _, err := PeakResident(0); err == nil {
+		t.Error("peak memory of no process")
+	}
+}
