@@ -15,7 +15,8 @@ type writer struct {
 	accept accept.Accept
 	status func(reply []byte) int // of an error that is sent as JSON
 	mode   mode
-	open   bool // within a message that comes in parts
+	open   bool   // within a message that comes in parts
+	events []byte // that are not written yet
 }
 
 type mode uint8
@@ -84,6 +85,11 @@ func (w *writer) items(items []item, closed bool) error {
 	}
 	if w.mode == asJSON && closed && !w.open {
 		return nil // the server flushes at the end
+	}
+	if len(w.events) > 0 {
+		if err := w.writeEvents(); err != nil {
+			return err
+		}
 	}
 	return w.x.rc.Flush()
 }
@@ -158,36 +164,46 @@ func (w *writer) item(i item) error {
 	return w.event(i.data, begins, !w.open)
 }
 
-// event writes data as an event or a part of one. A bare carriage return, which JSON may
-// have between its tokens, would end the line here: what follows it becomes a line of
-// data of its own, as readers join these.
+// event adds data as an event or a part of one to what is written next. A bare carriage
+// return, which JSON may have between its tokens, would end the line here: what follows it
+// becomes a line of data of its own, as readers join these.
 func (w *writer) event(data []byte, begins, ends bool) error {
-	b := make([]byte, 0, min(len(data), 32<<10)+24)
 	if begins {
-		b = append(b, "event: message\ndata: "...)
+		w.events = append(w.events, "event: message\ndata: "...)
 	}
 	for {
 		at := bytes.IndexByte(data, '\r')
 		if at < 0 {
 			break
 		}
-		b = append(append(b, data[:at]...), "\ndata: "...)
+		w.events = append(append(w.events, data[:at]...), "\ndata: "...)
 		data = data[at+1:]
 	}
-	if len(data) > 32<<10 {
-		if err := w.write(b, false); err != nil {
+	if len(w.events)+len(data) > maxEvents {
+		if err := w.writeEvents(); err != nil {
 			return err
 		}
-		b = b[:0]
+	}
+	if len(data) > maxEvents {
 		if err := w.write(data, false); err != nil {
 			return err
 		}
 	} else {
-		b = append(b, data...)
+		w.events = append(w.events, data...)
 	}
 	if ends {
-		b = append(b, "\n\n"...)
+		w.events = append(w.events, "\n\n"...)
 	}
+	return nil
+}
+
+// maxEvents is about how many bytes of events are written at once.
+const maxEvents = 32 << 10
+
+// writeEvents writes the events that were added.
+func (w *writer) writeEvents() error {
+	b := w.events
+	w.events = w.events[:0]
 	return w.write(b, false)
 }
 
