@@ -158,6 +158,11 @@ type ConnOptions struct {
 	// another way than the messages.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
 
+	// Known, if not nil, returns the owner of the messages without a credential of their own
+	// where that needs no look-up; it reports false where Identify is to be asked. A look-up
+	// runs beside the messages, and is late if the process stands still meanwhile.
+	Known func() (p *sessionstate.Principal, err error, ok bool)
+
 	// Changed, if not nil, is called when a session acts for another principal than before, or
 	// for one with other permissions: the lists that the client sees may have changed. The
 	// goroutine of the look-up calls it.
@@ -175,6 +180,7 @@ type Conn struct {
 	space    string                // see ConnOptions.Namespace
 	who      identities
 	resolve  func(context.Context, Credential) (*sessionstate.Principal, error) // nil if nobody is identified
+	owner    func() (*sessionstate.Principal, error, bool)                      // see ConnOptions.Known; may be nil
 	sessions *sessionstate.Sessions
 	changed  func()
 	log      *slog.Logger
@@ -193,7 +199,7 @@ type Conn struct {
 // Connect returns the Conn of a connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
 	c := &Conn{
-		Shared: s, base: o.Base, name: o.connection(), space: o.Namespace, resolve: o.Identify,
+		Shared: s, base: o.Base, name: o.connection(), space: o.Namespace, resolve: o.Identify, owner: o.Known,
 		sessions: o.Sessions, changed: o.Changed, log: o.Log,
 	}
 	c.key = connectionKey(c.name, 0)

@@ -198,6 +198,11 @@ func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-cha
 	if id == nil {
 		return finding{}, nil
 	}
+	if id == c.who.own && c.owner != nil {
+		if p, err, ok := c.owner(); ok {
+			return c.settle(id, p, err, now, nil), nil
+		}
+	}
 	c.who.mu.Lock()
 	defer c.who.mu.Unlock()
 	age := now.Sub(id.at)
@@ -227,6 +232,13 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 	defer cancel()
 	began := c.sessions.Now()
 	p, err := c.resolve(ctx, id.credential)
+	c.settle(id, p, err, began, pending)
+	close(pending) // after the log was written, for those who wait
+}
+
+// settle takes the result of a look-up of id that began at that time, and returns it. over is
+// the pending of that look-up, nil if nobody waits for it.
+func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began time.Time, over chan struct{}) finding {
 	c.who.mu.Lock()
 	before := id.err
 	if err != nil && before != nil && before.Error() == err.Error() {
@@ -241,7 +253,10 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 		id.at, id.stale = time.Time{}, false
 	}
 	id.soon = err != nil && c.o.Passing(err)
-	id.pending = nil
+	if over != nil {
+		id.pending = nil
+	}
+	found := finding{id.principal, id.err}
 	c.who.mu.Unlock()
 	switch {
 	case err != nil && err != before:
@@ -249,10 +264,10 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 	case err == nil && before != nil:
 		c.log.Info("the session is identified again")
 	}
-	close(pending) // after the log was written, for those who wait
 	if other && c.changed != nil {
-		c.changed()
+		go c.changed()
 	}
+	return found
 }
 
 // Recheck makes every session look up its owner again at its next request, because the source of

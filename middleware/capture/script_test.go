@@ -28,6 +28,7 @@ import (
 //	down                   it fails in a way that passes
 //	DURATION/ANSWER        the answer takes so long
 //	accept                 not an answer: credentials in _meta are accepted
+//	known=USER             not an answer: who the messages without a credential are from
 //
 // Each credential that is looked up, and each frame's view, is a note.
 func TestScripts(t *testing.T) {
@@ -41,10 +42,17 @@ var (
 
 func scripted(s *proxytest.Session, arg string) middleware.Layer {
 	o := capture.Options{Passing: func(err error) bool { return errors.Is(err, errDown) }}
+	conn := capture.ConnOptions{Log: slog.New(logNotes{s})}
 	a := &answers{s: s}
 	for _, word := range strings.Split(arg, ",") {
 		if word == "accept" {
 			o.Accept = capture.CredentialKeys()
+			continue
+		}
+		if user, ok := strings.CutPrefix(word, "known="); ok {
+			conn.Known = func() (*sessionstate.Principal, error, bool) {
+				return &sessionstate.Principal{User: user}, nil, true
+			}
 			continue
 		}
 		a.left = append(a.left, word)
@@ -54,7 +62,7 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 	if err != nil {
 		panic(err) // a mistake in the script
 	}
-	c := shared.Connect(capture.ConnOptions{Log: slog.New(logNotes{s})})
+	c := shared.Connect(conn)
 	layer := c.Layer()
 	wrap := layer.Wrap
 	layer.Wrap = func(next middleware.Handler) middleware.Handler {

@@ -63,6 +63,20 @@ func (p *process) identifyClient(c *Client) func(context.Context, capture.Creden
 	}
 }
 
+// knownClient returns what says who a client of a front acts for without a look-up, which may
+// be late: the front has just identified it. What a file says of the operator is looked up.
+func (p *process) knownClient(c *Client) func() (*sessionstate.Principal, error, bool) {
+	return func() (*sessionstate.Principal, error, bool) {
+		who := p.who.Load()
+		credential, owner := c.Latest()
+		if credential == "" || who.operator.SessionFile != "" {
+			return nil, nil, false
+		}
+		principal, err := sessionstate.Overlay(who.operator.Variables, owner)
+		return principal, err, true
+	}
+}
+
 // Recheck has the connection ask again who it acts for.
 func (c *Conn) Recheck() { c.capture.Recheck() }
 

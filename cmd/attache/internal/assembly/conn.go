@@ -68,7 +68,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	}
 	if o.Client != nil {
 		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
-		conn.Identify = s.process.identifyClient(o.Client)
+		conn.Identify, conn.Known = s.process.identifyClient(o.Client), s.process.knownClient(o.Client)
 	}
 	if o.IDPrefix != "" { // a recording has it, so the key is the same when it is played
 		conn.Name = "connection-" + strings.Trim(strings.TrimPrefix(o.IDPrefix, ownIDs), "-")
