@@ -95,6 +95,9 @@ func (c *client) serve(in io.Reader, out io.Writer) error {
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m.ID == nil {
 			continue
 		}
+		if m.Params.Name == "slow" {
+			time.Sleep(20 * time.Second) // of a test's own time
+		}
 		answer := c.answers[m.Params.Name]
 		if answer == "" {
 			answer = `"result":{"content":[{"type":"text","text":"ok"}]}`
@@ -432,6 +435,36 @@ func TestRegisterAgain(t *testing.T) {
 		call()
 		if n := registered(); n != 1 || looks != 1 {
 			t.Errorf("%d sessions, %d looks at the client's process", n, looks)
+		}
+	})
+}
+
+// A session is not woken while a call to another of its servers is in flight: its result carries
+// the messages (T31).
+func TestNotWokenAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t)
+		peer, me := person(t, db, "peer"), person(t, db, "me")
+		woken := make(chan string, 10)
+		idle := connectWith(t, db, "me", "test", nil, teams.Options{
+			Waker: func(teams.Host) teams.Wake {
+				return func(_ context.Context, notice string) error { woken <- notice; return nil }
+			},
+		})
+		idle.call("f")
+		busy := connect(t, db, "me", "test", nil)
+		busy.call("f")
+		send(t, db, peer, me, "one")
+		if got := busy.call("slow"); !strings.Contains(got, "  | one") {
+			t.Errorf("the result of the call is %s", got)
+		}
+		time.Sleep(time.Minute)
+		if len(woken) > 0 {
+			t.Error("the session was woken while it was at work")
+		}
+		send(t, db, peer, me, "two")
+		if notice := <-woken; !strings.Contains(notice, "1 message ") {
+			t.Errorf("then woken by %s", notice)
 		}
 	})
 }

@@ -28,11 +28,15 @@ type session struct {
 	ended atomic.Int64
 	_     [64]byte
 
-	mail    atomic.Bool // messages wait
-	unseen  atomic.Bool // carried has something
-	asked   atomic.Bool // a call has the database asked for messages
-	counted int64       // begun and ended together at the last look, whose alone it is
-	asking  sync.Mutex  // held while the file is asked for messages: the last answer counts
+	mail   atomic.Bool // messages wait
+	unseen atomic.Bool // carried has something
+	asked  atomic.Bool // a call has the database asked for messages
+	asking sync.Mutex  // held while the file is asked for messages: the last answer counts
+
+	// The goroutine's that looks:
+	counted  int64     // begun and ended together at the last look
+	told     time.Time // when the registry was told that the session is at work
+	nextWake time.Time // when it may be woken again
 
 	mu       sync.Mutex
 	view     *sessionstate.Context // of the last call
@@ -44,7 +48,6 @@ type session struct {
 	tried    time.Time     // when that was
 	carried  []*store.Taking
 	mailFrom time.Time // since when messages wait
-	woken    time.Time
 }
 
 // calling reports whether a call is in flight. One that the server never answers counts for
@@ -333,26 +336,36 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session) {
 	}
 }
 
-// wake tells a session that makes no calls of messages that wait.
+// wake tells a session that makes no calls of messages that wait. A process that has calls says
+// so in the registry while messages wait, so that no other process of the session wakes it.
 func (s *Shared) wake(ctx context.Context, db *store.Store, m *session) {
-	now := s.o.Now()
-	if !m.mail.Load() || m.calling(now) || now.Sub(time.Unix(0, m.last.Load())) < wakeAfter {
+	now, last := s.o.Now(), time.Unix(0, m.last.Load())
+	if m.calling(now) {
+		last = now
+	}
+	if !m.mail.Load() {
+		return
+	}
+	if now.Sub(last) < wakeAfter {
+		if now.Sub(m.told) >= tellEvery {
+			m.told = now
+			_ = db.Renew(ctx, m.me.Load().Ref, s.instance, last) // the session may be woken in vain
+		}
 		return
 	}
 	m.mu.Lock()
 	wake := m.wake
-	due := wake != nil && now.Sub(m.mailFrom) >= wakeAfter && now.Sub(m.woken) >= wakeEvery
-	if due {
-		m.woken = now
-	}
+	due := wake != nil && now.Sub(m.mailFrom) >= wakeAfter && !now.Before(m.nextWake)
 	m.mu.Unlock()
 	if !due {
 		return
 	}
+	m.nextWake = now.Add(wakeAfter)
 	count, fromParent, err := db.ClaimWake(ctx, m.me.Load().Ref, wakeAfter, wakeEvery)
 	if err != nil || count == 0 {
 		return
 	}
+	m.nextWake = now.Add(wakeEvery)
 	s.beside(func(ctx context.Context) {
 		if err := wake(ctx, notice(count, fromParent)); err != nil {
 			s.o.Log.Info("the session could not be woken for messages that wait; they come with its next tool result", "err", err)

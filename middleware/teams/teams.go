@@ -32,6 +32,8 @@ const (
 	lookEvery = 250 * time.Millisecond
 	// wakeAfter and wakeEvery say when a session that makes no calls is woken (T31).
 	wakeAfter, wakeEvery = 5 * time.Second, 30 * time.Second
+	// tellEvery is how often a process at work says so while messages wait.
+	tellEvery = time.Second
 	// retryAfter is how long a session that could not be registered is left alone.
 	retryAfter = 5 * time.Second
 	// maxSessions bounds the sessions of a process: conversation keys are the clients' to

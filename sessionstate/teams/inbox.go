@@ -250,12 +250,14 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 }
 
 // ClaimWake reports whether the session is to be woken by the caller now: messages wait for
-// longer than after, and nobody woke it within every (T31).
+// longer than after, none of its processes had a call for as long, and nobody woke it within
+// every (T31).
 func (s *Store) ClaimWake(ctx context.Context, ref Ref, after, every time.Duration) (count int, fromParent int, err error) {
 	err = s.soon(ctx, ref.Tenant, func(t *tx) error {
 		count, fromParent = 0, 0
 		n, err := t.Exec(`UPDATE sessions SET woken = ?3 WHERE tenant = ?1 AND id = ?2 AND queued > 0 AND (woken <= ?3 - ?4 OR woken > ?3 + ?4)
-			AND EXISTS (SELECT 1 FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 - ?5)`,
+			AND EXISTS (SELECT 1 FROM messages WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND created <= ?3 - ?5)
+			AND NOT EXISTS (SELECT 1 FROM attachments WHERE tenant = ?1 AND session = ?2 AND called > ?3 - ?5 AND called <= ?3 + ?5)`,
 			ref.Tenant, ref.ID, t.now, int64(every), int64(after))
 		if err != nil || n == 0 {
 			return err

@@ -256,6 +256,9 @@ func wake(b *bench) {
 	b.write(from, to, "one")
 	b.same(claim(), 0)
 	b.pass(5 * time.Second)
+	b.check(b.Renew(b.Context(), to, attachment.Instance, b.now())) // it has a call
+	b.same(claim(), 0)
+	b.pass(5 * time.Second)
 	b.same([]any{claim(), claim()}, []any{1, 0})
 	b.pass(30 * time.Second)
 	b.same(claim(), 1)
