@@ -29,6 +29,7 @@ type Credentials struct {
 	// The rest belongs to who holds the turn.
 	read   bool
 	grant  *Grant // nil: none
+	stale  string // the access token in the store, where grant could not be saved
 	warned bool
 	told   string // the access token that Secret was told last
 }
@@ -138,6 +139,9 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 		return c.wanting(err.Error())
 	}
 	c.read = true
+	if c.stale != "" && g.Access == c.stale && c.grant != nil {
+		g = c.grant // which replaced it, and has the only refresh token of use
+	}
 	return f(ctx, g)
 }
 
@@ -157,6 +161,7 @@ func (c *Credentials) renew(ctx context.Context, old string) error {
 		case g.Refresh == "":
 			return c.wanting("the login has ended, and the authorization server gave nothing to renew it with")
 		}
+		stored := g.Access
 		err := c.refresh(ctx, g)
 		switch {
 		case c.isEnd(err, g):
@@ -166,12 +171,23 @@ func (c *Credentials) renew(ctx context.Context, old string) error {
 		case err != nil:
 			return fmt.Errorf("the login cannot be renewed: %w", err)
 		}
-		if err := c.Store.Save(g); err != nil {
-			return fmt.Errorf("the renewed login cannot be kept: %w", err)
-		}
-		c.grant = g
+		c.keep(g, stored)
 		return nil
 	})
+}
+
+// keep keeps a grant that was renewed. The one in the store has the access token stored. A
+// grant that cannot be saved is used all the same: what is in the store is of no use any more.
+func (c *Credentials) keep(g *Grant, stored string) {
+	err := c.Store.Save(g)
+	if c.grant = g; err == nil {
+		c.stale = ""
+		return
+	}
+	if c.stale == "" {
+		c.stale = stored
+		c.Log.Warn("the renewed login cannot be saved: this process uses it until it ends, and others will have to log in again", "err", err)
+	}
 }
 
 // isEnd reports whether an error says that the grant is of no more use. A client that was
