@@ -21,6 +21,7 @@ import (
 type dyingServer struct {
 	cut   []int // after how many bytes of output a life ends; 0 stands for never
 	lines []int // before which line of its input a life ends, unanswered; 0 stands for never
+	leave bool  // with status 0, in place of a crash
 
 	mu     sync.Mutex
 	life   int
@@ -41,7 +42,13 @@ func (d *dyingServer) start(context.Context) (proxy.Upstream, error) {
 		lines = d.lines[d.life]
 	}
 	d.life++
-	return mempipe.Serve(func(in io.Reader, out io.Writer) error { return d.serve(in, &cutWriter{out, cut}, lines) }), nil
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+		err := d.serve(in, &cutWriter{out, cut}, lines)
+		if d.leave {
+			return nil
+		}
+		return err
+	}), nil
 }
 
 // serve answers every request. It reads ahead of what it answers, as servers do.
@@ -139,6 +146,29 @@ func TestAnyLineOfDeath(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzRestart looks for a time of death at which a request has no answer or two, or a server
+// reads a call twice: after so many bytes of output, or before a line of input, in each of
+// three lives, whether it crashes or leaves.
+func FuzzRestart(f *testing.F) {
+	f.Add(uint8(12), uint16(5), uint16(0), uint16(0), uint8(0), uint8(0), uint8(0), false)
+	f.Add(uint8(1), uint16(0), uint16(10), uint16(100), uint8(3), uint8(0), uint8(1), true)
+	f.Add(uint8(40), uint16(900), uint16(200), uint16(90), uint8(0), uint8(1), uint8(4), false)
+	f.Fuzz(func(t *testing.T, requests uint8, cut1, cut2, cut3 uint16, line1, line2, line3 uint8, leave bool) {
+		d := &dyingServer{
+			cut:   []int{0, int(cut2), int(cut3)},
+			lines: []int{0, int(line2), int(line3)},
+			leave: leave,
+		}
+		if cut1 > 0 { // behind the handshake: before it a death ends the session (R1)
+			d.cut[0] = handshakeOut + len(`"i"`) - len("0") + int(cut1)
+		}
+		if line1 > 0 {
+			d.lines[0] = 2 + int(line1)
+		}
+		synctest.Test(t, func(t *testing.T) { dieIn(t, int(requests)%50, d) })
+	})
 }
 
 func dieAt(t *testing.T, requests int, cuts ...int) {
