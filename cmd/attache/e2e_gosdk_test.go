@@ -40,10 +40,8 @@ func (l *lab) testTransparentGo(t *testing.T) {
 		for _, version := range row.versions {
 			t.Run(row.server.name+"/"+version, func(t *testing.T) {
 				t.Parallel()
-				direct := l.driveGo(t, version, row.server.command, row.steps)
-				compareRelayed(t, direct, l.chains(t, row.server.command), false, func(command []string) string {
-					return l.driveGo(t, version, command, row.steps)
-				})
+				run := func(command []string) []string { return []string{l.driveGo(t, version, command, row.steps)} }
+				compareRelayed(t, run(row.server.command), l.chains(t, row.server.command), false, run)
 			})
 		}
 	}

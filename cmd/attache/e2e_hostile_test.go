@@ -24,6 +24,7 @@ import (
 // the one the server sees, and a good call works after each frame. Directly many
 // of them fool the server, or end it: otherwise they would prove nothing.
 func TestE2EHostile(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	frames := proxytest.Frames(t, "../../testdata/hostile/frames.txt")
 	for _, row := range []struct {
@@ -34,8 +35,14 @@ func TestE2EHostile(t *testing.T) {
 		{l.gosdk(), modernEra}, {l.dual(), modernEra},
 	} {
 		t.Run(row.server.name+"/"+row.era.name, func(t *testing.T) {
-			t.Run("through attache", func(t *testing.T) { l.besiege(t, row.server, row.era, frames) })
-			t.Run("directly", func(t *testing.T) { l.fool(t, row.server, row.era, frames) })
+			t.Run("through attache", func(t *testing.T) {
+				t.Parallel()
+				l.besiege(t, row.server, row.era, frames)
+			})
+			t.Run("directly", func(t *testing.T) {
+				t.Parallel()
+				l.fool(t, row.server, row.era, frames)
+			})
 		})
 	}
 }

@@ -34,7 +34,6 @@ func (l *lab) testGitRecipe(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
 	}
-	t.Parallel()
 	copies := t.TempDir()
 	command := append([]string{l.tee, copies, "server"}, l.git().command...)
 	w := l.startWild(t, l.through(command, "--config", l.recipe(t, "git")), t.TempDir(), []string{"ATTACHE_WORKSPACE=" + l.repo})
@@ -219,7 +218,6 @@ func (l *lab) testForcedPush(t *testing.T) {
 	if l.standIn {
 		t.Skip("needs attache")
 	}
-	t.Parallel()
 	count := 0
 	for way, gone := range l.newPushRace(t).try() {
 		if gone != "" {

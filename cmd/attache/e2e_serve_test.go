@@ -5,7 +5,6 @@ package main_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
@@ -40,12 +39,10 @@ func (l *lab) testServe(t *testing.T) {
 		{l.git(), []client{v1}, []string{"survey"}},
 	} {
 		for _, c := range row.clients {
-			for _, scenario := range row.scenarios {
-				t.Run(fmt.Sprintf("%s/%s/%s", row.server.name, c.name, scenario), func(t *testing.T) {
-					t.Parallel()
-					l.compareServed(t, c, row.server, scenario)
-				})
-			}
+			t.Run(row.server.name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				l.compareServed(t, c, row.server, row.scenarios)
+			})
 		}
 	}
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
@@ -54,16 +51,18 @@ func (l *lab) testServe(t *testing.T) {
 	t.Run("drain", l.testServeDrain)
 }
 
-// compareServed runs a scenario over stdio and over HTTP.
-func (l *lab) compareServed(t *testing.T, c client, s server, scenario string) {
+// compareServed runs scenarios over stdio and over HTTP.
+func (l *lab) compareServed(t *testing.T, c client, s server, scenarios []string) {
 	dir := t.TempDir()
-	direct := l.drive(t, c, s, dir, scenario, s.command, "E2E_UNORDERED=1")
+	direct := l.driveAll(t, c, s, dir, scenarios, s.command, "E2E_UNORDERED=1")
 	config := filepath.Join(dir, "front.yaml")
 	writeFiles(t, dir, map[string]string{"front.yaml": "serve: {limits: {body: 16MiB}}\n"})
 	f := l.startFront(t, s.command, "--config", config)
-	served := l.drive(t, c, s, dir, scenario, []string{f.url}, "E2E_UNORDERED=1")
+	served := l.driveAll(t, c, s, dir, scenarios, []string{f.url}, "E2E_UNORDERED=1")
 	f.end(t)
-	requireSame(t, "over HTTP", withoutProcess(direct), withoutProcess(served))
+	for i, scenario := range scenarios {
+		requireSame(t, scenario+" over HTTP", withoutProcess(direct[i]), withoutProcess(served[i]))
+	}
 }
 
 // withoutProcess cuts out of a transcript what is of a process: how it ended, and the

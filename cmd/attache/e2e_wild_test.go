@@ -120,6 +120,7 @@ func offline() []string {
 // be what they are without attache, to the byte, but for properties which a person judged to
 // take the workspace's path and which the tool requires.
 func TestWild(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	if l.standIn {
 		t.Skip("needs attache")

@@ -1,12 +1,13 @@
 // The command line both drivers share:
 //
-//     node v1.mjs SCENARIO -- SERVER ARG...
-//     node v2.mjs --mode legacy|auto|pin SCENARIO -- SERVER ARG...
+//     node v1.mjs SCENARIO... -- SERVER ARG...
+//     node v2.mjs --mode legacy|auto|pin SCENARIO... -- SERVER ARG...
 //
-// A URL in place of the server's command is a server of Streamable HTTP.
+// Each scenario has a client and a server of its own. A URL in place of the server's
+// command is a server of Streamable HTTP.
 //
-// The transcript goes to stdout, the server's stderr to stderr. The exit status
-// says whether the scenario ran to its end, not what the server thought of it.
+// The transcripts go to stdout, one after the other, the server's stderr to stderr. The
+// exit status says whether all scenarios ran to their end, not what the server thought of them.
 import { Session } from './session.mjs';
 import { Transcript, record } from './transcript.mjs';
 
@@ -14,10 +15,13 @@ const BOOKS = ['everything', 'filesystem', 'memory', 'git', 'fixture'];
 
 export async function main(sdk, argv) {
     const split = argv.indexOf('--');
-    const [name, ...rest] = argv.slice(0, split);
-    const [command, ...args] = argv.slice(split + 1);
-    if (split < 1 || rest.length > 0 || command === undefined) throw new Error('usage: node vN.mjs [--mode MODE] BOOK/SCENARIO -- SERVER ARG...');
+    const names = argv.slice(0, split);
+    const server = argv.slice(split + 1);
+    if (split < 1 || server.length === 0) throw new Error('usage: node vN.mjs [--mode MODE] BOOK/SCENARIO... -- SERVER ARG...');
+    for (const name of names) await run(sdk, name, server);
+}
 
+async function run(sdk, name, [command, ...args]) {
     const [book, title] = name.split('/');
     if (!BOOKS.includes(book)) throw new Error(`no scenarios for ${book}`);
     const scenario = (await import(`../scenarios/${book}.mjs`))[title];
