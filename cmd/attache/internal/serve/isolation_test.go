@@ -60,9 +60,11 @@ func TestSessionsAreApart(t *testing.T) {
 		members, sessions = 50, 200
 	}
 	crowd, url, servers := newCrowd(t, members)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: calls}}
+	defer client.CloseIdleConnections()
 	var wait sync.WaitGroup
 	for i := range sessions {
-		v := &visitor{T: t, url: url, member: crowd[i%members], name: strconv.Itoa(i), servers: servers}
+		v := &visitor{T: t, url: url, member: crowd[i%members], name: strconv.Itoa(i), servers: servers, client: client}
 		switch nth := i / members; nth % 3 {
 		case 1:
 			v.modern = true
@@ -178,6 +180,7 @@ type visitor struct {
 	modern       bool   // each request of revision 2026-07-28
 	conversation string // that they name, "" for none
 	servers      *sync.Map
+	client       *http.Client
 
 	session string
 	briefed atomic.Int32
@@ -246,7 +249,7 @@ func (v *visitor) post(body string) wire.Value {
 	} else if v.session != "" {
 		r.Header.Set("Mcp-Session-Id", v.session)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := v.client.Do(r)
 	if err != nil {
 		v.Error(err)
 		return wire.Value{}
