@@ -14,6 +14,7 @@ import (
 // protobuf's descriptors did before 1.36.12. Then it keeps all exported methods of
 // all types: 6 MB more, which every start pays for. The linker says which.
 func TestLinkerDropsMethods(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it links attache")
 	}

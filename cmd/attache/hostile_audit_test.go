@@ -33,6 +33,7 @@ func auditedSettings(t *testing.T, config string) (*config.Settings, string) {
 // No frame in which any parser reads a tools/call gets past the audit: neither
 // where rules enforce, nor where it goes on to the server as it came.
 func TestHostileFramesAreAudited(t *testing.T) {
+	t.Parallel()
 	for name, config := range map[string]string{
 		"enforced":     `{audit: {file: %q}, access: {rules: [{tools: [drop], deny: true}]}}`,
 		"not enforced": `{audit: {file: %q}}`,

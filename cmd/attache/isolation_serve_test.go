@@ -53,6 +53,7 @@ func number(t *testing.T, name string, otherwise int) int {
 // user, tenant, workspace and briefing of its own session and of no other. Neighbours have the
 // same conversation key and different principals. The variables say how many there are.
 func TestServedSessionsAreIsolated(t *testing.T) {
+	t.Parallel()
 	sessions, principals := number(t, "ATTACHE_ISOLATION_SESSIONS", 16), number(t, "ATTACHE_ISOLATION_PRINCIPALS", 4)
 	calls := number(t, "ATTACHE_ISOLATION_CALLS", 1500)
 	dir := t.TempDir()

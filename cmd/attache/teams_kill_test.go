@@ -47,6 +47,7 @@ func forked(tm *team) (pid int) {
 // Whoever ends an agent, nothing of it is left, no slot is lost, and there is one result (T24 to
 // T29). See also TestKilledAtEveryMoment.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		kill func(m *member, id string)
@@ -104,6 +105,7 @@ func TestKilled(t *testing.T) {
 
 // Each way in which a run ends has one result.
 func TestRunsEnd(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, agent string
 		script      string

@@ -12,6 +12,7 @@ import (
 // The tests that seed 001 lists, one a line, under the names that they have there.
 
 func TestCreateSession(t *testing.T) {
+	t.Parallel()
 	run := func(name string, f func(*team)) { t.Run(name, func(t *testing.T) { f(newTeam(t, "0s")) }) }
 	good := func(change object) object {
 		in := object{"title": "Backend API", "agent_name": "agent", "initial_message": "do print done"}
@@ -100,6 +101,7 @@ func TestCreateSession(t *testing.T) {
 }
 
 func TestSendMessage(t *testing.T) {
+	t.Parallel()
 	run := func(name string, f func(*team)) { t.Run(name, func(t *testing.T) { f(newTeam(t, "0s")) }) }
 	send := func(to, message string) object { return object{"session_id": to, "message": message} }
 	const generic = "Cannot send message to session"
@@ -194,6 +196,7 @@ func TestListWorkspaceSessions(t *testing.T) {
 
 // The integration tests of the seed.
 func TestMultiAgentWorkflow(t *testing.T) {
+	t.Parallel()
 	t.Run("coordinator_spawns_and_messages_child", func(t *testing.T) {
 		tm := newTeam(t, "0s")
 		m := tm.join("parent", "proj", "direct")
