@@ -188,7 +188,7 @@ func relayStreams(t *testing.T, o proxy.Options, client, server io.Reader) strea
 	o.Start = func(context.Context) (proxy.Upstream, error) { return up, nil }
 	watchdog := time.AfterFunc(10*time.Second, func() {
 		stacks := make([]byte, 1<<20)
-		panic(fmt.Sprintf("the relay hangs:\n%s", stacks[:runtime.Stack(stacks, true)]))
+		panic(fmt.Sprintf("the relay is stuck:\n%s", stacks[:runtime.Stack(stacks, true)]))
 	})
 	defer watchdog.Stop()
 	if err := proxy.Run(t.Context(), o); err != nil {

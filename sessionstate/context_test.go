@@ -64,7 +64,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// Access hangs on the level of trust, so neither a wrong word nor a weak source
+// Access depends on the level of trust, so neither a wrong word nor a weak source
 // may raise it.
 func TestTrust(t *testing.T) {
 	from := func(source sessionstate.Source, value string) sessionstate.Fact {

@@ -31,28 +31,39 @@ import (
 )
 
 func TestE2E(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
-	t.Run("Transparent", l.testTransparent)
-	t.Run("TransparentGo", l.testTransparentGo)
-	t.Run("Serve", l.testServe)
-	t.Run("Proxies", l.testProxies)
-	t.Run("ServeClients", l.testServeClients)
-	t.Run("Remote", l.testRemote)
-	t.Run("Death", l.testDeath)
-	t.Run("Processes", l.testProcesses)
-	t.Run("Reload", l.testReload)
-	t.Run("Environment", l.testEnvironment)
-	t.Run("Structured", l.testStructured)
-	t.Run("Agents", l.testAgents)
-	t.Run("Teams", l.testTeams)
-	t.Run("Restart", l.testRestart)
-	t.Run("Kills", l.testKills)
-	t.Run("GitRecipe", l.testGitRecipe)
-	t.Run("ForcedPush", l.testForcedPush)
-	t.Run("Fill", l.testFill)
-	t.Run("Briefing", l.testBriefing)
-	t.Run("Chain", l.testChain)
-	t.Run("Conformance", l.testConformance)
+	for _, group := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"Agents", l.testAgents},
+		{"Teams", l.testTeams},
+		{"Restart", l.testRestart},
+		{"Conformance", l.testConformance},
+		{"Transparent", l.testTransparent},
+		{"TransparentGo", l.testTransparentGo},
+		{"Serve", l.testServe},
+		{"Proxies", l.testProxies},
+		{"ServeClients", l.testServeClients},
+		{"Remote", l.testRemote},
+		{"Death", l.testDeath},
+		{"Processes", l.testProcesses},
+		{"Reload", l.testReload},
+		{"Environment", l.testEnvironment},
+		{"Structured", l.testStructured},
+		{"Kills", l.testKills},
+		{"GitRecipe", l.testGitRecipe},
+		{"ForcedPush", l.testForcedPush},
+		{"Fill", l.testFill},
+		{"Briefing", l.testBriefing},
+		{"Chain", l.testChain},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel()
+			group.test(t)
+		})
+	}
 }
 
 // A lab is what all tests share: the programs, built once, and a place for them.
@@ -267,24 +278,39 @@ func (l *lab) testTransparent(t *testing.T) {
 		{is(l.git()), []client{v1, v2Auto}, []string{"survey"}},
 	} {
 		for _, c := range row.clients {
-			for _, scenario := range row.scenarios {
-				t.Run(fmt.Sprintf("%s/%s/%s", row.server(t).name, c.name, scenario), func(t *testing.T) {
+			// Attache may ask for the tools if a call comes first.
+			first, others := partition(row.scenarios, "callfirst")
+			for _, scenarios := range [][]string{first, others} {
+				if len(scenarios) == 0 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%s", row.server(t).name, c.name, strings.Join(scenarios, "+")), func(t *testing.T) {
 					t.Parallel()
-					l.compare(t, c, row.server(t), scenario)
+					l.compare(t, c, row.server(t), scenarios)
 				})
 			}
 		}
 	}
 }
 
-// compare runs one scenario directly, through one relay and through three.
-func (l *lab) compare(t *testing.T, c client, s server, scenario string) {
+// partition returns the words that are word, and the others.
+func partition(words []string, word string) (same, others []string) {
+	for _, w := range words {
+		if w == word {
+			same = append(same, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	return same, others
+}
+
+// compare runs scenarios directly, through one relay and through three.
+func (l *lab) compare(t *testing.T, c client, s server, scenarios []string) {
 	t.Helper()
 	dir := t.TempDir()
-	direct := l.drive(t, c, s, dir, scenario, s.command)
-	compareRelayed(t, direct, l.chains(t, s.command), scenario == "callfirst", func(command []string) string {
-		return l.drive(t, c, s, dir, scenario, command)
-	})
+	run := func(command []string) []string { return l.driveAll(t, c, s, dir, scenarios, command) }
+	compareRelayed(t, run(s.command), l.chains(t, s.command), scenarios[0] == "callfirst", run)
 }
 
 // A chain is a way to a server, and where the tees on it put their copies.
@@ -305,8 +331,8 @@ func (l *lab) chains(t *testing.T, server []string) []chain {
 	}
 }
 
-// compareRelayed runs every chain and wants the direct transcript.
-func compareRelayed(t *testing.T, direct string, chains []chain, mayAsk bool, run func([]string) string) {
+// compareRelayed runs every chain and wants the direct transcripts.
+func compareRelayed(t *testing.T, direct []string, chains []chain, mayAsk bool, run func([]string) []string) {
 	t.Helper()
 	for _, ch := range chains {
 		copies := t.TempDir()
@@ -314,16 +340,23 @@ func compareRelayed(t *testing.T, direct string, chains []chain, mayAsk bool, ru
 		// A server has 1.5 s to leave after the end of its stdin. On a machine
 		// that is busy with other things that is sometimes too short for any
 		// server, so a shot alone gets a second chance.
-		if direct != relayed && strings.TrimSuffix(relayed, shot) == strings.TrimSuffix(direct, left) {
-			t.Logf("%s the server was shot; once more", ch.what)
+		if slices.EqualFunc(direct, relayed, func(d, r string) bool { return d == r || onlyShot(d, r) }) && !slices.Equal(direct, relayed) {
+			t.Logf("%s a server was shot; once more", ch.what)
 			copies = t.TempDir()
 			relayed = run(ch.command(copies))
 		}
-		requireSame(t, ch.what, direct, relayed)
+		for i := range direct {
+			requireSame(t, fmt.Sprintf("%s, transcript %d", ch.what, i+1), direct[i], relayed[i])
+		}
 		if ch.tees {
 			requireSameBytes(t, copies, mayAsk)
 		}
 	}
+}
+
+// onlyShot reports whether two transcripts differ only in how the server ended.
+func onlyShot(direct, relayed string) bool {
+	return strings.TrimSuffix(relayed, shot) == strings.TrimSuffix(direct, left)
 }
 
 // The last line of a transcript: the server left by itself, or it had to be
@@ -333,18 +366,29 @@ const (
 	shot = "{\"exit\":\"shot\"}\n"
 )
 
-// drive runs one scenario and gives its transcript. What it started has left
-// when it returns; a process that stays is a failure of the test.
+// drive runs one scenario and returns its transcript.
 func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, command []string, more ...string) string {
+	t.Helper()
+	return l.driveAll(t, c, s, dir, []string{scenario}, command, more...)[0]
+}
+
+// driveAll runs scenarios, each with a client and a server of its own, in one process of the
+// driver, and returns their transcripts. What it started has left when it returns; a process
+// that stays is a failure of the test.
+func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, command []string, more ...string) []string {
 	t.Helper()
 	mark := newMark()
 	env := l.env(t, append(more, mark.variable())...)
 	if s.fresh != nil {
 		env = append(env, s.fresh(t, dir)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(scenarios))*90*time.Second)
 	defer cancel()
-	args := slices.Concat(c.driver, []string{s.book + "/" + scenario, "--"}, command)
+	args := slices.Clone(c.driver)
+	for _, scenario := range scenarios {
+		args = append(args, s.book+"/"+scenario)
+	}
+	args = slices.Concat(args, []string{"--"}, command)
 	cmd := exec.CommandContext(ctx, "node", args...)
 	cmd.Dir = l.scripts
 	cmd.Env = env
@@ -360,8 +404,15 @@ func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, comm
 	if err != nil {
 		t.Fatalf("%s: %v\n--- stderr\n%s\n--- transcript\n%s", strings.Join(command, " "), err, tail(stderr.String(), 4000), tail(stdout.String(), 4000))
 	}
-	return stdout.String()
+	transcripts := transcriptText.FindAllString(stdout.String(), -1)
+	if len(transcripts) != len(scenarios) {
+		t.Fatalf("%d transcripts of %d scenarios:\n%s", len(transcripts), len(scenarios), tail(stdout.String(), 4000))
+	}
+	return transcripts
 }
+
+// transcriptText matches a transcript up to its last line.
+var transcriptText = regexp.MustCompile(`(?s).*?(?m:^\{"exit":.*?\}\n)`)
 
 // requireSame fails with the first lines that differ, cut to the difference.
 func requireSame(t *testing.T, what, direct, relayed string) {

@@ -89,11 +89,11 @@ type Shared struct {
 func Compile(o Options) (*Shared, error) {
 	s := &Shared{o: o}
 	paths := map[string]int{}
-	for _, given := range o.Rules {
-		if err := given.check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", given.Name, err)
+	for _, config := range o.Rules {
+		if err := config.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", config.Name, err)
 		}
-		r := newRule(given)
+		r := newRule(config)
 		if _, known := paths[r.path]; !known {
 			paths[r.path] = len(paths)
 		}
@@ -141,14 +141,14 @@ type Conn struct {
 	log       *slog.Logger
 
 	// Client's direction only:
-	plans   map[string]*plan  // by tool
-	states  []ruleState       // by the index of the rule
-	in      expression.Inputs // of the call at hand, if reading
-	reading bool
-	settled []bool       // by slot: a rule has had its say about the call at hand
-	given   []wire.Value // what the call at hand has for the rules that may be for it; none if it was not looked at
-	splices []wire.Splice
-	added   []byte // members to add, of values that were computed
+	plans      map[string]*plan  // by tool
+	states     []ruleState       // by the index of the rule
+	in         expression.Inputs // of the call at hand, if reading
+	reading    bool
+	settled    []bool       // by slot: a rule has had its say about the call at hand
+	callValues []wire.Value // what the call at hand has for the rules that may be for it; none if it was not looked at
+	splices    []wire.Splice
+	added      []byte // members to add, of values that were computed
 
 	rounds rounds // has its own lock
 
@@ -166,7 +166,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.states = make([]ruleState, len(s.rules))
-	c.given = make([]wire.Value, 0, len(s.rules))
+	c.callValues = make([]wire.Value, 0, len(s.rules))
 	c.settled = make([]bool, s.slots)
 	return c
 }

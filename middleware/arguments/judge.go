@@ -23,17 +23,17 @@ type toolCall struct {
 
 // An intent is a value that a rule is about to give to an argument.
 type intent struct {
-	rule  *rule
-	value value
-	given wire.Value // what the call has
+	rule      *rule
+	value     value
+	callValue wire.Value // what the call has
 }
 
-// judge has each rule look at the call, and appends what is to be given to out.
+// judge has each rule look at the call, and appends the values to send to out.
 func (c *Conn) judge(tc *toolCall, out []intent) ([]intent, *refusal) {
 	out, no := c.eachRule(tc, out)
 	// The frame, and what was decoded of it, are not kept.
-	clear(c.given)
-	c.given = c.given[:0]
+	clear(c.callValues)
+	c.callValues = c.callValues[:0]
 	if c.reading {
 		c.in.Clear()
 		c.reading = false
@@ -55,12 +55,12 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 			continue
 		}
 		c.settled[r.slot] = true
-		if len(c.given) == 0 {
+		if len(c.callValues) == 0 {
 			c.find(tc, rules)
 		}
-		given := c.given[i]
+		callValue := c.callValues[i]
 		if r.Mode == Forbid {
-			if no := c.forbid(tc, r, given); no != nil {
+			if no := c.forbid(tc, r, callValue); no != nil {
 				return nil, no
 			}
 			tc.skip(r, "the call does not have the argument")
@@ -68,9 +68,9 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 		}
 		out = append(out, intent{})
 		in := &out[len(out)-1]
-		in.rule, in.given = r, given
+		in.rule, in.callValue = r, callValue
 		c.evaluate(tc, in)
-		if r.Mode == Fill && !missing(given) {
+		if r.Mode == Fill && !missing(callValue) {
 			c.keep(tc, in)
 			out = out[:len(out)-1]
 		}
@@ -81,12 +81,12 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 // find finds what the call has for each of the rules, in one pass over its
 // arguments.
 func (c *Conn) find(tc *toolCall, rules []*rule) {
-	c.given = c.given[:len(rules)]
+	c.callValues = c.callValues[:len(rules)]
 	left := len(rules)
 	for m := range tc.m.Arguments().Members() {
 		for i, r := range rules {
-			if !c.given[i].Exists() && m.Key.Equals(r.Argument[0]) {
-				c.given[i] = m.Value
+			if !c.callValues[i].Exists() && m.Key.Equals(r.Argument[0]) {
+				c.callValues[i] = m.Value
 				left--
 			}
 		}
@@ -96,7 +96,7 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 	}
 	for i, r := range rules {
 		if len(r.Argument) > 1 {
-			c.given[i] = c.given[i].Get(r.Argument[1:]...)
+			c.callValues[i] = c.callValues[i].Get(r.Argument[1:]...)
 		}
 	}
 }
@@ -104,8 +104,8 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 // forbid returns what a rule that forbids has against the call. Where the way to the
 // argument leads through a text or a list, some servers look into it all the same,
 // unless the tool has no such argument.
-func (c *Conn) forbid(tc *toolCall, r *rule, given wire.Value) *refusal {
-	if given.Exists() {
+func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
+	if callValue.Exists() {
 		return forbidden(r)
 	}
 	if _, _, err := r.spot(tc.m.Arguments(), nil); err == nil {
@@ -133,9 +133,9 @@ func (c *Conn) rulesFor(tc *toolCall) []*rule {
 	return tc.plan.rules
 }
 
-// missing reports whether an argument counts as not given, for a rule that fills.
-func missing(given wire.Value) bool {
-	return !given.Exists() || given.IsNull() || string(given.Raw) == `""`
+// missing reports whether an argument counts as missing, for a rule that fills.
+func missing(callValue wire.Value) bool {
+	return !callValue.Exists() || callValue.IsNull() || string(callValue.Raw) == `""`
 }
 
 // applies reports whether the rule is for this call. With an error that could not be
@@ -180,7 +180,7 @@ func (tc *toolCall) undecided(r *rule, err error) *refusal {
 
 // keep leaves the call's own value in place, and logs a difference.
 func (c *Conn) keep(tc *toolCall, in *intent) {
-	if in.value.empty() || in.value.is(in.given) {
+	if in.value.empty() || in.value.is(in.callValue) {
 		tc.skip(in.rule, "the call has a value of its own")
 		return
 	}
@@ -189,7 +189,7 @@ func (c *Conn) keep(tc *toolCall, in *intent) {
 	}
 	if tc.call.Noted() {
 		tc.note(middleware.Note{Rule: in.rule.Name, Act: middleware.Kept, Why: "the call's own value was kept",
-			Path: in.rule.keys, Before: in.given.Raw, After: in.value.json(), Source: c.source(in)})
+			Path: in.rule.keys, Before: in.callValue.Raw, After: in.value.json(), Source: c.source(in)})
 	}
 }
 
@@ -200,7 +200,7 @@ func (c *Conn) admit(tc *toolCall, intents []intent) []intent {
 	for i := range intents {
 		in := &intents[i]
 		p := tc.plan.place(in.rule)
-		if in.rule.Mode != Pin || p.state == absent && !in.given.Exists() {
+		if in.rule.Mode != Pin || p.state == absent && !in.callValue.Exists() {
 			if why := p.unfillable(tc.m.Arguments(), &in.value); why != "" {
 				c.passOver(tc, p, why)
 				continue

@@ -69,7 +69,7 @@ func (c *Conn) differ(tc *toolCall, in *intent, what string) {
 
 // shown returns the call's own value as a log line takes it.
 func (c *Conn) shown(in *intent) string {
-	v := in.given
+	v := in.callValue
 	if c.o.Scrub != nil {
 		v.Raw = c.o.Scrub(in.rule.Argument, v.Raw)
 	}

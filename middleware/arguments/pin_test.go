@@ -176,9 +176,9 @@ skipped arguments[1]: the call has this value already`},
 // Rules whose arguments are inside one another hold all the same: what is pinned is
 // written last.
 func TestRulesInsideOneAnother(t *testing.T) {
-	for _, test := range []struct{ name, given, want string }{
+	for _, test := range []struct{ name, call, want string }{
 		{"fill inside a pin", `{}`, `{"o":{"b":1,"a":"pinned"}}`},
-		{"given all", `{"o":{"a":"x","c":"y"}}`, `{"o":{"b":1,"a":"pinned"}}`},
+		{"the call has all", `{"o":{"a":"x","c":"y"}}`, `{"o":{"b":1,"a":"pinned"}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pinInner := pin("o.a", `"pinned"`)
@@ -191,7 +191,7 @@ func TestRulesInsideOneAnother(t *testing.T) {
 					t.Errorf("got %s, want %s", got, test.want)
 				}
 			}
-			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":` + test.given + `}}`))
+			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":` + test.call + `}}`))
 		})
 	}
 }

@@ -88,16 +88,16 @@ func (r *rounds) get(key uint64) map[int]string {
 	return r.kept[key]
 }
 
-// keep returns the hook that remembers the values that were given, by the index of
+// keep returns the hook that remembers the values that were sent, by the index of
 // their rule, if the server of view's session asks for another round.
-func (r *rounds) keep(view *sessionstate.Context, key uint64, given map[int]string) middleware.ReplyHook {
+func (r *rounds) keep(view *sessionstate.Context, key uint64, values map[int]string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if !reply.Get("result", "resultType").Equals("input_required") {
 			return nil
 		}
-		r.put(key, given)
+		r.put(key, values)
 		if state := reply.Get("result", "requestState"); state.Exists() {
-			r.put(r.sum(view, state.Raw, nil), given)
+			r.put(r.sum(view, state.Raw, nil), values)
 		}
 		return nil
 	}

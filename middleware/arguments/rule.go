@@ -99,9 +99,9 @@ type rule struct {
 	fact  string   // the path of the fact that is the value, "" if it is computed
 }
 
-func newRule(given Rule) rule {
-	r := rule{Rule: given, path: strings.Join(given.Argument, ".")}
-	r.keys = append([]string{"params", "arguments"}, given.Argument...)
+func newRule(config Rule) rule {
+	r := rule{Rule: config, path: strings.Join(config.Argument, ".")}
+	r.keys = append([]string{"params", "arguments"}, config.Argument...)
 	if r.Mode == "" {
 		r.Mode = Fill
 	}

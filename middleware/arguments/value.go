@@ -88,12 +88,12 @@ func (v *value) json() []byte {
 	return v.known.member[v.known.start:]
 }
 
-// is reports whether given is this value.
-func (v *value) is(given wire.Value) bool {
+// is reports whether other is this value.
+func (v *value) is(other wire.Value) bool {
 	if v.raw != nil {
-		return bytes.Equal(v.raw, given.Raw)
+		return bytes.Equal(v.raw, other.Raw)
 	}
-	return given.Equals(v.fact().Value)
+	return other.Equals(v.fact().Value)
 }
 
 // String returns the value as a log line takes it.

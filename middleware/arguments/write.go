@@ -16,7 +16,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 		slices.SortStableFunc(intents, before)
 	}
 	written := c.writeAll(tc, intents)
-	var given map[int]string
+	var values map[int]string
 	for i := range intents {
 		in := &intents[i]
 		if in.value.empty() {
@@ -34,14 +34,14 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 			continue
 		}
 		if round != 0 {
-			if given == nil {
-				given = map[int]string{}
+			if values == nil {
+				values = map[int]string{}
 			}
-			given[in.rule.index] = string(raw)
+			values[in.rule.index] = string(raw)
 		}
 	}
-	if given != nil {
-		tc.call.OnReply(c.rounds.keep(tc.view, round, given))
+	if values != nil {
+		tc.call.OnReply(c.rounds.keep(tc.view, round, values))
 	}
 	return nil
 }
@@ -61,14 +61,14 @@ func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 		case in.value.empty():
 		case len(in.rule.Argument) > 1:
 			return false
-		case !in.given.Exists():
+		case !in.callValue.Exists():
 			text := c.member(in)
 			if !follows {
 				text, follows = text[1:], true
 			}
 			c.splices = append(c.splices, wire.Splice{Off: tail, Text: text})
-		case !bytes.Equal(in.value.json(), in.given.Raw):
-			c.splices = append(c.splices, wire.Splice{Off: in.given.Off, Len: len(in.given.Raw), Text: in.value.json()})
+		case !bytes.Equal(in.value.json(), in.callValue.Raw):
+			c.splices = append(c.splices, wire.Splice{Off: in.callValue.Off, Len: len(in.callValue.Raw), Text: in.value.json()})
 		}
 	}
 	return tc.m.Apply(c.splices...) == nil
@@ -101,7 +101,7 @@ func rank(r *rule) int {
 // set writes one value, unless the call has it already, and logs it. written
 // says that it stands there since the rule was judged.
 func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
-	if !c.overlap && bytes.Equal(raw, in.given.Raw) { // bytes: parsers must not differ about it
+	if !c.overlap && bytes.Equal(raw, in.callValue.Raw) { // bytes: parsers must not differ about it
 		tc.skipNow(in.rule, "the call has this value already")
 		return nil
 	}
@@ -115,7 +115,7 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 		}
 	}
 	why := "the call lacked it"
-	if in.given.Exists() && in.rule.enforces() {
+	if in.callValue.Exists() && in.rule.enforces() {
 		why = "the call's own value was overwritten"
 		c.differ(tc, in, why)
 	} else {
@@ -123,7 +123,7 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 	}
 	if tc.call.Noted() {
 		tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why, Pinned: in.rule.enforces(),
-			Path: in.rule.keys, Before: in.given.Raw, After: raw, Source: c.source(in)})
+			Path: in.rule.keys, Before: in.callValue.Raw, After: raw, Source: c.source(in)})
 	}
 	return nil
 }

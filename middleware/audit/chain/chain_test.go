@@ -107,13 +107,13 @@ func TestVerifyFindsTheFirstManipulation(t *testing.T) {
 		{"a first line added", func(l [][]byte) [][]byte {
 			return slices.Insert(l, 3, forged(parsed(l[3]), `{"kind":"begin","version":1}`))
 		}, 4, false},
-		{"a repair that nothing was torn for", func(l [][]byte) [][]byte {
+		{"a repair without an incomplete line", func(l [][]byte) [][]byte {
 			return append(l[:3], forged(parsed(l[3]), `{"kind":"repaired","torn":{"bytes":3,"digest":"x"}}`))
 		}, 4, false},
 		// What no chain shows by itself:
 		{"the end cut off", func(l [][]byte) [][]byte { return l[:5] }, 0, false},
 		{"the last line changed", func(l [][]byte) [][]byte { l[6] = forged(parsed(l[6]), `{"kind":"call","n":78}`); return l }, 0, false},
-		{"the end torn", func(l [][]byte) [][]byte { l[6] = l[6][:20]; return l }, 0, false},
+		{"an incomplete end", func(l [][]byte) [][]byte { l[6] = l[6][:20]; return l }, 0, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,10 +155,10 @@ func TestVerifyFindsAnyFlippedBit(t *testing.T) {
 	}
 }
 
-func TestTornLines(t *testing.T) {
+func TestIncompleteLines(t *testing.T) {
 	tests := []struct {
 		name string
-		torn string // what a process left that died
+		partial string // the incomplete line that a dead process left
 		keep int    // how many whole lines were before it
 	}{
 		{"within a record", `{"seq":4,"prev":"sha256:12`, 3},
@@ -174,7 +174,7 @@ func TestTornLines(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.jsonl")
 			write(t, Options{File: path}, 0, 2)
 			whole := bytes.Join(lines(t, path)[:test.keep], nil)
-			if err := os.WriteFile(path, append(whole, test.torn...), 0o600); err != nil {
+			if err := os.WriteFile(path, append(whole, test.partial...), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			write(t, Options{File: path}, 2, 4)
@@ -186,15 +186,15 @@ func TestTornLines(t *testing.T) {
 				t.Errorf("remarks: %v", v.Remarks)
 			}
 			text := string(bytes.Join(lines(t, path), nil))
-			if !strings.Contains(text, test.torn) {
-				t.Errorf("what was torn is gone:\n%s", text)
+			if !strings.Contains(text, test.partial) {
+				t.Errorf("the incomplete line is gone:\n%s", text)
 			}
-			// Whoever touches what was torn is found out.
-			if err := os.WriteFile(path, []byte(strings.Replace(text, test.torn, "x"+test.torn, 1)), 0o600); err != nil {
+			// A change of the incomplete line is found.
+			if err := os.WriteFile(path, []byte(strings.Replace(text, test.partial, "x"+test.partial, 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := verify(t, path, &Verifier{}); err == nil {
-				t.Error("a byte added to what was torn was not found")
+				t.Error("a byte added to the incomplete line was not found")
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func TestRotation(t *testing.T) {
 }
 
 // A line that wants nothing but its newline is whole.
-func TestTornAtTheNewline(t *testing.T) {
+func TestEndWithoutNewline(t *testing.T) {
 	for name, o := range map[string]Options{"one file": {}, "a full file": {MaxSize: 600}} {
 		for keep := 1; keep <= 4; keep++ {
 			t.Run(fmt.Sprintf("%s, line %d", name, keep), func(t *testing.T) {
@@ -278,8 +278,8 @@ func TestTornAtTheNewline(t *testing.T) {
 	}
 }
 
-// What was torn is told of in the file it is in, also when that is full.
-func TestTornLineInAFullFile(t *testing.T) {
+// An incomplete line is recorded in its own file, even if that is full.
+func TestIncompleteLineInAFullFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	o := Options{File: path, MaxSize: 600}
 	write(t, o, 0, 3)
@@ -462,8 +462,8 @@ func (d *disk) write(f *os.File, b []byte) (int, error) {
 	return f.Write(b)
 }
 
-// It is so also of the one that tells of what is torn before it.
-func TestRepairTornAtTheNewline(t *testing.T) {
+// The same holds for the record of an incomplete line before it.
+func TestRepairWithoutNewline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	for _, edit := range []func([]byte) []byte{
 		func(text []byte) []byte { return append(text, headSeq...) },
@@ -487,7 +487,7 @@ func TestRepairTornAtTheNewline(t *testing.T) {
 	}
 }
 
-// Where what is torn cannot be taken back, as from a file that may only be appended
+// Where an incomplete line cannot be removed, as from a file that may only be appended
 // to, the lines before it stand: none of them is written again.
 func TestFullDiskKeepsWholeLines(t *testing.T) {
 	line := len((&tip{seq: 2}).next(nil, body(1)))
@@ -699,7 +699,7 @@ func TestCheck(t *testing.T) {
 		{filepath.Join(dir, "new.jsonl"), ""},
 		{log, ""},
 		{file("empty.jsonl", ""), ""},
-		{file("torn.jsonl", `{"seq":1,"pre`), ""},
+		{file("incomplete.jsonl", `{"seq":1,"pre`), ""},
 		{filepath.Join(dir, "no", "audit.jsonl"), "there is no directory"},
 		{dir, "is no regular file"},
 		{file("notes.txt", "buy milk\n"), "something else than an audit log"},
@@ -728,16 +728,16 @@ func TestCheck(t *testing.T) {
 // that is short.
 func TestReadEnd(t *testing.T) {
 	for _, n := range []int{10, firstLook - 200, firstLook, 3 * firstLook, 900_000} {
-		for _, torn := range []string{"", `{"seq":3`, strings.Repeat("x", 2*firstLook)} {
+		for _, partial := range []string{"", `{"seq":3`, strings.Repeat("x", 2*firstLook)} {
 			var want tip
 			file := want.next(nil, []byte(`{"kind":"begin","version":1}`))
 			file = want.next(file, fmt.Appendf(nil, `{"x":"%s"}`, strings.Repeat("x", n)))
-			r := &countingReader{bytes.NewReader(append(file, torn...)), 0}
+			r := &countingReader{bytes.NewReader(append(file, partial...)), 0}
 			e, err := readEnd(r, int64(r.Len()))
-			if err != nil || e.tip != want || (e.partial != nil) != (torn != "") {
-				t.Errorf("a line of %d bytes, %d torn: %v, %+v", n, len(torn), err, e)
+			if err != nil || e.tip != want || (e.partial != nil) != (partial != "") {
+				t.Errorf("a line of %d bytes, %d of an incomplete one: %v, %+v", n, len(partial), err, e)
 			}
-			if n == 10 && torn == "" && r.read > firstLook {
+			if n == 10 && partial == "" && r.read > firstLook {
 				t.Errorf("%d bytes were read", r.read)
 			}
 		}

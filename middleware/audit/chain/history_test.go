@@ -47,7 +47,7 @@ func TestAnyHistoryVerifies(t *testing.T) {
 				}
 			}
 			d.set(1 << 20)
-			if n, err := processes[0].append(queueOf(body(4))); err != nil { // so that nothing is torn at the end
+			if n, err := processes[0].append(queueOf(body(4))); err != nil { // so that no line is incomplete at the end
 				t.Fatalf("%v: %d, %v", history, n, err)
 			}
 			var v Verifier

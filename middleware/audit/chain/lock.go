@@ -26,7 +26,7 @@ type lock struct {
 }
 
 // lockPatience is how long to wait for the lock. A process that writes a log holds it
-// for milliseconds; one that holds it longer hangs, or is not attache. A call waits
+// for milliseconds; one that holds it longer is stuck, or is not attache. A call waits
 // longer for its record, and so does the end of a session for its last records.
 const lockPatience = 800 * time.Millisecond
 

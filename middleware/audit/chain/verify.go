@@ -201,7 +201,7 @@ func (v *Verifier) checkPartial(n note) error {
 	t := &v.partial
 	if t.line == 0 {
 		if n.Partial != nil {
-			return v.fault(v.line, "torn bytes that were before it are gone: lines were dropped")
+			return v.fault(v.line, "the incomplete line before it is gone: lines were dropped")
 		}
 		return nil
 	}

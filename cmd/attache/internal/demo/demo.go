@@ -51,7 +51,7 @@ func (p *printer) act(ctx context.Context, a act) error {
 			continue
 		}
 		p.request(step, x)
-		if x.got != nil {
+		if x.received != nil {
 			p.reply(step, x)
 		}
 	}
@@ -75,10 +75,10 @@ func (p *printer) request(step step, x exchange) {
 // reply shows the server's answer.
 func (p *printer) reply(step step, x exchange) {
 	p.Heading("server → client", "result", x.replyVerdict())
-	if bytes.Equal(x.given, x.got) {
-		p.Beginning(x.got)
+	if bytes.Equal(x.reply, x.received) {
+		p.Beginning(x.received)
 	} else {
-		p.Frame(x.given, x.got)
+		p.Frame(x.reply, x.received)
 	}
 	p.Why(step.reply)
 }
@@ -89,7 +89,7 @@ func (p *printer) refusal(step step, x exchange) {
 	p.Frame(x.sent, x.sent)
 	p.Why(step.request)
 	p.Heading("attache → client", "result", term.Verdict{Style: term.Bad, Text: "a tool error that tells the model what to do"})
-	p.Frame(x.got, x.got)
+	p.Frame(x.received, x.received)
 	p.Why(step.reply)
 }
 
@@ -120,9 +120,9 @@ func (x exchange) requestVerdict() term.Verdict {
 
 func (x exchange) replyVerdict() term.Verdict {
 	switch {
-	case bytes.Equal(x.given, x.got):
-		return untouched(x.got)
-	case bytes.Contains(x.got, []byte(teams.MarkerKey)):
+	case bytes.Equal(x.reply, x.received):
+		return untouched(x.received)
+	case bytes.Contains(x.received, []byte(teams.MarkerKey)):
 		return term.Verdict{Style: term.Good, Text: "carried: a message of another agent"}
 	case x.briefed:
 		return term.Verdict{Style: term.Good, Text: "briefed: policies and objectives in front"}

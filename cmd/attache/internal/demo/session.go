@@ -39,12 +39,12 @@ type session struct {
 // An exchange is one frame of the client and what the layers did to it. Frames are
 // without their newlines; nil stands for one that there was not.
 type exchange struct {
-	sent, arrived []byte // the client's frame as it was sent, and as the server got it
-	given, got    []byte // the server's reply as it was given, and as the client got it
-	asked         []string
-	workspace     sessionstate.Fact // what the session's workspace was
-	briefed       bool              // attache put the briefing into the reply
-	logged        string
+	sent, arrived   []byte // the client's frame as it was sent, and as the server got it
+	reply, received []byte // the reply as the server sent it, and as the client received it
+	asked           []string
+	workspace       sessionstate.Fact // what the session's workspace was
+	briefed         bool              // attache put the briefing into the reply
+	logged          string
 }
 
 // startSession starts a server, and attache in front of it with the layers it
@@ -151,7 +151,7 @@ func (s *session) watch(at proxy.Point, line []byte) {
 		default:
 		}
 	case at == proxy.ServerOut && ours:
-		s.seen.given = frame.Raw
+		s.seen.reply = frame.Raw
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *session) step(ctx context.Context, step step) (exchange, error) {
 		}
 	}
 	x, err := s.exchange(step.frame)
-	x.got = withoutHandles(x.got)
+	x.received = withoutHandles(x.received)
 	return x, err
 }
 
@@ -184,7 +184,7 @@ func (s *session) exchange(frame string) (exchange, error) {
 	got, err := s.answer(frame)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen.got, s.seen.logged = got, s.log.String()
+	s.seen.received, s.seen.logged = got, s.log.String()
 	return s.seen, err
 }
 

@@ -29,7 +29,7 @@ func TestLoggerWritesWhereItIsTold(t *testing.T) {
 
 // What a peer chose is in attributes, in errors, and in the texts of both. A
 // terminal is the one place where control characters do harm at once.
-func TestLogIsDiscreet(t *testing.T) {
+func TestLogHidesSecrets(t *testing.T) {
 	const key, odd = "shop_k1_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "a\x1b[2Jb\nc\u009bd\\x1b[2J"
 	s := config.DefaultSettings("")
 	s.Identity.KeyPrefix = "shop"
