@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,8 @@ const (
 	serverEvery = 5 * time.Second
 	// reportTime is how long a supervisor tries to report, and reportEvery how often.
 	reportTime, reportEvery = 10 * time.Minute, 5 * time.Second
+	// insistTime is how long it tries to learn what to run, and insistEvery how often.
+	insistTime, insistEvery = 30 * time.Second, 200 * time.Millisecond
 )
 
 // Directory returns where the outputs of agents are kept.
@@ -96,7 +99,7 @@ type supervisor struct {
 
 // start starts the agent, with the messages that wait for it on its stdin.
 func (s *supervisor) start() (err error) {
-	if s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); err != nil {
+	if err := insist(func() (err error) { s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); return err }); err != nil {
 		return err
 	}
 	if err := s.recordStart(); err != nil {
@@ -114,7 +117,11 @@ func (s *supervisor) start() (err error) {
 	if s.errOut, err = newOutput(name + ".err"); err != nil {
 		return err
 	}
-	taking, err := s.db.Take(context.Background(), s.o.Run.Ref, store.TakeOption{Limit: store.ReadLimit})
+	var taking *store.Taking
+	err = insist(func() (err error) {
+		taking, err = s.db.Take(context.Background(), s.o.Run.Ref, store.TakeOption{Limit: store.ReadLimit})
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -125,7 +132,7 @@ func (s *supervisor) start() (err error) {
 		_ = s.db.Settle(context.Background(), taking, store.NotSent, s.o.Run.ID)
 		return err
 	}
-	if err := s.db.MarkRunning(context.Background(), s.o.Run, ""); err != nil {
+	if err := insist(func() error { return s.db.MarkRunning(context.Background(), s.o.Run, "") }); err != nil {
 		s.agent.Stop(context.Background())
 		return err
 	}
@@ -259,6 +266,16 @@ func (s *supervisor) report(e store.Ending) {
 	for until := time.Now().Add(reportTime); ; time.Sleep(reportEvery) {
 		if _, err := s.db.EndRun(context.Background(), s.o.Run, e); err == nil || time.Now().After(until) {
 			return
+		}
+	}
+}
+
+// insist calls f again while the registry is not available, for a run that has begun is not given
+// up for a moment in which the database is away.
+func insist(f func() error) error {
+	for until := time.Now().Add(insistTime); ; time.Sleep(insistEvery) {
+		if err := f(); !errors.Is(err, store.ErrUnavailable) || time.Now().After(until) {
+			return err
 		}
 	}
 }

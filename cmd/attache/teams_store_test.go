@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+)
+
+// machines returns users of two machines that share a database, which is empty.
+func machines(t *testing.T) (*pgtest.Cluster, []*team) {
+	t.Helper()
+	cluster := pgtest.New(t, os.Getenv)
+	url := cluster.Database()
+	var all []*team
+	for range 2 {
+		tm := writeTeam(t, t.TempDir(), "0s")
+		file := filepath.Join(tm.dir, "config", "attache", "config.yaml")
+		text := fmt.Sprintf(teamsConfig, "0s") + fmt.Sprintf("store: {url: %q}\n", url)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, tm)
+	}
+	return cluster, all
+}
+
+// Sessions of two machines know each other through the database: one starts an agent, the other
+// sees it and writes to it; while the database is away teams say so, and go on when it is back.
+func TestTeamsOfTwoMachines(t *testing.T) {
+	cluster, users := machines(t)
+	here, there := users[0], users[1]
+	const unavailable = "Teams are not available now"
+	early := here.join("early", "proj", "direct")
+	early.refused(unavailable, "list_workspace_sessions", object{})
+	early.leave()
+	if out := here.attache("store", "migrate"); !strings.Contains(out, "teams") || !strings.Contains(out, "was 0") {
+		t.Fatalf("attache store migrate printed %q", out)
+	}
+	if out := there.attache("store", "status"); !strings.Contains(out, "turns") {
+		t.Errorf("attache store status printed %q", out)
+	}
+	t.Cleanup(here.stopAgents)
+	a := here.join("a", "proj", "direct")
+	b := there.start("teams", "--session", "b", "--trust", "direct", "--workspace", filepath.Join(here.dir, "proj"))
+	a.patient, b.patient = true, true
+	other := b.me()
+	child := a.do("create_session", object{"title": "A child", "agent_name": "agent", "key": "one",
+		"initial_message": "do await sent\ndo call read_messages {\"wait_seconds\":60}"})["session_id"].(string)
+	if row := b.sessions(object{})[child]; row["is_active"] != true {
+		t.Errorf("the other machine lists %v", row)
+	}
+	b.do("send_message", object{"session_id": child, "message": "from afar", "key": "one"})
+	here.touch("sent")
+	if result := a.messages(1)[0]; !strings.Contains(result, "from afar") || !strings.Contains(result, "finished after") {
+		t.Errorf("the result is %s", result)
+	}
+	a.do("send_message", object{"session_id": other, "message": "hello there", "key": "one"})
+	if got := b.messages(1); !slices.Equal(got, []string{"hello there"}) {
+		t.Errorf("the other machine got %q", got)
+	}
+
+	cluster.Kill()
+	a.patient = false
+	a.refused(unavailable, "send_message", object{"session_id": other, "message": "lost"})
+	cluster.Start()
+	until(here, "teams are available again", func() bool {
+		text, _, isError := a.call("send_message", object{"session_id": other, "message": "found", "key": "once"})
+		if isError && text != unavailable {
+			t.Fatal(text)
+		}
+		return !isError
+	})
+	got := b.messages(1)
+	if got[0] == "hello there" { // the server was killed before it was settled: it comes again
+		got = b.messages(1)
+	}
+	if !slices.Equal(got, []string{"found"}) {
+		t.Errorf("after it was away the other machine got %q", got)
+	}
+}
