@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -104,6 +106,7 @@ func (s *Server) Problems(ctx context.Context, schemas []Schema) (all []string, 
 			all = append(all, err.Error())
 		}
 	}
+	all = append(all, s.connectionProblems()...)
 	err = s.once(ctx, &DB{server: s}, Scope{}, true, func(t *Tx) error {
 		for _, look := range []func(*Tx) ([]string, error){roleProblems, settingProblems, tableProblems} {
 			found, err := look(t)
@@ -115,6 +118,18 @@ func (s *Server) Problems(ctx context.Context, schemas []Schema) (all []string, 
 		return nil
 	})
 	return all, err
+}
+
+// connectionProblems says whether others on the network can read what is sent, or answer in the
+// place of the server.
+func (s *Server) connectionProblems() []string {
+	host := s.config.Host
+	ip, err := netip.ParseAddr(host)
+	local := strings.HasPrefix(host, "/") || host == "localhost" || err == nil && ip.IsLoopback()
+	if local || s.config.TLSConfig != nil && !s.config.TLSConfig.InsecureSkipVerify {
+		return nil
+	}
+	return []string{"the connection does not prove that the server is the right one: add sslmode=verify-full to store.url"}
 }
 
 // roleProblems says whether row level security holds for the role (S4).

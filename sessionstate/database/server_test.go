@@ -442,6 +442,19 @@ func TestBreakerBacksOff(t *testing.T) {
 	}
 }
 
+// An address elsewhere is to be one that proves who it is.
+func TestConnectionProblems(t *testing.T) {
+	for url, ok := range map[string]bool{
+		"postgres:///d?host=/run": true, "postgres://u@localhost/d": true, "postgres://u@127.0.0.1/d": true, "postgres://u@[::1]/d": true,
+		"postgres://u@db.example/d": false, "postgres://u@db.example/d?sslmode=require": false, "postgres://u@db.example/d?sslmode=disable": false,
+		"postgres://u@db.example/d?sslmode=verify-full": true,
+	} {
+		if got := connect(t, ServerOptions{URL: url}).connectionProblems(); (len(got) == 0) != ok {
+			t.Errorf("%s: %q", url, got)
+		}
+	}
+}
+
 // No error has the password in it.
 func TestURL(t *testing.T) {
 	for url, ok := range map[string]bool{

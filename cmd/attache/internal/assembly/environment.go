@@ -24,6 +24,9 @@ func OwnVariables(s *config.Settings) []string {
 	for _, prefix := range s.Session.EnvPrefixes {
 		names = append(names, prefix+"_API_KEY")
 	}
+	if s.Store.URL.Env != "" {
+		names = append(names, s.Store.URL.Env)
+	}
 	if s.Policy.TokenEnv != "" {
 		names = append(names, s.Policy.TokenEnv)
 	}
