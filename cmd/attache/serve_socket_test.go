@@ -102,9 +102,21 @@ func TestServeRefusesDatagrams(t *testing.T) {
 	}
 }
 
-// A session goes on with another process of attache, however the first one ended.
+// A session goes on with another process of attache, however the first one ended, and is briefed
+// once.
 func TestServeF17GoesOnAfterRestart(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, []byte("policy: {dir: policies, scope: acme}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "policies"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "policies", "acme.yaml"), []byte("scope: acme\nobjectives: [Ship it]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +124,7 @@ func TestServeF17GoesOnAfterRestart(t *testing.T) {
 	defer l.Close()
 	var session string
 	for i, end := range []os.Signal{syscall.SIGKILL, syscall.SIGTERM, nil} {
-		cmd := inherited(t, l, "-- echoserver")
+		cmd := inherited(t, l, "--config "+config+" -- echoserver")
 		if end == nil {
 			startServe(t, cmd)
 		} else if err := cmd.Start(); err != nil {
@@ -125,6 +137,9 @@ func TestServeF17GoesOnAfterRestart(t *testing.T) {
 		resp, body := postTo(t, l, session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`)
 		if resp.StatusCode != http.StatusOK || !strings.Contains(body, `"result"`) {
 			t.Errorf("process %d: %s %s", i+1, resp.Status, body)
+		}
+		if briefed := strings.Contains(body, "Ship it"); briefed != (i == 0) {
+			t.Errorf("process %d: briefed: %t: %s", i+1, briefed, body)
 		}
 		if end != nil {
 			_ = cmd.Process.Signal(end)

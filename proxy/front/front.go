@@ -61,11 +61,6 @@ type Opening struct {
 	// Session names the session, in this process and in those it goes on in; "" if it
 	// goes on in no other.
 	Session string
-	// Upstream is what Keep was given for the session in another process; "" for none.
-	Upstream string
-	// Keep, if not nil, keeps what an upstream needs that reaches the same server for the
-	// session in another process.
-	Keep func(upstream string)
 }
 
 // A Relay is what a session is made of.
@@ -75,9 +70,6 @@ type Relay struct {
 	// Seen, if not nil, is told who sends each request of the session, and with which
 	// credential: a token is renewed while its session goes on.
 	Seen func(who Principal, credential string)
-	// Leave, if not nil, is called before the relay ends if the session is to go on in
-	// another process.
-	Leave func()
 	// Closed, if not nil, is called when the relay has returned.
 	Closed func()
 }

@@ -48,7 +48,7 @@ func (f *Front) lookup(ctx context.Context, id string, who Principal, credential
 func (f *Front) resume(id string, who Principal, credential string, saved sessions.Session) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(id, who, credential, saved.Upstream)
+	s, err := f.openLocked(id, who, credential)
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +135,9 @@ func (s *session) part(why fate) {
 		return
 	}
 	s.kept.Part()
-	if s.fate = why; why != ended {
-		if s.leaving != nil {
-			s.leaving()
-		}
-		return
+	if s.fate = why; why == ended {
+		s.f.relays.Go(func() { s.kept.Leave(true) })
 	}
-	s.f.relays.Go(func() { s.kept.Leave(true) })
 }
 
 // handOver lets another process take a session that was left, as its relay has ended: two

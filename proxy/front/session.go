@@ -26,10 +26,9 @@ type session struct {
 	in   *inbox
 	stop context.CancelFunc // ends the relay whatever it waits for
 
-	kept    *sessions.Kept // nil without a Store, and in revision 2026-07-28
-	leaving func()         // Relay.Leave; may be nil
-	fate    fate           // guarded by f.mu
-	params  mirrored.Params
+	kept   *sessions.Kept // nil without a Store, and in revision 2026-07-28
+	fate   fate           // guarded by f.mu
+	params mirrored.Params
 
 	mu        sync.Mutex
 	calls     map[string]*call // by id
@@ -74,21 +73,21 @@ func newID() string {
 
 // open makes a session and starts its relay. The caller holds f.mu and has taken a
 // place among the limits for it.
-func (f *Front) open(id string, who Principal, credential, upstream string) (*session, error) {
+func (f *Front) open(id string, who Principal, credential string) (*session, error) {
 	s := &session{
 		f: f, id: id, who: who, in: newInbox(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
-	o := Opening{Who: who, Credential: credential, Request: s.request, Upstream: upstream}
+	o := Opening{Who: who, Credential: credential, Request: s.request}
 	if id != "" && f.keeper != nil {
-		s.kept = f.keeper.New(sessions.NewKey(id, who.ID), upstream)
-		o.Session, o.Keep = s.kept.Key.ID, s.kept.KeepUpstream
+		s.kept = f.keeper.New(sessions.NewKey(id, who.ID))
+		o.Session = s.kept.Key.ID
 	}
 	relay, err := f.o.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	s.seen, s.leaving = relay.Seen, relay.Leave
+	s.seen = relay.Seen
 	s.mu.Lock()
 	s.idle = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
 	s.mu.Unlock()

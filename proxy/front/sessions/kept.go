@@ -15,24 +15,20 @@ type Kept struct {
 	revive.Record
 	Key Key
 
-	k        *Keeper
-	mu       sync.Mutex // held while the Store is asked
-	upstream string
-	saved    bool
-	over     bool
+	k     *Keeper
+	mu    sync.Mutex // held while the Store is asked
+	saved bool
+	over  bool
 }
 
-// New returns a session that is not kept yet. upstream is what its upstream needs, if that is
-// known.
-func (k *Keeper) New(key Key, upstream string) *Kept {
-	return &Kept{Key: key, k: k, upstream: upstream}
-}
+// New returns a session that is not kept yet.
+func (k *Keeper) New(key Key) *Kept { return &Kept{Key: key, k: k} }
 
 // Restore makes s what is kept.
 func (s *Kept) Restore(from Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Record.Restore(from.State)
+	s.Record.Restore(from)
 	s.saved = true
 }
 
@@ -55,16 +51,8 @@ func (s *Kept) Save() {
 	defer s.mu.Unlock()
 	if state, ok := s.State(); ok && !s.over {
 		s.saved = true
-		s.k.save(s.Key, Session{State: state, Upstream: s.upstream})
+		s.k.save(s.Key, state)
 	}
-}
-
-// KeepUpstream keeps what an upstream needs that reaches the same server.
-func (s *Kept) KeepUpstream(upstream string) {
-	s.mu.Lock()
-	s.upstream = upstream
-	s.mu.Unlock()
-	s.Save()
 }
 
 // Saved reports whether the session was kept.

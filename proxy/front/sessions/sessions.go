@@ -24,15 +24,9 @@ func NewKey(id, principal string) Key {
 	return Key{ID: hex.EncodeToString(sum[:]), Principal: principal}
 }
 
-// A State is what the client and the server have agreed on.
-type State = revive.State
-
 // A Session is what a client and its server have agreed on, and what else another server has
-// to be told in its place. Its texts are JSON.
-type Session struct {
-	State
-	Upstream string // what an upstream that reaches the same server needs; "" for nothing
-}
+// to be told in its place.
+type Session = revive.State
 
 var (
 	// ErrNone is returned for a session that is not kept: it has ended, is another

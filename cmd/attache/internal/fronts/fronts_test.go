@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,18 +13,21 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
 // A world is fronts on one machine, and a clock.
 type world struct {
 	*testing.T
 	dir    string
+	server func() *database.Server // nil for a file
 	now    time.Time
 	fronts map[string]*Front
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{T: t, dir: t.TempDir(), now: time.Unix(1_800_000_000, 0), fronts: map[string]*Front{}}
+func newWorld(t *testing.T, server func() *database.Server) *world {
+	return &world{T: t, server: server, dir: t.TempDir(), now: time.Unix(1_800_000_000, 0), fronts: map[string]*Front{}}
 }
 
 // play runs the lines of a script:
@@ -58,10 +62,14 @@ func (w *world) step(f []string) string {
 	var err error
 	switch f[0] {
 	case "start":
-		w.fronts[f[1]], err = Open(ctx, Options{
+		o := Options{
 			Path: filepath.Join(w.dir, "sessions.db"), Locks: w.dir, Address: f[1], Service: f[2], Idle: time.Hour,
 			Now: func() time.Time { return w.now },
-		})
+		}
+		if w.server != nil {
+			o.Server = w.server()
+		}
+		w.fronts[f[1]], err = Open(ctx, o)
 		if err == nil {
 			_, err = w.fronts[f[1]].Renew(ctx)
 		}
@@ -107,6 +115,23 @@ func (w *world) step(f []string) string {
 	return text(err)
 }
 
+// empty takes all rows out of a database that other tests use.
+func (w *world) empty() {
+	w.Helper()
+	for _, f := range w.fronts {
+		err := f.in(w.Context(), false, func(t *tx) error {
+			_, err := t.Exec(`DELETE FROM fronts`)
+			if err == nil {
+				_, err = t.Exec(`DELETE FROM front_sessions`)
+			}
+			return err
+		})
+		if err == nil || w.server == nil {
+			return // a file is the test's own
+		}
+	}
+}
+
 func text(err error) string {
 	switch {
 	case err == nil:
@@ -122,15 +147,39 @@ func text(err error) string {
 // saved returns what is kept of the session that a script calls name.
 func saved(name string) sessions.Session {
 	return sessions.Session{
-		State: sessions.State{
-			Initialize: `{"of":"` + strings.ToUpper(name) + `\u0000"}`, Version: `"2025-06-18"`, Capabilities: `{}`, Level: `{"level":"error"}`,
-			Subscriptions: []string{`{"uri":"a"}`, `{"uri":"b"}`},
-		},
-		Upstream: "u",
+		Initialize: `{"of":"` + strings.ToUpper(name) + `\u0000"}`, Version: `"2025-06-18"`, Capabilities: `{}`, Level: `{"level":"error"}`,
+		Subscriptions: []string{`{"uri":"a"}`, `{"uri":"b"}`},
 	}
 }
 
-func TestSessions(t *testing.T) {
+// engines runs a test on each engine.
+func engines(t *testing.T, test func(w *world)) {
+	t.Run("SQLite", func(t *testing.T) { test(newWorld(t, nil)) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		cluster := pgtest.New(t, os.Getenv)
+		url := cluster.Database()
+		connect := func() *database.Server {
+			server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: database.Timeouts{
+				Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute,
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = server.Close() })
+			return server
+		}
+		if _, err := connect().Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
+			t.Fatal(err)
+		}
+		test(newWorld(t, connect))
+	})
+}
+
+func TestSessions(t *testing.T) { engines(t, testSessions) }
+
+// testSessions plays each script with servers of its own: what is kept for one is not kept for
+// another, and a front serves all of them.
+func testSessions(w *world) {
 	for _, row := range []struct{ name, script string }{
 		{"a session is its principal's", `
 			start a
@@ -269,13 +318,17 @@ func TestSessions(t *testing.T) {
 			elsewhere a 1
 			elsewhere c 1 a`},
 	} {
-		t.Run(row.name, func(t *testing.T) { newWorld(t).play(row.script) })
+		w.Run(row.name, func(t *testing.T) {
+			one := newWorld(t, w.server)
+			defer one.empty()
+			one.play(row.script)
+		})
 	}
 }
 
 // The sessions of one server are not those of another one of the same front.
 func TestServers(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, nil)
 	w.play(`start a
 		save a 1`)
 	if _, err := w.fronts["a"].Sessions("other").Take(t.Context(), sessions.NewKey("1", "")); !errors.Is(err, sessions.ErrNone) {
@@ -284,8 +337,9 @@ func TestServers(t *testing.T) {
 }
 
 // Of many fronts that want a session at the same time one gets it.
-func TestTakenOnce(t *testing.T) {
-	w := newWorld(t)
+func TestTakenOnce(t *testing.T) { engines(t, testTakenOnce) }
+
+func testTakenOnce(w *world) {
 	w.play("start a")
 	for _, name := range []string{"b", "c", "d", "e"} {
 		w.play("start " + name)
@@ -306,19 +360,41 @@ func TestTakenOnce(t *testing.T) {
 			case err == nil:
 				taken++
 			case !errors.Is(err, sessions.ErrElsewhere):
-				t.Error(err)
+				w.Error(err)
 			}
 		}
 		if taken != 1 {
-			t.Fatalf("%d fronts took session %s", taken, id)
+			w.Fatalf("%d fronts took session %s", taken, id)
 		}
+	}
+}
+
+// A process that is killed closes its address before it frees its lock, so its sessions are
+// taken in a moment.
+func TestDying(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	w := newWorld(t, nil)
+	at := l.Addr().String()
+	w.play("start " + at + "\nstart b\nsave " + at + " 1")
+	taken := make(chan error)
+	go func() {
+		_, err := w.fronts["b"].Sessions("server").Take(context.Background(), sessions.NewKey("1", ""))
+		taken <- err
+	}()
+	w.play("kill " + at)
+	if err := <-taken; err != nil {
+		t.Error(err)
 	}
 }
 
 // Nothing stays in the database or in the directory of a front that has ended, and nobody else
 // can read what is there.
 func TestNothingStays(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, nil)
 	w.play(`start a
 		save a secret-id
 		end a secret-id

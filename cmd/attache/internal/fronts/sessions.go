@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/fnv"
+	"net"
 	"slices"
+	"syscall"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 )
@@ -28,11 +31,11 @@ func (s *store) Save(ctx context.Context, k sessions.Key, v sessions.Session) er
 		return err
 	}
 	return s.in(ctx, false, func(t *tx) error {
-		n, err := t.Exec(`INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions, upstream)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-			ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10, upstream = ?11
+		n, err := t.Exec(`INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
+			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+			ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10
 			WHERE front_sessions.principal = ?4 AND front_sessions.front = ?5`,
-			tenant, s.server, k.ID, k.Principal, s.id, v.Initialize, v.Version, v.Capabilities, v.Level, string(subscriptions), v.Upstream)
+			tenant, s.server, k.ID, k.Principal, s.id, v.Initialize, v.Version, v.Capabilities, v.Level, string(subscriptions))
 		if err == nil && n == 0 {
 			err = sessions.ErrElsewhere
 		}
@@ -40,12 +43,48 @@ func (s *store) Save(ctx context.Context, k sessions.Key, v sessions.Session) er
 	})
 }
 
+// deathTime is how long a process of this machine may take that does not listen any more and
+// still has its lock, and deathLook the time between two looks at it.
+const (
+	deathTime = 5 * time.Second
+	deathLook = 10 * time.Millisecond
+)
+
 // Take implements sessions.Store.
-func (s *store) Take(ctx context.Context, k sessions.Key) (v sessions.Session, err error) {
+func (s *store) Take(ctx context.Context, k sessions.Key) (sessions.Session, error) {
+	for until := time.Now().Add(deathTime); ; {
+		v, owner, err := s.take(ctx, k)
+		if !errors.Is(err, sessions.ErrElsewhere) || time.Now().After(until) || !s.dying(ctx, owner) {
+			return v, err
+		}
+		select {
+		case <-time.After(deathLook):
+		case <-ctx.Done():
+			return v, err
+		}
+	}
+}
+
+// dying reports whether a front of this machine is not there any more although it has its lock:
+// a process that is killed closes its address first.
+func (s *store) dying(ctx context.Context, p peer) bool {
+	if s.lock == nil || p.host != s.host {
+		return false
+	}
+	d := net.Dialer{Timeout: time.Second}
+	c, err := d.DialContext(ctx, "tcp", p.address)
+	if err == nil {
+		_ = c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// take takes a session, and returns the front that it belonged to.
+func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, owner peer, err error) {
 	err = s.in(ctx, false, func(t *tx) error {
 		r, err := s.find(t, k)
 		now := t.now
-		v = sessions.Session{}
+		v, owner = sessions.Session{}, r.owner
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return sessions.ErrNone
@@ -66,7 +105,7 @@ func (s *store) Take(ctx context.Context, k sessions.Key) (v sessions.Session, e
 		v = r.session
 		return json.Unmarshal([]byte(r.subscriptions), &v.Subscriptions)
 	})
-	return v, err
+	return v, owner, err
 }
 
 // A row is a session with the front that it belongs to.
@@ -88,10 +127,10 @@ func (r *row) leftAt() int64 {
 func (s *store) find(t *tx, k sessions.Key) (r row, err error) {
 	var host, address sql.NullString
 	var until sql.NullInt64
-	err = t.Row(`SELECT s.initialize, s.version, s.capabilities, s.level, s.subscriptions, s.upstream, s.left_at, s.front, f.host, f.address, f.until
+	err = t.Row(`SELECT s.initialize, s.version, s.capabilities, s.level, s.subscriptions, s.left_at, s.front, f.host, f.address, f.until
 		FROM front_sessions s LEFT JOIN fronts f ON f.tenant = s.tenant AND f.id = s.front
 		WHERE s.tenant = ?1 AND s.server = ?2 AND s.id = ?3 AND s.principal = ?4`, tenant, s.server, k.ID, k.Principal).
-		Scan(&r.session.Initialize, &r.session.Version, &r.session.Capabilities, &r.session.Level, &r.subscriptions, &r.session.Upstream, &r.left,
+		Scan(&r.session.Initialize, &r.session.Version, &r.session.Capabilities, &r.session.Level, &r.subscriptions, &r.left,
 			&r.owner.id, &host, &address, &until)
 	r.owner.host, r.owner.address, r.owner.until, r.owner.known = host.String, address.String, until.Int64, until.Valid
 	return r, err

@@ -15,6 +15,5 @@ CREATE TABLE front_sessions (
 	initialize TEXT NOT NULL,            -- params of the client
 	version TEXT NOT NULL, capabilities TEXT NOT NULL,
 	level TEXT NOT NULL, subscriptions TEXT NOT NULL,
-	upstream TEXT NOT NULL,              -- what reaches the same remote session
 	PRIMARY KEY (tenant, server, id));
 CREATE INDEX front_sessions_front ON front_sessions (tenant, front)
