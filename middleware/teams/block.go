@@ -41,7 +41,7 @@ func Block(messages []store.Message, remaining int, now time.Time) string {
 	return b.String()
 }
 
-// head returns the line above a message: who wrote it is the registry's word.
+// head returns the line above a message. Who wrote it comes from the registry.
 func head(m store.Message, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s] %s", m.ID, m.From)
@@ -69,7 +69,7 @@ func head(m store.Message, now time.Time) string {
 	return b.String()
 }
 
-// ago returns a duration as one speaks of it.
+// ago returns a duration in words.
 func ago(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < 2*time.Minute:
@@ -130,7 +130,7 @@ func escape(text string) int {
 
 func oneLine(text string) string { return strings.ReplaceAll(Clean(text), "\n", " ") }
 
-// notice is what a session that is woken is told: nothing that a peer wrote (T31).
+// notice returns the text that wakes a session. Nothing in it was written by a peer (T31).
 func notice(count, fromParent int) string {
 	messages, wait := "messages", "wait"
 	if count == 1 {

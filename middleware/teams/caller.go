@@ -35,7 +35,7 @@ type Caller struct {
 	notes []middleware.Note
 }
 
-// introduce writes the handle of the caller into the call, over what a client has put there.
+// introduce writes the handle of the caller into the call, in place of what a client wrote there.
 func (c *Conn) introduce(call *middleware.Call, m *wire.Message, s *session, view *sessionstate.Context) {
 	caller := &Caller{c: c, s: s, view: view}
 	id := c.o.Callers.add(caller)
@@ -53,7 +53,7 @@ type answer struct {
 	id     string // the handle of the caller
 }
 
-// Wanted implements middleware.LateHook. The call is over: nobody is to find the caller.
+// Wanted implements middleware.LateHook. The call is over, so its caller is removed.
 func (a *answer) Wanted() bool {
 	a.caller.c.o.Callers.remove(a.id)
 	if a.call.Cancelled() {
@@ -75,7 +75,7 @@ func (a *answer) Reply(context.Context, *wire.Message) error {
 	return nil
 }
 
-// cancel says that the client has cancelled the call, whose answer nobody will see.
+// cancel notes that the client has cancelled the call: its answer will not be written.
 func (c *Caller) cancel() {
 	c.mu.Lock()
 	sent := c.sent
@@ -153,7 +153,7 @@ func (c *Caller) Session(ctx context.Context) (*store.Store, *store.Session, err
 // View returns what is known of the caller's session.
 func (c *Caller) View() *sessionstate.Context { return c.view }
 
-// onSent has f told when the answer to the call was written to the client, or will not be.
+// onSent calls f when the answer to the call was written to the client, or will not be.
 func (c *Caller) onSent(f func(error)) {
 	c.mu.Lock()
 	over := c.over
@@ -164,7 +164,7 @@ func (c *Caller) onSent(f func(error)) {
 	}
 }
 
-// Note has the audit say what a tool did (T41).
+// Note adds to the audit's record of the call what a tool did (T41).
 func (c *Caller) Note(act middleware.Act, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,8 +48,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return &Conn{shared: s, o: o}
 }
 
-// Layer returns the layer. It stands within that of the briefing, which so is in front of the
-// messages.
+// Layer returns the layer. It is inside the layer of the briefing, so the briefing stands in
+// front of the messages.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: "teams", Wrap: c.wrap}
 }
@@ -63,7 +63,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// observe takes a frame of the client's.
+// observe handles a frame from the client.
 func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	if view == nil {
@@ -234,12 +234,12 @@ func ids(taking *store.Taking) string {
 	return strings.Join(all, " ")
 }
 
-// note has the audit say what happened (T41).
+// note adds a note to the audit's record of the call (T41).
 func note(call *middleware.Call, act middleware.Act, why string) {
 	call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }
 
-// A turn is one try to carry messages.
+// A turn is one attempt to carry messages.
 type turn struct {
 	c    *Conn
 	s    *session
@@ -247,10 +247,10 @@ type turn struct {
 
 	mu     sync.Mutex
 	taking *store.Taking
-	late   bool // the reply has gone without
+	late   bool // the reply was sent without messages
 }
 
-// take takes the messages, unless the reply has gone meanwhile.
+// take takes the messages, unless the reply was sent meanwhile.
 func (t *turn) take(ctx context.Context, ref store.Ref) {
 	defer close(t.over)
 	db, err := t.c.shared.open()
@@ -277,7 +277,7 @@ func (t *turn) take(ctx context.Context, ref store.Ref) {
 	}
 }
 
-// claim returns what was taken, nil if nothing was in time.
+// claim returns the messages that were taken in time, nil if there are none.
 func (t *turn) claim() *store.Taking {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -285,7 +285,7 @@ func (t *turn) claim() *store.Taking {
 	return t.taking
 }
 
-// settle says beside the messages what became of what was taken.
+// settle records in the background what became of the messages that were taken.
 func (t *turn) settle(taking *store.Taking, o store.Outcome) {
 	s := t.c.shared
 	s.beside(func(ctx context.Context) { s.settle(ctx, t.s, taking, o) })

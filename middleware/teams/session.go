@@ -136,7 +136,7 @@ func (s *Shared) register(m *session, view *sessionstate.Context, client string)
 	return ready
 }
 
-// host says what is known of the program that a session runs in.
+// host returns what is known of the program that a session runs in.
 func host(view *sessionstate.Context, client string) Host {
 	h := Host{Client: client, Workspace: view.Workspace.Value}
 	if view.Session.Source != sessionstate.None {
@@ -151,7 +151,7 @@ func (m *session) better(view *sessionstate.Context) bool {
 	return m.claim.Workspace == "" && !(view.Workspace.Empty() && view.WorkspaceID.Empty())
 }
 
-// claim says what is known of the session.
+// claim returns what is known of the session, for the registry.
 func (s *Shared) claim(key string, view *sessionstate.Context, client string) store.Claim {
 	c := store.Claim{
 		Key: key, Conversation: view.Session.Source == sessionstate.RequestMeta || view.Session.Source == sessionstate.InitializeMeta,
@@ -195,7 +195,7 @@ func (s *Shared) attach(ctx context.Context, m *session) {
 // changed (S2).
 const askEvery = 10 * time.Second
 
-// askWithCall finds out beside a call whether messages wait that its result can carry.
+// askWithCall finds out, while a call is in flight, whether messages wait that its result can carry.
 func (s *Shared) askWithCall(m *session) {
 	if !s.o.Shared || m.mail.Load() || !m.asked.CompareAndSwap(false, true) {
 		return
@@ -245,7 +245,7 @@ func (s *Shared) Look(ctx context.Context) (mail bool, err error) {
 	return mail, nil
 }
 
-// look is the goroutine that asks for changes, renews leases, and wakes. It tries again to
+// look is the goroutine that looks for changes of the registry, renews leases, and wakes sessions. It tries again to
 // register a session that makes calls and could not be registered.
 func (s *Shared) look() {
 	tick := time.NewTicker(lookEvery)

@@ -45,7 +45,7 @@ const (
 
 // Options are what the connections of a process have in common.
 type Options struct {
-	// Open opens the registry. It is called once, beside the messages.
+	// Open opens the registry. It is called once, in the background.
 	Open func() (*store.Store, error)
 	// Shared says that the registry is in a database that several machines share. It does not
 	// say when it was changed, so it is asked for messages with each call.
@@ -69,7 +69,7 @@ type Options struct {
 	// can (T31); nil for none.
 	Waker func(Host) Wake
 	// Resume starts the agents again that are over and for which messages wait; nil if this
-	// process cannot (T30). It is called now and then, beside the messages.
+	// process cannot (T30). It is called every 30 seconds, in the background.
 	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
 	// Now is the clock; nil stands for time.Now.
 	Now func() time.Time
@@ -91,7 +91,7 @@ type Wake func(ctx context.Context, notice string) error
 type Shared struct {
 	o        Options
 	instance string
-	work     sync.WaitGroup // what was begun beside the messages
+	work     sync.WaitGroup // what runs in the background
 	done     chan struct{}  // closed by Close
 	warned   sync.Once
 
@@ -164,7 +164,7 @@ func (s *Shared) Close() {
 	}
 }
 
-// beside runs f beside the messages, unless the process is ending.
+// beside runs f in the background, unless the process is ending. No message waits for it.
 func (s *Shared) beside(f func(context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

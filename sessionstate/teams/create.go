@@ -133,7 +133,7 @@ func (t *tx) whyNoChild(parent Ref, l Limits) error {
 	return tooFast("1 session per "+every(l.SpawnEvery), time.Duration(last-t.now)+l.SpawnEvery)
 }
 
-// every returns a duration as one speaks of it: "second", "5s".
+// every returns a duration in words: "second", "5s".
 func every(d time.Duration) string {
 	if d == time.Second {
 		return "second"

@@ -43,7 +43,7 @@ var ErrUnproved = errors.New("a session that an agent started is claimed without
 // errNoSession is returned for a session that is not in the registry any more.
 var errNoSession = errors.New("the session is not registered")
 
-// unavailable returns err as what a caller is told of it. An error of the database becomes
+// unavailable returns the error that a caller gets for err. An error of the database becomes
 // one that is [ErrUnavailable].
 func unavailable(err error) error {
 	var refusal Refusal

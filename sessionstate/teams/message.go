@@ -26,7 +26,7 @@ const (
 	Undeliverable = "undeliverable" // its session was ended
 )
 
-// A Relation is what a sender is to the receiver, by the registry's word (T32).
+// A Relation is what a sender is to the receiver, according to the registry (T32).
 type Relation string
 
 // The relations.

@@ -102,7 +102,7 @@ type Ending struct {
 }
 
 // EndRun ends a run: what it took of the limits is given back, and the parent gets a message
-// of the kind [Result]. Of many callers exactly one does that, and is told true (T12, T27).
+// of the kind [Result]. Of many callers exactly one does that, and gets true (T12, T27).
 func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err error) {
 	err = s.in(context.WithoutCancel(ctx), r.Tenant, func(t *tx) error {
 		mine, err = t.endRun(r, e)

@@ -138,7 +138,7 @@ type letter struct {
 }
 
 // deliver puts a message of attache's own into a mailbox, which no limit bounds: a result
-// is always told. It does nothing, and says so, if the session is not there or was ended.
+// is always delivered. It returns false if the session is not there or was ended.
 func (t *tx) deliver(to Ref, l letter) (bool, error) {
 	n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
 	if err != nil || n == 0 {

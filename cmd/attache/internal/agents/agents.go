@@ -64,18 +64,18 @@ func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
 	return agent, nil
 }
 
-// CanResume reports whether a session that is over can go on when a message comes: its agent
-// can, and nobody has to wait for the session that created it (T29, T30).
+// CanResume reports whether a message starts the agent of a session again: its run is over, its
+// template says how, and the session that created it is not over (T29, T30).
 func (l *Launcher) CanResume(s *teams.Session) bool {
 	agent := l.Settings().Agents[s.Agent]
 	over := s.State == teams.Finished || s.State == teams.Failed
 	return over && len(agent.Resume) > 0 && s.AgentSession != "" && (!s.ParentOver || agent.OnParentEnd == "keep")
 }
 
-// A Secrets are what a run of a session is known by.
+// Secrets identify a run of a session: Key is its session key, and Token proves it.
 type Secrets struct{ Key, Token string }
 
-// NewSecrets returns random ones. The key has the form of a UUID, which programs take for the
+// NewSecrets returns random secrets. The key has the form of a UUID, which programs take for the
 // id of a session.
 func NewSecrets() Secrets {
 	var b [16]byte
@@ -94,7 +94,7 @@ func OwnSession(agent config.Agent, key string) string {
 }
 
 // Start starts the supervisor of a run of a session, and returns when the agent was started.
-// If it could not be, the run has ended by then and its parent was told.
+// If it could not be started, the run has ended by then, and its parent has the result.
 func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session, run int, secrets Secrets, view *sessionstate.Context) error {
 	settings := l.Settings()
 	agent := settings.Agents[s.Agent]
@@ -120,7 +120,7 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	return nil
 }
 
-// launch starts a supervisor and waits for its word.
+// launch starts a supervisor and waits until it says that the agent was started, or why not.
 func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 	input, err := json.Marshal(o)
 	if err != nil {
@@ -147,14 +147,14 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 			line = "its supervisor ended"
 		}
 		return errors.New(line)
-	case <-timer.C: // it goes on, and reports what becomes of it
+	case <-timer.C: // the supervisor goes on, and reports the end
 		return nil
 	case <-ctx.Done():
 		return nil
 	}
 }
 
-// started is what a supervisor says when its agent runs.
+// started is the line that a supervisor writes when it has started its agent.
 const started = "started"
 
 // Resume starts the agents of a workspace again that are over and for which messages wait, if

@@ -42,8 +42,8 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 	return append(out, config.SessionTokenVariable+"="+secrets.Token, config.ParentVariable+"="+s.Parent)
 }
 
-// isSessionVariable reports whether a variable belongs to the session of whoever started us,
-// and not to the user or the machine.
+// isSessionVariable reports whether a variable belongs to the session that started this
+// process, and not to the user or the machine.
 func isSessionVariable(name string, s config.SessionSettings) bool {
 	if slices.Contains(s.HostEnv.Session, name) || slices.Contains(s.HostEnv.Workspace, name) {
 		return true

@@ -31,8 +31,8 @@ func newOutput(path string) (*output, error) {
 	return &output{f, maxOutput}, err
 }
 
-// Write implements io.Writer. It drops what is too much, or cannot be written: the agent goes
-// on.
+// Write implements io.Writer. It never fails, so that the agent goes on: it drops what is over
+// the limit or cannot be written.
 func (o *output) Write(b []byte) (int, error) {
 	keep := b[:min(int64(len(b)), o.left)]
 	if n, err := o.file.Write(keep); err == nil {
@@ -41,14 +41,14 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A result is what an agent's program says of a run.
+// A result is what an agent's program reports at the end of a run.
 type result struct {
 	text, cost string
 	failed     bool
 }
 
-// result reads the result from what was written. What cannot be read in its form is taken for
-// text.
+// result reads the result from what was written. Output without that form is taken
+// as text.
 func (o *output) result(form string) (r result) {
 	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
 		return result{}
@@ -120,7 +120,7 @@ func codexResult(from io.Reader) (r result) {
 	return r
 }
 
-// threadBytes is within how many bytes Codex says which thread it began.
+// threadBytes bounds the output in which the id of the thread is looked for.
 const threadBytes = 64 << 10
 
 // A threadFinder finds the id of the thread in what codex exec --json writes.

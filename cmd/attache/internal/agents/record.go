@@ -31,7 +31,7 @@ func (s *supervisor) recordStart() error {
 	return s.audit.AgentStarted(s.record())
 }
 
-// recordEnd records how the run ended, before anybody is told. Its record is the last one.
+// recordEnd records how the run ended, before the parent gets the result. No record follows.
 func (s *supervisor) recordEnd(e store.Ending) {
 	if s.audit == nil || s.me == nil {
 		return
@@ -40,7 +40,7 @@ func (s *supervisor) recordEnd(e store.Ending) {
 	s.audit.AgentEnded(s.record(), audit.AgentEnd{
 		Failed: e.Failed, Why: why, ExitStatus: e.ExitStatus, CostUSD: e.CostUSD, Report: e.Report, Took: time.Since(s.began),
 	})
-	_ = s.audit.Close(auditEnd) // the parent is told all the same
+	_ = s.audit.Close(auditEnd) // the parent gets the result all the same
 }
 
 // record returns what the records of the run have in common.

@@ -155,7 +155,7 @@ func (s *supervisor) prompt(taking *store.Taking) {
 	}
 }
 
-// prompt returns what an agent is told by stdin (T23).
+// prompt returns the text that an agent gets by stdin (T23).
 func prompt(me *store.Session, taking *store.Taking, now time.Time) string {
 	var b strings.Builder
 	var others []store.Message
@@ -231,7 +231,7 @@ func (s *supervisor) stop(why string) string {
 	return why
 }
 
-// ending waits for what is left of the agent, and says how it ended.
+// ending waits until nothing of the agent is left, and returns how the run ended.
 func (s *supervisor) ending(why string) store.Ending {
 	<-s.read
 	exit := s.agent.Wait()

@@ -3,7 +3,7 @@
 // sessions that it created.
 //
 // The server runs in this process, behind the relay and all its layers, and is relayed to as
-// any other. Who calls a tool is never an argument: the layer teams says it (T2).
+// any other. Who calls a tool is never an argument: the layer teams provides it (T2).
 package teamserver
 
 import (
@@ -103,7 +103,7 @@ func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, er
 	return run(ctx, c)
 }
 
-// refusal returns what the agent is told of an error. Only a refusal is told as it is.
+// refusal returns the text that the agent gets for an error. Only a refusal keeps its own text.
 func (c *call) refusal(err error) string {
 	var refusal store.Refusal
 	if errors.As(err, &refusal) && refusal != store.ErrUnavailable {

@@ -33,8 +33,8 @@ const (
 	commandTime = 30 * time.Second
 )
 
-// For returns what wakes a session: the first of the operator's ways that can, nil if there
-// is none.
+// For returns what wakes a session: the first of the ways in teams.wake that can, nil if none
+// can.
 func For(p cli.Process, s *config.Settings) func(teams.Host) teams.Wake {
 	return func(h teams.Host) teams.Wake {
 		for _, w := range s.Teams.Wake {
@@ -92,7 +92,7 @@ func inbox(p cli.Process) teams.Wake {
 	return func(ctx context.Context, notice string) error { return put(ctx, socket, token, notice) }
 }
 
-// put writes two lines: who writes, and what.
+// put writes two lines to the socket: the credential, and the message.
 func put(ctx context.Context, socket, token, notice string) error {
 	ctx, cancel := context.WithTimeout(ctx, inboxTime)
 	defer cancel()
