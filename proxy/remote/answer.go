@@ -41,8 +41,15 @@ func (x *exchange) read(resp *http.Response) {
 }
 
 func isEvents(h http.Header) bool {
-	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return kind == "text/event-stream"
+	switch value := h.Get("Content-Type"); value {
+	case "text/event-stream":
+		return true
+	case "application/json": // as most write it
+		return false
+	default:
+		kind, _, _ := mime.ParseMediaType(value)
+		return kind == "text/event-stream"
+	}
 }
 
 // decoded returns the body without a compression that nobody asked for.

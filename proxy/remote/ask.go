@@ -16,8 +16,7 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	var m wire.Message
 	m.Reset(wire.Client, line)
 	m.LookEnvelope()
-	h["Accept"] = []string{"application/json, text/event-stream"}
-	h["Content-Type"] = []string{"application/json"}
+	h["Accept"], h["Content-Type"] = acceptsBoth, isJSON
 	resp, err := s.send(ctx, http.MethodPost, h, &body{line: line})
 	if err != nil {
 		return nil, nil, err

@@ -288,7 +288,7 @@ func (x *exchange) recover(r *refusal) (again bool, err error) {
 // header returns the headers of the exchange's own.
 func (x *exchange) header() http.Header {
 	h := make(http.Header, 8)
-	h["Accept"], h["Content-Type"] = acceptsBoth(), isJSON()
+	h["Accept"], h["Content-Type"] = acceptsBoth, isJSON
 	maps.Copy(h, x.headers)
 	if !x.modern {
 		x.ticket.headers(h)
@@ -296,8 +296,11 @@ func (x *exchange) header() http.Header {
 	return h
 }
 
-func acceptsBoth() []string { return []string{"application/json, text/event-stream"} }
-func isJSON() []string      { return []string{"application/json"} }
+// Values of headers, which nobody changes.
+var (
+	acceptsBoth = []string{"application/json, text/event-stream"}
+	isJSON      = []string{"application/json"}
+)
 
 // awaits returns which of the requests without an answer has the id, -1 for none.
 func (x *exchange) awaits(id []byte) int {

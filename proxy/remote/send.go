@@ -57,33 +57,36 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 				return resp, nil
 			}
 			drain(resp)
-			refused = true
+			refused, h = true, maps.Clone(h) // Credentials may keep what was sent
 		default:
 			return resp, nil
 		}
 	}
 }
 
-// request makes one request.
+// request makes one request. It adds to h, which is the request's.
 func (s *Server) request(ctx context.Context, method string, to *url.URL, h http.Header, b *body) (*http.Request, error) {
-	all := make(http.Header, 8)
-	maps.Copy(all, s.o.Header)
-	maps.Copy(all, h)
+	for name, values := range s.o.Header {
+		if h[name] == nil {
+			h[name] = values
+		}
+	}
 	if s.o.Credentials != nil {
-		if err := s.o.Credentials.Set(ctx, all); err != nil {
+		if err := s.o.Credentials.Set(ctx, h); err != nil {
 			return nil, err
 		}
 	}
 	// With one of these the transport would send a request again that may have been
 	// executed (net/http, Transport).
-	delete(all, "Idempotency-Key")
-	delete(all, "X-Idempotency-Key")
+	delete(h, "Idempotency-Key")
+	delete(h, "X-Idempotency-Key")
 	if b != nil {
 		ctx = b.traced(ctx)
 	}
 	r := s.template.WithContext(ctx)
-	r.Method, r.URL, r.Host, r.Header = method, to, to.Host, all
+	r.Method, r.URL, r.Host, r.Header = method, to, to.Host, h
 	if s.cookies.Load() {
+		r.Header = maps.Clone(h) // those of another try may be others
 		for _, c := range s.jar.Cookies(to) {
 			r.AddCookie(c)
 		}

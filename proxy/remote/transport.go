@@ -26,6 +26,8 @@ const (
 	// idleTime is how long a connection without a request stays open. Node closes its
 	// end after 5 s, and a request that meets that is lost.
 	idleTime = 4 * time.Second
+	// buffer is how many bytes a connection reads or writes at once, 4 KiB by default.
+	buffer = 2 << 10
 )
 
 // NewTransport returns what sends requests. Many servers may share it, so that their
@@ -47,6 +49,8 @@ func NewTransport(o TransportOptions) *http.Transport {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     idleTime,
+		// Each session may keep a stream open, and most messages are smaller.
+		ReadBufferSize: buffer, WriteBufferSize: buffer,
 		// A compressed stream is held back by compressors that do not flush.
 		DisableCompression: true,
 	}
