@@ -22,6 +22,8 @@
 // the benchmark waits for the machine to be quiet, and what was disturbed all
 // the same is measured again; how often is part of the report.
 //
+// With -soak TIME it measures nothing but what is left: see package soak.
+//
 // It needs Linux, for /proc and the CPU clocks of processes. The module's own
 // benchmarks (go test -bench) look at single functions; this one looks at
 // processes, from outside.
@@ -35,10 +37,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/soak"
 )
 
 func main() {
@@ -83,6 +87,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer remove()
+	if o.soak.Duration > 0 {
+		s := subjects[slices.IndexFunc(subjects, func(s subject) bool { return s.Name == plain })]
+		o.soak.Attache, o.soak.Env, o.soak.Out, o.soak.Log = s.Argv[0], s.Env, stdout, stderr
+		return soak.Run(ctx, o.soak)
+	}
 	if subjects, err = selectSubjects(subjects, o.who); err != nil {
 		return err
 	}

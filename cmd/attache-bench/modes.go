@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/soak"
 )
 
 // The hidden first arguments with which this program starts itself again. None
@@ -44,6 +46,8 @@ func runMode(args []string) (status int, ok bool) {
 		err = outBridge(args[1:])
 	case modeReverse:
 		err = reverse(args[1:])
+	case soak.Stdio, soak.HTTP:
+		err = soak.Play(args, os.Stdin, os.Stdout)
 	default:
 		return 0, false
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/soak"
 )
 
 // errUsage marks a mistake in the flags.
@@ -22,6 +24,7 @@ type options struct {
 	who     string
 	attache string
 	list    bool
+	soak    soak.Options
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -34,6 +37,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.StringVar(&o.who, "subjects", "", "measure these `SUBJECTS` alone: names as -list prints them or patterns, between commas")
 	f.StringVar(&o.attache, "attache", "", "measure the attache at `PATH` (default: build ./cmd/attache)")
 	f.BoolVar(&o.list, "list", false, "print the rows and the subjects, measure nothing")
+	f.DurationVar(&o.soak.Duration, "soak", 0, "measure nothing: use attache for this `TIME` while servers and fronts are killed, and check every answer and what is left")
+	f.Uint64Var(&o.soak.Seed, "seed", uint64(time.Now().UnixNano()), "what is done at random with -soak follows from this `NUMBER`")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -139,9 +139,10 @@ func importLaw() []law {
 		{rooms + "overview", []string{rooms + "cli", rooms + "clientconfig", rooms + "config", rooms + "remoteserver", rooms + "status"}, "it shows what there is, and changes nothing"},
 		{rooms + "demo", []string{library, rooms + "term"}, "the demo needs no configuration"},
 		{rooms + "attachetest", []string{rooms + "cli", rooms + "config"}, "tests of several packages write the same configurations and tokens"},
-		{"cmd/attache-bench", []string{"cmd/attache-bench/internal/httpclient", "cmd/attache-bench/internal/machine"}, "it measures the program from outside"},
+		{"cmd/attache-bench", []string{"cmd/attache-bench/internal/httpclient", "cmd/attache-bench/internal/machine", "cmd/attache-bench/internal/soak"}, "it measures the program from outside"},
 		{"cmd/attache-bench/internal/httpclient", nil, "a client is measured with, and measures nothing"},
 		{"cmd/attache-bench/internal/machine", nil, "it asks the system what processes use"},
+		{"cmd/attache-bench/internal/soak", []string{"cmd/attache-bench/internal/machine"}, "it uses the program from outside"},
 		{"packaging", nil, "packages are made of the program, from outside"},
 	}
 }
@@ -183,7 +184,7 @@ func TestForeignImports(t *testing.T) {
 		{"github.com/goccy/go-yaml", []string{rooms + "config", rooms + "setting", rooms + "recipes", "policy/filesource", "sessionstate/identity", "sessionstate/textfile"}, "YAML is for the files people write"},
 		{"cel.dev/cel-go/cel", []string{"sessionstate/expression"}, "one place says what an expression may read, and what it may cost"},
 		{"github.com/fsnotify/fsnotify", []string{rooms + "session"}, "one place notices changes, and says what they mean"},
-		{"net/http", []string{"cmd/attache-bench", "cmd/attache-bench/internal/httpclient", rooms + "include", rooms + "serve", rooms + "config", rooms + "login", rooms + "login/logintest", rooms + "remoteserver", "proxy/front", "proxy/front/internal/mirrored", "proxy/remote", "middleware/trace/otlp", "middleware/trace/otlp/otlptest", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
+		{"net/http", []string{"cmd/attache-bench/internal/soak", "cmd/attache-bench", "cmd/attache-bench/internal/httpclient", rooms + "include", rooms + "serve", rooms + "config", rooms + "login", rooms + "login/logintest", rooms + "remoteserver", "proxy/front", "proxy/front/internal/mirrored", "proxy/remote", "middleware/trace/otlp", "middleware/trace/otlp/otlptest", "policy/httpsource", "sessionstate/identity"}, "no network unless it is configured"},
 		{"golang.org/x/oauth2", []string{rooms + "login"}, "one place holds tokens of other servers"},
 		{"github.com/zalando/go-keyring", []string{rooms + "login"}, "one place asks the system's key ring"},
 		{"modernc.org/sqlite", []string{"sessionstate/database"}, "one place opens the databases that processes share"},
@@ -191,7 +192,7 @@ func TestForeignImports(t *testing.T) {
 		{"database/sql", []string{"sessionstate/database", "sessionstate/database/pgtest", "sessionstate/turnstore", "sessionstate/teams", rooms + "fronts"}, "only what processes share is kept in SQL"},
 		{"github.com/tailscale/hujson", []string{"cmd/attache/internal/clientconfig"}, "JSON with comments is for the files of clients"},
 		{"github.com/pelletier/go-toml/v2", []string{"cmd/attache/internal/clientconfig"}, "TOML is for the files of clients"},
-		{"os/exec", []string{"proxy/child", rooms + "login", "cmd/attache-bench", "cmd/attache-bench/internal/machine", "sessionstate/database/pgtest"}, "one place starts processes, and leaves none behind; a browser alone goes on, and a test has a server end with it"},
+		{"os/exec", []string{"cmd/attache-bench/internal/soak", "proxy/child", rooms + "login", "cmd/attache-bench", "cmd/attache-bench/internal/machine", "sessionstate/database/pgtest"}, "one place starts processes, and leaves none behind; a browser alone goes on, and a test has a server end with it"},
 		{"log", nil, "logs go through a slog.Logger that was given"},
 		{"C", nil, "builds need no compiler for C"},
 	} {

@@ -1,0 +1,361 @@
+//go:build linux
+
+package soak
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// modern is the revision without a handshake.
+const modern = "2026-07-28"
+
+// patience is how long a request may take before it counts as never answered.
+const patience = 90 * time.Second
+
+// A request is one of a client, with a number of its own.
+type request struct {
+	number      int
+	method      string
+	name        string // of the tool, or the URI
+	key         string // in its result, if it is a tool's or a resource's
+	size        int    // of the text in the result
+	body        []byte
+	id          string // as it is written
+	slow        bool   // the client reads its answer slowly
+	cancelled   atomic.Bool
+	succeeded   bool // a result came
+	start, last time.Time
+}
+
+// A link is what a client is connected by.
+type link interface {
+	// call sends a request and returns the line that answers it.
+	call(ctx context.Context, q *request) ([]byte, error)
+	// tell sends a notification.
+	tell(ctx context.Context, body []byte) error
+	// end ends the session, in good order or by going away. It returns when all is gone
+	// that belongs to this client.
+	end(orderly bool) error
+}
+
+var (
+	// errGone is returned for requests whose link was ended by the client itself.
+	errGone = errors.New("the client went away")
+	// errLost is returned when the link broke.
+	errLost = errors.New("the connection broke")
+)
+
+// A client lives again and again: it opens a session, calls, and ends or goes away.
+type client struct {
+	kind   string // of client
+	run    *run
+	rng    *rand.Rand
+	modern bool
+	lives  bool // it never ends its session before the run ends
+	open   opener
+	// server is the client's own, nil if others have it too; front is nil on stdio; places are
+	// all those on the way to the server.
+	server, front *place
+	places        []*place
+	link          link
+	pid           atomic.Int64 // of the server that answered last
+	killed        time.Time
+	gone          atomic.Bool // the client has ended its link itself
+}
+
+// live lives until ctx is done.
+func (c *client) live(ctx context.Context) {
+	for ctx.Err() == nil {
+		c.life(ctx)
+	}
+}
+
+// life is one session.
+func (c *client) life(ctx context.Context) {
+	c.gone.Store(false)
+	c.pid.Store(0)
+	l, err := c.open(ctx, c)
+	if err != nil {
+		c.run.account.fault("%s: start: %v", c.kind, err)
+		return
+	}
+	c.link = l
+	ok := c.modern || c.begin(ctx)
+	for ctx.Err() == nil && ok && (c.lives || c.rng.IntN(40) > 0) {
+		ok = c.step(ctx)
+		pause(ctx, time.Duration(c.rng.IntN(50))*time.Millisecond)
+	}
+	c.leave(ctx, ctx.Err() != nil || !ok || c.rng.IntN(2) == 0)
+}
+
+// leave ends the session, or goes away from calls that are running.
+func (c *client) leave(ctx context.Context, orderly bool) {
+	began := time.Now()
+	var calls sync.WaitGroup
+	if wait := time.Duration(c.rng.IntN(10_000)) * time.Microsecond; !orderly {
+		calls.Go(func() { c.burst(ctx, 5, toolCount, 100, false) })
+		pause(ctx, wait)
+	}
+	c.gone.Store(true)
+	if err := c.link.end(orderly); err != nil && !c.excused(began, time.Now()) {
+		c.run.account.fault("%s: end: %v", c.kind, err)
+	}
+	calls.Wait()
+}
+
+// begin does the handshake.
+func (c *client) begin(ctx context.Context) bool {
+	q := c.request("initialize", "", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}`)
+	if !c.do(ctx, q) || !q.succeeded {
+		return false
+	}
+	err := c.link.tell(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	return err == nil || c.excused(q.start, time.Now())
+}
+
+// step does one thing at random. It reports false if the session is over.
+func (c *client) step(ctx context.Context) bool {
+	switch n := c.rng.IntN(100); {
+	case n < 55:
+		return c.burst(ctx, 1+c.rng.IntN(8), toolCount, c.rng.IntN(400), false)
+	case n < 65:
+		return c.burst(ctx, 1+c.rng.IntN(3), toolCount, 1<<(14+c.rng.IntN(6)), c.rng.IntN(2) == 0)
+	case n < 72:
+		return c.burst(ctx, 1+c.rng.IntN(4), toolSlow, 100, false)
+	case n < 79:
+		return c.cancel(ctx)
+	case n < 84:
+		return c.do(ctx, c.request("tools/list", "", ""))
+	case n < 88:
+		return c.do(ctx, c.request("ping", "", ""))
+	case n < 93:
+		n := c.run.account.next()
+		return c.do(ctx, c.numbered(n, "resources/read", scheme+key(n), fmt.Sprintf(`"uri":"%s%s"`, scheme, key(n))))
+	case n < 95:
+		c.hold()
+	case n < 97:
+		var calls sync.WaitGroup
+		wait := time.Duration(c.rng.IntN(10_000)) * time.Microsecond
+		calls.Go(func() { c.burst(ctx, 5, toolSlow, 100, false) })
+		pause(ctx, wait)
+		c.kill()
+		calls.Wait()
+	}
+	return true
+}
+
+// burst does n calls at once.
+func (c *client) burst(ctx context.Context, n int, tool string, size int, slow bool) bool {
+	var all sync.WaitGroup
+	var failed atomic.Bool
+	for range n {
+		q := c.call(tool, size)
+		q.slow = slow
+		all.Go(func() {
+			if !c.do(ctx, q) {
+				failed.Store(true)
+			}
+		})
+	}
+	all.Wait()
+	return !failed.Load()
+}
+
+// cancel makes a call that is never answered, and cancels it.
+func (c *client) cancel(ctx context.Context) bool {
+	q := c.call(toolStuck, 0)
+	calling, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan bool, 1)
+	go func() { done <- c.do(calling, q) }()
+	pause(ctx, time.Duration(c.rng.IntN(400))*time.Millisecond)
+	q.cancelled.Store(true)
+	if h, ok := c.link.(*httpLink); !ok || !h.modern {
+		_ = c.link.tell(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, q.id))
+	}
+	stop()
+	return <-done
+}
+
+func key(n int) string { return "k" + strconv.Itoa(n) + "." }
+
+func (c *client) call(tool string, size int) *request {
+	n := c.run.account.next()
+	q := c.numbered(n, "tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":{"key":%q,"size":%d,"millis":%d}`, tool, key(n), size, c.rng.IntN(300)))
+	q.size = size
+	return q
+}
+
+func (c *client) request(method, name, params string) *request {
+	return c.numbered(c.run.account.next(), method, name, params)
+}
+
+// numbered makes a request. Half of the ids are strings.
+func (c *client) numbered(n int, method, name, params string) *request {
+	q := &request{number: n, method: method, name: name, id: strconv.Itoa(n)}
+	if name != "" {
+		q.key = key(n)
+	}
+	if n%2 == 0 {
+		q.id = `"id-` + q.id + `"`
+	}
+	if c.modern {
+		params = strings.TrimPrefix(params+`,"_meta":{"io.modelcontextprotocol/protocolVersion":"`+modern+`","io.modelcontextprotocol/clientInfo":{"name":"soak","version":"1"},"io.modelcontextprotocol/clientCapabilities":{},"vscode.conversationId":"`+c.conversation()+`"}`, ",")
+	}
+	q.body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":{%s}}`, q.id, method, params)
+	return q
+}
+
+// conversation keeps apart the clients that have no session.
+func (c *client) conversation() string { return fmt.Sprintf("%p", c) }
+
+// do sends a request and judges what comes. It reports false if the session is over.
+func (c *client) do(ctx context.Context, q *request) bool {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	q.start = time.Now()
+	b, err := c.link.call(limited, q)
+	q.last = time.Now()
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		c.run.account.fault("%s: request %d (%s %s) had no answer within %v: %v", c.kind, q.number, q.method, q.name, patience, err)
+		c.run.account.note(c.kind, q, "never answered", unknown)
+		return false
+	}
+	if err != nil {
+		return c.unanswered(ctx, q, err)
+	}
+	var m message
+	if err := json.Unmarshal(b, &m); err != nil || string(m.ID) != q.id {
+		c.run.account.fault("%s: request %d got the answer %.200q", c.kind, q.number, b)
+		return false
+	}
+	if m.Error != nil {
+		c.refused(q, &m)
+		return true
+	}
+	q.succeeded = true
+	c.run.account.note(c.kind, q, "result", resultFate(q))
+	c.check(q, m.Result)
+	return true
+}
+
+// resultFate returns what a result says of the ledger.
+func resultFate(q *request) fate {
+	if q.method == "tools/call" {
+		return executed
+	}
+	return unknown
+}
+
+// check compares a result with the one expected.
+func (c *client) check(q *request, result []byte) {
+	for _, p := range c.places {
+		p.answered(c, q.start, q.last)
+	}
+	if q.key == "" {
+		return
+	}
+	_, rest, found := bytes.Cut(result, []byte(`"`+q.key+` `))
+	pid, text, _ := bytes.Cut(rest, []byte(" "))
+	n, err := strconv.ParseInt(string(pid), 10, 64)
+	if !found || err != nil || !bytes.HasPrefix(text, []byte(filler(q.size)+`"`)) {
+		c.run.account.fault("%s: request %d got the result of another, or not all of its own: %.200q", c.kind, q.number, result)
+		return
+	}
+	if c.server != nil {
+		c.pid.Store(n)
+	}
+}
+
+// refused judges an error.
+func (c *client) refused(q *request, m *message) {
+	f, what := unknown, "error: "+kindOf(m.Error.Message)
+	if strings.Contains(m.Error.Message, "was not sent") {
+		f = unsent
+	}
+	if q.cancelled.Load() {
+		what = "cancelled"
+	} else if !c.excused(q.start, q.last) {
+		c.run.account.fault("%s: request %d (%s %s) got an error though nothing was killed: %s", c.kind, q.number, q.method, q.name, m.Error.Message)
+	}
+	c.run.account.note(c.kind, q, what, f)
+}
+
+// unanswered judges a request that got no answer. It reports false if the session is over.
+func (c *client) unanswered(ctx context.Context, q *request, err error) bool {
+	what := kindOf(err.Error())
+	switch {
+	case q.cancelled.Load():
+		c.run.account.note(c.kind, q, "cancelled", unknown)
+		return !errors.Is(err, errLost)
+	case c.gone.Load() || ctx.Err() != nil:
+		what = errGone.Error()
+	case c.front == nil || !c.front.excuses(c, q.start, q.last):
+		c.run.account.fault("%s: request %d (%s %s): %v, though nothing was killed that it was sent to", c.kind, q.number, q.method, q.name, err)
+	}
+	c.run.account.note(c.kind, q, what, unknown)
+	return !errors.Is(err, errLost)
+}
+
+func (c *client) excused(start, end time.Time) bool {
+	for _, p := range c.places {
+		if p.excuses(c, start, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// killEvery is the least time between two ends of one client's server: after five in a minute
+// attache takes it for one that cannot live.
+const killEvery = 20 * time.Second
+
+// kill kills the client's server.
+func (c *client) kill() {
+	pid := int(c.pid.Load())
+	if c.server == nil || time.Since(c.killed) < killEvery || !c.run.marked(pid) {
+		return
+	}
+	c.killed = time.Now()
+	c.run.account.count("servers killed")
+	again := c.server.dies()
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	again()
+}
+
+// hold stops the client's server for a while, so that it reads and answers nothing.
+func (c *client) hold() {
+	pid := int(c.pid.Load())
+	if c.server == nil || !c.run.marked(pid) {
+		return
+	}
+	_ = syscall.Kill(pid, syscall.SIGSTOP)
+	c.run.account.count("servers stopped for a while")
+	c.run.later(time.Duration(100+c.rng.IntN(2000))*time.Millisecond, func() {
+		if c.run.marked(pid) {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	})
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// An opener begins a session of a client.
+type opener func(context.Context, *client) (link, error)

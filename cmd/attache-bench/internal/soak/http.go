@@ -1,0 +1,195 @@
+//go:build linux
+
+package soak
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+)
+
+// An httpLink is a client of a front.
+type httpLink struct {
+	client    *client
+	url       string
+	modern    bool
+	transport *http.Transport
+	session   string // as the answer to initialize has it
+	life      context.Context
+	leave     context.CancelFunc // breaks off all that runs
+}
+
+// openHTTP returns what connects a client with the endpoint at url.
+func openHTTP(url string) opener {
+	return func(_ context.Context, c *client) (link, error) {
+		l := &httpLink{client: c, url: url, modern: c.modern, transport: &http.Transport{}}
+		l.life, l.leave = context.WithCancel(context.Background())
+		return l, nil
+	}
+}
+
+// request returns a request of this session.
+func (l *httpLink) request(ctx context.Context, method string, body io.Reader) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, l.url, body)
+	if err != nil {
+		return nil, err
+	}
+	r.GetBody = nil // nothing is sent again behind our back
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	switch {
+	case l.modern:
+		r.Header.Set(versionHeader, modern)
+	case l.session != "":
+		r.Header.Set(versionHeader, "2025-11-25")
+		r.Header.Set(sessionHeader, l.session)
+	}
+	return r, nil
+}
+
+func (l *httpLink) call(ctx context.Context, q *request) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.life, cancel)()
+	for {
+		b, err := l.try(ctx, q)
+		switch {
+		case err == nil:
+			return b, nil
+		case l.life.Err() != nil:
+			return nil, errGone
+		case errors.As(err, new(notReached)) && ctx.Err() == nil && l.client.front.excuses(l.client, q.start, time.Now()):
+			pause(ctx, 50*time.Millisecond) // nobody listens: nothing was sent
+			q.start = time.Now()
+			continue
+		}
+		return nil, err
+	}
+}
+
+// notReached is the error of a request for which there was no connection.
+type notReached struct{ error }
+
+func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
+	r, err := l.request(ctx, http.MethodPost, bytes.NewReader(q.body))
+	if err != nil {
+		return nil, err
+	}
+	if l.modern {
+		r.Header.Set("Mcp-Method", q.method)
+		if q.name != "" {
+			r.Header.Set("Mcp-Name", q.name)
+		}
+	}
+	resp, err := l.transport.RoundTrip(r)
+	if err != nil {
+		if strings.Contains(err.Error(), "connection refused") {
+			return nil, notReached{err}
+		}
+		return nil, fmt.Errorf("no HTTP response: %w", err)
+	}
+	defer resp.Body.Close()
+	if id := resp.Header.Get(sessionHeader); q.method == "initialize" {
+		l.session = id
+	}
+	var body io.Reader = resp.Body
+	if q.slow {
+		body = &slowReader{r: body}
+	}
+	if kind := resp.Header.Get("Content-Type"); strings.HasPrefix(kind, "text/event-stream") {
+		return readEvents(body, q.id)
+	}
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return nil, fmt.Errorf("the HTTP response broke: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		err := fmt.Errorf("HTTP %d: %.300s", resp.StatusCode, b)
+		if resp.StatusCode == http.StatusNotFound && !l.modern {
+			return nil, fmt.Errorf("%w: %w", errLost, err)
+		}
+		return nil, err
+	}
+	return b, nil
+}
+
+// readEvents reads events up to the one that answers id.
+func readEvents(body io.Reader, id string) ([]byte, error) {
+	lines := bufio.NewReader(body)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil, fmt.Errorf("the stream of events broke: %w", err)
+		}
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		var m message
+		if !ok || len(bytes.TrimSpace(data)) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(data, &m); err != nil {
+			return nil, fmt.Errorf("the event %.200q cannot be read: %w", data, err)
+		}
+		if m.Method == "" {
+			return data, nil // whose id do compares
+		}
+	}
+}
+
+// A slowReader reads a little at a time.
+type slowReader struct{ r io.Reader }
+
+func (s *slowReader) Read(b []byte) (int, error) {
+	time.Sleep(5 * time.Millisecond)
+	return s.r.Read(b[:min(len(b), 8<<10)])
+}
+
+func (l *httpLink) tell(ctx context.Context, body []byte) error {
+	r, err := l.request(ctx, http.MethodPost, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := l.transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusAccepted {
+		return fmt.Errorf("HTTP %d for a notification", resp.StatusCode)
+	}
+	return nil
+}
+
+func (l *httpLink) end(orderly bool) error {
+	defer l.transport.CloseIdleConnections()
+	defer l.leave()
+	if !orderly || l.session == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(l.life, patience)
+	defer cancel()
+	r, err := l.request(ctx, http.MethodDelete, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := l.transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotFound {
+		return fmt.Errorf("DELETE got HTTP %d", resp.StatusCode)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+//go:build linux
+
+package soak
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A program is a process that is started again after it was killed.
+type program struct {
+	run     *run
+	name    string
+	address string
+	argv    []string
+	place   *place
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+}
+
+// start starts the program and waits until it listens.
+func (p *program) start(ctx context.Context) error {
+	log, err := os.OpenFile(filepath.Join(p.run.dir, p.name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd = exec.Command(p.argv[0], p.argv[1:]...)
+	p.cmd.Env, p.cmd.Stderr = p.run.env, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	for began := time.Now(); time.Since(began) < patience && ctx.Err() == nil; {
+		if c, err := net.Dial("tcp", p.address); err == nil {
+			return c.Close()
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("%s does not listen on %s: see its log", p.name, p.address)
+}
+
+// end ends the program with a signal and waits for it.
+func (p *program) end(s os.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.cmd.Process == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(s)
+	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
+	_ = p.cmd.Wait()
+	if !late.Stop() {
+		p.run.account.fault("%s did not end within %v of %v", p.name, patience, s)
+	}
+	p.cmd = nil
+}
+
+// restart kills the program and starts it again.
+func (p *program) restart(ctx context.Context) {
+	p.run.account.count(p.name + " killed")
+	again := p.place.dies()
+	p.end(syscall.SIGKILL)
+	if err := p.start(ctx); err != nil && ctx.Err() == nil {
+		p.run.account.fault("%v", err)
+	}
+	again()
+}
+
+func (p *program) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.cmd.Process == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// A front is attache serve.
+type front struct {
+	program
+	admin string
+}
+
+// A remote is the server over HTTP.
+type remote struct{ program }
+
+func (r *remote) url() string { return "http://" + r.address + "/mcp" }
+
+func (r *run) config() string { return filepath.Join(r.dir, "config", "stdio.yaml") }
+
+func (r *run) server() []string { return []string{r.self, Stdio, r.ledger} }
+
+// newFront returns a front that is not started yet.
+func (r *run) newFront(name string) *front {
+	f := &front{program: program{run: r, name: name, address: freeAddress(), place: &place{name: name}}, admin: freeAddress()}
+	f.argv = []string{r.o.Attache, "serve", "--config", f.config(), "--listen", f.address}
+	return f
+}
+
+func (f *front) config() string { return filepath.Join(f.run.dir, "config", f.name+".yaml") }
+
+// start starts all that clients reach.
+func (r *run) start(ctx context.Context) error {
+	r.remote = &remote{program{run: r, name: "remote server", address: freeAddress(), place: &place{name: "remote server"}}}
+	r.remote.argv = []string{r.self, HTTP, r.remote.address, r.ledger}
+	r.steady, r.shaky = r.newFront("steady front"), r.newFront("shaky front")
+	if err := r.configure(0); err != nil {
+		return err
+	}
+	for _, p := range r.programs() {
+		if err := p.start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) programs() []*program {
+	return []*program{&r.remote.program, &r.steady.program, &r.shaky.program}
+}
+
+func (r *run) stop() {
+	for _, p := range r.programs() {
+		p.end(syscall.SIGTERM)
+	}
+}
+
+// configure writes the configurations. With each version other rules hold, which leave all
+// calls of the clients as they are.
+func (r *run) configure(version int) error {
+	rules := fmt.Sprintf("arguments:\n  - {tools: [none_%d], argument: workspace, value: '\"/\"'}\naccess:\n  rules:\n    - {tools: [never_%d], deny: true}\n", version, version)
+	files := map[string]string{r.config(): rules}
+	for _, f := range []*front{r.steady, r.shaky} {
+		files[f.config()] = rules + fmt.Sprintf("serve:\n  admin: %s\n  idle: %v\n  drain: 1s\n  limits: {per_principal: 5000, sessions: 5000, children: 2000}\nservers:\n  local: {server: {command: [%q, %q, %q]}}\n  remote: {server: {url: %q}}\n",
+			f.admin, idle, r.self, Stdio, r.ledger, r.remote.url())
+	}
+	for path, text := range files {
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chaos disturbs attache until ctx is done.
+func (r *run) chaos(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(r.o.Seed, 0))
+	for version := 1; ; version++ {
+		pause(ctx, time.Duration(1000+rng.IntN(9000))*time.Millisecond)
+		if ctx.Err() != nil {
+			return
+		}
+		switch rng.IntN(4) {
+		case 0:
+			r.shaky.restart(context.WithoutCancel(ctx))
+		case 1:
+			r.remote.restart(context.WithoutCancel(ctx))
+		case 2:
+			r.account.count("configurations changed")
+			if err := r.configure(version); err != nil {
+				r.account.fault("%v", err)
+			}
+		case 3:
+			r.account.count("configurations read again on SIGHUP")
+			_ = syscall.Kill(r.steady.pid(), syscall.SIGHUP)
+		}
+	}
+}
+
+// freeAddress returns an address on which nobody listens.
+func freeAddress() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "127.0.0.1:0"
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// get reads what a front shows to who runs it.
+func (f *front) get(ctx context.Context, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.admin+path, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	r.Close = true
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return string(b), err
+}
+
+// marked reports whether a process belongs to this run.
+func (r *run) marked(pid int) bool {
+	if pid <= 1 {
+		return false
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && containsEntry(b, r.mark)
+}

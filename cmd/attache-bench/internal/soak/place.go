@@ -1,0 +1,66 @@
+//go:build linux
+
+package soak
+
+import (
+	"sync"
+	"time"
+)
+
+// A place is a process that is killed and started again: the server of a client, a front, a
+// remote server. It knows when, so that an error can be told from a fault.
+type place struct {
+	name   string
+	mu     sync.Mutex
+	deaths []*death
+}
+
+// A death is one end of a place.
+type death struct {
+	from, ready time.Time             // ready is zero until the place runs again
+	recovered   map[*client]time.Time // when a client got an answer from the new process
+}
+
+// dies notes that the place is about to be killed. The caller calls again when it runs again.
+func (p *place) dies() (again func()) {
+	d := &death{from: time.Now(), recovered: map[*client]time.Time{}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaths = append(p.deaths, d)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		d.ready = time.Now()
+	}
+}
+
+// answered notes that the place has answered a request of c that was sent at start.
+func (p *place) answered(c *client, start, end time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.deaths {
+		if !d.ready.IsZero() && start.After(d.ready) && d.recovered[c].IsZero() {
+			d.recovered[c] = end
+		}
+	}
+}
+
+// excuses reports whether an error that c got for a request of that time may come of a death.
+func (p *place) excuses(c *client, start, end time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.deaths {
+		until := d.recovered[c]
+		if !end.Before(d.from) && (until.IsZero() || !start.After(until)) {
+			return true
+		}
+	}
+	return false
+}
+
+// count returns how often the place was killed.
+func (p *place) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.deaths)
+}

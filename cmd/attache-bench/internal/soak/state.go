@@ -1,0 +1,198 @@
+//go:build linux
+
+package soak
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// state is what there is of each thing that must not become more.
+type state map[string]int
+
+// restTime is how long what is left of clients may take to go: a session goes when it is idle,
+// what a killed front left when its lease is over and another front looks.
+const restTime = 4 * time.Minute
+
+// rest waits until there is no more of anything than before, and returns the state then. Without
+// a state before it waits until sessions have ended.
+func (r *run) rest(ctx context.Context, before state) (state, error) {
+	told := 10 * time.Second
+	for began := time.Now(); ; {
+		now, err := r.observe(ctx)
+		if err != nil {
+			return nil, err
+		}
+		limit := before
+		if len(before) == 0 {
+			limit = maps.Clone(now)
+			for name := range limit {
+				if strings.Contains(name, "open sessions") || strings.HasPrefix(name, "rows of front_sessions") {
+					limit[name] = 0
+				}
+			}
+		}
+		more := now.beyond(limit)
+		if len(more) == 0 || time.Since(began) > restTime {
+			return now, nil
+		}
+		if waited := time.Since(began); waited > told {
+			told = waited + 15*time.Second
+			fmt.Fprintf(r.o.Log, "soak: there is still more of %s\n", strings.Join(more, ", "))
+		}
+		pause(ctx, time.Second)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// beyond returns what there is more of than in before.
+func (s state) beyond(before state) (names []string) {
+	for name, n := range s {
+		if n > before[name] {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, cmp.Compare)
+	return names
+}
+
+// observe counts everything.
+func (r *run) observe(ctx context.Context) (state, error) {
+	s := state{"processes": len(r.processes())}
+	for _, f := range []*front{r.steady, r.shaky} {
+		if err := f.observe(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.files(s); err != nil {
+		return nil, err
+	}
+	return s, r.rows(ctx, s)
+}
+
+// observe counts what the front has.
+func (f *front) observe(ctx context.Context, s state) error {
+	fds, err := os.ReadDir("/proc/" + strconv.Itoa(f.pid()) + "/fd")
+	if err != nil {
+		return err
+	}
+	s[f.name+": descriptors"] = len(fds)
+	profile, err := f.get(ctx, "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		return err
+	}
+	total := 0
+	if _, err := fmt.Sscanf(profile, "goroutine profile: total %d\n", &total); err != nil {
+		return fmt.Errorf("%s: %w: %.100q", f.name, err, profile)
+	}
+	s[f.name+": goroutines"] = total
+	metrics, err := f.get(ctx, "/metrics")
+	for line := range strings.Lines(metrics) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "attache_sessions" || name == "attache_upstreams" {
+			s[f.name+": open sessions ("+name+")"], _ = strconv.Atoi(value)
+		}
+	}
+	return err
+}
+
+// files counts the files that attache keeps, by directory.
+func (r *run) files(s state) error {
+	for _, name := range []string{"state", "run", "tmp"} {
+		top := filepath.Join(r.dir, name)
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				in, _ := filepath.Rel(r.dir, filepath.Dir(path))
+				s["files in "+in]++
+			}
+			return nil // what has gone meanwhile is no fault
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countRows prints how many rows each table has of the databases that are named. Python does it:
+// an engine in this program would make its start longer, which is part of what it measures.
+const countRows = `
+import sqlite3, sys
+for path in sys.argv[1:]:
+    db = sqlite3.connect("file:" + path + "?mode=ro", uri=True, timeout=60)
+    for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+        print(table, db.execute('SELECT count(*) FROM "%s"' % table).fetchone()[0], path)
+`
+
+// rows counts the rows of all tables.
+func (r *run) rows(ctx context.Context, s state) error {
+	paths, err := filepath.Glob(filepath.Join(r.dir, "state", "attache", "*", "*.db"))
+	if err != nil {
+		return err
+	}
+	more, err := filepath.Glob(filepath.Join(r.dir, "state", "attache", "*.db"))
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "python3", append([]string{"-c", countRows}, append(paths, more...)...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("count rows with python3: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		table, n, path := "", 0, ""
+		if _, err := fmt.Sscan(line, &table, &n, &path); err != nil {
+			return err
+		}
+		s["rows of "+table+" in "+filepath.Base(path)] = n
+	}
+	return nil
+}
+
+// containsEntry reports whether an environment has the entry.
+func containsEntry(environ []byte, entry string) bool {
+	return slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(e []byte) bool { return string(e) == entry })
+}
+
+// processes returns the processes of this run.
+func (r *run) processes() (pids []int) {
+	all, _ := os.ReadDir("/proc")
+	for _, e := range all {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && r.marked(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// leftovers checks that no process is left when all were ended.
+func (r *run) leftovers() {
+	for began := time.Now(); len(r.processes()) > 0 && time.Since(began) < 10*time.Second; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	for _, pid := range r.processes() {
+		words, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		r.account.fault("process %d is left: %s", pid, bytes.ReplaceAll(words, []byte{0}, []byte(" ")))
+	}
+}
+
+// killAll kills what is left of this run.
+func (r *run) killAll() {
+	for _, pid := range r.processes() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}

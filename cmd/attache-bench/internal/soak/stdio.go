@@ -1,0 +1,170 @@
+//go:build linux
+
+package soak
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A stdioLink is an attache on stdio.
+type stdioLink struct {
+	client *client
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	log    *bytes.Buffer
+	ended  chan struct{} // closed when stdout has ended
+
+	mu      sync.Mutex
+	waiting map[string]chan<- []byte // by id, nil if the client no longer waits
+	naps    int                      // requests whose answers are read slowly
+}
+
+// openStdio returns what starts an attache with args.
+func openStdio(args ...string) opener {
+	return func(_ context.Context, c *client) (link, error) {
+		l := &stdioLink{client: c, log: &bytes.Buffer{}, ended: make(chan struct{}), waiting: map[string]chan<- []byte{}}
+		l.cmd = exec.Command(c.run.o.Attache, args...)
+		l.cmd.Env, l.cmd.Stderr = c.run.env, l.log
+		l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		l.cmd.WaitDelay = patience
+		in, err := l.cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		out, err := l.cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		l.in = in
+		if err := l.cmd.Start(); err != nil {
+			return nil, err
+		}
+		go l.read(out)
+		return l, nil
+	}
+}
+
+// read hands answers to those who wait for them.
+func (l *stdioLink) read(out io.Reader) {
+	defer close(l.ended)
+	lines := bufio.NewReaderSize(out, 4<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			if len(line) > 0 && !l.client.gone.Load() {
+				l.client.run.account.fault("%s: stdout ends in the middle of a line: %.200q", l.client.kind, line)
+			}
+			return
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			l.client.run.account.fault("%s: stdout has %.200q: %v", l.client.kind, line, err)
+			continue
+		}
+		if m.Method == "" {
+			l.hand(string(m.ID), line)
+		}
+		l.mu.Lock()
+		slow := l.naps > 0
+		l.mu.Unlock()
+		if slow {
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+}
+
+// hand hands an answer to who waits for it.
+func (l *stdioLink) hand(id string, line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to, known := l.waiting[id]
+	if !known {
+		l.client.run.account.fault("%s: an answer that nobody waits for: %.200q", l.client.kind, line)
+		return
+	}
+	delete(l.waiting, id)
+	if to != nil {
+		to <- line
+	}
+}
+
+func (l *stdioLink) call(ctx context.Context, q *request) ([]byte, error) {
+	answer := make(chan []byte, 1)
+	l.mu.Lock()
+	l.waiting[q.id] = answer
+	if q.slow {
+		l.naps++
+	}
+	_, err := l.in.Write(append(q.body, '\n'))
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if q.slow {
+			l.naps--
+		}
+		if _, unanswered := l.waiting[q.id]; unanswered {
+			l.waiting[q.id] = nil
+		}
+	}()
+	if err != nil {
+		return nil, l.lost(err)
+	}
+	select {
+	case b := <-answer:
+		return b, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-l.ended:
+	}
+	select {
+	case b := <-answer: // it came before the end
+		return b, nil
+	default:
+		return nil, l.lost(io.EOF)
+	}
+}
+
+// lost returns the error of a link that broke.
+func (l *stdioLink) lost(err error) error {
+	if l.client.gone.Load() {
+		return errGone
+	}
+	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+func (l *stdioLink) tell(_ context.Context, body []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.in.Write(append(body, '\n'))
+	return err
+}
+
+func (l *stdioLink) end(orderly bool) error {
+	if orderly {
+		_ = l.in.Close()
+	} else {
+		_ = l.cmd.Process.Kill()
+	}
+	late := time.AfterFunc(patience, func() { _ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL) })
+	<-l.ended
+	err := l.cmd.Wait()
+	if !late.Stop() {
+		return fmt.Errorf("attache did not end within %v: %s", patience, l.log)
+	}
+	var status *exec.ExitError
+	if orderly && errors.As(err, &status) && l.client.killed.IsZero() {
+		return fmt.Errorf("attache ended with %w: %s", err, l.log)
+	}
+	return nil
+}
