@@ -92,8 +92,28 @@ func (p *publisher) locked() bool {
 	if os.MkdirAll(filepath.Dir(p.path), 0o700) != nil {
 		return false
 	}
-	ok, err := p.lock.TryLock()
-	return ok && err == nil
+	for range 3 {
+		if ok, err := p.lock.TryLock(); !ok || err != nil {
+			return false
+		}
+		if p.onDisk() {
+			_, _ = removeDead(filepath.Dir(p.path)) // nobody may ever ask for the status
+			return true
+		}
+		_ = p.lock.Unlock()
+	}
+	return false
+}
+
+// onDisk reports whether the file that is locked is the one that others see. Another process
+// may have taken it for that of a dead process, and removed it, before it was locked.
+func (p *publisher) onDisk() bool {
+	ours, err := p.lock.Stat()
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Stat(p.lock.Path())
+	return err == nil && os.SameFile(ours, theirs)
 }
 
 // stop ends the writing and removes the file; nothing is written when it has returned.
@@ -128,7 +148,7 @@ func Running(dir string) ([]Report, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(dir)
+	running, err := removeDead(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -136,24 +156,39 @@ func Running(dir string) ([]Report, error) {
 		return nil, err
 	}
 	var all []Report
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok || !e.Type().IsRegular() {
-			continue
-		}
-		path := filepath.Join(dir, name)
-		lock := flock.New(path + ".lock")
-		if locked, err := lock.TryLock(); err == nil && locked {
-			_ = os.Remove(path + ".json")
-			_ = os.Remove(lock.Path())
-			_ = lock.Unlock()
-			continue
-		}
+	for _, name := range running {
 		var report Report
-		if text, err := os.ReadFile(path + ".json"); err == nil && json.Unmarshal(text, &report) == nil {
+		if text, err := os.ReadFile(filepath.Join(dir, name+".json")); err == nil && json.Unmarshal(text, &report) == nil {
 			all = append(all, report)
 		}
 	}
 	slices.SortFunc(all, func(a, b Report) int { return a.Started.Compare(b.Started) })
 	return all, nil
+}
+
+// removeDead removes the files of processes that are gone, and returns the names of the others.
+func removeDead(dir string) (running []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, e := range entries {
+		name, kind, _ := strings.Cut(e.Name(), ".")
+		if seen[name] || !e.Type().IsRegular() || !slices.Contains([]string{"json", "json.new", "lock"}, kind) {
+			continue
+		}
+		seen[name] = true
+		path := filepath.Join(dir, name)
+		lock := flock.New(path + ".lock")
+		if locked, err := lock.TryLock(); err != nil || !locked {
+			running = append(running, name)
+			continue
+		}
+		_ = os.Remove(path + ".json")
+		_ = os.Remove(path + ".json.new")
+		_ = os.Remove(lock.Path())
+		_ = lock.Unlock()
+	}
+	return running, nil
 }

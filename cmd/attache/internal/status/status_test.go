@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -98,12 +100,11 @@ func TestPublish(t *testing.T) {
 	})
 }
 
-// A report whose process is gone, here one that never held its lock, is removed.
+// What a process that was killed has left, here ones that never held their lock, is removed when
+// somebody asks for the reports.
 func TestRunningRemovesTheDead(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "1.json"), []byte(`{"pid":1}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	leaveDead(t, dir)
 	if reports, err := Running(dir); err != nil || len(reports) != 0 {
 		t.Errorf("%+v, %v", reports, err)
 	}
@@ -113,4 +114,46 @@ func TestRunningRemovesTheDead(t *testing.T) {
 	if reports, err := Running(filepath.Join(dir, "none")); err != nil || reports != nil {
 		t.Errorf("%+v, %v", reports, err)
 	}
+}
+
+// leaveDead leaves files of three processes that were killed at different moments.
+func leaveDead(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"1.json", "2.lock", "3.json.new", "3.lock"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"pid":1}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Clients kill attache, and few people ever ask for the status: the next attache removes what
+// the killed ones have left.
+func TestPublishRemovesTheDead(t *testing.T) {
+	dir := t.TempDir()
+	leaveDead(t, dir)
+	synctest.Test(t, func(t *testing.T) {
+		stop := NewRecorder(os.Getpid(), "git", nil).Publish(dir)
+		defer stop()
+		time.Sleep(delay)
+		synctest.Wait()
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+			t.Errorf("left behind: %v, %v", entries, err)
+		}
+	})
+}
+
+// Another process may remove a lock file between its opening and its locking.
+func TestLockOnDisk(t *testing.T) {
+	p := &publisher{path: filepath.Join(t.TempDir(), "1.json")}
+	p.lock = flock.New(strings.TrimSuffix(p.path, ".json") + ".lock")
+	if !p.locked() || !p.onDisk() {
+		t.Fatal("not locked, though nobody else is there")
+	}
+	if err := os.Remove(p.lock.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if p.onDisk() {
+		t.Error("the file that was removed counts as there")
+	}
+	p.stop()
 }
