@@ -180,8 +180,19 @@ func (m *member) request(method, params string) string {
 	return reply
 }
 
-// call calls a tool and returns the text of its last block, and what stands in front of it.
+// call calls a tool and returns the text of its last block, and what stands in front of it. On a
+// machine that is busy the registry may not be there in time: it tries again, as an agent would.
 func (m *member) call(tool string, arguments any) (text, ahead string, isError bool) {
+	m.Helper()
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		text, ahead, isError = m.callOnce(tool, arguments)
+		if !isError || text != "Teams are not available now" || time.Since(begun) > time.Minute {
+			return text, ahead, isError
+		}
+	}
+}
+
+func (m *member) callOnce(tool string, arguments any) (text, ahead string, isError bool) {
 	m.Helper()
 	in, err := json.Marshal(map[string]any{"name": tool, "arguments": arguments})
 	if err != nil {
@@ -193,14 +204,9 @@ func (m *member) call(tool string, arguments any) (text, ahead string, isError b
 			IsError bool
 		}
 	}
-	for ; ; time.Sleep(20 * time.Millisecond) {
-		raw := m.request("tools/call", string(in))
-		if err := json.Unmarshal([]byte(raw), &reply); err != nil || len(reply.Result.Content) == 0 {
-			m.Fatalf("%v: %s", err, raw)
-		}
-		if !m.patient || !reply.Result.IsError || reply.Result.Content[0].Text != "Teams are not available now" {
-			break
-		}
+	raw := m.request("tools/call", string(in))
+	if err := json.Unmarshal([]byte(raw), &reply); err != nil || len(reply.Result.Content) == 0 {
+		m.Fatalf("%v: %s", err, raw)
 	}
 	blocks := reply.Result.Content
 	for _, b := range blocks[:len(blocks)-1] {
