@@ -48,15 +48,10 @@ func start(ctx context.Context, s subject) (*session, error) {
 	cmd.WaitDelay = grace
 	c := &session{subject: s, cmd: cmd, said: &tail{}}
 	cmd.Stderr = c.said
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	var err error
+	if c.in, c.out, err = pipes(cmd, 256*kib); err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c.in, c.out = in, bufio.NewReaderSize(out, 256*kib)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -64,6 +59,16 @@ func start(ctx context.Context, s subject) (*session, error) {
 	err = c.initialize()
 	c.firstAnswer = time.Since(began)
 	return c, err
+}
+
+// pipes returns the stdin of a command that is not started yet, and a reader of its stdout.
+func pipes(cmd *exec.Cmd, size int) (io.WriteCloser, *bufio.Reader, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	return in, bufio.NewReaderSize(out, size), err
 }
 
 // initialize opens the session.

@@ -167,15 +167,11 @@ func bridge(args []string) error {
 func newBridgeSession(command []string) (*bridgeSession, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	in, out, err := pipes(cmd, 64*kib)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s := &bridgeSession{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64*kib), waits: map[string]chan []byte{}}
+	s := &bridgeSession{cmd: cmd, in: in, out: out, waits: map[string]chan []byte{}}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -32,15 +34,7 @@ terminal its parts are set off by colour.`,
   ATTACHE_API_KEY=atk_... attache policy show`,
 		Args: noArguments,
 	}
-	flags := config.AddFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags, nil)
-		if err != nil {
-			return err
-		}
-		return policies.Command{Process: c.Process, Settings: s}.Show(cmd.Context())
-	}
-	return cmd
+	return c.readsPolicies(cmd, policies.Command.Show)
 }
 
 // policyCheck finds the mistakes in policies.
@@ -50,18 +44,23 @@ func (c *program) policyCheck() *cobra.Command {
 		Short: "Find the mistakes in policy files: file:line:column and what to do, exit status 2 if there are any",
 		Long: `Read all policy files as attache would and print each mistake as file:line:column, with what to
 do. Exit status 2 if there are any; a warning alone leaves it 0. An endpoint is asked once,
-for the scope or the key given, and what it answered is told.`,
+for the scope or the key given, and its answer is printed.`,
 		Example: `  attache policy check --policy ./policies
   attache policy check --policy https://policy.example/effective --scope acme`,
 		Args: noArguments,
 	}
+	return c.readsPolicies(cmd, policies.Command.Check)
+}
+
+// readsPolicies makes cmd a command that loads the settings and runs run.
+func (c *program) readsPolicies(cmd *cobra.Command, run func(policies.Command, context.Context) error) *cobra.Command {
 	flags := config.AddFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		s, err := config.Load(c.Process, flags, nil)
 		if err != nil {
 			return err
 		}
-		return policies.Command{Process: c.Process, Settings: s}.Check(cmd.Context())
+		return run(policies.Command{Process: c.Process, Settings: s}, cmd.Context())
 	}
 	return cmd
 }
