@@ -20,8 +20,9 @@ import (
 // modern is the revision without a handshake.
 const modern = "2026-07-28"
 
-// patience is how long a request may take before it counts as never answered.
-const patience = 90 * time.Second
+// patience is how long a request may take before it counts as never answered: long enough for a
+// machine that is busy with other things.
+const patience = 3 * time.Minute
 
 // A request is one of a client, with a number of its own.
 type request struct {

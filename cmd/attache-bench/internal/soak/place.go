@@ -57,10 +57,3 @@ func (p *place) excuses(c *client, start, end time.Time) bool {
 	}
 	return false
 }
-
-// count returns how often the place was killed.
-func (p *place) count() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.deaths)
-}

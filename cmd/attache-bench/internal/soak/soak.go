@@ -32,8 +32,6 @@ type run struct {
 	shaky   *front
 	remote  *remote
 	pending sync.WaitGroup // what later does
-
-	mu      sync.Mutex
 	samples map[string][]sample
 }
 
@@ -89,9 +87,13 @@ func (r *run) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	live, err := r.steady.liveAtRest(ctx)
+	if err != nil {
+		return err
+	}
 	r.stop()
 	r.leftovers()
-	return r.report(took, before, after)
+	return r.report(took, before, after, live)
 }
 
 // load has clients call while chaos disturbs what they call.
