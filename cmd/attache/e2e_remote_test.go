@@ -5,6 +5,7 @@ package main_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -39,6 +40,7 @@ func (l *lab) testRemote(t *testing.T) {
 			})
 		}
 	}
+	t.Run("killed", l.testRemoteKilled)
 	// The go-sdk's own client over HTTP gets none of this, so there is nothing to compare with.
 	t.Run("what the server says by itself", func(t *testing.T) {
 		t.Parallel()
@@ -122,20 +124,116 @@ func (l *lab) goHTTP(t *testing.T, flags ...string) string {
 	return strings.TrimSpace(address)
 }
 
-// everythingHTTP starts server-everything over HTTP and returns its address. By itself it
-// would listen on every interface.
-func (l *lab) everythingHTTP(t *testing.T) string {
+// testRemoteKilled kills a remote server and starts it again at its address. A call that comes
+// meanwhile is answered by the next server, and the model is told (docs/restart.md).
+func (l *lab) testRemoteKilled(t *testing.T) {
+	if l.standIn {
+		t.Skip("needs attache")
+	}
+	conformance := l.build(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	for _, row := range []struct {
+		name, path, tool string
+		command          func(port int) *exec.Cmd
+	}{
+		{"go-sdk", "", "test_simple_text", func(port int) *exec.Cmd {
+			return exec.Command(conformance, "-stateless=false", "-http", fmt.Sprintf("127.0.0.1:%d", port))
+		}},
+		{"server-everything", "/mcp", "get-tiny-image", func(int) *exec.Cmd { return l.overHTTP() }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			writeFiles(t, dir, map[string]string{"attache.yaml": "server: {restart: {hold: 60s}}\n"})
+			config := filepath.Join(dir, "attache.yaml")
+			port := freePort(t)
+			start := func() *exec.Cmd {
+				cmd := row.command(port)
+				cmd.Env = l.env(t, fmt.Sprintf("PORT=%d", port))
+				l.startHTTP(t, cmd)
+				return cmd
+			}
+			server := start()
+			awaitHTTP(t, fmt.Sprintf("http://127.0.0.1:%d%s", port, row.path))
+			s := l.start(t, l.through([]string{fmt.Sprintf("http://127.0.0.1:%d%s", port, row.path)}, "--config", config))
+			timer := time.AfterFunc(2*time.Minute, func() { _ = s.cmd.Process.Kill() }) // a call that hangs fails the test
+			defer timer.Stop()
+			s.initialize(t)
+			s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			s.sendCall(t, 1, row.tool)
+			if got := s.answerTo(t, 1); !strings.Contains(got, `"result"`) {
+				t.Fatal(got)
+			}
+			for id := 2; id < 8; id += 3 {
+				_ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
+				_ = server.Wait()
+				s.sendCall(t, id, row.tool)
+				server = start()
+				got := s.answerTo(t, id)
+				// It may have left on the connection to the server that was killed.
+				if !strings.Contains(got, `"result"`) && !strings.Contains(got, "may have executed the request") {
+					t.Error(got)
+				}
+				for next := id + 1; next < id+3; next++ {
+					s.sendCall(t, next, row.tool)
+					got += s.answerTo(t, next)
+				}
+				if results, told := strings.Count(got, `"result"`), strings.Count(got, "has lost the session"); results < 2 || told != 1 {
+					t.Errorf("%d results, and the model was told %d times:\n%s", results, told, got)
+				}
+			}
+		})
+	}
+}
+
+func (s *startedCommand) sendCall(t *testing.T, id int, tool string) {
+	t.Helper()
+	s.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, id, tool))
+}
+
+// answerTo returns the answer to a call, shortened.
+func (s *startedCommand) answerTo(t *testing.T, id int) string {
+	t.Helper()
+	for {
+		line, err := s.stdout.ReadString('\n')
+		if err != nil {
+			t.Fatalf("no answer to %d: %v\n--- stderr\n%s", id, err, s.complaints())
+		}
+		var m struct{ ID, Method any }
+		if err := json.Unmarshal([]byte(line), &m); err == nil && m.Method == nil && m.ID == float64(id) {
+			return line[:min(len(line), 1000)]
+		}
+	}
+}
+
+// overHTTP returns server-everything over HTTP. By itself it would listen on every
+// interface.
+func (l *lab) overHTTP() *exec.Cmd {
+	return exec.Command("node", "--import", filepath.Join(l.scripts, "lib/loopback.mjs"), filepath.Join(l.scripts, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
+}
+
+func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
-	cmd := exec.Command("node", "--import", filepath.Join(l.scripts, "lib/loopback.mjs"), filepath.Join(l.scripts, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"), "streamableHttp")
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// everythingHTTP starts server-everything and returns its address.
+func (l *lab) everythingHTTP(t *testing.T) string {
+	t.Helper()
+	port := freePort(t)
+	cmd := l.overHTTP()
 	cmd.Env = l.env(t, fmt.Sprintf("PORT=%d", port))
 	l.startHTTP(t, cmd)
-	address := fmt.Sprintf("http://127.0.0.1:%d/mcp", port)
+	return awaitHTTP(t, fmt.Sprintf("http://127.0.0.1:%d/mcp", port))
+}
+
+// awaitHTTP returns the address once somebody answers there.
+func awaitHTTP(t *testing.T, address string) string {
+	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		resp, err := http.Get(address)
 		if err == nil {
