@@ -115,6 +115,10 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the HTTP response broke: %w", err)
 	}
+	var m message
+	if answers := json.Unmarshal(b, &m) == nil && m.Error != nil && string(m.ID) == q.id; answers && resp.StatusCode == http.StatusServiceUnavailable {
+		return b, nil // what is behind the front cannot be reached
+	}
 	if resp.StatusCode != http.StatusOK {
 		err := fmt.Errorf("HTTP %d: %.300s", resp.StatusCode, b)
 		if resp.StatusCode == http.StatusNotFound && !l.modern {
