@@ -55,14 +55,15 @@ type Scope struct {
 	Relaxed bool
 }
 
-// patience is how long a transaction is tried again that lost a race with another one.
-const patience = 5 * time.Second
-
 // In runs f in a transaction and commits it, unless f returns an error. On a file it holds the
 // write lock, on a server it is READ COMMITTED. If it loses a race with another transaction it
 // runs again, so f must not rely on what it captured before.
 func (db *DB) In(ctx context.Context, s Scope, f func(*Tx) error) error {
-	for until := time.Now().Add(patience); ; {
+	var again time.Duration // only on a server a transaction loses a race
+	if db.server != nil {
+		again = db.server.o.Timeouts.Again
+	}
+	for until := time.Now().Add(again); ; {
 		err := db.transact(ctx, s, false, f)
 		if !lostRace(err) || time.Now().After(until) || ctx.Err() != nil {
 			return err

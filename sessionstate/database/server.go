@@ -33,11 +33,12 @@ type Timeouts struct {
 	Statement time.Duration // for one statement
 	Lock      time.Duration // to wait for a row that another transaction has; then it is tried again
 	All       time.Duration // for one transaction: a server that does not answer at all cannot keep the others
+	Again     time.Duration // how long a transaction is tried again that lost a race with another one
 }
 
 // DefaultTimeouts returns those of S5.
 func DefaultTimeouts() Timeouts {
-	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second}
+	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second, Again: 5 * time.Second}
 }
 
 // idleTime is how long a connection is kept that nobody uses: thousands of processes may share
@@ -86,7 +87,7 @@ func Connect(o ServerOptions) (*Server, error) {
 	}
 	d := DefaultTimeouts()
 	for _, t := range []struct{ set, to *time.Duration }{
-		{&o.Timeouts.Connect, &d.Connect}, {&o.Timeouts.Statement, &d.Statement}, {&o.Timeouts.Lock, &d.Lock}, {&o.Timeouts.All, &d.All},
+		{&o.Timeouts.Connect, &d.Connect}, {&o.Timeouts.Statement, &d.Statement}, {&o.Timeouts.Lock, &d.Lock}, {&o.Timeouts.All, &d.All}, {&o.Timeouts.Again, &d.Again},
 	} {
 		if *t.set <= 0 {
 			*t.set = *t.to

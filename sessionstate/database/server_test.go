@@ -31,7 +31,7 @@ func notes(versions int) Schema {
 }
 
 // slow are timeouts that a machine that is slow does not reach.
-var slow = Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute}
+var slow = Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
 
 func connect(t *testing.T, o ServerOptions) *Server {
 	t.Helper()

@@ -40,7 +40,7 @@ func TestStoreBehindPgbouncer(t *testing.T) {
 }
 
 // patient are timeouts that a machine that is slow does not reach.
-var patient = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute}
+var patient = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
 
 // migrated makes the tables in a database.
 func migrated(t *testing.T, url string) string {

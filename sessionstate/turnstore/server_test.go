@@ -16,7 +16,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 	connect := func(t *testing.T, url string) *database.Server {
 		t.Helper()
 		server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: database.Timeouts{
-			Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute,
+			Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
 		}})
 		if err != nil {
 			t.Fatal(err)
