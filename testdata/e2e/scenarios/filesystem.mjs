@@ -27,8 +27,10 @@ export async function survey(session) {
 roots.settings = () => ({ roots: [{ uri: pathToFileURL(`${dir}/notes`).href, name: 'notes' }] });
 export async function roots(session) {
     await session.transcript.until(m => m.method === 'roots/list', 'the roots request');
-    await session.barrier();
     await session.list('tools');
+    // The server looks at the directories of its answer before it works there.
+    const allowed = () => session.sdk.call(session.client, { name: 'list_allowed_directories', arguments: {} }, {});
+    await session.transcript.poll(async () => JSON.stringify(await allowed()).includes('/notes'));
     await session.call('list_allowed_directories', {});
     await session.call('list_directory', { path: `${dir}/notes` });
     await session.call('list_directory', { path: dir }, { label: 'above the root' });
