@@ -184,14 +184,16 @@ func (r *run) chaos(ctx context.Context) {
 	}
 }
 
-// freeAddress returns an address on which nobody listens.
+// freeAddress returns an address on which nobody listens. Its port is not one that the system
+// gives to connections: one of these might take it while the program is down.
 func freeAddress() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "127.0.0.1:0"
+	for {
+		address := "127.0.0.1:" + strconv.Itoa(20_000+rand.IntN(12_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // get reads what a front shows to who runs it.
