@@ -157,9 +157,9 @@ func TestVerifyFindsAnyFlippedBit(t *testing.T) {
 
 func TestIncompleteLines(t *testing.T) {
 	tests := []struct {
-		name string
+		name    string
 		partial string // the incomplete line that a dead process left
-		keep int    // how many whole lines were before it
+		keep    int    // how many whole lines were before it
 	}{
 		{"within a record", `{"seq":4,"prev":"sha256:12`, 3},
 		{"before a newline", `{"seq":4,"prev":"sha256:12"}`, 3},
