@@ -31,10 +31,14 @@ type httpLink struct {
 	leave     context.CancelFunc // breaks off all that runs
 }
 
+// idleConnection is when a connection ends that was dialed for a request of the client's last
+// moment, and came too late to be closed with the others.
+const idleConnection = 10 * time.Second
+
 // openHTTP returns what connects a client with the endpoint at url.
 func openHTTP(url string) opener {
 	return func(_ context.Context, c *client) (link, error) {
-		l := &httpLink{client: c, url: url, modern: c.modern, transport: &http.Transport{}}
+		l := &httpLink{client: c, url: url, modern: c.modern, transport: &http.Transport{IdleConnTimeout: idleConnection}}
 		l.life, l.leave = context.WithCancel(context.Background())
 		return l, nil
 	}
