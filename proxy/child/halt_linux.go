@@ -1,6 +1,7 @@
 package child
 
 import (
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -22,8 +23,13 @@ func forkHalted(path string, o Options, attr *syscall.ProcAttr) (pid int, resume
 	if mayTrace(seen(o, path)) {
 		attr.Sys.Ptrace = true
 		if pid, err = syscall.ForkExec(path, o.Argv, attr); err == nil {
-			awaitHalt(pid)
-			return pid, func() { _ = syscall.PtraceDetach(pid) }, nil // it may have been killed
+			stopped := awaitHalt(pid)
+			return pid, func() {
+				_ = syscall.PtraceDetach(pid) // it may have been killed
+				if stopped {
+					_ = syscall.Kill(pid, syscall.SIGCONT)
+				}
+			}, nil
 		}
 		attr.Sys.Ptrace = false
 	}
@@ -31,16 +37,27 @@ func forkHalted(path string, o Options, attr *syscall.ProcAttr) (pid int, resume
 	return pid, nil, err
 }
 
-// awaitHalt returns when the child has stopped, or ended, which reap is left to find.
-func awaitHalt(pid int) {
-	bound := time.AfterFunc(haltTime, func() { _ = syscall.Kill(pid, syscall.SIGSTOP) })
-	defer bound.Stop()
+// awaitHalt returns when the child has stopped, or ended, which reap is left to find. stopped
+// says that it got SIGSTOP, which it may act on later: also one that had stopped by itself, if
+// this process stood still meanwhile.
+func awaitHalt(pid int) (stopped bool) {
+	over := make(chan struct{})
+	bound := time.AfterFunc(haltTime, func() {
+		defer close(over)
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	})
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
+	if bound.Stop() {
+		return false
+	}
+	<-over
+	return true
 }
 
 // mayTrace reports whether the child may be traced while it is started. A traced process
-// gets no privileges from its file. A filter of system calls may end who asks to be traced,
+// gets no privileges from its file, nor from the interpreter of a script, and a script's
+// interpreter starts nothing so soon. A filter of system calls may end who asks to be traced,
 // in place of refusing it.
 func mayTrace(path string) bool {
 	if mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err == nil && mode != 0 {
@@ -50,6 +67,18 @@ func mayTrace(path string) bool {
 	if err != nil || info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 {
 		return false
 	}
-	_, err = unix.Getxattr(path, "security.capability", nil)
-	return err != nil
+	if _, err = unix.Getxattr(path, "security.capability", nil); err == nil {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	magic := make([]byte, len(elfMagic))
+	_, err = io.ReadFull(file, magic)
+	return err == nil && string(magic) == elfMagic
 }
+
+// elfMagic begins the file of a program that needs no other one (elf(5)).
+const elfMagic = "\x7fELF"

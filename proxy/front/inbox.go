@@ -82,7 +82,7 @@ func (i *inbox) tryLocked(line []byte) {
 	i.mu.Lock()
 	i.handing = false
 	if taken {
-		i.bytes -= len(line)
+		i.leaveLocked(line)
 	} else {
 		i.lines = slices.Insert(i.lines, 0, line)
 	}
@@ -157,11 +157,16 @@ func (i *inbox) next() (line []byte, more bool) {
 	if i.lines = i.lines[1:]; len(i.lines) == 0 {
 		i.lines = nil
 	}
+	i.leaveLocked(line)
+	return line, len(i.lines) > 0
+}
+
+// leaveLocked says that a line does not wait any more. The caller holds mu.
+func (i *inbox) leaveLocked(line []byte) {
 	full := i.bytes > inboxRoom
 	if i.bytes -= len(line); full {
 		i.changed.Broadcast()
 	}
-	return line, len(i.lines) > 0
 }
 
 // left returns how much the relay has not taken: 0 if it knows the end, else at least 1.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -174,16 +175,22 @@ func (f *Front) forget(ctx context.Context, id string, who Principal) (known boo
 }
 
 // Recheck closes the sessions that another front has taken, which it could while this one
-// did not show that it is alive.
-func (f *Front) Recheck(ctx context.Context) {
+// did not show that it is alive. After an error it has to be called again.
+func (f *Front) Recheck(ctx context.Context) (err error) {
 	f.mu.Lock()
 	all := f.sessionsLocked()
 	f.mu.Unlock()
 	for _, s := range all {
-		if s.kept != nil && s.kept.Lost(ctx) {
+		if s.kept == nil {
+			continue
+		}
+		gone, failure := s.kept.Lost(ctx)
+		if gone {
 			s.close("another front has the session now", lost)
 		}
+		err = cmp.Or(err, failure)
 	}
+	return err
 }
 
 // routeHeader has what a balancer has chosen this front by, to open a session. The id of the

@@ -254,8 +254,21 @@ func (w *world) step(line string) error {
 		clear(w.store.own)
 		w.store.other = rest
 		w.store.mu.Unlock()
-		w.front.Recheck(context.Background())
+		err := w.front.Recheck(context.Background())
 		synctest.Wait()
+		return err
+	case "forgotten": // the store comes back without what it had
+		w.store.mu.Lock()
+		clear(w.store.own)
+		w.store.mu.Unlock()
+		if err := w.front.Recheck(context.Background()); err != nil {
+			return err
+		}
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		if len(w.store.own) == 0 {
+			return errors.New("the session is not kept again")
+		}
 		return nil
 	case "down": // yes or no: the store does not answer
 		w.store.mu.Lock()

@@ -181,5 +181,5 @@ var aboutSession = regexp.MustCompile(`(?i)session|not initialized`)
 
 // lostSession reports whether the server does not know the session any more.
 func (r *refusal) lostSession(t ticket) bool {
-	return t.id != "" && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest && aboutSession.Match(r.text))
+	return t.id != "" && r.code != wire.CodeMethodNotFound && r.code != wire.CodeInvalidParams && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest && aboutSession.Match(r.text))
 }

@@ -8,6 +8,7 @@ import "strconv"
 const (
 	CodeParseError     = -32700
 	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
 	CodeInternalError  = -32603
 	// CodeHeaderMismatch is for requests over HTTP whose headers contradict their body

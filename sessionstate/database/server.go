@@ -132,6 +132,9 @@ func (s *Server) transact(ctx context.Context, db *DB, scope Scope, readOnly boo
 	case ctx.Err() != nil && err != nil: // the caller's own
 		s.breaker.abandon()
 		return err
+	case errors.Is(err, errBusy):
+		s.breaker.abandon()
+		return fmt.Errorf("%w: %w", ErrDown, err)
 	case errors.As(err, &lost) || isUnable(err):
 		s.breaker.failed(err)
 		return fmt.Errorf("%w: %w", ErrDown, err)
@@ -176,6 +179,10 @@ func (t *Tx) schemaVersion(name string) (version int, err error) {
 	return version, err
 }
 
+// errBusy is returned when others had all connections of this process for too long. It says
+// nothing of the server.
+var errBusy = errors.New("all connections of this process to the database are in use")
+
 // A connectionError is one of the connection: it is not known what the server did.
 type connectionError struct{ error }
 
@@ -187,6 +194,9 @@ func (e connectionError) Unwrap() error { return e.error }
 func (s *Server) once(ctx context.Context, db *DB, scope Scope, readOnly bool, f func(*Tx) error) error {
 	for again := true; ; again = false {
 		conn, err := s.sql.Conn(ctx)
+		if use := s.sql.Stats(); err != nil && ctx.Err() != nil && use.InUse == use.MaxOpenConnections {
+			return errBusy
+		}
 		if err != nil {
 			return connectionError{err}
 		}

@@ -62,13 +62,21 @@ func (s *Kept) Saved() bool {
 	return s.saved
 }
 
-// Lost reports whether another front has the session, which this one had.
-func (s *Kept) Lost(ctx context.Context) bool {
+// Lost reports whether another front has the session, which this one had. A session that the
+// Store does not have is kept now: the Store was away when the session began, or has an older
+// state. An error means that the Store could not tell; ask again.
+func (s *Kept) Lost(ctx context.Context) (lost bool, err error) {
 	if !s.Saved() {
-		return false
+		return false, nil
 	}
-	_, err := s.k.Take(ctx, s.Key)
-	return errors.Is(err, ErrElsewhere) || errors.Is(err, ErrNone)
+	switch _, err = s.k.Take(ctx, s.Key); {
+	case errors.Is(err, ErrElsewhere):
+		return true, nil
+	case errors.Is(err, ErrNone):
+		s.Save()
+		return false, nil
+	}
+	return false, err
 }
 
 // Part has requests for the session wait until Leave was called.

@@ -102,17 +102,16 @@ func (l *Launcher) Start(ctx context.Context, db *teams.Store, s *teams.Session,
 	if run > 1 {
 		command = agent.Resume
 	}
-	address, err := settings.Store.Address(l.Process)
-	if err != nil {
-		return err
-	}
 	o := Order{
-		StoreURL: address, Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
+		Store: assembly.TeamsFile(l.Process), Outputs: Directory(l.Process), Run: teams.RunRef{Ref: s.Ref, Run: run},
 		Server: settings.Server.Name, Audit: settings.Audit,
 		Argv: setting.Fill(command, map[string]string{config.SessionPlaceholder: s.AgentSession, config.WorkspacePlaceholder: view.Workspace.Value}), Env: l.environment(agent, s, secrets, view),
 		Dir: view.Workspace.Value, Result: agent.Result, TimeLimit: agent.TimeLimit, OnParentEnd: agent.OnParentEnd,
 	}
-	err = l.launch(ctx, o, s.ID)
+	var err error
+	if o.StoreURL, err = settings.Store.Address(l.Process); err == nil {
+		err = l.launch(ctx, o, s.ID)
+	}
 	if err != nil {
 		_, ended := db.EndRun(ctx, o.Run, teams.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()})
 		return errors.Join(err, ended)

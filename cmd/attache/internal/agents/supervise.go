@@ -99,7 +99,7 @@ type supervisor struct {
 
 // start starts the agent, with the messages that wait for it on its stdin.
 func (s *supervisor) start() (err error) {
-	if err := insist(func() (err error) { s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); return err }); err != nil {
+	if err := insist(insistEvery, func() (err error) { s.me, err = s.db.Session(context.Background(), s.o.Run.Ref); return err }); err != nil {
 		return err
 	}
 	if err := s.recordStart(); err != nil {
@@ -118,7 +118,8 @@ func (s *supervisor) start() (err error) {
 		return err
 	}
 	var taking *store.Taking
-	err = insist(func() (err error) {
+	// A try that failed may have taken them, and then has them until its lease is over.
+	err = insist(store.InboxLease+insistEvery, func() (err error) {
 		taking, err = s.db.Take(context.Background(), s.o.Run.Ref, store.TakeOption{Limit: store.ReadLimit})
 		return err
 	})
@@ -132,7 +133,7 @@ func (s *supervisor) start() (err error) {
 		_ = s.db.Settle(context.Background(), taking, store.NotSent, s.o.Run.ID)
 		return err
 	}
-	if err := insist(func() error { return s.db.MarkRunning(context.Background(), s.o.Run, "") }); err != nil {
+	if err := insist(insistEvery, func() error { return s.db.MarkRunning(context.Background(), s.o.Run, "") }); err != nil {
 		s.agent.Stop(context.Background())
 		return err
 	}
@@ -272,8 +273,8 @@ func (s *supervisor) report(e store.Ending) {
 
 // insist calls f again while the registry is not available, for a run that has begun is not given
 // up for a moment in which the database is away.
-func insist(f func() error) error {
-	for until := time.Now().Add(insistTime); ; time.Sleep(insistEvery) {
+func insist(every time.Duration, f func() error) error {
+	for until := time.Now().Add(insistTime); ; time.Sleep(every) {
 		if err := f(); !errors.Is(err, store.ErrUnavailable) || time.Now().After(until) {
 			return err
 		}

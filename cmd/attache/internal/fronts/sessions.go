@@ -96,6 +96,13 @@ func (s *store) take(ctx context.Context, k sessions.Key) (v sessions.Session, o
 		case r.leftAt() <= now-int64(s.o.Idle):
 			return sessions.ErrNone // until a sweep takes it away
 		default:
+			// Its front has not shown meanwhile that it lives, and cannot before this is over.
+			if r.owner.known {
+				n, err := t.Exec(`UPDATE fronts SET until = until WHERE tenant = ?1 AND id = ?2 AND until = ?3`, tenant, r.owner.id, r.owner.until)
+				if err != nil || n == 0 {
+					return cmp.Or(err, sessions.ErrElsewhere)
+				}
+			}
 			// Nobody else has taken it meanwhile.
 			n, err := t.Exec(`UPDATE front_sessions SET front = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, r.owner.id, s.id)
 			if err != nil || n == 0 {

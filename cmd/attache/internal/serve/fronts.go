@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -81,6 +82,7 @@ func (s *service) sessionStore(server *Server) sessions.Store {
 func (s *service) keepLease(ctx context.Context) {
 	t := time.NewTicker(fronts.RenewEvery)
 	defer t.Stop()
+	unsure := false
 	for {
 		select {
 		case <-t.C:
@@ -89,11 +91,20 @@ func (s *service) keepLease(ctx context.Context) {
 		}
 		if s.renewLease(ctx) {
 			s.Log.Warn("the lease of this front was over: sessions that other fronts have taken end here")
-			for _, e := range s.endpoints {
-				e.front.Recheck(ctx)
-			}
+			unsure = true
+		}
+		if unsure {
+			unsure = s.recheck(ctx) != nil
 		}
 	}
+}
+
+// recheck closes the sessions that other fronts have taken.
+func (s *service) recheck(ctx context.Context) (err error) {
+	for _, e := range s.endpoints {
+		err = errors.Join(err, e.front.Recheck(ctx))
+	}
+	return err
 }
 
 // renewLease renews the lease of this front, and reports whether it was over. The first of

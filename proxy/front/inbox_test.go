@@ -1,0 +1,43 @@
+package front
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+)
+
+// A slowRelay takes its first line when it is told to, and the others at once.
+type slowRelay struct{ release chan struct{} }
+
+func (r slowRelay) Try([]byte) bool       { <-r.release; return true }
+func (slowRelay) Line([]byte, bool) error { return nil }
+func (slowRelay) End()                    {}
+
+// Who waits for room goes on when the line that the relay took by Try was what made the inbox
+// full.
+func TestRoomAfterTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := newInbox()
+		relay := slowRelay{make(chan struct{})}
+		box.Push(relay)
+		line := make([]byte, 4<<10)
+		var put int
+		for range inboxRoom/len(line) + 2 { // the last one has to wait
+			go func() {
+				if err := box.put(context.Background(), line); err != nil {
+					t.Error(err)
+				}
+				put++
+			}()
+			synctest.Wait()
+		}
+		if put != inboxRoom/len(line) {
+			t.Fatalf("%d lines were put while the relay took none", put)
+		}
+		close(relay.release)
+		synctest.Wait()
+		if put != inboxRoom/len(line)+2 {
+			t.Errorf("%d lines were put when the relay had taken all", put)
+		}
+	})
+}
