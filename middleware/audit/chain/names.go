@@ -70,10 +70,16 @@ func Check(path string) error {
 		return fmt.Errorf("%s is no regular file: name another one", path)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another writer renames it, as it is full
+	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if info, err = f.Stat(); err != nil { // of the file that is there now
+		return err
+	}
 	if _, err = readEnd(f, info.Size()); err != nil {
 		return fmt.Errorf("%s: %w: name another file", path, err)
 	}
