@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -21,23 +22,23 @@ func TestRoomAfterTry(t *testing.T) {
 		relay := slowRelay{make(chan struct{})}
 		box.Push(relay)
 		line := make([]byte, 4<<10)
-		var put int
+		var put atomic.Int64
 		for range inboxRoom/len(line) + 2 { // the last one has to wait
 			go func() {
 				if err := box.put(context.Background(), line); err != nil {
 					t.Error(err)
 				}
-				put++
+				put.Add(1)
 			}()
 			synctest.Wait()
 		}
-		if put != inboxRoom/len(line) {
-			t.Fatalf("%d lines were put while the relay took none", put)
+		if n := put.Load(); n != int64(inboxRoom/len(line)) {
+			t.Fatalf("%d lines were put while the relay took none", n)
 		}
 		close(relay.release)
 		synctest.Wait()
-		if put != inboxRoom/len(line)+2 {
-			t.Errorf("%d lines were put when the relay had taken all", put)
+		if n := put.Load(); n != int64(inboxRoom/len(line)+2) {
+			t.Errorf("%d lines were put when the relay had taken all", n)
 		}
 	})
 }
