@@ -278,7 +278,7 @@ func TestEndWithoutNewline(t *testing.T) {
 	}
 }
 
-// An incomplete line is recorded in its own file, even if that is full.
+// An incomplete line is recorded in the file that it is in, even if the file is full.
 func TestIncompleteLineInAFullFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	o := Options{File: path, MaxSize: 600}

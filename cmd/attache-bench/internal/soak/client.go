@@ -63,7 +63,6 @@ type client struct {
 	run    *run
 	rng    *rand.Rand
 	modern bool
-	lives  bool // it never ends its session before the run ends
 	open   opener
 	// server is the client's own, nil if others have it too; front is nil on stdio; places are
 	// all those on the way to the server.
@@ -93,7 +92,7 @@ func (c *client) life(ctx context.Context) {
 	}
 	c.link = l
 	ok := c.modern || c.begin(ctx)
-	for ctx.Err() == nil && ok && (c.lives || c.rng.IntN(40) > 0) {
+	for ctx.Err() == nil && ok && c.rng.IntN(40) > 0 {
 		ok = c.step(ctx)
 		pause(ctx, time.Duration(c.rng.IntN(50))*time.Millisecond)
 	}

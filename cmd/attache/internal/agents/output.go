@@ -47,8 +47,8 @@ type result struct {
 	failed     bool
 }
 
-// result reads the result from what was written. Output without that form is taken
-// as text.
+// result returns the result that an agent has written in this form. Output that does not have
+// the form is the result as it is.
 func (o *output) result(form string) (r result) {
 	if _, err := o.file.Seek(0, io.SeekStart); err != nil {
 		return result{}
