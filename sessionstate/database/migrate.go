@@ -2,8 +2,6 @@ package database
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -19,9 +17,11 @@ type Version struct {
 // migrationLock is the key of the advisory lock that a migration holds.
 const migrationLock = 0x61747461636865 // "attache"
 
-// Limits of a migration. It waits for the transactions of others, and they wait behind it.
 const (
+	// migrationTime is how long a migration may take.
 	migrationTime = 10 * time.Minute
+	// migrationWait is how long it waits for the transactions of others. Theirs wait for it
+	// meanwhile, so it gives up soon.
 	migrationWait = "5s"
 )
 
@@ -166,9 +166,6 @@ func tableProblems(t *Tx) (all []string, err error) {
 			has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
 		WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('attache_schema')) ORDER BY c.relname`)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}

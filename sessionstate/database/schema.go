@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// A Schema is the tables of one part of the program. They are made by numbered files, each of
-// which changes what the one before has made: N.sql on both engines, and after it N.sqlite.sql
-// or N.postgres.sql on one. The number of the last is the version (S11).
+// A Schema is the tables of one part of the program. Numbered files make them, and each file
+// changes the tables of the one before. N.sql runs on both engines; N.sqlite.sql or
+// N.postgres.sql runs after it on one of them. The last number is the version (S11).
 //
 // A file adds, and takes away only what the version before it does not use: a program works
 // with its own version and with the next one.

@@ -194,10 +194,10 @@ func (e connectionError) Unwrap() error { return e.error }
 func (s *Server) once(ctx context.Context, db *DB, scope Scope, readOnly bool, f func(*Tx) error) error {
 	for again := true; ; again = false {
 		conn, err := s.sql.Conn(ctx)
-		if use := s.sql.Stats(); err != nil && ctx.Err() != nil && use.InUse == use.MaxOpenConnections {
-			return errBusy
-		}
 		if err != nil {
+			if use := s.sql.Stats(); ctx.Err() != nil && use.InUse == use.MaxOpenConnections {
+				return errBusy
+			}
 			return connectionError{err}
 		}
 		t, now, err := s.begin(ctx, conn, scope, readOnly)

@@ -39,13 +39,13 @@ func TestStoreBehindPgbouncer(t *testing.T) {
 	})
 }
 
-// patient are timeouts that a machine that is slow does not reach.
-var patient = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
+// longTimeouts are not reached by a machine that is slow.
+var longTimeouts = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
 
 // migrated makes the tables in a database.
 func migrated(t *testing.T, url string) string {
 	t.Helper()
-	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: patient})
+	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: longTimeouts})
 	if err == nil {
 		_, err = server.Migrate(context.Background(), []database.Schema{teams.Schema()})
 	}
@@ -59,7 +59,7 @@ func migrated(t *testing.T, url string) string {
 // openURL opens the tables of a server to the end of the test.
 func openURL(t *testing.T, url string, now func() time.Time) *teams.Store {
 	t.Helper()
-	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: patient})
+	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: longTimeouts})
 	if err != nil {
 		t.Fatal(err)
 	}

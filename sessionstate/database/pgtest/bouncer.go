@@ -3,7 +3,6 @@
 package pgtest
 
 import (
-	"bufio"
 	"fmt"
 	"net/url"
 	"os"
@@ -50,24 +49,10 @@ pool_mode = transaction
 default_pool_size = 2
 max_client_conn = 1000
 `, c.dir, users))
-	cmd := c.command("sh", "-c", bouncerKeeper, "keeper", program, file, socket)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = cmd.Wait()
-	})
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
-		c.t.Fatalf("pgbouncer did not start: %v", err)
+	run, ready := c.keep(bouncerKeeper, program, file, socket)
+	c.t.Cleanup(func() { run.end("") })
+	if !ready {
+		c.t.Fatal("pgbouncer did not start")
 	}
 	return func(database string) string {
 		u, err := url.Parse(database)

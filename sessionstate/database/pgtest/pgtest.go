@@ -113,7 +113,18 @@ func unprivileged(t testing.TB) *syscall.Credential {
 // Start starts the server, which was killed or did not run yet, and waits until it answers.
 func (c *Cluster) Start() {
 	c.t.Helper()
-	cmd := c.command("sh", "-c", keeper, "keeper", c.bin, c.dir)
+	var ready bool
+	if c.run, ready = c.keep(keeper, c.bin, c.dir); !ready {
+		log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
+		c.t.Fatalf("PostgreSQL did not start:\n%s", log)
+	}
+}
+
+// keep runs a script that runs a server until the script's input ends, and waits until the
+// server answers. ready says whether it does.
+func (c *Cluster) keep(script string, args ...string) (r *running, ready bool) {
+	c.t.Helper()
+	cmd := c.command("sh", append([]string{"-c", script, "keeper"}, args...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		c.t.Fatal(err)
@@ -125,11 +136,8 @@ func (c *Cluster) Start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.run = &running{cmd, stdin}
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
-		log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
-		c.t.Fatalf("PostgreSQL did not start: %v\n%s", err, log)
-	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	return &running{cmd, stdin}, err == nil && line == "ready\n"
 }
 
 // command returns a command that runs as the user of the cluster, apart from the signals of a
@@ -147,10 +155,15 @@ func (c *Cluster) stop(word string) {
 	if c.run == nil {
 		return
 	}
-	_, _ = io.WriteString(c.run.stdin, word)
-	_ = c.run.stdin.Close()
-	_ = c.run.cmd.Wait()
+	c.run.end(word)
 	c.run = nil
+}
+
+// end ends a server and waits for its end.
+func (r *running) end(word string) {
+	_, _ = io.WriteString(r.stdin, word)
+	_ = r.stdin.Close()
+	_ = r.cmd.Wait()
 }
 
 // Kill kills the server with SIGKILL.
