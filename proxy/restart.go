@@ -15,6 +15,15 @@ import (
 // zero value is ready to use. An upstream may have two methods more: Again() is called when
 // it takes the place of another one, and Returned() []byte, when its output has ended, for the
 // lines that it has taken and its server has not.
+//
+//	Name       string: what the model is told the server is called
+//	Hold       time.Duration: how long a frame waits for the next upstream; 0 means 10 s
+//	Hang       time.Duration: how long an upstream may be silent while calls are in flight; 0 means forever
+//	Notice     bool: the next result of a tool tells the model that the server has lost its memory
+//	Retry      func(tool string) bool: whether a call that may have run may be sent again; nil means none
+//	Wanted     func() bool: whether the session continues; nil means always
+//	Changed    func(method, before, after string): a list has other content, with both digests; may be nil
+//	Restarted  func(exit string, lost int, down time.Duration): an upstream is ready; may be nil
 type Restart = revive.Policy
 
 // newSupervisor returns the supervisor that starts the upstream of a session again.

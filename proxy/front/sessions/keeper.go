@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -139,7 +140,7 @@ func (k *Keeper) Forget(ctx context.Context, key Key) (known bool, err error) {
 	k.Hold(key)
 	defer k.Free(key)
 	switch _, err := k.Take(ctx, key); {
-	case err == ErrNone:
+	case errors.Is(err, ErrNone):
 		return false, nil
 	case err != nil:
 		return false, err

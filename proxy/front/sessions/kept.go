@@ -28,7 +28,7 @@ func (k *Keeper) New(key Key) *Kept { return &Kept{Key: key, k: k} }
 func (s *Kept) Restore(from Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Record.Restore(from)
+	s.Record.Restore(revive.State(from))
 	s.saved = true
 }
 
@@ -51,7 +51,7 @@ func (s *Kept) Save() {
 	defer s.mu.Unlock()
 	if state, ok := s.State(); ok && !s.over {
 		s.saved = true
-		s.k.save(s.Key, state)
+		s.k.save(s.Key, Session(state))
 	}
 }
 

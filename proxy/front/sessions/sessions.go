@@ -8,8 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-
-	"github.com/attache-mcp/attache/proxy/internal/revive"
 )
 
 // A Key names a session.
@@ -25,8 +23,14 @@ func NewKey(id, principal string) Key {
 }
 
 // A Session is what a client and its server have agreed on, and what else another server has
-// to be told in its place.
-type Session = revive.State
+// to be told in its place. Its texts are JSON.
+type Session struct {
+	Initialize    string   // the params of initialize
+	Version       string   // that the server agreed to
+	Capabilities  string   // of the server
+	Level         string   // params of the last logging/setLevel; "" for none
+	Subscriptions []string // params of the resources/subscribe in force
+}
 
 var (
 	// ErrNone is returned for a session that is not kept: it has ended, is another

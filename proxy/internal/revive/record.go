@@ -30,13 +30,10 @@ type Record struct {
 
 type subscription struct{ uri, params []byte }
 
-// A State is a Record in a form that can be kept. Its texts are JSON.
+// A State is a Record in a form that can be kept: see sessions.Session.
 type State struct {
-	Initialize    string   // the params
-	Version       string   // that the server agreed to
-	Capabilities  string   // of the server
-	Level         string   // params of the last logging/setLevel; "" for none
-	Subscriptions []string // params of the resources/subscribe in force
+	Initialize, Version, Capabilities, Level string
+	Subscriptions                            []string
 }
 
 // State returns what is recorded of a session with a handshake, and false before the server
