@@ -56,6 +56,9 @@ type Server struct {
 	sql     *sql.DB
 	config  *pgx.ConnConfig
 	breaker breaker
+
+	notices    notices
+	checkEvery time.Duration // see [checkEvery]; tests shorten it
 }
 
 // CheckURL returns what is wrong with the address of a database, without a password in it.
@@ -97,7 +100,7 @@ func Connect(o ServerOptions) (*Server, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnectTimeout = o.Timeouts.Connect
 	config.RuntimeParams["application_name"] = "attache"
-	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: time.Now, tell: o.Tell}}
+	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: time.Now, tell: o.Tell}, checkEvery: checkEvery}
 	s.sql.SetMaxOpenConns(max(o.Connections, 1))
 	s.sql.SetMaxIdleConns(max(o.Connections, 1))
 	s.sql.SetConnMaxIdleTime(idleTime)

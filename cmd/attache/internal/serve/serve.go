@@ -206,6 +206,11 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 		defer stop()
 		go s.keepLease(leased)
 	}
+	if s.database != nil {
+		listening, stop := context.WithCancel(ctx)
+		defer stop()
+		go s.database.Listen(listening, s.Log)
+	}
 	s.announce(listeners)
 	if dir := status.Dir(s.Process); dir != "" {
 		defer s.reports.Publish(dir)()

@@ -1,0 +1,128 @@
+package database
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// channel is the one on which processes tell each other of changes.
+const channel = "attache"
+
+// checkEvery is how often a connection that hears nothing is tried: one that is dead and was
+// never closed looks like one on which nothing happens.
+const checkEvery = time.Minute
+
+// Notify tells the processes that listen of a change, when the transaction is committed. It is
+// for what is rare and urgent: the server commits transactions that notify one after another.
+// On a file it does nothing.
+func (t *Tx) Notify(payload string) error {
+	if t.db.server == nil {
+		return nil
+	}
+	_, err := t.to.ExecContext(t.ctx, `SELECT pg_notify($1, $2)`, channel, payload)
+	return err
+}
+
+// notices are those who want to hear of changes.
+type notices struct {
+	mu   sync.Mutex
+	next int
+	all  map[int]func(payload string)
+}
+
+// OnNotice has f called with the payload of each notice that [Server.Listen] hears, and with ""
+// each time that it begins to hear: there may have been others before. f must not block. Notices
+// are hints, which can be lost. stop ends the calls.
+func (s *Server) OnNotice(f func(payload string)) (stop func()) {
+	n := &s.notices
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all == nil {
+		n.all = map[int]func(string){}
+	}
+	id := n.next
+	n.next++
+	n.all[id] = f
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.all, id)
+	}
+}
+
+func (n *notices) tell(payload string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, f := range n.all {
+		f(payload)
+	}
+}
+
+// Listen hears notices until ctx is done, on a connection of its own (S3). pgbouncer carries none
+// in transaction mode. A connection that is lost is opened again, after 1 s, 2 s, and so on to
+// 30 s; whoever needs what notices tell of asks the database meanwhile.
+func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
+	for pause, lost := firstOpen, false; ; pause = min(2*pause, longestOpen) {
+		err := s.listen(ctx, func() {
+			if lost {
+				log.Debug("changes in the shared database are heard of again")
+			}
+			pause, lost = firstOpen, false
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if !lost {
+			log.Debug("changes in the shared database are not heard of until it is connected again; they are found by asking", "err", err)
+		}
+		lost = true
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// listen hears notices until the connection is lost. It calls begun when it hears them.
+func (s *Server) listen(ctx context.Context, begun func()) error {
+	conn, err := pgx.ConnectConfig(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeouts.Connect)
+		defer cancel()
+		_ = conn.Close(end)
+	}()
+	ask := func(statement string) error {
+		limited, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
+		defer cancel()
+		_, err := conn.Exec(limited, statement)
+		return err
+	}
+	if err := ask(`LISTEN ` + channel); err != nil {
+		return err
+	}
+	begun()
+	s.notices.tell("")
+	for {
+		quiet, cancel := context.WithTimeout(ctx, s.checkEvery)
+		notice, err := conn.WaitForNotification(quiet)
+		cancel()
+		switch {
+		case err == nil:
+			s.notices.tell(notice.Payload)
+		case ctx.Err() != nil || conn.IsClosed():
+			return err
+		default: // nothing was heard
+			if err := ask(`SELECT 1`); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+)
+
+// What one process commits, another one hears of, although it asks for nothing; also after the
+// connection was cut or the server was killed.
+func TestListen(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	t.Run("dead", func(t *testing.T) { listenOverDeadConnection(t, cluster) })
+	url := cluster.Database()
+	sender := connect(t, ServerOptions{URL: url})
+	migrate(t, sender, notes(1))
+	l, over := newLink(t, cluster, url)
+	listener := connect(t, ServerOptions{URL: over})
+	heard, other := make(chan string, 100), make(chan string, 100)
+	listener.OnNotice(func(payload string) { heard <- payload })
+	stop := listener.OnNotice(func(payload string) { other <- payload })
+	ctx, cancel := context.WithCancel(t.Context())
+	over1 := make(chan struct{})
+	go func() {
+		defer close(over1)
+		listener.Listen(ctx, slog.New(slog.DiscardHandler))
+	}()
+	hears := func(want string) {
+		t.Helper()
+		if got := <-heard; got != want {
+			t.Errorf("heard %q, want %q", got, want)
+		}
+	}
+	send := func(payload string, undo error) {
+		t.Helper()
+		send := func(tx *Tx) error { return errors.Join(tx.Notify(payload), undo) }
+		err := sender.Open(notes(1)).In(t.Context(), Scope{}, send)
+		for undo == nil && errors.Is(err, ErrDown) { // the cluster has just started
+			time.Sleep(5 * time.Millisecond)
+			err = sender.Open(notes(1)).In(t.Context(), Scope{}, send)
+		}
+		if !errors.Is(err, undo) {
+			t.Fatal(err)
+		}
+	}
+	hears("")
+	send("undone", errors.New("no"))
+	send("first", nil)
+	hears("first")
+	if a, b := <-other, <-other; a != "" || b != "first" {
+		t.Errorf("another one heard %q and %q", a, b)
+	}
+	stop()
+	l.cut()
+	hears("")
+	send("cut", nil)
+	hears("cut")
+	cluster.Kill()
+	cluster.Start()
+	for got := ""; got != "last"; { // what was sent before it listens again is lost
+		select {
+		case got = <-heard:
+			continue
+		default:
+		}
+		send("last", nil)
+		got = <-heard
+	}
+	if len(other) > 0 {
+		t.Errorf("after its end another one heard %q", <-other)
+	}
+	cancel()
+	<-over1
+}
+
+// A connection over which nothing comes any more is given up.
+func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
+	l, over := newLink(t, cluster, cluster.Database())
+	timeouts := slow
+	timeouts.All = time.Second
+	s := connect(t, ServerOptions{URL: over, Timeouts: timeouts})
+	s.checkEvery = 10 * time.Millisecond
+	heard := make(chan string, 100)
+	s.OnNotice(func(payload string) { heard <- payload })
+	go s.Listen(t.Context(), slog.New(slog.DiscardHandler))
+	<-heard
+	connections := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.conns)
+	}
+	before := connections()
+	l.hold()
+	for connections() == before {
+		time.Sleep(time.Millisecond)
+	}
+	l.pass()
+	<-heard
+}
+
+// A file is used by the processes of one machine, which see when it changes.
+func TestNotifyOnFile(t *testing.T) {
+	db, err := OpenFile(t.Context(), FileOptions{Path: t.TempDir() + "/notes.db", Wait: time.Minute, Schema: notes(1)})
+	if err == nil {
+		err = db.In(t.Context(), Scope{}, func(tx *Tx) error { return tx.Notify("keys") })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
+}
