@@ -139,7 +139,7 @@ var ErrBusy = errors.New("too much is going on")
 
 // ErrUnavailable is wrapped by an error of Options.Authenticate that is not the
 // credential's fault.
-var ErrUnavailable = errors.New("credentials cannot be checked now")
+var ErrUnavailable = errors.New("credentials cannot be checked at the moment")
 
 // ErrScope is wrapped by an error of Options.Authenticate for a credential that is good and
 // lacks some of Options.Scope.

@@ -10,23 +10,28 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/origin"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
+
+// IsLoopbackHost reports whether a Host header names the loopback interface.
+func IsLoopbackHost(header string) bool { return origin.IsLoopbackHost(header) }
 
 // admit checks where a request comes from and who sends it. It reports false if the
 // request has been answered.
 func (x *exchange) admit() bool {
-	if !x.hostAllowed() {
+	at := x.localAddr()
+	if !origin.HostAllowed(x.r.Host, x.f.o.Hosts, at.Addr()) {
 		x.refuse(http.StatusForbidden, nil, wire.CodeInvalidRequest, "refused: this name is not one of this server's; the operator can add it to serve.hosts")
 		return false
 	}
-	origin, sent := x.r.Header["Origin"]
-	if sent && (len(origin) != 1 || !x.originAllowed(origin[0])) {
+	from, sent := x.r.Header["Origin"]
+	if sent && (len(from) != 1 || !slices.Contains(x.f.o.Origins, from[0]) && !origin.IsLocal(from[0], at, x.r.TLS != nil)) {
 		x.refuse(http.StatusForbidden, nil, wire.CodeInvalidRequest, "refused: pages of this origin may not use this server; the operator can add it to serve.origins")
 		return false
 	}
 	if sent {
-		x.allowOrigin(origin[0])
+		x.allowOrigin(from[0])
 	}
 	if x.r.Method == http.MethodOptions {
 		x.preflight(sent)
@@ -42,57 +47,6 @@ func (x *exchange) localAddr() netip.AddrPort {
 		return addr.AddrPort()
 	}
 	return netip.AddrPort{}
-}
-
-// hostAllowed checks the name that the client used. A page whose name was made to point
-// to the loopback interface (DNS rebinding) has the name it was loaded from.
-func (x *exchange) hostAllowed() bool {
-	host := hostname(x.r.Host)
-	if slices.ContainsFunc(x.f.o.Hosts, func(h string) bool {
-		return strings.EqualFold(h, host) || strings.EqualFold(h, x.r.Host)
-	}) {
-		return true
-	}
-	if x.localAddr().Addr().Unmap().IsLoopback() {
-		return IsLoopbackHost(x.r.Host)
-	}
-	return len(x.f.o.Hosts) == 0
-}
-
-// IsLoopbackHost reports whether a Host header names the loopback interface.
-func IsLoopbackHost(header string) bool {
-	host := hostname(header)
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
-}
-
-// hostname returns the name in a Host header, without port and brackets.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-}
-
-// originAllowed checks the page that a browser sends a request for.
-func (x *exchange) originAllowed(origin string) bool {
-	if slices.Contains(x.f.o.Origins, origin) {
-		return true
-	}
-	at := x.localAddr()
-	if !at.Addr().Unmap().IsLoopback() {
-		return false
-	}
-	scheme := "http"
-	if x.r.TLS != nil {
-		scheme = "https"
-	}
-	for _, name := range []string{"127.0.0.1", "localhost", "[::1]"} {
-		if origin == fmt.Sprintf("%s://%s:%d", scheme, name, at.Port()) {
-			return true
-		}
-	}
-	return false
 }
 
 // allowOrigin lets a page of the origin read the response, also one that refuses.
@@ -111,30 +65,11 @@ func (x *exchange) preflight(cors bool) {
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 		h.Add("Vary", "Access-Control-Request-Headers")
 		h.Set("Access-Control-Max-Age", "7200")
-		if names := requestedHeaders(x.r.Header.Values("Access-Control-Request-Headers")); names != "" {
+		if names := origin.Headers(x.r.Header.Values("Access-Control-Request-Headers")); names != "" {
 			h.Set("Access-Control-Allow-Headers", names)
 		}
 	}
 	x.finish(http.StatusNoContent)
-}
-
-// requestedHeaders returns those of the names that a client of MCP may send. They are
-// listed by name, as a "*" does not cover Authorization.
-func requestedHeaders(lines []string) string {
-	var names []string
-	for _, name := range strings.Split(strings.Join(lines, ","), ",") {
-		name = textproto.TrimString(name)
-		switch lower := strings.ToLower(name); lower {
-		case "content-type", "accept", "authorization", "mcp-session-id", "mcp-protocol-version", "last-event-id",
-			"mcp-method", "mcp-name", "traceparent", "tracestate", "baggage":
-			names = append(names, name)
-		default:
-			if strings.HasPrefix(lower, "mcp-param-") && !strings.ContainsAny(name, " \t\r\n\"(),/:;<=>?@[\\]{}") {
-				names = append(names, name)
-			}
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // authenticate finds out who sends the request. A credential counts in the header alone,
@@ -156,8 +91,8 @@ func (x *exchange) authenticate() bool {
 	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)
 	switch {
 	case errors.Is(err, ErrUnavailable):
-		x.f.log.Warn("a request was refused: nobody can be identified now", "err", err)
-		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "credentials cannot be checked now: try again")
+		x.f.log.Warn("a request was refused", "err", err)
+		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the credential cannot be checked at the moment: try again")
 		return false
 	case errors.Is(err, ErrScope):
 		x.f.log.Info("a request was refused", "err", err)

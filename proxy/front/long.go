@@ -30,6 +30,9 @@ func (o *output) longPart(b []byte, end bool) {
 	if l.stream == nil && !l.lost {
 		o.aim(l)
 	}
+	if end {
+		o.s.asks(wire.Oversize(wire.Server, &l.envelope))
+	}
 	if l.stream != nil {
 		p := middle
 		if end && l.whole() {

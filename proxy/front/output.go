@@ -54,9 +54,32 @@ func (o *output) Take(m *wire.Message) error {
 	case m.Kind().IsReply():
 		o.reply(m)
 	default:
+		o.s.asks(m)
 		o.s.pass(o.s.streamFor(m), bytes.Clone(m.Frame()))
 	}
 	return nil
+}
+
+// asks notes a request of the server's before the client can answer it.
+func (s *session) asks(m *wire.Message) {
+	if id := m.ID(); m.Kind() == wire.Request && id != nil {
+		s.asked.Add(id)
+	}
+}
+
+// expects reports whether the server waits for a reply of the client's, and notes that it has
+// come. A reply to null may be to any request. Some servers take a number for the text of it,
+// and the other way round.
+func (s *session) expects(reply *wire.Message) bool {
+	id := reply.Get("id")
+	if id.IsNull() || len(id.Raw) == 0 || s.asked.Take(id.Raw) {
+		return true
+	}
+	if !id.IsString() {
+		return s.asked.Take(wire.Quote(string(id.Raw)))
+	}
+	text := id.Text()
+	return text != "" && s.asked.Take([]byte(text))
 }
 
 // reply takes a reply to the request that waits for it. Nobody waits for the reply to a
@@ -111,8 +134,11 @@ func (o *output) batch(m *wire.Message) {
 	}
 	if first != nil && one {
 		for e := range m.Root().Elements() {
-			if c := s.callLocked(e.Get("id").Raw); c != nil && !e.Get("method").Exists() {
+			id, asks := e.Get("id").Raw, e.Get("method").Exists()
+			if c := s.callLocked(id); c != nil && !asks {
 				closes = s.dropLocked(c)
+			} else if asks && len(id) > 0 {
+				s.asked.Add(id)
 			}
 		}
 	}

@@ -199,6 +199,11 @@ func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func
 	case s.crowded():
 		x.crowd(p.id)
 		return true, nil
+	case p.m.Kind().IsReply() && !s.expects(&p.m):
+		x.f.log.Info("a reply to no request of the server's was dropped", "session", s.label())
+		release()
+		x.finish(http.StatusAccepted)
+		return true, nil
 	}
 	if len(calls) > 0 {
 		if s.kept != nil {

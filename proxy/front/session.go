@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -29,6 +30,7 @@ type session struct {
 	kept   *sessions.Kept // nil without a Store, and in revision 2026-07-28
 	fate   fate           // guarded by f.mu
 	params mirrored.Params
+	asked  callid.Unread // ids of requests of the server's that the client has not answered
 
 	mu        sync.Mutex
 	calls     map[string]*call // by id

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime/pprof"
@@ -25,7 +26,7 @@ func (s *service) startAdmin(ctx context.Context, failed chan<- error) (*http.Se
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: s.adminHandler(), ReadHeaderTimeout: headerTime}
+	server := &http.Server{Handler: s.adminHandler(), ReadHeaderTimeout: headerTime, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	go func() { failed <- s.serveAdmin(server, listener) }()
 	return server, nil
 }
@@ -59,30 +60,26 @@ func (s *service) adminHandler() http.Handler {
 // profile serves go tool pprof and go tool trace. Package net/http/pprof does so too, but the
 // packages that it imports would be initialised at every start of attache.
 func profile(w http.ResponseWriter, r *http.Request) {
-	seconds, err := strconv.Atoi(r.URL.Query().Get("seconds"))
-	if err != nil || seconds < 1 || seconds > maxProfile {
-		seconds = 30
-	}
 	w.Header().Set("Content-Type", "application/octet-stream")
+	var err error
 	switch name := r.PathValue("profile"); {
 	case name == "profile":
 		if err = pprof.StartCPUProfile(w); err == nil {
-			wait(r.Context(), seconds)
+			wait(r)
 			pprof.StopCPUProfile()
 		}
 	case name == "trace":
 		if err = trace.Start(w); err == nil {
-			wait(r.Context(), seconds)
+			wait(r)
 			trace.Stop()
 		}
 	case pprof.Lookup(name) == nil:
 		notFound(w, r)
-		return
 	default:
 		debug, _ := strconv.Atoi(r.URL.Query().Get("debug"))
-		err = pprof.Lookup(name).WriteTo(w, debug)
+		_ = pprof.Lookup(name).WriteTo(w, debug) // fails when the client has left
 	}
-	if err != nil {
+	if err != nil { // another one is under way, and nothing was written
 		http.Error(w, err.Error(), http.StatusConflict)
 	}
 }
@@ -90,12 +87,17 @@ func profile(w http.ResponseWriter, r *http.Request) {
 // maxProfile is how long a profile may take, in seconds.
 const maxProfile = 600
 
-func wait(ctx context.Context, seconds int) {
+// wait returns after the seconds that a request for a profile names, or when its client leaves.
+func wait(r *http.Request) {
+	seconds, err := strconv.Atoi(r.URL.Query().Get("seconds"))
+	if err != nil || seconds < 1 || seconds > maxProfile {
+		seconds = 30
+	}
 	t := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-ctx.Done():
+	case <-r.Context().Done():
 	}
 }
 

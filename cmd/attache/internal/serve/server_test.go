@@ -486,3 +486,38 @@ type responseRecorder struct {
 
 func (w *responseRecorder) Header() http.Header { return w.header }
 func (w *responseRecorder) WriteHeader(int)     {}
+
+// TestProfileOfClientThatLeaves fails if a profile that cannot be written is answered a second
+// time, which net/http logs as a superfluous header.
+func TestProfileOfClientThatLeaves(t *testing.T) {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/goroutine", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetPathValue("profile", "goroutine")
+	var w brokenWriter
+	profile(&w, r)
+	if w.writes == 0 || w.statuses != 0 {
+		t.Errorf("%d writes and then %d headers, want none of these", w.writes, w.statuses)
+	}
+}
+
+// A brokenWriter is the response to a client that has left.
+type brokenWriter struct {
+	header           http.Header
+	writes, statuses int
+}
+
+func (w *brokenWriter) Header() http.Header {
+	if w.header == nil {
+		w.header = http.Header{}
+	}
+	return w.header
+}
+
+func (w *brokenWriter) WriteHeader(int) { w.statuses++ }
+
+func (w *brokenWriter) Write([]byte) (int, error) {
+	w.writes++
+	return 0, io.ErrClosedPipe
+}

@@ -1,0 +1,76 @@
+// Package origin decides which hosts and pages a front takes requests from.
+package origin
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// HostAllowed checks the Host header of a request that came to a local address. A page whose
+// name was made to point to the loopback interface (DNS rebinding) sends the name it was
+// loaded from.
+func HostAllowed(header string, allowed []string, local netip.Addr) bool {
+	host := hostname(header)
+	if slices.ContainsFunc(allowed, func(h string) bool {
+		return strings.EqualFold(h, host) || strings.EqualFold(h, header)
+	}) {
+		return true
+	}
+	if local.Unmap().IsLoopback() {
+		return IsLoopbackHost(header)
+	}
+	return len(allowed) == 0
+}
+
+// IsLoopbackHost reports whether a Host header names the loopback interface.
+func IsLoopbackHost(header string) bool {
+	host := hostname(header)
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// hostname returns the name in a Host header, without port and brackets.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// IsLocal reports whether an origin is that of a page which the loopback address served that
+// a request came to.
+func IsLocal(origin string, local netip.AddrPort, secure bool) bool {
+	if !local.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
+	return slices.ContainsFunc([]string{"127.0.0.1", "localhost", "[::1]"}, func(name string) bool {
+		return origin == fmt.Sprintf("%s://%s:%d", scheme, name, local.Port())
+	})
+}
+
+// Headers returns those of the requested header names that a client of MCP may send. They
+// are listed by name, as a "*" does not cover Authorization.
+func Headers(requested []string) string {
+	var names []string
+	for _, name := range strings.Split(strings.Join(requested, ","), ",") {
+		name = textproto.TrimString(name)
+		switch lower := strings.ToLower(name); lower {
+		case "content-type", "accept", "authorization", "mcp-session-id", "mcp-protocol-version", "last-event-id",
+			"mcp-method", "mcp-name", "traceparent", "tracestate", "baggage":
+			names = append(names, name)
+		default:
+			if strings.HasPrefix(lower, "mcp-param-") && !strings.ContainsAny(name, " \t\r\n\"(),/:;<=>?@[\\]{}") {
+				names = append(names, name)
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
