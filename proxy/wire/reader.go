@@ -14,8 +14,8 @@ const (
 	// idleBuffer is what a Reader keeps that has little to do; the rest is
 	// lent to it while it has more.
 	idleBuffer = 4 << 10
-	// quietLines is after how many small lines a large buffer is given back.
-	quietLines = 1000
+	// longBuffer holds lines that do not fit smallBuffer; what it does not hold gets the limit.
+	longBuffer = 8 * smallBuffer
 )
 
 // A Reader cuts a stream into lines without copying them.
@@ -23,21 +23,21 @@ const (
 // It holds a line of up to the hold limit whole, its newline counted even where
 // the last line of a stream lacks it. A longer one is handed out in chunks as
 // it arrives, so the memory of a Reader is bounded by the limit whatever a peer
-// sends, and is as small as smallBuffer until a longer line comes. While a peer says
-// little it is as small as idleBuffer.
+// sends. A buffer over smallBuffer is lent to it for a longer line and what else came with
+// that. While a peer says little it has only idleBuffer.
 type Reader struct {
 	src   io.Reader
 	hold  int
 	buf   []byte
-	start int    // first byte not handed out
-	end   int    // first byte not read
-	seen  int    // no newline in buf[start:seen]
-	small []byte // nil while it is not lent
-	idle  []byte // nil in a Reader that always has small
-	last  int    // bytes of the last read
-	grown func() // called when a large buffer is taken into use
-	quiet int    // small lines handed out since the last one that was not
-	long  bool   // a line over the limit has been begun and not ended
+	start int     // first byte not handed out
+	end   int     // first byte not read
+	seen  int     // no newline in buf[start:seen]
+	small []byte  // nil while it is not lent
+	idle  []byte  // nil in a Reader that always has small
+	large *[]byte // nil while it is not lent
+	last  int     // bytes of the last read
+	grown func()  // called when a large buffer is taken into use
+	long  bool    // a line over the limit has been begun and not ended
 	err   error
 }
 
@@ -57,6 +57,35 @@ func NewReader(src io.Reader, hold int) *Reader {
 // smallBuffers lends Readers their small buffers, Writers those for gathering.
 var smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
 
+// longBuffers and holdBuffers lend Readers large buffers: of longBuffer, and of their limit.
+var longBuffers, holdBuffers sync.Pool
+
+func largeBuffers(size int) *sync.Pool {
+	if size == longBuffer {
+		return &longBuffers
+	}
+	return &holdBuffers
+}
+
+// borrowLarge takes a buffer of the size into use and gives back the large one in use, if any.
+func (r *Reader) borrowLarge(size int) {
+	b, ok := largeBuffers(size).Get().(*[]byte)
+	if !ok || len(*b) != size {
+		b = new(make([]byte, size))
+	}
+	r.returnLarge(*b)
+	r.large = b
+}
+
+// returnLarge gives the large buffer back, if there is one, when what it has is in another one.
+func (r *Reader) returnLarge(to []byte) {
+	r.move(to)
+	if r.large != nil {
+		largeBuffers(len(*r.large)).Put(r.large)
+	}
+	r.large = nil
+}
+
 // borrow takes a small buffer into use, unless there is one.
 func (r *Reader) borrow() []byte {
 	if r.small == nil {
@@ -69,7 +98,7 @@ func (r *Reader) borrow() []byte {
 // read of little there will be little again.
 func (r *Reader) chooseBuffer() {
 	switch {
-	case r.idle == nil || len(r.buf) > smallBuffer:
+	case r.idle == nil || r.large != nil:
 	case r.last >= idleBuffer/2:
 		r.buf = r.borrow()
 	case r.small != nil:
@@ -97,9 +126,6 @@ func (r *Reader) OnLongLine(f func()) { r.grown = f }
 //
 // The error is the source's, io.EOF at a clean end, and comes alone.
 func (r *Reader) Next() (line []byte, more bool, err error) {
-	if len(r.buf) > len(r.small) && r.small != nil {
-		r.shrink()
-	}
 	for {
 		if n := bytes.IndexByte(r.buf[r.seen:r.end], '\n'); n >= 0 {
 			return r.take(r.seen+n+1, false), false, nil
@@ -124,9 +150,6 @@ func (r *Reader) Next() (line []byte, more bool, err error) {
 func (r *Reader) take(end int, more bool) []byte {
 	line := r.buf[r.start:end:end]
 	r.start, r.seen, r.long = end, end, more
-	if r.quiet++; r.small != nil && len(line) > len(r.small)/2 {
-		r.quiet = 0
-	}
 	return line
 }
 
@@ -144,6 +167,11 @@ func (r *Reader) Buffered() bool {
 
 // fill reads once, after making room.
 func (r *Reader) fill() {
+	// The next read may wait for hours, so it does not with a buffer that many sessions
+	// together have no memory for.
+	if r.large != nil && !r.long && r.end-r.start <= len(r.small)/2 {
+		r.returnLarge(r.small)
+	}
 	if r.start == r.end {
 		r.start, r.end, r.seen = 0, 0, 0
 		r.chooseBuffer()
@@ -174,13 +202,12 @@ func (r *Reader) makeRoom() {
 	}
 	if len(r.buf) < r.hold && r.end-r.start > len(r.buf)/2 {
 		// Two steps to the limit: a large allocation costs only the pages that
-		// are written, and a long line is hardly copied. What the first step took
-		// stays garbage for a while, so that one is small.
+		// are written, and a long line is hardly copied.
 		size := r.hold
-		if len(r.buf) == len(r.small) {
+		if r.large == nil {
 			size = min(8*len(r.buf), r.hold)
 		}
-		r.move(make([]byte, size))
+		r.borrowLarge(size)
 		if r.grown != nil {
 			r.grown()
 		}
@@ -193,12 +220,4 @@ func (r *Reader) move(to []byte) {
 	n := copy(to, r.buf[r.start:r.end])
 	r.seen -= r.start
 	r.buf, r.start, r.end = to, 0, n
-}
-
-// shrink gives the large buffer back when the lines have been short for a
-// while.
-func (r *Reader) shrink() {
-	if r.quiet > quietLines && !r.long && r.end-r.start <= len(r.small)/2 {
-		r.move(r.small)
-	}
 }

@@ -230,41 +230,44 @@ func TestReaderStreamsInBoundedMemory(t *testing.T) {
 	}
 }
 
-// The large buffer goes when lines have been small for a while, and not while
-// they are large.
+// A session that is idle has no large buffer, whatever came before, and the next long line takes
+// the one that was given back.
 func TestReaderGivesBack(t *testing.T) {
-	large := append(bytes.Repeat([]byte{'x'}, 100<<10), '\n')
-	src := &stream{data: large}
-	r := NewReader(src, 0)
-	next := func(n int) {
-		t.Helper()
-		if line, _, err := r.Next(); err != nil || len(line) != n {
-			t.Fatal(len(line), err)
+	for _, size := range []int{smallBuffer, 100 << 10, longBuffer, longBuffer + 1, 1 << 20, DefaultHold - 1, DefaultHold, 3 * DefaultHold} {
+		line := append(bytes.Repeat([]byte{'x'}, size), '\n')
+		in := append(append(bytes.Clone(line), "short\n"...), line...)
+		src := &watched{src: bytes.NewReader(append(in, "part"...))}
+		r := NewReader(src, 0)
+		src.read = func() {
+			if r.start == r.end && !r.long && len(r.buf) > smallBuffer {
+				t.Errorf("lines of %d bytes: the Reader waits with a buffer of %d", size, len(r.buf))
+			}
+		}
+		for i, want := range []int{len(line), 6, len(line), 4} {
+			got := 0
+			for more := true; more; {
+				chunk, m, err := r.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, more = got+len(chunk), m
+			}
+			if got != want {
+				t.Errorf("line %d has %d bytes, want %d", i, got, want)
+			}
 		}
 	}
-	allocated := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.TotalAlloc
-	}
-	next(len(large))
-	before := allocated()
-	for range 2 * quietLines {
-		next(len(large))
-	}
-	if n := allocated() - before; n > 1<<20 {
-		t.Errorf("large lines took %d bytes once the buffer was there", n)
-	}
-	*src = stream{data: []byte("x\n")}
-	for len(r.buf[r.start:r.end]) > 0 {
-		next(len(large))
-	}
-	for range 2 * quietLines {
-		next(2)
-	}
-	if len(r.buf) > smallBuffer {
-		t.Errorf("the buffer still has %d bytes", len(r.buf))
-	}
+}
+
+// A watched source calls read before each of its reads, which are those of a pipe.
+type watched struct {
+	src  io.Reader
+	read func()
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	w.read()
+	return w.src.Read(b[:min(len(b), smallBuffer)])
 }
 
 // A frame nobody edits costs no allocation on its way.
