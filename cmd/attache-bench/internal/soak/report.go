@@ -87,12 +87,12 @@ func slope(all []sample) float64 {
 	return 0
 }
 
-// mostGrowth is by how much live memory may grow in a run, by its slope. A session has a buffer
-// of 8 MiB for a while after a long line, so memory goes up and down with their number. Resident
+// mostGrowth is by how much live memory may grow in a run, by its slope: buffers for long lines
+// are lent and collected again, so it goes up and down by some 8 MiB. Resident
 // memory follows for minutes, and is only reported. mostLeft is how much more may be reachable
 // when all sessions have ended.
 const (
-	mostGrowth = 128 * mib
+	mostGrowth = 64 * mib
 	mostLeft   = 24 * mib
 )
 
