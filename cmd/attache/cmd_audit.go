@@ -2,10 +2,13 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditlog"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -32,7 +35,8 @@ that were renamed before it; several are read as they are given, the oldest firs
 
 Exit status 1 if there is such a line. Whoever may write the file can cut off its end, or make
 all of it anew, and no chain shows that: keep the digest that is printed somewhere else, and
-give it to --expect the next time.`
+give it to --expect the next time. With store.url in the configuration the files are also
+compared with the ends that attaches noted in the database; exit status 1 if one is missing.`
 
 // auditVerify checks the chain.
 func (c *program) auditVerify() *cobra.Command {
@@ -47,26 +51,39 @@ func (c *program) auditVerify() *cobra.Command {
 	flags := setting.NewFlags(cmd)
 	flags.Add(cmd, "expect", "DIGEST", "the digest of a record that must be there, as printed earlier")
 	flags.Add(cmd, "after", "DIGEST", "the digest of the last record before these files, where older ones were taken away")
-	cmd.RunE = func(_ *cobra.Command, files []string) error {
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		v, err := newVerifier(flags)
 		if err != nil {
 			return err
 		}
-		if len(files) < 2 {
+		if len(files) == 0 {
 			file, err := c.auditFile(files, flags)
 			if err != nil {
 				return err
 			}
 			files = []string{file}
 		}
-		s, err := auditlog.Open(c.Stdout, files...)
+		heads, err := c.auditHeads(flags)
 		if err != nil {
 			return err
 		}
-		defer s.Close()
-		return auditlog.Verify(c.Stdout, v, s)
+		return auditlog.Verify(cmd.Context(), c.Stdout, v, heads, files...)
 	}
 	return cmd
+}
+
+// auditHeads returns what the database of the configuration knows of audit files, nil if it names
+// none.
+func (c *program) auditHeads(flags setting.Flags) (*auditheads.Store, error) {
+	s, err := config.Load(c.Process, flags, nil)
+	if err != nil {
+		return nil, err
+	}
+	db, err := assembly.OpenDatabase(c.Process, s, 1, slog.New(slog.DiscardHandler))
+	if db == nil || err != nil {
+		return nil, err
+	}
+	return auditheads.Open(db.Open(auditheads.Schema())), nil
 }
 
 func newVerifier(flags setting.Flags) (*chain.Verifier, error) {

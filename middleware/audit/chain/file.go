@@ -23,6 +23,7 @@ type file struct {
 	info    os.FileInfo // which file f is
 	size    int64       // how much of it is known
 	tip     tip         // of its last line
+	begun   Digest      // of its first line; zero if that was not needed yet
 	retryAt int64       // the size at which to try again to rename it
 
 	room []byte // the buffer for lines
@@ -140,7 +141,7 @@ func (w *file) close() {
 	if w.f != nil {
 		_ = w.f.Close()
 	}
-	w.f, w.info, w.size, w.retryAt, w.first, w.newline, w.partial = nil, nil, 0, 0, nil, false, nil
+	w.f, w.info, w.size, w.retryAt, w.first, w.newline, w.partial, w.begun = nil, nil, 0, 0, nil, false, nil, Digest{}
 }
 
 // read learns where the chain in the open file ends.
@@ -170,6 +171,7 @@ func (w *file) shortened(size int64) error { return w.readEndOf(w.size, size, "t
 // so that the missing records show.
 func (w *file) readEndOf(was, size int64, why string) error {
 	known := w.tip
+	w.begun = Digest{}
 	if err := w.read(size); err != nil {
 		return err
 	}
@@ -206,6 +208,7 @@ func (w *file) create(after string) error {
 // continues from the last line that is known: this process's own, or that of the newest
 // file before this one.
 func (w *file) begin(after string) {
+	w.begun = Digest{}
 	if older, err := rotatedFiles(w.path); err == nil && len(older) > 0 {
 		newest := older[len(older)-1]
 		if e, err := endOf(newest); err == nil && e.tip.seq >= w.tip.seq {

@@ -27,6 +27,9 @@ type Options struct {
 	Queue int
 	// Retry is the pause after the file could not be written; 0 means a second.
 	Retry time.Duration
+	// Head is called with the end of the file after records were written, by the goroutine
+	// that writes: it must not block. nil for nobody.
+	Head func(Head)
 	// Now is the clock of the chain's own records; nil means time.Now.
 	Now func() time.Time
 	// Log gets one error when the file cannot be written, and a message when it can be
@@ -285,6 +288,9 @@ func (l *Log) flush() (closed bool) {
 	}
 	written, err := l.file.append(&work)
 	l.settle(&work, written, err)
+	if written > 0 && l.o.Head != nil {
+		l.o.Head(l.file.head())
+	}
 	if l.file.lost != "" {
 		l.o.Log.Warn("audit records that were written are missing: run attache audit verify on the file to see which", "file", l.o.File, "why", l.file.lost)
 		l.file.lost = ""

@@ -40,6 +40,8 @@ type Verifier struct {
 	// Expect is the digest of a line, kept somewhere else, that must be in the
 	// chain; zero for none.
 	Expect Digest
+	// Line is called with the number and the digest of each line; nil for nobody.
+	Line func(seq uint64, digest Digest)
 
 	// Records is the number of lines read, First and Last are the numbers of the first
 	// and the last one, and Digest is the digest of the last one, to keep elsewhere.
@@ -135,6 +137,9 @@ func (v *Verifier) next(text []byte) error {
 	v.Records++
 	v.Last, v.Digest, v.started = l.seq, l.digest, true
 	v.found = v.found || v.Expect == l.digest
+	if v.Line != nil {
+		v.Line(l.seq, l.digest)
+	}
 	return nil
 }
 

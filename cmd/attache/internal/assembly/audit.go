@@ -3,6 +3,7 @@ package assembly
 import (
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/middleware/audit"
@@ -47,8 +48,15 @@ func (p *process) openAudit(s *config.Settings) (err error) {
 	if s.Audit.File == "" {
 		return nil
 	}
+	o := chain.Options{File: s.Audit.File, MaxSize: s.Audit.MaxSize, Log: p.Log}
+	if p.Database != nil {
+		p.heads = auditheads.NewWriter(auditheads.Options{
+			Store: auditheads.Open(p.Database.Open(auditheads.Schema())), Place: auditheads.PlaceOf(s.Audit.File), Log: p.Log,
+		})
+		o.Head = p.heads.Note
+	}
 	p.audit, err = audit.Compile(audit.Options{
-		Log:       chain.New(chain.Options{File: s.Audit.File, MaxSize: s.Audit.MaxSize, Log: p.Log}),
+		Log:       chain.New(o),
 		Server:    s.Server.Name,
 		Arguments: audit.Arguments(s.Audit.Arguments),
 		Required:  s.Audit.Required,

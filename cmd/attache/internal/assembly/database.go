@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/fronts"
@@ -17,7 +18,7 @@ import (
 // Schemas returns the tables of all parts that can be in a database which several machines
 // share.
 func Schemas() []database.Schema {
-	return []database.Schema{store.Schema(), turnstore.Schema(), fronts.Schema()}
+	return []database.Schema{store.Schema(), turnstore.Schema(), fronts.Schema(), auditheads.Schema()}
 }
 
 // OpenDatabase returns the database of store.url, nil if the state is in files. connections is

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
@@ -85,6 +86,7 @@ type process struct {
 	identifies bool                          // capture looks up who a session acts for
 	who        atomic.Pointer[Authenticator] // in force
 	audit      *audit.Shared                 // nil without one
+	heads      *auditheads.Writer            // notes where its file ends; nil without a database
 	policies   *filesource.Source
 	turns      sessionstate.Turns
 	userTurns  func(tenant string) (sessionstate.Turns, error)
@@ -296,6 +298,9 @@ func (s *Shared) Close() {
 	}
 	if err := s.audit.Close(auditEnd); err != nil {
 		s.Log.Error(err.Error())
+	}
+	if s.heads != nil {
+		s.heads.Close(auditEnd)
 	}
 }
 

@@ -3,19 +3,56 @@
 package auditlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 )
 
-// Open opens the files that are to be verified. One file stands for itself and the
-// files that were renamed before it. A message to out says if that file is gone.
-func Open(out io.Writer, files ...string) (*chain.Snapshot, error) {
+// Verify prints what v finds in the files. A fault in the chain is an error with exit status 1,
+// and so is an end of a file that the database knows and that is missing. One file stands for
+// itself and the files that were renamed before it. heads is nil without a database.
+func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *auditheads.Store, files ...string) error {
+	s, err := open(out, files...)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	missing := err
+	if s == nil {
+		s = &chain.Snapshot{}
+	}
+	defer s.Close()
+	if heads == nil {
+		if missing != nil {
+			return missing
+		}
+		return verify(out, v, s)
+	}
+	known, failed := readEnds(ctx, heads, s, files)
+	switch {
+	case missing != nil && len(known.all) == 0:
+		return errors.Join(missing, failed)
+	case missing == nil:
+		v.Line = known.line
+		if err := verify(out, v, s); err != nil {
+			return err
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("the files were not compared with the ends in the shared database: %w", failed)
+	}
+	return known.check(out, v)
+}
+
+// open opens the files that are to be verified. A message to out says if the one file itself is
+// gone.
+func open(out io.Writer, files ...string) (*chain.Snapshot, error) {
 	if len(files) > 1 {
 		return chain.OpenFiles(files...)
 	}
@@ -33,12 +70,17 @@ func Open(out io.Writer, files ...string) (*chain.Snapshot, error) {
 // errNoFile returns the error for an audit file that is not there, which need not be
 // a mistake.
 func errNoFile(path string) error {
-	return fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one: name it", path)
+	return noFileError{fmt.Errorf("there is no audit file %s: nothing was recorded so far, or it is another one: name it", path)}
 }
 
-// Verify prints what v finds in the files. A fault in the chain is an error with exit
-// status 1.
-func Verify(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
+// A noFileError is an error about a file that is not there, with a text of its own.
+type noFileError struct{ error }
+
+// Is reports that the file is not there.
+func (noFileError) Is(err error) bool { return err == fs.ErrNotExist }
+
+// verify prints what v finds in the files.
+func verify(out io.Writer, v *chain.Verifier, s *chain.Snapshot) error {
 	var err error
 	for _, f := range s.Files {
 		if err = v.File(f.Name, f); err != nil {

@@ -1,0 +1,182 @@
+package auditheads_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
+	"github.com/attache-mcp/attache/cmd/attache/internal/auditlog"
+	"github.com/attache-mcp/attache/middleware/audit/chain"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+)
+
+// A scene is a log, and the heads that its writers note.
+type scene struct {
+	t     *testing.T
+	store *auditheads.Store
+	path  string
+	hour  int // of the clock
+}
+
+// write writes n records as one process does, from its start to its end.
+func (s *scene) write(n int, maxSize int64) {
+	s.t.Helper()
+	w := auditheads.NewWriter(auditheads.Options{Store: s.store, Place: auditheads.PlaceOf(s.path), Now: func() time.Time {
+		return time.Date(2026, 11, 22, s.hour, 30, 0, 0, time.UTC)
+	}})
+	log := chain.New(chain.Options{File: s.path, MaxSize: maxSize, Head: w.Note})
+	for i := range n {
+		<-log.Commit(fmt.Appendf(nil, `{"kind":"call","n":%d,"random":%q}`, i, s.t.Name())).Done()
+	}
+	if err := log.Close(time.Minute); err != nil {
+		s.t.Fatal(err)
+	}
+	w.Close(time.Minute)
+}
+
+// cut leaves the first n lines of the file.
+func (s *scene) cut(n int) {
+	s.t.Helper()
+	data, err := os.ReadFile(s.path)
+	if err == nil {
+		err = os.WriteFile(s.path, bytes.Join(bytes.SplitAfter(data, []byte("\n"))[:n], nil), 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) remove(path string) {
+	s.t.Helper()
+	if err := os.Remove(path); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// rotated returns the files that were renamed, the oldest first.
+func (s *scene) rotated() []string {
+	all, _ := filepath.Glob(filepath.Join(filepath.Dir(s.path), "audit-*.jsonl"))
+	return all
+}
+
+func TestHeads(t *testing.T) { run(t, empty) }
+
+// The same on PostgreSQL.
+func TestHeadsOnPostgreSQL(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	made := cluster.Database()
+	first := connect(t, made)
+	if _, err := first.Migrate(t.Context(), []database.Schema{auditheads.Schema()}); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Close()
+	run(t, func(t *testing.T) *auditheads.Store {
+		return auditheads.Open(connect(t, cluster.Copy(made)).Open(auditheads.Schema()))
+	})
+	t.Run("away", func(t *testing.T) {
+		url := cluster.Copy(made)
+		s := &scene{t: t, store: auditheads.Open(connect(t, url).Open(auditheads.Schema())), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
+		s.write(1, 0)
+		cluster.Kill()
+		s.write(2, 0) // every record is in the file all the same
+		var out strings.Builder
+		err := auditlog.Verify(t.Context(), &out, &chain.Verifier{}, s.store, s.path)
+		if err == nil || !strings.Contains(err.Error(), "the files were not compared") || !strings.Contains(out.String(), "ok: records 1 to 4") {
+			t.Errorf("while the database is away: %v\n%s", err, &out)
+		}
+		cluster.Start()
+		s.store = auditheads.Open(connect(t, url).Open(auditheads.Schema()))
+		s.write(1, 0)
+		out.Reset()
+		if err := auditlog.Verify(t.Context(), &out, &chain.Verifier{}, s.store, s.path); err != nil || !strings.Contains(out.String(), "the last is record 5") {
+			t.Errorf("when it is back: %v\n%s", err, &out)
+		}
+	})
+}
+
+func connect(t *testing.T, url string) *database.Server {
+	t.Helper()
+	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 2, Timeouts: database.Timeouts{
+		Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+// run checks what became of a log after its ends were noted, and what verify says of it.
+func run(t *testing.T, open func(t *testing.T) *auditheads.Store) {
+	for _, c := range []struct {
+		name string
+		do   func(s *scene, v *chain.Verifier)
+		want string
+		bad  bool
+	}{
+		{"whole", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.write(2, 0) }, "1 end in the shared database: all are there, the last is record 6 at 2026-11-22T09:30:00Z\n", false},
+		{"an hour later", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.hour++; s.write(2, 0) }, "2 ends in the shared database: all are there, the last is record 6 at 2026-11-22T10:30:00Z\n", false},
+		{"cut", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.cut(2) }, "audit.jsonl: record 4 is missing, which was there at 2026-11-22T09:30:00Z: the file was cut\n", true},
+		{"cut and grown again", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.cut(2); s.write(9, 0) }, "audit.jsonl: record 4 is another one than at 2026-11-22T09:30:00Z: the file was made anew\n", true},
+		{"made anew", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.remove(s.path); s.write(9, 0) }, "audit.jsonl of HOST: the file that had record 4 at 2026-11-22T09:30:00Z is missing\n", true},
+		{"lost", func(s *scene, _ *chain.Verifier) { s.write(3, 0); s.remove(s.path) }, "audit.jsonl of HOST: the file that had record 4 at 2026-11-22T09:30:00Z is missing\n", true},
+		{"renamed", func(s *scene, _ *chain.Verifier) { s.write(3, 400); s.write(3, 400) }, "all are there", false},
+		{"the newest is lost", func(s *scene, _ *chain.Verifier) { s.write(3, 400); s.hour++; s.write(3, 400); s.remove(s.path) }, "at 2026-11-22T10:30:00Z is missing\n", true},
+		{"the oldest was taken away", func(s *scene, v *chain.Verifier) {
+			s.write(1, 500)
+			s.hour++
+			s.write(9, 500)
+			var old chain.Verifier
+			f, _ := os.Open(s.rotated()[0])
+			defer f.Close()
+			_ = old.File("old", f)
+			v.After = old.Digest
+			s.remove(s.rotated()[0])
+		}, "all are there, the last is record ", false},
+		{"a copy elsewhere, cut", func(s *scene, _ *chain.Verifier) {
+			s.write(3, 0)
+			copied := filepath.Join(s.t.TempDir(), "audit.jsonl")
+			if err := os.Rename(s.path, copied); err != nil {
+				s.t.Fatal(err)
+			}
+			s.path = copied
+			s.cut(3)
+		}, "audit.jsonl: record 4 is missing, which was there", true},
+		{"of another log", func(s *scene, _ *chain.Verifier) {
+			s.write(3, 0)
+			s.path = filepath.Join(s.t.TempDir(), "audit.jsonl")
+			none := &scene{t: s.t, store: empty(s.t), path: s.path, hour: s.hour}
+			none.write(3, 0)
+		}, "the shared database knows no end of these files\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := open(t)
+			s := &scene{t: t, store: store, path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
+			v := &chain.Verifier{}
+			c.do(s, v)
+			var out strings.Builder
+			err := auditlog.Verify(t.Context(), &out, v, store, s.path)
+			host, _ := os.Hostname()
+			if got := strings.ReplaceAll(out.String(), host, "HOST"); !strings.Contains(got, c.want) || (err != nil) != c.bad {
+				t.Errorf("%v\n%s\nwant %s", err, got, c.want)
+			}
+		})
+	}
+}
+
+// empty returns a store without heads.
+func empty(t *testing.T) *auditheads.Store {
+	t.Helper()
+	db, err := database.OpenFile(t.Context(), database.FileOptions{Path: filepath.Join(t.TempDir(), "heads.db"), Wait: time.Minute, Schema: auditheads.Schema()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return auditheads.Open(db)
+}
