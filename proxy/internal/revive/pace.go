@@ -16,8 +16,12 @@ const (
 	// manyDeaths within stable, or manyEarly in a row, are a crash loop.
 	manyDeaths = 5
 	manyEarly  = 3
-	// giveUp is how long a crash loop is put up with.
+	// giveUp is how long a crash loop may last in which no server was up for longer than early.
 	giveUp = 10 * time.Minute
+	// shareOfUptime bounds the wait for the next server by that part of the time that the last
+	// one was up. So calls wait for less than 8 s after a server that worked, and a server that
+	// somebody kills now and then is there most of the time.
+	shareOfUptime = 8
 )
 
 // A Pace says when a server that has ended is started again (R13). The zero value is
@@ -26,7 +30,8 @@ type Pace struct {
 	tries  int // since the server was stable
 	early  int // deaths in a row
 	deaths []time.Time
-	down   time.Time // since when there is a crash loop; zero if there is none
+	up     time.Duration // how long the last server was up; 0 for one that died early
+	down   time.Time     // since when there is a crash loop; zero if there is none
 }
 
 // Died notes a death. ready is when the server was ready, zero if it never was.
@@ -38,8 +43,9 @@ func (p *Pace) Died(ready, now time.Time) {
 	if up >= stable {
 		*p = Pace{}
 	}
-	if p.early++; up > early {
-		p.early = 0
+	p.early++
+	if p.up = 0; up > early {
+		p.early, p.up = 0, up
 	}
 	p.tries++
 	p.deaths = append(p.deaths, now)
@@ -50,14 +56,14 @@ func (p *Pace) Died(ready, now time.Time) {
 	switch {
 	case !loops:
 		p.down = time.Time{}
-	case p.down.IsZero():
+	case p.down.IsZero(), p.up > 0:
 		p.down = now
 	}
 }
 
 // Delay returns how long the next start has to wait, of which the time since the last
 // death counts: nothing for the first, and then twice as long each time, give or take a
-// fifth.
+// fifth, but no more than a share of the time that the last server was up.
 func (p *Pace) Delay(now time.Time) time.Duration {
 	if p.tries <= 1 {
 		return 0
@@ -65,6 +71,9 @@ func (p *Pace) Delay(now time.Time) time.Duration {
 	d := maxDelay
 	if doublings := p.tries - 2; doublings < 7 {
 		d = min(d, firstDelay<<doublings)
+	}
+	if p.up > 0 {
+		d = min(d, p.up/shareOfUptime)
 	}
 	return time.Duration(float64(d)*(0.8+0.4*rand.Float64())) - now.Sub(p.deaths[len(p.deaths)-1])
 }
