@@ -121,6 +121,7 @@ func (w *writer) begin() error {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
+	w.x.headed = true
 	return w.write([]byte(":\n\n"), true)
 }
 

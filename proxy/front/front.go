@@ -220,6 +220,7 @@ type exchange struct {
 	rc         *http.ResponseController
 	who        Principal
 	credential string
+	headed     bool // the headers have been written, before the answer
 }
 
 // allowWrite lets the writes to come take as long as a write may take.

@@ -141,7 +141,7 @@ func (s *session) takesBatch(p *message) bool {
 
 // initialize opens a session and takes its first message.
 func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
-	s, err := x.f.create(routeOf(x.r.Header), x.who, x.credential)
+	s, err := x.f.create(sessions.RouteOf(x.r.Header), x.who, x.credential)
 	if err != nil {
 		x.misled(p.id, sessions.Key{}, err)
 		return
@@ -156,8 +156,11 @@ func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
 	if err != nil {
 		x.noSession(p.id)
 	}
-	if !answered || !s.begun() {
-		s.end("the session could not be opened") // or its client left, which may not know its id
+	switch {
+	case !answered && x.headed:
+		s.endUnused() // its client left, which may know its id
+	case !answered || !s.begun():
+		s.end("the session could not be opened")
 	}
 }
 

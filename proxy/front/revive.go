@@ -1,12 +1,12 @@
 package front
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -42,7 +42,11 @@ func (f *Front) lookup(ctx context.Context, id string, who Principal, credential
 	if err != nil {
 		return nil, err
 	}
-	return f.resume(id, who, credential, saved)
+	s, err := f.resume(id, who, credential, saved)
+	if err != nil {
+		f.keeper.GiveBack(key) // another front may have room for it
+	}
+	return s, err
 }
 
 // resume opens a session again that another process has left.
@@ -176,37 +180,18 @@ func (f *Front) forget(ctx context.Context, id string, who Principal) (known boo
 
 // Recheck closes the sessions that another front has taken, which it could while this one
 // did not show that it is alive. After an error it has to be called again.
-func (f *Front) Recheck(ctx context.Context) (err error) {
+func (f *Front) Recheck(ctx context.Context) error {
+	kept := map[*sessions.Kept]*session{}
 	f.mu.Lock()
-	all := f.sessionsLocked()
+	for _, s := range f.byID {
+		if s.kept != nil {
+			kept[s.kept] = s
+		}
+	}
 	f.mu.Unlock()
-	for _, s := range all {
-		if s.kept == nil {
-			continue
-		}
-		gone, failure := s.kept.Lost(ctx)
-		if gone {
-			s.close("another front has the session now", lost)
-		}
-		err = cmp.Or(err, failure)
-	}
-	return err
-}
-
-// routeHeader has what a balancer has chosen this front by, to open a session. The id of the
-// session begins with it, so that the balancer can choose the same one by the id.
-const routeHeader = "Attache-Route"
-
-// maxRoute is how long a route may be.
-const maxRoute = 64
-
-// routeOf returns the beginning of the id of a session that a request opens.
-func routeOf(h http.Header) string {
-	route := h.Get(routeHeader)
-	if route == "" || len(route) > maxRoute || strings.Trim(route, "0123456789abcdefABCDEF-") != "" {
-		return ""
-	}
-	return route + "."
+	return sessions.Recheck(ctx, slices.Collect(maps.Keys(kept)), func(k *sessions.Kept) {
+		kept[k].close("another front has the session now", lost)
+	})
 }
 
 // frontHeader names the front that a balancer should send a request to which was refused with

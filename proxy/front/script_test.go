@@ -239,6 +239,18 @@ func (w *world) step(line string) error {
 			return fmt.Errorf("it is %s", id)
 		}
 		return nil
+	case "session": // NAME REQUEST
+		name, request, _ := strings.Cut(rest, " ")
+		w.sessions[name] = w.exchanges[request].resp.Header.Get(sessionHeader)
+		return nil
+	case "unowned": // NAME
+		w.store.mu.Lock()
+		defer w.store.mu.Unlock()
+		key := sessions.NewKey(w.sessions[rest], "")
+		if _, saved := w.store.saved[key]; !saved || w.store.own[key] {
+			return errors.New("this front has it, or nobody keeps it")
+		}
+		return nil
 	case "other": // ADDRESS: another front has what this one has left; - for none
 		w.store.mu.Lock()
 		defer w.store.mu.Unlock()

@@ -147,6 +147,21 @@ func (s *session) expire() {
 	}
 }
 
+// endUnused ends a session soon, unless its client comes back.
+func (s *session) endUnused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number := s.number
+	time.AfterFunc(restTime, func() {
+		s.mu.Lock()
+		unused := s.users == 0 && s.number == number
+		s.mu.Unlock()
+		if unused {
+			s.end("the client left while the session was opened")
+		}
+	})
+}
+
 // label names the session in the log without giving its id away.
 func (s *session) label() string {
 	if s.id != "" {

@@ -88,6 +88,9 @@ func (k *Keeper) Take(ctx context.Context, key Key) (Session, error) {
 	return k.store.Take(ctx, key)
 }
 
+// GiveBack lets any front take a session that was taken and cannot go on here.
+func (k *Keeper) GiveBack(key Key) { k.leave(key, false) }
+
 // save keeps a session. Without it the session goes on here, and nowhere else.
 func (k *Keeper) save(key Key, s Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)

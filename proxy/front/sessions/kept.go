@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -77,6 +78,28 @@ func (s *Kept) Lost(ctx context.Context) (lost bool, err error) {
 		return false, nil
 	}
 	return false, err
+}
+
+// rechecks is how many sessions Recheck asks the Store for at once.
+const rechecks = 8
+
+// Recheck calls lost with each session that another front has. The error is one of those that
+// the Store returned.
+func Recheck(ctx context.Context, all []*Kept, lost func(*Kept)) error {
+	errs, free := make([]error, len(all)), make(chan struct{}, rechecks)
+	var asking sync.WaitGroup
+	for i, s := range all {
+		free <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-free }()
+			var gone bool
+			if gone, errs[i] = s.Lost(ctx); gone {
+				lost(s)
+			}
+		})
+	}
+	asking.Wait()
+	return cmp.Or(errs...)
 }
 
 // Part has requests for the session wait until Leave was called.
