@@ -176,7 +176,8 @@ func (x *exchange) run() {
 		return
 	}
 	resp, refusal, err := x.do()
-	if errors.Is(err, errLost) && x.giveBack() {
+	unsent := err != nil && x.s.isLost() && !x.body.begun.Load()
+	if (unsent || errors.Is(err, errLost)) && x.giveBack() {
 		return
 	}
 	x.body.drop()

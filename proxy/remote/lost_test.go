@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -272,5 +273,49 @@ func TestServerIsRestarted(t *testing.T) {
 		if n := len(second.seen("logging/setLevel")); n != 1 {
 			t.Errorf("the level was set %d times", n)
 		}
+	})
+}
+
+// A slowToken is a credential that is not there for the first call before the session ends.
+type slowToken struct {
+	asked   atomic.Int32
+	waiting chan struct{}
+}
+
+func (c *slowToken) Set(ctx context.Context, h http.Header) error {
+	if h.Get("Mcp-Session-Id") == "session-1" && c.asked.Add(1) == 3 { // behind initialized and the GET
+		close(c.waiting)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (c *slowToken) Refused(context.Context, remote.Refusal) (bool, error) { return false, nil }
+
+// A request that had not been sent when the session was lost is sent in the next session, also
+// if it was not ready to be sent before the old one had ended.
+func TestLostBeforeItWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &legacy{}
+		l.loses(goneAs["404"])
+		network := newMemory()
+		transport := remote.NewTransport(remote.TransportOptions{})
+		transport.DialContext = network.dial
+		server := &httptest.Server{Listener: network, Config: &http.Server{Handler: l}}
+		server.Start()
+		token := &slowToken{waiting: make(chan struct{})}
+		c := newClient(t, server, transport, func(o *remote.Options) { o.Credentials = token })
+		c.relayed(proxy.Restart{}).begin()
+		synctest.Wait()
+		c.say(strings.Replace(call, `"id":1`, `"id":2`, 1))
+		<-token.waiting
+		c.say(call)
+		got := []string{c.hear(), c.hear()}
+		slices.Sort(got)
+		if want := []string{`{"jsonrpc":"2.0","id":1,"result":{"session":"session-2"}}`, `{"jsonrpc":"2.0","id":2,"result":{"session":"session-2"}}`}; !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
+		}
+		c.over()
 	})
 }

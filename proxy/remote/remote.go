@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -301,6 +302,9 @@ func (s *Server) finish() {
 		s.endSession(s.session.ticket(), farewell)
 	}
 	s.cancel()
+	if s.isLost() { // what was not sent is given back
+		tasks.RunUntil(time.Now().Add(farewell), func() { <-answered })
+	}
 	s.out.pipe.CloseWrite()
 	close(s.gone)
 }

@@ -24,8 +24,11 @@ const maxRedirects = 5
 // the answer. It follows redirects on the same origin, and sends a request once more
 // whose credential was refused and is another now.
 func (s *Server) send(ctx context.Context, method string, h http.Header, b *body) (*http.Response, error) {
-	to, refused := s.url, false
-	for hops := 0; ; {
+	to, refused, own := s.url, false, h
+	if s.o.Credentials != nil {
+		own = maps.Clone(h) // without what a credential sets, which another one may not
+	}
+	for hops := 0; ; h = maps.Clone(own) {
 		r, err := s.request(ctx, method, to, h, b)
 		if err != nil {
 			return nil, err
@@ -57,7 +60,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 				return resp, nil
 			}
 			drain(resp)
-			refused, h = true, maps.Clone(h) // Credentials may keep what was sent
+			refused = true
 		default:
 			return resp, nil
 		}

@@ -360,3 +360,37 @@ func (b *blackhole) Write(p []byte) (int, error) {
 	}
 	return b.Conn.Write(p)
 }
+
+// A rotating credential is in one header first and in another one when that was refused.
+type rotating struct{ again atomic.Bool }
+
+func (c *rotating) Set(_ context.Context, h http.Header) error {
+	if c.again.Load() {
+		h.Set("Authorization", "new")
+	} else {
+		h.Set("X-Api-Key", "old")
+	}
+	return nil
+}
+
+func (c *rotating) Refused(context.Context, remote.Refusal) (bool, error) {
+	return !c.again.Swap(true), nil
+}
+
+// Nothing of a credential that was refused goes with the next one.
+func TestRefusedCredentialIsNotSentAgain(t *testing.T) {
+	cl := connect(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") == "":
+			http.Error(w, "no", http.StatusUnauthorized)
+		case r.Header.Get("X-Api-Key") != "":
+			http.Error(w, "two credentials", http.StatusBadRequest)
+		default:
+			w.Header().Set("Content-Type", asJSON)
+			io.WriteString(w, result)
+		}
+	}, func(o *remote.Options) { o.Credentials, o.Header = &rotating{}, http.Header{"X-Own": {"1"}} })
+	cl.say(call)
+	cl.wants(result)
+	cl.over()
+}
