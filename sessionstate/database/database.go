@@ -53,6 +53,8 @@ type Scope struct {
 	// Relaxed does not wait until a change is on the disk: the last ones may be lost when the
 	// server's machine fails (S5). A file is always like this.
 	Relaxed bool
+	// Urgent asks a server also while it is thought to be away: nobody can try again later.
+	Urgent bool
 }
 
 // In runs f in a transaction and commits it, unless f returns an error. On a file it holds the

@@ -121,7 +121,7 @@ func (s *Server) Close() error { return s.sql.Close() }
 
 // transact runs f in a transaction, unless the server is known to be away.
 func (s *Server) transact(ctx context.Context, db *DB, scope Scope, readOnly bool, f func(*Tx) error) error {
-	if err := s.breaker.admit(); err != nil {
+	if err := s.breaker.admit(); err != nil && !scope.Urgent {
 		return err
 	}
 	inner, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)

@@ -351,6 +351,22 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 }
 
+// What cannot be tried again later asks a server that is thought to be away.
+func TestUrgent(t *testing.T) {
+	url := pgtest.New(t, os.Getenv).Database()
+	s := connect(t, ServerOptions{URL: url})
+	migrate(t, s, notes(1))
+	for range openAfter {
+		s.breaker.failed(errors.New("no answer"))
+	}
+	for _, try := range []struct{ urgent, down bool }{{false, true}, {true, false}, {false, false}} {
+		err := s.Open(notes(1)).In(t.Context(), Scope{Urgent: try.urgent}, func(*Tx) error { return nil })
+		if errors.Is(err, ErrDown) != try.down || !try.down && err != nil {
+			t.Errorf("urgent %t: %v", try.urgent, err)
+		}
+	}
+}
+
 // A server that does not answer holds nobody up after two failures, and is asked again.
 func TestBreaker(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)

@@ -36,7 +36,11 @@ type tx struct {
 // in runs f in a transaction, which may run again. The change is on the disk when in returns,
 // unless it is relaxed (S5).
 func (f *Front) in(ctx context.Context, relaxed bool, do func(t *tx) error) error {
-	return f.db.In(ctx, database.Scope{Tenant: tenant, Relaxed: relaxed}, func(t *database.Tx) error {
+	return f.inScope(ctx, database.Scope{Tenant: tenant, Relaxed: relaxed}, do)
+}
+
+func (f *Front) inScope(ctx context.Context, s database.Scope, do func(t *tx) error) error {
+	return f.db.In(ctx, s, func(t *database.Tx) error {
 		now := t.Now()
 		if f.o.Now != nil {
 			now = f.o.Now()

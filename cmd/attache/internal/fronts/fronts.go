@@ -104,7 +104,7 @@ func (f *Front) takeLock() error {
 func (f *Front) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
 	defer cancel()
-	err := f.in(ctx, false, func(t *tx) error {
+	err := f.inScope(ctx, database.Scope{Tenant: tenant, Urgent: true}, func(t *tx) error {
 		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?3 WHERE tenant = ?1 AND front = ?2`, tenant, f.id, t.now)
 		if err == nil {
 			_, err = t.Exec(`DELETE FROM fronts WHERE tenant = ?1 AND id = ?2`, tenant, f.id)

@@ -52,9 +52,10 @@ func (a *arrivals) handle(one *arrival) {
 	}
 }
 
-// await returns when a request has been handled on each connection, or ctx is done.
-func (a *arrivals) await(ctx context.Context) {
-	for a.n.Load() > 0 && ctx.Err() == nil {
+// await returns when a request has been handled on each connection, and after limit at the
+// latest: some clients and balancers open connections that they do not use.
+func (a *arrivals) await(limit time.Duration) {
+	for end := time.Now().Add(limit); a.n.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -66,6 +66,8 @@ const (
 	maxHeader      = 64 << 10
 	// writeTime is how long the write of a short answer may take.
 	writeTime = 30 * time.Second
+	// arrivalTime is how long the end waits for requests on connections that have brought none.
+	arrivalTime = 3 * time.Second
 	// leaveTime is how long the end may take after the drain: the processes' own grace.
 	leaveTime = 5 * time.Second
 )
@@ -203,8 +205,10 @@ func (s *service) run(ctx context.Context, listeners []net.Listener) int {
 	}
 	if s.fronts != nil {
 		leased, stop := context.WithCancel(ctx)
+		var leasing sync.WaitGroup
+		leasing.Go(func() { s.keepLease(leased) })
+		defer leasing.Wait() // a renewal behind Close would show a front that is not there
 		defer stop()
-		go s.keepLease(leased)
 	}
 	if s.database != nil {
 		listening, stop := context.WithCancel(ctx)
@@ -318,13 +322,13 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 		drained.Go(func() { e.front.Drain(ctx) })
 	}
 	drained.Wait()
-	end, stop := context.WithTimeout(context.Background(), leaveTime)
-	defer stop()
 	for _, l := range listeners {
 		_ = l.Close()
 	}
 	s.accepting.Wait()
-	s.arrivals.await(end)
+	s.arrivals.await(arrivalTime)
+	end, stop := context.WithTimeout(context.Background(), leaveTime) // not of the wait: answers may be on their way
+	defer stop()
 	if server.Shutdown(end) != nil {
 		_ = server.Close()
 	}
