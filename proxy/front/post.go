@@ -141,7 +141,7 @@ func (s *session) takesBatch(p *message) bool {
 
 // initialize opens a session and takes its first message.
 func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
-	s, err := x.f.create(sessions.RouteOf(x.r.Header), x.who, x.credential)
+	s, err := x.f.create(sessions.Route(x.r.Header.Get(routeHeader)), x.who, x.credential)
 	if err != nil {
 		x.misled(p.id, sessions.Key{}, err)
 		return

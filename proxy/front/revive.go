@@ -194,6 +194,10 @@ func (f *Front) Recheck(ctx context.Context) error {
 	})
 }
 
+// routeHeader has what a balancer has chosen this front by, to open a session. The id of the
+// session begins with it, so that the balancer can choose the same one by the id.
+const routeHeader = "Attache-Route"
+
 // frontHeader names the front that a balancer should send a request to which was refused with
 // 503.
 const frontHeader = "Attache-Front"

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
-	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -303,7 +302,10 @@ func (s *Server) finish() {
 	}
 	s.cancel()
 	if s.isLost() { // what was not sent is given back
-		tasks.RunUntil(time.Now().Add(farewell), func() { <-answered })
+		select {
+		case <-answered:
+		case <-time.After(farewell):
+		}
 	}
 	s.out.pipe.CloseWrite()
 	close(s.gone)
