@@ -42,6 +42,7 @@ type DB struct {
 	rebound sync.Map               // statement to its form for the engine
 	version *sql.Stmt
 	known   versionCheck
+	single  statements // of a file
 }
 
 // A Scope is what a transaction is about.
@@ -71,6 +72,28 @@ func (db *DB) In(ctx context.Context, s Scope, f func(*Tx) error) error {
 			return err
 		}
 	}
+}
+
+// Exec runs one statement in a transaction of its own, and returns how many rows it changed. On
+// a file that takes a fraction of the time of [DB.In].
+func (db *DB) Exec(ctx context.Context, s Scope, query string, args ...any) (n int64, err error) {
+	if db.server != nil {
+		err = db.In(ctx, s, func(t *Tx) error {
+			n, err = t.Exec(query, args...)
+			return err
+		})
+		return n, err
+	}
+	args = plain(args)
+	stmt, err := db.single.get(ctx, db.sql, db.bind(query, args))
+	if err != nil {
+		return 0, err
+	}
+	result, err := stmt.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // View runs f, which changes nothing. On a file its statements do not wait for a writer and

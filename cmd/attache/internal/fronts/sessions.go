@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
 // Sessions returns the sessions of one server of the service.
@@ -30,17 +31,15 @@ func (s *store) Save(ctx context.Context, k sessions.Key, v sessions.Session) er
 	if err != nil {
 		return err
 	}
-	return s.in(ctx, false, func(t *tx) error {
-		n, err := t.Exec(`INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-			ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10
-			WHERE front_sessions.principal = ?4 AND front_sessions.front = ?5`,
-			tenant, s.server, k.ID, k.Principal, s.id, v.Initialize, v.Version, v.Capabilities, v.Level, string(subscriptions))
-		if err == nil && n == 0 {
-			err = sessions.ErrElsewhere
-		}
-		return err
-	})
+	n, err := s.db.Exec(ctx, database.Scope{Tenant: tenant}, `INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+		ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10
+		WHERE front_sessions.principal = ?4 AND front_sessions.front = ?5`,
+		tenant, s.server, k.ID, k.Principal, s.id, v.Initialize, v.Version, v.Capabilities, v.Level, string(subscriptions))
+	if err == nil && n == 0 {
+		err = sessions.ErrElsewhere
+	}
+	return err
 }
 
 // deathTime is how long a process of this machine may take that does not listen any more and
@@ -145,11 +144,11 @@ func (s *store) find(t *tx, k sessions.Key) (r row, err error) {
 
 // Leave implements sessions.Store.
 func (s *store) Leave(ctx context.Context, k sessions.Key, ended bool) error {
+	if ended {
+		_, err := s.db.Exec(ctx, database.Scope{Tenant: tenant}, `DELETE FROM front_sessions WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id)
+		return err
+	}
 	return s.in(ctx, false, func(t *tx) error {
-		if ended {
-			_, err := t.Exec(`DELETE FROM front_sessions WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id)
-			return err
-		}
 		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id, t.now)
 		return err
 	})
