@@ -108,13 +108,18 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 		x.fail("the connection to the server broke in the middle of its answer: " + err.Error())
 		return
 	}
-	text := f.beginning()
-	if m := f.end(); m != nil {
+	m, said := f.end(), ""
+	if m == nil || !m.Kind().IsReply() || m.ID() == nil || len(x.ids) > 1 || x.awaits(m.ID()) < 0 {
+		said = f.beginning() // take may give the bytes back
+	}
+	if m != nil {
 		x.take(f, m)
 		x.s.out.flush()
 	}
-	x.fail(fmt.Sprintf("the server's answer is no JSON-RPC message for the request: %s, content type %q: %s",
-		statusText(resp.StatusCode), elided(resp.Header.Get("Content-Type")), text))
+	if len(x.ids) > 0 {
+		x.fail(fmt.Sprintf("the server's answer is no JSON-RPC message for the request: %s, content type %q: %s",
+			statusText(resp.StatusCode), elided(resp.Header.Get("Content-Type")), said))
+	}
 }
 
 // refused takes an answer that is no success.
@@ -264,7 +269,10 @@ func (t *eventTaker) event(name []byte) {
 		t.f.reset()
 		return
 	}
-	t.x.take(&t.f, m)
+	open := len(t.x.ids)
+	if t.x.take(&t.f, m); open > 0 && len(t.x.ids) == 0 {
+		t.x.endLater()
+	}
 }
 
 // resumeTries is how often in a row a stream may break, or be refused, that is taken up

@@ -32,14 +32,26 @@ func (l *ledger) init(ctx context.Context, limit int) {
 	})
 }
 
-// enter waits for room for a message that is to be sent.
+// enter waits for room for a message that is to be sent. It is called from one goroutine at a
+// time.
 func (l *ledger) enter(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.sending > 0 && l.sending+n > l.limit && !l.over {
+	for !l.hasRoomLocked(n) {
 		l.room.Wait()
 	}
 	l.sending += n
+}
+
+// hasRoom reports whether enter would not wait, if it is called next.
+func (l *ledger) hasRoom(n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hasRoomLocked(n)
+}
+
+func (l *ledger) hasRoomLocked(n int) bool {
+	return l.sending == 0 || l.sending+n <= l.limit || l.over
 }
 
 // written notes that a message has been written. It reports false if there is no room to

@@ -316,7 +316,6 @@ func (x *exchange) awaits(id []byte) int {
 func (x *exchange) answered(i int) {
 	if x.ids = slices.Delete(x.ids, i, i+1); len(x.ids) == 0 {
 		x.hasSettled()
-		x.endLater()
 	}
 }
 

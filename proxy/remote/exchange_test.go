@@ -40,3 +40,35 @@ func TestNothingIsKept(t *testing.T) {
 		}
 	}
 }
+
+// A line that might have to wait is not taken from a caller that must not.
+func TestTryWrite(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+	full := func(s *Server) { s.ledger.sending = s.ledger.limit }
+	for _, c := range []struct {
+		name, lines string
+		before      func(*Server)
+		taken       bool
+	}{
+		{"a request", call, nil, true},
+		{"two requests", call + call, nil, false},
+		{"a part of one", call[:20], nil, false},
+		{"initialize", strings.Replace(call, "ping", "initialize", 1), nil, false},
+		{"a notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n", nil, false},
+		{"a request behind others", call, func(s *Server) { s.inside.Add(1) }, false},
+		{"a request without room", call, full, false},
+		{"a request over the limit", call, func(s *Server) { s.o.Hold = len(call) - 1 }, false},
+	} {
+		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: answers(`{"jsonrpc":"2.0","id":1,"result":{}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.before != nil {
+			c.before(s)
+		}
+		if taken, err := (stdin{s}).TryWrite([]byte(c.lines)); taken != c.taken || err != nil {
+			t.Errorf("%s: %t, %v", c.name, taken, err)
+		}
+		s.cancel()
+	}
+}

@@ -206,6 +206,14 @@ func (i stdin) Write(b []byte) (int, error) {
 	return n + wrote, err
 }
 
+// TryWrite implements wire.TryWriter: it takes one request that has to wait for nothing.
+func (i stdin) TryWrite(b []byte) (written bool, err error) {
+	if i.s.inside.Load() > 0 || len(b) > i.s.o.Hold || bytes.IndexByte(b, '\n')+1 != len(b) || !i.s.ledger.hasRoom(len(b)) {
+		return false, nil
+	}
+	return i.s.sendLine(b, false), nil
+}
+
 // Close ends what the relay has to say.
 func (i stdin) Close() error {
 	i.s.closeInput()

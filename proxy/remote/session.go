@@ -35,12 +35,13 @@ func (s *session) ticket() ticket {
 
 // headers sets the headers of a legacy request.
 func (t ticket) headers(h http.Header) {
+	values := []string{t.id, t.version} // of both, as each request has them
 	if t.id != "" {
-		h["Mcp-Session-Id"] = []string{t.id}
+		h["Mcp-Session-Id"] = values[:1:1]
 	}
 	// The header came with 2025-06-18; servers before it know none.
 	if t.version >= "2025-06-18" {
-		h["Mcp-Protocol-Version"] = []string{t.version}
+		h["Mcp-Protocol-Version"] = values[1:]
 	}
 }
 
