@@ -22,7 +22,8 @@
 // the benchmark waits for the machine to be quiet, and what was disturbed all
 // the same is measured again; how often is part of the report.
 //
-// With -soak TIME it measures nothing but what is left: see package soak.
+// With -soak TIME it measures nothing but what is left: see package soak. With -load TIME it
+// measures a database that many machines share: see package load.
 //
 // It needs Linux, for /proc and the CPU clocks of processes. The module's own
 // benchmarks (go test -bench) look at single functions; this one looks at
@@ -41,6 +42,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/load"
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/soak"
 )
@@ -81,6 +83,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if err := machine.Supported(); err != nil {
 		return err
+	}
+	if o.load.Duration > 0 {
+		o.load.Attaches, o.load.Fronts, o.load.Step, o.load.Getenv, o.load.Out, o.load.Log = 1000, 10, 20*time.Second, os.Getenv, stdout, stderr
+		return load.Run(ctx, o.load)
 	}
 	subjects, remove, err := prepare(ctx, o.attache, stderr)
 	if err != nil {

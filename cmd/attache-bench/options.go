@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/load"
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/soak"
 )
 
@@ -25,6 +26,7 @@ type options struct {
 	attache string
 	list    bool
 	soak    soak.Options
+	load    load.Options
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -39,6 +41,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.list, "list", false, "print the rows and the subjects, measure nothing")
 	f.DurationVar(&o.soak.Duration, "soak", 0, "measure nothing: use attache for this `TIME` while servers and fronts are killed, and check every answer and what is left")
 	f.Uint64Var(&o.soak.Seed, "seed", uint64(time.Now().UnixNano()), "what is done at random with -soak follows from this `NUMBER`")
+	f.DurationVar(&o.load.Duration, "load", 0, "measure a shared database alone: play the sessions of -sessions for this `TIME`, then more and more of them")
+	f.IntVar(&o.load.Daily, "sessions", 10000, "how many sessions a day -load plays, at their peak")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

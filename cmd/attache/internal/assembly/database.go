@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
-	"github.com/attache-mcp/attache/cmd/attache/internal/fronts"
+	"github.com/attache-mcp/attache/cmd/internal/fronts"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 	"github.com/attache-mcp/attache/sessionstate/turnstore"

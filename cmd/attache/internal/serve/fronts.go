@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/fronts"
+	"github.com/attache-mcp/attache/cmd/internal/fronts"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 )
 

@@ -1,12 +1,12 @@
-# Keeps a PostgreSQL server for package pgtest. $1 is the directory of its programs, $2 the one
-# of the cluster. It says "ready" on stdout, and ends the server when its stdin ends: when the
-# test does, however that ends. The word "kill" on stdin kills the server and leaves its files.
+# Keeps a PostgreSQL server for package pgserver. $1 is the directory of its programs, $2 the one
+# of the cluster, $3 its settings. It prints "ready", and ends the server when its stdin ends: when
+# the program that started it does, however that ends. The word "kill" on stdin kills the server and leaves its files.
 cd "$2" || exit 1
 [ -d data ] || "$1/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >>log 2>&1 || exit 1
 # Processes of a server that was killed take a moment to notice that.
 for try in 1 2 3 4 5 6 7 8 9 10; do
   "$1/pg_ctl" -D data -l log -w -t 120 -s start \
-    -o "-k $2 -c listen_addresses='' -c fsync=off -c max_connections=200 -c shared_buffers=16MB" >>log 2>&1 && break
+    -o "-k $2 -c listen_addresses='' $3" >>log 2>&1 && break
   [ "$try" = 10 ] && exit 1
   sleep 1
 done

@@ -1,0 +1,136 @@
+//go:build linux
+
+package load
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
+	"github.com/attache-mcp/attache/sessionstate/database/pgserver"
+)
+
+// A gauge reads what the servers use.
+type gauge struct {
+	cluster    *pgserver.Cluster
+	postmaster int
+	bouncer    int
+	resident   float64 // of pgbouncer without clients
+	files      int     // likewise
+}
+
+// A reading is what was used up to a time.
+type reading struct {
+	at                            time.Time
+	database, bouncer, own, whole time.Duration // CPU
+	wal, commits, size            int64
+}
+
+func newGauge(cluster *pgserver.Cluster, bouncer *pgserver.Bouncer) (*gauge, error) {
+	g := &gauge{cluster: cluster}
+	var err error
+	if g.postmaster, err = cluster.PID(); err != nil {
+		return nil, err
+	}
+	if g.bouncer, err = bouncer.PID(); err != nil {
+		return nil, err
+	}
+	g.files = openFiles(g.bouncer)
+	g.resident, err = machine.Resident(g.bouncer)
+	return g, err
+}
+
+// read reads everything. What cannot be read is 0.
+func (g *gauge) read() reading {
+	r := reading{at: time.Now(), whole: machine.Busy()}
+	r.database = treeTime(g.postmaster)
+	r.bouncer, _ = machine.CPUTime(g.bouncer)
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
+		r.own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	_ = g.cluster.Ask("postgres", `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint, sum(xact_commit)::bigint, pg_database_size('d1') FROM pg_stat_database`,
+		&r.wal, &r.commits, &r.size)
+	return r
+}
+
+// minus returns what was used since another reading.
+func (r reading) minus(b reading) reading {
+	return reading{r.at, r.database - b.database, r.bouncer - b.bouncer, r.own - b.own, r.whole - b.whole, r.wal - b.wal, r.commits - b.commits, r.size - b.size}
+}
+
+// treeTime returns the CPU time of a process and its children, also of those that have ended.
+func treeTime(pid int) time.Duration {
+	var sum time.Duration
+	for i, f := range statFields(pid) {
+		if i == 15 || i == 16 { // of the children that have ended
+			n, _ := strconv.Atoi(f)
+			sum += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
+	for _, p := range append(children(pid), pid) {
+		d, _ := machine.CPUTime(p)
+		sum += d
+	}
+	return sum
+}
+
+// statFields returns the fields of /proc/PID/stat, whose first is the id.
+func statFields(pid int) []string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(b), ") ") // the name may have a space in it
+	return append([]string{"", ""}, strings.Fields(rest)...)
+}
+
+// children returns the processes that a process has started.
+func children(pid int) (all []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range tasks {
+		b, _ := os.ReadFile(path)
+		for f := range strings.FieldsSeq(string(b)) {
+			n, _ := strconv.Atoi(f)
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// memory returns how many connections PostgreSQL and pgbouncer have, and bytes for one of each.
+func (g *gauge) memory() (backends, clients int, backend, client float64) {
+	var pids string
+	_ = g.cluster.Ask("postgres", `SELECT coalesce(string_agg(pid::text, ' '), '') FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`, &pids)
+	for f := range strings.FieldsSeq(pids) {
+		if n, err := proportional(f); err == nil {
+			backends++
+			backend += n
+		}
+	}
+	clients = max(openFiles(g.bouncer)-g.files-serverConnections, 1)
+	now, _ := machine.Resident(g.bouncer)
+	return backends, clients, backend / float64(max(backends, 1)), (now - g.resident) / float64(clients)
+}
+
+// proportional returns the memory in bytes of a process, with its part of what it shares.
+func proportional(pid string) (float64, error) {
+	b, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(b), "\nPss:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0, os.ErrInvalid
+	}
+	n, err := strconv.ParseFloat(fields[0], 64)
+	return n * 1024, err
+}
+
+func openFiles(pid int) int {
+	all, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(all)
+}

@@ -1,0 +1,221 @@
+//go:build linux
+
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	random "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/internal/fronts"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/pgserver"
+	"github.com/attache-mcp/attache/sessionstate/teams"
+	"github.com/attache-mcp/attache/sessionstate/turnstore"
+)
+
+// settings are those of a small server that is used for nothing else. It waits for the disk.
+const settings = "-c max_connections=300 -c shared_buffers=512MB -c max_wal_size=4GB"
+
+// serverConnections is how many connections pgbouncer has to PostgreSQL, as docs/scale.md says.
+const serverConnections = 20
+
+// A world is a run.
+type world struct {
+	o        Options
+	ctx      context.Context // ends with the run
+	clock    clock
+	meter    *meter
+	ledger   *ledger
+	direct   string       // URL of the database
+	bounced  string       // the same over pgbouncer
+	sessions atomic.Int64 // that have begun
+	stdio    atomic.Int64 // likewise, of stdio attaches
+	work     sync.WaitGroup
+
+	teamEvery int // of how many sessions of stdio attaches one is in a team
+}
+
+// Run plays the load and writes its report.
+func Run(ctx context.Context, o Options) (err error) {
+	if o.Speed <= 0 {
+		o.Speed = 1
+	}
+	fmt.Fprintln(o.Log, "load: starting PostgreSQL and pgbouncer")
+	cluster, err := pgserver.New(pgserver.Options{Getenv: o.Getenv, Settings: settings})
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	w := &world{o: o, ctx: ctx, meter: newMeter(), ledger: newLedger(), clock: clock{since: time.Now(), speed: o.Speed}}
+	g, err := w.prepare(cluster)
+	if err == nil {
+		err = w.play(ctx, g)
+	}
+	cancel()
+	w.work.Wait()
+	if err != nil {
+		return err
+	}
+	return w.end(context.WithoutCancel(ctx))
+}
+
+// prepare makes the database.
+func (w *world) prepare(cluster *pgserver.Cluster) (*gauge, error) {
+	bouncer, err := cluster.Bouncer(serverConnections)
+	if err != nil {
+		return nil, err
+	}
+	if w.direct, err = cluster.Database(); err != nil {
+		return nil, err
+	}
+	if w.bounced, err = bouncer.URL(w.direct); err != nil {
+		return nil, err
+	}
+	server, err := database.Connect(database.ServerOptions{URL: w.direct})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	if _, err := server.Migrate(w.ctx, []database.Schema{teams.Schema(), turnstore.Schema(), fronts.Schema()}); err != nil {
+		return nil, err
+	}
+	return newGauge(cluster, bouncer)
+}
+
+// play plays the first part and the speeds after it.
+func (w *world) play(ctx context.Context, g *gauge) error {
+	o := w.o
+	total := o.Daily * peak * int(lifeOfSession/time.Second) / (24 * 60 * 60)
+	fmt.Fprintf(o.Log, "load: %d sessions at once: %d in %d stdio attaches, the others in %d fronts\n", total, o.Attaches/serversOfSession, o.Attaches, o.Fronts)
+	w.teamEvery = max(1, teamEvery*o.Attaches/serversOfSession/max(total, 1))
+	var ofFronts [][]*attache
+	for n := range o.Fronts {
+		all, err := w.startFront(n)
+		if err != nil {
+			return err
+		}
+		ofFronts = append(ofFronts, all)
+	}
+	ramp := min(o.Duration/5, 20*time.Second)
+	for n := range total {
+		w.run(func() {
+			if !pause(ctx, random.N(ramp)) {
+				return
+			}
+			home := ofFronts[n%len(ofFronts)]
+			for age := random.N(lifeOfSession); ctx.Err() == nil; age = 0 {
+				if n < o.Attaches/serversOfSession {
+					w.liveStdio(ctx, age)
+					continue
+				}
+				w.live(ctx, home, age)
+			}
+		})
+	}
+	pause(ctx, 2*ramp)
+	w.meter.reset()
+	w.sessions.Store(0)
+	first := g.read()
+	if err := w.limits(ctx, ofFronts); err != nil {
+		return err
+	}
+	if !pause(ctx, o.Duration) {
+		return ctx.Err()
+	}
+	base := w.report(g, first, total)
+	if o.Step <= 0 {
+		return nil
+	}
+	return w.climb(ctx, g, base)
+}
+
+// liveStdio plays a session whose servers have stdio attaches.
+func (w *world) liveStdio(ctx context.Context, age time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	attaches, err := w.startStdio(ctx)
+	if err != nil {
+		fmt.Fprintln(w.o.Log, "load:", err)
+		return
+	}
+	w.live(ctx, attaches, age)
+}
+
+// run runs f in a goroutine that the run waits for.
+func (w *world) run(f func()) { w.work.Go(f) }
+
+// every runs f in the time of the model until the run is over.
+func (w *world) every(d time.Duration, f func()) {
+	for next := w.clock.now(); w.until(w.ctx, next); next = max(next+d, w.clock.now()) {
+		f()
+	}
+}
+
+// fast returns how long a time of the model takes now.
+func (w *world) fast(d time.Duration) time.Duration {
+	_, speed := w.clock.read()
+	return time.Duration(float64(d) / speed)
+}
+
+// until waits until a time of the model. It returns false if ctx is over before.
+func (w *world) until(ctx context.Context, at time.Duration) bool {
+	for ctx.Err() == nil {
+		left := at - w.clock.now()
+		if left <= 0 {
+			return true
+		}
+		pause(ctx, min(w.fast(left), time.Second)) // the speed may change
+	}
+	return false
+}
+
+// pause returns false if ctx is over before d has passed.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// A clock is the time of the model, which can pass faster than that of the machine.
+type clock struct {
+	mu    sync.Mutex
+	at    time.Duration
+	since time.Time
+	speed float64
+}
+
+func (c *clock) read() (now time.Duration, speed float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at + time.Duration(float64(time.Since(c.since))*c.speed), c.speed
+}
+
+func (c *clock) now() time.Duration {
+	now, _ := c.read()
+	return now
+}
+
+func (c *clock) set(speed float64) {
+	now, _ := c.read()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.since, c.speed = now, time.Now(), speed
+}
+
+// end compares what was sent with what was received.
+func (w *world) end(ctx context.Context) error {
+	server, registry, turns, err := w.connect(w.direct, 1)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.settle(ctx, &attache{world: w, teams: registry, turns: turns}), server.Close())
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package load
+
+import (
+	"context"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
+)
+
+// Run is for Linux.
+func Run(context.Context, Options) error { return machine.Supported() }

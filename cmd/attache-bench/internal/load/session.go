@@ -1,0 +1,135 @@
+//go:build linux
+
+package load
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	random "math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// The model: see the package comment.
+const (
+	lifeOfSession    = 30 * time.Minute
+	serversOfSession = 5
+	callsOfSession   = 40
+	messagesOfTeam   = 20
+	teamEvery        = 10 // sessions, of all; those of stdio attaches alone are in teams
+	peak             = 3
+	sizeOfTeam       = 8
+	retryAfter       = 5 * time.Second
+)
+
+// A session is one of a client.
+type session struct {
+	key, workspace string
+	team           bool
+	attaches       []*attache
+}
+
+// kept returns the key of the session in fronts.
+func (s *session) kept() sessions.Key { return sessions.NewKey(s.key, "user") }
+
+// keptSession returns what a front keeps of a session, of the size that it has with clients.
+func keptSession() sessions.Session {
+	return sessions.Session{
+		Initialize: `{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"load","version":"1.0.0"}}`,
+		Version:    "2025-11-25", Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}}`, Level: `{"level":"info"}`,
+	}
+}
+
+// live plays a session from its age on to its end.
+func (w *world) live(ctx context.Context, attaches []*attache, age time.Duration) {
+	s := &session{key: rand.Text(), workspace: rand.Text(), attaches: attaches}
+	if attaches[0].sessions == nil {
+		n := int(w.stdio.Add(1))
+		s.team = n%w.teamEvery == 0
+		s.workspace = fmt.Sprintf("team %d", n/w.teamEvery/sizeOfTeam)
+	}
+	w.sessions.Add(1)
+	for _, a := range attaches {
+		for a.join(ctx, s) != nil {
+			if !w.until(ctx, w.clock.now()+retryAfter) {
+				return
+			}
+		}
+	}
+	var me teams.Ref
+	if s.team {
+		me = attaches[0].member.Load().ref
+		w.ledger.enter(s.workspace, me)
+		defer w.ledger.leave(s.workspace, me)
+	}
+	born := w.clock.now() - age
+	for _, e := range s.events(age) {
+		if !w.until(ctx, born+e.at) {
+			break
+		}
+		if e.message {
+			w.send(ctx, s, me)
+			continue
+		}
+		attaches[random.IntN(len(attaches))].call(ctx)
+	}
+	w.until(ctx, born+lifeOfSession)
+	for _, a := range attaches {
+		a.leave(context.WithoutCancel(ctx), s)
+	}
+}
+
+// An event is a call or a message in the life of a session.
+type event struct {
+	at      time.Duration
+	message bool
+}
+
+// events returns what happens in a session after an age.
+func (s *session) events(age time.Duration) (all []event) {
+	add := func(n int, message bool) {
+		for i := range n {
+			at := (time.Duration(i)*lifeOfSession + random.N(lifeOfSession)) / time.Duration(n)
+			if at > age {
+				all = append(all, event{at, message})
+			}
+		}
+	}
+	add(callsOfSession, false)
+	if s.team {
+		add(messagesOfTeam, true)
+	}
+	slices.SortFunc(all, func(a, b event) int { return int(a.at - b.at) })
+	return all
+}
+
+// send sends a message to another session of the team, if there is one.
+func (w *world) send(ctx context.Context, s *session, me teams.Ref) {
+	to, ok := w.ledger.peer(s.workspace, me)
+	if !ok {
+		return
+	}
+	body := rand.Text() + strings.Repeat(" a message of two thousand characters", 54)
+	var sent *teams.Sent
+	refused := false
+	err := w.time("message sent", func() (err error) {
+		sent, err = s.attaches[0].teams.Send(ctx, me, teams.Draft{To: to.ID, Body: body})
+		if refused = isRefusal(err); refused {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case refused:
+		w.ledger.refused.Add(1)
+	case err != nil:
+		w.ledger.unsure.Add(1)
+	default:
+		w.ledger.send(sent.ID)
+	}
+}

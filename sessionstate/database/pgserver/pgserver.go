@@ -1,0 +1,262 @@
+//go:build unix
+
+// Package pgserver starts PostgreSQL and pgbouncer for tests and measurements: a cluster in a
+// temporary directory, which is reached by a socket there alone, and which ends with the
+// process that started it, however that ends.
+package pgserver
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+)
+
+// ErrMissing is returned where a program is not installed. The text says which.
+var ErrMissing = errors.New("a program is not installed")
+
+// Options are the options of [New].
+type Options struct {
+	Getenv func(string) string // os.Getenv
+	// Settings are arguments of the server: "-c name=value" for each.
+	Settings string
+}
+
+// A Cluster is a PostgreSQL server of its own.
+type Cluster struct {
+	o       Options
+	dir     string
+	bin     string
+	as      *syscall.Credential // nil for the user of this process
+	run     *running
+	bouncer *running
+	n       atomic.Int64 // databases made
+}
+
+// running is one life of a server.
+type running struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+}
+
+// keeper is the script that keeps the server: it ends it when its stdin ends.
+//
+//go:embed keeper.sh
+var keeper string
+
+// New starts a cluster. [Cluster.Close] ends it and removes its files.
+func New(o Options) (*Cluster, error) {
+	c := &Cluster{o: o, bin: find(o.Getenv)}
+	if c.bin == "" {
+		return nil, fmt.Errorf("%w: initdb is not found: install PostgreSQL (Debian: postgresql)", ErrMissing)
+	}
+	var err error
+	if c.as, err = unprivileged(); err != nil {
+		return nil, err
+	}
+	if c.dir, err = os.MkdirTemp("", "attache-pg-"); err != nil { // short: a socket is in it
+		return nil, err
+	}
+	if c.as != nil {
+		err = os.Chown(c.dir, int(c.as.Uid), int(c.as.Gid))
+	}
+	if err == nil {
+		err = c.Start()
+	}
+	if err == nil {
+		err = c.exec("postgres", `CREATE ROLE attache LOGIN`)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends the servers and removes the files of the cluster.
+func (c *Cluster) Close() {
+	if c.bouncer != nil {
+		c.bouncer.end("")
+	}
+	c.stop("")
+	_ = os.RemoveAll(c.dir)
+}
+
+// find returns the directory of PostgreSQL's programs, "" if there is none.
+func find(getenv func(string) string) string {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path)
+	}
+	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if dir := getenv("PGBIN"); dir != "" {
+		all = append(all, filepath.Join(dir, "initdb"))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return filepath.Dir(all[len(all)-1])
+}
+
+// unprivileged returns whom PostgreSQL runs as where this process is root's, for whom it
+// refuses to.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+		if uidErr == nil && gidErr == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		}
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
+}
+
+// Start starts the server, which was killed or did not run yet, and waits until it answers.
+func (c *Cluster) Start() error {
+	run, err := c.keep(keeper, c.bin, c.dir, c.o.Settings)
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
+		return fmt.Errorf("PostgreSQL did not start: %w\n%s", err, log)
+	}
+	c.run = run
+	return nil
+}
+
+// keep runs a script that runs a server until the script's input ends, and waits until the
+// server answers.
+func (c *Cluster) keep(script string, args ...string) (*running, error) {
+	cmd := c.command("sh", append([]string{"-c", script, "keeper"}, args...)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &running{cmd, stdin}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err == nil && line != "ready\n" {
+		err = fmt.Errorf("its script printed %q", line)
+	}
+	if err != nil {
+		r.end("")
+		return nil, err
+	}
+	return r, nil
+}
+
+// command returns a command that runs as the user of the cluster, apart from the signals of a
+// terminal.
+func (c *Cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = c.dir
+	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/local/bin:/usr/sbin", "LC_ALL=C"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: c.as}
+	return cmd
+}
+
+// stop ends the server and waits for its end. The word says how: see keeper.sh.
+func (c *Cluster) stop(word string) {
+	if c.run == nil {
+		return
+	}
+	c.run.end(word)
+	c.run = nil
+}
+
+// end ends a server and waits for its end.
+func (r *running) end(word string) {
+	_, _ = io.WriteString(r.stdin, word)
+	_ = r.stdin.Close()
+	_ = r.cmd.Wait()
+}
+
+// Kill kills the server with SIGKILL.
+func (c *Cluster) Kill() { c.stop("kill\n") }
+
+// Database makes an empty database, and returns its URL for a role that owns it and has no
+// other rights.
+func (c *Cluster) Database() (string, error) {
+	name := fmt.Sprintf("d%d", c.n.Add(1))
+	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache`)
+}
+
+// Copy makes a copy of a database, which nobody uses, and returns its URL as Database does.
+func (c *Cluster) Copy(of string) (string, error) {
+	u, err := url.Parse(of)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("d%d", c.n.Add(1))
+	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache TEMPLATE `+filepath.Base(u.Path))
+}
+
+// Socket returns the path of the socket of the server.
+func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
+
+// Dir returns the directory of the socket, which the user of the cluster can write to.
+func (c *Cluster) Dir() string { return c.dir }
+
+// URL returns the URL of a database for a role. The role postgres may do everything.
+func (c *Cluster) URL(database, role string) string {
+	u := url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: url.Values{"host": {c.dir}, "user": {role}}.Encode()}
+	return u.String()
+}
+
+// PID returns the id of the process that has those of the connections as its children.
+func (c *Cluster) PID() (int, error) { return readPID(filepath.Join(c.dir, "data", "postmaster.pid")) }
+
+// readPID returns the number in the first line of a file.
+func readPID(path string) (int, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strconv.Atoi(line)
+}
+
+// Ask runs a query that returns one row as the administrator, and scans the row.
+func (c *Cluster) Ask(database, query string, to ...any) error {
+	return c.administrate(database, func(db *sql.DB) error { return db.QueryRowContext(context.Background(), query).Scan(to...) })
+}
+
+// exec runs a statement as the administrator.
+func (c *Cluster) exec(database, statement string) error {
+	return c.administrate(database, func(db *sql.DB) error {
+		_, err := db.ExecContext(context.Background(), statement)
+		return err
+	})
+}
+
+func (c *Cluster) administrate(database string, f func(*sql.DB) error) error {
+	db, err := sql.Open("pgx", c.URL(database, "postgres"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(db), db.Close())
+}
