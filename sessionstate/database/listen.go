@@ -99,13 +99,13 @@ func (s *Server) listen(ctx context.Context, begun func()) error {
 		defer cancel()
 		_ = conn.Close(end)
 	}()
-	ask := func(statement string) error {
+	ask := func() error { // it may be asked again
 		limited, cancel := context.WithTimeout(ctx, s.o.Timeouts.All)
 		defer cancel()
-		_, err := conn.Exec(limited, statement)
+		_, err := conn.Exec(limited, `LISTEN `+channel)
 		return err
 	}
-	if err := ask(`LISTEN ` + channel); err != nil {
+	if err := ask(); err != nil {
 		return err
 	}
 	begun()
@@ -120,7 +120,7 @@ func (s *Server) listen(ctx context.Context, begun func()) error {
 		case ctx.Err() != nil || conn.IsClosed():
 			return err
 		default: // nothing was heard
-			if err := ask(`SELECT 1`); err != nil {
+			if err := ask(); err != nil {
 				return err
 			}
 		}
