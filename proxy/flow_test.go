@@ -311,7 +311,7 @@ func TestEndWithAClientThatDoesNotRead(t *testing.T) {
 	<-done
 	s.Client.Close()
 	s.Wait()
-	if d := time.Since(begin); d > 5*time.Second {
+	if d := time.Since(begin); d > time.Minute {
 		t.Errorf("the end took %v", d)
 	}
 }

@@ -186,7 +186,7 @@ func relayStreams(t *testing.T, o proxy.Options, client, server io.Reader) strea
 	up := newTape(server)
 	o.ClientIn, o.ClientOut = client, &out
 	o.Start = func(context.Context) (proxy.Upstream, error) { return up, nil }
-	watchdog := time.AfterFunc(10*time.Second, func() {
+	watchdog := time.AfterFunc(2*time.Minute, func() {
 		stacks := make([]byte, 1<<20)
 		panic(fmt.Sprintf("the relay is stuck:\n%s", stacks[:runtime.Stack(stacks, true)]))
 	})

@@ -177,7 +177,7 @@ func TestServeStatus(t *testing.T) {
 		}
 	}
 	// It is written a second after what it says.
-	for end := time.Now().Add(time.Minute); (len(report.Running) == 0 || report.Running[0].Front.Sessions == 0) && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Minute); (len(report.Running) == 0 || report.Running[0].Front.Sessions == 0) && time.Now().Before(end); {
 		if err := json.Unmarshal([]byte(shown("--json")), &report); err != nil {
 			t.Fatal(err)
 		}

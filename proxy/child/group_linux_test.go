@@ -247,7 +247,7 @@ func TestThreadOfStartEnds(t *testing.T) {
 }
 
 func watchThreadEnd(t *testing.T, tid int) {
-	for deadline := time.Now().Add(5 * time.Second); unix.Tgkill(os.Getpid(), tid, 0) == nil; runtime.Gosched() {
+	for deadline := time.Now().Add(long); unix.Tgkill(os.Getpid(), tid, 0) == nil; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("thread %d does not end", tid)
 		}
@@ -383,7 +383,7 @@ func TestNothingLeaks(t *testing.T) {
 		t.Errorf("%d open files, before %d", now, files)
 	}
 	// A goroutine may still be on its last instructions.
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
+	for deadline := time.Now().Add(long); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("%d goroutines, before %d:\n%s", runtime.NumGoroutine(), goroutines, buf[:runtime.Stack(buf, true)])

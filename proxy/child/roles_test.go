@@ -28,10 +28,12 @@ func TestMain(m *testing.M) {
 	case "bystander":
 		bystander()
 	default:
-		if signal.Ignored(syscall.SIGHUP) {
-			// As under nohup: what we start would ignore it too, and what is handled
-			// here is back to its default there.
-			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+		for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+			if signal.Ignored(sig) {
+				// As under nohup, or in the background of a script: what we start would ignore it
+				// too. What is handled here has its default there.
+				signal.Notify(make(chan os.Signal, 1), sig)
+			}
 		}
 		os.Exit(m.Run())
 	}

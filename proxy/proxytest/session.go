@@ -22,7 +22,7 @@ import (
 
 // patience is how long a line may take to arrive. Inside a bubble of
 // testing/synctest it passes at once when nothing is left that could send it.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // A Setup says how a session is to be run. The zero value is ready to use.
 type Setup struct {

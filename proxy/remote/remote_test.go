@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // A client is the relay's end of a session with a server that a test scripts.
 type client struct {

@@ -64,7 +64,7 @@ func hostileFrame(value string) []byte {
 }
 
 // Reading takes time in proportion to the length. A scan that is quadratic
-// takes hours for what has half a minute here.
+// takes hours for what has five minutes here.
 func TestLinear(t *testing.T) {
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestLinear(t *testing.T) {
 			if got := look(frame).Ambiguity(); got != h.verdict {
 				t.Errorf("%v, want %v", got, h.verdict)
 			}
-			if took := time.Since(start); took > 30*time.Second { // with -race, beside other tests
+			if took := time.Since(start); took > 5*time.Minute { // with -race, beside other tests
 				t.Errorf("took %v", took)
 			}
 		})

@@ -25,6 +25,9 @@ type ServerOptions struct {
 	Timeouts Timeouts
 	// Tell is called when the server went away, with the reason, and when it is back, with nil.
 	Tell func(error)
+	// BreakerNow is the clock by which a server that was away is asked again; nil stands for
+	// time.Now.
+	BreakerNow func() time.Time
 }
 
 // Timeouts are how long the database may take.
@@ -100,7 +103,10 @@ func Connect(o ServerOptions) (*Server, error) {
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnectTimeout = o.Timeouts.Connect
 	config.RuntimeParams["application_name"] = "attache"
-	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: time.Now, tell: o.Tell}, checkEvery: checkEvery}
+	if o.BreakerNow == nil {
+		o.BreakerNow = time.Now
+	}
+	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: o.BreakerNow, tell: o.Tell}, checkEvery: checkEvery}
 	s.sql.SetMaxOpenConns(max(o.Connections, 1))
 	s.sql.SetMaxIdleConns(max(o.Connections, 1))
 	s.sql.SetConnMaxIdleTime(idleTime)

@@ -375,8 +375,7 @@ func TestBreaker(t *testing.T) {
 	l, over := newLink(t, cluster, url)
 	var told []bool
 	time0 := &clock{now: time.Unix(0, 0)}
-	s := connect(t, ServerOptions{URL: over, Timeouts: slow, Tell: func(err error) { told = append(told, err == nil) }})
-	s.breaker.now = time0.read
+	s := connect(t, ServerOptions{URL: over, Timeouts: slow, Tell: func(err error) { told = append(told, err == nil) }, BreakerNow: time0.read})
 	db := s.Open(notes(1))
 	tries := 0
 	try := func() error {

@@ -20,23 +20,24 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// The same on PostgreSQL.
-func TestStoreOnPostgreSQL(t *testing.T) {
+// TestPostgreSQL runs everything on one PostgreSQL: the suite of TestStore, also through pgbouncer
+// in transaction mode, which gives a connection to another client after each transaction.
+func TestPostgreSQL(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	made := migrated(t, cluster.Database())
-	teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
-		return openURL(t, cluster.Copy(made), now)
-	})
-}
-
-// The same through pgbouncer in transaction mode, which gives a connection to another client after
-// each transaction.
-func TestStoreBehindPgbouncer(t *testing.T) {
-	cluster := pgtest.New(t, os.Getenv)
-	made, over := migrated(t, cluster.Database()), cluster.Bouncer(os.Getenv)
-	teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
-		return openURL(t, over(cluster.Copy(made)), now)
-	})
+	suite := func(t *testing.T, url string) {
+		teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
+			cluster.Empty(made)
+			return openURL(t, url, now)
+		})
+	}
+	t.Run("Store", func(t *testing.T) { suite(t, made) })
+	t.Run("StoreBehindPgbouncer", func(t *testing.T) { suite(t, cluster.Bouncer(t, os.Getenv)(made)) })
+	at := func() string { return migrated(t, cluster.Database()) }
+	t.Run("LimitsOverProcesses", func(t *testing.T) { testLimitsOverProcesses(t, at) })
+	t.Run("TakersOverProcesses", func(t *testing.T) { testTakersOverProcesses(t, at) })
+	t.Run("ServerKilledWhileSending", func(t *testing.T) { testServerKilledWhileSending(t, cluster, at()) })
+	t.Run("ServerAway", func(t *testing.T) { testServerAway(t, cluster, at()) })
 }
 
 // longTimeouts are not reached by a machine that is slow.
@@ -59,7 +60,13 @@ func migrated(t *testing.T, url string) string {
 // openURL opens the tables of a server to the end of the test.
 func openURL(t *testing.T, url string, now func() time.Time) *teams.Store {
 	t.Helper()
-	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: longTimeouts})
+	return openServer(t, database.ServerOptions{URL: url}, now)
+}
+
+func openServer(t *testing.T, o database.ServerOptions, now func() time.Time) *teams.Store {
+	t.Helper()
+	o.Connections, o.Timeouts = 10, longTimeouts
+	server, err := database.Connect(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,10 @@ import (
 
 func TestTurnsOnPostgreSQL(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
-	connect := func(t *testing.T, url string) *database.Server {
+	url := cluster.Database()
+	connect := func(t *testing.T) *database.Server {
 		t.Helper()
+		cluster.Empty(url)
 		server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: database.Timeouts{
 			Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
 		}})
@@ -24,17 +26,14 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		t.Cleanup(func() { _ = server.Close() })
 		return server
 	}
-	made := cluster.Database()
-	first := connect(t, made)
-	if _, err := first.Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
+	if _, err := connect(t).Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
 		t.Fatal(err)
 	}
-	_ = first.Close()
 	statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
-		return opened(t, Options{Server: connect(t, cluster.Copy(made)), Now: now})
+		return opened(t, Options{Server: connect(t), Now: now})
 	})
 	t.Run("tenants are apart", func(t *testing.T) {
-		s := openedStore(t, Options{Server: connect(t, cluster.Copy(made))})
+		s := openedStore(t, Options{Server: connect(t)})
 		take(t, s.Of("one"), "a", true)
 		take(t, s.Of("two"), "a", true)
 		take(t, s.Of("one"), "a", false)

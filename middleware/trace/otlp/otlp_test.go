@@ -175,7 +175,7 @@ func TestUnreachable(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, cancel)
 		begun := time.Now()
 		export(t, e)
-		if failures.Load() != 1 || time.Since(begun) > 5*time.Second {
+		if failures.Load() != 1 || time.Since(begun) > time.Minute {
 			t.Errorf("%s: %d failures, after %v", name, failures.Load(), time.Since(begun))
 		}
 	}

@@ -16,9 +16,10 @@ exec >/dev/null
 if read -r word; then
   all="$pid $(ps -A -o pid= -o ppid= | awk -v parent="$pid" '$2 == parent { print $1 }')"
   kill -KILL $all
-  for one in $all; do
-    while kill -0 "$one" 2>/dev/null; do sleep 0.05; done
+  for one in $all; do # a process that has ended may stay as a zombie where nobody waits for it
+    while state=$(ps -o stat= -p "$one") && [ "${state#Z}" = "$state" ]; do sleep 0.05; done
   done
+  rm -f data/postmaster.pid .s.PGSQL.5432.lock # which the zombie would seem to hold
   exit 0
 fi
 "$1/pg_ctl" -D data -m immediate -w -t 120 -s stop >>log 2>&1

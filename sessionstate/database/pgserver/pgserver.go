@@ -215,6 +215,16 @@ func (c *Cluster) Copy(of string) (string, error) {
 	return c.URL(name, "attache"), c.exec("postgres", `CREATE DATABASE `+name+` OWNER attache TEMPLATE `+filepath.Base(u.Path))
 }
 
+// Empty removes all rows from the tables of a database, but keeps the versions of the tables.
+func (c *Cluster) Empty(database string) error {
+	u, err := url.Parse(database)
+	if err != nil {
+		return err
+	}
+	return c.exec(filepath.Base(u.Path), `DO $$ BEGIN EXECUTE coalesce((SELECT 'TRUNCATE ' || string_agg(quote_ident(tablename), ', ')
+		FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'attache_schema'), 'SELECT 1'); END $$`)
+}
+
 // Socket returns the path of the socket of the server.
 func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
 

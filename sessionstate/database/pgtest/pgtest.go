@@ -62,13 +62,19 @@ func (c *Cluster) Database() string { return c.must(c.Cluster.Database()) }
 // Copy makes a copy of a database, which nobody uses, and returns its URL as Database does.
 func (c *Cluster) Copy(of string) string { return c.must(c.Cluster.Copy(of)) }
 
+// Empty removes all rows from the tables of a database, but keeps the versions of the tables.
+func (c *Cluster) Empty(database string) {
+	c.t.Helper()
+	c.must("", c.Cluster.Empty(database))
+}
+
 // Bouncer starts a pgbouncer in transaction mode before the cluster, to the end of the test,
 // and returns what the URL of a database is over it. It has fewer connections to the server
 // than its clients have to it. Where there is no pgbouncer the test is skipped, but with
 // CI=true it fails.
-func (c *Cluster) Bouncer(getenv func(string) string) func(database string) string {
-	c.t.Helper()
+func (c *Cluster) Bouncer(t testing.TB, getenv func(string) string) func(database string) string {
+	t.Helper()
 	b, err := c.Cluster.Bouncer(2)
-	check(c.t, getenv, err)
+	check(t, getenv, err)
 	return func(database string) string { return c.must(b.URL(database)) }
 }

@@ -26,6 +26,9 @@ func (*Cluster) Database() string { return "" }
 // Copy returns nothing.
 func (*Cluster) Copy(string) string { return "" }
 
+// Empty does nothing.
+func (*Cluster) Empty(string) {}
+
 // Socket returns nothing.
 func (*Cluster) Socket() string { return "" }
 
@@ -36,4 +39,4 @@ func (*Cluster) Dir() string { return "" }
 func (*Cluster) URL(_, _ string) string { return "" }
 
 // Bouncer returns nothing.
-func (*Cluster) Bouncer(func(string) string) func(string) string { return nil }
+func (*Cluster) Bouncer(testing.TB, func(string) string) func(string) string { return nil }

@@ -58,7 +58,7 @@ func TestTelemetryEnds(t *testing.T) {
 	open.Close()
 	began := time.Now()
 	tel.Close()
-	if d := time.Since(began); d < flushTime || d > flushTime+time.Second {
+	if d := time.Since(began); d < flushTime || d > flushTime+5*time.Second { // the exporter itself would wait for longer
 		t.Errorf("the end took %v", d)
 	}
 }
