@@ -22,6 +22,7 @@ type Client struct {
 	session string
 	req     []byte
 	replies chan []byte
+	failed  chan error // has the error of a message that could not be sent, or was not answered
 	rest    []byte
 	stop    func() bool
 }
@@ -33,11 +34,22 @@ func Dial(ctx context.Context, address, key string) (*Client, error) {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	return &Client{key: key, conn: conn, in: bufio.NewReaderSize(conn, 64<<10), replies: make(chan []byte, 1), stop: stop}, nil
+	return &Client{key: key, conn: conn, in: bufio.NewReaderSize(conn, 64<<10), replies: make(chan []byte, 1), failed: make(chan error, 1), stop: stop}, nil
 }
 
-// Write sends one message.
+// Write sends one message. Read returns its error, too.
 func (h *Client) Write(b []byte) (int, error) {
+	n, err := h.post(b)
+	if err != nil {
+		select {
+		case h.failed <- err:
+		default:
+		}
+	}
+	return n, err
+}
+
+func (h *Client) post(b []byte) (int, error) {
 	q := append(h.req[:0], "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "+h.key+"\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"...)
 	if h.session != "" {
 		q = append(append(append(q, "Mcp-Session-Id: "...), h.session...), "\r\nMcp-Protocol-Version: 2025-11-25\r\n"...)
@@ -95,7 +107,11 @@ func (h *Client) events(body io.Reader) error {
 // Read reads from the answers.
 func (h *Client) Read(b []byte) (int, error) {
 	if len(h.rest) == 0 {
-		h.rest = <-h.replies
+		select {
+		case h.rest = <-h.replies:
+		case err := <-h.failed:
+			return 0, err
+		}
 	}
 	n := copy(b, h.rest)
 	h.rest = h.rest[n:]
