@@ -102,23 +102,48 @@ type Ending struct {
 }
 
 // EndRun ends a run: what it took of the limits is given back, and the parent gets a message
-// of the kind [Result]. Of many callers exactly one does that, and gets true (T12, T27).
+// of the kind [Result]. Of many callers exactly one does that, and gets true (T12, T27). A run
+// that counted as lost, as its supervisor could not reach the database for longer than a lease,
+// is told of once more, as it ended.
 func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err error) {
 	err = s.in(context.WithoutCancel(ctx), r.Tenant, func(t *tx) error {
 		mine, err = t.endRun(r, e)
+		if err == nil && !mine {
+			mine, err = t.correctLost(r, e)
+		}
 		return err
 	})
 	return mine && err == nil, err
 }
 
-func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
-	state := runFinished
-	if e.Failed {
-		state = runFailed
+// correctLost writes how a run ended that counts as lost: endLost has set its lease to 0.
+func (t *tx) correctLost(r RunRef, e Ending) (bool, error) {
+	n, err := t.Exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, run_until = ?7
+		WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state = 'failed' AND run_until = 0`,
+		r.Tenant, r.ID, r.Run, e.state(), e.ExitStatus, e.CostUSD, t.now)
+	if err != nil || n == 0 {
+		return false, err
 	}
+	var parent string
+	if err := t.Row(`SELECT parent FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent); err != nil {
+		return false, err
+	}
+	_, err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
+	return err == nil, err
+}
+
+// state returns the state of a run that ended so.
+func (e *Ending) state() string {
+	if e.Failed {
+		return runFailed
+	}
+	return runFinished
+}
+
+func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
 	n, err := t.Exec(`UPDATE sessions SET run_state = ?4, exit_status = ?5, cost_usd = ?6, seen = ?7
 		WHERE tenant = ?1 AND id = ?2 AND run = ?3 AND run_state IN ('starting', 'running')`,
-		r.Tenant, r.ID, r.Run, state, e.ExitStatus, e.CostUSD, t.now)
+		r.Tenant, r.ID, r.Run, e.state(), e.ExitStatus, e.CostUSD, t.now)
 	if err != nil || n == 0 {
 		return false, err
 	}

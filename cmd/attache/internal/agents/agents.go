@@ -157,8 +157,10 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 const started = "started"
 
 // Resume starts the agents of a workspace again that are over and for which messages wait, if
-// their templates say how (T30).
+// their templates say how (T30). Before that it reports the ends of runs that could not be
+// reported.
 func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
+	sendSpooled(ctx, db, Directory(l.Process))
 	waiting, err := db.Resumable(ctx, me.Tenant, me.Workspace)
 	if err != nil || assembly.WorkspaceID(view) != me.Workspace {
 		return

@@ -261,13 +261,18 @@ func (s *supervisor) ending(why string) store.Ending {
 	return e
 }
 
-// report tells the parent how the run ended. While the registry cannot be used it tries
-// again.
+// report tells the parent how the run ended. While the registry cannot be used it tries again,
+// and leaves the end in a file for others to report.
 func (s *supervisor) report(e store.Ending) {
-	for until := time.Now().Add(reportTime); ; time.Sleep(reportEvery) {
-		if _, err := s.db.EndRun(context.Background(), s.o.Run, e); err == nil || time.Now().After(until) {
+	end := &spooledEnd{s.o.Run, e}
+	for until, first := time.Now().Add(reportTime), true; ; first = false {
+		if end.send(context.Background(), s.db, s.o.Outputs) == nil || time.Now().After(until) {
 			return
 		}
+		if first {
+			_ = end.write(s.o.Outputs) // else it is lost if this process ends
+		}
+		time.Sleep(reportEvery)
 	}
 }
 

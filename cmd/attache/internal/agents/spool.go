@@ -1,0 +1,65 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// A spooledEnd is the end of a run that could not be reported yet, as it waits in a file. Whoever
+// reports it removes the file.
+type spooledEnd struct {
+	Run    teams.RunRef
+	Ending teams.Ending
+}
+
+func spoolDirectory(outputs string) string { return filepath.Join(outputs, "spool") }
+
+func (e *spooledEnd) path(outputs string) string {
+	return filepath.Join(spoolDirectory(outputs), fmt.Sprintf("%s-%d.json", e.Run.ID, e.Run.Run))
+}
+
+// write writes the file, whole or not at all.
+func (e *spooledEnd) write(outputs string) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	path := e.path(outputs)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// send reports the end, and removes its file when the registry has it.
+func (e *spooledEnd) send(ctx context.Context, db *teams.Store, outputs string) error {
+	_, err := db.EndRun(ctx, e.Run, e.Ending)
+	if err == nil {
+		_ = os.Remove(e.path(outputs)) // there is none if it was reported at once
+	}
+	return err
+}
+
+// sendSpooled reports the ends whose supervisors could not: the registry was away until they
+// gave up, or they were killed meanwhile.
+func sendSpooled(ctx context.Context, db *teams.Store, outputs string) {
+	names, _ := filepath.Glob(filepath.Join(spoolDirectory(outputs), "*.json"))
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // another process has reported it
+		}
+		var e spooledEnd
+		if json.Unmarshal(text, &e) == nil && e.send(ctx, db, outputs) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,79 @@
+//go:build unix
+
+package agents
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// The end of a run waits in a file while the database is away. It is reported once, by whoever
+// comes first when the database is back.
+func TestSpool(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	connect := func() *teams.Store {
+		server, err := database.Connect(database.ServerOptions{URL: cluster.URL("d1", "attache"), Connections: 2, Timeouts: database.Timeouts{
+			Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = server.Close() })
+		if _, err := server.Migrate(t.Context(), []database.Schema{teams.Schema()}); err != nil {
+			t.Fatal(err)
+		}
+		db, err := teams.Open(t.Context(), teams.Options{Server: server})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	cluster.Database() // d1
+	db := connect()
+	parent, err := db.Attach(t.Context(), teams.Claim{Key: "parent", Workspace: "w"}, teams.Attachment{Instance: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, _, err := db.Create(t.Context(), parent.Ref, teams.Child{Title: "a", Agent: "a", Message: "m", Key: "child"}, teams.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Kill()
+	s := &supervisor{o: Order{Outputs: t.TempDir(), Run: teams.RunRef{Ref: child.Ref, Run: 1}}, db: db}
+	end := teams.Ending{CostUSD: "0.5", Report: "finished after 1s"}
+	reported := make(chan struct{})
+	go func() { defer close(reported); s.report(end) }()
+	file := (&spooledEnd{s.o.Run, end}).path(s.o.Outputs)
+	for {
+		if _, err := os.Stat(file); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	sendSpooled(t.Context(), db, s.o.Outputs) // keeps it
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("while the database is away: %v", err)
+	}
+	cluster.Start()
+	db = connect()
+	for range 2 {
+		sendSpooled(t.Context(), db, s.o.Outputs)
+	}
+	<-reported
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the end was reported, and its file is there")
+	}
+	taking, err := db.Take(t.Context(), parent.Ref, teams.TakeOption{Limit: teams.ReadLimit})
+	if err != nil || len(taking.Messages) != 1 || taking.Messages[0].Body != end.Report {
+		t.Errorf("the parent was told %+v, %v", taking, err)
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sendSpooled(t.Context(), db, s.o.Outputs) // what is no end is left alone
+}
