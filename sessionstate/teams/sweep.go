@@ -112,38 +112,47 @@ func (s *Store) sweepMessages(ctx context.Context) error {
 	return err
 }
 
-// forget deletes what is over, a bounded number of rows of each kind at once.
+// forgetAtOnce is how many rows one transaction of forget changes, and forgetRounds how many
+// transactions there are at most in one sweep. Each has to be short: see [database.Timeouts].
+const forgetAtOnce, forgetRounds = 200, 10
+
+// forget deletes what is over, a bounded number of rows of each kind.
 func (s *Store) forget(ctx context.Context, idle time.Duration) error {
-	for _, f := range []func(*tx) error{
-		func(t *tx) error {
+	for _, f := range []func(*tx) (int64, error){
+		func(t *tx) (int64, error) {
 			_, err := t.Exec(`DELETE FROM attachments WHERE NOT `+fresh("until"), t.now)
-			return err
+			return 0, err // all of them
 		},
-		func(t *tx) error {
-			_, err := t.Exec(`UPDATE messages SET body = '' WHERE (tenant, id) IN (SELECT tenant, id FROM messages
-				WHERE state IN ('carried', 'seen') AND carried <= ?1 AND body <> '' LIMIT ?2)`, t.now-int64(Expiry), sweepAtOnce)
-			return err
+		func(t *tx) (int64, error) {
+			return t.Exec(`UPDATE messages SET body = '' WHERE (tenant, id) IN (SELECT tenant, id FROM messages
+				WHERE state IN ('carried', 'seen') AND carried <= ?1 AND body <> '' LIMIT ?2)`, t.now-int64(Expiry), forgetAtOnce)
 		},
-		func(t *tx) error {
-			_, err := t.Exec(`DELETE FROM messages WHERE (tenant, id) IN (SELECT tenant, id FROM messages
-				WHERE state <> 'queued' AND created <= ?1 LIMIT ?2)`, t.now-int64(Retention), sweepAtOnce)
-			return err
+		func(t *tx) (int64, error) {
+			return t.Exec(`DELETE FROM messages WHERE (tenant, id) IN (SELECT tenant, id FROM messages
+				WHERE state <> 'queued' AND created <= ?1 LIMIT ?2)`, t.now-int64(Retention), forgetAtOnce)
 		},
-		func(t *tx) error {
-			_, err := t.Exec(`UPDATE sessions SET ended = ?1 WHERE ended IS NULL AND seen <= ?2 AND run_state NOT IN ('starting', 'running')
-				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = sessions.tenant AND a.session = sessions.id)
-				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = sessions.tenant AND m.to_session = sessions.id AND m.state = 'queued')`,
-				t.now, t.now-int64(max(idle, Expiry)))
-			return err
+		func(t *tx) (int64, error) { // created is in the condition as there is an index of it: it is before seen
+			return t.Exec(`UPDATE sessions SET ended = ?1 WHERE seen <= ?2 AND (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
+				WHERE s.ended IS NULL AND s.created <= ?2 AND s.seen <= ?2 AND s.run_state NOT IN ('starting', 'running')
+				AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id)
+				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id AND m.state = 'queued') LIMIT ?3)`,
+				t.now, t.now-int64(max(idle, Expiry)), forgetAtOnce)
 		},
-		func(t *tx) error {
-			_, err := t.Exec(`DELETE FROM sessions WHERE ended <= ?1 AND run_state NOT IN ('starting', 'running')
-				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = sessions.tenant AND m.to_session = sessions.id)`, t.now-int64(Retention))
-			return err
+		func(t *tx) (int64, error) {
+			return t.Exec(`DELETE FROM sessions WHERE (tenant, id) IN (SELECT s.tenant, s.id FROM sessions s
+				WHERE s.ended <= ?1 AND s.run_state NOT IN ('starting', 'running')
+				AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant = s.tenant AND m.to_session = s.id) LIMIT ?2)`, t.now-int64(Retention), forgetAtOnce)
 		},
 	} {
-		if err := s.transact(ctx, database.Scope{AllTenants: true, Relaxed: true}, f); err != nil {
-			return err
+		n := int64(forgetAtOnce)
+		for round := 0; round < forgetRounds && n == forgetAtOnce; round++ {
+			err := s.transact(ctx, database.Scope{AllTenants: true, Relaxed: true}, func(t *tx) (err error) {
+				n, err = f(t)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
