@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,3 +76,48 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 }
 
 func rand12() string { return newHandle("") }
+
+// What is over is found by indexes: with the messages of a million sessions a day a statement that
+// reads a table takes longer than it may.
+func TestSweepReadsNoTable(t *testing.T) {
+	var heard []string
+	db, err := database.OpenFile(t.Context(), database.FileOptions{
+		Path: filepath.Join(t.TempDir(), "teams.db"), Wait: lockWait, Schema: Schema(), Trace: func(statement string) { heard = append(heard, statement) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := (&Store{db: db}).Sweep(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	plans := 0
+	for _, statement := range slices.Clone(heard) {
+		err := db.View(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) error {
+			rows, err := tx.Rows(`EXPLAIN QUERY PLAN `+statement, 1, 1, 1)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var id, parent, unused int
+				var detail string
+				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+					return err
+				}
+				plans++
+				// Attachments are those of live processes, and few.
+				if strings.HasPrefix(detail, "SCAN ") && !strings.Contains(detail, "attachments") && !strings.Contains(detail, " USING ") {
+					t.Errorf("%s: %s", statement, detail)
+				}
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if plans < 10 {
+		t.Errorf("there are %d steps in the plans of %d statements", plans, len(heard))
+	}
+}
