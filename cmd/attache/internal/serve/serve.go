@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,10 @@ const (
 	databaseConnections = 10
 	// headerTime is how long a client may take to send the headers of a request.
 	headerTime = 10 * time.Second
+	// headroom is how many bytes are reserved and never touched, so that they cost no memory. The
+	// heap of a front is small, and Go collects garbage when a heap has doubled: without them it
+	// would do so every few hundred requests, which took a tenth of the CPU time.
+	headroom = 8 << 20
 	// connectionIdle is how long a connection without requests is kept.
 	connectionIdle = 3 * time.Minute
 	maxHeader      = 64 << 10
@@ -80,6 +85,7 @@ func Run(ctx context.Context, o Options) int {
 		return cli.ExitUsage
 	}
 	defer s.close()
+	defer runtime.KeepAlive(make([]byte, headroom))
 	logging.Tee(o.Log, s.reports.Handler)
 	s.heedSignals()
 	defer s.ignoreSignals()
