@@ -106,11 +106,9 @@ type bed struct {
 func (d direction) begin(ctx context.Context, s subject) (*bed, error) {
 	b := &bed{dir: d, subject: s, said: &tail{}}
 	words, server := s.Argv[:len(s.Argv)-3], s.Argv[len(s.Argv)-3:]
+	var err error
 	if d != httpToStdio {
-		address, err := freeAddress()
-		if err != nil {
-			return nil, err
-		}
+		address := machine.FreeAddress()
 		if b.server, err = b.launch(ctx, []string{server[0], modeHTTP, address, server[2]}, address); err != nil {
 			return nil, err
 		}
@@ -123,10 +121,7 @@ func (d direction) begin(ctx context.Context, s subject) (*bed, error) {
 		b.subject.Argv = slices.Concat(words, server)
 		return b, nil
 	}
-	var err error
-	if b.address, err = freeAddress(); err != nil {
-		return nil, errors.Join(err, b.end())
-	}
+	b.address = machine.FreeAddress()
 	if s.Name == floor {
 		words = append(words, b.address)
 	} else {
@@ -174,15 +169,6 @@ func stopGroup(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 	t.Stop()
 	machine.KillGroup(cmd)
-}
-
-// freeAddress returns an address on which nobody listens.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // open opens a session.

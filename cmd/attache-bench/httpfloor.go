@@ -299,8 +299,7 @@ func reverse(args []string) error {
 	p := httputil.NewSingleHostReverseProxy(to)
 	p.Transport = &http.Transport{MaxIdleConnsPerHost: idleConns, DisableCompression: true}
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A server may answer before the transport has seen the end of the request's body. The
-		// headers of the answer would close that body, and the transport the connection.
+		// Or an answer that begins before the transport has seen the end of the request's body closes it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		p.ServeHTTP(w, r)
 	}))

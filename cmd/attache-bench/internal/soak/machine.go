@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
 // A program is a process that is started again after it was killed.
@@ -106,7 +108,7 @@ func (r *run) server() []string { return []string{r.self, Stdio, r.ledger} }
 
 // newFront returns a front that is not started yet.
 func (r *run) newFront(name string) *front {
-	f := &front{program: program{run: r, name: name, address: freeAddress(), place: &place{name: name}}, admin: freeAddress()}
+	f := &front{program: program{run: r, name: name, address: machine.FreeAddress(), place: &place{name: name}}, admin: machine.FreeAddress()}
 	f.argv = []string{r.o.Attache, "serve", "--config", f.config(), "--listen", f.address}
 	return f
 }
@@ -115,7 +117,7 @@ func (f *front) config() string { return filepath.Join(f.run.dir, "config", f.na
 
 // start starts all that clients reach.
 func (r *run) start(ctx context.Context) error {
-	r.remote = &remote{program{run: r, name: "remote server", address: freeAddress(), place: &place{name: "remote server"}}}
+	r.remote = &remote{program{run: r, name: "remote server", address: machine.FreeAddress(), place: &place{name: "remote server"}}}
 	r.remote.argv = []string{r.self, HTTP, r.remote.address, r.ledger}
 	r.steady, r.shaky = r.newFront("steady front"), r.newFront("shaky front")
 	if err := r.configure(0); err != nil {
@@ -180,18 +182,6 @@ func (r *run) chaos(ctx context.Context) {
 		case 3:
 			r.account.count("configurations read again on SIGHUP")
 			_ = syscall.Kill(r.steady.pid(), syscall.SIGHUP)
-		}
-	}
-}
-
-// freeAddress returns an address on which nobody listens. Its port is not one that the system
-// gives to connections: one of these might take it while the program is down.
-func freeAddress() string {
-	for {
-		address := "127.0.0.1:" + strconv.Itoa(20_000+rand.IntN(12_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
 		}
 	}
 }
