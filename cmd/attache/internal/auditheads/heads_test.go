@@ -37,7 +37,9 @@ func (s *scene) write(n int, maxSize int64) {
 	if err := log.Close(time.Minute); err != nil {
 		s.t.Fatal(err)
 	}
-	w.Close(time.Minute)
+	for range 2 {
+		w.Close(time.Minute)
+	}
 }
 
 // cut leaves the first n lines of the file.

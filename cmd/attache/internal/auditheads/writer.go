@@ -46,6 +46,7 @@ type Writer struct {
 	end   chan struct{} // closed by Close
 	done  chan struct{} // closed when the goroutine has ended
 	begin sync.Once
+	close sync.Once
 
 	mu   sync.Mutex
 	head chain.Head // zero for none that is to be noted
@@ -96,10 +97,13 @@ func (w *Writer) signal() {
 // follow.
 func (w *Writer) Close(grace time.Duration) {
 	w.begin.Do(func() { close(w.done) })
-	close(w.end)
-	t := time.AfterFunc(grace, w.cancel)
+	w.close.Do(func() { close(w.end) })
+	t := time.NewTimer(grace)
 	defer t.Stop()
-	<-w.done
+	select {
+	case <-w.done:
+	case <-t.C: // it may be reading a large file
+	}
 	w.cancel()
 }
 
