@@ -37,17 +37,16 @@ type Options struct {
 type Store struct {
 	db  *database.DB
 	now func() time.Time // nil for the database's clock
-	max int              // how many keys of a tenant Sweep leaves
+	max int              // how many keys of a tenant Sweep leaves; 0 for all
 }
 
 // Open opens the database of o. Many processes may create a file at once. An error means that
 // the file cannot be used, and names it. A server is not asked yet.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{now: o.Now, max: sessionstate.DefaultMax}
 	if o.Server != nil {
-		s.db = o.Server.Open(Schema())
-		return s, nil
+		return &Store{db: o.Server.Open(Schema()), now: o.Now}, nil
 	}
+	s := &Store{now: o.Now, max: sessionstate.DefaultMax}
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
 	}

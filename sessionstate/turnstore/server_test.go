@@ -2,6 +2,8 @@ package turnstore
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,19 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 	}
 	statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
 		return opened(t, Options{Server: connect(t), Now: now})
+	})
+	t.Run("more sessions than a process has", func(t *testing.T) {
+		server := connect(t)
+		var inserted int
+		err := cluster.Ask(filepath.Base(strings.Split(url, "?")[0]), `WITH all_turns AS (INSERT INTO turns (tenant, key, used, closed)
+			SELECT '', 'key ' || n, (extract(epoch FROM now()) * 1e9)::bigint, 1 FROM generate_series(1, 10050) n RETURNING 1) SELECT count(*) FROM all_turns`, &inserted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := openedStore(t, Options{Server: server})
+		if n, err := s.Of("").Sweep(t.Context(), time.Hour); n != 0 || err != nil {
+			t.Errorf("Sweep = %d, %v; want the turns of all %d sessions kept", n, err, inserted)
+		}
 	})
 	t.Run("tenants are apart", func(t *testing.T) {
 		s := openedStore(t, Options{Server: connect(t)})

@@ -94,11 +94,16 @@ func (t *Turns) Settle(ctx context.Context, key string, o sessionstate.Outcome) 
 	return nil
 }
 
-// Sweep implements [sessionstate.Turns]. It also forgets the keys of the tenant that are more
-// than [sessionstate.DefaultMax], those longest unused first.
+// Sweep implements [sessionstate.Turns]. In a file it also forgets the keys of the tenant that are
+// more than [sessionstate.DefaultMax], those longest unused first. A server has the sessions of
+// many machines, which may be more at once, and is swept by each of them.
 func (t *Turns) Sweep(ctx context.Context, idle time.Duration) (int, error) {
 	var n int64
 	err := t.in(ctx, func(tx *database.Tx, now int64) (err error) {
+		if t.store.max == 0 {
+			n, err = tx.Exec(`DELETE FROM turns WHERE tenant = ?4 AND used <= ?3 AND NOT `+held, now, int64(sessionstate.Lease), now-int64(idle), t.tenant)
+			return err
+		}
 		n, err = tx.Exec(`DELETE FROM turns WHERE tenant = ?5 AND NOT `+held+` AND (used <= ?3
 			OR used < (SELECT min(kept.used) FROM (SELECT used FROM turns WHERE tenant = ?5 ORDER BY used DESC LIMIT ?4) AS kept))`,
 			now, int64(sessionstate.Lease), now-int64(idle), t.store.max, t.tenant)
