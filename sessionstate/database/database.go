@@ -133,10 +133,11 @@ func (db *DB) Close() error {
 func (db *DB) Shared() bool { return db.server != nil }
 
 // Version returns a number that changes when another process has changed the database. A
-// server does not say that; the number changes once in every.
+// server does not say that; the number changes once in every, at another time in each process:
+// thousands of them must not ask at once.
 func (db *DB) Version(ctx context.Context, every time.Duration) (v int64, err error) {
 	if db.server != nil {
-		return time.Now().UnixNano() / int64(max(every, 1)), nil
+		return time.Now().Add(db.server.phase).UnixNano() / int64(max(every, 1)), nil
 	}
 	err = db.version.QueryRowContext(ctx).Scan(&v)
 	return v, err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"strconv"
 	"time"
@@ -59,6 +60,7 @@ type Server struct {
 	sql     *sql.DB
 	config  *pgx.ConnConfig
 	breaker breaker
+	phase   time.Duration // see [DB.Version]
 
 	notices    notices
 	checkEvery time.Duration // see [checkEvery]; tests shorten it
@@ -106,7 +108,7 @@ func Connect(o ServerOptions) (*Server, error) {
 	if o.BreakerNow == nil {
 		o.BreakerNow = time.Now
 	}
-	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: o.BreakerNow, tell: o.Tell}, checkEvery: checkEvery}
+	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: o.BreakerNow, tell: o.Tell}, phase: rand.N(time.Hour), checkEvery: checkEvery}
 	s.sql.SetMaxOpenConns(max(o.Connections, 1))
 	s.sql.SetMaxIdleConns(max(o.Connections, 1))
 	s.sql.SetConnMaxIdleTime(idleTime)

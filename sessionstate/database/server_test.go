@@ -485,3 +485,17 @@ func TestURL(t *testing.T) {
 		t.Errorf("the address is shown as %q", got)
 	}
 }
+
+// Thousands of processes that asked a server at the same moment every ten seconds would wait for
+// each other, fail, and think that it is away.
+func TestVersionChangesAtAnotherTimeInEachProcess(t *testing.T) {
+	const every = 10 * time.Second
+	quarters := map[time.Duration]bool{}
+	for range 100 {
+		s := connect(t, ServerOptions{URL: "postgres://nobody@127.0.0.1/none"})
+		quarters[s.phase%every/(every/4)] = true
+	}
+	if len(quarters) != 4 {
+		t.Errorf("100 processes ask in %d quarters of the time between two looks", len(quarters))
+	}
+}
