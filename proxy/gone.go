@@ -19,7 +19,7 @@ func (s *session) watchClient() {
 	defer t.Stop()
 	for moved := s.moved(); ; moved = s.moved() {
 		select {
-		case <-s.clientDone:
+		case <-s.going.Done():
 			return
 		case <-s.ending:
 			return

@@ -81,7 +81,7 @@ func (s *session) readClient(from io.Reader) error {
 
 // endClient handles the end of the client's input.
 func (s *session) endClient(err error) {
-	defer close(s.clientDone)
+	defer s.leave()
 	switch err {
 	case errNotHandled:
 		return

@@ -172,17 +172,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.ClientGone != nil {
 		go s.watchClient()
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
-	ended := make(chan struct{})
-	go func() { defer close(ended); s.supervise(ctx) }()
-	select {
-	case <-s.clientDone:
-	case <-ended:
-	case <-s.failed:
-	case <-s.ctx.Done():
-	}
-	cancel()
-	<-ended
+	s.supervise()
 	return s.finish()
 }
 
@@ -215,7 +205,8 @@ type session struct {
 	startErr error
 	started  chan *revive.Link // receives the first link
 
-	clientDone  chan struct{}
+	going       context.Context // done when the session has to end
+	leave       context.CancelFunc
 	deferredCtx context.Context // of what answers deferred calls; done when ending is closed
 	endDeferred context.CancelFunc
 	goodbye     atomic.Bool   // the client closed its end in good order; set before the upstream sees it
@@ -239,16 +230,16 @@ func newSession(ctx context.Context, o Options) *session {
 	}
 	s := &session{
 		o: o, log: o.Log,
-		toClient:   wire.NewWriter(o.ClientOut),
-		calls:      newCalls(o.InFlight, max(o.Hold, minIDs)),
-		asks:       asks.New(o.IDPrefix),
-		backlog:    flow.Backlog{Limit: int64(o.Hold)},
-		clientDone: make(chan struct{}),
-		started:    make(chan *revive.Link, 1),
-		ending:     make(chan struct{}),
-		failed:     make(chan struct{}),
+		toClient: wire.NewWriter(o.ClientOut),
+		calls:    newCalls(o.InFlight, max(o.Hold, minIDs)),
+		asks:     asks.New(o.IDPrefix),
+		backlog:  flow.Backlog{Limit: int64(o.Hold)},
+		started:  make(chan *revive.Link, 1),
+		ending:   make(chan struct{}),
+		failed:   make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
+	s.going, s.leave = context.WithCancel(s.ctx)
 	s.deferredCtx, s.endDeferred = context.WithCancel(s.ctx)
 	s.noise.Log = o.Log
 	if o.Restart != nil {
@@ -311,6 +302,7 @@ func (s *session) fail(err error) {
 	s.failOnce.Do(func() {
 		s.failure = err
 		close(s.failed)
+		s.leave()
 	})
 }
 

@@ -44,18 +44,19 @@ func (s *session) linkOptions() revive.LinkOptions {
 	return o
 }
 
-// supervise returns when the upstream has ended for good, or ctx is done.
-func (s *session) supervise(ctx context.Context) {
+// supervise returns when the upstream has ended for good, or the session has to end.
+func (s *session) supervise() {
+	defer s.leave()
 	select {
-	case <-ctx.Done():
+	case <-s.going.Done():
 	case l := <-s.started:
 		if s.supervisor != nil {
-			s.supervisor.Run(ctx, l)
+			s.supervisor.Run(s.going, l)
 			return
 		}
 		select {
 		case <-l.Ended():
-		case <-ctx.Done():
+		case <-s.going.Done():
 		}
 	}
 }
