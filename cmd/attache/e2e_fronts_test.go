@@ -179,7 +179,11 @@ func (f *farm) startNginx() {
 
 // post sends a message and returns the answer with its status, 0 if there is none.
 func (f *farm) post(session, body string) (id, text string, status int) {
-	r, err := http.NewRequest(http.MethodPost, "https://mcp.example.com/mcp", strings.NewReader(body))
+	return f.postUntil(context.Background(), session, body)
+}
+
+func (f *farm) postUntil(ctx context.Context, session, body string) (id, text string, status int) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://mcp.example.com/mcp", strings.NewReader(body))
 	if err != nil {
 		return "", err.Error(), 0
 	}
@@ -265,7 +269,7 @@ func (c *frontClient) call(name string) {
 }
 
 // load has sessions call while change acts.
-func (f *farm) load(change func(awaitCalls func())) (clients []*frontClient) {
+func (f *farm) load(change func(clients []*frontClient, awaitCalls func())) (clients []*frontClient) {
 	f.Helper()
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -280,7 +284,7 @@ func (f *farm) load(change func(awaitCalls func())) (clients []*frontClient) {
 		running.Go(func() { c.run(stop) })
 	}
 	// Each session is in use, before and after each change.
-	change(func() {
+	change(clients, func() {
 		for _, c := range clients {
 			for before := c.made.Load(); c.made.Load() == before; time.Sleep(time.Millisecond) {
 				if f.Context().Err() != nil {
@@ -303,14 +307,74 @@ func (f *farm) executed() map[string]int {
 	}
 	all := map[string]int{}
 	for name := range strings.SplitSeq(strings.TrimSpace(string(b)), "\n") {
-		all[name]++
+		if !strings.HasPrefix(name, "hang-") {
+			all[name]++
+		}
 	}
 	return all
 }
 
+// answerTime is how long the client of a call may wait for an error whose front was killed.
+const answerTime = 5 * time.Second
+
+// hang makes a call in each session that its server never answers. The returned function waits
+// for the errors of those that the front's process had in flight, which has been killed at a time,
+// and cancels the others.
+func (f *farm) hang(clients []*frontClient) (awaitErrors func(pid int, killed time.Time)) {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.Context())
+	f.Cleanup(cancel)
+	type answer struct {
+		status int
+		at     time.Time
+	}
+	answers := map[string]chan answer{}
+	for _, c := range clients {
+		name, answered := "hang-"+c.name, make(chan answer, 1)
+		answers[name] = answered
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"whoami","arguments":{"user":%q}}}`, name, name)
+		go func() {
+			_, _, status := f.postUntil(ctx, c.session, body)
+			answered <- answer{status, time.Now()}
+		}()
+	}
+	fronts := map[string]string{} // the process of the front that has a call
+	for ; len(fronts) < len(clients) && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		b, _ := os.ReadFile(f.calls)
+		for line := range strings.Lines(string(b)) {
+			if name, front, hangs := strings.Cut(strings.TrimSpace(line), " "); hangs && strings.HasSuffix(line, "\n") {
+				fronts[name] = front
+			}
+		}
+	}
+	return func(pid int, killed time.Time) {
+		// A slow machine may add what a call takes that meets no front that was killed.
+		_, _, status := f.post("", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+		if status != http.StatusOK {
+			f.Errorf("a new session: %d", status)
+		}
+		limit, n := answerTime+time.Since(killed), 0
+		for _, c := range clients {
+			name := "hang-" + c.name
+			if fronts[name] != fmt.Sprint(pid) { // so that its front need not wait for it at its end
+				f.post(c.session, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%q}}`, name))
+				continue
+			}
+			n++
+			if a := <-answers[name]; a.status != http.StatusBadGateway || a.at.Sub(killed) > limit {
+				f.Errorf("%s: %d after %v, want 502 within %v", name, a.status, a.at.Sub(killed), limit)
+			}
+		}
+		if n == 0 {
+			f.Error("the front had no call in flight")
+		}
+		f.Logf("%d calls of the front that was killed were answered", n)
+	}
+}
+
 func testRollingRestart(t *testing.T) {
 	f := newFarm(t, true) // as systemd opens them: an address is there while its front is restarted
-	clients := f.load(func(awaitCalls func()) {
+	clients := f.load(func(_ []*frontClient, awaitCalls func()) {
 		for i := range f.fronts {
 			awaitCalls()
 			_ = f.fronts[i].Process.Signal(syscall.SIGTERM)
@@ -344,10 +408,13 @@ func testRollingRestart(t *testing.T) {
 
 func testFrontKilled(t *testing.T) {
 	f := newFarm(t, false)
-	clients := f.load(func(awaitCalls func()) {
+	clients := f.load(func(clients []*frontClient, awaitCalls func()) {
 		awaitCalls()
+		awaitErrors := f.hang(clients)
+		killed := time.Now()
 		_ = f.fronts[1].Process.Kill()
 		_ = f.fronts[1].Wait()
+		awaitErrors(f.fronts[1].Process.Pid, killed)
 		awaitCalls()
 	})
 	executed, made, failed, refused := f.executed(), 0, 0, 0

@@ -40,8 +40,16 @@ func echo(in io.Reader, out io.Writer, given string) error {
 		case "tools/list":
 			result = `{"tools":[` + echoTool + `]}`
 		case "tools/call":
-			if err := noteCall(frame.Get("params", "arguments", "user").Text()); err != nil {
+			user := frame.Get("params", "arguments", "user").Text()
+			hangs := strings.HasPrefix(user, "hang-")
+			if hangs {
+				user = fmt.Sprintf("%s %d", user, os.Getppid())
+			}
+			if err := noteCall(user); err != nil {
 				return err
+			}
+			if hangs {
+				continue // it is never answered
 			}
 			text := string(frame.Get("params", "arguments").Raw) + string(frame.Get("params", "_meta").Raw) + given
 			result = `{"content":[{"type":"text","text":` + string(wire.Quote(text)) + `}]}`
