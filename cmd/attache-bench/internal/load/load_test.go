@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, part := range []string{"Limits: of 30 agents started at once 10 began, of 60 messages to one session 50", "| look for mail |", ", 0 lost"} {
+	for _, part := range []string{"Limits: of 30 agents started at once 10 began, of 60 messages to one session 50", "| request |", ", 0 lost"} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("the report lacks %q:\n%s", part, out.String())
 		}
