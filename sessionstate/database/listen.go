@@ -54,6 +54,12 @@ func (s *Server) OnNotice(f func(payload string)) (stop func()) {
 	}
 }
 
+func (n *notices) wanted() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.all) > 0
+}
+
 func (n *notices) tell(payload string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -64,8 +70,12 @@ func (n *notices) tell(payload string) {
 
 // Listen hears notices until ctx is done, on a connection of its own (S3). pgbouncer carries none
 // in transaction mode. A connection that is lost is opened again, after 1 s, 2 s, and so on to
-// 30 s; whoever needs what notices tell of asks the database meanwhile.
+// 30 s; whoever needs what notices tell of asks the database meanwhile. It returns at once if
+// nobody has called OnNotice before.
 func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
+	if !s.notices.wanted() {
+		return
+	}
 	for pause, lost := firstOpen, false; ; pause = min(2*pause, longestOpen) {
 		err := s.listen(ctx, func() {
 			if lost {

@@ -103,6 +103,11 @@ func listenOverDeadConnection(t *testing.T, cluster *pgtest.Cluster) {
 	<-heard
 }
 
+// Where nobody wants to hear of changes there is no connection.
+func TestListenForNobody(t *testing.T) {
+	connect(t, ServerOptions{URL: "postgres://u@127.0.0.1:1/d"}).Listen(t.Context(), slog.New(slog.DiscardHandler))
+}
+
 // A file is used by the processes of one machine, which see when it changes.
 func TestNotifyOnFile(t *testing.T) {
 	db, err := OpenFile(t.Context(), FileOptions{Path: t.TempDir() + "/notes.db", Wait: time.Minute, Schema: notes(1)})
