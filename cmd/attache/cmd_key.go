@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,12 +21,12 @@ func (c *program) keyCommand() *cobra.Command {
 		Use:   "key",
 		Short: "Create, list and revoke API keys",
 		Long: `An API key says whose session it is. Hashes of the keys are in a file that only its owner can
-read: identity.keys_file of the configuration, or keys.yaml beside it. A running session
-heeds what is changed there.`,
+read: identity.keys_file of the configuration, or keys.yaml beside it. With store.url they are
+in the database that several machines share. Running sessions notice what is changed there.`,
 		Example: `  attache key create --user ada --tenant acme --expires 90d
   attache key list
   attache key revoke x7k2m4qa`,
-	}, c.keyCreate(), c.keyList(), c.keyRevoke())
+	}, c.keyCreate(), c.keyImport(), c.keyList(), c.keyRevoke())
 }
 
 // keyCreate makes a key. The key alone goes to stdout, for it is shown only once
@@ -58,13 +58,13 @@ by --api-key-file. A key that could not be printed is revoked at once.`,
 	var a identity.Attributes
 	cmd.Flags().StringArrayVar(&a.Roles, "role", nil, "a `ROLE` of the owner; may be repeated")
 	cmd.Flags().StringArrayVar(&a.Permissions, "permission", nil, "a `PERMISSION` of the owner; may be repeated")
-	cmd.RunE = func(*cobra.Command, []string) error { return c.createKey(flags, a) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.createKey(cmd.Context(), flags, a) }
 	return cmd
 }
 
 // createKey makes a key as the flags say, and for the owner that has the roles
 // and permissions in a.
-func (c *program) createKey(flags setting.Flags, a identity.Attributes) error {
+func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity.Attributes) error {
 	now := time.Now()
 	var wrong setting.Problems
 	get := func(name string) string {
@@ -85,33 +85,57 @@ func (c *program) createKey(flags setting.Flags, a identity.Attributes) error {
 	if err != nil {
 		wrong.Add(setting.Origin{Name: "--expires"}, "%v", err)
 	}
-	s, err := c.keySettings(flags)
+	s, place, err := c.keyPlace(flags)
 	if err := errors.Join(wrong.Err(), err); err != nil {
 		return err
 	}
 	if a.User == "" && a.Tenant == "" && a.Email == "" && a.Scope == "" && len(a.Roles)+len(a.Permissions) == 0 {
 		return cli.Usagef("a key that says nothing of its owner is of no use, since no rule or policy can go by it: give --user, --tenant, --scope, --role or --permission")
 	}
-	key, e, err := identity.Create(s.Identity.KeysFile, a, s.Identity.KeyPrefix, expiry, now)
+	key, e, err := place.Create(ctx, a, s.Identity.KeyPrefix, expiry, now)
 	if err != nil {
 		return cli.Usagef("%v", err)
 	}
 	if _, err := fmt.Fprintln(c.Stdout, key); err != nil {
-		_ = identity.Revoke(s.Identity.KeysFile, e.ID, now) // nobody has it
+		_ = place.Revoke(ctx, e.ID, now) // nobody has it
 		return fmt.Errorf("the key could not be printed and was revoked: %w", err)
 	}
 	fmt.Fprintf(c.Stderr, "attache: made key %s, %s; it is not shown again. Its hash is in %s. Give it to a session in %s or by --api-key-file\n",
-		e.ID, keys.Validity(e), s.Identity.KeysFile, config.APIKeyVariable)
+		e.ID, keys.Validity(e), place, config.APIKeyVariable)
 	return nil
 }
 
-// keySettings returns the settings with a place for keys.
-func (c *program) keySettings(flags setting.Flags) (*config.Settings, error) {
+// keyPlace returns the settings and where their keys are.
+func (c *program) keyPlace(flags setting.Flags) (*config.Settings, keys.Place, error) {
 	s, err := config.Load(c.Process, flags, nil)
-	if err == nil && s.Identity.KeysFile == "" {
-		err = cli.Usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
+	if err != nil {
+		return nil, nil, err
 	}
-	return s, err
+	place, err := keys.Find(c.Process, s)
+	return s, place, err
+}
+
+// keyImport brings a key file into the database.
+func (c *program) keyImport() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import [flags]",
+		Short: "Bring the keys of the key file into the shared database",
+		Long: `Bring the entries of identity.keys_file into the database of store.url, all of them or none. Keys
+that are there are changed to what the file says; revoked ones stay revoked. With store.url the
+file is used for nothing else.`,
+		Example: `  attache key import
+  attache key import --config ./attache.yaml`,
+		Args: noArguments,
+	}
+	flags := setting.NewFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := config.Load(c.Process, flags, nil)
+		if err != nil {
+			return err
+		}
+		return keys.Import(cmd.Context(), c.Process, s)
+	}
+	return cmd
 }
 
 // keyList prints what is known of each key.
@@ -126,15 +150,15 @@ stands for and until when. The keys themselves are not kept, so none can be prin
 		Args: noArguments,
 	}
 	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error {
-		s, err := c.keySettings(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		_, place, err := c.keyPlace(flags)
 		if err != nil {
 			return err
 		}
-		entries, err := identity.List(s.Identity.KeysFile)
+		entries, err := place.List(cmd.Context())
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			fmt.Fprintf(c.Stderr, "attache: there are no keys: %s is not there; make one with \"attache key create\"\n", s.Identity.KeysFile)
+		case errors.Is(err, keys.ErrNoFile):
+			fmt.Fprintf(c.Stderr, "attache: there are no keys: %s is not there; make one with \"attache key create\"\n", place)
 			return nil
 		case err != nil:
 			return cli.Usagef("%v", err)
@@ -161,14 +185,14 @@ entries stay, so that "attache key list" and the audit still tell whose they wer
 		},
 	}
 	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		s, err := c.keySettings(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		_, place, err := c.keyPlace(flags)
 		if err != nil {
 			return err
 		}
 		for _, arg := range args {
 			id := config.KeyID(arg)
-			if err := identity.Revoke(s.Identity.KeysFile, id, time.Now()); err != nil {
+			if err := place.Revoke(cmd.Context(), id, time.Now()); err != nil {
 				return cli.Usagef("%v", err)
 			}
 			fmt.Fprintf(c.Stderr, "attache: revoked key %s\n", id)

@@ -60,6 +60,10 @@ var (
 	// ErrFile means that the key file is missing, readable by others, or not a key file.
 	// Nobody can be identified until a person mends it; the text says how.
 	ErrFile = errors.New("key file cannot be used")
+
+	// ErrKeyStore means that the database with the keys does not say whose a key is. Nobody can
+	// be identified until it answers.
+	ErrKeyStore = errors.New("API keys cannot be looked up")
 )
 
 // Attributes are what the operator writes down about the owner of a key. All may
@@ -87,8 +91,8 @@ type Entry struct {
 	Created, Expires, Revoked time.Time
 }
 
-// check says why e does not hold at now.
-func (e Entry) check(now time.Time) error {
+// Check returns why e does not hold at now: [ErrRevoked], [ErrExpired] or nil.
+func (e Entry) Check(now time.Time) error {
 	switch {
 	case !e.Revoked.IsZero():
 		return &keyError{ErrRevoked, e.ID}
@@ -98,8 +102,8 @@ func (e Entry) check(now time.Time) error {
 	return nil
 }
 
-// principal is the owner of the key.
-func (e Entry) principal() *sessionstate.Principal {
+// Principal returns the owner of the key.
+func (e Entry) Principal() *sessionstate.Principal {
 	return &sessionstate.Principal{
 		KeyID: e.ID, User: e.User, Tenant: e.Tenant, Email: e.Email,
 		Roles: e.Roles, Permissions: e.Permissions,

@@ -33,6 +33,32 @@ const (
 // An error wraps [ErrFile] if it is about the file; other errors are mistakes in the
 // arguments. In both cases no key was made.
 func Create(file string, a Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e Entry, err error) {
+	if key, e, err = NewKey(a, prefix, expiry, now); err != nil {
+		return "", Entry{}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", Entry{}, keyFile.error(file, err)
+	}
+	err = edit(file, func(entries []Entry) ([]Entry, error) {
+		taken := func(id string) bool {
+			return slices.ContainsFunc(entries, func(e Entry) bool { return e.ID == id })
+		}
+		for taken(e.ID) {
+			if key, e, err = NewKey(a, prefix, expiry, now); err != nil {
+				return nil, err
+			}
+		}
+		return append(entries, e), nil
+	})
+	if err != nil {
+		return "", Entry{}, err
+	}
+	return key, e, nil
+}
+
+// NewKey makes a key and its entry, which it puts nowhere. The arguments are those of [Create],
+// and an error is a mistake in them.
+func NewKey(a Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e Entry, err error) {
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}
@@ -42,32 +68,15 @@ func Create(file string, a Attributes, prefix string, expiry time.Duration, now 
 	now = now.UTC().Truncate(time.Second)
 	// Copies, which are nil where there is nothing, as they are read back.
 	a.Roles, a.Permissions = append([]string(nil), a.Roles...), append([]string(nil), a.Permissions...)
-	e = Entry{Attributes: a, Created: now}
+	e = Entry{ID: strings.ToLower(rand.Text()[:idLength]), Attributes: a, Created: now}
 	if expiry > 0 {
 		e.Expires = now.Add(expiry).Truncate(time.Second)
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return "", Entry{}, keyFile.error(file, err)
-	}
-	err = edit(file, func(entries []Entry) ([]Entry, error) {
-		taken := func(id string) bool {
-			return slices.ContainsFunc(entries, func(e Entry) bool { return e.ID == id })
-		}
-		for e.ID = newID(); taken(e.ID); {
-			e.ID = newID()
-		}
-		key = prefix + "_" + e.ID + "_" + (rand.Text() + rand.Text())[:secretLength]
-		sum := sha256.Sum256([]byte(key))
-		e.SHA256 = hex.EncodeToString(sum[:])
-		return append(entries, e), nil
-	})
-	if err != nil {
-		return "", Entry{}, err
-	}
+	key = prefix + "_" + e.ID + "_" + (rand.Text() + rand.Text())[:secretLength]
+	sum := sha256.Sum256([]byte(key))
+	e.SHA256 = hex.EncodeToString(sum[:])
 	return key, e, nil
 }
-
-func newID() string { return strings.ToLower(rand.Text()[:idLength]) }
 
 // List returns the entries of file in their order there. Its errors wrap [ErrFile], and
 // fs.ErrNotExist if there is no such file.

@@ -101,7 +101,7 @@ func (r *Resolver) Resolve(ctx context.Context, credential string) (*sessionstat
 	if found == nil {
 		return nil, fmt.Errorf("%w: it is not in %s: make one with attache key create", ErrUnknownKey, r.file)
 	}
-	if err := found.entry.check(now); err != nil {
+	if err := found.entry.Check(now); err != nil {
 		return nil, err
 	}
 	return found.principal, nil
@@ -177,7 +177,7 @@ func (r *Resolver) readLocked(now time.Time) error {
 func (r *Resolver) take(entries []Entry) {
 	r.keys = nil
 	for _, e := range entries {
-		k := key{entry: e, principal: e.principal()}
+		k := key{entry: e, principal: e.Principal()}
 		_, _ = hex.Decode(k.sum[:], []byte(e.SHA256)) // it was checked when it was read
 		r.keys = append(r.keys, k)
 	}

@@ -15,9 +15,10 @@ import (
 // tenants are listed here, and run in a scope that says so.
 func TestStatementsNameTheTenant(t *testing.T) {
 	forAll := map[string]int{
-		"sweep.go": 4, // what is over is forgotten whosever it is
-		"list.go":  1, // attache agents, for the operator
-		"run.go":   1, // its callers say which messages
+		"keystore.go": 4, // whose a key is, is known when it is found; attache key, for the operator
+		"sweep.go":    4, // what is over is forgotten whosever it is
+		"list.go":     1, // attache agents, for the operator
+		"run.go":      1, // its callers say which messages
 	}
 	statement := regexp.MustCompile(`^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH RECURSIVE)\s`)
 	named := regexp.MustCompile(`tenant = \?\d|\(tenant, `)
@@ -50,7 +51,7 @@ func TestStatementsNameTheTenant(t *testing.T) {
 			if !isText || !statement.MatchString(text) {
 				return !isText
 			}
-			if strings.Contains(text, "attache_schema") || strings.Contains(text, "pg_") || strings.Contains(text, "set_config") || strings.Contains(text, "current_setting") {
+			if strings.Contains(text, "attache_schema") || text == "SELECT 1" || strings.Contains(text, "pg_") || strings.Contains(text, "set_config") || strings.Contains(text, "current_setting") {
 				return false // no rows of a tenant
 			}
 			if seen++; !named.MatchString(text) {

@@ -2,13 +2,11 @@ package assembly
 
 import (
 	"context"
-	"os"
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/attache-mcp/attache/middleware/capture"
 	"github.com/attache-mcp/attache/sessionstate"
-	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // A Client is a client of a front.
@@ -25,25 +23,6 @@ type Client struct {
 	Latest func() (credential string, owner *sessionstate.Principal)
 	// Span returns the span of the HTTP request that brought the call with a raw id.
 	Span func(id []byte) oteltrace.SpanContext
-}
-
-// Authenticates reports whether the settings can say whose a credential is: there is an
-// issuer, or a file of keys that was named or is there.
-func (s *Shared) Authenticates() bool {
-	if s.authenticator.tokens != nil {
-		return true
-	}
-	if _, ok := s.authenticator.keys.(*identity.Resolver); !ok {
-		return false
-	}
-	_, err := os.Stat(s.settings.Identity.KeysFile)
-	return err == nil || !s.settings.Origin("identity.keys_file").Default()
-}
-
-// Authenticate returns whose a client's credential is, under the settings in force.
-func (p *process) Authenticate(ctx context.Context, credential string) (*sessionstate.Principal, error) {
-	who := p.who.Load()
-	return identity.Chain(who.keys, who.tokens).Resolve(ctx, credential)
 }
 
 // identifyClient returns what says who a client of a front acts for: whose credential it

@@ -25,7 +25,7 @@ import (
 type Authenticator struct {
 	operator config.OperatorSettings
 	Own      Credential
-	keys     identity.Identifier // nil if there is no key file
+	keys     identity.Identifier // nil if there are none
 	tokens   identity.Identifier // nil if no issuer is configured
 	Accept   []string            // where in _meta a credential counts
 }
@@ -48,13 +48,27 @@ type KeyWarnings struct {
 	tokens func(error) // of the key set for tokens
 }
 
-// NewAuthenticator returns who says it for s. An error is a mistake in the settings.
+// NewAuthenticator returns who says it for s. It opens the database with the keys, if they are in
+// one. An error is a mistake in the settings.
 func NewAuthenticator(p cli.Process, s *config.Settings, kept KeyWarnings) (*Authenticator, error) {
+	db, err := OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	var keys *keyDatabase
+	if db != nil {
+		keys = openKeys(db)
+	}
+	return newAuthenticator(p, s, keys, kept)
+}
+
+// newAuthenticator is NewAuthenticator with the keys of the process, nil for the key file.
+func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, kept KeyWarnings) (*Authenticator, error) {
 	own, err := OperatorCredential(p, s)
 	if err != nil {
 		return nil, err
 	}
-	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, kept.keys)}
+	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, kept.keys)}
 	if s.Identity.JWT.Configured() {
 		o := s.Identity.JWT.Tokens()
 		o.Kept = kept.tokens
@@ -77,7 +91,7 @@ func NewAuthenticator(p cli.Process, s *config.Settings, kept KeyWarnings) (*Aut
 // authenticator returns the Authenticator for settings, with the keys that were read
 // under before.
 func (p *process) authenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
-	who, err := NewAuthenticator(p.Process, settings, KeyWarnings{
+	who, err := newAuthenticator(p.Process, settings, p.keys, KeyWarnings{
 		keys: func(err error) {
 			p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
 		},
@@ -145,7 +159,10 @@ func ownToken(p cli.Process, s *config.Settings) Credential {
 // acceptedKeys returns what knows API keys, nil if nothing does. A file that is not
 // there identifies nobody, and says so when a key comes, unless the key is one that
 // the policy endpoint alone knows.
-func acceptedKeys(s *config.Settings, kept func(error)) identity.Identifier {
+func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identity.Identifier {
+	if db != nil {
+		return newSharedKeys(db, s)
+	}
 	if s.Policy.URL != "" && s.Origin("identity.keys_file").Default() {
 		if _, err := os.Stat(s.Identity.KeysFile); errors.Is(err, fs.ErrNotExist) {
 			return endpointKeys{}
@@ -228,7 +245,7 @@ func (c *Authenticator) credential(came capture.Credential) (text string, from i
 // an issuer comes back, a file is renewed.
 func passing(err error) bool {
 	for _, kind := range []error{
-		identity.ErrKeySet, identity.ErrTokenKey, identity.ErrTokenExpired, identity.ErrTokenNotYetValid,
+		identity.ErrKeyStore, identity.ErrKeySet, identity.ErrTokenKey, identity.ErrTokenExpired, identity.ErrTokenNotYetValid,
 		identity.ErrTokenFile, identity.ErrSessionFile, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, kind) {

@@ -91,6 +91,7 @@ type process struct {
 	turns      sessionstate.Turns
 	userTurns  func(tenant string) (sessionstate.Turns, error)
 	limiters   access.Limiters
+	keys       *keyDatabase  // nil if they are in a file
 	teams      *teams.Shared // nil if it was never on
 
 	mu      sync.Mutex
@@ -108,6 +109,9 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 			return nil, err
 		}
 		return turns.Of(tenant), nil
+	}
+	if o.Database != nil {
+		p.keys = openKeys(o.Database)
 	}
 	s, err := p.compile(settings, nil)
 	if err != nil {
@@ -254,6 +258,9 @@ func (s *Shared) IgnoresIdentity() bool {
 
 // Refresh reads the files again that are read at times of their own.
 func (s *Shared) Refresh() {
+	if s.keys != nil {
+		s.keys.answers.Refresh()
+	}
 	if keys, ok := s.authenticator.keys.(*identity.Resolver); ok {
 		_ = keys.Refresh() // an error is logged when a key is looked up
 	}
@@ -292,6 +299,9 @@ func (s *Shared) Secrets() []string { return slices.Clone(s.secrets) }
 func (s *Shared) Close() {
 	if s.process.teams != nil {
 		s.process.teams.Close()
+	}
+	if s.keys != nil {
+		s.keys.close()
 	}
 	if s.audit == nil {
 		return

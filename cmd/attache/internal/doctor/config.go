@@ -94,6 +94,10 @@ func (d *Doctor) session() {
 func (d *Doctor) keys() {
 	d.check = "keys"
 	path := d.Settings.Identity.KeysFile
+	if d.Settings.Store.Shared() {
+		d.ok("keys are looked up in the database of store.url: attache key list shows them")
+		return
+	}
 	if path == "" {
 		d.ok("no key file is configured")
 		return

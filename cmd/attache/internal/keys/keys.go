@@ -1,4 +1,5 @@
-// Package keys prints API keys for people, and reads how long a new one is valid.
+// Package keys finds where API keys are, prints them for people, and reads how long a new one
+// is valid.
 package keys
 
 import (

@@ -1,0 +1,106 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+	"github.com/attache-mcp/attache/sessionstate/keystore"
+)
+
+// A Place is where keys are: the key file, or the database that several machines share.
+type Place interface {
+	fmt.Stringer
+	// Create makes a key, as [identity.Create] does.
+	Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e identity.Entry, err error)
+	// List returns the keys; the error is [ErrNoFile] if there is no file yet.
+	List(ctx context.Context) ([]identity.Entry, error)
+	// Revoke revokes a key, as [identity.Revoke] does.
+	Revoke(ctx context.Context, id string, now time.Time) error
+}
+
+// Find returns where the keys of the settings are.
+func Find(p cli.Process, s *config.Settings) (Place, error) {
+	server, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
+	switch {
+	case err != nil:
+		return nil, cli.Usagef("%v", err)
+	case server != nil:
+		return shared{keystore.New(server.Open(keystore.Schema())), server}, nil
+	case s.Identity.KeysFile == "":
+		return nil, cli.Usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
+	}
+	return file(s.Identity.KeysFile), nil
+}
+
+// file is a key file.
+type file string
+
+func (f file) String() string { return string(f) }
+
+// Create implements [Place].
+func (f file) Create(_ context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (string, identity.Entry, error) {
+	return identity.Create(string(f), a, prefix, expiry, now)
+}
+
+// ErrNoFile is returned for a key file that does not exist. A socket of a database that does not
+// is another matter.
+var ErrNoFile = errors.New("there is no key file")
+
+// List implements [Place].
+func (f file) List(context.Context) ([]identity.Entry, error) {
+	entries, err := identity.List(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoFile
+	}
+	return entries, err
+}
+
+// Revoke implements [Place].
+func (f file) Revoke(_ context.Context, id string, now time.Time) error {
+	return identity.Revoke(string(f), id, now)
+}
+
+// shared is the database of store.url.
+type shared struct {
+	*keystore.Store
+	server *database.Server
+}
+
+func (s shared) String() string { return s.server.Address() }
+
+// Import brings the keys of the key file into the database of store.url.
+func Import(ctx context.Context, p cli.Process, s *config.Settings) error {
+	place, err := Find(p, s)
+	if err != nil {
+		return err
+	}
+	to, ok := place.(shared)
+	if !ok {
+		return cli.Usagef("there is no database to import keys into: set store.url (docs/scale.md); without it the keys of %s are used as they are", place)
+	}
+	entries, err := identity.List(s.Identity.KeysFile)
+	switch {
+	case s.Identity.KeysFile == "":
+		return cli.Usagef("there is no key file to import: name it in identity.keys_file of a configuration")
+	case errors.Is(err, fs.ErrNotExist):
+		return cli.Usagef("there is no key file to import: %s is not there: correct identity.keys_file", s.Identity.KeysFile)
+	case err != nil:
+		return cli.Usagef("%v", err)
+	}
+	n, err := to.Import(ctx, entries)
+	if err != nil {
+		return fmt.Errorf("nothing of %s was imported: %w", s.Identity.KeysFile, err)
+	}
+	fmt.Fprintf(p.Stderr, "attache: imported %s of %s into %s: %d new, %d changed, %d as before\n",
+		cli.Plural(len(entries), "key"), s.Identity.KeysFile, to, n.Added, n.Changed, n.Same)
+	return nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+)
+
+// sharedKeysConfig relies on an answer of the database for longer than a test takes, so what
+// changes sooner is a notice's doing.
+const sharedKeysConfig = `store: {url: %q}
+identity: {keys_file: keys.yaml, cache: 10h}
+`
+
+// accepted is what a client gets that asks for a session there is not.
+const accepted = http.StatusNotFound
+
+// Keys of a key file come into the database, from which a front of a machine without that file
+// takes them. A key that is revoked there is refused, also while the database is away, and a key
+// that nobody has asked for is then nobody's.
+func TestKeysInTheDatabase(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	first, second := t.TempDir(), t.TempDir()
+	url := cluster.Database()
+	for _, dir := range []string{first, second} {
+		text := fmt.Sprintf(sharedKeysConfig, url)
+		if dir == second {
+			text = strings.Replace(text, "keys_file: keys.yaml, ", "", 1)
+		}
+		writePrivate(t, filepath.Join(dir, "config.yaml"), text)
+		writePrivate(t, filepath.Join(dir, "files.yaml"), "identity: {keys_file: keys.yaml}\n")
+	}
+	key := func(dir, config string, args ...string) string {
+		t.Helper()
+		for {
+			cmd := exec.Command("attache", append(args, "--config", filepath.Join(dir, config))...)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			switch {
+			case err == nil:
+				return strings.TrimSpace(string(out))
+			case !strings.Contains(stderr.String(), "the database is not available"): // slow, on a busy machine
+				t.Fatalf("attache %v: %v\n%s", args, err, stderr.String())
+			}
+		}
+	}
+	key(first, "config.yaml", "store", "migrate")
+	ada := key(first, "files.yaml", "key", "create", "--user", "ada")
+	bob := key(first, "files.yaml", "key", "create", "--user", "bob")
+	key(first, "config.yaml", "key", "import")
+	eve := key(second, "config.yaml", "key", "create", "--user", "eve")
+
+	front := startServe(t, exec.Command("attache", "serve", "--config", filepath.Join(second, "config.yaml"), "--log-format", "json", "--listen", "127.0.0.1:0", "--", "echoserver"))
+	ask := func(key string) int { // opens no session
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, front, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Mcp-Session-Id", "none")
+		if key != "" {
+			request.Header.Set("Authorization", "Bearer "+key)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	want := func(who, key string, status int) {
+		t.Helper()
+		got := ask(key)
+		for got == http.StatusServiceUnavailable && got != status { // the database is slow
+			got = ask(key)
+		}
+		if got != status {
+			t.Errorf("%s gets %d, want %d", who, got, status)
+		}
+	}
+	want("nobody", "", http.StatusUnauthorized)
+	want("an unknown key", "atk_nobody00_AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHH", http.StatusUnauthorized)
+	want("ada", ada, accepted)
+	want("bob", bob, accepted)
+	key(first, "config.yaml", "key", "revoke", strings.Split(bob, "_")[1])
+	for ask(bob) != http.StatusUnauthorized { // until the front hears of it
+	}
+	want("ada", ada, accepted)
+
+	cluster.Kill()
+	if out, err := exec.Command("attache", "key", "list", "--config", filepath.Join(first, "config.yaml")).CombinedOutput(); err == nil || !strings.Contains(string(out), "the database is not available") {
+		t.Errorf("attache key list without the database: %v, %s", err, out)
+	}
+	want("ada, without the database", ada, accepted)
+	want("bob, without the database", bob, http.StatusUnauthorized)
+	want("eve, without the database", eve, http.StatusServiceUnavailable)
+	cluster.Start()
+	for ask(eve) != accepted { // until the front asks again
+	}
+	want("bob, with the database again", bob, http.StatusUnauthorized)
+}

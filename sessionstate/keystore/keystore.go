@@ -1,0 +1,225 @@
+// Package keystore keeps API keys in a database that several machines share: the entries of a
+// key file, with the hash of each key.
+//
+// A [Store] reads and changes them for people, a [Resolver] says whose a key is. A key belongs
+// to a tenant, which is known only once the key was found; so a look-up sees all tenants, and
+// nothing else does it but the commands of the operator.
+//
+// The rule numbers (S9) are those of the design.
+package keystore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+//go:embed schema/*.sql
+var files embed.FS
+
+// Schema returns the table of keys.
+func Schema() database.Schema { return database.Schema{Name: "keys", Files: files} }
+
+// Notice is what other processes hear of when keys have changed; see [database.Tx.Notify].
+const Notice = "keys"
+
+// A Store keeps the keys. It is safe for use by several processes and goroutines.
+type Store struct{ db *database.DB }
+
+// New returns the keys in db, which was opened with [Schema].
+func New(db *database.DB) *Store { return &Store{db} }
+
+// everyone is the scope of a look-up by hash or id.
+var everyone = database.Scope{AllTenants: true}
+
+const columns = `tenant, hash, id, owner, email, roles, permissions, plan, scope, trust, created, expires, revoked`
+
+// Create makes a key for an owner, as [identity.Create] does in a file.
+func (s *Store) Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (key string, e identity.Entry, err error) {
+	if key, e, err = identity.NewKey(a, prefix, expiry, now); err != nil {
+		return "", identity.Entry{}, err
+	}
+	err = s.change(ctx, func(tx *database.Tx) error { return insert(tx, e) })
+	if err != nil {
+		return "", identity.Entry{}, fmt.Errorf("making the key: %w", err)
+	}
+	return key, e, nil
+}
+
+// change runs f in a transaction, and tells other processes that keys have changed.
+func (s *Store) change(ctx context.Context, f func(*database.Tx) error) error {
+	return s.db.In(ctx, everyone, func(tx *database.Tx) error {
+		if err := f(tx); err != nil {
+			return err
+		}
+		return tx.Notify(Notice)
+	})
+}
+
+// List returns the keys of all tenants, the oldest first.
+func (s *Store) List(ctx context.Context) (all []identity.Entry, err error) {
+	err = s.db.View(ctx, everyone, func(tx *database.Tx) (err error) {
+		all, err = list(tx)
+		return err
+	})
+	return all, err
+}
+
+func list(tx *database.Tx) (all []identity.Entry, err error) {
+	rows, err := tx.Rows(`SELECT ` + columns + ` FROM api_keys ORDER BY created, id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		e, err := scan(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, rows.Err()
+}
+
+// Revoke revokes the key with an id as of now, as [identity.Revoke] does in a file.
+func (s *Store) Revoke(ctx context.Context, id string, now time.Time) error {
+	return s.change(ctx, func(tx *database.Tx) error {
+		var tenant, revoked string
+		err := tx.Row(`SELECT tenant, revoked FROM api_keys WHERE id = ?1`, id).Scan(&tenant, &revoked)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return fmt.Errorf("%w: the shared database has none with the id %.40q: see attache key list", identity.ErrUnknownKey, id)
+		case err != nil || revoked != "":
+			return err
+		}
+		_, err = tx.Exec(`UPDATE api_keys SET revoked = ?3 WHERE tenant = ?1 AND id = ?2 AND revoked = ''`, tenant, id, text(now.UTC()))
+		return err
+	})
+}
+
+// Counts are how many keys an import added, changed and found as they were.
+type Counts struct{ Added, Changed, Same int }
+
+// Any reports whether there is a key, revoked or not.
+func (s *Store) Any(ctx context.Context) (there bool, err error) {
+	err = s.db.View(ctx, everyone, func(tx *database.Tx) error {
+		return tx.Row(`SELECT EXISTS (SELECT 1 FROM api_keys)`).Scan(&there)
+	})
+	return there, err
+}
+
+// Import brings entries of a key file into the database, all of them or none. An entry that is
+// there is changed to what the file says, but a key that was revoked stays revoked. Keys that
+// the file does not have stay.
+func (s *Store) Import(ctx context.Context, entries []identity.Entry) (n Counts, err error) {
+	err = s.change(ctx, func(tx *database.Tx) error {
+		n = Counts{}
+		there, err := list(tx)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := importEntry(tx, there, e, &n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+func importEntry(tx *database.Tx, there []identity.Entry, e identity.Entry, n *Counts) error {
+	i := slices.IndexFunc(there, func(o identity.Entry) bool { return o.SHA256 == e.SHA256 })
+	if taken := slices.IndexFunc(there, func(o identity.Entry) bool { return o.ID == e.ID }); taken >= 0 && taken != i {
+		return fmt.Errorf("the id %.40q belongs to another key in the database: give the entry another id", e.ID)
+	}
+	if i < 0 {
+		n.Added++
+		return insert(tx, e)
+	}
+	old := there[i]
+	if !old.Revoked.IsZero() {
+		e.Revoked = old.Revoked
+	}
+	if reflect.DeepEqual(old, e) {
+		n.Same++
+		return nil
+	}
+	n.Changed++
+	if _, err := tx.Exec(`DELETE FROM api_keys WHERE tenant = ?1 AND hash = ?2`, old.Tenant, old.SHA256); err != nil {
+		return err
+	}
+	return insert(tx, e)
+}
+
+// find returns the entry of the key with a hash, nil if there is none.
+func (s *Store) find(ctx context.Context, hash string) (found *identity.Entry, err error) {
+	err = s.db.View(ctx, everyone, func(tx *database.Tx) error {
+		found = nil
+		e, err := scan(tx.Row(`SELECT `+columns+` FROM api_keys WHERE hash = ?1`, hash).Scan)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		found = &e
+		return err
+	})
+	return found, err
+}
+
+func insert(tx *database.Tx, e identity.Entry) error {
+	_, err := tx.Exec(`INSERT INTO api_keys (`+columns+`) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`,
+		e.Tenant, e.SHA256, e.ID, e.User, e.Email, words(e.Roles), words(e.Permissions), e.Plan, e.Scope, e.Trust,
+		text(e.Created), text(e.Expires), text(e.Revoked))
+	return err
+}
+
+func scan(into func(...any) error) (e identity.Entry, err error) {
+	var roles, permissions, created, expires, revoked string
+	err = into(&e.Tenant, &e.SHA256, &e.ID, &e.User, &e.Email, &roles, &permissions, &e.Plan, &e.Scope, &e.Trust, &created, &expires, &revoked)
+	if err != nil {
+		return identity.Entry{}, err
+	}
+	for _, list := range []struct {
+		from string
+		to   *[]string
+	}{{roles, &e.Roles}, {permissions, &e.Permissions}} {
+		if err := json.Unmarshal([]byte(list.from), list.to); err != nil {
+			return identity.Entry{}, fmt.Errorf("the roles or permissions of key %s: %w", e.ID, err)
+		}
+	}
+	for _, t := range []struct {
+		from string
+		to   *time.Time
+	}{{created, &e.Created}, {expires, &e.Expires}, {revoked, &e.Revoked}} {
+		if t.from == "" {
+			continue
+		}
+		if *t.to, err = time.Parse(time.RFC3339, t.from); err != nil {
+			return identity.Entry{}, fmt.Errorf("a time of key %s: %w", e.ID, err)
+		}
+	}
+	return e, nil
+}
+
+// words returns a JSON array, null for none: it is read back as it was.
+func words(list []string) string {
+	data, _ := json.Marshal(list) // texts are always valid
+	return string(data)
+}
+
+// text returns a time as the database has it.
+func text(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339)
+}

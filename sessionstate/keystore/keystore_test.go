@@ -1,0 +1,233 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// suite is what holds on both engines. open returns another store of the same keys.
+var suite = []struct {
+	name string
+	test func(t *testing.T, open func() *Store)
+}{
+	{"an entry comes back as it was", testRoundTrip},
+	{"revoke", testRevoke},
+	{"import", testImport},
+	{"several import at once", testImportAtOnce},
+}
+
+func TestOnSQLite(t *testing.T) {
+	for _, test := range suite {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "keys.db")
+			test.test(t, func() *Store {
+				db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: time.Minute, Schema: Schema()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = db.Close() })
+				return New(db)
+			})
+		})
+	}
+}
+
+func TestOnPostgreSQL(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	made := cluster.Database()
+	first := connect(t, made)
+	if _, err := first.Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Close()
+	for _, test := range suite {
+		t.Run(test.name, func(t *testing.T) {
+			url := cluster.Copy(made)
+			test.test(t, func() *Store { return New(connect(t, url).Open(Schema())) })
+		})
+	}
+	t.Run("a role that may only read", func(t *testing.T) {
+		server := connect(t, cluster.Copy(made))
+		s := New(server.Open(Schema()))
+		_, e, err := s.Create(t.Context(), ada, "", 0, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.db.In(t.Context(), everyone, func(tx *database.Tx) error {
+			_, err := tx.Exec(`REVOKE INSERT, UPDATE, DELETE ON api_keys FROM attache`) // who owns it here
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := s.find(t.Context(), e.SHA256); err != nil || found == nil {
+			t.Errorf("it finds %v, %v", found, err)
+		}
+		if err := s.Revoke(t.Context(), e.ID, start); err == nil {
+			t.Error("it revokes a key")
+		}
+		if problems, err := server.Problems(t.Context(), []database.Schema{Schema()}); err != nil || slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "api_keys") }) {
+			t.Errorf("attache store check says %q, %v", problems, err)
+		}
+	})
+	t.Run("tenants are apart", func(t *testing.T) { testTenants(t, New(connect(t, cluster.Copy(made)).Open(Schema()))) })
+}
+
+func connect(t *testing.T, url string) *database.Server {
+	t.Helper()
+	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: database.Timeouts{
+		Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+var (
+	start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	ada   = identity.Attributes{User: "ada", Tenant: "acme", Email: "ada@acme.example", Roles: []string{"dev", `"quoted"`}, Permissions: []string{"records:read"}, Plan: "pro", Scope: "acme/x", Trust: "sandboxed"}
+)
+
+// An entry comes back as it was, with every field and with none.
+func testRoundTrip(t *testing.T, open func() *Store) {
+	s := open()
+	if any, err := s.Any(t.Context()); any || err != nil {
+		t.Errorf("Any of an empty table = %v, %v", any, err)
+	}
+	var want []identity.Entry
+	for i, a := range []identity.Attributes{ada, {Scope: "x"}} {
+		_, e, err := s.Create(t.Context(), a, "", time.Duration(i)*time.Hour, start.Add(time.Duration(i)*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, e)
+	}
+	got, err := open().List(t.Context())
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("List = %+v, %v\nwant %+v", got, err, want)
+	}
+	if any, err := s.Any(t.Context()); !any || err != nil {
+		t.Errorf("Any = %v, %v", any, err)
+	}
+	if _, _, err := s.Create(t.Context(), ada, "bad prefix", 0, start); err == nil {
+		t.Error("a key with a bad prefix was made")
+	}
+}
+
+func testRevoke(t *testing.T, open func() *Store) {
+	s := open()
+	_, e, err := s.Create(t.Context(), ada, "", 0, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // again is no error and changes nothing
+		if err := s.Revoke(t.Context(), e.ID, start.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		start := start.Add(time.Hour)
+		if all, err := s.List(t.Context()); err != nil || !all[0].Revoked.Equal(start) {
+			t.Errorf("the key is %+v, %v; want revoked at %v", all[0], err, start)
+		}
+	}
+	if err := s.Revoke(t.Context(), "nobody", start); !errors.Is(err, identity.ErrUnknownKey) || !strings.Contains(err.Error(), `"nobody": see attache key list`) {
+		t.Errorf("revoking an unknown key: %v", err)
+	}
+}
+
+// An import can be done again, changes what the file changed, and brings back no revoked key.
+func testImport(t *testing.T, open func() *Store) {
+	s := open()
+	_, first, _ := identity.NewKey(ada, "", time.Hour, start)
+	_, second, _ := identity.NewKey(identity.Attributes{User: "bob"}, "", 0, start)
+	doImport := func(want Counts, entries ...identity.Entry) {
+		t.Helper()
+		if n, err := s.Import(t.Context(), entries); err != nil || n != want {
+			t.Errorf("Import = %+v, %v; want %+v", n, err, want)
+		}
+	}
+	doImport(Counts{Added: 2}, first, second)
+	doImport(Counts{Same: 2}, first, second)
+	moved := first
+	moved.Tenant, moved.Roles = "other", nil
+	doImport(Counts{Changed: 1}, moved)
+	if err := s.Revoke(t.Context(), first.ID, start); err != nil {
+		t.Fatal(err)
+	}
+	doImport(Counts{Same: 2}, moved, second)
+	moved.Plan = "free"
+	doImport(Counts{Changed: 1}, moved)
+	moved.Revoked = start
+	second.Revoked = start
+	doImport(Counts{Changed: 1, Same: 1}, moved, second)
+
+	// Nothing of a file with a mistake is imported.
+	_, third, _ := identity.NewKey(ada, "", 0, start)
+	_, stranger, _ := identity.NewKey(ada, "", 0, start)
+	stranger.ID = second.ID
+	if _, err := s.Import(t.Context(), []identity.Entry{third, stranger}); err == nil || !strings.Contains(err.Error(), "belongs to another key") {
+		t.Errorf("an id of another key: %v", err)
+	}
+	if all, err := s.List(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("there are %d keys, %v", len(all), err)
+	}
+}
+
+// Several processes import the same file at once.
+func testImportAtOnce(t *testing.T, open func() *Store) {
+	var entries []identity.Entry
+	for range 20 {
+		_, e, _ := identity.NewKey(ada, "", 0, start)
+		entries = append(entries, e)
+	}
+	results := make(chan Counts)
+	for range 5 {
+		s := open()
+		go func() {
+			n, err := s.Import(context.WithoutCancel(t.Context()), entries)
+			if err != nil {
+				t.Error(err)
+			}
+			results <- n
+		}()
+	}
+	var sum Counts
+	for range 5 {
+		n := <-results
+		sum.Added, sum.Changed, sum.Same = sum.Added+n.Added, sum.Changed+n.Changed, sum.Same+n.Same
+	}
+	if want := (Counts{Added: 20, Same: 80}); sum != want {
+		t.Errorf("together %+v, want %+v", sum, want)
+	}
+}
+
+// The role of attache sees keys of other tenants only in a scope that says so.
+func testTenants(t *testing.T, s *Store) {
+	if _, _, err := s.Create(t.Context(), ada, "", 0, start); err != nil {
+		t.Fatal(err)
+	}
+	for tenant, want := range map[string]int{"acme": 1, "other": 0, "": 0} {
+		err := s.db.View(t.Context(), database.Scope{Tenant: tenant}, func(tx *database.Tx) error {
+			all, err := list(tx)
+			if len(all) != want {
+				t.Errorf("tenant %q sees %d keys, want %d", tenant, len(all), want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// A fake is a database of keys that can be away, and counts how often it is asked.
+type fake struct {
+	mu     sync.Mutex
+	byHash map[string]identity.Entry
+	away   bool
+	asked  int
+	block  chan struct{} // nil to answer at once
+}
+
+func (f *fake) find(ctx context.Context, hash string) (*identity.Entry, error) {
+	if f.block != nil {
+		select {
+		case <-f.block:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	if f.away {
+		return nil, database.ErrDown
+	}
+	if e, ok := f.byHash[hash]; ok {
+		return &e, nil
+	}
+	return nil, nil
+}
+
+func (f *fake) resolver() *Resolver {
+	r := NewResolver(nil, time.Minute, nil)
+	r.find = f.find
+	return r
+}
+
+func (f *fake) add() (key string, e identity.Entry) {
+	key, e, _ = identity.NewKey(ada, "", 0, time.Now())
+	f.put(e)
+	return key, e
+}
+
+func (f *fake) put(e identity.Entry) {
+	if f.byHash == nil {
+		f.byHash = map[string]identity.Entry{}
+	}
+	f.byHash[e.SHA256] = e
+}
+
+// Both kinds of answers hold for the cache time, and then the database is asked again. While
+// it does not answer, they hold to the end of that time, and then nobody is identified: a
+// revoked key stays revoked, an unknown one unknown.
+func TestCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(fake)
+		r := f.resolver()
+		good, entry := f.add()
+		revoked, e := f.add()
+		e.Revoked = time.Now()
+		f.put(e)
+		resolve := func(key string, want error, asked int) {
+			t.Helper()
+			p, err := r.Resolve(t.Context(), key)
+			if !errors.Is(err, want) || (err == nil) != (p != nil) || f.asked != asked {
+				t.Errorf("Resolve = %v, %v after %d questions; want %v after %d", p, err, f.asked, want, asked)
+			}
+			if p != nil && p.KeyID != entry.ID {
+				t.Errorf("the key is %s's, want %s's", p.KeyID, entry.ID)
+			}
+		}
+		for range 2 {
+			resolve(" "+good+"\n", nil, 1)
+		}
+		resolve(revoked, identity.ErrRevoked, 2)
+		resolve("made-up", identity.ErrUnknownKey, 3)
+		time.Sleep(time.Minute - time.Millisecond)
+		f.away = true
+		resolve(good, nil, 3)
+		resolve(revoked, identity.ErrRevoked, 3)
+		resolve("made-up", identity.ErrUnknownKey, 3)
+		time.Sleep(time.Millisecond)
+		resolve(good, identity.ErrKeyStore, 4)
+		resolve(revoked, identity.ErrKeyStore, 5)
+		f.away = false
+		entry.Revoked = time.Now()
+		f.put(entry)
+		resolve(good, identity.ErrRevoked, 6)
+
+		// After Refresh an old answer holds only where there is no new one.
+		entry.Revoked = time.Time{}
+		f.put(entry)
+		resolve(good, identity.ErrRevoked, 6)
+		r.Refresh()
+		f.away = true
+		resolve(good, identity.ErrRevoked, 7)
+		f.away = false
+		resolve(good, nil, 8)
+		resolve(good, nil, 8)
+
+		// Another time, the same answers.
+		time.Sleep(time.Second)
+		short := r.Within(time.Second)
+		if _, err := short.Resolve(t.Context(), good); err != nil || f.asked != 9 {
+			t.Errorf("with a shorter time: %v after %d questions", err, f.asked)
+		}
+		resolve(good, nil, 9)
+	})
+}
+
+// An expiry takes effect though the answer is cached.
+func TestExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(fake)
+		key, e := f.add()
+		e.Expires = time.Now().Add(time.Second)
+		f.put(e)
+		r := f.resolver()
+		if _, err := r.Resolve(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if _, err := r.Resolve(t.Context(), key); !errors.Is(err, identity.ErrExpired) {
+			t.Errorf("after the expiry: %v", err)
+		}
+	})
+}
+
+// Many callers for one key ask once. One that gives up does not wait, and the others get the
+// answer; a database that never answers keeps nobody.
+func TestOneQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{block: make(chan struct{})}
+		key, _ := f.add()
+		r := f.resolver()
+		given, cancel := context.WithCancel(t.Context())
+		errs := make(chan error, 11)
+		resolve := func(ctx context.Context) {
+			_, err := r.Resolve(ctx, key)
+			errs <- err
+		}
+		go resolve(given)
+		synctest.Wait()
+		for range 10 {
+			go resolve(t.Context())
+		}
+		synctest.Wait()
+		cancel()
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller that gave up got %v", err)
+		}
+		close(f.block)
+		for range 10 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		if f.asked != 1 {
+			t.Errorf("the database was asked %d times", f.asked)
+		}
+		f.block = make(chan struct{})
+		begun := time.Now()
+		if _, err := r.Resolve(t.Context(), "another"); !errors.Is(err, identity.ErrKeyStore) || time.Since(begun) > lookupTime {
+			t.Errorf("a database that does not answer: %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// Made-up keys do not fill the memory, nor take the place of known ones.
+func TestFlood(t *testing.T) {
+	f := new(fake)
+	key, _ := f.add()
+	r := f.resolver()
+	if _, err := r.Resolve(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxAnswers + 10 {
+		_, _ = r.Resolve(t.Context(), fmt.Sprint(i))
+	}
+	if n := len(r.byHash); n > maxAnswers {
+		t.Errorf("%d answers are kept", n)
+	}
+	f.away = true
+	if _, err := r.Resolve(t.Context(), key); err != nil {
+		t.Errorf("the known key: %v", err)
+	}
+}
