@@ -19,6 +19,7 @@ type session struct {
 	id         string // empty: none, or the server has given none
 	version    string // negotiated; empty before
 	generation int    // how often the client has opened a session
+	result     []byte // what the server has agreed to; nil before, and without an id
 }
 
 // A ticket is the session as one request goes by it.
@@ -51,7 +52,7 @@ func (s *session) begin() (before ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before = ticket{s.id, s.version, s.generation}
-	s.id, s.version = "", ""
+	s.id, s.version, s.result = "", "", nil
 	s.generation++
 	return before
 }
@@ -89,6 +90,8 @@ func (s *session) agree(result wire.Value, generation int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.generation == generation { // the client has not begun another session meanwhile
-		s.version = version
+		if s.version = version; s.id != "" {
+			s.result = agreement(result)
+		}
 	}
 }

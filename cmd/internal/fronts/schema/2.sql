@@ -1,0 +1,1 @@
+ALTER TABLE front_sessions ADD COLUMN upstream TEXT NOT NULL DEFAULT ''
