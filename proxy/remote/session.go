@@ -4,12 +4,9 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/attache-mcp/attache/proxy/remote/internal/agreement"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
-
-// maxSessionID is how long the id of a session may be, in bytes. Some servers put a token
-// of several KiB into it.
-const maxSessionID = 16 << 10
 
 // A session is what the server and the client have agreed on in a legacy revision. The zero
 // value is that before initialize.
@@ -61,7 +58,7 @@ func (s *session) begin() (before ticket) {
 // counts.
 func (s *session) adopt(h http.Header, generation int) {
 	id := h.Get("Mcp-Session-Id")
-	if id == "" || len(id) > maxSessionID || !visible(id) {
+	if id == "" || len(id) > agreement.MaxID || !agreement.Visible(id) {
 		return
 	}
 	s.mu.Lock()
@@ -71,27 +68,17 @@ func (s *session) adopt(h http.Header, generation int) {
 	}
 }
 
-// visible reports whether s has visible ASCII alone, as the id of a session must.
-func visible(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x21 || s[i] > 0x7E {
-			return false
-		}
-	}
-	return true
-}
-
 // agree notes the result of the initialize that was sent in a generation.
 func (s *session) agree(result wire.Value, generation int) {
 	version := result.Get("protocolVersion").Text()
-	if !visible(version) {
+	if !agreement.Visible(version) {
 		version = ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.generation == generation { // the client has not begun another session meanwhile
 		if s.version = version; s.id != "" {
-			s.result = agreement(result)
+			s.result = agreement.Of(result)
 		}
 	}
 }
