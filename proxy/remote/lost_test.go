@@ -267,8 +267,9 @@ func TestServerIsRestarted(t *testing.T) {
 			t.Errorf("changed: %v", changes)
 		}
 		first, second := r.all[0], r.all[1]
-		if n, m := len(first.seen("tools/call")), len(second.seen("tools/call")); n != 1 || m != 2+2 {
-			t.Errorf("%d calls, then %d: want 1, then 2 that are refused and 2", n, m)
+		// The second waits with the first, or is sent with it and refused, too.
+		if n, m := len(first.seen("tools/call")), len(second.seen("tools/call")); n != 1 || m != 1+2 && m != 2+2 {
+			t.Errorf("%d calls, then %d: want 1, then 1 or 2 that are refused and 2", n, m)
 		}
 		if n := len(second.seen("logging/setLevel")); n != 1 {
 			t.Errorf("the level was set %d times", n)
