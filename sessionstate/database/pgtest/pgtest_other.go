@@ -40,3 +40,6 @@ func (*Cluster) URL(_, _ string) string { return "" }
 
 // Bouncer returns nothing.
 func (*Cluster) Bouncer(testing.TB, func(string) string) func(string) string { return nil }
+
+// Ask returns nothing.
+func (*Cluster) Ask(string, string, ...any) error { return nil }
