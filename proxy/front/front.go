@@ -61,9 +61,6 @@ type Opening struct {
 	// Session names the session, in this process and in those it goes on in; "" if it
 	// goes on in no other.
 	Session string
-	// Upstream is what Relay.Upstream returned of the session in another process; "" for
-	// nothing.
-	Upstream string
 }
 
 // A Relay is what a session is made of.
@@ -75,11 +72,6 @@ type Relay struct {
 	Seen func(who Principal, credential string)
 	// Closed, if not nil, is called when the relay has returned.
 	Closed func()
-	// Upstream, if not nil, returns what the session of the upstream goes on with in another
-	// process; "" if it does not. Leave is called when it is to go on there: before the relay
-	// ends, which must not end the session of the upstream.
-	Upstream func() string
-	Leave    func()
 }
 
 // Options say what a front serves. Open is needed; the zero value of all else is a

@@ -53,7 +53,7 @@ func (f *Front) lookup(ctx context.Context, id string, who Principal, credential
 func (f *Front) resume(id string, who Principal, credential string, saved sessions.Session) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(id, who, credential, saved.Upstream)
+	s, err := f.openLocked(id, who, credential)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,6 @@ type session struct {
 	in   *inbox
 	stop context.CancelFunc // ends the relay whatever it waits for
 
-	leave  func()         // as Relay has it; nil for nothing
 	kept   *sessions.Kept // nil without a Store, and in revision 2026-07-28
 	fate   fate           // guarded by f.mu
 	params mirrored.Params
@@ -76,12 +75,12 @@ func newID() string {
 
 // open makes a session and starts its relay. The caller holds f.mu and has taken a
 // place among the limits for it.
-func (f *Front) open(id string, who Principal, credential, upstream string) (*session, error) {
+func (f *Front) open(id string, who Principal, credential string) (*session, error) {
 	s := &session{
 		f: f, id: id, who: who, in: newInbox(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
-	o := Opening{Who: who, Credential: credential, Request: s.request, Upstream: upstream}
+	o := Opening{Who: who, Credential: credential, Request: s.request}
 	if id != "" && f.keeper != nil {
 		s.kept = f.keeper.New(sessions.NewKey(id, who.ID))
 		o.Session = s.kept.Key.ID
@@ -90,14 +89,11 @@ func (f *Front) open(id string, who Principal, credential, upstream string) (*se
 	if err != nil {
 		return nil, err
 	}
-	s.seen, s.leave = relay.Seen, relay.Leave
+	s.seen = relay.Seen
 	s.mu.Lock()
 	s.idle = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
 	s.mu.Unlock()
 	ro := relay.Options
-	if s.kept != nil {
-		ro.Restart = s.kept.Follow(relay.Upstream, ro.Restart, f.relays.Go)
-	}
 	ro.ClientLines, ro.ClientOut = s.in, &output{s: s}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -230,9 +226,6 @@ func (s *session) closeLocked(text string, why fate) (closed bool) {
 	s.mu.Unlock()
 	s.f.removeLocked(s)
 	s.part(why)
-	if why != ended && s.leave != nil {
-		s.leave()
-	}
 	s.in.close()
 	s.stopStalled(-1)
 	for _, t := range gets {

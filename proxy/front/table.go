@@ -32,7 +32,7 @@ func (f *Front) findLocked(id string, who Principal) *session {
 func (f *Front) create(route string, who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(route+newID(), who, credential, "")
+	s, err := f.openLocked(route+newID(), who, credential)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ const restTime = time.Minute
 // openLocked opens a session within the limits. Where there are too many, the one of the
 // same principal that has been idle longest makes room, if it has been for a while: most
 // clients never end theirs. id is that of a session with a handshake.
-func (f *Front) openLocked(id string, who Principal, credential, upstream string) (*session, error) {
+func (f *Front) openLocked(id string, who Principal, credential string) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
@@ -60,7 +60,7 @@ func (f *Front) openLocked(id string, who Principal, credential, upstream string
 	case tooManyInAll:
 		return nil, ErrBusy
 	}
-	s, err := f.open(id, who, credential, upstream)
+	s, err := f.open(id, who, credential)
 	if errors.Is(err, ErrBusy) {
 		f.evictLocked(who) // its upstream takes a moment to end, so that the next try finds room
 	}

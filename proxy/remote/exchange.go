@@ -66,14 +66,6 @@ func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 	if !mayWait && (m.Kind() != wire.Request || m.MethodIs("initialize")) {
 		return false
 	}
-	switch {
-	case s.o.Adopt != "" && m.MethodIs("initialize") && s.adopt(&m):
-		return true
-	case s.adopted && m.MethodIs("notifications/initialized"): // the server has had it
-		s.adopted = false
-		s.listen.start(s, s.session.ticket())
-		return true
-	}
 	x := s.newExchange()
 	x.body = body{line: m.Frame(), ledger: &s.ledger}
 	s.ledger.enter(len(x.body.line))

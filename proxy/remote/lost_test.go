@@ -39,7 +39,7 @@ func (c *client) relayed(restart proxy.Restart) *client {
 			ClientIn: in, ClientOut: out, Restart: &restart, Log: c.o.Log, IDPrefix: "attache-",
 			Start: func(context.Context) (proxy.Upstream, error) {
 				s, err := remote.Start(c.o)
-				last, c.o.Adopt = s, ""
+				last = s
 				return s, err
 			},
 		})

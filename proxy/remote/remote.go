@@ -52,10 +52,6 @@ type Options struct {
 	// server cannot have executed waits.
 	Wait time.Duration
 
-	// Adopt, if not "", is the State of a session that another process had and that goes on: the
-	// server does not see the client's initialize.
-	Adopt string
-
 	// Log takes what a person may want to know; nil discards it.
 	Log *slog.Logger
 }
@@ -100,8 +96,6 @@ type Server struct {
 	calls   sync.WaitGroup // requests that are not answered; none begins when ending is set
 	ledger  ledger
 	slots   chan struct{} // how many requests may be under way
-	adopted bool          // another process had the session; touched by who sends
-	keep    atomic.Bool   // the session goes on in another process
 	again   bool          // another session was lost before this one
 	reached atomic.Bool   // the server has taken a message, in this session or one before
 	lost    chan struct{} // closed when the server does not know the session any more
@@ -311,7 +305,7 @@ func (s *Server) finish() {
 	case <-s.ctx.Done():
 	}
 	s.listen.stop()
-	if !s.isLost() && !s.keep.Load() {
+	if !s.isLost() {
 		s.endSession(s.session.ticket(), farewell)
 	}
 	s.cancel()

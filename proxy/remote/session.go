@@ -4,9 +4,12 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/attache-mcp/attache/proxy/remote/internal/agreement"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
+
+// maxSessionID is how long the id of a session may be, in bytes. Some servers put a token
+// of several KiB into it.
+const maxSessionID = 16 << 10
 
 // A session is what the server and the client have agreed on in a legacy revision. The zero
 // value is that before initialize.
@@ -16,7 +19,6 @@ type session struct {
 	id         string // empty: none, or the server has given none
 	version    string // negotiated; empty before
 	generation int    // how often the client has opened a session
-	result     []byte // what the server has agreed to; nil before, and without an id
 }
 
 // A ticket is the session as one request goes by it.
@@ -49,7 +51,7 @@ func (s *session) begin() (before ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before = ticket{s.id, s.version, s.generation}
-	s.id, s.version, s.result = "", "", nil
+	s.id, s.version = "", ""
 	s.generation++
 	return before
 }
@@ -58,7 +60,7 @@ func (s *session) begin() (before ticket) {
 // counts.
 func (s *session) adopt(h http.Header, generation int) {
 	id := h.Get("Mcp-Session-Id")
-	if id == "" || len(id) > agreement.MaxID || !agreement.Visible(id) {
+	if id == "" || len(id) > maxSessionID || !visible(id) {
 		return
 	}
 	s.mu.Lock()
@@ -68,17 +70,25 @@ func (s *session) adopt(h http.Header, generation int) {
 	}
 }
 
+// visible reports whether s has visible ASCII alone, as the id of a session must.
+func visible(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x21 || s[i] > 0x7E {
+			return false
+		}
+	}
+	return true
+}
+
 // agree notes the result of the initialize that was sent in a generation.
 func (s *session) agree(result wire.Value, generation int) {
 	version := result.Get("protocolVersion").Text()
-	if !agreement.Visible(version) {
+	if !visible(version) {
 		version = ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.generation == generation { // the client has not begun another session meanwhile
-		if s.version = version; s.id != "" {
-			s.result = agreement.Of(result)
-		}
+		s.version = version
 	}
 }

@@ -148,7 +148,7 @@ func text(err error) string {
 func saved(name string) sessions.Session {
 	return sessions.Session{
 		Initialize: `{"of":"` + strings.ToUpper(name) + `\u0000"}`, Version: `"2025-06-18"`, Capabilities: `{}`, Level: `{"level":"error"}`,
-		Subscriptions: []string{`{"uri":"a"}`, `{"uri":"b"}`}, Upstream: `{"id":"1"}`,
+		Subscriptions: []string{`{"uri":"a"}`, `{"uri":"b"}`},
 	}
 }
 

@@ -31,11 +31,11 @@ func (s *store) Save(ctx context.Context, k sessions.Key, v sessions.Session) er
 	if err != nil {
 		return err
 	}
-	n, err := s.db.Exec(ctx, database.Scope{Tenant: tenant}, `INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions, upstream)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-		ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10, upstream = ?11
+	n, err := s.db.Exec(ctx, database.Scope{Tenant: tenant}, `INSERT INTO front_sessions (tenant, server, id, principal, front, initialize, version, capabilities, level, subscriptions)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+		ON CONFLICT (tenant, server, id) DO UPDATE SET initialize = ?6, version = ?7, capabilities = ?8, level = ?9, subscriptions = ?10
 		WHERE front_sessions.principal = ?4 AND front_sessions.front = ?5`,
-		tenant, s.server, k.ID, k.Principal, s.id, v.Initialize, v.Version, v.Capabilities, v.Level, string(subscriptions), v.Upstream)
+		tenant, s.server, k.ID, k.Principal, s.id, v.Initialize, v.Version, v.Capabilities, v.Level, string(subscriptions))
 	if err == nil && n == 0 {
 		err = sessions.ErrElsewhere
 	}
@@ -133,10 +133,10 @@ func (r *row) leftAt() int64 {
 func (s *store) find(t *tx, k sessions.Key) (r row, err error) {
 	var host, address sql.NullString
 	var until sql.NullInt64
-	err = t.Row(`SELECT s.initialize, s.version, s.capabilities, s.level, s.subscriptions, s.upstream, s.left_at, s.front, f.host, f.address, f.until
+	err = t.Row(`SELECT s.initialize, s.version, s.capabilities, s.level, s.subscriptions, s.left_at, s.front, f.host, f.address, f.until
 		FROM front_sessions s LEFT JOIN fronts f ON f.tenant = s.tenant AND f.id = s.front
 		WHERE s.tenant = ?1 AND s.server = ?2 AND s.id = ?3 AND s.principal = ?4`, tenant, s.server, k.ID, k.Principal).
-		Scan(&r.session.Initialize, &r.session.Version, &r.session.Capabilities, &r.session.Level, &r.subscriptions, &r.session.Upstream, &r.left,
+		Scan(&r.session.Initialize, &r.session.Version, &r.session.Capabilities, &r.session.Level, &r.subscriptions, &r.left,
 			&r.owner.id, &host, &address, &until)
 	r.owner.host, r.owner.address, r.owner.until, r.owner.known = host.String, address.String, until.Int64, until.Valid
 	return r, err

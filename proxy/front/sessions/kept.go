@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/revive"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -21,9 +20,6 @@ type Kept struct {
 	mu    sync.Mutex // held while the Store is asked
 	saved bool
 	over  bool
-
-	current  func() string // returns what the upstream's session goes on with; nil for nothing
-	upstream string        // that, as it was saved
 }
 
 // New returns a session that is not kept yet.
@@ -34,24 +30,7 @@ func (s *Kept) Restore(from Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Record.Restore(revive.State(from))
-	s.saved, s.upstream = true, from.Upstream
-}
-
-// Follow has s keep what current returns: what the upstream's session goes on with in another
-// process. It is called before the relay begins, and returns its restart policy, by which the
-// session is saved again when the upstream has opened another one. run runs that beside it.
-func (s *Kept) Follow(current func() string, p *revive.Policy, run func(func())) *revive.Policy {
-	if s.current = current; current == nil || p == nil {
-		return p
-	}
-	again := *p
-	again.Restarted = func(exit string, lost int, down time.Duration) {
-		run(s.Save)
-		if p.Restarted != nil {
-			p.Restarted(exit, lost, down)
-		}
-	}
-	return &again
+	s.saved = true
 }
 
 // maxRecorded is how long a message may be that is kept.
@@ -71,22 +50,10 @@ func (s *Kept) Note(m *wire.Message) func(reply *wire.Message) {
 func (s *Kept) Save() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.saveLocked()
+	if state, ok := s.State(); ok && !s.over {
+		s.saved = true
+		s.k.save(s.Key, Session(state))
 	}
-}
-
-// saveLocked is Save. The caller holds s.mu.
-func (s *Kept) saveLocked() {
-	state, ok := s.State()
-	if !ok {
-		return
-	}
-	if s.current != nil {
-		state.Upstream = s.current()
-	}
-	s.saved, s.upstream = true, state.Upstream
-	s.k.save(s.Key, Session(state))
 }
 
 // Saved reports whether the session was kept.
@@ -143,9 +110,6 @@ func (s *Kept) Leave(ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over = true; s.saved {
-		if !ended && s.current != nil && s.current() != s.upstream {
-			s.saveLocked()
-		}
 		s.k.leave(s.Key, ended)
 	}
 	s.k.Free(s.Key)

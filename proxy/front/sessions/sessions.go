@@ -30,7 +30,6 @@ type Session struct {
 	Capabilities  string   // of the server
 	Level         string   // params of the last logging/setLevel; "" for none
 	Subscriptions []string // params of the resources/subscribe in force
-	Upstream      string   // what the upstream's own session goes on with; "" if it begins anew
 }
 
 var (

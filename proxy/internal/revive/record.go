@@ -34,7 +34,6 @@ type subscription struct{ uri, params []byte }
 type State struct {
 	Initialize, Version, Capabilities, Level string
 	Subscriptions                            []string
-	Upstream                                 string // not recorded here
 }
 
 // State returns what is recorded of a session with a handshake, and false before the server

@@ -82,7 +82,6 @@ func (e *endpoint) chooseStart() error {
 	o, err := options(e.s.Process, e.Settings, e.s.Log)
 	e.start = func(s front.Opening, _ func() []string) (proxy.Upstream, error) {
 		o := o
-		o.Adopt = s.Upstream
 		o.Forward = func(id []byte) http.Header {
 			if r := s.Request(id); r != nil {
 				return r.Header
@@ -172,21 +171,10 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	})
 	o := conn.Relay()
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start
-	var up adoptable
+	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, env) }
 	o.Restart = conn.Restart()
-	if o.Restart == nil {
-		s.Upstream = "" // a session that the server has lost could not be opened again
-	}
-	o.Start = func(context.Context) (proxy.Upstream, error) {
-		server, err := e.start(s, env)
-		up.set(server)
-		s.Upstream = "" // of the first start
-		return server, err
-	}
 	return front.Relay{
-		Options:  o,
-		Upstream: up.state,
-		Leave:    up.leave,
+		Options: o,
 		Seen: func(who front.Principal, credential string) {
 			if l.set(who, credential) {
 				conn.Recheck()

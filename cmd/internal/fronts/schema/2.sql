@@ -1,1 +1,0 @@
-ALTER TABLE front_sessions ADD COLUMN upstream TEXT NOT NULL DEFAULT ''
