@@ -222,6 +222,9 @@ func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func
 	}
 	cancelled := p.cancels()
 	err = s.in.put(x.r.Context(), p.m.Line())
+	if err != nil && p.m.Kind().IsReply() {
+		s.asked.Add(p.m.Get("id").Raw) // the client may send it again
+	}
 	if len(calls) == 0 && errors.Is(err, errOver) {
 		return true, err
 	}

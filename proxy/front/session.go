@@ -151,10 +151,10 @@ func (s *session) expire() {
 func (s *session) endUnused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	number := s.number
+	used := s.used
 	time.AfterFunc(restTime, func() {
 		s.mu.Lock()
-		unused := s.users == 0 && s.number == number
+		unused := s.users == 0 && s.used.Equal(used)
 		s.mu.Unlock()
 		if unused {
 			s.end("the client left while the session was opened")

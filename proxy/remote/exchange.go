@@ -63,7 +63,7 @@ func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 	var m wire.Message
 	m.Reset(wire.Client, line)
 	m.LookEnvelope()
-	if !mayWait && (m.Kind() != wire.Request || m.MethodIs("initialize")) {
+	if !mayWait && (m.Kind() != wire.Request || m.ID() == nil || m.MethodIs("initialize")) {
 		return false
 	}
 	x := s.newExchange()

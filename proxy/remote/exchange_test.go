@@ -55,6 +55,7 @@ func TestTryWrite(t *testing.T) {
 		{"a part of one", call[:20], nil, false},
 		{"initialize", strings.Replace(call, "ping", "initialize", 1), nil, false},
 		{"a notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n", nil, false},
+		{"a request that nobody can answer", strings.Replace(call, `"id":1`, `"id":1.5`, 1), nil, false},
 		{"a request behind others", call, func(s *Server) { s.inside.Add(1) }, false},
 		{"a request without room", call, full, false},
 		{"a request over the limit", call, func(s *Server) { s.o.Hold = len(call) - 1 }, false},

@@ -18,7 +18,8 @@ const maxUnread = 1 << 16
 // rules have to read, may still come. It forgets none of them: a client that uses such
 // an id again, which no revision allows before the answer, could otherwise be shown a
 // list that no rule has filtered. Of an id it keeps a digest, so an id may be taken for
-// another, which is the safe side; and if there are too many, every id is among them.
+// another, which is the safe side; and if there are too many, every id is among them. A front
+// remembers in one which requests of its server are not answered: there it lets a reply pass.
 // The zero value is empty.
 type Unread struct {
 	some atomic.Bool // there is one

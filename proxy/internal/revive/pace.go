@@ -19,7 +19,7 @@ const (
 	// giveUp is how long a crash loop may last in which no server was up for longer than early.
 	giveUp = 10 * time.Minute
 	// shareOfUptime bounds the wait for the next server by that part of the time that the last
-	// one was up. So calls wait for less than 8 s after a server that worked, and a server that
+	// one was up. So calls wait for 9 s at most after a server that worked, and a server that
 	// somebody kills now and then is there most of the time.
 	shareOfUptime = 8
 )

@@ -99,8 +99,10 @@ func (s *service) keepLease(ctx context.Context) {
 	}
 }
 
-// recheck closes the sessions that other fronts have taken.
+// recheck closes the sessions that other fronts have taken. It ends in time for the next renewal.
 func (s *service) recheck(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, fronts.RenewEvery)
+	defer cancel()
 	for _, e := range s.endpoints {
 		err = errors.Join(err, e.front.Recheck(ctx))
 	}
