@@ -754,6 +754,56 @@ func (r *countingReader) ReadAt(b []byte, at int64) (int, error) {
 	return r.Reader.ReadAt(b, at)
 }
 
+// A line is found however far it is from the end of its file.
+func TestHas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var heads []Head
+	log := New(Options{File: path, Head: func(h Head) { heads = append(heads, h) }})
+	for i := range 8 {
+		<-log.Commit(fmt.Appendf(nil, `{"n":%d,"x":"%s"}`, i, strings.Repeat("x", 900_000))).Done()
+	}
+	if err := log.Close(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, h := range heads {
+		other := h
+		other.Digest[0]++
+		for h, want := range map[Head]bool{h: true, other: false} {
+			if got, err := s.Has(h); got != want || err != nil {
+				t.Errorf("record %d: %v, %v", h.Seq, got, err)
+			}
+		}
+	}
+}
+
+// A file whose first line has no id, as older versions wrote it, is gone on with and verified.
+func TestBeginWithoutID(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	var begun tip
+	if err := os.WriteFile(path, begun.next(nil, []byte(`{"time":"2026-11-21T14:38:17.195Z","kind":"begin","version":1}`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := New(Options{File: path})
+	log.Append(body(1))
+	if err := log.Close(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var v Verifier
+	if err := errors.Join(v.File("f", f), v.Close()); err != nil || v.Last != 2 {
+		t.Errorf("record %d, %v", v.Last, err)
+	}
+}
+
 func FuzzVerify(f *testing.F) {
 	var t tip
 	whole := t.next(nil, []byte(`{"kind":"begin","version":1}`))

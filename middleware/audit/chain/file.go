@@ -2,6 +2,7 @@ package chain
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -215,7 +216,7 @@ func (w *file) begin(after string) {
 			w.tip, after = e.tip, filepath.Base(newest)
 		}
 	}
-	n := note{Kind: kindBegin, Version: Version, After: after, Partial: w.partial}
+	n := note{Kind: kindBegin, Version: Version, ID: rand.Text(), After: after, Partial: w.partial}
 	if w.tip.seq > 0 && after == "" {
 		n.Why = "the file that was written before is gone"
 		w.lost = n.Why

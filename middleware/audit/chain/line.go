@@ -110,6 +110,9 @@ type note struct {
 	Kind string `json:"kind"`
 	// Version is that of the format, in the first line of a file.
 	Version int `json:"version,omitempty"`
+	// ID is random, in the first line of a file: a [Head] names the file by the digest of that
+	// line, and two hosts may begin a file in one millisecond.
+	ID string `json:"id,omitempty"`
 	// After names the file before this one.
 	After string `json:"after,omitempty"`
 	// Why is for people.
