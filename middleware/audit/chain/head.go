@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 )
 
@@ -45,12 +46,23 @@ func (f *SnapshotFile) Beginning() Digest { return beginning(f.f) }
 
 // Has reports whether the line of h is in its file, if that is one of these.
 func (s *Snapshot) Has(h Head) (bool, error) {
-	for _, f := range s.Files {
+	for _, f := range slices.Backward(s.Files) {
 		if f.Beginning() == h.File {
-			return has(f, h)
+			return f.has(h)
 		}
 	}
 	return false, nil
+}
+
+// has looks at the end of the file first: a head that is asked for is seldom far from it.
+func (f *SnapshotFile) has(h Head) (bool, error) {
+	for look := int64(maxLook); ; look *= 16 {
+		from := max(0, f.size-look)
+		there, err := has(io.NewSectionReader(f.f, from, f.size-from), h)
+		if there || err != nil || from == 0 {
+			return there, err
+		}
+	}
 }
 
 func has(r io.Reader, h Head) (bool, error) {

@@ -18,7 +18,8 @@ type Snapshot struct {
 type SnapshotFile struct {
 	Name string
 	io.Reader
-	f *os.File
+	f    *os.File
+	size int64
 }
 
 // Close closes the files.
@@ -57,7 +58,7 @@ func openAll(names []string) (*Snapshot, error) {
 			s.Close()
 			return nil, err
 		}
-		s.Files = append(s.Files, &SnapshotFile{name, io.NewSectionReader(f, 0, size), f})
+		s.Files = append(s.Files, &SnapshotFile{name, io.NewSectionReader(f, 0, size), f, size})
 	}
 	return s, nil
 }

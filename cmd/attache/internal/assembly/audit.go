@@ -14,6 +14,10 @@ import (
 // auditEnd is how long the end of a process waits for its last records.
 const auditEnd = time.Second
 
+// headsEnd is how long it waits after that for a database that hangs: it would have answered at
+// once, and a client that ends its servers does not wait long.
+const headsEnd = 300 * time.Millisecond
+
 // scrubbers take out of records what must not reach the disk.
 type scrubbers struct {
 	looks, known *record.Scrubber

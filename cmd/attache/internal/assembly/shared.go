@@ -310,7 +310,7 @@ func (s *Shared) Close() {
 		s.Log.Error(err.Error())
 	}
 	if s.heads != nil {
-		s.heads.Close(auditEnd)
+		s.heads.Close(headsEnd)
 	}
 }
 

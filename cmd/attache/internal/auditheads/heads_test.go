@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,22 +25,52 @@ type scene struct {
 	hour  int // of the clock
 }
 
+func (s *scene) now() time.Time { return time.Date(2026, 11, 22, s.hour, 30, 0, 0, time.UTC) }
+
+// writer returns a writer that notes one head, and then one when it is closed.
+func (s *scene) writer() *auditheads.Writer {
+	now := s.now()
+	return auditheads.NewWriter(auditheads.Options{
+		Store: s.store, Place: auditheads.PlaceOf(s.path), Every: 24 * time.Hour, Now: func() time.Time { return now },
+	})
+}
+
 // write writes n records as one process does, from its start to its end.
 func (s *scene) write(n int, maxSize int64) {
 	s.t.Helper()
-	w := auditheads.NewWriter(auditheads.Options{Store: s.store, Place: auditheads.PlaceOf(s.path), Now: func() time.Time {
-		return time.Date(2026, 11, 22, s.hour, 30, 0, 0, time.UTC)
-	}})
-	log := chain.New(chain.Options{File: s.path, MaxSize: maxSize, Head: w.Note})
+	w := s.writer()
+	s.log(chain.Options{File: s.path, MaxSize: maxSize, Head: w.Note}, s.t.Name(), n)
+	for range 2 {
+		w.Close(time.Minute)
+	}
+}
+
+// append writes n records and returns the head behind them, which nobody notes.
+func (s *scene) append(name string, n int) (head chain.Head) {
+	s.t.Helper()
+	s.log(chain.Options{File: s.path, Now: s.now, Head: func(h chain.Head) { head = h }}, name, n)
+	return head
+}
+
+func (s *scene) log(o chain.Options, name string, n int) {
+	s.t.Helper()
+	log := chain.New(o)
 	for i := range n {
-		<-log.Commit(fmt.Appendf(nil, `{"kind":"call","n":%d,"random":%q}`, i, s.t.Name())).Done()
+		<-log.Commit(fmt.Appendf(nil, `{"kind":"call","n":%d,"random":%q}`, i, name)).Done()
 	}
 	if err := log.Close(time.Minute); err != nil {
 		s.t.Fatal(err)
 	}
-	for range 2 {
-		w.Close(time.Minute)
+}
+
+// noted returns the heads of a file.
+func (s *scene) noted(file chain.Digest) []auditheads.Noted {
+	s.t.Helper()
+	all, err := s.store.OfFile(s.t.Context(), file)
+	if err != nil {
+		s.t.Fatal(err)
 	}
+	return all
 }
 
 // cut leaves the first n lines of the file.
@@ -169,6 +200,64 @@ func run(t *testing.T, open func(t *testing.T) *auditheads.Store) {
 				t.Errorf("%v\n%s\nwant %s", err, got, c.want)
 			}
 		})
+	}
+}
+
+// A process that goes on writing keeps the end that it noted once the file has another record
+// there.
+func TestAProcessKeepsItsOwnEvidence(t *testing.T) {
+	s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
+	before := s.append("before", 3)
+	w := s.writer()
+	w.Note(before)
+	for len(s.noted(before.File)) == 0 { // until the test is ended
+	}
+	s.cut(2)
+	after := s.append("after", 3)
+	w.Note(after)
+	w.Close(time.Minute)
+	if got := s.noted(after.File); len(got) != 1 || got[0].Head != before {
+		t.Errorf("noted are %v, want %v alone", got, before)
+	}
+	var out strings.Builder
+	err := auditlog.Verify(t.Context(), &out, &chain.Verifier{}, s.store, s.path)
+	if want := "record 4 is another one than at 2026-11-22T09:30:00Z: the file was made anew"; err == nil || !strings.Contains(out.String(), want) {
+		t.Errorf("%v\n%s\nwant %s", err, &out, want)
+	}
+}
+
+// Of processes that end together, the one with the last record of their file notes that.
+func TestProcessesEndTogether(t *testing.T) {
+	s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl")}
+	heads := []chain.Head{s.append("a", 1), s.append("b", 1), s.append("c", 1)}
+	for s.hour = range 20 {
+		var wait sync.WaitGroup
+		for _, h := range heads {
+			w := s.writer()
+			wait.Go(func() {
+				w.Note(h)
+				w.Close(time.Minute)
+			})
+		}
+		wait.Wait()
+	}
+	noted := s.noted(heads[0].File)
+	if len(noted) != 20 {
+		t.Errorf("%d heads are noted", len(noted))
+	}
+	for _, n := range noted {
+		if n.Head != heads[2] {
+			t.Errorf("at %v: record %d is noted", n.At, n.Seq)
+		}
+	}
+}
+
+// Files of two hosts that begin in one millisecond are two files.
+func TestFilesAreTold(t *testing.T) {
+	a := &scene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl")}
+	b := &scene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl")}
+	if one, other := a.append("x", 1), b.append("x", 1); one.File == other.File {
+		t.Errorf("both are %v", one.File)
 	}
 }
 

@@ -54,7 +54,6 @@ type Writer struct {
 	// The goroutine's:
 	ctx     context.Context // ends when Close waits no longer
 	cancel  context.CancelFunc
-	noted   *Noted     // by this process
 	missing chain.Head // that the file lacks, which was logged
 }
 
@@ -147,37 +146,51 @@ func (w *Writer) note() {
 	}
 }
 
-// store notes a head. One that another process has noted in this hour is replaced only if the
-// file has that: else it shows what is missing.
-func (w *Writer) store(h chain.Head) error {
+// tries is how often a head is put while other processes put theirs. Those that end together
+// note the end of one file, and only the last one of that has all.
+const tries = 4
+
+// store notes a head.
+func (w *Writer) store(h chain.Head) (err error) {
+	for range tries {
+		if err = w.try(h); !errors.Is(err, errRace) {
+			return err
+		}
+	}
+	return err
+}
+
+// try notes a head in place of the one that was noted in this hour, by this process or another,
+// only if the file has that: else the one that was noted shows what is missing.
+func (w *Writer) try(h chain.Head) error {
 	now := w.o.Now().UTC()
 	before, err := w.o.Store.ofHour(w.ctx, h.File, hourOf(now))
 	if err != nil {
 		return err
 	}
-	if before != nil && (w.noted == nil || w.noted.Head != before.Head) {
+	if before != nil {
 		there, err := w.has(before.Head)
 		if err != nil {
 			return err
 		}
-		if !there && w.missing == before.Head {
-			return nil
-		}
 		if !there {
-			w.missing = before.Head
-			w.o.Log.Error("the audit file lacks a record that it had: run attache audit verify on it", "file", w.o.Place.Path, "record", before.Seq, "noted", before.At)
+			w.tell(before)
 			return nil
 		}
 		if before.Seq >= h.Seq {
 			return nil
 		}
 	}
-	n := &Noted{h, w.o.Place, now}
-	if err := w.o.Store.put(w.ctx, *n, before); err != nil {
-		return err
+	return w.o.Store.put(w.ctx, Noted{h, w.o.Place, now}, before)
+}
+
+// tell logs, once, that the file lacks a record that was noted.
+func (w *Writer) tell(n *Noted) {
+	if w.missing == n.Head {
+		return
 	}
-	w.noted = n
-	return nil
+	w.missing = n.Head
+	w.o.Log.Error("the audit file lacks a record that it had: run attache audit verify on it", "file", w.o.Place.Path, "record", n.Seq, "noted", n.At)
 }
 
 // has reports whether the file, or one that was renamed before it, has the line of a head.
