@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -36,7 +37,9 @@ that were renamed before it; several are read as they are given, the oldest firs
 Exit status 1 if there is such a line. Whoever may write the file can cut off its end, or make
 all of it anew, and no chain shows that: keep the digest that is printed somewhere else, and
 give it to --expect the next time. With store.url in the configuration the files are also
-compared with the ends that attaches noted in the database; exit status 1 if one is missing.`
+compared with the ends that attaches noted in the database; exit status 1 if one is missing, or
+if the database cannot be asked. A configuration that cannot be read is a warning if FILE is
+given and --config is not.`
 
 // auditVerify checks the chain.
 func (c *program) auditVerify() *cobra.Command {
@@ -56,29 +59,40 @@ func (c *program) auditVerify() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		s, err := c.auditSettings(flags, len(files) > 0)
+		if err != nil {
+			return err
+		}
 		if len(files) == 0 {
-			file, err := c.auditFile(files, flags)
+			file, err := auditFile(s)
 			if err != nil {
 				return err
 			}
 			files = []string{file}
 		}
-		heads, err := c.auditHeads(flags)
-		if err != nil {
+		heads, noHeads := c.auditHeads(s)
+		if err := auditlog.Verify(cmd.Context(), c.Stdout, v, heads, files...); err != nil || noHeads == nil {
 			return err
 		}
-		return auditlog.Verify(cmd.Context(), c.Stdout, v, heads, files...)
+		return auditlog.NotCompared(noHeads)
 	}
 	return cmd
 }
 
-// auditHeads returns what the database of the configuration knows of audit files, nil if it names
-// none.
-func (c *program) auditHeads(flags setting.Flags) (*auditheads.Store, error) {
+// auditSettings returns the configuration. Where files are named and no configuration is, one that
+// cannot be read keeps nobody from checking their chain.
+func (c *program) auditSettings(flags setting.Flags, named bool) (*config.Settings, error) {
 	s, err := config.Load(c.Process, flags, nil)
-	if err != nil {
-		return nil, err
+	if err == nil || !named || flags.Has(setting.FileFlag) {
+		return s, err
 	}
+	fmt.Fprintf(c.Stderr, "attache: %v\nattache: only the chain is checked: which database knows the ends of the files is in the configuration\n", err)
+	return config.DefaultSettings(""), nil
+}
+
+// auditHeads returns what the database of the settings knows of audit files, nil if they name
+// none.
+func (c *program) auditHeads(s *config.Settings) (*auditheads.Store, error) {
 	db, err := assembly.OpenDatabase(c.Process, s, 1, slog.New(slog.DiscardHandler))
 	if db == nil || err != nil {
 		return nil, err
@@ -103,15 +117,8 @@ func newVerifier(flags setting.Flags) (*chain.Verifier, error) {
 	return v, nil
 }
 
-// auditFile returns the path of the file that files or the configuration name.
-func (c *program) auditFile(files []string, flags setting.Flags) (string, error) {
-	if len(files) > 0 {
-		return files[0], nil
-	}
-	s, err := config.Load(c.Process, flags, nil)
-	if err != nil {
-		return "", err
-	}
+// auditFile returns the path of the file that the configuration names.
+func auditFile(s *config.Settings) (string, error) {
 	if s.Audit.File == "" {
 		return "", cli.Usagef("which file? name it, or give the configuration whose audit.file it is with --config")
 	}
@@ -139,12 +146,19 @@ of the configuration. It does not check anything: see "attache audit verify".`,
 	n := cmd.Flags().UintP("lines", "n", 10, "how many records to print")
 	follow := cmd.Flags().BoolP("follow", "f", false, "go on with the records to come, until interrupted")
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
-		file, err := c.auditFile(files, flags)
-		if err != nil {
-			return err
+		if len(files) == 0 {
+			s, err := config.Load(c.Process, flags, nil)
+			if err != nil {
+				return err
+			}
+			file, err := auditFile(s)
+			if err != nil {
+				return err
+			}
+			files = []string{file}
 		}
 		show := auditlog.NewPrinter(c.Stdout, term.HasColour(c.Getenv, c.Stdout), time.Local).Record
-		t := &auditlog.Tailer{Path: file, Show: show}
+		t := &auditlog.Tailer{Path: files[0], Show: show}
 		if err := t.Last(*n); err != nil || !*follow {
 			return err
 		}

@@ -45,9 +45,14 @@ func Verify(ctx context.Context, out io.Writer, v *chain.Verifier, heads *audith
 		}
 	}
 	if failed != nil {
-		return fmt.Errorf("the files were not compared with the ends in the shared database: %w", failed)
+		return NotCompared(failed)
 	}
 	return known.check(out, v)
+}
+
+// NotCompared returns the error for files whose chain is whole and whose ends are not known.
+func NotCompared(why error) error {
+	return fmt.Errorf("the files were not compared with the ends in the shared database: %w", why)
 }
 
 // open opens the files that are to be verified. A message to out says if the one file itself is
