@@ -49,9 +49,10 @@ type Options struct {
 // A Store is the registry and the mailboxes. Several processes, and several goroutines of
 // each, may use one database at once; one process opens it once.
 type Store struct {
-	db    *database.DB
-	now   func() time.Time // nil for the database's clock
-	wrote atomic.Int64     // messages that this process put into mailboxes
+	db      *database.DB
+	address string
+	now     func() time.Time // nil for the database's clock
+	wrote   atomic.Int64     // messages that this process put into mailboxes
 }
 
 // lockWait is how long a method waits while another process has the file locked (T15).
@@ -61,14 +62,17 @@ const lockWait = 5 * time.Second
 // server is not asked yet.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Server != nil {
-		return &Store{db: o.Server.Open(Schema()), now: o.Now}, nil
+		return &Store{db: o.Server.Open(Schema()), address: o.Server.Address(), now: o.Now}, nil
 	}
 	db, err := database.OpenFile(ctx, database.FileOptions{Path: o.Path, Wait: lockWait, Schema: Schema(), LocalOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, now: o.Now}, nil
+	return &Store{db: db, address: o.Path, now: o.Now}, nil
 }
+
+// Address returns where the registry is, without a secret.
+func (s *Store) Address() string { return s.address }
 
 // Close closes the file. A process that ends without Close loses nothing.
 func (s *Store) Close() error { return s.db.Close() }

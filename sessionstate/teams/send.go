@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -138,12 +139,14 @@ type letter struct {
 }
 
 // deliver puts a message of attache's own into a mailbox, which no limit bounds: a result
-// is always delivered. It returns false if the session is not there or was ended.
+// is always delivered, also one with bytes that PostgreSQL would not keep. It returns false if the
+// session is not there or was ended.
 func (t *tx) deliver(to Ref, l letter) (bool, error) {
 	n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
 	if err != nil || n == 0 {
 		return false, err
 	}
+	l.body = strings.ToValidUTF8(strings.ReplaceAll(l.body, "\x00", "\ufffd"), "\ufffd")
 	_, err = t.put(to, l)
 	return err == nil, err
 }

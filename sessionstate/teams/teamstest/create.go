@@ -170,6 +170,15 @@ func slotsComeBackOnce(b *bench) {
 	b.same(b.session(keeps).State, teams.Starting)
 }
 
+// T27: what an agent's program wrote is reported whatever its bytes are: PostgreSQL keeps only UTF-8
+// without NUL.
+func reportOfAnyBytes(b *bench) {
+	parent := b.person("w", "direct")
+	_, err := b.EndRun(b.Context(), teams.RunRef{Ref: b.child(parent, "direct"), Run: 1}, teams.Ending{Report: "a\x00b\xff\xfec\n"})
+	b.check(err)
+	b.same(b.read(parent), []string{"a\ufffdb\ufffdc\n"})
+}
+
 // T25: a run whose supervisor is gone is failed, once, by whoever sees it. If the supervisor was
 // only cut off from the database, what it says later counts, once.
 func lostRun(b *bench) {

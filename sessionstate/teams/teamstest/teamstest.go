@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) *teams.Stor
 		{"CreateAtOnce", createAtOnce},
 		{"CreateKey", createKey},
 		{"SlotsComeBackOnce", slotsComeBackOnce},
+		{"ReportOfAnyBytes", reportOfAnyBytes},
 		{"LostRun", lostRun},
 		{"Resume", resume},
 		{"WhoMayWrite", whoMayWrite},

@@ -148,11 +148,12 @@ func (f *threadFinder) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// removeOld removes the outputs of sessions whose last run began longer ago than age.
+// removeOld removes the outputs of sessions whose last run began longer ago than age. The ends that
+// are to be reported stay.
 func removeOld(dir string, age time.Duration) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && e.IsDir() && time.Since(info.ModTime()) > age {
+		if info, err := e.Info(); err == nil && e.IsDir() && e.Name() != spoolName && time.Since(info.ModTime()) > age {
 			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // What agents' programs write becomes a result; what has not their form is taken for text.
@@ -36,6 +37,29 @@ func TestResult(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
 		_ = o.file.Close()
+	}
+}
+
+// Outputs are removed when they are old. Ends that are to be reported are not.
+func TestRemoveOld(t *testing.T) {
+	outputs := t.TempDir()
+	old := time.Now().Add(-48 * time.Hour)
+	for _, name := range []string{"s_new", "s_old", spoolName} {
+		dir := filepath.Join(outputs, name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if name == "s_new" {
+			continue
+		}
+		if err := os.Chtimes(dir, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removeOld(outputs, 24*time.Hour)
+	entries, err := os.ReadDir(outputs)
+	if err != nil || len(entries) != 2 || entries[0].Name() != "s_new" || entries[1].Name() != spoolName {
+		t.Errorf("left: %v, %v", entries, err)
 	}
 }
 

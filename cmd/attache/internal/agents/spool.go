@@ -3,21 +3,27 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
 // A spooledEnd is the end of a run that could not be reported yet, as it waits in a file. Whoever
 // reports it removes the file.
 type spooledEnd struct {
-	Run    teams.RunRef
-	Ending teams.Ending
+	Registry string // its address: attaches with other registries share the directory
+	Run      teams.RunRef
+	Ending   teams.Ending
 }
 
-func spoolDirectory(outputs string) string { return filepath.Join(outputs, "spool") }
+// spoolName is the name of the directory with these files, beside those of the sessions' outputs.
+const spoolName = "spool"
+
+func spoolDirectory(outputs string) string { return filepath.Join(outputs, spoolName) }
 
 func (e *spooledEnd) path(outputs string) string {
 	return filepath.Join(spoolDirectory(outputs), fmt.Sprintf("%s-%d.json", e.Run.ID, e.Run.Run))
@@ -48,8 +54,9 @@ func (e *spooledEnd) send(ctx context.Context, db *teams.Store, outputs string) 
 	return err
 }
 
-// sendSpooled reports the ends whose supervisors could not: the registry was away until they
-// gave up, or they were killed meanwhile.
+// sendSpooled reports to a registry the ends of its runs whose supervisors could not: it was away
+// until they gave up, or they were killed meanwhile. One end that it refuses does not hold up the
+// others.
 func sendSpooled(ctx context.Context, db *teams.Store, outputs string) {
 	names, _ := filepath.Glob(filepath.Join(spoolDirectory(outputs), "*.json"))
 	for _, name := range names {
@@ -58,7 +65,10 @@ func sendSpooled(ctx context.Context, db *teams.Store, outputs string) {
 			continue // another process has reported it
 		}
 		var e spooledEnd
-		if json.Unmarshal(text, &e) == nil && e.send(ctx, db, outputs) != nil {
+		if json.Unmarshal(text, &e) != nil || e.Registry != db.Address() {
+			continue
+		}
+		if err := e.send(ctx, db, outputs); errors.Is(err, database.ErrDown) {
 			return
 		}
 	}

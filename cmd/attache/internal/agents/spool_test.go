@@ -3,7 +3,9 @@
 package agents
 
 import (
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -48,7 +50,7 @@ func TestSpool(t *testing.T) {
 	end := teams.Ending{CostUSD: "0.5", Report: "finished after 1s"}
 	reported := make(chan struct{})
 	go func() { defer close(reported); s.report(end) }()
-	file := (&spooledEnd{s.o.Run, end}).path(s.o.Outputs)
+	file := (&spooledEnd{Run: s.o.Run}).path(s.o.Outputs)
 	for {
 		if _, err := os.Stat(file); err == nil {
 			break
@@ -76,4 +78,47 @@ func TestSpool(t *testing.T) {
 		t.Fatal(err)
 	}
 	sendSpooled(t.Context(), db, s.o.Outputs) // what is no end is left alone
+
+	refused, err := json.Marshal(spooledEnd{db.Address(), teams.RunRef{Ref: teams.Ref{ID: "a\x00"}, Run: 1}, end})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(spoolDirectory(s.o.Outputs), "0.json"), refused, 0o600)
+	}
+	forgotten := &spooledEnd{db.Address(), teams.RunRef{Ref: teams.Ref{ID: "z"}, Run: 1}, end}
+	if err == nil {
+		err = forgotten.write(s.o.Outputs)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendSpooled(t.Context(), db, s.o.Outputs)
+	if _, err := os.Stat(forgotten.path(s.o.Outputs)); err == nil {
+		t.Error("an end that the registry refused has held up the next one")
+	}
+}
+
+// An end is reported to the registry that has its run.
+func TestSpoolOfRegistries(t *testing.T) {
+	open := func() *teams.Store {
+		db, err := teams.Open(t.Context(), teams.Options{Path: filepath.Join(t.TempDir(), "teams.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	mine, other := open(), open()
+	outputs := t.TempDir()
+	end := &spooledEnd{mine.Address(), teams.RunRef{Ref: teams.Ref{ID: "s_1"}, Run: 1}, teams.Ending{Report: "done"}}
+	if err := end.write(outputs); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		db   *teams.Store
+		kept bool
+	}{{other, true}, {mine, false}} {
+		sendSpooled(t.Context(), test.db, outputs)
+		if _, err := os.Stat(end.path(outputs)); (err == nil) != test.kept {
+			t.Errorf("after sending to %s: %v; want the file kept: %t", test.db.Address(), err, test.kept)
+		}
+	}
 }

@@ -264,7 +264,7 @@ func (s *supervisor) ending(why string) store.Ending {
 // report tells the parent how the run ended. While the registry cannot be used it tries again,
 // and leaves the end in a file for others to report.
 func (s *supervisor) report(e store.Ending) {
-	end := &spooledEnd{s.o.Run, e}
+	end := &spooledEnd{s.db.Address(), s.o.Run, e}
 	for until, first := time.Now().Add(reportTime), true; ; first = false {
 		if end.send(context.Background(), s.db, s.o.Outputs) == nil || time.Now().After(until) {
 			return
