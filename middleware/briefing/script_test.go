@@ -103,7 +103,7 @@ func (f *faultyTurns) Take(ctx context.Context, key string) (bool, int, error) {
 		<-time.After(time.Minute) // as a file on a network that is gone
 	case f.how == "slow":
 		<-time.After(100 * time.Millisecond)
-	case f.how == "spent", f.how == "held" && n == 1:
+	case f.how == "spent", f.how == "unswept", f.how == "held" && n == 1:
 		return false, 0, nil
 	}
 	return f.Turns.Take(ctx, key)
@@ -114,6 +114,13 @@ func (f *faultyTurns) Settle(ctx context.Context, key string, o sessionstate.Out
 		return errors.New("database or disk is full")
 	}
 	return f.Turns.Settle(ctx, key, o)
+}
+
+func (f *faultyTurns) Sweep(ctx context.Context, idle time.Duration) (int, error) {
+	if f.how == "unswept" {
+		return 0, errors.New("statement timeout")
+	}
+	return f.Turns.Sweep(ctx, idle)
 }
 
 // twoPolicies has more to say than onePolicy.

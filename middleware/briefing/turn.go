@@ -88,7 +88,8 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	})
 }
 
-// userTurns returns the turns that the user's processes share. It sweeps them once a session.
+// userTurns returns the turns that the user's processes share. It sweeps them once a session; if
+// that fails, they are as good as before, and another session sweeps.
 func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
 	turns, err := t.c.shared.o.UserTurns(t.tenant)
 	if err != nil {
@@ -100,9 +101,9 @@ func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
 	t.s.swept = true
 	all.mu.Unlock()
 	if !swept {
-		_, err = turns.Sweep(ctx, t.c.shared.o.TTL)
+		_, _ = turns.Sweep(ctx, t.c.shared.o.TTL)
 	}
-	return turns, err
+	return turns, nil
 }
 
 // settle reports how the turn has ended. The reply waits for that, because a client that has

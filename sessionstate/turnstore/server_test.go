@@ -47,6 +47,22 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 			t.Errorf("Sweep = %d, %v; want the turns of all %d sessions kept", n, err, inserted)
 		}
 	})
+	t.Run("a backlog is swept in parts", func(t *testing.T) {
+		server := connect(t)
+		var inserted int
+		err := cluster.Ask(filepath.Base(strings.Split(url, "?")[0]), `WITH all_turns AS (INSERT INTO turns (tenant, key, used, closed)
+			SELECT '', 'key ' || n, 0, 1 FROM generate_series(1, 2500) n RETURNING 1) SELECT count(*) FROM all_turns`, &inserted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := openedStore(t, Options{Server: server}).Of("")
+		take(t, s, "held", true)
+		for _, want := range []int{2000, 500, 0} {
+			if n, err := s.Sweep(t.Context(), time.Hour); n != want || err != nil {
+				t.Errorf("Sweep = %d, %v; want %d", n, err, want)
+			}
+		}
+	})
 	t.Run("tenants are apart", func(t *testing.T) {
 		s := openedStore(t, Options{Server: connect(t)})
 		take(t, s.Of("one"), "a", true)

@@ -94,25 +94,44 @@ func (t *Turns) Settle(ctx context.Context, key string, o sessionstate.Outcome) 
 	return nil
 }
 
+// sweepAtOnce is how many turns of a server one transaction forgets, and sweepRounds how many
+// transactions there are at most in one sweep. Each has to be short: see [database.Timeouts].
+const sweepAtOnce, sweepRounds = 200, 10
+
 // Sweep implements [sessionstate.Turns]. In a file it also forgets the keys of the tenant that are
 // more than [sessionstate.DefaultMax], those longest unused first. A server has the sessions of
-// many machines, which may be more at once, and is swept by each of them.
-func (t *Turns) Sweep(ctx context.Context, idle time.Duration) (int, error) {
-	var n int64
-	err := t.in(ctx, func(tx *database.Tx, now int64) (err error) {
-		if t.store.max == 0 {
-			n, err = tx.Exec(`DELETE FROM turns WHERE tenant = ?4 AND used <= ?3 AND NOT `+held, now, int64(sessionstate.Lease), now-int64(idle), t.tenant)
-			return err
-		}
-		n, err = tx.Exec(`DELETE FROM turns WHERE tenant = ?5 AND NOT `+held+` AND (used <= ?3
-			OR used < (SELECT min(kept.used) FROM (SELECT used FROM turns WHERE tenant = ?5 ORDER BY used DESC LIMIT ?4) AS kept))`,
-			now, int64(sessionstate.Lease), now-int64(idle), t.store.max, t.tenant)
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("forgetting old turns: %w", err)
+// many machines, which may be more at once, and is swept by each of them, a bounded number of
+// turns at a time.
+func (t *Turns) Sweep(ctx context.Context, idle time.Duration) (total int, err error) {
+	forget, rounds := t.forgetInFile, 1
+	if t.store.max == 0 {
+		forget, rounds = t.forgetOnServer, sweepRounds
 	}
-	return int(n), nil
+	n := int64(sweepAtOnce)
+	for round := 0; round < rounds && n == sweepAtOnce; round++ {
+		err := t.in(ctx, func(tx *database.Tx, now int64) (err error) {
+			n, err = forget(tx, now, now-int64(idle))
+			return err
+		})
+		if err != nil {
+			return total, fmt.Errorf("forgetting old turns: %w", err)
+		}
+		total += int(n)
+	}
+	return total, nil
+}
+
+func (t *Turns) forgetInFile(tx *database.Tx, now, before int64) (int64, error) {
+	return tx.Exec(`DELETE FROM turns WHERE tenant = ?5 AND NOT `+held+` AND (used <= ?3
+		OR used < (SELECT min(kept.used) FROM (SELECT used FROM turns WHERE tenant = ?5 ORDER BY used DESC LIMIT ?4) AS kept))`,
+		now, int64(sessionstate.Lease), before, t.store.max, t.tenant)
+}
+
+// forgetOnServer has its condition twice, as a turn may be taken while it waits for the row.
+func (t *Turns) forgetOnServer(tx *database.Tx, now, before int64) (int64, error) {
+	const due = `tenant = ?4 AND used <= ?3 AND NOT ` + held
+	return tx.Exec(`DELETE FROM turns WHERE `+due+` AND key IN (SELECT key FROM turns WHERE `+due+` LIMIT ?5)`,
+		now, int64(sessionstate.Lease), before, t.tenant, sweepAtOnce)
 }
 
 // digest returns the form of a key in the database.
