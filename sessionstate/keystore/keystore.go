@@ -93,16 +93,21 @@ func list(tx *database.Tx) (all []identity.Entry, err error) {
 // Revoke revokes the key with an id as of now, as [identity.Revoke] does in a file.
 func (s *Store) Revoke(ctx context.Context, id string, now time.Time) error {
 	return s.change(ctx, func(tx *database.Tx) error {
-		var tenant, revoked string
-		err := tx.Row(`SELECT tenant, revoked FROM api_keys WHERE id = ?1`, id).Scan(&tenant, &revoked)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return fmt.Errorf("%w: the shared database has none with the id %.40q: see attache key list", identity.ErrUnknownKey, id)
-		case err != nil || revoked != "":
-			return err
+		for {
+			n, err := tx.Exec(`UPDATE api_keys SET revoked = ?2 WHERE id = ?1 AND revoked = ''`, id, text(now.UTC()))
+			if err != nil || n > 0 {
+				return err
+			}
+			var revoked string
+			err = tx.Row(`SELECT revoked FROM api_keys WHERE id = ?1`, id).Scan(&revoked)
+			switch {
+			case errors.Is(err, sql.ErrNoRows):
+				return fmt.Errorf("%w: the shared database has none with the id %.40q: see attache key list", identity.ErrUnknownKey, id)
+			case err != nil || revoked != "":
+				return err
+			}
+			// An import has just brought the key: each statement sees what is committed by then.
 		}
-		_, err = tx.Exec(`UPDATE api_keys SET revoked = ?3 WHERE tenant = ?1 AND id = ?2 AND revoked = ''`, tenant, id, text(now.UTC()))
-		return err
 	})
 }
 
@@ -155,10 +160,7 @@ func importEntry(tx *database.Tx, there []identity.Entry, e identity.Entry, n *C
 		return nil
 	}
 	n.Changed++
-	if _, err := tx.Exec(`DELETE FROM api_keys WHERE tenant = ?1 AND hash = ?2`, old.Tenant, old.SHA256); err != nil {
-		return err
-	}
-	return insert(tx, e)
+	return replace(tx, e)
 }
 
 // find returns the entry of the key with a hash, nil if there is none.
@@ -175,8 +177,22 @@ func (s *Store) find(ctx context.Context, hash string) (found *identity.Entry, e
 	return found, err
 }
 
-func insert(tx *database.Tx, e identity.Entry) error {
-	_, err := tx.Exec(`INSERT INTO api_keys (`+columns+`) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`,
+const insertion = `INSERT INTO api_keys (` + columns + `) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`
+
+func insert(tx *database.Tx, e identity.Entry) error { return write(tx, insertion, e) }
+
+// replace changes the row of a key to e. The statement itself keeps a revocation: another process
+// may have committed one after the row was read.
+func replace(tx *database.Tx, e identity.Entry) error {
+	return write(tx, insertion+` ON CONFLICT (hash) DO UPDATE SET
+		tenant = excluded.tenant, id = excluded.id, owner = excluded.owner, email = excluded.email, roles = excluded.roles,
+		permissions = excluded.permissions, plan = excluded.plan, scope = excluded.scope, trust = excluded.trust,
+		created = excluded.created, expires = excluded.expires,
+		revoked = CASE WHEN api_keys.revoked = '' THEN excluded.revoked ELSE api_keys.revoked END`, e)
+}
+
+func write(tx *database.Tx, statement string, e identity.Entry) error {
+	_, err := tx.Exec(statement,
 		e.Tenant, e.SHA256, e.ID, e.User, e.Email, words(e.Roles), words(e.Permissions), e.Plan, e.Scope, e.Trust,
 		text(e.Created), text(e.Expires), text(e.Revoked))
 	return err

@@ -81,6 +81,7 @@ func TestOnPostgreSQL(t *testing.T) {
 			t.Errorf("attache store check says %q, %v", problems, err)
 		}
 	})
+	testRevokeBesideImport(t, func() string { return cluster.Copy(made) })
 	t.Run("tenants are apart", func(t *testing.T) { testTenants(t, New(connect(t, cluster.Copy(made)).Open(Schema()))) })
 }
 
@@ -211,6 +212,92 @@ func testImportAtOnce(t *testing.T, open func() *Store) {
 	if want := (Counts{Added: 20, Same: 80}); sum != want {
 		t.Errorf("together %+v, want %+v", sum, want)
 	}
+}
+
+// A revocation beside an import of the same key: the key is revoked, or the error says that it is not.
+func testRevokeBesideImport(t *testing.T, newDatabase func() string) {
+	changes := map[string]struct {
+		change func(*identity.Entry)
+		want   error // of a revocation that waited for the import
+	}{
+		"the plan":   {func(e *identity.Entry) { e.Plan = "free" }, nil},
+		"the tenant": {func(e *identity.Entry) { e.Tenant = "other" }, nil},
+		"the id":     {func(e *identity.Entry) { e.ID = "another" }, identity.ErrUnknownKey},
+	}
+	for name, test := range changes {
+		for order, revoke := range map[string]func(*testing.T, *Store, *Store, identity.Entry, string) error{
+			"is revoked before the import writes": revokeBeforeWrite, "is revoked before the import ends": revokeBeforeCommit,
+		} {
+			t.Run("a key whose import changes "+name+" "+order, func(t *testing.T) {
+				server := connect(t, newDatabase())
+				importer, revoker := New(server.Open(Schema())), New(server.Open(Schema()))
+				_, old, err := importer.Create(t.Context(), ada, "", 0, start)
+				if err != nil {
+					t.Fatal(err)
+				}
+				changed := old
+				test.change(&changed)
+				err = revoke(t, importer, revoker, changed, old.ID)
+				if err != nil && !errors.Is(err, test.want) {
+					t.Fatal(err)
+				}
+				changed.Revoked = start
+				if err != nil {
+					changed.Revoked = time.Time{}
+				}
+				if all, err := revoker.List(t.Context()); err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], changed) {
+					t.Errorf("the keys are %+v, %v\nwant %+v", all, err, changed)
+				}
+			})
+		}
+	}
+}
+
+// revokeBeforeWrite revokes the key with an id when an import of e has read the keys and has not
+// changed them yet.
+func revokeBeforeWrite(t *testing.T, importer, revoker *Store, e identity.Entry, id string) error {
+	var revoked error
+	var n Counts
+	err := importer.change(t.Context(), func(tx *database.Tx) error {
+		there, err := list(tx)
+		if err != nil {
+			return err
+		}
+		revoked = revoker.Revoke(t.Context(), id, start)
+		return importEntry(tx, there, e, &n)
+	})
+	if err != nil || n != (Counts{Changed: 1}) {
+		t.Errorf("the import says %+v, %v", n, err)
+	}
+	return revoked
+}
+
+// revokeBeforeCommit revokes the key with an id when an import of e has changed the key and has
+// not ended: the revocation waits for it.
+func revokeBeforeCommit(t *testing.T, importer, revoker *Store, e identity.Entry, id string) error {
+	revoked := make(chan error, 1)
+	err := importer.change(t.Context(), func(tx *database.Tx) error {
+		there, err := list(tx)
+		if err != nil {
+			return err
+		}
+		if err := importEntry(tx, there, e, &Counts{}); err != nil {
+			return err
+		}
+		ctx := context.WithoutCancel(t.Context())
+		go func() { revoked <- revoker.Revoke(ctx, id, start) }()
+		for waits := false; !waits && len(revoked) == 0; {
+			err := tx.Row(`SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted)`).Scan(&waits)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("the import says %v", err)
+	}
+	return <-revoked
 }
 
 // The role of attache sees keys of other tenants only in a scope that says so.
