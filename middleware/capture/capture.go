@@ -13,7 +13,8 @@
 // older than [Options.Recheck]. The look-up may use a disk or a network, so it runs beside the
 // messages. The request that needs it waits until it has ended, for at most
 // [Options.Patience]. In a busy session the next look-up ends before the old answer expires,
-// so nothing waits. If a look-up fails or takes too long, the session has no principal, and
+// so nothing waits, and if its source does not answer, the old answer holds until it expires.
+// If a look-up fails otherwise or takes too long, the session has no principal, and
 // [Conn.LookupFailed] returns the reason: a layer that decides by the principal then refuses.
 package capture
 
@@ -83,6 +84,10 @@ type Options struct {
 	// stands for never, 0 for [DefaultRetry].
 	Passing func(error) bool
 	Retry   time.Duration
+	// Unanswered reports whether a failure that passes says nothing of the
+	// credential, since its source did not answer: the principal that was found
+	// before is then held to the end of Recheck. nil stands for never.
+	Unanswered func(error) bool
 	// Patience is how long a request waits for its look-up; 0 stands for
 	// [DefaultPatience].
 	Patience time.Duration
@@ -108,6 +113,9 @@ func Compile(o Options) (*Shared, error) {
 	}
 	if o.Passing == nil {
 		o.Passing = func(error) bool { return false }
+	}
+	if o.Unanswered == nil {
+		o.Unanswered = func(error) bool { return false }
 	}
 	if o.Retry <= 0 {
 		o.Retry = DefaultRetry

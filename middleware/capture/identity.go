@@ -63,6 +63,7 @@ type identity struct {
 	// Guarded by identities.mu.
 	known     bool      // a look-up is over
 	at        time.Time // when that look-up began
+	retry     time.Time // when the next may begin, if a later one had no answer
 	principal *sessionstate.Principal
 	err       error         // why there is no credential's principal
 	soon      bool          // the failure is one that passes: ask again soon
@@ -192,8 +193,8 @@ type finding struct {
 // vain.
 //
 // The look-up begins when a quarter of the time is left, so that a busy session continues with
-// the last owner meanwhile. After a temporary failure it is repeated sooner, and no request
-// waits for it.
+// the last owner meanwhile; without an answer it is repeated in that quarter. After another
+// temporary failure it is repeated sooner, and no request waits for it.
 func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-chan struct{}) {
 	if id == nil {
 		return finding{}, nil
@@ -213,7 +214,8 @@ func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-cha
 	case id.err != nil:
 		begin = c.o.Recheck
 	}
-	if id.pending == nil && (!id.known || age >= begin) {
+	early := age < c.o.Recheck && now.Before(id.retry)
+	if id.pending == nil && (!id.known || age >= begin && !early) {
 		id.pending = make(chan struct{})
 		go c.identify(id, id.pending)
 	}
@@ -240,6 +242,12 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 // the pending of that look-up, nil if nobody waits for it.
 func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began time.Time, over chan struct{}) finding {
 	c.who.mu.Lock()
+	if over != nil && c.holdsWithoutAnswerLocked(id, err) {
+		id.pending, id.retry = nil, began.Add(c.o.Retry)
+		found := finding{id.principal, id.err}
+		c.who.mu.Unlock()
+		return found
+	}
 	before := id.err
 	if err != nil && before != nil && before.Error() == err.Error() {
 		err = before // the same one, so that contexts stay the same
@@ -252,7 +260,7 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 	if id.stale {
 		id.at, id.stale = time.Time{}, false
 	}
-	id.soon = err != nil && c.o.Passing(err)
+	id.soon, id.retry = err != nil && c.o.Passing(err), time.Time{}
 	if over != nil {
 		id.pending = nil
 	}
@@ -268,6 +276,12 @@ func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began 
 		go c.changed()
 	}
 	return found
+}
+
+// holdsWithoutAnswerLocked reports whether the owner that was found before holds although a later
+// look-up failed with err: its source did not answer, and the time of the owner is not over.
+func (c *Conn) holdsWithoutAnswerLocked(id *identity, err error) bool {
+	return err != nil && c.o.Unanswered(err) && id.known && id.err == nil && c.sessions.Now().Sub(id.at) < c.o.Recheck
 }
 
 // Recheck makes every session look up its owner again at its next request, because the source of

@@ -26,6 +26,7 @@ import (
 //	key                    a user of the credential's own text, nobody without one
 //	refused                the credential is refused
 //	down                   it fails in a way that passes
+//	away                   the source does not answer
 //	DURATION/ANSWER        the answer takes so long
 //	accept                 not an answer: credentials in _meta are accepted
 //	known=USER             not an answer: who the messages without a credential are from
@@ -38,10 +39,14 @@ func TestScripts(t *testing.T) {
 var (
 	errRefused = errors.New("refused")
 	errDown    = errors.New("down")
+	errAway    = errors.New("away")
 )
 
 func scripted(s *proxytest.Session, arg string) middleware.Layer {
-	o := capture.Options{Passing: func(err error) bool { return errors.Is(err, errDown) }}
+	o := capture.Options{
+		Passing:    func(err error) bool { return errors.Is(err, errDown) || errors.Is(err, errAway) },
+		Unanswered: func(err error) bool { return errors.Is(err, errAway) },
+	}
 	conn := capture.ConnOptions{Log: slog.New(logNotes{s})}
 	a := &answers{s: s}
 	for _, word := range strings.Split(arg, ",") {
@@ -117,6 +122,8 @@ func (a *answers) identify(ctx context.Context, c capture.Credential) (*sessions
 		return &sessionstate.Principal{User: "operator"}, errRefused
 	case "down":
 		return nil, errDown
+	case "away":
+		return nil, errAway
 	case "key":
 		if c.Text == "" {
 			return nil, nil

@@ -255,6 +255,12 @@ func passing(err error) bool {
 	return false
 }
 
+// unanswered reports whether a failure says nothing of the credential: the database with the keys
+// did not answer, or not in time.
+func unanswered(err error) bool {
+	return errors.Is(err, identity.ErrKeyStore) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // policyKey returns what gives the API key of a session to a policy endpoint. A
 // token goes to nobody: it was issued for us, and who gets it could be its owner
 // here.
@@ -284,7 +290,7 @@ func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *s
 	if err := s.Operator.FileErr; err != nil {
 		log.Warn("nothing of the session file holds, nor the workspace, session and trust it may name", "err", err)
 	}
-	o.Accept, o.Recheck, o.Passing = c.Accept, s.Identity.Cache-readAgain(s), passing
+	o.Accept, o.Recheck, o.Passing, o.Unanswered = c.Accept, s.Identity.Cache-readAgain(s), passing, unanswered
 }
 
 // secretVariables returns the variables with our credentials, which no server gets.
