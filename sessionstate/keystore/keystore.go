@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
@@ -128,10 +127,11 @@ func (s *Store) Any(ctx context.Context) (there bool, err error) {
 func (s *Store) Import(ctx context.Context, entries []identity.Entry) (n Counts, err error) {
 	err = s.change(ctx, func(tx *database.Tx) error {
 		n = Counts{}
-		there, err := list(tx)
+		all, err := list(tx)
 		if err != nil {
 			return err
 		}
+		there := newIndex(all)
 		for _, e := range entries {
 			if err := importEntry(tx, there, e, &n); err != nil {
 				return err
@@ -142,20 +142,30 @@ func (s *Store) Import(ctx context.Context, entries []identity.Entry) (n Counts,
 	return n, err
 }
 
-func importEntry(tx *database.Tx, there []identity.Entry, e identity.Entry, n *Counts) error {
-	i := slices.IndexFunc(there, func(o identity.Entry) bool { return o.SHA256 == e.SHA256 })
-	if taken := slices.IndexFunc(there, func(o identity.Entry) bool { return o.ID == e.ID }); taken >= 0 && taken != i {
+// An index has the entries of a database by their hashes and ids.
+type index struct{ byHash, byID map[string]*identity.Entry }
+
+func newIndex(all []identity.Entry) index {
+	x := index{make(map[string]*identity.Entry, len(all)), make(map[string]*identity.Entry, len(all))}
+	for i := range all {
+		x.byHash[all[i].SHA256], x.byID[all[i].ID] = &all[i], &all[i]
+	}
+	return x
+}
+
+func importEntry(tx *database.Tx, there index, e identity.Entry, n *Counts) error {
+	old := there.byHash[e.SHA256]
+	if taken := there.byID[e.ID]; taken != nil && taken != old {
 		return fmt.Errorf("the id %.40q belongs to another key in the database: give the entry another id", e.ID)
 	}
-	if i < 0 {
+	if old == nil {
 		n.Added++
 		return insert(tx, e)
 	}
-	old := there[i]
 	if !old.Revoked.IsZero() {
 		e.Revoked = old.Revoked
 	}
-	if reflect.DeepEqual(old, e) {
+	if reflect.DeepEqual(*old, e) {
 		n.Same++
 		return nil
 	}

@@ -264,7 +264,7 @@ func revokeBeforeWrite(t *testing.T, importer, revoker *Store, e identity.Entry,
 			return err
 		}
 		revoked = revoker.Revoke(t.Context(), id, start)
-		return importEntry(tx, there, e, &n)
+		return importEntry(tx, newIndex(there), e, &n)
 	})
 	if err != nil || n != (Counts{Changed: 1}) {
 		t.Errorf("the import says %+v, %v", n, err)
@@ -281,7 +281,7 @@ func revokeBeforeCommit(t *testing.T, importer, revoker *Store, e identity.Entry
 		if err != nil {
 			return err
 		}
-		if err := importEntry(tx, there, e, &Counts{}); err != nil {
+		if err := importEntry(tx, newIndex(there), e, &Counts{}); err != nil {
 			return err
 		}
 		ctx := context.WithoutCancel(t.Context())
