@@ -94,7 +94,7 @@ func (c *program) createKey(ctx context.Context, flags setting.Flags, a identity
 	}
 	key, e, err := place.Create(ctx, a, s.Identity.KeyPrefix, expiry, now)
 	if err != nil {
-		return cli.Usagef("%v", err)
+		return err
 	}
 	if _, err := fmt.Fprintln(c.Stdout, key); err != nil {
 		_ = place.Revoke(ctx, e.ID, now) // nobody has it
@@ -161,7 +161,7 @@ stands for and until when. The keys themselves are not kept, so none can be prin
 			fmt.Fprintf(c.Stderr, "attache: there are no keys: %s is not there; make one with \"attache key create\"\n", place)
 			return nil
 		case err != nil:
-			return cli.Usagef("%v", err)
+			return err
 		}
 		return keys.Print(c.Stdout, entries, time.Now())
 	}
@@ -193,7 +193,7 @@ entries stay, so that "attache key list" and the audit still tell whose they wer
 		for _, arg := range args {
 			id := config.KeyID(arg)
 			if err := place.Revoke(cmd.Context(), id, time.Now()); err != nil {
-				return cli.Usagef("%v", err)
+				return err
 			}
 			fmt.Fprintf(c.Stderr, "attache: revoked key %s\n", id)
 		}

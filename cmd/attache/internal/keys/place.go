@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"time"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/sessionstate/database"
@@ -29,12 +27,12 @@ type Place interface {
 
 // Find returns where the keys of the settings are.
 func Find(p cli.Process, s *config.Settings) (Place, error) {
-	server, err := assembly.OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
+	url, err := s.Store.Address(p)
 	switch {
 	case err != nil:
 		return nil, cli.Usagef("%v", err)
-	case server != nil:
-		return shared{keystore.New(server.Open(keystore.Schema())), server}, nil
+	case url != "":
+		return openShared(url)
 	case s.Identity.KeysFile == "":
 		return nil, cli.Usagef("there is no place for keys: name a file in identity.keys_file of a configuration, and that with --config")
 	}
@@ -48,7 +46,8 @@ func (f file) String() string { return string(f) }
 
 // Create implements [Place].
 func (f file) Create(_ context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (string, identity.Entry, error) {
-	return identity.Create(string(f), a, prefix, expiry, now)
+	key, e, err := identity.Create(string(f), a, prefix, expiry, now)
+	return key, e, usage(err)
 }
 
 // ErrNoFile is returned for a key file that does not exist. A socket of a database that does not
@@ -61,12 +60,20 @@ func (f file) List(context.Context) ([]identity.Entry, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoFile
 	}
-	return entries, err
+	return entries, usage(err)
 }
 
 // Revoke implements [Place].
 func (f file) Revoke(_ context.Context, id string, now time.Time) error {
-	return identity.Revoke(string(f), id, now)
+	return usage(identity.Revoke(string(f), id, now))
+}
+
+// usage returns an error as a mistake of the person.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cli.Usagef("%v", err)
 }
 
 // shared is the database of store.url.
@@ -75,7 +82,37 @@ type shared struct {
 	server *database.Server
 }
 
+// openShared returns the keys in a database. Its timeouts are longer than those of a session: a
+// person waits, and an import is one transaction with a statement for each key.
+func openShared(url string) (Place, error) {
+	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: database.Timeouts{
+		Connect: 10 * time.Second, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: time.Minute,
+	}})
+	if err != nil {
+		return nil, cli.Usagef("%v", err)
+	}
+	return shared{keystore.New(server.Open(keystore.Schema())), server}, nil
+}
+
 func (s shared) String() string { return s.server.Address() }
+
+// Create implements [Place]. What the person says of the key is checked before the database is
+// asked, so that an error tells the two apart.
+func (s shared) Create(ctx context.Context, a identity.Attributes, prefix string, expiry time.Duration, now time.Time) (string, identity.Entry, error) {
+	if _, _, err := identity.NewKey(a, prefix, expiry, now); err != nil {
+		return "", identity.Entry{}, usage(err)
+	}
+	return s.Store.Create(ctx, a, prefix, expiry, now)
+}
+
+// Revoke implements [Place]. An id that is not there is a mistake of the person.
+func (s shared) Revoke(ctx context.Context, id string, now time.Time) error {
+	err := s.Store.Revoke(ctx, id, now)
+	if errors.Is(err, identity.ErrUnknownKey) {
+		return usage(err)
+	}
+	return err
+}
 
 // Import brings the keys of the key file into the database of store.url.
 func Import(ctx context.Context, p cli.Process, s *config.Settings) error {
@@ -94,7 +131,7 @@ func Import(ctx context.Context, p cli.Process, s *config.Settings) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return cli.Usagef("there is no key file to import: %s is not there: correct identity.keys_file", s.Identity.KeysFile)
 	case err != nil:
-		return cli.Usagef("%v", err)
+		return usage(err)
 	}
 	n, err := to.Import(ctx, entries)
 	if err != nil {
