@@ -19,6 +19,7 @@ import (
 type keyDatabase struct {
 	answers *keystore.Resolver
 	hasKeys func() (bool, error) // when it was first asked
+	warned  sync.Once            // that this is not known
 	close   func()
 }
 
@@ -76,7 +77,9 @@ func (k *sharedKeys) Resolve(ctx context.Context, credential string) (*sessionst
 func (k *sharedKeys) exist(log *slog.Logger) bool {
 	has, err := k.hasKeys()
 	if err != nil {
-		log.Warn("it is not known whether the shared database has keys, so clients need a credential; if it has none, start attache again when it answers", "err", err)
+		k.warned.Do(func() {
+			log.Warn("it is not known whether the shared database has keys, so clients need a credential; if it has none, start attache again when it answers", "err", err)
+		})
 	}
 	return has || err != nil
 }

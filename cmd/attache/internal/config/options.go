@@ -77,7 +77,7 @@ func identityOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Key: "identity.api_key_file", Flag: "api-key-file", Hint: "FILE",
 			Help: "file that holds the session's API key (or give the key itself in ATTACHE_API_KEY)", Value: keyFile{setting.Path(&s.APIKeyFile)}},
-		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted; see \"attache key create\"", Value: setting.Path(&o.KeysFile)},
+		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, what \"attache key import\" brings into the database", Value: setting.Path(&o.KeysFile)},
 		{Key: "identity.meta_api_key", Help: `accept a key in _meta["io.github.attache-mcp/apiKey"]`, Value: setting.Bool(&o.MetaAPIKey)},
 		{Key: "identity.cache", Help: "how long the result of a key's look-up is used", Value: setting.Duration(&o.Cache, time.Millisecond)},
 		{Key: "identity.key_prefix", Help: "what the keys made here begin with", Value: setting.Text(&o.KeyPrefix, keyPrefix)},

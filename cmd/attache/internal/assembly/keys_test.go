@@ -1,0 +1,60 @@
+package assembly
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/identity"
+)
+
+// keysAway returns the keys of a database that does not answer.
+func keysAway(t *testing.T) *sharedKeys {
+	t.Helper()
+	server, err := database.Connect(database.ServerOptions{URL: "postgres://attache@127.0.0.1:1/none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return newSharedKeys(openKeys(server), config.DefaultSettings(""))
+}
+
+// It is told once that a database does not say whether it has keys, and clients need one.
+func TestUnknownKeysAreToldOnce(t *testing.T) {
+	keys := keysAway(t)
+	var log bytes.Buffer
+	for range 3 {
+		if !keys.exist(slog.New(slog.NewTextHandler(&log, nil))) {
+			t.Error("clients need no credential")
+		}
+	}
+	if n := strings.Count(log.String(), "it is not known whether"); n != 1 {
+		t.Errorf("it is told %d times:\n%s", n, log.String())
+	}
+}
+
+// A principal holds while the database does not answer, and not where a source says that the
+// credential is of no use.
+func TestWhichFailuresAreNoAnswer(t *testing.T) {
+	var o capture.Options
+	(&Authenticator{}).configure(&o, config.DefaultSettings(""), slog.New(slog.DiscardHandler))
+	_, away := keysAway(t).Resolve(t.Context(), "atk_abcdefgh_12345678901234567890123456789012")
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	_, tooLate := keysAway(t).Resolve(late, "atk_abcdefgh_12345678901234567890123456789012")
+	for err, want := range map[error]bool{
+		away: true, tooLate: true,
+		identity.ErrTokenExpired: false, identity.ErrTokenKey: false, identity.ErrKeySet: false, identity.ErrTokenFile: false,
+		identity.ErrSessionFile: false, identity.ErrUnknownKey: false,
+	} {
+		if o.Unanswered(err) != want || want && !o.Passing(err) {
+			t.Errorf("%v: no answer: %t, passes: %t; want %t", err, o.Unanswered(err), o.Passing(err), want)
+		}
+	}
+}
