@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tailscale/hujson"
 )
@@ -116,6 +117,8 @@ func (f *remoteForm) problem(client *Client) string {
 		return "it is remote and has variables: remove env, which clients do not use there"
 	case f.oddHeaders:
 		return "it is remote, and its headers are not all texts"
+	case !f.isUsual():
+		return "it is remote, and its type or one of its keys is written in a way that unwrap could not give back: write it as your client documents it"
 	}
 	for i, h := range f.headerNames {
 		if IsOwnHeader(h.value) && !IsRepeatedHeader(h.value) {
@@ -126,6 +129,17 @@ func (f *remoteForm) problem(client *Client) string {
 		}
 	}
 	return ""
+}
+
+// isUsual reports whether unwrapRemote can give back the bytes of what wrapRemote replaces: the
+// keys and the type stand there without escapes, and the type is a word.
+func (f *remoteForm) isUsual() bool {
+	for _, l := range []literal{f.address.key, f.headers.key, f.kind.value} {
+		if l.to > 0 && l.to-l.from != len(quote(l.value)) {
+			return false
+		}
+	}
+	return !f.kind.exists() || len(strings.Fields(f.kind.value.value)) == 1 && !strings.ContainsFunc(f.kind.value.value, unicode.IsSpace)
 }
 
 // advice says what a person should know of the entry when attache is in front of it.
