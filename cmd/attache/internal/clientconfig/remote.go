@@ -117,8 +117,8 @@ func (f *remoteForm) problem(client *Client) string {
 		return "it is remote and has variables: remove env, which clients do not use there"
 	case f.oddHeaders:
 		return "it is remote, and its headers are not all texts"
-	case !f.isUsual():
-		return "it is remote, and its type or one of its keys is written in a way that unwrap could not give back: write it as your client documents it"
+	case !f.hasUsualType():
+		return "it is remote, and its type is written in a way that unwrap could not give back: write it as your client documents it"
 	}
 	for i, h := range f.headerNames {
 		if IsOwnHeader(h.value) && !IsRepeatedHeader(h.value) {
@@ -131,15 +131,11 @@ func (f *remoteForm) problem(client *Client) string {
 	return ""
 }
 
-// isUsual reports whether unwrapRemote can give back the bytes of what wrapRemote replaces: the
-// keys and the type stand there without escapes, and the type is a word.
-func (f *remoteForm) isUsual() bool {
-	for _, l := range []literal{f.address.key, f.headers.key, f.kind.value} {
-		if l.to > 0 && l.to-l.from != len(quote(l.value)) {
-			return false
-		}
-	}
-	return !f.kind.exists() || len(strings.Fields(f.kind.value.value)) == 1 && !strings.ContainsFunc(f.kind.value.value, unicode.IsSpace)
+// hasUsualType reports whether unwrapRemote can give back the bytes of the type: a word without
+// escapes.
+func (f *remoteForm) hasUsualType() bool {
+	kind := f.kind.value
+	return !f.kind.exists() || kind.value != "" && !strings.ContainsFunc(kind.value, unicode.IsSpace) && kind.to-kind.from == len(quote(kind.value))
 }
 
 // advice says what a person should know of the entry when attache is in front of it.
