@@ -15,7 +15,7 @@ import (
 // tenants are listed here, and run in a scope that says so.
 func TestStatementsNameTheTenant(t *testing.T) {
 	forAll := map[string]int{
-		"keystore.go": 4, // whose a key is, is known when it is found; attache key, for the operator
+		"keystore.go": 5, // whose a key is, is known when it is found; attache key, for the operator
 		"sweep.go":    4, // what is over is forgotten whosever it is
 		"list.go":     1, // attache agents, for the operator
 		"run.go":      1, // its callers say which messages
@@ -79,7 +79,7 @@ func text(e ast.Expr, constants map[string]ast.Expr) (string, bool) {
 		return s, err == nil
 	case *ast.Ident:
 		if value, ok := constants[e.Name]; ok {
-			return text(value, nil)
+			return text(value, constants)
 		}
 	case *ast.BinaryExpr:
 		left, isLeft := text(e.X, constants)
