@@ -4,7 +4,6 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,33 +29,28 @@ const (
 	liveMemory     = "live"
 )
 
-// live returns the memory that the front has reachable, and when garbage was collected. At the
+// live returns the memory that the front had reachable when garbage was collected last. At the
 // default of GOGC the next collection is due at twice that.
-func (f *front) live(ctx context.Context) (bytes float64, at time.Time, err error) {
+func (f *front) live(ctx context.Context) (bytes float64, err error) {
 	text, err := f.get(ctx, "/debug/pprof/heap?debug=1")
 	if err != nil {
-		return 0, at, err
+		return 0, err
 	}
-	number := func(name string) float64 {
-		_, rest, _ := strings.Cut(text, "# "+name+" = ")
-		value, _, _ := strings.Cut(rest, "\n")
-		n, nerr := strconv.ParseFloat(value, 64)
-		err = errors.Join(err, nerr)
-		return n
-	}
-	next, last := number("NextGC"), number("LastGC")
-	return next / 2, time.Unix(0, int64(last)), err
+	_, rest, _ := strings.Cut(text, "# NextGC = ")
+	next, _, _ := strings.Cut(rest, "\n")
+	bytes, err = strconv.ParseFloat(next, 64)
+	return bytes / 2, err
 }
 
-// liveAtRest returns the memory that the front has reachable when garbage is collected the next
-// time, which Go does every two minutes.
+// liveAtRest returns the memory that the front has reachable when garbage was collected twice:
+// what pools have goes with the second collection.
 func (f *front) liveAtRest(ctx context.Context) (float64, error) {
-	for began := time.Now(); ; pause(ctx, time.Second) {
-		n, at, err := f.live(ctx)
-		if err != nil || at.After(began) || ctx.Err() != nil {
-			return n, errors.Join(err, ctx.Err())
+	for range 2 {
+		if _, err := f.get(ctx, "/debug/pprof/heap?debug=1&gc=1"); err != nil {
+			return 0, err
 		}
 	}
+	return f.live(ctx)
 }
 
 // watch samples memory until ctx is done.
@@ -66,7 +60,7 @@ func (r *run) watch(ctx context.Context) {
 		if n, err := machine.Resident(r.steady.pid()); err == nil {
 			r.samples[residentMemory] = append(r.samples[residentMemory], sample{at, n})
 		}
-		if n, _, err := r.steady.live(ctx); err == nil {
+		if n, err := r.steady.live(ctx); err == nil {
 			r.samples[liveMemory] = append(r.samples[liveMemory], sample{at, n})
 		}
 	}

@@ -72,6 +72,10 @@ func (s state) beyond(before state) (names []string) {
 
 // observe counts everything.
 func (r *run) observe(ctx context.Context) (state, error) {
+	// The report of a stdio attache that was killed goes when somebody looks at it.
+	look := exec.CommandContext(ctx, r.o.Attache, "status")
+	look.Env = r.env
+	_ = look.Run() // the file that stays says if it fails
 	s := state{"processes": len(r.processes())}
 	for _, f := range []*front{r.steady, r.shaky} {
 		if err := f.observe(ctx, s); err != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
 	"strconv"
@@ -77,6 +78,9 @@ func profile(w http.ResponseWriter, r *http.Request) {
 		notFound(w, r)
 	default:
 		debug, _ := strconv.Atoi(r.URL.Query().Get("debug"))
+		if gc, _ := strconv.Atoi(r.URL.Query().Get("gc")); gc > 0 && name == "heap" {
+			runtime.GC()
+		}
 		_ = pprof.Lookup(name).WriteTo(w, debug) // fails when the client has left
 	}
 	if err != nil { // another one is under way, and nothing was written
