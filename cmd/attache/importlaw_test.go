@@ -98,6 +98,7 @@ func importLaw() []law {
 		{"sessionstate/database", nil, "a database that processes share is opened with the same care whatever it holds"},
 		{"sessionstate/database/pgserver", nil, "a server of PostgreSQL is started whatever is kept there"},
 		{"sessionstate/database/pgtest", []string{"sessionstate/database/pgserver"}, "a server of PostgreSQL is started for tests whatever they keep there"},
+		{"sessionstate/database/databasetest", []string{"sessionstate/database"}, "tests of every package that keeps something connect in one way"},
 		{"sessionstate/turnstore", []string{"sessionstate", "sessionstate/database"}, "it is an implementation of sessionstate.Turns"},
 		{"sessionstate/teams", []string{"sessionstate", "sessionstate/database"}, "who may create and write to whom does not depend on how it is asked"},
 		{"sessionstate/teams/teamstest", []string{"sessionstate/teams"}, "the suite tests any store of teams"},

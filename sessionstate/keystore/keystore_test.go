@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
@@ -46,7 +47,7 @@ func TestOnSQLite(t *testing.T) {
 func TestOnPostgreSQL(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	made := cluster.Database()
-	first := connect(t, made)
+	first := databasetest.Connect(t, made)
 	if _, err := first.Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +55,11 @@ func TestOnPostgreSQL(t *testing.T) {
 	for _, test := range suite {
 		t.Run(test.name, func(t *testing.T) {
 			url := cluster.Copy(made)
-			test.test(t, func() *Store { return New(connect(t, url).Open(Schema())) })
+			test.test(t, func() *Store { return New(databasetest.Connect(t, url).Open(Schema())) })
 		})
 	}
 	t.Run("a role that may only read", func(t *testing.T) {
-		server := connect(t, cluster.Copy(made))
+		server := databasetest.Connect(t, cluster.Copy(made))
 		s := New(server.Open(Schema()))
 		_, e, err := s.Create(t.Context(), ada, "", 0, start)
 		if err != nil {
@@ -82,19 +83,7 @@ func TestOnPostgreSQL(t *testing.T) {
 		}
 	})
 	testRevokeBesideImport(t, func() string { return cluster.Copy(made) })
-	t.Run("tenants are apart", func(t *testing.T) { testTenants(t, New(connect(t, cluster.Copy(made)).Open(Schema()))) })
-}
-
-func connect(t *testing.T, url string) *database.Server {
-	t.Helper()
-	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: database.Timeouts{
-		Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	return server
+	t.Run("tenants are apart", func(t *testing.T) { testTenants(t, New(databasetest.Connect(t, cluster.Copy(made)).Open(Schema()))) })
 }
 
 var (
@@ -229,7 +218,7 @@ func testRevokeBesideImport(t *testing.T, newDatabase func() string) {
 			"is revoked before the import writes": revokeBeforeWrite, "is revoked before the import ends": revokeBeforeCommit,
 		} {
 			t.Run("a key whose import changes "+name+" "+order, func(t *testing.T) {
-				server := connect(t, newDatabase())
+				server := databasetest.Connect(t, newDatabase())
 				importer, revoker := New(server.Open(Schema())), New(server.Open(Schema()))
 				_, old, err := importer.Create(t.Context(), ada, "", 0, start)
 				if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 	"github.com/attache-mcp/attache/sessionstate/teams/teamstest"
@@ -40,17 +41,11 @@ func TestPostgreSQL(t *testing.T) {
 	t.Run("ServerAway", func(t *testing.T) { testServerAway(t, cluster, at()) })
 }
 
-// longTimeouts are not reached by a machine that is slow.
-var longTimeouts = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
-
 // migrated makes the tables in a database.
 func migrated(t *testing.T, url string) string {
 	t.Helper()
-	server, err := database.Connect(database.ServerOptions{URL: url, Timeouts: longTimeouts})
-	if err == nil {
-		_, err = server.Migrate(context.Background(), []database.Schema{teams.Schema()})
-	}
-	if err != nil {
+	server := databasetest.Connect(t, url)
+	if _, err := server.Migrate(context.Background(), []database.Schema{teams.Schema()}); err != nil {
 		t.Fatal(err)
 	}
 	_ = server.Close()
@@ -65,13 +60,7 @@ func openURL(t *testing.T, url string, now func() time.Time) *teams.Store {
 
 func openServer(t *testing.T, o database.ServerOptions, now func() time.Time) *teams.Store {
 	t.Helper()
-	o.Connections, o.Timeouts = 10, longTimeouts
-	server, err := database.Connect(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	s, err := teams.Open(t.Context(), teams.Options{Server: server, Now: now})
+	s, err := teams.Open(t.Context(), teams.Options{Server: databasetest.ConnectWith(t, o), Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 	"github.com/attache-mcp/attache/sessionstate/statetest"
 )
@@ -19,14 +20,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 	connect := func(t *testing.T) *database.Server {
 		t.Helper()
 		cluster.Empty(url)
-		server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: database.Timeouts{
-			Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = server.Close() })
-		return server
+		return databasetest.Connect(t, url)
 	}
 	if _, err := connect(t).Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
 		t.Fatal(err)

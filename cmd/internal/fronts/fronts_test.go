@@ -14,6 +14,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
@@ -158,16 +159,7 @@ func engines(t *testing.T, test func(w *world)) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		cluster := pgtest.New(t, os.Getenv)
 		url := cluster.Database()
-		connect := func() *database.Server {
-			server, err := database.Connect(database.ServerOptions{URL: url, Connections: 10, Timeouts: database.Timeouts{
-				Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute,
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = server.Close() })
-			return server
-		}
+		connect := func() *database.Server { return databasetest.Connect(t, url) }
 		if _, err := connect().Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -19,13 +20,7 @@ import (
 func TestSpool(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	connect := func() *teams.Store {
-		server, err := database.Connect(database.ServerOptions{URL: cluster.URL("d1", "attache"), Connections: 2, Timeouts: database.Timeouts{
-			Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = server.Close() })
+		server := databasetest.Connect(t, cluster.URL("d1", "attache"))
 		if _, err := server.Migrate(t.Context(), []database.Schema{teams.Schema()}); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditlog"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 )
 
@@ -104,17 +105,17 @@ func TestHeads(t *testing.T) { run(t, empty) }
 func TestHeadsOnPostgreSQL(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	made := cluster.Database()
-	first := connect(t, made)
+	first := databasetest.Connect(t, made)
 	if _, err := first.Migrate(t.Context(), []database.Schema{auditheads.Schema()}); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.Close()
 	run(t, func(t *testing.T) *auditheads.Store {
-		return auditheads.Open(connect(t, cluster.Copy(made)).Open(auditheads.Schema()))
+		return auditheads.Open(databasetest.Connect(t, cluster.Copy(made)).Open(auditheads.Schema()))
 	})
 	t.Run("away", func(t *testing.T) {
 		url := cluster.Copy(made)
-		s := &scene{t: t, store: auditheads.Open(connect(t, url).Open(auditheads.Schema())), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
+		s := &scene{t: t, store: auditheads.Open(databasetest.Connect(t, url).Open(auditheads.Schema())), path: filepath.Join(t.TempDir(), "audit.jsonl"), hour: 9}
 		s.write(1, 0)
 		cluster.Kill()
 		s.write(2, 0) // every record is in the file all the same
@@ -124,25 +125,13 @@ func TestHeadsOnPostgreSQL(t *testing.T) {
 			t.Errorf("while the database is away: %v\n%s", err, &out)
 		}
 		cluster.Start()
-		s.store = auditheads.Open(connect(t, url).Open(auditheads.Schema()))
+		s.store = auditheads.Open(databasetest.Connect(t, url).Open(auditheads.Schema()))
 		s.write(1, 0)
 		out.Reset()
 		if err := auditlog.Verify(t.Context(), &out, &chain.Verifier{}, s.store, s.path); err != nil || !strings.Contains(out.String(), "the last is record 5") {
 			t.Errorf("when it is back: %v\n%s", err, &out)
 		}
 	})
-}
-
-func connect(t *testing.T, url string) *database.Server {
-	t.Helper()
-	server, err := database.Connect(database.ServerOptions{URL: url, Connections: 2, Timeouts: database.Timeouts{
-		Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
-	return server
 }
 
 // run checks what became of a log after its ends were noted, and what verify says of it.

@@ -1,0 +1,29 @@
+// Package databasetest connects tests to a database that several machines share.
+package databasetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
+)
+
+// Connect connects to the server with the URL until the test ends. No slow machine reaches the
+// timeouts of the connection.
+func Connect(t testing.TB, url string) *database.Server {
+	t.Helper()
+	return ConnectWith(t, database.ServerOptions{URL: url})
+}
+
+// ConnectWith is Connect with further options.
+func ConnectWith(t testing.TB, o database.ServerOptions) *database.Server {
+	t.Helper()
+	o.Connections = 10
+	o.Timeouts = database.Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
+	server, err := database.Connect(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
