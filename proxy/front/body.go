@@ -1,18 +1,18 @@
 package front
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"time"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/oneline"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // readBody reads the body whole, before anything is written: a server of HTTP/1.1 that
-// answers while it reads loses answers. It returns one line with its line end. ok is false
-// if the request was refused.
+// answers while it reads loses answers. It returns the body with a line end. ok is false if the
+// request was refused.
 func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 	limits := x.f.o.Limits
 	tooLarge := func() {
@@ -35,7 +35,7 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
 	default:
 		_ = x.rc.SetReadDeadline(time.Time{})
-		return oneline.Of(b.data), b.release, true
+		return append(bytes.TrimRight(b.data, " \t\r\n"), '\n'), b.release, true
 	}
 	b.release()
 	return nil, nil, false

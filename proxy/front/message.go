@@ -39,12 +39,19 @@ type message struct {
 // scanners lends scanners, which are large.
 var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
-// parse looks at a line. An error text says why it is no message.
-func parse(line []byte) (p *message, code int, text string) {
+// parse looks at a body with a line end, which it makes one line in place. An error text says
+// why it is no message.
+func parse(body []byte) (p *message, code int, text string) {
 	p = &message{}
-	p.m.Reset(wire.Client, line)
+	p.m.Reset(wire.Client, body)
 	scanner := scanners.Get().(*wire.Scanner)
 	scanner.Look(&p.m) // which is quicker than package json
+	if !p.m.Plain() {
+		// A plain frame has no line end inside.
+		oneLine(body)
+		p.m.Reset(wire.Client, body)
+		scanner.Look(&p.m)
+	}
 	scanners.Put(scanner)
 	switch {
 	case p.m.Plain() && p.m.Kind() != wire.Batch:
@@ -68,6 +75,17 @@ func parse(line []byte) (p *message, code int, text string) {
 	}
 	p.revision = p.m.Get("params", "_meta", protocolKey).Text()
 	return p, 0, ""
+}
+
+// oneLine changes the line ends before the last, which JSON has between its tokens alone, to
+// spaces.
+func oneLine(body []byte) {
+	inside := body[:len(body)-1]
+	for i, c := range inside {
+		if c == '\n' || c == '\r' {
+			inside[i] = ' '
+		}
+	}
 }
 
 // calls returns the calls of the requests in the message, whose replies go to t.
