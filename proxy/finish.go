@@ -19,6 +19,9 @@ func (s *session) finish() error {
 	l := s.lastLink()
 	if l != nil {
 		deadline, how = l.End(drainTime)
+		if l.Started() && !s.goodbye.Load() && s.failureSoFar() == nil && s.ctx.Err() == nil {
+			s.watch(ServerExit, revive.NewEnding(how).ExitLine())
+		}
 	}
 	s.asks.Close()
 	tasks.RunUntil(deadline, s.c.close)

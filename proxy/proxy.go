@@ -61,16 +61,19 @@ type Upstream interface {
 // A Point is a place where lines can be watched.
 type Point uint8
 
-// The points, in the order a request and its reply pass them.
+// The points, in the order a request and its reply pass them. The last two are moments; their
+// lines are those of package record.
 const (
-	ClientIn  Point = iota // read from the client
-	ServerIn               // written to the upstream
-	ServerOut              // read from the upstream
-	ClientOut              // written to the client
+	ClientIn    Point = iota // read from the client
+	ServerIn                 // written to the upstream
+	ServerOut                // read from the upstream
+	ClientOut                // written to the client
+	ServerExit               // the upstream has ended, and not because the session has
+	ServerStart              // another upstream has started in its place
 )
 
 func (p Point) String() string {
-	return [...]string{"client-in", "server-in", "server-out", "client-out"}[p]
+	return [...]string{"client-in", "server-in", "server-out", "client-out", "server-exit", "server-start"}[p]
 }
 
 // Options say what to relay and how. ClientIn, ClientOut and Start are required; every other

@@ -12,15 +12,17 @@ import (
 )
 
 // A Restart says how an upstream that has ended is started again under its client. The
-// zero value is ready to use. An upstream may have two methods more: Again() is called when
-// it takes the place of another one, and Returned() []byte, when its output has ended, for the
-// lines that it has taken and its server has not.
+// zero value is ready to use. An upstream may have three methods more: Again() is called when
+// it takes the place of another one; Returned() []byte, when its output has ended, for the
+// lines that it has taken and its server has not; StartedAt() time.Time says when it was started,
+// if that was not now.
 //
 //	Name       string: what the model is told the server is called
 //	Hold       time.Duration: how long a frame waits for the next upstream; 0 means 10 s
 //	Hang       time.Duration: how long an upstream may be silent while calls are in flight; 0 means forever
 //	Notice     bool: the next result of a tool tells the model that the server has lost its memory
 //	Retry      func(tool string) bool: whether a call that may have run may be sent again; nil means none
+//	Unpaced    bool: Start is called at once when an upstream has ended, however often: for a replay
 //	Wanted     func() bool: whether the session continues; nil means always
 //	Changed    func(method, before, after string): a list has other content, with both digests; may be nil
 //	Restarted  func(exit string, lost int, down time.Duration): an upstream is ready; may be nil
@@ -66,7 +68,7 @@ type relay session
 
 // Start implements revive.Relay.
 func (r *relay) Start(l *revive.Link) error {
-	up, err := r.o.Start(r.ctx)
+	up, err := r.o.Start(r.going)
 	if err != nil {
 		return err
 	}
@@ -74,6 +76,7 @@ func (r *relay) Start(l *revive.Link) error {
 		next.Again()
 	}
 	l.Connect(up)
+	(*session)(r).watch(ServerStart, l.StartLine())
 	(*session)(r).read(l)
 	return nil
 }
@@ -99,16 +102,21 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 		return 0
 	}
 	left, deadline := last.Leftover(s.supervisor.Hold())
+	returned := last.Returned()
+	if last.Started() {
+		s.watch(ServerExit, how.ExitLine(returned, left))
+	}
 	unsent := map[*call]bool{}
 	awaits := func(id []byte) *call {
 		c := s.calls.youngest(id, unsent)
 		if c != nil {
 			unsent[c] = true
+			s.supervisor.Resends(&c.mw)
 		}
 		return c
 	}
 	var refused []*call // twice
-	lines := revive.Resend(last.Returned(), func(id []byte) bool {
+	lines := revive.Resend(returned, func(id []byte) bool {
 		c := awaits(id)
 		if c == nil {
 			return false
@@ -117,7 +125,6 @@ func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive
 			refused = append(refused, c)
 		}
 		c.returned = true
-		s.supervisor.Resends(&c.mw)
 		return !slices.Contains(refused, c)
 	})
 	lines = append(lines, revive.Resend(left, func(id []byte) bool { return awaits(id) != nil })...)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -23,6 +24,29 @@ const (
 	ServerOut = "server-out"
 	ClientOut = "client-out"
 )
+
+// What else is recorded: that a server has ended under its client, and that another one was
+// started in its place. The lines are those of Exit and Start.
+const (
+	ServerExit  = "server-exit"
+	ServerStart = "server-start"
+)
+
+// An Exit is the line of ServerExit.
+type Exit struct {
+	// Status says how the server ended, such as "exit status 3", and after a semicolon what
+	// else was known.
+	Status string `json:"exit"`
+	// SessionLost is true for a remote server that lives and has lost the session.
+	SessionLost bool `json:"session_lost"`
+	// Unsent are the ids of the requests that the server has not taken.
+	Unsent []json.RawMessage `json:"unsent"`
+}
+
+// A Start is the line of ServerStart.
+type Start struct {
+	Time time.Time `json:"time"`
+}
 
 // A Header is the first line of a recording.
 type Header struct {
@@ -109,9 +133,9 @@ func (s *Session) readLine(n int, line []byte) error {
 func (e *event) read() (Event, error) {
 	out := Event{T: e.T, At: e.At}
 	switch e.At {
-	case ClientIn, ServerIn, ServerOut, ClientOut:
+	case ClientIn, ServerIn, ServerOut, ClientOut, ServerExit, ServerStart:
 	default:
-		return out, fmt.Errorf("%q is no place: write client-in, server-in, server-out or client-out", e.At)
+		return out, fmt.Errorf("%q is no place: write client-in, server-in, server-out, client-out, server-exit or server-start", e.At)
 	}
 	switch {
 	case e.Oversize:

@@ -7,8 +7,9 @@
 // byte. Lines that went to one peer at the same time, such as a reply and a
 // request of attache's own, may change places.
 //
-// What a recording cannot tell is how a process ended, so what attache says of
-// the end of a server is not played; and a line too long to be held was not
+// A server that ended under its client ends again, and another one starts in its place when it
+// did then. What a recording cannot tell is how long something took: a call that waited in vain
+// for a server, or came in a crash loop (R13), is not answered. A line too long to be held was not
 // recorded.
 package replay
 
@@ -78,8 +79,10 @@ func Play(ctx context.Context, s *record.Session, o Options) (*Result, error) {
 type play struct {
 	s   *record.Session
 	o   Options
-	up  *mempipe.Server
+	up  *server    // the last one
 	out [2]*stream // to the server, to the client
+
+	starts chan *server // those that were started and that the relay has not asked for
 
 	window int
 	late   bool // a line has been missed
@@ -109,8 +112,9 @@ type line struct {
 }
 
 func newPlay(s *record.Session, o Options) *play {
-	p := &play{s: s, o: o, up: mempipe.NewServer(0)}
-	p.out[toServer] = &stream{at: record.ServerIn, pipe: p.up.In}
+	p := &play{s: s, o: o, starts: make(chan *server, len(s.Events)+1)}
+	p.out[toServer] = &stream{at: record.ServerIn}
+	p.provide(time.Now())
 	p.out[toClient] = &stream{at: record.ClientOut, pipe: mempipe.New(0)}
 	return p
 }
@@ -124,25 +128,42 @@ func (p *play) run(ctx context.Context) error {
 	o := p.o.Proxy
 	o.ClientIn, o.ClientOut = in, p.out[toClient].pipe
 	o.IDPrefix = p.s.Header.IDPrefix
-	o.Start = func(context.Context) (proxy.Upstream, error) { return p.up, nil }
+	o.Start = p.start
+	if o.Restart != nil {
+		again := *o.Restart
+		again.Unpaced = true
+		o.Restart = &again
+	}
 	go func() { over <- proxy.Run(ctx, o) }()
 	for i, e := range p.s.Events {
+		if isInput(e.At) {
+			p.settle()
+		}
+		var err error
 		switch e.At {
 		case record.ClientIn:
-			p.settle()
 			in.Write(e.Line)
 		case record.ServerOut:
-			p.settle()
 			p.up.Out.Write(e.Line)
+		case record.ServerExit:
+			err = p.exit(e)
+		case record.ServerStart:
+			err = p.next(e)
 		case record.ServerIn:
 			p.want(toServer, i)
 		case record.ClientOut:
 			p.want(toClient, i)
 		}
+		if err != nil {
+			return err
+		}
 	}
 	p.settle()
 	return p.end(in, over)
 }
+
+// isInput reports whether an event is something that the play does, and does not wait for.
+func isInput(at string) bool { return at != record.ServerIn && at != record.ClientOut }
 
 func (p *play) want(to, i int) {
 	s := p.out[to]
@@ -246,8 +267,7 @@ func (p *play) today() *record.Session {
 		}
 	}
 	p.each(func(e record.Event, window int, last bool) {
-		switch e.At {
-		case record.ClientIn, record.ServerOut:
+		if isInput(e.At) {
 			out.Events = append(out.Events, e)
 		}
 		if last {
@@ -268,7 +288,7 @@ func (p *play) each(f func(e record.Event, window int, last bool)) {
 		}
 	}
 	for i := len(windows) - 1; i >= 0; i-- {
-		if at := p.s.Events[i].At; at == record.ClientIn || at == record.ServerOut {
+		if isInput(p.s.Events[i].At) {
 			windows[i] = p.window
 			if i+1 < len(windows) {
 				windows[i] = windows[i+1]

@@ -49,23 +49,34 @@ func NewGate(o GateOptions) *Gate {
 
 // Write implements io.Writer.
 func (g *Gate) Write(b []byte) (int, error) {
+	switch kept, err := g.KeepShut(b, true); {
+	case err != nil:
+		return 0, err
+	case kept:
+		return len(b), nil
+	}
+	return g.to.Write(b)
+}
+
+// KeepShut keeps b if the gate is shut, and reports whether it is. If wait is set it waits
+// while there is no room.
+func (g *Gate) KeepShut(b []byte, wait bool) (kept bool, err error) {
 	if g.open.Load() {
-		return g.to.Write(b)
+		return false, nil
 	}
 	g.mu.Lock()
-	for !g.over && !g.open.Load() && len(g.kept) >= g.o.Limit {
+	defer g.mu.Unlock()
+	for wait && !g.over && !g.open.Load() && len(g.kept) >= g.o.Limit {
 		g.room.Wait()
 	}
-	if g.open.Load() {
-		g.mu.Unlock()
-		return g.to.Write(b)
-	}
-	defer g.mu.Unlock()
-	if g.over {
-		return 0, ErrEnded
+	switch {
+	case g.open.Load():
+		return false, nil
+	case g.over:
+		return false, ErrEnded
 	}
 	g.keepLocked(b, time.Now().Add(g.o.Hold))
-	return len(b), nil
+	return true, nil
 }
 
 // TryWrite implements wire.TryWriter.

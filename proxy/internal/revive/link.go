@@ -1,6 +1,7 @@
 package revive
 
 import (
+	"bytes"
 	"io"
 	"slices"
 	"sync"
@@ -38,7 +39,8 @@ type Link struct {
 	stopping  atomic.Bool            // the server is being ended, and another one may follow
 	moved     atomic.Int64           // lines and chunks that were written
 	said      atomic.Int64           // how often its output was read, if that is counted
-	ready     time.Time              // when the server was ready; touched by who starts it
+	started   time.Time              // when the server was started; like ready, of who starts it
+	ready     time.Time              // when the server was ready
 	ended     chan struct{}          // closed when the server's output has been read to its end
 
 	late     atomic.Bool // the server's output did not end soon after its input
@@ -64,7 +66,16 @@ func NewLink(o LinkOptions, before Ending) *Link {
 }
 
 // Connect gives the link its server.
-func (l *Link) Connect(server Server) { l.server.Store(&server) }
+func (l *Link) Connect(server Server) {
+	l.started = time.Now()
+	if s, ok := server.(interface{ StartedAt() time.Time }); ok {
+		l.started = s.StartedAt()
+	}
+	l.server.Store(&server)
+}
+
+// Started reports whether the link has a server.
+func (l *Link) Started() bool { return l.server.Load() != nil }
 
 // Read has read read the server's output to its end, on a goroutine of its own.
 func (l *Link) Read(read func(stdout io.Reader)) {
@@ -104,21 +115,41 @@ func (l *Link) stdin() io.WriteCloser {
 // Write writes a message to the server. That it cannot be written any more is no error
 // of the session: see Unsent.
 func (l *Link) Write(m *wire.Message) {
-	if l.o.Watch != nil {
-		l.o.Watch(m.Line())
-	}
-	if l.In.Write(m) != nil {
+	if !l.keeps(m.Line(), true) && l.In.Write(m) != nil {
 		l.Unsent.Add(m.Line())
 	}
 	l.moved.Add(1)
+}
+
+// keeps shows a line on its way to the server, if somebody watches. A line for a server that
+// is not ready is kept at once, and shown when it leaves: keeps then reports true.
+func (l *Link) keeps(line []byte, wait bool) bool {
+	if l.o.Watch == nil {
+		return false
+	}
+	kept, err := l.Gate.KeepShut(line, wait)
+	if !kept && err == nil {
+		l.o.Watch(line)
+	}
+	return kept
+}
+
+// show shows lines on their way to the server, if somebody watches.
+func (l *Link) show(lines []byte) {
+	if l.o.Watch == nil {
+		return
+	}
+	for line := range bytes.Lines(lines) {
+		l.o.Watch(line)
+	}
 }
 
 // Queue queues a message of attache's own. late is called if something could not be
 // written by the time it should have left: then it counts as not sent, and a reply to it
 // is swallowed even when it comes after all.
 func (l *Link) Queue(m *wire.Message, late func()) {
-	if l.o.Watch != nil {
-		l.o.Watch(m.Line())
+	if l.keeps(m.Line(), false) {
+		return
 	}
 	l.In.Queue(m.Line(), func(error) {
 		if l.broken.Load() {

@@ -1,7 +1,6 @@
 package revive
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -101,11 +100,7 @@ func (v *Supervisor) askFirst(ctx context.Context, l *Link, method string, param
 
 // writeFirst writes lines to a server before frames of the client's reach it.
 func writeFirst(ctx context.Context, l *Link, lines []byte) error {
-	if l.o.Watch != nil {
-		for line := range bytes.Lines(lines) {
-			l.o.Watch(line)
-		}
-	}
+	l.show(lines)
 	written := make(chan struct{})
 	go func() {
 		l.stdin().Write(lines) // an error shows in the end of its output

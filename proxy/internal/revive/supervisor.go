@@ -29,6 +29,9 @@ type Policy struct {
 	// Retry reports whether a call of a tool may be sent to the next server though it may
 	// have run; nil stands for none.
 	Retry func(tool string) bool
+	// Unpaced starts a server at once when the one before has ended, however often (R13): in
+	// a replay the recording says when.
+	Unpaced bool
 	// Wanted reports whether the session goes on; nil stands for yes. A program that
 	// passes on the signal that ends it says no.
 	Wanted func() bool
@@ -178,7 +181,7 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 func (v *Supervisor) nextLink(last *Link, how Ending, died time.Time) *Link {
 	ordered := v.takeOrder()
 	// A server that loses a session has not crashed: another session is opened at once.
-	if !ordered && (!how.lost || last.ready.IsZero()) {
+	if !ordered && !v.policy.Unpaced && (!how.lost || last.ready.IsZero()) {
 		v.pace.Died(last.ready, died)
 	}
 	o := v.o.Link
@@ -200,8 +203,10 @@ func cancelParams(id []byte, why string) []byte {
 // through to it. One that left of its own accord is started when a frame waits for it, and
 // not before (R4).
 func (v *Supervisor) bringUp(ctx context.Context, l *Link) error {
-	if err := v.await(ctx, l); err != nil {
-		return err
+	if !v.policy.Unpaced {
+		if err := v.await(ctx, l); err != nil {
+			return err
+		}
 	}
 	if err := v.relay.Start(l); err != nil {
 		return err
@@ -246,7 +251,7 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 	l.ready = time.Now()
 	v.takeOrder() // one that came meanwhile is carried out
 	if v.policy.Notice {
-		v.notice.Store(&restart{l.ready, l.before.lost})
+		v.notice.Store(&restart{l.started, l.before.lost})
 	}
 	down := l.ready.Sub(v.died)
 	v.o.Log.Info("the server is up again", "down", down)
@@ -254,7 +259,12 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 		v.policy.Restarted(l.before.Exit, v.lost, down)
 	}
 	v.died, v.lost = time.Time{}, 0
-	go l.Gate.Open(l.stdin(), v.stillWanted) // which blocks while the server does not read
+	open := func(lines []byte) []byte {
+		lines = v.stillWanted(lines)
+		l.show(lines)
+		return lines
+	}
+	go l.Gate.Open(l.stdin(), open) // which blocks while the server does not read
 	v.o.Go(func() { v.compareLists(ctx) })
 }
 

@@ -269,6 +269,7 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 		return nil, err
 	}
 	o := conn.Relay()
+	o.Restart = conn.Restart()
 	p := &probe{layers: o.Layers, wanted: func(m *wire.Message) bool { return m.MethodIs("tools/call") }}
 	o.Layers = p.chain()
 	names := middleware.Needs(o.Layers...).ArgumentNames

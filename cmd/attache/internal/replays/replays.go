@@ -82,7 +82,9 @@ func (r *Replayer) play(ctx context.Context, file string) (*replay.Result, error
 		return nil, err
 	}
 	scrub := record.NewScrubber(config.Secrets(p, s, conn.Shared().Secrets()))
-	return replay.Play(ctx, recorded, replay.Options{Proxy: conn.Relay(), Scrub: scrub.Line})
+	o := conn.Relay()
+	o.Restart = conn.Restart()
+	return replay.Play(ctx, recorded, replay.Options{Proxy: o, Scrub: scrub.Line})
 }
 
 // show prints differences, each with its place in the file.
