@@ -138,6 +138,7 @@ func (s *session) take(line []byte) error {
 	d.scanner.Look(m)
 	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.Begin() {
 		defer s.work.End()
+		defer s.flushServer() // answers the request if it cannot be sent: the end waits for work
 		s.awaitRoom()
 		d.scanner.Look(m) // the rules may have been replaced meanwhile
 	}
