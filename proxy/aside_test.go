@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
@@ -27,7 +28,7 @@ func TestAside(t *testing.T) {
 	}
 	for _, enforce := range []bool{false, true} {
 		for _, test := range tests {
-			t.Run(fmt.Sprintf("%s, enforce %t", test.name, enforce), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, enforce %t", test.name, enforce), testInBubble(func(t *testing.T) {
 				var got []string
 				s := proxytest.Setup{Options: proxy.Options{
 					Layers: []middleware.Layer{{Name: "enforces", Enforces: enforce}},
@@ -46,7 +47,13 @@ func TestAside(t *testing.T) {
 				if text := strings.Join(got, "; "); text != test.why {
 					t.Errorf("told %q, want %q", text, test.why)
 				}
-			})
+			}))
 		}
 	}
+}
+
+// testInBubble returns a test that runs in a bubble of testing/synctest, where what the end of a
+// session waits for costs no time.
+func testInBubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
 }
