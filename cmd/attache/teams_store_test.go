@@ -32,6 +32,7 @@ func machines(t *testing.T) (*pgtest.Cluster, []*team) {
 // Sessions of two machines know each other through the database: one starts an agent, the other
 // sees it and writes to it; while the database is away teams say so, and go on when it is back.
 func TestTeamsOfTwoMachines(t *testing.T) {
+	t.Parallel()
 	cluster, users := machines(t)
 	here, there := users[0], users[1]
 	early := here.join("early", "proj", "direct")
