@@ -93,6 +93,7 @@ func importLaw() []law {
 		{"sessionstate/filelock", nil, "a file is locked the same way whatever is in it"},
 		{"sessionstate/identity", []string{"sessionstate", "sessionstate/filelock", "sessionstate/textfile"}, "credentials become principals, and nothing else"},
 		{"sessionstate/keystore", []string{"sessionstate", "sessionstate/database", "sessionstate/identity"}, "it is where keys are, and nothing of what they open"},
+		{"sessionstate/ratestore", []string{"sessionstate", "sessionstate/database"}, "it is an implementation of sessionstate.Lender"},
 		{"sessionstate/expression", []string{"sessionstate"}, "an expression reads what is known of a session and a call, and no message"},
 		{"sessionstate/database", nil, "a database that processes share is opened with the same care whatever it holds"},
 		{"sessionstate/database/pgserver", nil, "a server of PostgreSQL is started whatever is kept there"},

@@ -49,10 +49,15 @@
 //
 // # Rates
 //
-// A rate has one token bucket for each session, user, tenant or tool, in the
-// memory of this process. Only allowed calls take a token. The client may choose
+// A rate has one token bucket for each session, user, tenant or tool. Only allowed
+// calls take a token. The client may choose
 // the session's key in _meta, so per session is for fairness only; per user and
 // per tenant cannot be evaded. Calls without a user or tenant share one bucket.
+//
+// The buckets are in the memory of this process, or several processes share them
+// through a [sessionstate.Lender]: each borrows some tokens and spends them without
+// asking again. A call for which tokens have to be borrowed waits for them. While the
+// Lender does not answer, Options.Down holds.
 package access
 
 import (
@@ -75,8 +80,12 @@ type Options struct {
 	Hide bool
 	// Rates limit how often allowed calls are made.
 	Rates []Rate
+	// Down says what happens while the Lender of the rates does not answer; "" means
+	// DownShare.
+	Down Down
 
-	// Server is the server's name, for conditions.
+	// Server is the server's name, for conditions. Rates of different servers are
+	// different ones.
 	Server string
 	// Limiters, if not nil, count the calls for Rates. Pass the same Limiters to
 	// the next Compile, and a configuration reload refills no bucket.
@@ -111,7 +120,7 @@ func Compile(o Options) (*Shared, error) {
 	if o.Limiters == nil {
 		o.Limiters = new(Limiters)
 	}
-	s := &Shared{o: o, limiters: o.Limiters, rates: o.Limiters.buckets(o.Rates), all: new(candidates)}
+	s := &Shared{o: o, limiters: o.Limiters, rates: o.Limiters.buckets(o.Rates, o.Server, o.Now), all: new(candidates)}
 	s.filters = o.Hide && o.Default == Deny
 	var conditions []middleware.Layer
 	for i, r := range o.Rules {
@@ -133,6 +142,9 @@ func Compile(o Options) (*Shared, error) {
 func (o *Options) check() error {
 	if o.Default != "" && o.Default != Allow && o.Default != Deny {
 		return fmt.Errorf("access.default is %q: write allow or deny", string(o.Default))
+	}
+	if o.Down != "" && o.Down != DownShare && o.Down != DownClosed {
+		return fmt.Errorf("rates.down is %q: write share or closed", string(o.Down))
 	}
 	for i := range o.Rules {
 		if err := o.Rules[i].Check(); err != nil {

@@ -189,14 +189,14 @@ type counters struct {
 
 func count(rates ...Rate) *counters {
 	l := new(Limiters)
-	return &counters{l, l.buckets(rates)}
+	return &counters{l, l.buckets(rates, "", time.Now)}
 }
 
 // takes makes n calls and returns how many were allowed.
 func takes(c *counters, n int, view *sessionstate.Context, tool string, now time.Time) (allowed int) {
 	for range n {
 		d := decision{allowed: true, rate: none}
-		c.limiters.take(c.rates, &d, view, tool, now)
+		c.limiters.take(c.rates, &d, view, tool, attempt{now: now})
 		if d.allowed {
 			allowed++
 		}
@@ -254,7 +254,7 @@ func TestReloadKeepsBuckets(t *testing.T) {
 	now := time.Now()
 	hourly := Rate{Tools: []string{"*"}, Per: PerUser, Limit: 2, Window: time.Hour}
 	l := new(Limiters)
-	take := func(rates ...Rate) int { return takes(&counters{l, l.buckets(rates)}, 3, nil, "x", now) }
+	take := func(rates ...Rate) int { return takes(&counters{l, l.buckets(rates, "", time.Now)}, 3, nil, "x", now) }
 	if n := take(hourly); n != 2 {
 		t.Fatalf("%d calls allowed of 2", n)
 	}
@@ -268,7 +268,7 @@ func TestReloadKeepsBuckets(t *testing.T) {
 		t.Errorf("%d calls allowed of a bucket that is empty", n)
 	}
 	// Two rates that are equal are two.
-	if both := l.buckets([]Rate{hourly, hourly}); both[0] == both[1] {
+	if both := l.buckets([]Rate{hourly, hourly}, "", time.Now); both[0] == both[1] {
 		t.Error("two equal rates share a bucket")
 	}
 }
@@ -279,7 +279,7 @@ func TestRetryAfter(t *testing.T) {
 	takes(r, 1, nil, "x", now)
 	for range 20 {
 		d := decision{allowed: true, rate: none}
-		r.limiters.take(r.rates, &d, nil, "x", now)
+		r.limiters.take(r.rates, &d, nil, "x", attempt{now: now})
 		if d.allowed || d.retryAfter <= 0 || d.retryAfter > 9*time.Second {
 			t.Fatalf("%s, retry after %v", d.String(), d.retryAfter)
 		}
@@ -340,7 +340,7 @@ func BenchmarkDecide(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			d := decision{allowed: true}
-			r.limiters.take(r.rates, &d, view, "git_status", time.Now())
+			r.limiters.take(r.rates, &d, view, "git_status", attempt{now: time.Now()})
 		}
 	})
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/glob"
@@ -56,17 +57,22 @@ func (c *Conn) Layer() middleware.Layer {
 func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		if m.From == wire.Client && m.MethodIs("tools/call") {
-			return c.call(ctx, m, next)
+			return c.call(ctx, m, next, time.Time{})
 		}
 		return next(ctx, m)
 	}
 }
 
-func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler) error {
+// call judges a call. until is when it does not wait any more, zero if it has not waited.
+func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, until time.Time) error {
 	call := middleware.CallFrom(ctx)
 	view := viewOf(call)
 	tool := m.Name().View()
-	d, steps := c.judge(m, view, tool, call.Explained())
+	d, steps, answered := c.judge(m, view, tool, until, call.Explained())
+	if answered != nil {
+		c.suspend(call, m, next, answered, until)
+		return nil
+	}
 	if call.Noted() {
 		c.noteDecision(call, &d, steps)
 	}
@@ -83,17 +89,35 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 	return call.Answer(ctx, wire.RefusalReply(m, d.text, view != nil && view.Modern))
 }
 
+// suspend judges the call again when the Lender has answered. A frame that cannot be suspended,
+// a notification or the member of a batch, waits here.
+func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.Handler, answered <-chan struct{}, until time.Time) {
+	if until.IsZero() {
+		until = time.Now().Add(waitTime)
+	}
+	call.Suspend(m, answered, time.Until(until), func(ctx context.Context, m *wire.Message) error {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		select {
+		case <-answered:
+		case <-t.C:
+		}
+		return c.call(ctx, m, next, until)
+	})
+}
+
 func viewOf(call *middleware.Call) *sessionstate.Context {
 	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	return view
 }
 
 // judge decides about a call and, if it is allowed, takes its tokens. With explain
-// it also returns the result of each rule.
-func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, explain bool) (d decision, steps []step) {
+// it also returns the result of each rule. If it returns a channel, nothing is decided until
+// that is closed; at until, if that is not zero, it decides in any case.
+func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, until time.Time, explain bool) (d decision, steps []step, answered <-chan struct{}) {
 	if !m.Plain() {
 		// The relay refuses such a frame itself where rules enforce.
-		return undecided(byDefaultRule, wire.ErrNotPlain), nil
+		return undecided(byDefaultRule, wire.ErrNotPlain), nil, nil
 	}
 	in := &c.inputs
 	in.Context, in.Tool, in.Server, in.Arguments = view, tool, c.o.Server, m.Arguments().Raw
@@ -110,12 +134,13 @@ func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, e
 	}
 	in.Clear()
 	if d.allowed && len(c.rates) > 0 {
-		c.limiters.take(c.rates, &d, view, tool, c.o.Now())
+		late := !until.IsZero() && !time.Now().Before(until)
+		answered = c.limiters.take(c.rates, &d, view, tool, attempt{c.o.Now(), c.o.Down, late})
 		if d.rate != none {
 			d.by = c.o.Rates[d.rate].Name
 		}
 	}
-	return d, steps
+	return d, steps, answered
 }
 
 func (c *Conn) lookupErr(view *sessionstate.Context) error {

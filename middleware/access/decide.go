@@ -41,6 +41,7 @@ const (
 	// No rule decides, or a rate refuses what a rule allowed.
 	byDefault   Reason = "no rule decides"
 	rateReached Reason = "the rate is reached"
+	rateUnknown Reason = "the rate is not known: the shared database does not answer"
 )
 
 // A decision says whether a call is allowed, and why.
@@ -128,6 +129,8 @@ func (s *Shared) decide(c *candidates, q request, visit func(step)) decision {
 const (
 	textDenied    = "Permission denied: this tool may not be called here"
 	textUndecided = "Permission denied: the access rules could not be applied to this call"
+
+	textRateUnknown = "The rate limit of this tool cannot be checked at the moment: try again later"
 )
 
 func undecided(by string, err error) decision {

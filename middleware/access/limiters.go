@@ -17,8 +17,15 @@ import (
 
 // Limiters counts the calls of a process for its rates. The zero value is ready.
 type Limiters struct {
+	// Lender has the buckets, where several processes share them; nil if this process has its
+	// own. It is set before the Limiters are used.
+	Lender sessionstate.Lender
+
+	loans chan struct{} // holds one element for each that the Lender is asked for; nil without one
 	mu    sync.Mutex
+	now   func() time.Time
 	rates []*buckets
+	away  time.Time // the Lender failed and is not asked before; guarded by mu
 }
 
 // maxBuckets bounds the buckets of one rate, because a client may choose their
@@ -35,71 +42,112 @@ type buckets struct {
 	Rate
 	limit rate.Limit
 	byKey map[bucketKey]*list.Element
-	order list.List     // of *bucket; the front was used last
-	rest  *rate.Limiter // for keys beyond maxBuckets
+	order list.List // of *bucket; the front was used last
+	rest  *bucket   // for keys beyond maxBuckets
+
+	shared bool   // a Lender has the buckets
+	server string // whose tools the rate is for
+	nth    int    // how many equal rates are before this one
 }
 
 type bucketKey struct{ tenant, name string }
 
+// A bucket counts the calls of one key.
 type bucket struct {
-	key     bucketKey
+	key bucketKey
+	// limiter counts the calls that no Lender does.
 	limiter *rate.Limiter
+	loan    *loan // nil without a Lender
 }
 
-// buckets returns the buckets of the rates, and makes those that are missing. The
+// buckets returns the buckets of a server's rates, and makes those that are missing. The
 // buckets of a removed rate stay, so that removing a rate for a moment refills
 // nothing.
-func (l *Limiters) buckets(rates []Rate) []*buckets {
+func (l *Limiters) buckets(rates []Rate, server string, now func() time.Time) []*buckets {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.now = now; l.Lender != nil && l.loans == nil {
+		l.loans = make(chan struct{}, maxLoans)
+	}
 	var out []*buckets
 	for _, r := range rates {
 		if r.Burst == 0 {
 			r.Burst = r.Limit
 		}
-		i := slices.IndexFunc(l.rates, func(b *buckets) bool { return b.equal(&r) && !slices.Contains(out, b) })
+		same := func(b *buckets) bool { return b.equal(&r) && b.server == server }
+		i := slices.IndexFunc(l.rates, func(b *buckets) bool { return same(b) && !slices.Contains(out, b) })
 		if i < 0 {
 			i = len(l.rates)
-			limit := rate.Limit(float64(r.Limit) / r.Window.Seconds())
-			l.rates = append(l.rates, &buckets{Rate: r, limit: limit, byKey: map[bucketKey]*list.Element{}})
+			b := &buckets{Rate: r, byKey: map[bucketKey]*list.Element{}, shared: l.Lender != nil, server: server}
+			b.limit = rate.Limit(float64(r.Limit) / r.Window.Seconds())
+			for _, o := range out {
+				if same(o) {
+					b.nth++
+				}
+			}
+			l.rates = append(l.rates, b)
 		}
 		out = append(out, l.rates[i])
 	}
 	return out
 }
 
+// An attempt is one try to take the tokens of a call.
+type attempt struct {
+	now  time.Time
+	down Down
+	late bool // the call does not wait for a Lender any more
+}
+
 // take takes a token from every bucket that counts the call. If one of them is
-// empty it takes none and turns d into a refusal.
-func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Context, tool string, now time.Time) {
+// empty it takes none and turns d into a refusal. If a Lender has to be asked first it takes
+// none either, and returns a channel that is closed when the Lender has answered.
+func (l *Limiters) take(rates []*buckets, d *decision, view *sessionstate.Context, tool string, a attempt) (answered <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var array [4]*rate.Limiter // keeps most calls from allocating
-	due := array[:0]
+	var array [4]*bucket // keeps most calls from allocating
+	due, isKnown := array[:0], true
 	for i, b := range rates {
 		matches, err := glob.Match(b.Tools, tool)
 		if err != nil {
 			*d = undecided(byDefaultRule, err)
-			return
+			return nil
 		}
 		if !matches {
 			continue
 		}
-		limiter := b.limiter(b.key(view, tool), now)
-		due = append(due, limiter)
-		if lacks := 1 - limiter.TokensAt(now); lacks > roundingError {
-			wait := time.Duration(math.Ceil(lacks / float64(b.limit) * float64(time.Second)))
-			if d.allowed || wait > d.retryAfter {
-				*d = decision{reason: rateReached, by: d.by, rate: i, retryAfter: wait}
-			}
+		k := b.bucket(b.key(view, tool), a.now)
+		due = append(due, k)
+		wait, state := l.wait(k, a)
+		isKnown = isKnown && state != unknown
+		if state == away && a.down == DownClosed {
+			*d = decision{reason: rateUnknown, rate: i, text: textRateUnknown}
+			return nil
+		}
+		if wait > 0 && (d.allowed || wait > d.retryAfter) {
+			*d = decision{reason: rateReached, by: d.by, rate: i, retryAfter: wait}
 		}
 	}
-	if d.allowed {
-		for _, limiter := range due {
-			limiter.ReserveN(now, 1)
+	switch {
+	case !d.allowed:
+		d.text = "Rate limit reached: try again in " + seconds(d.retryAfter)
+	case !isKnown:
+		return l.ask(due, a)
+	default:
+		for _, k := range due {
+			k.spend(a.now)
 		}
-		return
 	}
-	d.text = "Rate limit reached: try again in " + seconds(d.retryAfter)
+	return nil
+}
+
+// ownWait returns how long until the limiter of the process has a token, 0 if it has one.
+func (k *bucket) ownWait(now time.Time) time.Duration {
+	lacks := 1 - k.limiter.TokensAt(now)
+	if lacks <= roundingError {
+		return 0
+	}
+	return time.Duration(math.Ceil(lacks / float64(k.limiter.Limit()) * float64(time.Second)))
 }
 
 func seconds(d time.Duration) string {
@@ -127,21 +175,21 @@ func (b *buckets) key(view *sessionstate.Context, tool string) bucketKey {
 	return bucketKey{tenant.Value, user.Value}
 }
 
-// limiter returns the limiter of a key. At maxBuckets it replaces the bucket that
+// bucket returns the bucket of a key. At maxBuckets it replaces the bucket that
 // was used longest ago, if that is full again and so no different from a new one.
 // If it is not, all further keys share one bucket, so that nobody gets tokens by
 // making up keys.
-func (b *buckets) limiter(key bucketKey, now time.Time) *rate.Limiter {
+func (b *buckets) bucket(key bucketKey, now time.Time) *bucket {
 	if at, ok := b.byKey[key]; ok {
 		b.order.MoveToFront(at)
-		return at.Value.(*bucket).limiter
+		return at.Value.(*bucket)
 	}
 	if len(b.byKey) >= maxBuckets {
 		oldest := b.order.Back()
 		old := oldest.Value.(*bucket)
-		if old.limiter.TokensAt(now) < float64(b.Burst) {
+		if !old.isFull(now) {
 			if b.rest == nil {
-				b.rest = rate.NewLimiter(b.limit, b.Burst)
+				b.rest = b.newBucket(bucketKey{}, "rest")
 			}
 			return b.rest
 		}
@@ -150,7 +198,29 @@ func (b *buckets) limiter(key bucketKey, now time.Time) *rate.Limiter {
 	}
 	// The key may be a slice of a frame; a copy does not keep the frame in memory.
 	key = bucketKey{strings.Clone(key.tenant), strings.Clone(key.name)}
-	limiter := rate.NewLimiter(b.limit, b.Burst)
-	b.byKey[key] = b.order.PushFront(&bucket{key, limiter})
-	return limiter
+	k := b.newBucket(key, "key")
+	b.byKey[key] = b.order.PushFront(k)
+	return k
+}
+
+func (b *buckets) newBucket(key bucketKey, kind string) *bucket {
+	k := &bucket{key: key, limiter: rate.NewLimiter(b.limit, b.Burst)}
+	if b.shared {
+		k.loan = b.newLoan(key, kind)
+	}
+	return k
+}
+
+// isFull reports whether all tokens are in the bucket.
+func (k *bucket) isFull(now time.Time) bool {
+	return k.limiter.TokensAt(now) >= float64(k.limiter.Burst()) && (k.loan == nil || k.loan.isBack(now))
+}
+
+// spend takes a token, which is there.
+func (k *bucket) spend(now time.Time) {
+	if k.loan != nil && k.loan.has(now) {
+		k.loan.tokens--
+		return
+	}
+	k.limiter.ReserveN(now, 1)
 }

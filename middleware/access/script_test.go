@@ -62,7 +62,7 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 // layer makes the layer under test with the options of that name.
 func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 	name, explain := strings.CutSuffix(name, "+explain")
-	shared, err := access.Compile(options(t)[name])
+	shared, err := access.Compile(namedOptions(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +112,13 @@ func when(t testing.TB, src string) *expression.Program {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func namedOptions(t testing.TB, name string) access.Options {
+	if o, ok := sharedOptions()[name]; ok {
+		return o
+	}
+	return options(t)[name]
 }
 
 func options(t testing.TB) map[string]access.Options {

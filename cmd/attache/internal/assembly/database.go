@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/internal/fronts"
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/keystore"
+	"github.com/attache-mcp/attache/sessionstate/ratestore"
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 	"github.com/attache-mcp/attache/sessionstate/turnstore"
 )
@@ -19,7 +20,7 @@ import (
 // Schemas returns the tables of all parts that can be in a database which several machines
 // share.
 func Schemas() []database.Schema {
-	return []database.Schema{store.Schema(), turnstore.Schema(), fronts.Schema(), auditheads.Schema(), keystore.Schema()}
+	return []database.Schema{store.Schema(), turnstore.Schema(), fronts.Schema(), auditheads.Schema(), keystore.Schema(), ratestore.Schema()}
 }
 
 // OpenDatabase returns the database of store.url, nil if the state is in files. connections is

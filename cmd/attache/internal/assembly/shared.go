@@ -91,8 +91,9 @@ type process struct {
 	turns      sessionstate.Turns
 	userTurns  func(tenant string) (sessionstate.Turns, error)
 	limiters   access.Limiters
-	keys       *keyDatabase  // nil if they are in a file
-	teams      *teams.Shared // nil if it was never on
+	rehearsed  access.Limiters // those of a dry run
+	keys       *keyDatabase    // nil if they are in a file
+	teams      *teams.Shared   // nil if it was never on
 
 	mu      sync.Mutex
 	current *Shared // in force
@@ -112,6 +113,7 @@ func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	}
 	if o.Database != nil {
 		p.keys = openKeys(o.Database)
+		p.openRates(o.Database)
 	}
 	s, err := p.compile(settings, nil)
 	if err != nil {
@@ -215,7 +217,8 @@ func (s *Shared) compileRules() (err error) {
 			Hide:     a.Hide,
 			Rates:    a.Rates,
 			Server:   s.settings.Server.Name,
-			Limiters: &s.process.limiters,
+			Down:     a.RatesDown,
+			Limiters: s.rateLimiters(),
 		})
 	}
 	return err
@@ -303,6 +306,7 @@ func (s *Shared) Close() {
 	if s.keys != nil {
 		s.keys.close()
 	}
+	s.closeRates()
 	if s.audit == nil {
 		return
 	}

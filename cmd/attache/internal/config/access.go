@@ -17,6 +17,8 @@ type AccessSettings struct {
 	Hide    bool
 	Rules   []access.Rule
 	Rates   []access.Rate
+	// RatesDown is what happens to calls under Rates while the shared database does not answer.
+	RatesDown access.Down
 }
 
 // Enforces reports whether the rules can refuse a call.
@@ -31,6 +33,8 @@ func accessOptions(s *Settings) []setting.Option {
 		{Key: "access.hide", Help: "leave tools that may not be called out of tools/list", Value: setting.Bool(&o.Hide)},
 		{Key: "access.rules", Help: "who may call what; the first rule that applies decides", Value: accessRuleList(&o.Rules)},
 		{Key: "access.rates", Help: "how often tools may be called", Value: accessRateList(&o.Rates)},
+		{Key: "rates.down", Help: "what happens to calls under a rate while the database of store.url does not answer: share counts them in each process, which has its share of the limit; closed refuses them",
+			Value: setting.Choice((*string)(&o.RatesDown), string(access.DownShare), string(access.DownClosed))},
 	}
 }
 

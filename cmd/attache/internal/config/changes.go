@@ -12,7 +12,7 @@ import (
 // running session. The others say what the session is, and hold until it is over.
 // [Settings.taking] is in step with it.
 var reloadable = []string{
-	"arguments", "rewrite", "access", "policy", "briefing",
+	"arguments", "rewrite", "access", "rates", "policy", "briefing",
 	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
 }
 

@@ -164,7 +164,7 @@ func DefaultSettings(dir string) *Settings {
 			Wait:       2 * time.Second,
 			MaxBytes:   16384,
 		},
-		Access:      AccessSettings{Default: "allow", Hide: true},
+		Access:      AccessSettings{Default: "allow", Hide: true, RatesDown: "share"},
 		Audit:       AuditSettings{Arguments: "digest", MaxSize: 64 << 20},
 		Limits:      LimitSettings{Hold: 8 << 20, InFlight: 100_000},
 		Log:         LogSettings{Level: "info", Format: "text"},

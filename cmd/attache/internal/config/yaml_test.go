@@ -118,7 +118,7 @@ func fullSettings() *Settings {
 				{Name: "access.rules[0]", Tools: []string{"get_*"}, Require: []string{"records:read", "records:list"}},
 				{Name: "access.rules[1]", Tools: []string{"write_*"}, Deny: true, Message: "Ask a person."},
 			},
-			Rates: []access.Rate{{Name: "access.rates[0]", Tools: []string{"*"}, Per: "tenant", Limit: 60, Window: time.Minute, Burst: 10}},
+			Rates: []access.Rate{{Name: "access.rates[0]", Tools: []string{"*"}, Per: "tenant", Limit: 60, Window: time.Minute, Burst: 10}}, RatesDown: "closed",
 		},
 		Audit:  AuditSettings{File: "/conf/audit.jsonl", Arguments: "redacted", Required: true, MaxSize: 1 << 20},
 		Trace:  TraceSettings{Propagate: true},

@@ -1,0 +1,132 @@
+// Package ratestore keeps the token buckets of rates in a database that many processes share.
+//
+// [Store] implements [sessionstate.Lender]: a process borrows a few tokens and spends them
+// without asking again (S8). In each span of time no more tokens are lent than the bucket holds
+// and gains, so all processes together exceed the limit by what they hold at its beginning.
+//
+// A row has the time at which its bucket is full again, by the clock of the database. A bucket
+// that is full needs no row. The tokens of a process that died are not lent again; the bucket
+// fills as if they had been spent.
+//
+// The rule numbers (S8) are those of the design.
+package ratestore
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/database"
+)
+
+//go:embed schema/*.sql
+var files embed.FS
+
+// Schema returns the table of buckets.
+func Schema() database.Schema { return database.Schema{Name: "rates", Files: files} }
+
+// A Store lends tokens. It is safe for use by several processes and goroutines.
+type Store struct {
+	db  *database.DB
+	now func() time.Time // nil for the database's clock
+}
+
+// New returns the buckets in db, which was opened with [Schema].
+func New(db *database.DB) *Store { return &Store{db: db} }
+
+// One loan of sweepEvery removes at most sweepAtOnce rows, so the rows of buckets that nobody
+// uses become fewer wherever buckets are used.
+const sweepEvery, sweepAtOnce = 100, 200
+
+// Lend implements [sessionstate.Lender].
+func (s *Store) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.Demand) (loan sessionstate.Loan, err error) {
+	err = s.in(ctx, database.Scope{Tenant: b.Tenant}, func(tx *database.Tx, now time.Time) (err error) {
+		loan, err = lend(tx, b, d, now)
+		return err
+	})
+	if err != nil {
+		return sessionstate.Loan{}, fmt.Errorf("asking for tokens of a rate: %w", err)
+	}
+	if rand.N(sweepEvery) == 0 {
+		_ = s.sweep(ctx) // another loan sweeps again
+	}
+	return loan, nil
+}
+
+// in runs f in a transaction that need not be on the disk when it is over (S5).
+func (s *Store) in(ctx context.Context, scope database.Scope, f func(tx *database.Tx, now time.Time) error) error {
+	scope.Relaxed = true
+	return s.db.In(ctx, scope, func(tx *database.Tx) error {
+		now := tx.Now()
+		if s.now != nil {
+			now = s.now()
+		}
+		return f(tx, now)
+	})
+}
+
+// lend reads the row of a bucket, which it locks, and writes it back.
+func lend(tx *database.Tx, b sessionstate.Bucket, d sessionstate.Demand, now time.Time) (sessionstate.Loan, error) {
+	var r row
+	err := tx.Row(`INSERT INTO rate_buckets (tenant, bucket, full_at, minute, processes, earlier) VALUES (?1, ?2, 0, 0, 0, 0)
+		ON CONFLICT (tenant, bucket) DO UPDATE SET minute = rate_buckets.minute
+		RETURNING full_at, minute, processes, earlier`, b.Tenant, b.Name).Scan(&r.fullAt, &r.minute, &r.processes, &r.earlier)
+	if err != nil {
+		return sessionstate.Loan{}, err
+	}
+	loan := r.lend(b, d, now)
+	_, err = tx.Exec(`UPDATE rate_buckets SET full_at = ?3, minute = ?4, processes = ?5, earlier = ?6 WHERE tenant = ?1 AND bucket = ?2`,
+		b.Tenant, b.Name, r.fullAt, r.minute, r.processes, r.earlier)
+	return loan, err
+}
+
+// A row is what the database has of a bucket.
+type row struct{ fullAt, minute, processes, earlier int64 }
+
+// longest bounds how long a bucket takes to fill, so that its times can be computed.
+const longest = 100 * 365 * 24 * time.Hour
+
+// lend takes tokens from the bucket. A clock that was set back leaves it empty at worst.
+func (r *row) lend(b sessionstate.Bucket, d sessionstate.Demand, now time.Time) sessionstate.Loan {
+	at := now.UnixNano()
+	every := min(max(int64(b.Every), 1), int64(longest))
+	burst := min(max(int64(b.Burst), 1), int64(longest)/every)
+	back := min(max(int64(d.Back), 0), burst)
+	emptyAt := at + burst*every // the time to fill an empty bucket, from now
+	fullAt := min(max(min(r.fullAt, emptyAt)-back*every, at), emptyAt)
+	tokens := min(max(int64(d.Want), 0), (emptyAt-fullAt)/every)
+	r.fullAt = fullAt + tokens*every
+	r.count(d, now.Unix()/60)
+	return sessionstate.Loan{
+		Tokens: int(tokens), Full: time.Duration(r.fullAt - at),
+		Processes: int(max(r.processes, r.earlier)), Counted: r.minute,
+	}
+}
+
+// count counts the process that asks, once in each minute.
+func (r *row) count(d sessionstate.Demand, minute int64) {
+	if r.minute != minute {
+		if r.earlier = 0; r.minute == minute-1 {
+			r.earlier = r.processes
+		}
+		r.minute, r.processes = minute, 0
+	}
+	if d.Counted != minute {
+		r.processes++
+	}
+}
+
+// sweep removes rows of buckets that have been full for two minutes: nobody counts processes by
+// them any more. The condition is there twice, as a row may be used while it waits for it.
+func (s *Store) sweep(ctx context.Context) error {
+	return s.in(ctx, database.Scope{AllTenants: true}, func(tx *database.Tx, now time.Time) error {
+		_, err := tx.Exec(`DELETE FROM rate_buckets WHERE full_at <= ?1 AND (tenant, bucket) IN
+			(SELECT tenant, bucket FROM rate_buckets WHERE full_at <= ?1 LIMIT ?2)`, now.Add(-2*time.Minute).UnixNano(), sweepAtOnce)
+		return err
+	})
+}
+
+var _ sessionstate.Lender = (*Store)(nil)

@@ -1,0 +1,287 @@
+package ratestore
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
+	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
+)
+
+// A clock is what the processes of a test share.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// suite is what holds on both engines. open returns the store of another process.
+var suite = []struct {
+	name string
+	test func(t *testing.T, c *clock, open func() *Store)
+}{
+	{"what is lent and given back", testLend},
+	{"buckets are apart", testApart},
+	{"processes are counted", testProcesses},
+	{"several ask at once", testAtOnce},
+	{"rows of full buckets are removed", testSweep},
+	{"an hour of processes that call", testHour},
+}
+
+func TestOnSQLite(t *testing.T) {
+	for _, test := range suite {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "rates.db")
+			c := newClock()
+			test.test(t, c, func() *Store {
+				db, err := database.OpenFile(t.Context(), database.FileOptions{Path: path, Wait: time.Minute, Schema: Schema()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = db.Close() })
+				return &Store{db: db, now: c.now}
+			})
+		})
+	}
+}
+
+func TestOnPostgreSQL(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	made := migrated(t, cluster)
+	for _, test := range suite {
+		t.Run(test.name, func(t *testing.T) {
+			url := cluster.Copy(made)
+			c := newClock()
+			test.test(t, c, func() *Store { return &Store{db: databasetest.Connect(t, url).Open(Schema()), now: c.now} })
+		})
+	}
+	t.Run("a tenant sees its own", func(t *testing.T) {
+		server := databasetest.Connect(t, cluster.Copy(made))
+		s := New(server.Open(Schema()))
+		borrow(t, s, bucket, sessionstate.Demand{Want: 3})
+		for tenant, want := range map[string]int{"acme": 1, "other": 0} {
+			var n int
+			err := s.db.View(t.Context(), database.Scope{Tenant: tenant}, func(tx *database.Tx) error {
+				return tx.Row(`SELECT count(*) FROM rate_buckets`).Scan(&n)
+			})
+			if err != nil || n != want {
+				t.Errorf("%s sees %d rows, %v; want %d", tenant, n, err, want)
+			}
+		}
+	})
+}
+
+// A database that is away is ErrDown, and one without the table says what to do.
+func TestAway(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	s := New(databasetest.Connect(t, cluster.Database()).Open(Schema()))
+	if _, err := s.Lend(t.Context(), bucket, sessionstate.Demand{Want: 1}); !errors.Is(err, database.ErrVersion) {
+		t.Errorf("without the table: %v", err)
+	}
+	s = New(databasetest.Connect(t, migrated(t, cluster)).Open(Schema()))
+	borrow(t, s, bucket, sessionstate.Demand{Want: 1})
+	cluster.Kill()
+	if _, err := s.Lend(t.Context(), bucket, sessionstate.Demand{Want: 1}); !errors.Is(err, database.ErrDown) {
+		t.Errorf("while it is away: %v", err)
+	}
+}
+
+func migrated(t *testing.T, cluster *pgtest.Cluster) (url string) {
+	t.Helper()
+	url = cluster.Database()
+	server := databasetest.Connect(t, url)
+	if _, err := server.Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Close()
+	return url
+}
+
+func newClock() *clock { return &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+// bucket is 60/minute with a burst of 10.
+var bucket = sessionstate.Bucket{Tenant: "acme", Name: "b", Every: time.Second, Burst: 10}
+
+func borrow(t *testing.T, s *Store, b sessionstate.Bucket, d sessionstate.Demand) sessionstate.Loan {
+	t.Helper()
+	loan, err := s.Lend(t.Context(), b, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loan
+}
+
+func testLend(t *testing.T, c *clock, open func() *Store) {
+	one, two := open(), open()
+	for _, step := range []struct {
+		what       string
+		s          *Store
+		want, back int
+		wait       time.Duration // before
+		tokens     int
+		full       time.Duration
+	}{
+		{"a full bucket", one, 4, 0, 0, 4, 4 * time.Second},
+		{"what is left", two, 9, 0, 0, 6, 10 * time.Second},
+		{"nothing", one, 1, 0, 0, 0, 10 * time.Second},
+		{"half a token", one, 1, 0, time.Second / 2, 0, 9500 * time.Millisecond},
+		{"a token", one, 1, 0, time.Second / 2, 1, 10 * time.Second},
+		{"only back", two, 0, 3, 0, 0, 7 * time.Second},
+		{"what came back", one, 9, 0, 0, 3, 10 * time.Second},
+		{"after a day", one, 0, 0, 24 * time.Hour, 0, 0},
+		{"back into a full bucket", two, 20, 5, 0, 10, 10 * time.Second},
+		{"a clock set back", one, 1, 0, -time.Hour, 0, 10 * time.Second},
+		{"and a second later", one, 1, 0, time.Second, 1, 10 * time.Second},
+	} {
+		c.pass(step.wait)
+		loan := borrow(t, step.s, bucket, sessionstate.Demand{Want: step.want, Back: step.back})
+		if loan.Tokens != step.tokens || loan.Full != step.full {
+			t.Errorf("%s: %d tokens, full in %v; want %d, %v", step.what, loan.Tokens, loan.Full, step.tokens, step.full)
+		}
+	}
+}
+
+func testApart(t *testing.T, _ *clock, open func() *Store) {
+	s := open()
+	name, tenant, large := bucket, bucket, bucket
+	name.Name, tenant.Tenant = "c", "other"
+	large.Name, large.Every, large.Burst = "large", 1<<62, 1_000_000
+	for _, b := range []sessionstate.Bucket{bucket, name, tenant} {
+		if loan := borrow(t, s, b, sessionstate.Demand{Want: 20}); loan.Tokens != 10 {
+			t.Errorf("%v lends %d tokens, want 10", b, loan.Tokens)
+		}
+	}
+	for _, want := range []int{1, 0} { // a rate of one in a century
+		if loan := borrow(t, s, large, sessionstate.Demand{Want: 2}); loan.Tokens != want {
+			t.Errorf("%v lends %d tokens, want %d", large, loan.Tokens, want)
+		}
+	}
+}
+
+func testProcesses(t *testing.T, c *clock, open func() *Store) {
+	type process struct {
+		s       *Store
+		counted int64
+	}
+	all := []*process{{s: open()}, {s: open()}, {s: open()}}
+	ask := func(p *process, want int) {
+		t.Helper()
+		loan := borrow(t, p.s, bucket, sessionstate.Demand{Want: 1, Counted: p.counted})
+		if p.counted = loan.Counted; loan.Processes != want {
+			t.Errorf("there are %d processes, want %d", loan.Processes, want)
+		}
+	}
+	ask(all[0], 1)
+	ask(all[1], 2)
+	ask(all[0], 2)
+	ask(all[2], 3)
+	c.pass(time.Minute)
+	ask(all[0], 3) // the others were there a minute ago
+	ask(all[1], 3)
+	c.pass(time.Minute)
+	ask(all[0], 2)
+	c.pass(time.Hour)
+	ask(all[0], 1)
+}
+
+func testAtOnce(t *testing.T, _ *clock, open func() *Store) {
+	var wait sync.WaitGroup
+	lent := make(chan int, 100)
+	for range 5 {
+		s := open()
+		wait.Go(func() {
+			for range 10 {
+				loan, err := s.Lend(t.Context(), bucket, sessionstate.Demand{Want: 1})
+				if err != nil {
+					t.Error(err)
+				}
+				lent <- loan.Tokens
+			}
+		})
+	}
+	wait.Wait()
+	close(lent)
+	total := 0
+	for n := range lent {
+		total += n
+	}
+	if total != bucket.Burst {
+		t.Errorf("%d tokens were lent, want %d", total, bucket.Burst)
+	}
+}
+
+func testSweep(t *testing.T, c *clock, open func() *Store) {
+	s := open()
+	for i := range 5 {
+		b := bucket
+		b.Tenant, b.Name = fmt.Sprint("tenant ", i%2), fmt.Sprint(i)
+		borrow(t, s, b, sessionstate.Demand{Want: 2 * i})
+	}
+	for _, step := range []struct {
+		wait time.Duration
+		want int
+	}{{0, 5}, {2*time.Minute + 3*time.Second, 3}, {time.Hour, 0}} {
+		c.pass(step.wait)
+		if err := s.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		err := s.db.View(t.Context(), database.Scope{AllTenants: true}, func(tx *database.Tx) error {
+			return tx.Row(`SELECT count(*) FROM rate_buckets`).Scan(&n)
+		})
+		if err != nil || n != step.want {
+			t.Errorf("after %v there are %d rows, %v; want %d", step.wait, n, err, step.want)
+		}
+	}
+}
+
+// In an hour of processes that borrow, give back and die, no span of time has more tokens lent
+// and not given back than the bucket holds and gains in it.
+func testHour(t *testing.T, c *clock, open func() *Store) {
+	random := rand.New(rand.NewPCG(13, 8))
+	type event struct {
+		at time.Time
+		n  int
+	}
+	var events []event
+	held := make([]int, 5)
+	stores := []*Store{open(), open(), open(), open(), open()}
+	for end := c.now().Add(time.Hour); c.now().Before(end); c.pass(time.Duration(random.IntN(20_000)) * time.Millisecond) {
+		i := random.IntN(len(stores))
+		d := sessionstate.Demand{Want: random.IntN(12), Back: random.IntN(held[i] + 1)}
+		loan := borrow(t, stores[i], bucket, d)
+		held[i] = loan.Tokens // the others were spent
+		if random.IntN(10) == 0 {
+			held[i] = 0 // it died
+		}
+		events = append(events, event{c.now(), loan.Tokens - d.Back})
+	}
+	for i := range events {
+		sum := 0
+		for _, e := range events[i:] {
+			sum += e.n
+			if most := bucket.Burst + int(e.at.Sub(events[i].at)/bucket.Every); sum > most {
+				t.Fatalf("%d tokens were lent from %v to %v, want %d at most", sum, events[i].at, e.at, most)
+			}
+		}
+	}
+}
