@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -42,22 +43,21 @@ func (x *exchange) answer(t *stream, a accept.Accept, status func(reply []byte) 
 
 // run writes what comes on a stream.
 func (w *writer) run(t *stream) bool {
-	w.x.f.pulse.add(t)
-	defer w.x.f.pulse.remove(t)
+	t.join(&w.x.f.pulse)
+	defer w.x.f.pulse.Remove(&t.member)
 	var items []item
 	for {
 		select {
 		case <-t.wake:
-			var closed, silent bool
-			items, closed, silent = t.take(items)
-			if silent && len(items) == 0 && w.comment() != nil {
+			var closed bool
+			var err error
+			items, closed, err = w.next(t, items)
+			switch {
+			case err == errCut:
+				panic(http.ErrAbortHandler)
+			case err != nil:
 				return false
-			}
-			if err := w.items(items, closed); err != nil {
-				return false
-			}
-			clear(items)
-			if closed {
+			case closed:
 				w.end()
 				return true
 			}
@@ -65,6 +65,27 @@ func (w *writer) run(t *stream) bool {
 			return false
 		}
 	}
+}
+
+// errCut is what a writer meets that has written a part of a message whose rest is lost. The
+// client has to see that the message was cut.
+var errCut = errors.New("the rest of a message is lost")
+
+// next writes what has come on a stream, which it takes into the room of used, and returns
+// that room. closed says that nothing follows.
+func (w *writer) next(t *stream, used []item) (room []item, closed bool, err error) {
+	items, closed, silent := t.take(used)
+	if silent && len(items) == 0 {
+		err = w.comment()
+	}
+	if err == nil {
+		err = w.items(items, closed)
+	}
+	if err == nil && closed && w.open {
+		err = errCut
+	}
+	clear(items)
+	return items, closed, err
 }
 
 // items writes messages; closed says that no other follows.
@@ -153,8 +174,7 @@ func (w *writer) write(b []byte, flush bool) error {
 // item writes a message or a part of one.
 func (w *writer) item(i item) error {
 	if w.open && i.part == whole {
-		// The rest of a long message is lost. The client has to see that it was cut.
-		panic(http.ErrAbortHandler)
+		return errCut
 	}
 	begins := !w.open // a message that goes on
 	w.open = i.part == middle
@@ -208,11 +228,8 @@ func (w *writer) writeEvents() error {
 	return w.write(b, false)
 }
 
-// end ends the response. A message that is not complete must not look so.
+// end ends the response.
 func (w *writer) end() {
-	if w.open {
-		panic(http.ErrAbortHandler)
-	}
 	if w.mode == undecided {
 		w.x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the session is over")
 	}

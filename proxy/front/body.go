@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -49,7 +50,7 @@ const smallBody = 16 << 10
 
 // A bodyBuffer holds a body that is being read.
 type bodyBuffer struct {
-	limits *Limits
+	limits *limit.Limits
 	data   []byte
 	taken  int64 // of the bytes of all bodies
 }
@@ -90,7 +91,7 @@ func (b *bodyBuffer) read(from io.Reader, length int64) error {
 func (b *bodyBuffer) grow(size int64) error {
 	if size > smallBody {
 		more := size - b.taken
-		if !b.limits.takeBytes(more) {
+		if !b.limits.TakeBytes(more) {
 			return ErrBusy
 		}
 		b.taken += more
@@ -101,6 +102,6 @@ func (b *bodyBuffer) grow(size int64) error {
 
 // release gives the bytes back.
 func (b *bodyBuffer) release() {
-	b.limits.giveBytes(b.taken)
+	b.limits.GiveBytes(b.taken)
 	b.taken, b.data = 0, nil
 }

@@ -39,7 +39,10 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/internal/limit"
+	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -121,6 +124,13 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// Limits bound what the fronts of a process hold at once. Make one with DefaultLimits and
+// change its fields before it is used.
+type Limits = limit.Limits
+
+// DefaultLimits returns the limits that hold when nobody says otherwise.
+func DefaultLimits() *Limits { return limit.Default() }
+
 const (
 	defaultIdle = 30 * time.Minute
 	// quickTime is how long a reply may take to be sent as JSON: a client that sees
@@ -130,6 +140,8 @@ const (
 	aliveTime = 15 * time.Second
 	// writeTime is how long one write to a client may take.
 	writeTime = 30 * time.Second
+	// endTime is how long the end waits for clients that do not read the end of their streams.
+	endTime = 2 * time.Second
 	// bodyTime is how long a client may take to send a body.
 	bodyTime = 60 * time.Second
 )
@@ -156,8 +168,9 @@ type Front struct {
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
 	relays   sync.WaitGroup
+	streams  tasks.Group // on bare connections, which the HTTP server does not know of
 
-	pulse pulse
+	pulse pulse.Pulse
 }
 
 // New returns a Front.
@@ -267,6 +280,7 @@ func (f *Front) Drain(ctx context.Context) {
 	}
 	left.Wait()
 	f.relays.Wait()
+	f.streams.Wait(time.Now().Add(endTime))
 }
 
 // sessionsLocked returns all sessions. The caller holds f.mu.

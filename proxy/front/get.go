@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/bare"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -39,10 +40,14 @@ func (x *exchange) get() {
 	if s == nil {
 		return
 	}
+	x.w.Header().Set(sessionHeader, s.id)
+	if response := bare.Take(x.w, x.r); response != nil {
+		x.f.serveBare(response, s, t)
+		return
+	}
 	defer s.release()
 	defer s.detach(t)
 	defer t.leave()
-	x.w.Header().Set(sessionHeader, s.id)
 	w := &writer{x: x, accept: accept.Accept{Events: true}}
 	if w.begin() == nil {
 		w.run(t)

@@ -23,11 +23,11 @@ func (x *exchange) post() {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
 		return
 	}
-	if !x.f.o.Limits.begin() {
+	if !x.f.o.Limits.Begin() {
 		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "too many requests are being served: try again")
 		return
 	}
-	defer x.f.o.Limits.finish()
+	defer x.f.o.Limits.Finish()
 	line, release, ok := x.readBody()
 	if !ok {
 		return

@@ -186,7 +186,7 @@ func (s *session) use() bool {
 func (s *session) crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.users > s.f.o.Limits.perSession()+maxGets
+	return s.users > s.f.o.Limits.PerSession()+maxGets
 }
 
 func (s *session) release() {
@@ -216,7 +216,7 @@ func (s *session) closeLocked(text string, why fate) (closed bool) {
 		return s.over
 	}
 	s.over = true
-	s.f.o.Limits.close(s.who.ID)
+	s.f.o.Limits.Close(s.who.ID)
 	s.idle.Stop()
 	gets := s.gets
 	for _, c := range s.calls {

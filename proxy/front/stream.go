@@ -3,6 +3,8 @@ package front
 import (
 	"sync"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
 )
 
 // streamRoom is how many bytes of messages may wait for the client of a stream, beside
@@ -31,9 +33,10 @@ type item struct {
 type stream struct {
 	events bool          // the client takes events, so more than a reply may be sent
 	wake   chan struct{} // has an element if there is something to take
+	woken  func()        // if not nil, is called in place of that; guarded by mu
 	calls  int           // in flight whose replies go here; guarded by session.mu
 
-	next, before *stream // in the list of the pulse, which guards them
+	member pulse.Member // of the pulse that reminds it
 
 	mu     sync.Mutex
 	room1  [1]item // where items begins: most streams have one
@@ -101,14 +104,27 @@ func (t *stream) addLocked(i item, closes bool) {
 }
 
 func (t *stream) wakeUp() {
+	if t.woken != nil {
+		t.woken()
+		return
+	}
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// remind wakes who reads the stream if it has been silent for too long.
-func (t *stream) remind(now time.Time) {
+// join has a pulse remind the stream, for the first time after quickTime.
+func (t *stream) join(p *pulse.Pulse) {
+	t.mu.Lock()
+	t.due = time.Now().Add(quickTime)
+	t.mu.Unlock()
+	p.Add(&t.member, t)
+}
+
+// Remind implements pulse.Reminded: it wakes who reads the stream if it has been silent for too
+// long.
+func (t *stream) Remind(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Before(t.due) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 )
 
 var (
@@ -50,14 +52,14 @@ func (f *Front) openLocked(id string, who Principal, credential string) (*sessio
 	if f.draining {
 		return nil, errDraining
 	}
-	v := f.o.Limits.open(who.ID)
-	if v != admitted && f.evictLocked(who) {
-		v = f.o.Limits.open(who.ID)
+	v := f.o.Limits.Open(who.ID)
+	if v != limit.Admitted && f.evictLocked(who) {
+		v = f.o.Limits.Open(who.ID)
 	}
 	switch v {
-	case tooManyOfPrincipal:
+	case limit.TooManyOfPrincipal:
 		return nil, errPrincipalFull
-	case tooManyInAll:
+	case limit.TooManyInAll:
 		return nil, ErrBusy
 	}
 	s, err := f.open(id, who, credential)
@@ -65,7 +67,7 @@ func (f *Front) openLocked(id string, who Principal, credential string) (*sessio
 		f.evictLocked(who) // its upstream takes a moment to end, so that the next try finds room
 	}
 	if err != nil {
-		f.o.Limits.close(who.ID)
+		f.o.Limits.Close(who.ID)
 		return nil, err
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -127,18 +128,29 @@ func (s *service) logged(next http.Handler) http.Handler {
 		began := time.Now()
 		seen := &response{ResponseWriter: w}
 		defer func() {
-			took := time.Since(began)
-			s.counts.add(r.Method, seen.status, took)
-			if s.Log.Enabled(r.Context(), slog.LevelDebug) {
-				s.logRequest(r, seen, took)
+			if seen.taken != nil {
+				s.noteWhenClosed(seen.taken, r, began)
+				return
 			}
+			s.note(r.Method, r.URL.Path, r.RemoteAddr, began, seen.status, seen.bytes)
 		}()
 		next.ServeHTTP(seen, r)
 	})
 }
 
-func (s *service) logRequest(r *http.Request, seen *response, took time.Duration) {
-	s.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "bytes", seen.bytes, "took", took, "from", r.RemoteAddr)
+// note counts and logs a request.
+func (s *service) note(method, path, from string, began time.Time, status int, size int64) {
+	took := time.Since(began)
+	s.counts.add(method, status, took)
+	if s.Log.Enabled(context.Background(), slog.LevelDebug) {
+		s.Log.Debug("request", "method", method, "path", path, "status", status, "bytes", size, "took", took, "from", from)
+	}
+}
+
+// noteWhenClosed is note for a request whose connection was taken. It does not keep the request.
+func (s *service) noteWhenClosed(c *takenConnection, r *http.Request, began time.Time) {
+	method, path, from := r.Method, r.URL.Path, r.RemoteAddr
+	c.whenClosed(func(size int64) { s.note(method, path, from, began, http.StatusOK, size) })
 }
 
 // limited sets deadlines for a request with a short answer. Without it the deadline of the last
@@ -152,31 +164,3 @@ func limited(next http.HandlerFunc) http.HandlerFunc {
 		next(w, r)
 	}
 }
-
-// A response records the status and size of an answer.
-type response struct {
-	http.ResponseWriter
-	status int
-	bytes  int64
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *response) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements io.Writer.
-func (w *response) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	n, err := w.ResponseWriter.Write(b)
-	w.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap returns the writer beneath, for http.ResponseController.
-func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

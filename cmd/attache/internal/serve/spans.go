@@ -40,9 +40,14 @@ func (e *endpoint) traced(next http.Handler) http.Handler {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		name, attributes := e.describeRequest(r)
 		ctx, span := tracer.Start(ctx, name, oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithAttributes(attributes...))
-		defer span.End()
 		seen := &response{ResponseWriter: w}
-		defer seen.record(span) // also of one that is cut off
+		defer func() { // also of one that is cut off
+			if seen.taken != nil {
+				seen.taken.whenClosed(func(int64) { record(span, http.StatusOK) })
+				return
+			}
+			record(span, seen.status)
+		}()
 		next.ServeHTTP(seen, r.WithContext(ctx))
 	})
 }
@@ -70,15 +75,16 @@ func (e *endpoint) describeRequest(r *http.Request) (name string, attributes []a
 		protocolVersionKey.String(version), userAgentKey.String(clip(r.UserAgent())))
 }
 
-// record sets on a span how its request was answered. A request without an answer is no error:
-// its client has left.
-func (w *response) record(span oteltrace.Span) {
-	if w.status == 0 {
+// record ends a span with the status that its request was answered with. A request without an
+// answer is no error: its client has left.
+func record(span oteltrace.Span, status int) {
+	defer span.End()
+	if status == 0 {
 		return
 	}
-	span.SetAttributes(responseStatusKey.Int(w.status))
-	if w.status >= http.StatusInternalServerError {
-		span.SetAttributes(errorTypeKey.String(strconv.Itoa(w.status)))
+	span.SetAttributes(responseStatusKey.Int(status))
+	if status >= http.StatusInternalServerError {
+		span.SetAttributes(errorTypeKey.String(strconv.Itoa(status)))
 		span.SetStatus(codes.Error, "")
 	}
 }

@@ -1,12 +1,13 @@
-package front
+// Package limit bounds what the fronts of a process hold at once.
+package limit
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// Limits bound what the fronts of a process hold at once. Make one with DefaultLimits and
-// change its fields before it is used.
+// Limits bound what the fronts of a process hold at once. Make one with Default and change its
+// fields before it is used.
 type Limits struct {
 	Sessions     int   // open sessions; more are refused with 503
 	PerPrincipal int   // of them of one principal that is known; more are refused with 429
@@ -22,44 +23,45 @@ type Limits struct {
 	bytes    int64
 }
 
-// DefaultLimits returns the limits that hold when nobody says otherwise.
-func DefaultLimits() *Limits {
+// Default returns the limits that hold when nobody says otherwise.
+func Default() *Limits {
 	return &Limits{Sessions: 1000, PerPrincipal: 50, InFlight: 10_000, Body: 8 << 20, Bodies: 256 << 20}
 }
 
-// perSession is how many requests one session may have in flight: no session takes the
+// PerSession is how many requests one session may have in flight: no session takes the
 // places of all others.
-func (l *Limits) perSession() int { return max(l.InFlight/10, min(l.InFlight, 64)) }
+func (l *Limits) PerSession() int { return max(l.InFlight/10, min(l.InFlight, 64)) }
 
-// A verdict says what a limit makes of a request.
-type verdict uint8
+// A Verdict says what a limit makes of a request.
+type Verdict uint8
 
+// The verdicts.
 const (
-	admitted verdict = iota
-	tooManyOfPrincipal
-	tooManyInAll
+	Admitted Verdict = iota
+	TooManyOfPrincipal
+	TooManyInAll
 )
 
-// open takes a place for a session of the principal.
-func (l *Limits) open(principal string) verdict {
+// Open takes a place for a session of the principal.
+func (l *Limits) Open(principal string) Verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case principal != "" && l.of[principal] >= l.PerPrincipal:
-		return tooManyOfPrincipal
+		return TooManyOfPrincipal
 	case l.sessions >= l.Sessions:
-		return tooManyInAll
+		return TooManyInAll
 	}
 	if l.of == nil {
 		l.of = map[string]int{}
 	}
 	l.of[principal]++
 	l.sessions++
-	return admitted
+	return Admitted
 }
 
-// close gives the place of a session back.
-func (l *Limits) close(principal string) {
+// Close gives the place of a session back.
+func (l *Limits) Close(principal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sessions--
@@ -68,18 +70,20 @@ func (l *Limits) close(principal string) {
 	}
 }
 
-// begin takes a place for a request.
-func (l *Limits) begin() bool {
+// Begin takes a place for a request.
+func (l *Limits) Begin() bool {
 	if l.inFlight.Add(1) <= int64(l.InFlight) {
 		return true
 	}
-	l.finish()
+	l.Finish()
 	return false
 }
 
-func (l *Limits) finish() { l.inFlight.Add(-1) }
+// Finish gives the place of a request back.
+func (l *Limits) Finish() { l.inFlight.Add(-1) }
 
-func (l *Limits) takeBytes(n int64) bool {
+// TakeBytes takes n of the bytes of large bodies. It reports false if there are not so many.
+func (l *Limits) TakeBytes(n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.bytes+n > l.Bodies {
@@ -89,7 +93,8 @@ func (l *Limits) takeBytes(n int64) bool {
 	return true
 }
 
-func (l *Limits) giveBytes(n int64) {
+// GiveBytes gives bytes back.
+func (l *Limits) GiveBytes(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes -= n

@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+// A response records the status and size of an answer.
+type response struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+	taken  *takenConnection // not nil if the handler has taken the connection
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements io.Writer.
+func (w *response) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap returns the writer beneath, for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack implements http.Hijacker. The request lasts until the connection is closed, and its
+// status is 200: a front takes a connection for nothing else.
+func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, b, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.taken = &takenConnection{Conn: c}
+	return w.taken, b, nil
+}
+
+// A takenConnection is a connection that a handler has taken.
+type takenConnection struct {
+	net.Conn
+	bytes atomic.Int64
+
+	mu       sync.Mutex
+	closed   bool
+	callback func(size int64)
+}
+
+// Write implements io.Writer.
+func (c *takenConnection) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// Close implements io.Closer.
+func (c *takenConnection) Close() error {
+	err := c.Conn.Close()
+	c.mu.Lock()
+	first, f := !c.closed, c.callback
+	c.closed = true
+	c.mu.Unlock()
+	if first && f != nil {
+		f(c.bytes.Load())
+	}
+	return err
+}
+
+// whenClosed calls f, once, with the number of bytes that were written, when the connection is
+// closed.
+func (c *takenConnection) whenClosed(f func(size int64)) {
+	c.mu.Lock()
+	c.callback = f
+	closed := c.closed
+	c.mu.Unlock()
+	if closed {
+		f(c.bytes.Load())
+	}
+}

@@ -1,0 +1,90 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+)
+
+// A logHandler hands over the records of requests of one method.
+type logHandler struct {
+	slog.Handler
+	method string
+	to     chan map[string]slog.Value
+}
+
+func (h logHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h logHandler) Handle(_ context.Context, r slog.Record) error {
+	all := map[string]slog.Value{}
+	r.Attrs(func(a slog.Attr) bool { all[a.Key] = a.Value; return true })
+	if r.Message == "request" && all["method"].String() == h.method {
+		h.to <- all
+	}
+	return nil
+}
+
+// A GET lasts as long as its stream, also in the log and in the metrics, though its handler
+// returns at once.
+func TestGetIsNotedAtItsEnd(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		config := ""
+		if encrypted {
+			cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
+			writeCertificate(t, cert, key, 1)
+			config = "serve: {tls: {cert: " + cert + ", key: " + key + "}}\n"
+		}
+		r := start(t, config)
+		noted := make(chan map[string]slog.Value, 1)
+		r.Log = slog.New(logHandler{slog.DiscardHandler, http.MethodGet, noted})
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // without HTTP/2
+		resp, _ := r.post(t, c, initialize)
+		session := resp.Header.Get("Mcp-Session-Id")
+		stream := r.request(t, c, http.MethodGet, session)
+		body := bufio.NewReader(stream.Body)
+		if line, err := body.ReadString('\n'); line != ":\n" || err != nil || stream.Proto != "HTTP/1.1" {
+			t.Fatalf("the stream begins with %q (%v) over %s", line, err, stream.Proto)
+		}
+		if r.counts.of(http.MethodGet, 200) != 0 {
+			t.Error("the GET was counted before its end")
+		}
+		r.request(t, c, http.MethodDelete, session).Body.Close()
+		if rest, err := io.ReadAll(body); string(rest) != "\n" || err != nil {
+			t.Errorf("the stream ends with %q (%v)", rest, err)
+		}
+		line := <-noted
+		if line["status"].Int64() != 200 || line["path"].String() != "/mcp" || line["bytes"].Int64() < 100 {
+			t.Errorf("it was logged as %v", line)
+		}
+		if n := r.counts.of(http.MethodGet, 200); n != 1 {
+			t.Errorf("it was counted %d times", n)
+		}
+	}
+}
+
+// of returns how many requests had an outcome.
+func (c *counts) of(method string, status int) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[outcome{method, status}]
+}
+
+// request sends a request of a session without a body.
+func (r *runningService) request(t *testing.T, c *http.Client, method, session string) *http.Response {
+	t.Helper()
+	q, err := http.NewRequest(method, r.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Accept", "text/event-stream")
+	q.Header.Set("Mcp-Session-Id", session)
+	resp, err := c.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
