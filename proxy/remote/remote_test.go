@@ -106,7 +106,7 @@ func connectInMemory(t *testing.T, handler http.HandlerFunc, change ...func(*rem
 }
 
 // connectTo begins a session with a server that runs.
-func connectTo(t *testing.T, server *httptest.Server, transport *http.Transport, change ...func(*remote.Options)) *client {
+func connectTo(t *testing.T, server *httptest.Server, transport *remote.Transport, change ...func(*remote.Options)) *client {
 	t.Helper()
 	c := newClient(t, server, transport, change...)
 	s, err := remote.Start(c.o)
@@ -120,7 +120,7 @@ func connectTo(t *testing.T, server *httptest.Server, transport *http.Transport,
 }
 
 // newClient prepares a session with a server that runs.
-func newClient(t *testing.T, server *httptest.Server, transport *http.Transport, change ...func(*remote.Options)) *client {
+func newClient(t *testing.T, server *httptest.Server, transport *remote.Transport, change ...func(*remote.Options)) *client {
 	t.Helper()
 	t.Cleanup(server.Close)
 	c := &client{t: t, lines: make(chan string, 1000), log: &logged{}}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/remote/internal/ownconn"
 )
 
 // TransportOptions say how connections are made. The zero value of each is a default.
@@ -30,9 +32,12 @@ const (
 	buffer = 2 << 10
 )
 
+// A Transport is an http.Transport in which streams that are open for hours take less memory.
+type Transport = ownconn.Transport
+
 // NewTransport returns what sends requests. Many servers may share it, so that their
 // requests share connections.
-func NewTransport(o TransportOptions) *http.Transport {
+func NewTransport(o TransportOptions) *Transport {
 	if o.Connect <= 0 {
 		o.Connect = defaultConnect
 	}
@@ -40,7 +45,7 @@ func NewTransport(o TransportOptions) *http.Transport {
 	dialer := &net.Dialer{Timeout: o.Connect, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}
-	return &http.Transport{
+	return ownconn.New(&http.Transport{
 		Proxy:               o.Proxy,
 		DialContext:         dialer.DialContext,
 		TLSClientConfig:     o.TLS,
@@ -53,5 +58,5 @@ func NewTransport(o TransportOptions) *http.Transport {
 		ReadBufferSize: buffer, WriteBufferSize: buffer,
 		// A compressed stream is held back by compressors that do not flush.
 		DisableCompression: true,
-	}
+	})
 }

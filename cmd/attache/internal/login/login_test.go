@@ -60,7 +60,7 @@ func options(t *testing.T, s *logintest.Server) login.Options {
 	t.Helper()
 	transport := remote.NewTransport(remote.TransportOptions{})
 	t.Cleanup(transport.CloseIdleConnections)
-	return login.Options{URL: s.MCP(), Name: s.MCP(), Transport: transport, Store: login.Store{Dir: filepath.Join(t.TempDir(), "logins")}}
+	return login.Options{URL: s.MCP(), Name: s.MCP(), Transport: transport.Transport, Store: login.Store{Dir: filepath.Join(t.TempDir(), "logins")}}
 }
 
 // browser is a person who approves everything.

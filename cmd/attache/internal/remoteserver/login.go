@@ -29,7 +29,7 @@ func Login(p cli.Process, s *config.Settings) (login.Options, error) {
 	if err != nil {
 		return login.Options{}, err
 	}
-	return loginOptions(p, r, t, h), nil
+	return loginOptions(p, r, t.Transport, h), nil
 }
 
 func loginOptions(p cli.Process, r *config.RemoteSettings, t *http.Transport, h http.Header) login.Options {

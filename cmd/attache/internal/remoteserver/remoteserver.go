@@ -43,7 +43,7 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 	}
 	var credentials remote.Credentials = &headers{Process: p, settings: r, header: h}
 	if h.Get("Authorization") == "" && (own || r.OAuth.Grant == config.GrantMachine) {
-		credentials = combinedCredentials{credentials, login.NewCredentials(loginOptions(p, r, t, h), log)}
+		credentials = combinedCredentials{credentials, login.NewCredentials(loginOptions(p, r, t.Transport, h), log)}
 	}
 	wait := s.Server.Restart.Hold
 	if s.Server.Restart.On == "never" {
@@ -62,7 +62,7 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 }
 
 // transport returns what makes the connections of the settings.
-func transport(r *config.RemoteSettings) (*http.Transport, error) {
+func transport(r *config.RemoteSettings) (*remote.Transport, error) {
 	roots, err := authorities(r.CA)
 	if err != nil {
 		return nil, err

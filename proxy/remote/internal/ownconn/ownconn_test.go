@@ -1,0 +1,146 @@
+package ownconn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// newTransport returns a Transport that has had a stream.
+func newTransport(proxy func(*http.Request) (*url.URL, error)) *Transport {
+	t := New(&http.Transport{DialContext: new(net.Dialer).DialContext, Proxy: proxy})
+	t.streams.Store(true)
+	return t
+}
+
+func get(t *testing.T, ctx context.Context, transport *Transport, address string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Test", "sent")
+	return transport.RoundTrip(r)
+}
+
+func TestResponses(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		answer  func(w http.ResponseWriter)
+		status  int
+		body    string
+		streams bool // the next one is sent on a connection of its own, too
+	}{
+		{"a stream", func(w http.ResponseWriter) {
+			for range 3 {
+				_, _ = io.WriteString(w, strings.Repeat("x", 1500))
+				_ = http.NewResponseController(w).Flush()
+			}
+		}, 200, strings.Repeat("x", 4500), true},
+		{"a known length", func(w http.ResponseWriter) { _, _ = io.WriteString(w, "all") }, 200, "all", false},
+		{"a refusal", func(w http.ResponseWriter) { w.WriteHeader(http.StatusMethodNotAllowed) }, 405, "", false},
+		{"hints before", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusEarlyHints)
+			_ = http.NewResponseController(w).Flush()
+		}, 200, "", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodGet || r.Header.Get("X-Test") != "sent" {
+					t.Errorf("got %s %v", r.Method, r.Header)
+				}
+				test.answer(w)
+			}))
+			defer server.Close()
+			transport, wrote := newTransport(nil), 0
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { wrote++ }})
+			resp, err := get(t, ctx, transport, server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(resp.Body)
+			if resp.StatusCode != test.status || string(b) != test.body || err != nil || wrote != 1 {
+				t.Errorf("%d with %d bytes (%v), sent %d times", resp.StatusCode, len(b), err, wrote)
+			}
+			if resp.Body.Close() != nil || transport.streams.Load() != test.streams {
+				t.Errorf("the next GET has a connection of its own: %v", transport.streams.Load())
+			}
+		})
+	}
+}
+
+// What the connection is for is over with the context of its request.
+func TestCancel(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/late" {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, "begun\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	transport := newTransport(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := get(t, ctx, transport, server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(resp.Body)
+	if line, err := in.ReadString('\n'); line != "begun\n" || err != nil {
+		t.Fatalf("got %q (%v)", line, err)
+	}
+	cancel()
+	if _, err := in.ReadString('\n'); !errors.Is(err, context.Canceled) {
+		t.Errorf("a read behind the end: %v", err)
+	}
+	resp.Body.Close()
+	if _, err := get(t, ctx, transport, server.URL+"/late"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request behind the end: %v", err)
+	}
+}
+
+// The errors of a host that is not there are those of http.Transport.
+func TestUnreachable(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	_, err := get(t, t.Context(), newTransport(nil), server.URL)
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "dial" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A proxy and TLS are the business of http.Transport.
+func TestTakes(t *testing.T) {
+	direct := func(*http.Request) (*url.URL, error) { return nil, nil }
+	proxied := func(*http.Request) (*url.URL, error) { return url.Parse("http://proxy") }
+	for _, test := range []struct {
+		address string
+		proxy   func(*http.Request) (*url.URL, error)
+		want    bool
+	}{
+		{"http://host/mcp", nil, true},
+		{"http://host/mcp", direct, true},
+		{"http://host/mcp", proxied, false},
+		{"https://host/mcp", nil, false},
+		{"http://höst/mcp", nil, false},
+	} {
+		r, err := http.NewRequest(http.MethodGet, test.address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := newTransport(test.proxy).takes(r); got != test.want {
+			t.Errorf("%s: %v", test.address, got)
+		}
+	}
+}
