@@ -22,7 +22,7 @@ func (c *program) restartCommand() *cobra.Command {
 		Long: `End the server of a running attache and start it again under its client, which goes on without
 noticing more than a call that was running and has failed. It is for those who develop a server: build it, and restart it.
 Without --server there must be only one server that runs. A server that is used by several clients is restarted for all of
-them. The servers of attache serve are not restarted.`,
+them, and those of one attache serve are restarted together.`,
 		Example: `  go build -o server . && attache restart
   attache restart --server git`,
 		Args: noArguments,

@@ -189,3 +189,43 @@ func TestServeStatus(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// attache restart reaches the servers of attache serve, whose clients go on (R18).
+func TestServeR18Restart(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	startServe(t, inherited(t, l, "-- echoserver"))
+	resp, _ := postTo(t, l, "", openSession)
+	session := resp.Header.Get("Mcp-Session-Id")
+	call := func() string {
+		_, body := postTo(t, l, session, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`)
+		return body
+	}
+	postTo(t, l, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if body := call(); strings.Contains(body, "restarted") {
+		t.Fatal(body)
+	}
+	end := time.Now().Add(5 * time.Minute)
+	for {
+		out, err := exec.Command("attache", "restart", "--server", "echoserver").CombinedOutput()
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) { // its report is written a second after its start
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	body := call()
+	for !strings.Contains(body, "attache: the server echoserver was restarted at") && time.Now().Before(end) {
+		body = call()
+	}
+	if !strings.Contains(body, "was restarted at") {
+		t.Error(body)
+	}
+}

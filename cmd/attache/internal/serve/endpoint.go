@@ -159,14 +159,15 @@ func principalID(p *sessionstate.Principal, credential string) string {
 
 // open makes the relay of a session.
 func (e *endpoint) open(s front.Opening) (front.Relay, error) {
-	if e.process && !e.s.children.begin() {
+	control := &proxy.Control{}
+	if e.process && !e.s.children.begin(control) {
 		return front.Relay{}, fmt.Errorf("%w: as many processes run as serve.limits.children allows", front.ErrBusy)
 	}
 	e.s.reports.Changed()
 	owner, _ := s.Who.Value.(*sessionstate.Principal)
 	l := &latest{credential: s.Credential, owner: owner}
 	conn := e.shared.Connect(assembly.ConnOptions{
-		Control: &proxy.Control{},
+		Control: control,
 		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: spanOf(s.Request)},
 	})
 	o := conn.Relay()
@@ -184,7 +185,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 			conn.Close()
 			e.s.reports.Changed()
 			if e.process {
-				e.s.children.end()
+				e.s.children.end(control)
 			}
 		},
 	}, nil
@@ -261,32 +262,45 @@ func firstText(meta wire.Value, paths []config.MetaPath) string {
 	return ""
 }
 
-// children counts the running processes.
+// children are the sessions that have a process.
 type children struct {
 	max int
 
-	mu sync.Mutex
-	n  int
+	mu  sync.Mutex
+	all map[*proxy.Control]bool
 }
 
-func (c *children) begin() bool {
+func (c *children) begin(session *proxy.Control) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.n >= c.max {
+	if len(c.all) >= c.max {
 		return false
 	}
-	c.n++
+	c.all[session] = true
 	return true
 }
 
-func (c *children) end() {
+func (c *children) end(session *proxy.Control) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.n--
+	delete(c.all, session)
 }
 
 func (c *children) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.n
+	return len(c.all)
+}
+
+// restart starts the processes of all sessions again, as far as their settings allow it, and
+// returns how many those are.
+func (c *children) restart() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for session := range c.all {
+		if session.Restart() {
+			n++
+		}
+	}
+	return n
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/status"
 	"github.com/attache-mcp/attache/cmd/internal/fronts"
+	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/child"
 	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/sessionstate/database"
@@ -114,8 +115,9 @@ type service struct {
 	reports    *status.Recorder
 	urls       []string // of the endpoints; set before reports are published
 
-	ending  chan os.Signal // those that end attache
-	reading chan os.Signal // those that have the configuration read again
+	ending     chan os.Signal // those that end attache
+	reading    chan os.Signal // those that have the configuration read again
+	restarting chan os.Signal // those that have the servers restarted
 }
 
 func newService(ctx context.Context, o Options) (*service, error) {
@@ -124,7 +126,9 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
-	s := &service{Options: o, settings: set, limits: limits, children: children{max: set.Limits.Children}, forker: child.NewForker(), ending: make(chan os.Signal, 2), reading: make(chan os.Signal, 1)}
+	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker()}
+	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
+	s.ending, s.reading, s.restarting = make(chan os.Signal, 2), make(chan os.Signal, 1), make(chan os.Signal, 1)
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
 	var err error
 	if s.database, err = assembly.OpenDatabase(o.Process, o.Settings, databaseConnections, o.Log); err != nil {
@@ -246,6 +250,9 @@ func (s *service) names() string {
 func (s *service) describe(r *status.Report) {
 	sessions, _ := s.limits.Counts()
 	r.Front = &status.Front{URLs: s.urls, Sessions: sessions}
+	r.Restart = len(session.RestartSignals()) > 0 && slices.ContainsFunc(s.endpoints, func(e *endpoint) bool {
+		return e.process && e.Settings.Server.Restart.On != "never"
+	})
 }
 
 // announce logs the addresses at which clients find the servers.
@@ -280,11 +287,15 @@ func (s *service) heedSignals() {
 	if all := slices.DeleteFunc(session.ReloadSignals(), signal.Ignored); len(all) > 0 {
 		signal.Notify(s.reading, all...)
 	}
+	if all := session.RestartSignals(); len(all) > 0 {
+		signal.Notify(s.restarting, all...)
+	}
 }
 
 func (s *service) ignoreSignals() {
 	signal.Stop(s.ending)
 	signal.Stop(s.reading)
+	signal.Stop(s.restarting)
 }
 
 // await returns when the service must end, with the exit status.
@@ -295,6 +306,8 @@ func (s *service) await(ctx context.Context, failed <-chan error) int {
 			for _, e := range s.endpoints {
 				e.reread.Now()
 			}
+		case <-s.restarting:
+			s.Log.Info("the servers are restarted by hand", "sessions", s.children.restart())
 		case sig := <-s.ending:
 			s.Log.Info("ending: no new sessions, calls in flight are answered", "signal", sig.String(), "within", s.settings.Drain)
 			return 0

@@ -49,3 +49,6 @@ func EndingSignals() []os.Signal { return slices.Clone(endingSignals) }
 
 // ReloadSignals returns the signals that make attache read the configuration again.
 func ReloadSignals() []os.Signal { return slices.Clone(reloadSignals) }
+
+// RestartSignals returns the signals that restart the server; none where there is no such signal.
+func RestartSignals() []os.Signal { return slices.Clone(restartSignals) }

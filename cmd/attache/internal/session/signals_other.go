@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// ending are the signals that end the session. On Windows the second is that the
+// endingSignals are the signals that end the session. On Windows the second is that the
 // console is closed, the user logs off or the system goes down; the process has
 // some seconds then.
 var endingSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// rereading is empty where there is no SIGHUP.
+// reloadSignals is empty where there is no SIGHUP.
 var reloadSignals []os.Signal
 
-// restarting is empty where there is no SIGUSR1.
+// restartSignals is empty where there is no SIGUSR1.
 var restartSignals []os.Signal
 
 // Restart returns an error: here no signal restarts a server.

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// ending are the signals that are forwarded to the server and end the session.
+// endingSignals are the signals that are forwarded to the server and end the session.
 var endingSignals = []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 
-// rereading are the signals that make attache read the configuration again. A closed terminal
+// reloadSignals are the signals that make attache read the configuration again. A closed terminal
 // shows as the end of input.
 var reloadSignals = []os.Signal{syscall.SIGHUP}
 
-// restarting are the signals that restart the server.
+// restartSignals are the signals that restart the server.
 var restartSignals = []os.Signal{syscall.SIGUSR1}
 
 // Restart makes the attache with that process id restart its server.
