@@ -3,16 +3,9 @@ package explain
 import (
 	"encoding/json"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/sessionstate"
 )
-
-// An explanation is what `attache explain --json` prints, documented in docs/explain.md. Members
-// may be added but not removed; unknown values are left out.
-type explanation struct {
-	// Version is the version of the form: 1.
-	Version int          `json:"version"`
-	Calls   []callReport `json:"calls"`
-}
 
 // Outcomes of a frame.
 const (
@@ -23,92 +16,73 @@ const (
 
 // A callReport is what would happen to one frame.
 type callReport struct {
-	Method string          `json:"method"`
-	Tool   string          `json:"tool,omitempty"`
-	Frame  json.RawMessage `json:"frame"`
+	Method string
+	Tool   string
+	Frame  []byte
 	// Schema says where the tools' schemas are from.
-	Schema string `json:"schema"`
+	Schema string
 	// Servers are the entries of servers that hold, the user's own first.
-	Servers []serverReport `json:"servers,omitempty"`
-	// Hidden says that the list of tools the model is shown lacks the tool. Of a
-	// recording that is not known.
-	Hidden  bool          `json:"hidden,omitempty"`
-	Facts   []factReport  `json:"facts"`
-	Layers  []layerReport `json:"layers"`
-	Outcome string        `json:"outcome"`
+	Servers []config.Server
+	// Hidden says that the list of tools the model is shown lacks the tool.
+	Hidden  bool
+	Facts   []factReport
+	Layers  []layerReport
+	Outcome string
 	// By is what decided an outcome other than goes-on: a layer, or "relay".
-	By string `json:"by,omitempty"`
+	By string
 	// Ambiguity says why parsers may read the frame differently, so that it passes
 	// no layer.
-	Ambiguity string `json:"ambiguity,omitempty"`
+	Ambiguity string
 	// Sent is what the server gets, Answer what the client gets from attache
 	// instead, and Text what the model reads in it.
-	Sent   json.RawMessage `json:"sent,omitempty"`
-	Answer json.RawMessage `json:"answer,omitempty"`
-	Text   string          `json:"text,omitempty"`
-}
-
-// A serverReport is one entry of servers: its name, and its file and line.
-type serverReport struct {
-	Name string `json:"name"`
-	At   string `json:"at"`
+	Sent   []byte
+	Answer []byte
+	Text   string
 }
 
 // A factReport is one fact of the session with its provenance.
 type factReport struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Source string `json:"source"`
-	From   string `json:"from,omitempty"`
+	Name   string
+	Value  string
+	Source string
+	From   string
 }
 
 // A layerReport is what one layer did, in the order of the chain.
 type layerReport struct {
-	Name string `json:"layer"`
+	Name string
 	// Reached is false for a layer behind one that answered or dropped the frame.
-	Reached bool         `json:"reached"`
-	Notes   []noteReport `json:"notes,omitempty"`
+	Reached bool
+	Notes   []noteReport
 	// Request and Reply are what the layer changed.
-	Request *editReport `json:"request,omitempty"`
-	Reply   *editReport `json:"reply,omitempty"`
+	Request *editReport
+	Reply   *editReport
 }
 
 // An editReport is a frame before and after a layer.
 type editReport struct {
-	Before json.RawMessage `json:"before"`
-	After  json.RawMessage `json:"after"`
+	Before []byte
+	After  []byte
 }
 
 // A noteReport is what one rule did.
 type noteReport struct {
 	// Rule is the key of the rule in the configuration, Config what stands there, and At
 	// the file and line.
-	Rule   string `json:"rule,omitempty"`
-	Config string `json:"config,omitempty"`
-	At     string `json:"at,omitempty"`
-	Act    string `json:"act"`
-	Why    string `json:"why,omitempty"`
+	Rule   string
+	Config string
+	At     string
+	Act    string
+	Why    string
 	// On is "request" or "reply".
-	On     string          `json:"on"`
-	Path   []string        `json:"path,omitempty"`
-	Before json.RawMessage `json:"before,omitempty"`
-	After  json.RawMessage `json:"after,omitempty"`
+	On     string
+	Path   []string
+	Before []byte
+	After  []byte
 	// Source is where After came from.
-	Source string `json:"source,omitempty"`
+	Source string
 	// Inputs are the facts that the rule names.
-	Inputs []factReport `json:"inputs,omitempty"`
-}
-
-// rawJSON returns b as it may stand in JSON: as it is, or as a string.
-func rawJSON(b []byte) json.RawMessage {
-	switch {
-	case b == nil:
-		return nil
-	case json.Valid(b):
-		return json.RawMessage(b)
-	}
-	quoted, _ := json.Marshal(string(b)) // a string never fails
-	return quoted
+	Inputs []factReport
 }
 
 // knownFacts returns what is known, and what of a principal is no single fact.

@@ -3,7 +3,6 @@ package explain
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -22,45 +21,29 @@ func (e *Explainer) printChain() error {
 	if err != nil {
 		return err
 	}
-	type link struct {
-		Layer string `json:"layer"`
-		Does  string `json:"does"`
-	}
 	does := map[string]string{dryrun.Name: "runs the layers behind capture without letting them act"}
 	for _, place := range assembly.Order() {
 		does[place.Name] = place.Does
 	}
-	chain := []link{}
-	for _, name := range conn.Names() {
-		chain = append(chain, link{name, does[name]})
-	}
-	if e.JSON {
-		return e.printJSON(chain)
-	}
 	fmt.Fprintln(e.Stdout, "client")
-	for i, x := range chain {
-		fmt.Fprintf(e.Stdout, "  %d  %-10s %s\n", i+1, x.Layer, x.Does)
+	for i, name := range conn.Names() {
+		fmt.Fprintf(e.Stdout, "  %d  %-10s %s\n", i+1, name, does[name])
 	}
 	_, err = fmt.Fprintln(e.Stdout, "server")
 	return err
 }
 
-// print prints explanations for people.
-func (e *Explainer) print(calls []callReport) error {
+// print prints the explanation.
+func (e *Explainer) print(x *callReport) error {
 	var text bytes.Buffer
 	p := &printer{Printer: term.Printer{Out: bufio.NewWriter(&text), Colours: term.HasColour(e.Getenv, e.Stdout)}}
-	for i := range calls {
-		if i > 0 {
-			p.Line(term.Plain, "")
-		}
-		p.call(&calls[i], i+1, len(calls))
-	}
+	p.call(x)
 	_ = p.Out.Flush() // into memory
 	_, err := io.WriteString(e.Stdout, term.PrintableLines(text.String()))
 	return err
 }
 
-// A printer writes explanations.
+// A printer writes an explanation.
 type printer struct{ term.Printer }
 
 // diff prints a frame before and after. Nothing is left out because it was shown before.
@@ -69,17 +52,14 @@ func (p *printer) diff(e *editReport) {
 	p.Frame(e.Before, e.After)
 }
 
-func (p *printer) call(x *callReport, n, of int) {
+func (p *printer) call(x *callReport) {
 	what := strings.TrimSpace(x.Method + " " + x.Tool)
-	if of > 1 {
-		what = fmt.Sprintf("%d of %d  %s", n, of, what)
-	}
 	v := verdictOf(x)
 	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
 	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
 	p.wrapped("schema: ", x.Schema, term.Quiet)
 	for _, e := range x.Servers {
-		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
+		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.From.String()+")")
 	}
 	if x.Hidden {
 		hidden := "the model is not shown this tool"
@@ -207,7 +187,7 @@ func tail(n noteReport) string {
 }
 
 // brief shortens a value that the difference below shows in full.
-func brief(raw json.RawMessage) string {
+func brief(raw []byte) string {
 	if text := []rune(string(raw)); len(text) > 60 {
 		return string(text[:60]) + "…"
 	}
