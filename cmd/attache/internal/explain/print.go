@@ -46,18 +46,12 @@ func (e *Explainer) print(x *callReport) error {
 // A printer writes an explanation.
 type printer struct{ term.Printer }
 
-// diff prints a frame before and after. Nothing is left out because it was shown before.
-func (p *printer) diff(e *editReport) {
-	p.Layout = term.Layout{Shown: map[string]bool{}}
-	p.Frame(e.Before, e.After)
-}
-
 func (p *printer) call(x *callReport) {
 	what := strings.TrimSpace(x.Method + " " + x.Tool)
 	v := verdictOf(x)
 	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
 	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
-	p.wrapped("schema: ", x.Schema, term.Quiet)
+	p.Wrapped("schema: ", x.Schema, term.Quiet)
 	for _, e := range x.Servers {
 		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.From.String()+")")
 	}
@@ -66,12 +60,12 @@ func (p *printer) call(x *callReport) {
 		if x.Outcome == outcomeGoesOn {
 			hidden += "; a client may call it all the same"
 		}
-		p.wrapped("hidden: ", hidden, term.Notice)
+		p.Wrapped("hidden: ", hidden, term.Notice)
 	}
 	p.facts(x.Facts)
 	if x.Ambiguity != "" {
 		p.Line(term.Plain, "")
-		p.wrapped("ambiguous: ", x.Ambiguity+"; so parsers may read it differently, and no layer sees it. "+ambiguityRule(x), term.Notice)
+		p.Wrapped("ambiguous: ", x.Ambiguity+"; so parsers may read it differently, and no layer sees it. "+ambiguityRule(x), term.Notice)
 	}
 	for i, part := range x.Layers {
 		if x.Ambiguity == "" {
@@ -129,7 +123,7 @@ func (p *printer) request(n int, part layerReport, x *callReport) {
 	told := p.notes(part.Notes, "request")
 	switch {
 	case part.Request != nil:
-		p.diff(part.Request)
+		p.Frame(part.Request.Before, part.Request.After)
 	case !told && x.By != part.Name:
 		p.Line(term.Quiet, "  nothing to do")
 	}
@@ -212,7 +206,7 @@ func (p *printer) outcome(x *callReport) {
 	case outcomeRefused:
 		p.Line(term.Heading, "the server gets nothing, the client gets")
 		p.Line(term.Plain, "  "+string(x.Answer))
-		p.wrapped("the model reads: ", x.Text, term.Bad)
+		p.Wrapped("the model reads: ", x.Text, term.Bad)
 	default:
 		p.Line(term.Heading, "nobody gets it")
 	}
@@ -235,7 +229,7 @@ func (p *printer) wayBack(x *callReport) {
 		p.Line(term.Heading, fmt.Sprintf("%d  %s", i+1, part.Name))
 		p.notes(part.Notes, "reply")
 		if part.Reply != nil {
-			p.diff(part.Reply)
+			p.Frame(part.Reply.Before, part.Reply.After)
 		}
 	}
 }
@@ -247,21 +241,4 @@ func onReply(notes []noteReport) bool {
 		}
 	}
 	return false
-}
-
-// wrapped writes a text of several words, wrapped.
-func (p *printer) wrapped(lead, text string, style term.Style) {
-	if text == "" {
-		return
-	}
-	line := lead
-	indent := strings.Repeat(" ", len(lead))
-	for _, word := range strings.Fields(text) {
-		if utf8.RuneCountInString(line+word) > term.Width && strings.TrimSpace(line) != "" {
-			p.Line(style, line)
-			line = indent
-		}
-		line += word + " "
-	}
-	p.Line(style, line)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
-	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 )
@@ -36,11 +35,7 @@ func (c Command) Show(ctx context.Context) error {
 		return err
 	}
 	c.reportHidden(e)
-	block := policy.Render(e, c.Settings.Briefing.MaxBytes)
-	if term.HasColour(c.Getenv, c.Stdout) {
-		block = term.PaintBlock(block)
-	}
-	_, err = fmt.Fprintln(c.Stdout, block)
+	_, err = fmt.Fprintln(c.Stdout, policy.Render(e, c.Settings.Briefing.MaxBytes))
 	return err
 }
 
