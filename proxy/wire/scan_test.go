@@ -203,6 +203,22 @@ func TestEqualNamesAmongMany(t *testing.T) {
 	}
 }
 
+// Names are equal if all their bits are, however long they are.
+func TestNamesThatDifferInABit(t *testing.T) {
+	for n := range 20 {
+		for i := range n {
+			for bit := range 5 {
+				name := bytes.Repeat([]byte("a"), n)
+				name[i] ^= 1 << bit
+				frame := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":{"%s":0,"%s":0}}}`, strings.Repeat("a", n), name)
+				if m := look([]byte(frame)); !m.Plain() {
+					t.Errorf("%s: %v", frame, m.Ambiguity())
+				}
+			}
+		}
+	}
+}
+
 // One large frame must not be paid for until the process ends.
 func TestScannerGivesBack(t *testing.T) {
 	var b bytes.Buffer
