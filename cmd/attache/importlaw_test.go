@@ -105,7 +105,6 @@ func importLaw() []law {
 		{"sessionstate/database/databasetest", []string{"sessionstate/database"}, "tests of every package that keeps something connect in one way"},
 		{"sessionstate/turnstore", []string{"sessionstate", "sessionstate/database"}, "it is an implementation of sessionstate.Turns"},
 		{"sessionstate/teams", []string{"sessionstate", "sessionstate/database"}, "who may create and write to whom does not depend on how it is asked"},
-		{"sessionstate/teams/teamstest", []string{"sessionstate/teams"}, "the suite tests any store of teams"},
 		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Turns, so it may know none"},
 
 		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},

@@ -12,11 +12,10 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/databasetest"
 	"github.com/attache-mcp/attache/sessionstate/database/pgtest"
 	"github.com/attache-mcp/attache/sessionstate/teams"
-	"github.com/attache-mcp/attache/sessionstate/teams/teamstest"
 )
 
 func TestStore(t *testing.T) {
-	teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
+	runSuite(t, func(t *testing.T, now func() time.Time) *teams.Store {
 		return open(t, filepath.Join(t.TempDir(), "teams.db"), now)
 	})
 }
@@ -27,7 +26,7 @@ func TestPostgreSQL(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	made := migrated(t, cluster.Database())
 	suite := func(t *testing.T, url string) {
-		teamstest.Run(t, func(t *testing.T, now func() time.Time) *teams.Store {
+		runSuite(t, func(t *testing.T, now func() time.Time) *teams.Store {
 			cluster.Empty(made)
 			return openURL(t, url, now)
 		})

@@ -1,6 +1,4 @@
-// Package teamstest is the suite that every store of package teams passes. It quotes the
-// rules of the design by their numbers.
-package teamstest
+package teams_test
 
 import (
 	"errors"
@@ -11,8 +9,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// Run runs the suite. open opens a new, empty store with a clock.
-func Run(t *testing.T, open func(t *testing.T, now func() time.Time) *teams.Store) {
+// runSuite runs what holds for every database. open opens a new, empty store with a clock. The
+// rule numbers (T9) are those of the design.
+func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams.Store) {
 	for _, test := range []struct {
 		name string
 		run  func(*bench)

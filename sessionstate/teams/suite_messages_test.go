@@ -1,4 +1,4 @@
-package teamstest
+package teams_test
 
 import (
 	"errors"
