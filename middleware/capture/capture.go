@@ -11,8 +11,8 @@
 //
 // A credential is looked up when its first request comes, and again before the principal is
 // older than [Options.Recheck]. The look-up may use a disk or a network, so it runs beside the
-// messages. The request that needs it waits until it has ended, for at most
-// [Options.Patience]. In a busy session the next look-up ends before the old answer expires,
+// messages. The request that needs it waits until it has ended, for three seconds at most. In a
+// busy session the next look-up ends before the old answer expires,
 // so nothing waits, and if its source does not answer, the old answer holds until it expires.
 // If a look-up fails otherwise or takes too long, the session has no principal, and
 // [Conn.LookupFailed] returns the reason: a layer that decides by the principal then refuses.
@@ -80,17 +80,13 @@ type Options struct {
 	// was taken away is gone after that time.
 	Recheck time.Duration
 	// Passing reports whether a failure of Identify is one that passes by itself;
-	// such a look-up is made again after Retry, and no request waits for it. nil
-	// stands for never, 0 for [DefaultRetry].
+	// such a look-up is made again after ten seconds, and no request waits for it. nil
+	// stands for never.
 	Passing func(error) bool
-	Retry   time.Duration
 	// Unanswered reports whether a failure that passes says nothing of the
 	// credential, since its source did not answer: the principal that was found
 	// before is then held to the end of Recheck. nil stands for never.
 	Unanswered func(error) bool
-	// Patience is how long a request waits for its look-up; 0 stands for
-	// [DefaultPatience].
-	Patience time.Duration
 }
 
 // A Shared holds what the layers of all connections have in common. It does not change.
@@ -116,12 +112,6 @@ func Compile(o Options) (*Shared, error) {
 	}
 	if o.Unanswered == nil {
 		o.Unanswered = func(error) bool { return false }
-	}
-	if o.Retry <= 0 {
-		o.Retry = DefaultRetry
-	}
-	if o.Patience <= 0 {
-		o.Patience = DefaultPatience
 	}
 	for _, path := range slices.Concat(o.WorkspaceKeys, o.ConversationKeys) {
 		if len(path) == 0 {
@@ -253,7 +243,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			return next(ctx, m)
 		}
 		kept := f.clone()
-		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
+		middleware.CallFrom(ctx).Suspend(m, pending, patience, func(ctx context.Context, m *wire.Message) error {
 			c.attach(ctx, s, id, c.await(id, pending), &kept)
 			return next(ctx, m)
 		})

@@ -23,10 +23,10 @@ type Credential struct {
 }
 
 const (
-	// DefaultPatience is how long a request waits for the look-up of its credential.
-	DefaultPatience = 3 * time.Second
-	// DefaultRetry is the least time between two look-ups after a temporary failure.
-	DefaultRetry = 10 * time.Second
+	// patience is how long a request waits for the look-up of its credential.
+	patience = 3 * time.Second
+	// retryAfter is the least time between two look-ups after a temporary failure.
+	retryAfter = 10 * time.Second
 	// batchPatience is how long a member of a batch, which cannot be held back, waits, and with
 	// it every later message of the client. It is enough to look at a file.
 	batchPatience = 100 * time.Millisecond
@@ -210,7 +210,7 @@ func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-cha
 	begin := c.o.Recheck - c.o.Recheck/4
 	switch {
 	case id.soon:
-		begin = min(c.o.Retry, c.o.Recheck)
+		begin = min(retryAfter, c.o.Recheck)
 	case id.err != nil:
 		begin = c.o.Recheck
 	}
@@ -230,7 +230,7 @@ func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-cha
 
 // identify looks id up, once, in a goroutine of its own.
 func (c *Conn) identify(id *identity, pending chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.o.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	began := c.sessions.Now()
 	p, err := c.resolve(ctx, id.credential)
@@ -243,7 +243,7 @@ func (c *Conn) identify(id *identity, pending chan struct{}) {
 func (c *Conn) settle(id *identity, p *sessionstate.Principal, err error, began time.Time, over chan struct{}) finding {
 	c.who.mu.Lock()
 	if over != nil && c.holdsWithoutAnswerLocked(id, err) {
-		id.pending, id.retry = nil, began.Add(c.o.Retry)
+		id.pending, id.retry = nil, began.Add(retryAfter)
 		found := finding{id.principal, id.err}
 		c.who.mu.Unlock()
 		return found
