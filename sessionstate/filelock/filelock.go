@@ -9,7 +9,7 @@ import (
 )
 
 // ErrHeld is returned by [Lock] when another process keeps the lock.
-var ErrHeld = errors.New("it is locked")
+var ErrHeld = errors.New("it is locked by another process")
 
 // poll is the longest time between two tries. A call to the kernel that waits for a
 // lock could not be ended.

@@ -32,18 +32,6 @@ const lockPatience = 800 * time.Millisecond
 
 var errLockMoves = errors.New("its lock is replaced again and again")
 
-// somebody is the holder of a lock whose process is not known.
-const somebody = "another process"
-
-// lockFile locks the file within lockPatience.
-func lockFile(f *os.File) error {
-	err := filelock.Lock(f, lockPatience)
-	if errors.Is(err, filelock.ErrHeld) {
-		return fmt.Errorf("%w by %s", err, holder(f))
-	}
-	return err
-}
-
 // take waits for the lock, for lockPatience. The caller calls release.
 func (l *lock) take() error {
 	for range 10 {
@@ -59,7 +47,7 @@ func (l *lock) take() error {
 			}
 			l.f, l.info = f, info
 		}
-		if err := lockFile(l.f); err != nil {
+		if err := filelock.Lock(l.f, lockPatience); err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)
 		}
 		if l.current() {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ import (
 )
 
 // TestLockIsKept: somebody locks a log and does not let go. What is awaited fails in
-// time, what is not waits, it is told once and by name, and all goes on afterwards.
+// time, what is not waits, it is told once, and all goes on afterwards.
 func TestLockIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	write(t, Options{File: path}, 0, 1)
@@ -28,11 +27,6 @@ func TestLockIsKept(t *testing.T) {
 	defer keeper.Close()
 	if free, err := filelock.Try(keeper); !free || err != nil {
 		t.Fatalf("locked: %v, %v", free, err)
-	}
-
-	us := holder(keeper)
-	if us != somebody && !strings.HasPrefix(us, "process "+strconv.Itoa(os.Getpid())+" (") {
-		t.Errorf("the lock is held by %s", us)
 	}
 
 	var out bytes.Buffer
@@ -59,7 +53,7 @@ func TestLockIsKept(t *testing.T) {
 	if strings.Count(told, "level=ERROR") != 1 || !strings.Contains(told, "keeps the audit file locked: end it, or name another file") {
 		t.Errorf("the log has %q", told)
 	}
-	if !strings.Contains(told, "it is locked by "+us) {
-		t.Errorf("the log does not say that %s has the lock: %q", us, told)
+	if !strings.Contains(told, "it is locked by another process") {
+		t.Errorf("the log does not say that another process has the lock: %q", told)
 	}
 }

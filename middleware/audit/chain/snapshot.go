@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
 // A Snapshot is the files of a chain at one moment. Processes may go on writing.
@@ -93,7 +95,7 @@ func lockForReading(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(f); err != nil {
+	if err := filelock.Lock(f, lockPatience); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s: %w", keyFile(path), err)
 	}
