@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -167,11 +166,9 @@ func (r *claimReader) list(name string, split func(string) []string) []string {
 
 func oneWord(s string) []string { return []string{s} }
 
-// word returns s if it can be compared, written into a header and printed. What
-// was not Unicode in the token, two different things perhaps, has become the same
-// replacement character.
+// word returns s if it can be compared, written into a header and printed.
 func (r *claimReader) word(name, s string) string {
-	if !isWord(s) || strings.ContainsRune(s, utf8.RuneError) {
+	if !isWord(s) {
 		r.fail(name, "is longer than 1024 bytes, or has line breaks, control characters or space around it")
 	}
 	return s

@@ -59,7 +59,7 @@ func (w *word) UnmarshalYAML(n ast.Node) error {
 		return &placeError{n.GetToken(), "text is expected here: put it in quotes"}
 	}
 	if !isWord(s.Value) {
-		return &placeError{n.GetToken(), "has line breaks, control characters or space around it: take them out"}
+		return &placeError{n.GetToken(), "has line breaks, control characters, what is no character, or space around it: take them out"}
 	}
 	w.text, w.at = s.Value, n.GetToken()
 	return nil
@@ -93,9 +93,10 @@ func isPlain(s string) bool {
 // IsZero lets an empty word be left out.
 func (w word) IsZero() bool { return w.text == "" }
 
-// isWord reports whether s is fit for one line, a header and a variable.
+// isWord reports whether s is fit for one line, a header and a variable. Whatever was not
+// Unicode where it comes from, two different things perhaps, has become the same U+FFFD.
 func isWord(s string) bool {
-	return len(s) <= longestWord && utf8.ValidString(s) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, unicode.IsControl)
+	return len(s) <= longestWord && !strings.ContainsRune(s, utf8.RuneError) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 // placeError is a mistake at a place in the file.

@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"slices"
-	"strings"
-	"unicode/utf8"
+	"regexp"
+	"strconv"
+	"sync"
 
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -87,26 +86,32 @@ const knownSession = "user, tenant, email, roles, permissions, plan, scope, trus
 
 // parseSession reads the text of a session file.
 func parseSession(data []byte) (SessionFile, error) {
-	// The YAML library reads most of JSON, but not its escapes and tabs as JSON
-	// means them.
-	var w sessionYAML
-	var err error
-	if text := bytes.TrimPrefix(data, []byte("\ufeff")); json.Valid(text) && utf8.Valid(text) {
-		w, err = sessionJSON(text)
-	} else {
-		err = decode(data, &w, knownSession)
+	if text := bytes.TrimPrefix(data, []byte("\ufeff")); json.Valid(text) {
+		data = jsonAsYAML(text)
 	}
-	if err != nil {
+	var w sessionYAML
+	if err := decode(data, &w, knownSession); err != nil {
 		return SessionFile{}, err
 	}
 	return w.session()
 }
 
+// jsonStrings matches the strings of a JSON text.
+var jsonStrings = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
+
+// jsonAsYAML returns JSON, which is valid, as YAML: but for some escapes in strings, and tabs
+// between them, it is YAML already.
+func jsonAsYAML(text []byte) []byte {
+	text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
+	return jsonStrings().ReplaceAllFunc(text, func(raw []byte) []byte {
+		var s string
+		_ = json.Unmarshal(raw, &s) // it is valid
+		return strconv.AppendQuote(nil, s)
+	})
+}
+
 // session checks what was written and returns it.
 func (w sessionYAML) session() (SessionFile, error) {
-	if err := w.checkUnicode(); err != nil {
-		return SessionFile{}, err
-	}
 	s := SessionFile{
 		Trust:     sessionstate.NormalizeTrust(w.Trust.text),
 		Workspace: w.Workspace.text, WorkspaceID: w.WorkspaceID.text, Session: w.Session.text,
@@ -127,101 +132,4 @@ func (w sessionYAML) session() (SessionFile, error) {
 		return SessionFile{}, errors.New("it says nothing: write at least one of " + knownSession)
 	}
 	return s, nil
-}
-
-// checkUnicode refuses escapes that are half a character: whichever half, they
-// read as the same replacement character.
-func (w sessionYAML) checkUnicode() error {
-	single, several := w.members()
-	for name, one := range single {
-		if strings.ContainsRune(one.text, utf8.RuneError) {
-			return fmt.Errorf("%s has something that is no character: write it anew", name)
-		}
-	}
-	for name, many := range several {
-		if slices.ContainsFunc(*many, func(one word) bool { return strings.ContainsRune(one.text, utf8.RuneError) }) {
-			return fmt.Errorf("%s has something that is no character: write it anew", name)
-		}
-	}
-	return nil
-}
-
-// sessionJSON reads data, which is valid JSON. Names count exactly and once:
-// decoding into a struct would take "User" for "user", and the last of two members
-// for the only one.
-func sessionJSON(data []byte) (w sessionYAML, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
-		return w, errors.New("it is not an object: write the facts as its members")
-	}
-	single, several := w.members()
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return w, errors.New("it is not JSON that can be read: correct it")
-		}
-		name, _ := token.(string)
-		var raw json.RawMessage
-		if err := decoder.Decode(&raw); err != nil {
-			return w, errors.New("it is not JSON that can be read: correct it")
-		}
-		one, many := single[name], several[name]
-		delete(single, name)
-		delete(several, name)
-		switch {
-		case one != nil:
-			*one, err = jsonWord(name, raw)
-		case many != nil:
-			*many, err = jsonWords(name, raw)
-		case strings.Contains(", "+knownSession+", ", ", "+name+", "):
-			err = fmt.Errorf("%s is there twice: take one out", name)
-		default:
-			err = fmt.Errorf("unknown member %s: known are %s", quote(name), knownSession)
-		}
-		if err != nil {
-			return w, err
-		}
-	}
-	return w, nil
-}
-
-// members returns where what is written under each name goes.
-func (w *sessionYAML) members() (single map[string]*word, several map[string]*[]word) {
-	return map[string]*word{
-			"user": &w.User, "tenant": &w.Tenant, "email": &w.Email, "plan": &w.Plan, "scope": &w.Scope, "trust": &w.Trust,
-			"workspace": &w.Workspace, "workspace_id": &w.WorkspaceID, "session": &w.Session,
-		}, map[string]*[]word{
-			"roles": &w.Roles, "permissions": &w.Permissions,
-		}
-}
-
-// jsonWord reads text. null is absent, as in YAML.
-func jsonWord(name string, raw []byte) (word, error) {
-	var text *string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return word{}, fmt.Errorf("%s is no text: put it in quotes", name)
-	}
-	if text == nil {
-		return word{}, nil
-	}
-	if !isWord(*text) {
-		return word{}, fmt.Errorf("%s has line breaks, control characters or space around it: take them out", name)
-	}
-	return word{text: *text}, nil
-}
-
-func jsonWords(name string, raw []byte) ([]word, error) {
-	var elements []json.RawMessage
-	if err := json.Unmarshal(raw, &elements); err != nil {
-		return nil, fmt.Errorf("%s is no list: write it as [\"...\"]", name)
-	}
-	var words []word
-	for _, element := range elements {
-		w, err := jsonWord(name, element)
-		if err != nil {
-			return nil, err
-		}
-		words = append(words, w)
-	}
-	return words, nil
 }
