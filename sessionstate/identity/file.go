@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/filelock"
@@ -66,46 +65,6 @@ func (k fileKind) content(file string, err error) error {
 		return fmt.Errorf("%w: %s:%w", k.failure, file, syntax)
 	}
 	return fmt.Errorf("%w: %s: %w", k.failure, file, err)
-}
-
-// replaceFile puts data in the place of file in one step: a reader sees
-// the old text or the new one, also after a loss of power.
-func replaceFile(file string, data []byte) (err error) {
-	dir := filepath.Dir(file)
-	// CreateTemp makes files of mode 0600.
-	f, err := os.CreateTemp(dir, "."+filepath.Base(file)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return err
-	}
-	syncDir(dir)
-	return nil
-}
-
-// syncDir makes a rename last. Not every system can do that with a directory; the
-// file is whole in any case.
-func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
 }
 
 // lockPatience is how long to wait for another "attache key", which takes milliseconds.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 const (
@@ -136,7 +137,7 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 	if err != nil {
 		return keyFile.content(file, err)
 	}
-	if err := replaceFile(file, data); err != nil {
+	if err := textfile.Replace(file, data); err != nil {
 		return keyFile.error(file, err)
 	}
 	return nil

@@ -14,7 +14,7 @@ func Replace(path string, data []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "new-*") // mode 0600
+	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -24,6 +24,10 @@ func Replace(path string, data []byte) error {
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if d, err := os.Open(dir); err == nil { // so that the new name lasts; not every system can do that
+		_ = d.Sync()
+		_ = d.Close()
 	}
 	return nil
 }
