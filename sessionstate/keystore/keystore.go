@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
@@ -47,7 +49,7 @@ func (s *Store) Create(ctx context.Context, a identity.Attributes, prefix string
 	if key, e, err = identity.NewKey(a, prefix, expiry, now); err != nil {
 		return "", identity.Entry{}, err
 	}
-	err = s.change(ctx, func(tx *database.Tx) error { return insert(tx, e) })
+	err = s.change(ctx, func(tx *database.Tx) error { return write(tx, "", e) })
 	if err != nil {
 		return "", identity.Entry{}, fmt.Errorf("making the key: %w", err)
 	}
@@ -126,51 +128,46 @@ func (s *Store) Any(ctx context.Context) (there bool, err error) {
 // the file does not have stay.
 func (s *Store) Import(ctx context.Context, entries []identity.Entry) (n Counts, err error) {
 	err = s.change(ctx, func(tx *database.Tx) error {
-		n = Counts{}
 		all, err := list(tx)
 		if err != nil {
 			return err
 		}
-		there := newIndex(all)
-		for _, e := range entries {
-			if err := importEntry(tx, there, e, &n); err != nil {
-				return err
-			}
-		}
-		return nil
+		n, err = importEntries(tx, all, entries)
+		return err
 	})
 	return n, err
 }
 
-// An index has the entries of a database by their hashes and ids.
-type index struct{ byHash, byID map[string]*identity.Entry }
-
-func newIndex(all []identity.Entry) index {
-	x := index{make(map[string]*identity.Entry, len(all)), make(map[string]*identity.Entry, len(all))}
+// importEntries writes what is not in all as it is in entries.
+func importEntries(tx *database.Tx, all, entries []identity.Entry) (n Counts, err error) {
+	byHash, byID := make(map[string]*identity.Entry, len(all)), make(map[string]*identity.Entry, len(all))
 	for i := range all {
-		x.byHash[all[i].SHA256], x.byID[all[i].ID] = &all[i], &all[i]
+		byHash[all[i].SHA256], byID[all[i].ID] = &all[i], &all[i]
 	}
-	return x
-}
-
-func importEntry(tx *database.Tx, there index, e identity.Entry, n *Counts) error {
-	old := there.byHash[e.SHA256]
-	if taken := there.byID[e.ID]; taken != nil && taken != old {
-		return fmt.Errorf("the id %.40q belongs to another key in the database: give the entry another id", e.ID)
+	var added, changed []identity.Entry
+	for _, e := range entries {
+		old := byHash[e.SHA256]
+		if taken := byID[e.ID]; taken != nil && taken != old {
+			return Counts{}, fmt.Errorf("the id %.40q belongs to another key in the database: give the entry another id", e.ID)
+		}
+		if old == nil {
+			added = append(added, e)
+			continue
+		}
+		if !old.Revoked.IsZero() {
+			e.Revoked = old.Revoked
+		}
+		if reflect.DeepEqual(*old, e) {
+			n.Same++
+			continue
+		}
+		changed = append(changed, e)
 	}
-	if old == nil {
-		n.Added++
-		return insert(tx, e)
+	n.Added, n.Changed = len(added), len(changed)
+	if err := write(tx, "", added...); err != nil {
+		return Counts{}, err
 	}
-	if !old.Revoked.IsZero() {
-		e.Revoked = old.Revoked
-	}
-	if reflect.DeepEqual(*old, e) {
-		n.Same++
-		return nil
-	}
-	n.Changed++
-	return replace(tx, e)
+	return n, write(tx, replacing, changed...)
 }
 
 // find returns the entry of the key with a hash, nil if there is none.
@@ -187,25 +184,39 @@ func (s *Store) find(ctx context.Context, hash string) (found *identity.Entry, e
 	return found, err
 }
 
-const insertion = `INSERT INTO api_keys (` + columns + `) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)`
+// replacing has an insertion change the rows of keys that are there. The statement itself keeps a
+// revocation: another process may have committed one after the row was read.
+const replacing = ` ON CONFLICT (hash) DO UPDATE SET
+	tenant = excluded.tenant, id = excluded.id, owner = excluded.owner, email = excluded.email, roles = excluded.roles,
+	permissions = excluded.permissions, plan = excluded.plan, scope = excluded.scope, trust = excluded.trust,
+	created = excluded.created, expires = excluded.expires,
+	revoked = CASE WHEN api_keys.revoked = '' THEN excluded.revoked ELSE api_keys.revoked END`
 
-func insert(tx *database.Tx, e identity.Entry) error { return write(tx, insertion, e) }
+// writeAtOnce is how many keys one statement writes: a transaction with one statement for each
+// of thousands would take longer than the database is given.
+const writeAtOnce = 100
 
-// replace changes the row of a key to e. The statement itself keeps a revocation: another process
-// may have committed one after the row was read.
-func replace(tx *database.Tx, e identity.Entry) error {
-	return write(tx, insertion+` ON CONFLICT (hash) DO UPDATE SET
-		tenant = excluded.tenant, id = excluded.id, owner = excluded.owner, email = excluded.email, roles = excluded.roles,
-		permissions = excluded.permissions, plan = excluded.plan, scope = excluded.scope, trust = excluded.trust,
-		created = excluded.created, expires = excluded.expires,
-		revoked = CASE WHEN api_keys.revoked = '' THEN excluded.revoked ELSE api_keys.revoked END`, e)
-}
-
-func write(tx *database.Tx, statement string, e identity.Entry) error {
-	_, err := tx.Exec(statement,
-		e.Tenant, e.SHA256, e.ID, e.User, e.Email, words(e.Roles), words(e.Permissions), e.Plan, e.Scope, e.Trust,
-		text(e.Created), text(e.Expires), text(e.Revoked))
-	return err
+// write inserts keys; conflict says what to do about those that are there.
+func write(tx *database.Tx, conflict string, entries ...identity.Entry) error {
+	for some := range slices.Chunk(entries, writeAtOnce) {
+		var rows []string
+		var args []any
+		for _, e := range some {
+			row := []any{
+				e.Tenant, e.SHA256, e.ID, e.User, e.Email, words(e.Roles), words(e.Permissions), e.Plan, e.Scope, e.Trust,
+				text(e.Created), text(e.Expires), text(e.Revoked),
+			}
+			var places []string
+			for i := range row {
+				places = append(places, fmt.Sprintf("?%d", len(args)+i+1))
+			}
+			rows, args = append(rows, "("+strings.Join(places, ", ")+")"), append(args, row...)
+		}
+		if _, err := tx.Exec(`INSERT INTO api_keys (`+columns+`) VALUES `+strings.Join(rows, ", ")+conflict, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func scan(into func(...any) error) (e identity.Entry, err error) {

@@ -175,6 +175,37 @@ func testImport(t *testing.T, open func() *Store) {
 	}
 }
 
+// A large file takes few statements, as each is a round trip to a server.
+func TestImportTakesFewStatements(t *testing.T) {
+	statements := 0
+	db, err := database.OpenFile(t.Context(), database.FileOptions{
+		Path: filepath.Join(t.TempDir(), "keys.db"), Wait: time.Minute, Schema: Schema(), Trace: func(string) { statements++ },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var entries []identity.Entry
+	for range 2*writeAtOnce + 1 {
+		_, e, _ := identity.NewKey(ada, "", 0, start)
+		entries = append(entries, e)
+	}
+	s := New(db)
+	for _, want := range []Counts{{Added: len(entries)}, {Changed: len(entries)}, {Same: len(entries)}} {
+		statements = 0
+		n, err := s.Import(t.Context(), entries)
+		if err != nil || n != want || statements > 4 {
+			t.Errorf("Import = %+v, %v with %d statements; want %+v with 4 at most", n, err, statements, want)
+		}
+		for i := range entries {
+			entries[i].Plan = "free"
+		}
+	}
+	if all, err := s.List(t.Context()); err != nil || len(all) != len(entries) || all[len(all)-1].Plan != "free" {
+		t.Errorf("there are %d keys, %v", len(all), err)
+	}
+}
+
 // Several processes import the same file at once.
 func testImportAtOnce(t *testing.T, open func() *Store) {
 	var entries []identity.Entry
@@ -253,7 +284,8 @@ func revokeBeforeWrite(t *testing.T, importer, revoker *Store, e identity.Entry,
 			return err
 		}
 		revoked = revoker.Revoke(t.Context(), id, start)
-		return importEntry(tx, newIndex(there), e, &n)
+		n, err = importEntries(tx, there, []identity.Entry{e})
+		return err
 	})
 	if err != nil || n != (Counts{Changed: 1}) {
 		t.Errorf("the import says %+v, %v", n, err)
@@ -270,7 +302,7 @@ func revokeBeforeCommit(t *testing.T, importer, revoker *Store, e identity.Entry
 		if err != nil {
 			return err
 		}
-		if err := importEntry(tx, newIndex(there), e, &Counts{}); err != nil {
+		if _, err := importEntries(tx, there, []identity.Entry{e}); err != nil {
 			return err
 		}
 		ctx := context.WithoutCancel(t.Context())
