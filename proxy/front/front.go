@@ -167,6 +167,7 @@ type Front struct {
 	byID     map[string]*session   // legacy sessions
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
+	warned   time.Time // that credentials cannot be checked
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not know of
 

@@ -3,12 +3,14 @@ package front
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/textproto"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/origin"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -91,7 +93,7 @@ func (x *exchange) authenticate() bool {
 	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)
 	switch {
 	case errors.Is(err, ErrUnavailable):
-		x.f.log.Warn("a request was refused", "err", err)
+		x.logUnavailable(err)
 		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the credential cannot be checked at the moment: try again")
 		return false
 	case errors.Is(err, ErrScope):
@@ -105,6 +107,20 @@ func (x *exchange) authenticate() bool {
 	}
 	x.who = who
 	return true
+}
+
+// warnAgain is how long the front does not warn again that credentials cannot be checked: each
+// request of each client would.
+const warnAgain = time.Minute
+
+func (x *exchange) logUnavailable(err error) {
+	level := slog.LevelInfo
+	x.f.mu.Lock()
+	if time.Since(x.f.warned) >= warnAgain {
+		x.f.warned, level = time.Now(), slog.LevelWarn
+	}
+	x.f.mu.Unlock()
+	x.f.log.Log(x.r.Context(), level, "a request was refused", "err", err)
 }
 
 // challenge answers a request whose credential does not do, and says what would.

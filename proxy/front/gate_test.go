@@ -1,0 +1,38 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// While credentials cannot be checked, the front warns once a minute and not with each request.
+func TestUnavailableIsWarnedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		f := New(Options{
+			Log:          slog.New(slog.NewTextHandler(&out, nil)),
+			Authenticate: func(context.Context, string) (Principal, error) { return Principal{}, ErrUnavailable },
+		})
+		for range 2 {
+			for range 3 {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader("{}"))
+				r.Header.Set("Authorization", "Bearer key")
+				w := httptest.NewRecorder()
+				if f.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
+					t.Errorf("status %d, want 503", w.Code)
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+		if warnings, all := strings.Count(out.String(), "level=WARN"), strings.Count(out.String(), "a request was refused"); warnings != 2 || all != 6 {
+			t.Errorf("%d warnings and %d lines for 6 requests in two minutes, want 2 and 6:\n%s", warnings, all, &out)
+		}
+	})
+}
