@@ -215,6 +215,27 @@ func TestAProcessKeepsItsOwnEvidence(t *testing.T) {
 	}
 }
 
+// What was noted long ago is removed, also of a host that is gone. A writer whose clock is ahead
+// removes nothing of others.
+func TestOldHeadsAreRemoved(t *testing.T) {
+	s := &scene{t: t, store: empty(t), hour: 9}
+	note := func(path string, at time.Time) chain.Digest {
+		s.path = filepath.Join(t.TempDir(), path)
+		head := s.append(path, 1)
+		w := auditheads.NewWriter(auditheads.Options{Store: s.store, Place: auditheads.PlaceOf(s.path), Every: 24 * time.Hour, Now: func() time.Time { return at }})
+		w.Note(head)
+		w.Close(time.Minute)
+		return head.File
+	}
+	const day = 24 * time.Hour
+	now := time.Now()
+	old, recent := note("old", now.Add(-401*day)), note("recent", now.Add(-399*day))
+	note("ahead", now.Add(100*day))
+	if n := len(s.noted(old)) + len(s.noted(recent)); n != 1 {
+		t.Errorf("%d heads of the others are there, want the recent one", n)
+	}
+}
+
 // Of processes that end together, the one with the last record of their file notes that.
 func TestProcessesEndTogether(t *testing.T) {
 	s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl")}

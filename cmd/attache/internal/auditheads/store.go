@@ -21,8 +21,9 @@ var files embed.FS
 // Schema returns the table of heads.
 func Schema() database.Schema { return database.Schema{Name: "heads", Files: files} }
 
-// keep is how long a head is kept.
-const keep = 400 * 24 * time.Hour
+// keep is how long a head is kept, also of a host that is gone. Each note removes forgetAtOnce
+// heads at most.
+const keep, forgetAtOnce = 400 * 24 * time.Hour, 100
 
 // A Store has the heads of all files.
 type Store struct{ db *database.DB }
@@ -99,8 +100,7 @@ func (s *Store) put(ctx context.Context, n Noted, before *Noted) error {
 		before = &Noted{}
 	}
 	return s.db.In(ctx, database.Scope{}, func(t *database.Tx) error {
-		if _, err := t.Exec(`DELETE FROM audit_heads WHERE tenant = '' AND host = ?1 AND path = ?2 AND hour <= ?3`,
-			n.Host, n.Path, n.At.Add(-keep).UnixNano()); err != nil {
+		if err := forget(t, n.At); err != nil {
 			return err
 		}
 		changed, err := t.Exec(`INSERT INTO audit_heads (tenant, file, hour, host, path, seq, digest, noted) VALUES ('', ?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -111,6 +111,17 @@ func (s *Store) put(ctx context.Context, n Noted, before *Noted) error {
 		}
 		return err
 	})
+}
+
+// forget removes heads that are too old by the clock of the writer and by that of the database:
+// no writer whose clock is wrong removes what others noted.
+func forget(t *database.Tx, now time.Time) error {
+	if shared := t.Now(); shared.Before(now) {
+		now = shared
+	}
+	_, err := t.Exec(`DELETE FROM audit_heads WHERE tenant = '' AND hour <= ?1 AND (file, hour) IN
+		(SELECT file, hour FROM audit_heads WHERE tenant = '' AND hour <= ?1 LIMIT ?2)`, now.Add(-keep).UnixNano(), forgetAtOnce)
+	return err
 }
 
 func hourOf(t time.Time) time.Time { return t.Truncate(time.Hour) }
