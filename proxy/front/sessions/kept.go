@@ -50,6 +50,10 @@ func (s *Kept) Note(m *wire.Message) func(reply *wire.Message) {
 func (s *Kept) Save() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.saveLocked()
+}
+
+func (s *Kept) saveLocked() {
 	if state, ok := s.State(); ok && !s.over {
 		s.saved = true
 		s.k.save(s.Key, Session(state))
@@ -65,16 +69,19 @@ func (s *Kept) Saved() bool {
 
 // Lost reports whether another front has the session, which this one had. A session that the
 // Store does not have is kept now: the Store was away when the session began, or has an older
-// state. An error means that the Store could not tell; ask again.
+// state. One that was left is not asked for, as that would take it back. An error means that the
+// Store could not tell; ask again.
 func (s *Kept) Lost(ctx context.Context) (lost bool, err error) {
-	if !s.Saved() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.saved || s.over {
 		return false, nil
 	}
 	switch _, err = s.k.Take(ctx, s.Key); {
 	case errors.Is(err, ErrElsewhere):
 		return true, nil
 	case errors.Is(err, ErrNone):
-		s.Save()
+		s.saveLocked()
 		return false, nil
 	}
 	return false, err

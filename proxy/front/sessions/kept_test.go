@@ -49,3 +49,30 @@ func TestRecheck(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A leftStore counts who takes its sessions.
+type leftStore struct {
+	Store
+	takes int
+}
+
+func (s *leftStore) Take(context.Context, Key) (Session, error) {
+	s.takes++
+	return Session{}, nil
+}
+
+func (s *leftStore) Leave(context.Context, Key, bool) error { return nil }
+
+// A session that was left while the Store is asked about it is not taken back: no front could
+// have it until this one ends.
+func TestRecheckLeftSession(t *testing.T) {
+	store := &leftStore{}
+	s := NewKeeper(store, slog.New(slog.DiscardHandler)).New(Key{ID: "left"})
+	s.Restore(Session{})
+	s.Part()
+	s.Leave(false)
+	err := Recheck(t.Context(), []*Kept{s}, func(*Kept) { t.Error("it counts as lost") })
+	if err != nil || store.takes > 0 {
+		t.Errorf("taken %d times, %v", store.takes, err)
+	}
+}
