@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,44 @@ func TestE2EFronts(t *testing.T) {
 	}
 	t.Run("rolling restart", testRollingRestart)
 	t.Run("a front is killed", testFrontKilled)
+	t.Run("a front is away", testFrontAway)
+}
+
+// testFrontAway has a front name another one that cannot be reached, or that has the message and
+// closes the connection: only in the first case may the message go on to a front again.
+func testFrontAway(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		listens      bool
+		status, asks int
+	}{
+		{"no connection", false, http.StatusServiceUnavailable, 2},
+		{"no answer", true, http.StatusBadGateway, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			away := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				panic(http.ErrAbortHandler)
+			}))
+			defer away.Close()
+			if !row.listens {
+				away.Close()
+			}
+			var asked atomic.Int64
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				asked.Add(1)
+				w.Header().Set("Attache-Front", away.Listener.Addr().String())
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}))
+			defer front.Close()
+			f := &farm{T: t, addresses: []string{front.Listener.Addr().String()}}
+			f.startNginx()
+			_, text, status := f.post(strings.Repeat("0", 32)+".x", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+			if status != row.status || int(asked.Load()) != row.asks {
+				t.Errorf("%d, and the front was asked %d times: %s", status, asked.Load(), text)
+			}
+		})
+	}
 }
 
 // A farm is fronts behind nginx.
