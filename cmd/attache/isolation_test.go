@@ -162,6 +162,8 @@ func (s *isolatedSession) run(t *testing.T, n int) (made int) {
 		t.Error(err)
 		return 0
 	}
+	// On a busy machine a look-up may take longer than a user would wait.
+	settings.Identity.Patience, settings.Identity.JWT.Timeout = time.Minute, time.Minute
 	conn, err := assembly.Single(assembly.Options{Process: s.process, Log: slog.New(slog.DiscardHandler)}, settings, assembly.ConnOptions{})
 	if err != nil {
 		t.Error(err)

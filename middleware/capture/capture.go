@@ -87,6 +87,8 @@ type Options struct {
 	// credential, since its source did not answer: the principal that was found
 	// before is then held to the end of Recheck. nil stands for never.
 	Unanswered func(error) bool
+	// Patience is how long a request waits for its look-up; 0 stands for three seconds.
+	Patience time.Duration
 }
 
 // A Shared holds what the layers of all connections have in common. It does not change.
@@ -103,6 +105,9 @@ func Compile(o Options) (*Shared, error) {
 	}
 	if o.ConversationKeys == nil {
 		o.ConversationKeys = DefaultConversationKeys()
+	}
+	if o.Patience <= 0 {
+		o.Patience = patience
 	}
 	if o.Recheck <= 0 {
 		o.Recheck = time.Minute
@@ -243,7 +248,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			return next(ctx, m)
 		}
 		kept := f.clone()
-		middleware.CallFrom(ctx).Suspend(m, pending, patience, func(ctx context.Context, m *wire.Message) error {
+		middleware.CallFrom(ctx).Suspend(m, pending, c.o.Patience, func(ctx context.Context, m *wire.Message) error {
 			c.attach(ctx, s, id, c.await(id, pending), &kept)
 			return next(ctx, m)
 		})

@@ -23,7 +23,8 @@ type Credential struct {
 }
 
 const (
-	// patience is how long a request waits for the look-up of its credential.
+	// patience is how long a request waits for the look-up of its credential, unless the options
+	// say otherwise.
 	patience = 3 * time.Second
 	// retryAfter is the least time between two look-ups after a temporary failure.
 	retryAfter = 10 * time.Second
@@ -230,7 +231,7 @@ func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-cha
 
 // identify looks id up, once, in a goroutine of its own.
 func (c *Conn) identify(id *identity, pending chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.Patience)
 	defer cancel()
 	began := c.sessions.Now()
 	p, err := c.resolve(ctx, id.credential)

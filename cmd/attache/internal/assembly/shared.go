@@ -182,6 +182,7 @@ func (s *Shared) compileCapture() (err error) {
 		WorkspaceKeys:    paths(s.settings.Session.Meta.Workspace),
 		ConversationKeys: paths(s.settings.Session.Meta.Conversation),
 		Roots:            s.settings.Session.Roots,
+		Patience:         s.settings.Identity.Patience,
 	}
 	s.authenticator.configure(&o, s.settings, p.Log)
 	if p.identifies = s.authenticator.Identifies(); p.identifies {

@@ -27,6 +27,7 @@ type JWTSettings struct {
 	JWKS             string // an address, or the absolute path of a file
 	Leeway           time.Duration
 	Claims           identity.Claims
+	Timeout          time.Duration // see [identity.TokenOptions]; no option
 }
 
 // Configured reports whether any tokens are accepted.
@@ -34,7 +35,7 @@ func (s JWTSettings) Configured() bool { return s.Issuer != "" }
 
 // Tokens returns the options of [identity.NewTokens].
 func (s JWTSettings) Tokens() identity.TokenOptions {
-	o := identity.TokenOptions{Issuer: s.Issuer, Audience: s.Audience, JWKS: s.JWKS, Claims: s.Claims, Leeway: s.Leeway}
+	o := identity.TokenOptions{Issuer: s.Issuer, Audience: s.Audience, JWKS: s.JWKS, Claims: s.Claims, Leeway: s.Leeway, Timeout: s.Timeout}
 	if o.Leeway == 0 {
 		o.Leeway = -1 // there, 0 is the default
 	}

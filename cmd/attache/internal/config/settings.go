@@ -103,6 +103,7 @@ type IdentitySettings struct {
 	KeyPrefix  string
 	TokenFile  string // absolute; empty for none. See [assembly.ownToken].
 	JWT        JWTSettings
+	Patience   time.Duration // see [capture.Options]; no option
 }
 
 // PolicySettings say where policies come from. At most one of Dir and URL is set.
