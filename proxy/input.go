@@ -23,15 +23,14 @@ type clientLines struct{ s *session }
 // Line implements wire.Sink.
 func (c clientLines) Line(line []byte, more bool) error {
 	if len(line) > c.s.o.Hold {
-		return c.s.readClient(bytes.NewReader(line))
+		return c.Lines(bytes.NewReader(line))
 	}
 	c.s.awaitReader()
-	err := c.s.fromClient(line, !more)
-	if err != nil {
-		c.s.fail(err)
-	}
-	return err
+	return c.s.fail(c.s.fromClient(line, !more))
 }
+
+// Lines implements wire.Sink.
+func (c clientLines) Lines(from io.Reader) error { return c.s.readClient(from) }
 
 // mostTried is how long a line may be that is handled by a caller that must not wait.
 const mostTried = 4 << 10

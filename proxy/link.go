@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"io"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -9,24 +10,26 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// read reads from the upstream of a link until its end, or until the client takes no more.
-func (s *session) read(l *revive.Link) {
-	l.Read(func(stdout io.Reader) {
-		if err := s.readServer(stdout); err != nil {
-			s.fail(err)
-		}
-	})
+// serverLines handles the lines of an upstream, until the client takes no more.
+type serverLines struct{ s *session }
+
+// Line implements revive.LineTaker.
+func (v serverLines) Line(line []byte, more bool) error {
+	if len(line) > v.s.o.Hold {
+		return v.Lines(bytes.NewReader(line))
+	}
+	return v.s.fail(v.s.fromServer(line, !more))
 }
 
-// readServer reads from an upstream until its end. The error is that of the
-// client's side, or of a layer.
-func (s *session) readServer(stdout io.Reader) error {
-	r := wire.NewReader(stdout, s.o.Hold)
-	r.OnLongLine(func() { flow.Widen(stdout, s.o.ClientOut) })
-	if handled, err := r.Each(nil, s.fromServer, s.streamFromServer); !handled {
-		return err
+// Lines implements revive.LineTaker. An error of the reader ends the lines, and not the session.
+func (v serverLines) Lines(from io.Reader) error {
+	r := wire.NewReader(from, v.s.o.Hold)
+	r.OnLongLine(func() { flow.Widen(from, v.s.o.ClientOut) })
+	handled, err := r.Each(nil, v.s.fromServer, v.s.streamFromServer)
+	if handled {
+		err = v.s.toClient.Flush()
 	}
-	return s.toClient.Flush()
+	return v.s.fail(err)
 }
 
 // closedInput is the error text for a request whose server no longer reads.

@@ -7,11 +7,10 @@
 // layers; compile them once, and connect them for each client. The example shows a
 // whole program.
 //
-// Each direction has one goroutine that reads a line, looks at it once, runs the
-// layers, and writes; or a [wire.Pusher] brings the lines, one at a time. There is no goroutine
-// for a request and no queue between the directions: a peer that does not read slows the
-// peer that writes to it, and memory stays bounded. What no layer edits leaves as the
-// bytes it came in.
+// Each direction has one goroutine that reads a line, looks at it once, runs the layers, and
+// writes; or a [wire.Pusher] brings the lines, one at a time. There is no goroutine for a request
+// and no queue between the directions: a peer that does not read slows the peer that writes to it,
+// and memory stays bounded. What no layer edits leaves as the bytes it came in.
 //
 // A table has the calls in flight, from the arrival of a request until its one reply
 // has left. So a layer can take a reply ([middleware.Call.OnReply]), and every request
@@ -48,7 +47,7 @@ import (
 type Upstream interface {
 	// Stdin takes what the client sends. Closing it tells the server to leave.
 	Stdin() io.WriteCloser
-	// Stdout is read to its end.
+	// Stdout is read to its end, unless the server is a [wire.Pusher].
 	Stdout() io.Reader
 	// Stop ends the server, gently first, and returns when it is gone. It may
 	// be called more than once, and while another call is under way.
@@ -275,7 +274,7 @@ func (s *session) start() error {
 	l.Connect(up)
 	l.Open()
 	s.link.Store(l)
-	s.read(l)
+	l.Read(serverLines{s})
 	s.started <- l
 	return nil
 }
@@ -297,16 +296,17 @@ func (s *session) watch(at Point, line []byte) {
 	}
 }
 
-// fail ends the session with an error. The first error counts.
-func (s *session) fail(err error) {
-	if errors.Is(err, errOver) {
-		return // it is over already
+// fail ends the session with an error, if there is one, and returns it. The first error counts.
+func (s *session) fail(err error) error {
+	if err == nil || errors.Is(err, errOver) {
+		return err // it is over already
 	}
 	s.failOnce.Do(func() {
 		s.failure = err
 		close(s.failed)
 		s.leave()
 	})
+	return err
 }
 
 // failureSoFar returns the error that the session ends with, nil if there is none yet.

@@ -77,7 +77,7 @@ func (r *relay) Start(l *revive.Link) error {
 	}
 	l.Connect(up)
 	(*session)(r).watch(ServerStart, l.StartLine())
-	(*session)(r).read(l)
+	l.Read(serverLines{(*session)(r)})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ type slowRelay struct{ release chan struct{} }
 
 func (r slowRelay) Try([]byte) bool       { <-r.release; return true }
 func (slowRelay) Line([]byte, bool) error { return nil }
+func (slowRelay) Lines(io.Reader) error   { return nil }
 func (slowRelay) End()                    {}
 
 // Who waits for room goes on when the line that the relay took by Try was what made the inbox

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -76,14 +77,14 @@ var (
 
 // each calls f with the bytes of a body as they arrive, and then writes what came of
 // them. A clean end is no error.
-func (f *frame) each(body io.Reader, feed func([]byte)) error {
+func each(out *outbox.Outbox, body io.Reader, feed func([]byte)) error {
 	first := small.Get().(*[1 << 10]byte)
 	defer small.Put(first)
 	into := first[:]
 	for {
 		n, err := body.Read(into)
 		if feed(into[:n]); n > 0 {
-			f.flush()
+			out.Flush()
 		}
 		switch {
 		case err == io.EOF:
@@ -101,20 +102,20 @@ func (f *frame) each(body io.Reader, feed func([]byte)) error {
 
 // readJSON takes an answer that is one message, or an array of them.
 func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
-	f := &frame{out: &x.s.out}
-	defer f.reset()
-	if err := f.each(body, f.add); err != nil {
-		f.reset() // a line that has been begun holds up all others
+	f := &outbox.Frame{Out: x.s.out}
+	defer f.Reset()
+	if err := each(f.Out, body, f.Add); err != nil {
+		f.Reset() // a line that has been begun holds up all others
 		x.fail("the connection to the server broke in the middle of its answer: " + err.Error())
 		return
 	}
-	m, said := f.end(), ""
+	m, said := f.End(), ""
 	if m == nil || !m.Kind().IsReply() || m.ID() == nil || len(x.ids) > 1 || x.awaits(m.ID()) < 0 {
-		said = f.beginning() // take may give the bytes back
+		said = elided(f.Beginning()) // take may give the bytes back
 	}
 	if m != nil {
 		x.take(f, m)
-		x.s.out.flush()
+		x.s.out.Flush()
 	}
 	if len(x.ids) > 0 {
 		x.fail(fmt.Sprintf("the server's answer is no JSON-RPC message for the request: %s, content type %q: %s",
@@ -125,13 +126,13 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 // refused takes an answer that is no success.
 func (x *exchange) refused(r *refusal) {
 	if r.msg.Kind() == wire.Error {
-		f := &frame{out: &x.s.out}
-		f.add(r.text)
-		if m := f.end(); m != nil {
+		f := &outbox.Frame{Out: x.s.out}
+		f.Add(r.text)
+		if m := f.End(); m != nil {
 			x.take(f, m)
-			x.s.out.flush()
+			x.s.out.Flush()
 		}
-		f.reset()
+		f.Reset()
 	}
 	text := "the server answered " + statusText(r.status)
 	switch r.status {
@@ -150,33 +151,34 @@ func (x *exchange) refused(r *refusal) {
 }
 
 // take takes a whole message of the server's.
-func (x *exchange) take(f *frame, m *wire.Message) {
+func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	switch {
 	case m.Kind() == wire.Batch:
 		x.takeBatch(f, m)
 	case m.Kind() == wire.Request && x.hasAsked(m.ID()):
-		f.reset()
+		f.Reset()
 	case !m.Kind().IsReply():
-		f.deliver()
+		f.Deliver()
 	case m.ID() == nil && m.Kind() == wire.Error && len(x.ids) > 0:
 		x.readdress(f, m)
 	case m.ID() == nil:
-		f.deliver()
+		f.Deliver()
 	default:
 		i := x.awaits(m.ID())
 		if i < 0 && (x.resumed || x.first != nil && len(x.ids) == 0) {
 			x.s.log.Warn("an answer of the remote server to a request that another stream answers was dropped")
-			f.reset()
+			f.Reset()
 			return
 		}
-		if line := x.learn(f, m); line != nil {
-			f.reset()
-			x.s.out.write(line)
-		} else {
-			f.deliver()
-		}
+		line := x.learn(m)
 		if i >= 0 {
 			x.answered(i)
+		}
+		if line != nil {
+			f.Reset()
+			x.s.out.Write(line)
+		} else {
+			f.Deliver()
 		}
 	}
 }
@@ -193,7 +195,7 @@ func (x *exchange) hasAsked(id []byte) bool {
 }
 
 // takeBatch takes an array of messages, which revision 2025-03-26 has.
-func (x *exchange) takeBatch(f *frame, m *wire.Message) {
+func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 	if m.TooLarge() {
 		x.ids = x.ids[:0] // nobody has read what is in it: the answers, by all that is known
 	}
@@ -207,42 +209,41 @@ func (x *exchange) takeBatch(f *frame, m *wire.Message) {
 			x.ids = append(x.ids[:i], x.ids[i+1:]...)
 		}
 	}
-	f.deliver()
 	if len(x.ids) == 0 {
 		x.hasSettled()
 	}
+	f.Deliver()
 }
 
 // readdress takes an error without an id, which servers send that refuse a message
 // before they read it: it answers the requests of this exchange. A client that finds no
 // id would wait for ever.
-func (x *exchange) readdress(f *frame, m *wire.Message) {
+func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	object := bytes.Clone(m.ErrorObject().Raw)
-	f.reset()
+	f.Reset()
 	if object == nil {
 		return // it was too long to be kept: fail answers
 	}
 	for len(x.ids) > 0 {
 		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
 		line = append(append(append(line, `,"error":`...), object...), '}', '\n')
-		x.s.out.write(line)
 		x.answered(0)
+		x.s.out.Write(line)
 	}
 }
 
 // learn reads an answer that says something of the server, before the client has it. It
 // returns the line to send in its place, nil for none.
-func (x *exchange) learn(f *frame, m *wire.Message) []byte {
+func (x *exchange) learn(m *wire.Message) []byte {
 	if m.Kind() != wire.Result {
 		return nil
 	}
 	switch {
+	case m.TooLarge():
 	case x.method == "initialize" && !x.modern:
-		if m = f.whole(m); m != nil {
-			x.s.session.agree(m.Result(), x.ticket.generation)
-		}
+		x.s.session.agree(m.Result(), x.ticket.generation)
 	case x.method == "tools/list" && x.modern:
-		if m = f.whole(m); m != nil && x.s.mirror.learn(m, x.s.log) {
+		if x.s.mirror.learn(m, x.s.log) {
 			return bytes.Clone(m.Line())
 		}
 	}
@@ -252,21 +253,21 @@ func (x *exchange) learn(f *frame, m *wire.Message) []byte {
 // An eventTaker takes the messages of a stream.
 type eventTaker struct {
 	x *exchange
-	f frame
+	f outbox.Frame
 	n int // events with data
 }
 
-func (t *eventTaker) data(b []byte) { t.f.put(b) }
+func (t *eventTaker) data(b []byte) { t.f.Put(b) }
 
 func (t *eventTaker) event(name []byte) {
-	if t.f.size == 0 {
+	if t.f.Size() == 0 {
 		return
 	}
 	t.n++
-	m := t.f.end()
+	m := t.f.End()
 	if len(name) > 0 && string(name) != "message" || m == nil {
-		t.x.s.log.Debug("an event of the remote server is no message", "event", elided(string(name)), "begins", t.f.beginning())
-		t.f.reset()
+		t.x.s.log.Debug("an event of the remote server is no message", "event", elided(string(name)), "begins", elided(t.f.Beginning()))
+		t.f.Reset()
 		return
 	}
 	open := len(t.x.ids)
@@ -284,9 +285,9 @@ const resumeTries = 5
 // again behind the last event that came.
 func (x *exchange) readEvents(body io.Reader) {
 	t := &eventTaker{x: x}
-	t.f.out = &x.s.out
+	t.f.Out = x.s.out
 	p := newEventParser(t)
-	err := t.f.each(body, p.feed)
+	err := each(t.f.Out, body, p.feed)
 	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
 		t.lastEvent(err)
 		n := t.n
@@ -316,11 +317,11 @@ func (x *exchange) readEvents(body io.Reader) {
 // lastEvent takes an event that the server did not end before the stream ended. It
 // counts if it is a whole message and the stream ended in good order.
 func (t *eventTaker) lastEvent(err error) {
-	if err == nil && t.f.size > 0 {
+	if err == nil && t.f.Size() > 0 {
 		t.event(nil)
 	}
-	t.f.reset()
-	t.f.out.flush()
+	t.f.Reset()
+	t.f.Out.Flush()
 }
 
 // errNotResumed is met where a stream cannot be taken up again.
@@ -360,7 +361,7 @@ func (x *exchange) resume(p *eventParser, t *eventTaker, polls int) error {
 	}
 	p.restart()
 	x.resumed = true
-	return t.f.each(body, p.feed)
+	return each(t.f.Out, body, p.feed)
 }
 
 // sleep waits, and reports whether ctx was not done before.

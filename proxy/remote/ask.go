@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -34,12 +35,12 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 		return nil, nil, err
 	}
 	t := &replyTaker{s: s, id: m.ID()}
-	t.f.out, t.f.ours = &s.out, true
-	defer t.f.reset()
+	t.f.Out, t.f.Ours = s.out, true
+	defer t.f.Reset()
 	if isEvents(resp.Header) {
-		err = t.f.each(&untilReply{from, t}, newEventParser(t).feed)
+		err = each(t.f.Out, &untilReply{from, t}, newEventParser(t).feed)
 	} else {
-		err = t.f.each(from, t.f.add)
+		err = each(t.f.Out, from, t.f.Add)
 		t.event(nil)
 	}
 	if t.reply == nil && err == nil {
@@ -55,24 +56,24 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 type replyTaker struct {
 	s     *Server
 	id    []byte
-	f     frame
+	f     outbox.Frame
 	reply *wire.Message
 }
 
-func (t *replyTaker) data(b []byte) { t.f.put(b) }
+func (t *replyTaker) data(b []byte) { t.f.Put(b) }
 
 func (t *replyTaker) event(name []byte) {
-	m := t.f.end()
+	m := t.f.End()
 	switch {
 	case m == nil || len(name) > 0 && string(name) != "message":
-		t.f.reset()
+		t.f.Reset()
 	case m.Kind().IsReply():
-		if whole := t.f.whole(m); whole != nil && bytes.Equal(whole.ID(), t.id) {
-			t.reply = whole.Clone()
+		if bytes.Equal(m.ID(), t.id) { // it is never too large: ours
+			t.reply = m.Clone()
 		}
-		t.f.reset()
+		t.f.Reset()
 	default:
-		t.f.deliver()
+		t.f.Deliver()
 	}
 }
 

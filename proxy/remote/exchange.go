@@ -338,11 +338,13 @@ func (x *exchange) fail(text string) {
 	if x.first == nil && x.whole == nil {
 		x.s.log.Warn("the remote server did not take a message", "method", x.method, "why", text)
 	}
-	for _, id := range x.ids {
-		x.s.out.write(wire.ErrorReply(id, wire.CodeInternalError, text).Line())
-	}
+	ids := x.ids
 	x.ids = nil
 	x.hasSettled()
+	for _, id := range ids {
+		x.s.out.Write(wire.ErrorReply(id, wire.CodeInternalError, text).Line())
+	}
+	x.s.out.Flush()
 }
 
 // beginSession notes that the client opens a new session, and ends the one before.

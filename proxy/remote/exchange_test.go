@@ -6,14 +6,29 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy/mempipe"
 )
 
 // answers is a transport whose server answers with these bytes.
 type answers string
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
-	io.Copy(io.Discard, r.Body)
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(a)))}, nil
+	return refuses{200, string(a)}.RoundTrip(r)
+}
+
+// refuses is a transport whose server answers with that status.
+type refuses struct {
+	status int
+	answer string
+}
+
+func (a refuses) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		io.Copy(io.Discard, r.Body)
+	}
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(a.answer))}, nil
 }
 
 // Nothing is kept of requests that are answered, whether they came alone or in an array.
@@ -71,5 +86,37 @@ func TestTryWrite(t *testing.T) {
 			t.Errorf("%s: %t, %v", c.name, taken, err)
 		}
 		s.cancel()
+	}
+}
+
+// A slowReader is a relay that takes lines when it is told to.
+type slowReader struct {
+	pipeSink
+	release chan struct{}
+}
+
+// Line implements wire.Sink.
+func (s slowReader) Line(line []byte, more bool) error {
+	<-s.release
+	return s.pipeSink.Line(line, more)
+}
+
+// The relay may take the answer to initialize no sooner than it has sent the next message.
+func TestAnswerIsHandedOverWhenNothingWaitsForIt(t *testing.T) {
+	const request, answer = `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`
+	for _, status := range []int{200, 500} {
+		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: refuses{status, answer}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := slowReader{pipeSink{mempipe.New(0)}, make(chan struct{})}
+		s.Push(to)
+		io.WriteString(s.Stdin(), request+"\n")
+		io.WriteString(s.Stdin(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+		close(to.release)
+		if line, err := to.ReadLine(time.Minute); err != nil || !strings.HasPrefix(string(line), `{"jsonrpc":"2.0","id":1,`) {
+			t.Errorf("%d: read %q, %v", status, line, err)
+		}
+		s.Stop()
 	}
 }

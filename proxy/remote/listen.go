@@ -64,7 +64,7 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()
 	defer answered()
 	x := &exchange{s: s, ctx: ctx, ticket: t}
 	taker := &eventTaker{x: x}
-	taker.f.out = &s.out
+	taker.f.Out = s.out
 	p := newEventParser(taker)
 	opened := false
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -120,7 +120,7 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *
 	}
 	*opened, x.resumed = true, len(p.id) > 0
 	p.restart()
-	err = taker.f.each(body, p.feed)
+	err = each(taker.f.Out, body, p.feed)
 	taker.lastEvent(err)
 	return ctx.Err() == nil
 }

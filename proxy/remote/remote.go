@@ -15,6 +15,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -85,7 +86,7 @@ type Server struct {
 	cookies  atomic.Bool    // there are some
 	in       *mempipe.Pipe  // of messages that may have to wait for others
 	inside   atomic.Int64   // bytes that were written to it and are not handled yet
-	out      output
+	out      *outbox.Outbox
 	ctx      context.Context
 	cancel   context.CancelFunc
 
@@ -165,7 +166,7 @@ func Start(o Options) (*Server, error) {
 	s := &Server{
 		o: o, url: u, log: o.Log,
 		in:       mempipe.New(pipeSize),
-		out:      output{pipe: mempipe.New(4 * pipeSize), limit: int64(o.Hold)},
+		out:      outbox.New(o.Hold),
 		jar:      newJar(),
 		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		slots:    make(chan struct{}, maxRequests),
@@ -220,8 +221,33 @@ func (i stdin) Close() error {
 	return nil
 }
 
-// Stdout returns what the relay reads from.
-func (s *Server) Stdout() io.Reader { return s.out.pipe }
+// Push implements wire.Pusher. It is called before the first message.
+func (s *Server) Push(to wire.Sink) { s.out.Push(to) }
+
+// Stdout returns a reader of the lines, for those who do not have them pushed.
+func (s *Server) Stdout() io.Reader {
+	p := mempipe.New(4 * pipeSize)
+	s.Push(pipeSink{p})
+	return p
+}
+
+// A pipeSink writes lines to a pipe.
+type pipeSink struct{ *mempipe.Pipe }
+
+// Line implements wire.Sink.
+func (p pipeSink) Line(line []byte, _ bool) error {
+	_, err := p.Write(line)
+	return err
+}
+
+// Lines implements wire.Sink.
+func (p pipeSink) Lines(from io.Reader) error {
+	_, err := io.Copy(p.Pipe, from)
+	return err
+}
+
+// End implements wire.Sink.
+func (p pipeSink) End() { _ = p.CloseWrite() }
 
 // Stop ends the session and returns when it is over: requests under way have 1.5 s to
 // be answered, and then the server is told that the session ends.
@@ -315,6 +341,6 @@ func (s *Server) finish() {
 		case <-time.After(farewell):
 		}
 	}
-	s.out.pipe.CloseWrite()
+	s.out.End()
 	close(s.gone)
 }

@@ -1,27 +1,28 @@
 package wire
 
-// A Sink takes the lines of a peer that hands them over itself, in place of a reader: those
-// of one that speaks HTTP come whole. Its methods are called from one goroutine at a time.
+import "io"
+
+// A Sink takes the lines of a peer. Its methods are called from one goroutine at a time.
 type Sink interface {
-	// Line takes a whole line with its line end, and returns when it has been handled:
-	// the bytes are the caller's again. more says that
-	// the caller has another one, so what becomes of this one may wait for company. The
-	// error says that no line is taken any more.
+	// Line takes a whole line with its line end, and returns when it has been handled: the
+	// bytes are the caller's again. more says that the caller has another one, so what becomes
+	// of this one may wait for company. The error says that no line is taken any more.
 	Line(line []byte, more bool) error
-	// End says that the peer closed its end in good order. It is called once, and
-	// nothing after it.
+	// Lines takes the lines of a reader until its end, so also one that is too long to be whole.
+	Lines(from io.Reader) error
+	// End says that the peer closed its end in good order. It is called last and once.
 	End()
 }
 
 // A Trier is a Sink that takes lines also from those who must not wait.
 type Trier interface {
 	Sink
-	// Try is Line for a caller that must not wait for the other peer. It reports false,
-	// and has done nothing, if it might have to wait.
+	// Try is Line for a caller that must not wait for the other peer. It reports false, and has
+	// done nothing, if it might have to wait.
 	Try(line []byte) bool
 }
 
-// A Pusher is a peer that hands over its lines itself.
+// A Pusher is a peer that hands over its lines itself: those of one that speaks HTTP come whole.
 type Pusher interface {
 	// Push says where the lines go. It is called once, and does not wait for them.
 	Push(to Sink)

@@ -197,8 +197,7 @@ func (w *Writer) Close() { w.closed.Store(true) }
 // Queue hands over a line of attache's own and never blocks: it leaves with the
 // next Flush, or by itself. It takes over line. sent, which may be nil, is
 // called when the line has left, or with the error why it cannot, on whichever
-// goroutine saw to that.
-// Whoever queues bounds how much is queued.
+// goroutine saw to that. Whoever queues bounds how much is queued.
 func (w *Writer) Queue(line []byte, sent func(error)) {
 	w.qmu.Lock()
 	defer w.qmu.Unlock()

@@ -77,17 +77,50 @@ func (l *Link) Connect(server Server) {
 // Started reports whether the link has a server.
 func (l *Link) Started() bool { return l.server.Load() != nil }
 
-// Read has read read the server's output to its end, on a goroutine of its own.
-func (l *Link) Read(read func(stdout io.Reader)) {
+// Read has to take the server's output to its end: handed over by the server itself, or read on a
+// goroutine of its own.
+func (l *Link) Read(to LineTaker) {
+	server, lines := *l.server.Load(), linkOutput{to, l}
+	if p, ok := server.(wire.Pusher); ok {
+		p.Push(lines)
+		return
+	}
 	go func() {
-		defer close(l.ended)
-		stdout := (*l.server.Load()).Stdout()
-		if l.o.Count {
-			stdout = countingReader{stdout, &l.said}
-		}
-		read(stdout)
+		defer lines.End()
+		_ = lines.Lines(server.Stdout())
 	}()
 }
+
+// A LineTaker takes the lines of a server, as a wire.Sink without the end.
+type LineTaker interface {
+	Line(line []byte, more bool) error
+	Lines(from io.Reader) error
+}
+
+// linkOutput is the server's output. It notes when the server says something, and the end.
+type linkOutput struct {
+	to LineTaker
+	l  *Link
+}
+
+// Line implements wire.Sink.
+func (s linkOutput) Line(line []byte, more bool) error {
+	if s.l.o.Count {
+		s.l.said.Add(1)
+	}
+	return s.to.Line(line, more)
+}
+
+// Lines implements wire.Sink.
+func (s linkOutput) Lines(from io.Reader) error {
+	if s.l.o.Count {
+		from = countingReader{from, &s.l.said}
+	}
+	return s.to.Lines(from)
+}
+
+// End implements wire.Sink.
+func (s linkOutput) End() { close(s.l.ended) }
 
 // Open lets frames through to a server that need not be told anything.
 func (l *Link) Open() {

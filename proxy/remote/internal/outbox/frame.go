@@ -1,0 +1,195 @@
+package outbox
+
+import (
+	"bytes"
+	"math/bits"
+	"sync"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// firstRoom is how many bytes of a message are kept without counting them.
+const firstRoom = 32 << 10
+
+// rooms lend messages their memory: firstRoom bytes, and each twice as much as the one before.
+var rooms [16]sync.Pool
+
+// borrow returns room for size bytes, which giveBack takes; nil for more than there is.
+func borrow(size int) *[]byte {
+	i := bits.Len(uint(size-1) / firstRoom)
+	if i >= len(rooms) {
+		return nil
+	}
+	if room, ok := rooms[i].Get().(*[]byte); ok {
+		return room
+	}
+	return new(make([]byte, 0, firstRoom<<i))
+}
+
+func giveBack(room *[]byte) {
+	*room = (*room)[:0]
+	rooms[bits.Len(uint(cap(*room)-1)/firstRoom)].Put(room)
+}
+
+// A Frame is a message of the server while it arrives. It is kept until it is whole, so one that
+// arrives slowly does not delay the others; when too much is kept, the message that wants more is
+// handed over as it arrives. Its methods are for one goroutine.
+type Frame struct {
+	// Out takes the message.
+	Out *Outbox
+	// Ours says that it may answer a request of our own: it is never handed over as it arrives.
+	Ours bool
+
+	room     *[]byte // what has arrived; nil before, and when it is not kept
+	size     int
+	breaks   int           // line breaks that came after the last byte
+	long     *longLine     // not nil if it is
+	env      wire.Envelope // of a long one
+	unwanted bool          // it cannot be a message, or nothing may be handed over any more
+	msg      wire.Message
+}
+
+// Add takes a part of a message whose tokens may be on several lines.
+func (f *Frame) Add(b []byte) {
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			i = len(b)
+		}
+		if cr := bytes.IndexByte(b[:i], '\r'); cr >= 0 {
+			i = cr
+		}
+		if i > 0 {
+			f.addPart(b[:i])
+		}
+		if i == len(b) {
+			return
+		}
+		f.breaks++
+		b = b[i+1:]
+	}
+}
+
+// addPart takes a part without line breaks. A line break between two parts becomes a
+// space; one before the message or behind it is dropped.
+func (f *Frame) addPart(b []byte) {
+	for ; f.breaks > 0; f.breaks-- {
+		if f.size > 0 {
+			f.Put([]byte{' '})
+		}
+	}
+	f.Put(b)
+}
+
+// Put takes a part as it is.
+func (f *Frame) Put(b []byte) {
+	f.size += len(b)
+	if f.long == nil && !f.unwanted && !f.grow(len(b)+1) {
+		f.pass()
+	}
+	switch {
+	case f.unwanted:
+	case f.long != nil:
+		f.env.Feed(b)
+		_, _ = f.long.Write(b)
+	default:
+		*f.room = append(*f.room, b...)
+	}
+}
+
+// grow makes room for n bytes more. It reports false if too much is kept.
+func (f *Frame) grow(n int) bool {
+	had := firstRoom
+	if f.room != nil {
+		if had, n = cap(*f.room), n+len(*f.room); n <= had {
+			return true
+		}
+	}
+	room := borrow(n)
+	if room == nil {
+		return false
+	}
+	if more := int64(cap(*room) - had); f.Out.kept.Add(more) > f.Out.limit && more > 0 {
+		f.Out.kept.Add(-more)
+		giveBack(room)
+		return false
+	}
+	if f.room != nil {
+		*room = append(*room, *f.room...)
+		giveBack(f.room)
+	}
+	f.room = room
+	return true
+}
+
+// pass hands over what has arrived. What follows is handed over as it arrives, and all others
+// wait.
+func (f *Frame) pass() {
+	if f.room != nil {
+		f.env.Feed(*f.room)
+	}
+	if !f.Ours && f.env.CanBeMessage() {
+		f.long = f.Out.long()
+	}
+	if f.unwanted = f.long == nil; f.unwanted {
+		return
+	}
+	if f.room != nil {
+		_, _ = f.long.Write(*f.room)
+	}
+	f.release()
+}
+
+// End returns the message, nil if what has arrived is none. Its bytes are the frame's, and are
+// not there if it has been handed over.
+func (f *Frame) End() *wire.Message {
+	switch {
+	case f.size == 0 || f.unwanted:
+		return nil
+	case f.long != nil:
+		return wire.Oversize(wire.Server, &f.env)
+	}
+	f.msg.Reset(wire.Server, append(*f.room, '\n'))
+	if !f.msg.LookEnvelope() {
+		return nil
+	}
+	return &f.msg
+}
+
+// Deliver hands over the message that End returned, and makes the frame ready for the next.
+func (f *Frame) Deliver() {
+	if f.room != nil {
+		f.Out.Write(f.msg.Line())
+	}
+	f.Reset()
+}
+
+// Reset makes the frame ready for the next message. A line that has been begun is
+// ended.
+func (f *Frame) Reset() {
+	if f.long != nil {
+		f.long.end()
+	}
+	f.release()
+	f.size, f.breaks, f.env, f.long, f.unwanted = 0, 0, wire.Envelope{}, nil, false
+}
+
+// release gives the memory back.
+func (f *Frame) release() {
+	if f.room != nil {
+		f.Out.kept.Add(int64(firstRoom - cap(*f.room)))
+		giveBack(f.room)
+		f.room = nil
+	}
+}
+
+// Size returns how many bytes have arrived.
+func (f *Frame) Size() int { return f.size }
+
+// Beginning returns the first bytes of what has arrived, for an error or a log.
+func (f *Frame) Beginning() string {
+	if f.room == nil {
+		return ""
+	}
+	return string((*f.room)[:min(len(*f.room), 400)])
+}

@@ -1,0 +1,212 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// A recorder is a relay that notes what it is handed. It takes lines when take lets it.
+type recorder struct {
+	take func(line string) error
+
+	mu    sync.Mutex
+	in    bool // within a call
+	lines []string
+	more  []bool
+	ended int
+}
+
+func (r *recorder) enter() func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.in || r.ended > 0 {
+		panic("two goroutines hand over at once, or behind the end")
+	}
+	r.in = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.in = false
+	}
+}
+
+func (r *recorder) Line(line []byte, more bool) error {
+	defer r.enter()()
+	if r.take != nil {
+		if err := r.take(string(line)); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines, r.more = append(r.lines, string(line)), append(r.more, more)
+	return nil
+}
+
+func (r *recorder) Lines(from io.Reader) error {
+	defer r.enter()()
+	all, err := io.ReadAll(from)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines, r.more = append(r.lines, string(all)), append(r.more, false)
+	return err
+}
+
+func (r *recorder) End() {
+	defer r.enter()()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended++
+}
+
+// message returns a notification with so many letters.
+func message(name string, letters int) string {
+	return `{"jsonrpc":"2.0","method":"` + name + `","params":"` + strings.Repeat("x", letters) + `"}`
+}
+
+// What comes at once by many answers arrives whole, each answer's messages in their order, and
+// the end last.
+func TestManyAnswers(t *testing.T) {
+	const answers, messages, limit = 8, 20, 2 * firstRoom
+	synctest.Test(t, func(t *testing.T) {
+		r, o := &recorder{}, New(limit)
+		var all sync.WaitGroup
+		for a := range answers {
+			all.Go(func() {
+				f := &Frame{Out: o}
+				for n := range messages {
+					// Of these lengths some are gathered, some handed over alone, and some are over the limit.
+					text := message(fmt.Sprintf("%d/%d", a, n), []int{10, 1000, mostGathered, 3 * firstRoom, 2 * limit}[(a*n)%17%5])
+					for part := range slices.Chunk([]byte(text), 30000) {
+						f.Put(part)
+					}
+					if m := f.End(); m == nil {
+						t.Errorf("%.60s is no message", text)
+					}
+					f.Deliver()
+					if n%3 == 0 {
+						o.Flush()
+					}
+				}
+				o.Flush()
+			})
+		}
+		o.Push(r)
+		all.Wait()
+		o.End()
+		synctest.Wait()
+		if r.ended != 1 || len(r.lines) != answers*messages || o.kept.Load() != 0 {
+			t.Fatalf("%d lines, %d ends, %d bytes kept", len(r.lines), r.ended, o.kept.Load())
+		}
+		var next [answers]int
+		for _, line := range r.lines {
+			var a, n int
+			if _, err := fmt.Sscanf(line, `{"jsonrpc":"2.0","method":"%d/%d"`, &a, &n); err != nil || next[a] != n || !strings.HasSuffix(line, "\"}\n") {
+				t.Fatalf("%d/%d where %d was due, %v", a, n, next[a], err)
+			}
+			next[a]++
+		}
+	})
+}
+
+// Lines that come while the relay takes others are handed over together, and nobody waits for a
+// relay that is slow, unless much has come.
+func TestLinesWaitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		r, o := &recorder{take: func(string) error { <-release; return nil }}, New(0)
+		o.Push(r)
+		put := func(line string) { o.Write([]byte(line)); o.Flush() }
+		go put("first\n")
+		synctest.Wait()
+		put("second\n")
+		put("third\n")
+		full := make(chan struct{})
+		go func() {
+			put(strings.Repeat("x", mostGathered-1) + "\n")
+			put(strings.Repeat("x", mostGathered-1) + "\n") // for which there is no room
+			close(full)
+		}()
+		synctest.Wait()
+		select {
+		case <-full:
+			t.Error("there is room for any number of lines")
+		default:
+		}
+		o.End()
+		o.Write([]byte("too late\n"))
+		close(release)
+		<-full
+		synctest.Wait()
+		if got := fmt.Sprint(len(r.lines), r.more, r.ended); got != "4 [false true true false] 1" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// A relay that fails is handed nothing more but the end, also of a message that it was reading.
+func TestFailedRelay(t *testing.T) {
+	for _, size := range []int{10, mostGathered, firstRoom} {
+		synctest.Test(t, func(t *testing.T) {
+			r, o := &recorder{take: func(string) error { return errors.New("the client is gone") }}, New(0)
+			o.Push(r)
+			for range 3 {
+				f := &Frame{Out: o}
+				f.Put([]byte(message("a", size)))
+				f.End()
+				f.Deliver()
+				o.Flush()
+			}
+			o.End()
+			synctest.Wait()
+			want := 0
+			if size == firstRoom {
+				want = 3 // the recorder takes all that it reads itself
+			}
+			if len(r.lines) != want || r.ended != 1 {
+				t.Errorf("%d letters: %d lines, %d ends", size, len(r.lines), r.ended)
+			}
+		})
+	}
+}
+
+// A long message that is none is not handed over, and what it began with can be told.
+func TestLongNonsense(t *testing.T) {
+	r, o := &recorder{}, New(firstRoom)
+	o.Push(r)
+	f := &Frame{Out: o}
+	page := "<html>" + strings.Repeat("x", 4*firstRoom)
+	f.Put([]byte(page[:100]))
+	f.Put([]byte(page[100:]))
+	if m := f.End(); m != nil || !strings.HasPrefix(page, f.Beginning()) || f.Beginning() == "" {
+		t.Errorf("%v, begins %q", m, f.Beginning())
+	}
+	f.Reset()
+	if o.kept.Load() != 0 || len(r.lines) != 0 {
+		t.Error("something is kept or was handed over")
+	}
+}
+
+// A line break within a message becomes a space, as the relay takes a message for a line.
+func TestLineBreaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, o := &recorder{}, New(0)
+		o.Push(r)
+		f := &Frame{Out: o}
+		f.Add([]byte("\r\n{\"jsonrpc\":\n"))
+		f.Add([]byte("\"2.0\",\r\n \"method\":\"a\"}\n"))
+		f.End()
+		f.Deliver()
+		o.Flush()
+		synctest.Wait()
+		if got, want := strings.Join(r.lines, ""), "{\"jsonrpc\": \"2.0\",   \"method\":\"a\"}\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
