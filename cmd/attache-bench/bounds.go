@@ -55,6 +55,9 @@ func bounds() []bound {
 		{row: "h2h-progress", figure: "HTTP to HTTP: progress notifications a second / reverse proxy", atLeast: true, limits: []float64{0.8, 0.8}},
 		{row: "h2h-first", figure: "HTTP to HTTP: delay of the first event", unit: "ms", limits: []float64{5, 5}},
 		{row: "h2h-sessions", figure: "HTTP to HTTP: sessions opened and ended a second / reverse proxy", atLeast: true, limits: []float64{0.9, 0.9}},
+		{row: "h2s-memory-1GiB", figure: "HTTP to stdio: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
+		{row: "s2h-memory-1GiB", figure: "stdio to HTTP: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
+		{row: "h2h-memory-1GiB", figure: "HTTP to HTTP: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
 		{row: "h2h-idle", figure: "HTTP to HTTP: resident with 2,000 idle sessions", unit: "MiB", limits: []float64{200, 200}},
 	}
 }

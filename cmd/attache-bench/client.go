@@ -218,11 +218,13 @@ func (c *session) pour(f frame) error {
 }
 
 func (c *session) send(f frame, id int) error {
+	if !f.Args {
+		_, err := c.in.Write(f.request(nil, id)) // in one piece, as over HTTP each is a message
+		return err
+	}
 	_, err := c.in.Write(f.requestHead(nil, id))
-	if f.Args {
-		for n := f.Size; n > 0 && err == nil; n -= len(payload()) {
-			_, err = c.in.Write(payload()[:min(n, len(payload()))])
-		}
+	for n := f.Size; n > 0 && err == nil; n -= len(payload()) {
+		_, err = c.in.Write(payload()[:min(n, len(payload()))])
 	}
 	if err == nil {
 		_, err = io.WriteString(c.in, f.requestTail())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/httpclient"
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/rules"
 )
 
 // A direction says on which side of a proxy HTTP is spoken.
@@ -39,6 +40,9 @@ func httpParts() (out []part) {
 				{name: at + "calls", unit: "call/s", ref: floor, what: "calls of 200 B a second, 64 sessions; from stdio one session, 64 in flight", frame: frame{Size: 200}},
 				{name: at + "cpu", unit: "s", ref: floor, what: "CPU of the proxy process for 100,000 of them", frame: frame{Size: 200}},
 			}, d.streamRows()...),
+		}, part{
+			name: at + "memory", processes: 1, measure: d.memory, leaves: []string{direct, line, bytecopy, floor},
+			rows: []row{{name: at + "memory-1GiB", unit: "MiB", what: "peak resident of a result of 1 GiB, more than idle; from stdio of arguments, too", frame: frame{Size: gib}}},
 		})
 	}
 	return out
@@ -192,7 +196,7 @@ func (b *bed) open(ctx context.Context) (*session, error) {
 
 // connect connects to a front for a session that is not open yet.
 func (b *bed) connect(ctx context.Context) (*session, *httpclient.Client, error) {
-	h, err := httpclient.Dial(ctx, b.address, benchKey)
+	h, err := httpclient.Dial(ctx, b.address, rules.Key)
 	if err != nil {
 		return nil, nil, err
 	}

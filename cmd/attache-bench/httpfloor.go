@@ -29,7 +29,7 @@ func serveHTTP(args []string) error {
 	sessions := map[string]*server{}
 	made := 1
 	return http.ListenAndServe(args[0], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := requestBody(r)
+		body, length, err := requestLine(r)
 		if err != nil || r.Method == http.MethodGet {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
@@ -47,19 +47,25 @@ func serveHTTP(args []string) error {
 			sessions[id] = &server{workspace: []byte(args[1])}
 			w.Header().Set("Mcp-Session-Id", id)
 		}
-		sessions[id].answerHTTP(w, body)
+		sessions[id].answerHTTP(w, body, length)
 	}))
 }
 
 // answerHTTP answers with JSON, or with events where something comes before the reply.
-func (s *server) answerHTTP(w http.ResponseWriter, body []byte) {
-	length := len(bytes.TrimRight(body, "\n")) + 1
+func (s *server) answerHTTP(w http.ResponseWriter, body []byte, length int) {
 	if isNotes(body[:min(len(body), ends)]) {
 		e := newEvents(w)
 		s.out = bufio.NewWriterSize(e, 64*kib)
 		s.flush = func() { s.out.Flush(); e.flush() }
 		s.answer(body, length)
 		s.flush()
+		return
+	}
+	if size, _ := strconv.Atoi(string(scalar(body[:min(len(body), ends)], `"size":`))); size > kept {
+		w.Header()["Content-Type"] = []string{"application/json"}
+		s.out = bufio.NewWriterSize(w, 64*kib)
+		s.answer(body, length)
+		s.out.Flush()
 		return
 	}
 	var answer bytes.Buffer
@@ -96,6 +102,19 @@ func (e *events) Write(b []byte) (int, error) {
 	}
 	_, err := e.w.Write(out)
 	return len(b), err
+}
+
+// requestLine reads a body as the line that it is on stdio, and its length, as readLine does.
+func requestLine(r *http.Request) (b []byte, length int, err error) {
+	if r.ContentLength < 0 {
+		b, length, err = readLine(bufio.NewReaderSize(r.Body, 64*kib), new([]byte))
+		if err != io.EOF {
+			return b, length, err
+		}
+		return b, length + 1, nil // with the line end
+	}
+	b, err = requestBody(r)
+	return b, len(bytes.TrimRight(b, "\n")) + 1, err
 }
 
 // requestBody reads a body in one piece.

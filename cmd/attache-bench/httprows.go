@@ -148,6 +148,33 @@ func (b *bed) openAndEnd(ctx context.Context) error {
 	return h.End()
 }
 
+// memory measures how much more than before resident memory is at its peak when frames pass that
+// are too long to be held. A front refuses such a frame of its client (serve.limits.body).
+func (d direction) memory(ctx context.Context, _ plan, s subject, rows []row) (sample, error) {
+	b, err := d.begin(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer b.end()
+	c, err := b.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.stop()
+	idle, err := machine.Resident(c.pid(b.proxy))
+	if err == nil {
+		err = c.pour(rows[0].frame)
+	}
+	if err == nil && d == stdioToHTTP {
+		err = c.pour(frame{Size: rows[0].frame.Size, Args: true})
+	}
+	if err != nil {
+		return nil, c.fail(rows[0].name, err)
+	}
+	peak, err := machine.PeakResident(c.pid(b.proxy))
+	return sample{rows[0].name: (peak - idle) / mib}, err
+}
+
 // idle opens sessions, leaves their connections and measures what the proxy holds.
 func idle(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
 	if s.Front != "" { // which admits so many

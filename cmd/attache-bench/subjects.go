@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache-bench/internal/rules"
 )
 
 // The subjects.
@@ -151,9 +153,9 @@ func configure(dir string) error {
 		"config.yaml":        configFile,
 		"front.yaml":         frontFile,
 		"policies/acme.yaml": policyFile,
-		"keys.yaml":          keysFile(),
-		"rules.yaml":         rulesFile(false),
-		"cel.yaml":           rulesFile(true),
+		"keys.yaml":          rules.Keys(),
+		"rules.yaml":         rules.File(false),
+		"cel.yaml":           rules.File(true),
 		"teams.yaml":         "teams: {enabled: true}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
@@ -201,4 +203,15 @@ func cleanEnv(env []string, home string) []string {
 		return strings.HasPrefix(entry, "ATTACHE_") || strings.HasPrefix(entry, "CLAUDE_") || strings.HasPrefix(entry, "XDG_CONFIG_HOME=") || strings.HasPrefix(entry, "XDG_STATE_HOME=")
 	})
 	return append(out, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home)
+}
+
+// ruled returns a subject with the rules of the file.
+func ruled(name, file, attache, dir string, base, server []string, member string) subject {
+	argv := []string{attache, "--config", filepath.Join(dir, file), "--workspace", filepath.Join(dir, "workspace"), "--"}
+	return subject{
+		Name: name, Fills: true, Workspace: member,
+		Parts: []string{"start", "small calls", "pipelined"},
+		Argv:  append(argv, server...),
+		Env:   append(slices.Clone(base), "ATTACHE_API_KEY="+rules.Key),
+	}
 }

@@ -1,17 +1,17 @@
-package main
+// Package rules has the configuration of the subjects with rules.
+package rules
 
 import (
 	"crypto/sha256"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// benchKey is the API key of the subjects with rules. It opens nothing.
-const benchKey = "atk_bench001_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+// Key is the API key of the subjects with rules. It opens nothing.
+const Key = "atk_bench001_ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
-func keysFile() string {
+// Keys returns the file with the key.
+func Keys() string {
 	return fmt.Sprintf(`keys:
   - id: bench001
     sha256: %x
@@ -20,13 +20,13 @@ func keysFile() string {
     roles: [developer]
     permissions: [tools:call, records:read]
     created: 2026-07-28T09:00:00Z
-`, sha256.Sum256([]byte(benchKey)))
+`, sha256.Sum256([]byte(Key)))
 }
 
-// rulesFile returns a configuration of twenty rules, most of which every call
+// File returns a configuration of twenty rules, most of which every call
 // meets: five for arguments, five that rewrite, ten for access. With cel their
 // conditions read arguments and lists, which takes CEL's engine.
-func rulesFile(cel bool) string {
+func File(cel bool) string {
 	sandboxed, foreign, guest := `session.trust == "sandboxed"`, `principal.tenant == "evil"`, `"guest" in principal.roles`
 	if cel {
 		sandboxed = `session.trust == "sandboxed" && has(arguments.size)`
@@ -62,15 +62,4 @@ access:
     - {tools: ["tally"]}
     - {tools: ["*"], require: [tools:call]}
 `)
-}
-
-// ruled returns a subject with the rules of the file.
-func ruled(name, file, attache, dir string, base, server []string, member string) subject {
-	argv := []string{attache, "--config", filepath.Join(dir, file), "--workspace", filepath.Join(dir, "workspace"), "--"}
-	return subject{
-		Name: name, Fills: true, Workspace: member,
-		Parts: []string{"start", "small calls", "pipelined"},
-		Argv:  append(argv, server...),
-		Env:   append(slices.Clone(base), "ATTACHE_API_KEY="+benchKey),
-	}
 }
