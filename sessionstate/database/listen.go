@@ -23,7 +23,7 @@ func (t *Tx) Notify(payload string) error {
 	if t.db.server == nil {
 		return nil
 	}
-	_, err := t.to.ExecContext(t.ctx, `SELECT pg_notify($1, $2)`, channel, payload)
+	_, err := t.to.exec(t.ctx, `SELECT pg_notify($1, $2)`, []any{channel, payload})
 	return err
 }
 

@@ -35,7 +35,7 @@ func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Versio
 		return nil, err
 	}
 	defer func() { _ = t.Rollback() }() // does nothing after Commit
-	tx := &Tx{ctx: ctx, db: &DB{server: s}, to: t}
+	tx := &Tx{ctx: ctx, db: &DB{server: s}, to: sqlStatements{t}}
 	for _, statement := range []string{
 		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, migrationLock),
 		`SET LOCAL lock_timeout = '` + migrationWait + `'; SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning`,
@@ -65,7 +65,7 @@ func (t *Tx) migrate(schema Schema) (Version, error) {
 		return v, err
 	}
 	for _, step := range steps[v.Has:] {
-		if _, err := t.to.ExecContext(t.ctx, step); err != nil {
+		if _, err := t.to.exec(t.ctx, step, nil); err != nil {
 			return v, err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
-	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,12 +37,13 @@ type Timeouts struct {
 	Statement time.Duration // for one statement
 	Lock      time.Duration // to wait for a row that another transaction has; then it is tried again
 	All       time.Duration // for one transaction: a server that does not answer at all cannot keep the others
+	Answer    time.Duration // until a connection is closed whose caller did not wait for the answer
 	Again     time.Duration // how long a transaction is tried again that lost a race with another one
 }
 
 // DefaultTimeouts returns those of S5.
 func DefaultTimeouts() Timeouts {
-	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second, Again: 5 * time.Second}
+	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second, Answer: 10 * time.Second, Again: 5 * time.Second}
 }
 
 // idleTime is how long a connection is kept that nobody uses: thousands of processes may share
@@ -61,6 +62,8 @@ type Server struct {
 	config  *pgx.ConnConfig
 	breaker breaker
 	phase   time.Duration // see [DB.Version]
+	slots   chan struct{} // one for each connection that is used
+	left    atomic.Int64  // connections whose callers did not wait for the answer
 
 	notices    notices
 	checkEvery time.Duration // see [checkEvery]; tests shorten it
@@ -95,7 +98,7 @@ func Connect(o ServerOptions) (*Server, error) {
 	}
 	d := DefaultTimeouts()
 	for _, t := range []struct{ set, to *time.Duration }{
-		{&o.Timeouts.Connect, &d.Connect}, {&o.Timeouts.Statement, &d.Statement}, {&o.Timeouts.Lock, &d.Lock}, {&o.Timeouts.All, &d.All}, {&o.Timeouts.Again, &d.Again},
+		{&o.Timeouts.Connect, &d.Connect}, {&o.Timeouts.Statement, &d.Statement}, {&o.Timeouts.Lock, &d.Lock}, {&o.Timeouts.All, &d.All}, {&o.Timeouts.Answer, &d.Answer}, {&o.Timeouts.Again, &d.Again},
 	} {
 		if *t.set <= 0 {
 			*t.set = *t.to
@@ -108,9 +111,9 @@ func Connect(o ServerOptions) (*Server, error) {
 	if o.BreakerNow == nil {
 		o.BreakerNow = time.Now
 	}
-	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: o.BreakerNow, tell: o.Tell}, phase: rand.N(time.Hour), checkEvery: checkEvery}
-	s.sql.SetMaxOpenConns(max(o.Connections, 1))
-	s.sql.SetMaxIdleConns(max(o.Connections, 1))
+	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: o.BreakerNow, tell: o.Tell}, phase: rand.N(time.Hour), slots: make(chan struct{}, max(o.Connections, 1)), checkEvery: checkEvery}
+	s.sql.SetMaxOpenConns(cap(s.slots))
+	s.sql.SetMaxIdleConns(cap(s.slots))
 	s.sql.SetConnMaxIdleTime(idleTime)
 	return s, nil
 }
@@ -127,8 +130,29 @@ func (s *Server) Open(schema Schema) *DB { return &DB{sql: s.sql, server: s, sch
 // Close closes the connections.
 func (s *Server) Close() error { return s.sql.Close() }
 
-// transact runs f in a transaction, unless the server is known to be away.
+// transact runs f in a transaction.
 func (s *Server) transact(ctx context.Context, db *DB, scope Scope, readOnly bool, f func(*Tx) error) error {
+	return s.guard(ctx, db, scope, func(ctx context.Context) error { return s.once(ctx, db, scope, readOnly, f) })
+}
+
+// single runs one statement in a transaction of its own. It returns the server's time, too.
+func (s *Server) single(ctx context.Context, db *DB, scope Scope, q statement) (r result, now time.Time, err error) {
+	err = s.guard(ctx, db, scope, func(ctx context.Context) error {
+		return s.onConnection(ctx, func(c *connection) (bool, error) {
+			results, err := c.send(ctx, s.settings(scope), q)
+			if err == nil {
+				r = results[1]
+				now, err = results[0].now()
+			}
+			return true, err
+		})
+	})
+	return r, now, err
+}
+
+// guard runs f, which asks the server, unless that is known to be away, and notes whether the
+// server answered in time.
+func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.Context) error) error {
 	if err := s.breaker.admit(); err != nil && !scope.Urgent {
 		return err
 	}
@@ -136,17 +160,17 @@ func (s *Server) transact(ctx context.Context, db *DB, scope Scope, readOnly boo
 	defer cancel()
 	err := s.check(inner, db)
 	if err == nil {
-		err = s.once(inner, db, scope, readOnly, f)
+		err = f(inner)
 	}
 	var lost connectionError
 	switch {
 	case ctx.Err() != nil && err != nil: // the caller's own
 		s.breaker.abandon()
 		return err
-	case errors.Is(err, errBusy):
+	case errors.Is(err, errBusy) && s.left.Load() == 0:
 		s.breaker.abandon()
 		return fmt.Errorf("%w: %w", ErrDown, err)
-	case errors.As(err, &lost) || isUnable(err):
+	case errors.Is(err, errBusy) || errors.As(err, &lost) || isUnable(err) || err != nil && inner.Err() != nil:
 		s.breaker.failed(err)
 		return fmt.Errorf("%w: %w", ErrDown, err)
 	}
@@ -190,90 +214,11 @@ func (t *Tx) schemaVersion(name string) (version int, err error) {
 	return version, err
 }
 
-// errBusy is returned when others had all connections of this process for too long. It says
-// nothing of the server.
-var errBusy = errors.New("all connections of this process to the database are in use")
-
 // A connectionError is one of the connection: it is not known what the server did.
 type connectionError struct{ error }
 
 // Unwrap returns the reason.
 func (e connectionError) Unwrap() error { return e.error }
-
-// once runs f in one transaction. A connection that was cut while nobody used it is replaced by
-// another, once: nothing has been done on it.
-func (s *Server) once(ctx context.Context, db *DB, scope Scope, readOnly bool, f func(*Tx) error) error {
-	for again := true; ; again = false {
-		conn, err := s.sql.Conn(ctx)
-		if err != nil {
-			if use := s.sql.Stats(); ctx.Err() != nil && use.InUse == use.MaxOpenConnections {
-				return errBusy
-			}
-			return connectionError{err}
-		}
-		t, now, err := s.begin(ctx, conn, scope, readOnly)
-		if err != nil {
-			lost := isCut(conn)
-			_ = conn.Close()
-			switch {
-			case lost && again:
-				continue
-			case lost:
-				return connectionError{err}
-			}
-			return err
-		}
-		err = f(&Tx{ctx: ctx, db: db, now: now, to: t})
-		if err == nil {
-			err = t.Commit()
-		}
-		if err != nil && isCut(conn) {
-			err = connectionError{err}
-		}
-		_ = t.Rollback() // does nothing after Commit
-		_ = conn.Close() // gives it back
-		return err
-	}
-}
-
-// begin begins a transaction and sets what holds in it (S4, S5). It returns the server's time.
-func (s *Server) begin(ctx context.Context, conn *sql.Conn, scope Scope, readOnly bool) (*sql.Tx, time.Time, error) {
-	t, err := conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	all, durable := "off", "on"
-	if scope.AllTenants {
-		all = "on"
-	}
-	if scope.Relaxed {
-		durable = "off"
-	}
-	var now time.Time
-	var none string
-	err = t.QueryRowContext(ctx, `SELECT clock_timestamp(), set_config('attache.tenant', $1, true), set_config('attache.all_tenants', $2, true),
-			set_config('synchronous_commit', $3, true), set_config('statement_timeout', $4, true), set_config('lock_timeout', $5, true)`,
-		scope.Tenant, all, durable, milliseconds(s.o.Timeouts.Statement), milliseconds(s.o.Timeouts.Lock)).
-		Scan(&now, &none, &none, &none, &none, &none)
-	if err != nil {
-		_ = t.Rollback()
-		return nil, time.Time{}, err
-	}
-	return t, now, nil
-}
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-
-// isCut reports whether the connection is of no use any more.
-func isCut(conn *sql.Conn) bool {
-	cut := false
-	err := conn.Raw(func(driver any) error {
-		c, ok := driver.(*stdlib.Conn)
-		cut = ok && c.Conn().IsClosed()
-		return nil
-	})
-	return cut || err != nil
-}
 
 // isUnable reports whether the server said that it can do nothing now, or took too long.
 func isUnable(err error) bool {

@@ -31,7 +31,7 @@ func notes(versions int) Schema {
 }
 
 // slow are timeouts that a machine that is slow does not reach.
-var slow = Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Again: 2 * time.Minute}
+var slow = Timeouts{Connect: time.Minute, Statement: time.Minute, Lock: time.Minute, All: 2 * time.Minute, Answer: 2 * time.Minute, Again: 2 * time.Minute}
 
 func connect(t *testing.T, o ServerOptions) *Server {
 	t.Helper()
@@ -199,9 +199,10 @@ func TestRacesAreRunAgain(t *testing.T) {
 
 // A link is a TCP connection to a server that can fail.
 type link struct {
-	t      *testing.T
-	listen net.Listener
-	to     string
+	t        *testing.T
+	listen   net.Listener
+	to       string
+	accepted chan struct{} // one for each connection
 
 	mu    sync.Mutex
 	stall chan struct{} // not nil while nothing passes; closed when it does again
@@ -216,7 +217,7 @@ func newLink(t *testing.T, c *pgtest.Cluster, url string) (*link, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &link{t: t, listen: listen, to: c.Socket()}
+	l := &link{t: t, listen: listen, to: c.Socket(), accepted: make(chan struct{}, 100)}
 	go l.serve()
 	t.Cleanup(func() { _ = listen.Close(); l.pass(); l.cut() })
 	name, _, _ := strings.Cut(strings.TrimPrefix(url, "postgres:///"), "?")
@@ -229,6 +230,7 @@ func (l *link) serve() {
 		if err != nil {
 			return
 		}
+		l.accepted <- struct{}{}
 		server, err := net.Dial("unix", l.to)
 		if err != nil {
 			_ = client.Close()
@@ -348,6 +350,69 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 	if err := insert(t.Context(), db, "", "6"); err != nil {
 		t.Errorf("after that: %v", err)
+	}
+}
+
+// Who does not wait for an answer leaves the connection to it, and the transaction is undone.
+// A connection that was closed would have pgbouncer close one, too, and so keep a server that is
+// slow busy with connecting. One that has not answered for long is replaced.
+func TestConnectionOutlivesItsCallers(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	url := cluster.Database()
+	direct := connect(t, ServerOptions{URL: url})
+	migrate(t, direct, notes(1))
+	l, over := newLink(t, cluster, url)
+	s := connect(t, ServerOptions{URL: over, Connections: 1})
+	db := s.Open(notes(1))
+	if err := insert(t.Context(), db, "", "1"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	err := db.In(ctx, Scope{}, func(tx *Tx) error {
+		l.hold()
+		time.AfterFunc(50*time.Millisecond, leave)
+		_, err := tx.Exec(`INSERT INTO notes (tenant, id, n) VALUES ('', '2', 0)`)
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that left within a transaction: %v", err)
+	}
+	ctx, leave = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer leave()
+	if err := insert(ctx, db, "", "3"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a caller that left before it had the connection: %v", err)
+	}
+	s.o.Timeouts.All = 50 * time.Millisecond // a server that keeps a connection for so long does not answer
+	for range openAfter {
+		_ = insert(t.Context(), db, "", "4")
+	}
+	s.o.Timeouts.All = slow.All
+	if s.breaker.admit() == nil {
+		t.Error("a server that does not answer is asked again and again")
+	}
+	s.breaker.succeeded()
+	l.pass()
+	if err := insert(t.Context(), db, "", "5"); err != nil {
+		t.Errorf("when the server answers again: %v", err)
+	}
+	if n, connections := count(t, direct.Open(notes(1)), Scope{}), len(l.accepted); n != 2 || connections != 1 {
+		t.Errorf("there are %d rows, and there were %d connections; want 2 and 1", n, connections)
+	}
+
+	s.o.Timeouts.Answer = 50 * time.Millisecond
+	l.hold()
+	if err := insert(t.Context(), db, "", "6"); !errors.Is(err, ErrDown) {
+		t.Errorf("a server that does not answer: %v", err)
+	}
+	s.o.Timeouts.Answer = slow.Answer
+	<-l.accepted
+	next := make(chan error)
+	go func() { next <- insert(t.Context(), db, "", "7") }()
+	<-l.accepted
+	l.pass()
+	if err := <-next; err != nil {
+		t.Errorf("on the connection after it: %v", err)
 	}
 }
 

@@ -116,7 +116,7 @@ func (t *tx) collect(taking *Taking, o TakeOption) error {
 	return rows.Err()
 }
 
-func scanMessage(rows *sql.Rows) (m Message, err error) {
+func scanMessage(rows database.Rows) (m Message, err error) {
 	var tries int
 	var created int64
 	var parent, child sql.NullBool
