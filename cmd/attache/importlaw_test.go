@@ -105,7 +105,7 @@ func importLaw() []law {
 		{"sessionstate/database/pgtest", []string{"sessionstate/database/pgserver"}, "a server of PostgreSQL is started for tests whatever they keep there"},
 		{"sessionstate/database/databasetest", []string{"sessionstate/database"}, "tests of every package that keeps something connect in one way"},
 		{"sessionstate/turnstore", []string{"sessionstate", "sessionstate/database"}, "it is an implementation of sessionstate.Turns"},
-		{"sessionstate/teams", []string{"sessionstate", "sessionstate/database"}, "who may create and write to whom does not depend on how it is asked"},
+		{"sessionstate/teams", []string{"sessionstate", "sessionstate/database", "sessionstate/filelock"}, "who may create and write to whom does not depend on how it is asked"},
 		{"sessionstate/statetest", []string{"sessionstate"}, "the suite tests any Turns, so it may know none"},
 
 		{"cmd/attache", []string{anything}, "it puts everything together, and alone may"},

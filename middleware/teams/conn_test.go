@@ -482,3 +482,52 @@ func TestNoTrace(t *testing.T) {
 		t.Error("the file was opened before a tool was called")
 	}
 }
+
+// Of the processes of a session on a machine one asks a shared database and renews the leases of
+// all. When it ends another one does.
+func TestOneProcessAsksForAll(t *testing.T) {
+	db := openStore(t)
+	peer := person(t, db, "peer")
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		o := teams.Options{Shared: true, Watches: dir, Host: "here"}
+		first := connectWith(t, db, "me", "unknown", nil, o)
+		first.call("f")
+		synctest.Wait()
+		second := connectWith(t, db, "me", "unknown", nil, o)
+		second.call("f")
+		me := func() *store.Session {
+			all, _, err := db.List(t.Context(), peer.Ref, store.Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range all {
+				if s.ID != peer.ID {
+					return s
+				}
+			}
+			t.Fatal("the session is not listed")
+			return nil
+		}
+		alive := func() {
+			t.Helper()
+			time.Sleep(5 * time.Minute)
+			if s := me(); s.State != store.Idle {
+				t.Errorf("the session is %s", s.State)
+			}
+		}
+		alive()
+		send(t, db, peer, me(), "one")
+		time.Sleep(11 * time.Second) // the first finds it and tells the second
+		if got := second.call("f"); !strings.Contains(got, "  | one") {
+			t.Errorf("a message that came before: %s", got)
+		}
+		first.close()
+		alive()
+		send(t, db, peer, me(), "two")
+		time.Sleep(11 * time.Second)
+		if got := second.call("f"); !strings.Contains(got, "  | two") {
+			t.Errorf("a message that came when the other process had ended: %s", got)
+		}
+	})
+}

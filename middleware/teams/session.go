@@ -3,7 +3,6 @@ package teams
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,13 +27,17 @@ type session struct {
 	ended atomic.Int64
 	_     [64]byte
 
-	mail   atomic.Bool // messages wait
-	unseen atomic.Bool // carried has something
-	asked  atomic.Bool // a call has the database asked for messages
-	asking sync.Mutex  // held while the file is asked for messages: the last answer counts
+	mail   atomic.Bool  // messages wait
+	newest atomic.Int64 // the number of the last of them, 0 for none
+	unseen atomic.Bool  // carried has something
+	asked  atomic.Bool  // a call has the database asked for messages
+	asking sync.Mutex   // held while the file is asked for messages: the last answer counts
 
 	// The goroutine's that looks:
+	watch    *store.Watch
+	toldOf   int64     // the number of the last message that other processes were told of
 	counted  int64     // begun and ended together at the last look
+	renewed  time.Time // when this process renewed its lease
 	told     time.Time // when the registry was told that the session is at work
 	nextWake time.Time // when it may be woken again
 
@@ -219,10 +222,12 @@ func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) {
 	}
 	m.asking.Lock()
 	defer m.asking.Unlock()
-	has, err := db.HasMail(ctx, me.Ref)
+	newest, err := db.Mail(ctx, me.Ref)
 	if err != nil {
 		return
 	}
+	has := newest > 0
+	m.newest.Store(newest)
 	if has && !m.mail.Load() {
 		m.mu.Lock()
 		m.mailFrom = s.o.Now()
@@ -243,132 +248,4 @@ func (s *Shared) Look(ctx context.Context) (mail bool, err error) {
 		mail = mail || m.mail.Load()
 	}
 	return mail, nil
-}
-
-// look is the goroutine that looks for changes of the registry, renews leases, and wakes sessions. It tries again to
-// register a session that makes calls and could not be registered.
-func (s *Shared) look() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	ctx := context.Background()
-	var version store.Version
-	renewed := s.o.Now()
-	for {
-		select {
-		case <-s.done:
-			return
-		case <-tick.C:
-		}
-		db, err := s.open()
-		if err != nil {
-			s.warn(err)
-			return
-		}
-		now, err := db.Version(ctx, askEvery)
-		changed := err == nil && now != version
-		renew := s.o.Now().Sub(renewed) >= store.RenewEvery
-		version = now
-		for _, m := range s.all() {
-			called := m.noteCalls(s.o.Now())
-			if m.me.Load() == nil {
-				if called {
-					s.retry(m)
-				}
-				continue
-			}
-			if changed || renew {
-				s.ask(ctx, db, m)
-			}
-			s.wake(ctx, db, m)
-			if renew {
-				s.renew(ctx, db, m)
-			}
-		}
-		if renew {
-			renewed = s.o.Now()
-			if err := db.Sweep(ctx, s.o.TTL); err != nil {
-				s.warn(err)
-			}
-		}
-	}
-}
-
-// noteCalls reports whether calls have begun or ended since it was asked last.
-func (m *session) noteCalls(now time.Time) bool {
-	n := m.begun.Load() + m.ended.Load()
-	if n == m.counted {
-		return false
-	}
-	m.counted = n
-	m.last.Store(now.UnixNano())
-	return true
-}
-
-// retry tries again to register a session.
-func (s *Shared) retry(m *session) {
-	m.mu.Lock()
-	view, client := m.view, m.client
-	m.mu.Unlock()
-	s.register(m, view, client)
-}
-
-func (s *Shared) all() []*session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.sessions))
-}
-
-// renew renews the lease of a session, and starts agents again for it.
-func (s *Shared) renew(ctx context.Context, db *store.Store, m *session) {
-	me := m.me.Load()
-	called := time.Unix(0, m.last.Load())
-	if now := s.o.Now(); m.calling(now) {
-		called = now
-	}
-	if err := db.Renew(ctx, me.Ref, s.instance, called); store.IsGone(err) {
-		s.attach(ctx, m)
-	}
-	m.mu.Lock()
-	view := m.view
-	m.mu.Unlock()
-	if s.o.Resume != nil {
-		s.o.Resume(ctx, db, me, view)
-	}
-}
-
-// wake tells a session that makes no calls of messages that wait. A process that has calls says
-// so in the registry while messages wait, so that no other process of the session wakes it.
-func (s *Shared) wake(ctx context.Context, db *store.Store, m *session) {
-	now, last := s.o.Now(), time.Unix(0, m.last.Load())
-	if m.calling(now) {
-		last = now
-	}
-	if !m.mail.Load() {
-		return
-	}
-	if now.Sub(last) < wakeAfter {
-		if now.Sub(m.told) >= tellEvery {
-			m.told = now
-			_ = db.Renew(ctx, m.me.Load().Ref, s.instance, last) // the session may be woken in vain
-		}
-		return
-	}
-	m.mu.Lock()
-	wake := m.wake
-	due := wake != nil && now.Sub(m.mailFrom) >= wakeAfter && !now.Before(m.nextWake)
-	m.mu.Unlock()
-	if !due {
-		return
-	}
-	m.nextWake = now.Add(wakeAfter)
-	count, fromParent, err := db.ClaimWake(ctx, m.me.Load().Ref, wakeAfter, wakeEvery)
-	if err != nil || count == 0 {
-		return
-	}
-	m.nextWake = now.Add(wakeEvery)
-	s.beside(func(ctx context.Context) {
-		if err := wake(ctx, notice(count, fromParent)); err != nil {
-			s.o.Log.Info("the session could not be woken for messages that wait; they come with its next tool result", "err", err)
-		}
-	})
 }

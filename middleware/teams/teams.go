@@ -39,6 +39,8 @@ const (
 	// maxSessions bounds the sessions of a process: conversation keys are the clients' to
 	// choose.
 	maxSessions = 1_000
+	// maxWatches bounds the files that a process has open for its sessions.
+	maxWatches = 50
 	// closeTime bounds what Close waits for.
 	closeTime = time.Second
 )
@@ -50,6 +52,9 @@ type Options struct {
 	// Shared says that the registry is in a database that several machines share. It does not
 	// say when it was changed, so it is asked for messages with each call.
 	Shared bool
+	// Watches is a directory of this user, machine and registry, by whose files the processes of
+	// a session agree which of them asks a shared database for all; "" where each does.
+	Watches string
 	// Server is the name of the server behind this process, Host and PID where it runs.
 	Server, Host string
 	PID          int
@@ -96,6 +101,8 @@ type Shared struct {
 	warned   sync.Once
 
 	open func() (*store.Store, error)
+
+	watches int // that were opened, by the goroutine that looks
 
 	mu       sync.Mutex
 	sessions map[string]*session // by session key

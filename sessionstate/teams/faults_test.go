@@ -110,8 +110,8 @@ func testServerAway(t *testing.T, cluster *pgtest.Cluster, url string) {
 		"Send":    func() error { _, err := s.Send(t.Context(), me, teams.Draft{To: other.ID, Body: "hello"}); return err },
 		"List":    func() error { _, _, err := s.List(t.Context(), me, teams.Filter{}); return err },
 		"Session": func() error { _, err := s.Session(t.Context(), me); return err },
-		"HasMail": func() error { _, err := s.HasMail(t.Context(), me); return err },
-		"Renew":   func() error { return s.Renew(t.Context(), me, "x", time.Now()) },
+		"Mail":    func() error { _, err := s.Mail(t.Context(), me); return err },
+		"Renew":   func() error { return s.Renew(t.Context(), me, teams.Renewal{Instance: "x", Called: time.Now()}) },
 		"Sweep":   func() error { return s.Sweep(t.Context(), time.Hour) },
 	} {
 		if err := do(); !errors.Is(err, teams.ErrUnavailable) {

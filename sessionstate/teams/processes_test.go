@@ -275,11 +275,11 @@ func sendAs(t *testing.T, s *teams.Store, arg string) {
 func takeAs(t *testing.T, s *teams.Store, arg string) {
 	target := person(t, s, "target")
 	for {
-		has, err := s.HasMail(t.Context(), target)
+		newest, err := s.Mail(t.Context(), target)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !has {
+		if newest == 0 {
 			if _, err := os.Stat(arg); err == nil {
 				return
 			}

@@ -217,11 +217,21 @@ func noSession(err error) error {
 	return err
 }
 
-// Renew renews the lease of a process. called is when the session made its last call.
-func (s *Store) Renew(ctx context.Context, ref Ref, instance string, called time.Time) error {
+// A Renewal is what a process says when it renews its lease.
+type Renewal struct {
+	Instance string
+	// Host, if not "", renews the leases of all processes of the session there.
+	Host string
+	// Called is when the process had its last call.
+	Called time.Time
+}
+
+// Renew renews the lease of a process.
+func (s *Store) Renew(ctx context.Context, ref Ref, r Renewal) error {
 	return s.soon(ctx, ref.Tenant, func(t *tx) error {
-		n, err := t.Exec(`UPDATE attachments SET until = ?4, called = CASE WHEN called < ?5 THEN ?5 ELSE called END WHERE tenant = ?1 AND session = ?2 AND instance = ?3`,
-			ref.Tenant, ref.ID, instance, t.now+int64(Lease), called.UnixNano())
+		n, err := t.Exec(`UPDATE attachments SET until = ?5, called = CASE WHEN instance = ?3 AND called < ?6 THEN ?6 ELSE called END
+			WHERE tenant = ?1 AND session = ?2 AND (instance = ?3 OR host = ?4 AND ?4 <> '')`,
+			ref.Tenant, ref.ID, r.Instance, r.Host, t.now+int64(Lease), r.Called.UnixNano())
 		if err == nil && n == 0 {
 			return errNoSession
 		}

@@ -102,22 +102,47 @@ func proof(b *bench) {
 	}
 }
 
+// A process renews the leases of its session on its own host, too, and on no other.
+func onHosts(b *bench) {
+	claim := teams.Claim{Key: "on hosts", Workspace: "w", Trust: "direct"}
+	ref := b.claim(claim).Ref
+	b.check(b.Detach(b.Context(), ref, attachment.Instance))
+	state := func(want teams.State) {
+		b.Helper()
+		b.same(b.session(ref).State, want)
+	}
+	for _, host := range []string{"here", "there"} {
+		for _, name := range []string{" one", " two"} {
+			_, err := b.Attach(b.Context(), claim, teams.Attachment{Instance: host + name, Host: host})
+			b.check(err)
+		}
+	}
+	b.pass(80 * time.Second)
+	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "here one", Host: "here", Called: b.now().Add(-time.Hour)}))
+	b.check(b.Detach(b.Context(), ref, "here one"))
+	b.pass(80 * time.Second)
+	state(teams.Idle)
+	b.check(b.Detach(b.Context(), ref, "here two"))
+	state(teams.Gone)
+}
+
 // T9, T10.
 func states(b *bench) {
 	ref := b.person("w", "direct")
 	b.same(b.session(ref).State, teams.Working)
 	b.pass(80 * time.Second)
 	b.same(b.session(ref).State, teams.Idle)
-	b.check(b.Renew(b.Context(), ref, "one", b.now()))
+	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}))
 	b.same(b.session(ref).State, teams.Working)
 	b.pass(teams.Lease)
 	b.same(b.session(ref).State, teams.Gone)
-	b.check(b.Renew(b.Context(), ref, "one", b.now()))
+	b.check(b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}))
 	b.check(b.Detach(b.Context(), ref, "one"))
 	b.same(b.session(ref).State, teams.Gone)
-	if err := b.Renew(b.Context(), ref, "one", b.now()); !teams.IsGone(err) {
+	if err := b.Renew(b.Context(), ref, teams.Renewal{Instance: "one", Called: b.now()}); !teams.IsGone(err) {
 		b.Errorf("renewing a lease that is not there: %v", err)
 	}
+	onHosts(b)
 
 	b.check(b.Store.Sweep(b.Context(), time.Hour))
 	parent := b.person("w", "direct")
@@ -192,7 +217,7 @@ func parentOver(b *bench) {
 	_, err = b.EndRun(b.Context(), teams.RunRef{Ref: agent, Run: 1}, teams.Ending{})
 	b.check(err)
 	b.pass(teams.ParentGone - time.Second)
-	b.check(b.Renew(b.Context(), person, "one", b.now()))
+	b.check(b.Renew(b.Context(), person, teams.Renewal{Instance: "one", Called: b.now()}))
 	b.same(over(), []teams.RunView{there, there})
 	b.pass(time.Second)
 	b.same(over(), []teams.RunView{there, gone})
@@ -256,7 +281,7 @@ func wake(b *bench) {
 	b.write(from, to, "one")
 	b.same(claim(), 0)
 	b.pass(5 * time.Second)
-	b.check(b.Renew(b.Context(), to, attachment.Instance, b.now())) // it has a call
+	b.check(b.Renew(b.Context(), to, teams.Renewal{Instance: attachment.Instance, Called: b.now()})) // it has a call
 	b.same(claim(), 0)
 	b.pass(5 * time.Second)
 	b.same([]any{claim(), claim()}, []any{1, 0})

@@ -2,6 +2,8 @@ package teams
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
@@ -32,8 +34,21 @@ func (s *Store) Sweep(ctx context.Context, idle time.Duration) error {
 	return s.forget(ctx, idle)
 }
 
-// takeSweep reports whether it is the turn of this process to sweep.
+// takeSweep reports whether it is the turn of this process to sweep. It looks before it takes
+// it: those that took it at once would wait for each other.
 func (s *Store) takeSweep(ctx context.Context) (mine bool, err error) {
+	var until int64
+	row := s.db.Row(ctx, database.Scope{Relaxed: true}, `SELECT until FROM leases WHERE tenant = ?1 AND name = 'sweep'`, "")
+	if err := row.Scan(&until); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, unavailable(err)
+	}
+	now := row.Now()
+	if s.now != nil {
+		now = s.now()
+	}
+	if left := until - now.UnixNano(); left > 0 && left <= int64(2*sweepEvery) {
+		return false, nil
+	}
 	err = s.soon(ctx, "", func(t *tx) error {
 		n, err := t.Exec(`INSERT INTO leases (tenant, name, until) VALUES ('', 'sweep', ?1 + ?2)
 			ON CONFLICT (tenant, name) DO UPDATE SET until = ?1 + ?2 WHERE leases.until <= ?1 OR leases.until > ?1 + 2 * ?2`, t.now, int64(sweepEvery))

@@ -23,6 +23,7 @@ const (
 	askEvery         = 10 * time.Second
 	unused           = 12 * time.Hour
 	frontConnections = 10
+	host             = "host"
 )
 
 // An attache is one server behind an attache: that of a stdio attache, which takes part in teams,
@@ -40,7 +41,8 @@ type attache struct {
 // A member is the session of a stdio attache in the registry.
 type member struct {
 	ref    teams.Ref
-	mail   atomic.Bool
+	watch  *teams.Watch
+	newest atomic.Int64 // the number of the last message that waits, 0 for none
 	called atomic.Int64
 }
 
@@ -105,6 +107,8 @@ func (w *world) startStdio(ctx context.Context) (all []*attache, err error) {
 // look asks for messages and renews leases, as middleware/teams does.
 func (a *attache) look(ctx context.Context) {
 	var version teams.Version
+	var toldOf int64
+	var before *member
 	tick := time.NewTicker(max(a.world.fast(lookEvery), time.Millisecond))
 	defer tick.Stop()
 	renewed := time.Now()
@@ -117,29 +121,47 @@ func (a *attache) look(ctx context.Context) {
 		now, _ := a.teams.Version(ctx, a.world.fast(askEvery))
 		changed, renew := now != version, time.Since(renewed) >= a.world.fast(teams.RenewEvery)
 		version = now
-		if !changed && !renew {
-			continue
-		}
 		m := a.member.Load()
+		if m != before {
+			before, renewed = m, time.Now()
+		}
 		if m == nil {
 			continue
 		}
-		a.ask(ctx, m)
-		if renew {
-			renewed = time.Now()
-			_ = a.world.time("lease of a session", func() error {
-				return a.teams.Renew(ctx, m.ref, a.instance, time.Unix(0, m.called.Load()))
-			})
-			_ = a.world.time("sweep", func() error { return a.teams.Sweep(ctx, unused) })
+		mine := m.watch.Mine()
+		if m.watch.Told() || mine && changed {
+			a.ask(ctx, m)
 		}
+		if newest := m.newest.Load(); mine && newest != toldOf {
+			toldOf = newest
+			m.watch.Tell()
+		}
+		if renew {
+			a.renew(ctx, m, mine, renewed)
+			renewed = time.Now()
+		}
+	}
+}
+
+// renew renews a lease; last is when that was done before.
+func (a *attache) renew(ctx context.Context, m *member, mine bool, last time.Time) {
+	r := teams.Renewal{Instance: a.instance, Called: time.Unix(0, m.called.Load())}
+	if mine {
+		r.Host = host
+	}
+	if mine || r.Called.After(last) {
+		_ = a.world.time("lease of a session", func() error { return a.teams.Renew(ctx, m.ref, r) })
+	}
+	if mine {
+		_ = a.world.time("sweep", func() error { return a.teams.Sweep(ctx, unused) })
 	}
 }
 
 // ask finds out whether messages wait for a session.
 func (a *attache) ask(ctx context.Context, m *member) {
 	_ = a.world.time("look for mail", func() error {
-		has, err := a.teams.HasMail(ctx, m.ref)
-		m.mail.Store(has)
+		newest, err := a.teams.Mail(ctx, m.ref)
+		m.newest.Store(newest)
 		return err
 	})
 }
@@ -166,9 +188,9 @@ func (a *attache) register(ctx context.Context, s *session) error {
 	}
 	return a.world.time("registration", func() error {
 		me, err := a.teams.Attach(ctx, teams.Claim{Key: s.key, Workspace: s.workspace, Trust: sessionstate.Direct, Title: "Load"},
-			teams.Attachment{Instance: a.instance, Server: "server", Host: "host", PID: 1})
+			teams.Attachment{Instance: a.instance, Server: "server", Host: host, PID: 1})
 		if err == nil {
-			m := &member{ref: me.Ref}
+			m := &member{ref: me.Ref, watch: teams.OpenWatch(a.world.watches, me.Ref)}
 			m.called.Store(time.Now().UnixNano())
 			a.member.Store(m)
 		}
@@ -183,6 +205,7 @@ func (a *attache) leave(ctx context.Context, s *session) {
 		return
 	}
 	m := a.member.Swap(nil)
+	defer m.watch.Close()
 	_ = a.world.time("session detached", func() error { return a.teams.Detach(ctx, m.ref, a.instance) })
 }
 
@@ -193,11 +216,12 @@ func (a *attache) call(ctx context.Context) {
 		return
 	}
 	m.called.Store(time.Now().UnixNano())
-	if !m.mail.Load() {
+	if m.newest.Load() == 0 {
 		a.ask(ctx, m)
 	}
-	if m.mail.Swap(false) {
+	if m.newest.Load() > 0 {
 		_ = a.receive(ctx, m.ref)
+		a.ask(ctx, m)
 	}
 }
 

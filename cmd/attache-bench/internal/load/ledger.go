@@ -77,10 +77,10 @@ func (l *ledger) receive(all []teams.Message) {
 func (w *world) settle(ctx context.Context, a *attache) error {
 	l := w.ledger
 	for ref := range l.all {
-		for has := true; has; {
+		for newest := int64(1); newest > 0; {
 			err := answered(ctx, func() (err error) {
 				if err = a.receive(ctx, ref); err == nil {
-					has, err = a.teams.HasMail(ctx, ref)
+					newest, err = a.teams.Mail(ctx, ref)
 				}
 				return err
 			})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	random "math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type world struct {
 	ledger   *ledger
 	direct   string       // URL of the database
 	bounced  string       // the same over pgbouncer
+	watches  string       // a directory: see [teams.Watch]
 	sessions atomic.Int64 // that have begun
 	stdio    atomic.Int64 // likewise, of stdio attaches
 	work     sync.WaitGroup
@@ -51,8 +53,13 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer cluster.Close()
+	watches, err := os.MkdirTemp("", "attache-load-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(watches)
 	ctx, cancel := context.WithCancel(ctx)
-	w := &world{o: o, ctx: ctx, meter: newMeter(), ledger: newLedger(), clock: clock{since: time.Now(), speed: o.Speed}}
+	w := &world{o: o, ctx: ctx, watches: watches, meter: newMeter(), ledger: newLedger(), clock: clock{since: time.Now(), speed: o.Speed}}
 	g, err := w.prepare(cluster)
 	if err == nil {
 		err = w.play(ctx, g)
@@ -102,6 +109,9 @@ func (w *world) play(ctx context.Context, g *gauge) error {
 		}
 		ofFronts = append(ofFronts, all)
 	}
+	if err := w.limits(ctx, ofFronts); err != nil {
+		return err
+	}
 	ramp := min(o.Duration/5, 20*time.Second)
 	for n := range total {
 		w.run(func() {
@@ -122,9 +132,6 @@ func (w *world) play(ctx context.Context, g *gauge) error {
 	w.meter.reset()
 	w.sessions.Store(0)
 	first := g.read()
-	if err := w.limits(ctx, ofFronts); err != nil {
-		return err
-	}
 	if !pause(ctx, o.Duration) {
 		return ctx.Err()
 	}

@@ -42,6 +42,7 @@ func (s *Shared) compileTeams() error {
 		p.teams = teams.Compile(teams.Options{
 			Open:          sync.OnceValues(func() (*store.Store, error) { return OpenTeams(p.Process, p.Database) }),
 			Shared:        p.Database != nil,
+			Watches:       watches(p),
 			Server:        s.settings.Server.Name,
 			Host:          host,
 			PID:           os.Getpid(),
@@ -57,6 +58,15 @@ func (s *Shared) compileTeams() error {
 	}
 	s.teams = p.teams
 	return nil
+}
+
+// watches returns the directory of [teams.Options.Watches]. Each process asks a file itself.
+func watches(p *process) string {
+	if p.Database == nil || p.Process.StateDir == "" {
+		return ""
+	}
+	registry := sha256.Sum256([]byte(p.Database.Address()))
+	return filepath.Join(p.Process.StateDir, "attache", "watches", hex.EncodeToString(registry[:8]))
 }
 
 // teams is left out where the operator has not switched it on.

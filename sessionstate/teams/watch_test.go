@@ -1,0 +1,48 @@
+package teams_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/attache-mcp/attache/sessionstate/teams"
+)
+
+// Of the processes of a session one asks, the others do when it tells them to, and one of them
+// follows it when it ends.
+func TestWatch(t *testing.T) {
+	dir, ref := filepath.Join(t.TempDir(), "watches"), teams.Ref{ID: "ses_000000000000"}
+	first, second, third := teams.OpenWatch(dir, ref), teams.OpenWatch(dir, ref), teams.OpenWatch(dir, ref)
+	defer third.Close()
+	other := teams.OpenWatch(dir, teams.Ref{ID: "ses_111111111111"})
+	defer other.Close()
+	check := func(what string, got, want bool) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %t, want %t", what, got, want)
+		}
+	}
+	for range 2 {
+		check("the first asks", first.Mine(), true)
+		check("the second asks", second.Mine(), false)
+	}
+	check("that of another session asks", other.Mine(), true)
+	check("at first the second is told", second.Told(), false)
+	first.Tell()
+	first.Tell()
+	check("the first is told", first.Told(), false)
+	check("the second is told", second.Told(), true)
+	check("the second is told again", second.Told(), false)
+	first.Close()
+	check("the second follows the first", second.Mine(), true)
+	check("the third does too", third.Mine(), false)
+	second.Tell()
+	check("the third is told", third.Told(), true)
+	second.Close()
+
+	for what, w := range map[string]*teams.Watch{"without a directory": teams.OpenWatch("", ref), "zero": {}, "where there can be no file": teams.OpenWatch("/dev/null/none", ref)} {
+		check(what+": it asks", w.Mine(), true)
+		w.Tell()
+		check(what+": it is told", w.Told(), false)
+		w.Close()
+	}
+}
