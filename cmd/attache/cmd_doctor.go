@@ -18,15 +18,15 @@ files of clients.
 Behind "--" stands a server to look at as well. It is started once for each era of
 the protocol and asked what it is and for its tools; no tool is called. doctor then
 says which arguments of the tools attache fills, and suggests rules for those that
-take the path of the workspace by their schema. Nothing is changed: rules are for
-you to paste.
+look like a workspace, project, organisation, repository or tenant. Nothing is
+changed: rules are for you to paste.
 
 The exit status is 0 if nothing is wrong, 1 if a problem was found, and 2 for a
 mistake in doctor's own flags. Notes and warnings leave it at 0.`
 
 const doctorExamples = `  attache doctor                             configuration, identity, policies, clients
   attache doctor -- npx -y @cyanheads/git-mcp-server
-  attache doctor --workspace . -- my-server`
+  attache doctor --workspace . --json -- my-server`
 
 // doctorCommand checks everything.
 func (c *program) doctorCommand() *cobra.Command {
@@ -38,6 +38,7 @@ func (c *program) doctorCommand() *cobra.Command {
 		Args:        noArguments,
 		Annotations: map[string]string{mayTakeServer: "yes"},
 	}
+	asJSON := cmd.Flags().Bool("json", false, "print JSON instead of text")
 	cmd.Flags().SortFlags = false
 	flags := config.AddFlags(cmd)
 	for _, name := range []string{"record", "dry-run", "log-level", "log-format"} {
@@ -50,7 +51,7 @@ func (c *program) doctorCommand() *cobra.Command {
 		s, err := config.Load(c.Process, flags, c.server)
 		d := &doctor.Doctor{Process: c.Process, Server: s.CommandOr(c.server), Version: versionText(debug.ReadBuildInfo()), Settings: config.Inert(s)}
 		d.Examine(cmd.Context(), err)
-		return d.Report()
+		return d.Report(*asJSON)
 	}
 	return cmd
 }

@@ -12,22 +12,23 @@ const explainHelp = `Show what would happen to a call under today's configuratio
 session and from where, each layer in order, each rule with its inputs and whether
 it applied, each edit as a diff, and what the server or the model would get.
 
-The call is given by --tool and --arguments, or as a frame in a file. No tool is
-called, no file is written, and no audit record made; a policy source is asked as a
-session would ask it.
+The call is given by --tool and --arguments, or as a frame in a file, or by a
+recorded session, of which every tools/call is explained. Nothing is called, no
+file is written, and no audit record made; a policy source is asked as a session
+would ask it.
 
-What is decided can depend on the tool's schema. Behind "--" stands a server to
+What is decided can hang on the tool's schema. Behind "--" stands a server to
 start and ask for its tools; --tools is a file with a saved answer to tools/list, and the
-server is then only named, for the entries of "servers". Without either, the tool is
-assumed to take every argument that a rule names.
+server is then only named, for the entries of "servers".
+Without either the tool is assumed to take every argument that a rule names.
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
-or dropped, 2 for a mistake in flags, files or configuration, and 127 if the server
-cannot be started.`
+or dropped (of a recording: if any call would), 2 for a mistake in flags, files or
+configuration, and 127 when the server cannot be started.`
 
 const explainExamples = `  attache explain --workspace /src/app --tool git_status -- npx -y @cyanheads/git-mcp-server
   attache explain --tool write_file --arguments '{"path": "/etc/passwd"}'
-  attache explain --frame call.json
+  attache explain --frame session.jsonl --call 3
   attache explain --chain`
 
 // explainCommand explains what would happen to a call.
@@ -46,9 +47,11 @@ func (c *program) explainCommand() *cobra.Command {
 	f.StringVar(&e.Tool, "tool", "", "the `NAME` of the tool that is called")
 	f.StringVar(&e.Arguments, "arguments", "", "its arguments, a `JSON` object")
 	f.StringVar(&e.Meta, "meta", "", "the request's _meta, a `JSON` object")
-	f.StringVar(&e.Frame, "frame", "", "a `FILE` with a frame; \"-\" is stdin")
+	f.StringVar(&e.Frame, "frame", "", "a `FILE` with a frame or a recorded session; \"-\" is stdin")
+	f.IntVar(&e.Call, "call", 0, "explain only the `N`th tools/call of a recorded session")
 	f.StringVar(&e.Tools, "tools", "", "a `FILE` with a saved answer to tools/list")
 	f.StringVar(&e.Era, "era", "", "the protocol `ERA` of the call of --tool: legacy (with a handshake; the default) or modern (2026-07-28)")
+	f.BoolVar(&e.JSON, "json", false, "print JSON instead of text")
 	f.BoolVar(&e.Chain, "chain", false, "print the layers in order, and nothing else")
 	flags := config.AddFlags(cmd)
 	for _, name := range []string{"record", "dry-run", "stdout-noise"} {
@@ -62,7 +65,7 @@ func (c *program) explainCommand() *cobra.Command {
 		if err := e.Check(); err != nil {
 			return err
 		}
-		x := &explain.Explainer{Process: c.Process, Dashed: c.dashed, Server: c.server, Request: e, Settings: config.Inert(s)}
+		x := &explain.Explainer{Process: c.Process, Dashed: c.dashed, Server: c.server, Request: e, Settings: config.Inert(s), Flags: flags}
 		if s.Origin("log.level").Default() {
 			x.Settings.Log.Level = "warn" // the explanation has what is logged at info
 		}

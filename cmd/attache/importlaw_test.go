@@ -143,7 +143,7 @@ func importLaw() []law {
 		{"cmd/internal/fronts", []string{"proxy/front/sessions", "sessionstate/database"}, "sessions are kept the same way whatever is served"},
 		{rooms + "serve", []string{library, "cmd/internal/fronts", rooms + "cli", rooms + "config", rooms + "assembly", rooms + "logging", rooms + "remoteserver", rooms + "session", rooms + "status", rooms + "telemetry"}, "it runs many sessions as session runs one"},
 		{rooms + "inspect", []string{"proxy/child", "proxy/remote", "proxy/wire", rooms + "cli"}, "what a server has is the same whoever asks"},
-		{rooms + "explain", []string{library, rooms + "cli", rooms + "config", rooms + "assembly", rooms + "inspect", rooms + "remoteserver", rooms + "term"}, "it plays a call through the layers of a session, and starts none"},
+		{rooms + "explain", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "assembly", rooms + "inspect", rooms + "remoteserver", rooms + "term"}, "it plays a call through the layers of a session, and starts none"},
 		{rooms + "doctor", []string{library, rooms + "cli", rooms + "config", rooms + "setting", rooms + "filecheck", rooms + "assembly", rooms + "clientconfig", rooms + "inspect", rooms + "remoteserver", rooms + "term", rooms + "trust"}, "it looks at everything, and changes nothing"},
 		{rooms + "overview", []string{rooms + "cli", rooms + "clientconfig", rooms + "config", rooms + "remoteserver", rooms + "status"}, "it shows what there is, and changes nothing"},
 		{rooms + "demo", []string{library, rooms + "term"}, "the demo needs no configuration"},

@@ -242,6 +242,7 @@ func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 		if err := m.Set(to, "params", "name"); err != nil {
 			return refusal{t.rename, textFailed, err.Error()}
 		}
+		call.OnReply(namesInReply(t.name, c.rules[t.rename].Rename))
 	}
 	for i := range c.values {
 		if refused := c.set(call, m, &c.values[i]); refused.text != "" {

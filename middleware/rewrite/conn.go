@@ -88,6 +88,10 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 		return c.call(ctx, m, view, next)
 	case "tools/list":
 		c.watchTools(call, view)
+	case "tasks/get", "tasks/result":
+		if c.renames() {
+			call.OnReply(c.namesInTask(view))
+		}
 	default:
 		if len(c.items) > 0 {
 			return c.item(ctx, m, method, view, next)
@@ -99,9 +103,14 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 // fromServer handles a request or notification of the server. The call that it belongs to is not
 // known, so the conditions read the client's last frame.
 func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.Handler) error {
-	if c.hidesURIs() && m.MethodIs("notifications/resources/updated") && c.hidesURI(m.Get("params", "uri")) {
-		middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the resource is hidden"})
-		return nil // the client cannot have asked for it
+	switch {
+	case m.MethodIs("notifications/resources/updated"):
+		if c.hidesURIs() && c.hidesURI(m.Get("params", "uri")) {
+			middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the resource is hidden"})
+			return nil // the client cannot have asked for it
+		}
+	case c.renames() && m.Kind() == wire.Notification:
+		c.namesInNotification(m)
 	}
 	return next(ctx, m)
 }

@@ -30,9 +30,10 @@
 // # Rename
 //
 // The client sees and calls the tool by its new name. The old one is unknown,
-// unless another tool is given it. What the server says of a tool otherwise is not
-// touched: not descriptions, not its instructions, not errors and notifications, not
-// what a tool answers.
+// unless another tool is given it. Where the server names the tool in a member of
+// an error's data, or of a notification's, its name is replaced; see names.go.
+// Free text is not touched: not descriptions, not the server's instructions, not
+// the messages of errors, not what a tool answers.
 //
 // If the server turns out to have two tools that would be shown under one name,
 // its list is answered with an error that names both, and so are calls to that
@@ -81,6 +82,7 @@ type Shared struct {
 	rules  []Rule
 	server string
 	byNew  map[string][]int // the rules that give a name, by that name
+	named  []string         // the names in rules that rename
 	all    ruleSet
 	items  []int // the rules that may hide prompts
 	uris   []int // the rules that may hide resources
@@ -121,6 +123,7 @@ func (s *Shared) add(i int, rule *Rule) {
 	if rule.Rename != "" {
 		rule.quoted = wire.Quote(rule.Tools[0])
 		s.byNew[rule.Rename] = append(s.byNew[rule.Rename], i)
+		s.named = append(s.named, rule.Tools[0], rule.Rename)
 	}
 	s.all.add(i, rule)
 	if rule.hidesItems() {
@@ -138,11 +141,17 @@ func (s *Shared) add(i int, rule *Rule) {
 // hides reports whether a rule can hide a tool.
 func (s *Shared) hides() bool { return len(s.all.hide) > 0 }
 
-// binds reports whether a list of tools must not be shown unedited: a rule hides or renames.
-func (s *Shared) binds() bool { return s.hides() || len(s.byNew) > 0 }
+// renames reports whether a rule renames a tool.
+func (s *Shared) renames() bool { return len(s.byNew) > 0 }
+
+// binds reports whether a list of tools must not be shown unedited.
+func (s *Shared) binds() bool { return s.hides() || s.renames() }
 
 // hidesURIs reports whether a rule can hide a resource.
 func (s *Shared) hidesURIs() bool { return len(s.uris) > 0 }
+
+// isNamed reports whether a rule renames a tool of that name, or gives the name.
+func (s *Shared) isNamed(name string) bool { return slices.Contains(s.named, name) }
 
 const none = -1 // no rule
 

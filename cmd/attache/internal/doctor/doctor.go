@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -28,10 +29,30 @@ const (
 
 // A finding is one result of a check.
 type finding struct {
-	check string // the subject, such as "policies"
-	level level
-	text  string
-	do    string // what to do; "" if all is well
+	// Check is the subject, such as "policies".
+	Check string `json:"check"`
+	Level level  `json:"level"`
+	Text  string `json:"text"`
+	// Do says what to do; "" if all is well.
+	Do string `json:"do,omitempty"`
+}
+
+// A diagnosis is the whole result, in the form for programs.
+type diagnosis struct {
+	Version   int             `json:"version"`
+	Findings  []finding       `json:"findings"`
+	Arguments []argumentGroup `json:"arguments,omitempty"`
+	// Rules is the suggestion, in the form of the configuration.
+	Rules string `json:"rules,omitempty"`
+}
+
+func (d *diagnosis) count(l level) (n int) {
+	for _, f := range d.Findings {
+		if f.Level == l {
+			n++
+		}
+	}
+	return n
 }
 
 // A Doctor checks one configuration.
@@ -40,10 +61,8 @@ type Doctor struct {
 	Server   []string // the command behind "--"
 	Version  string   // as "attache version" prints it
 	Settings *config.Settings
-
-	findings []finding
-	rules    string // the suggestion, in the form of the configuration
-	check    string // the subject being looked at
+	diagnosis
+	check string // the subject being looked at
 
 	valid        bool                    // the configuration is
 	principal    *sessionstate.Principal // nil if nobody is identified
@@ -52,6 +71,7 @@ type Doctor struct {
 
 // Examine runs all checks. mistakes are those of the settings.
 func (d *Doctor) Examine(ctx context.Context, mistakes error) {
+	d.diagnosis = diagnosis{Version: 1, Findings: []finding{}}
 	d.versions()
 	d.configuration(mistakes)
 	if d.valid {
@@ -67,20 +87,18 @@ func (d *Doctor) Examine(ctx context.Context, mistakes error) {
 	d.clients()
 }
 
-// count returns how many findings have a level.
-func (d *Doctor) count(l level) (n int) {
-	for _, f := range d.findings {
-		if f.level == l {
-			n++
-		}
-	}
-	return n
-}
-
 // Report prints the findings, without secrets, and returns the exit status.
-func (d *Doctor) Report() error {
+func (d *Doctor) Report(asJSON bool) error {
 	d.scrub()
-	err := d.print()
+	var err error
+	if asJSON {
+		enc := json.NewEncoder(d.Stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(d.diagnosis)
+	} else {
+		err = d.print()
+	}
 	if err == nil && d.count(levelProblem) > 0 {
 		return cli.ExitError(cli.ExitFailure)
 	}
@@ -99,9 +117,9 @@ func (d *Doctor) scrub() {
 	}
 	scrubber := record.NewScrubber(secrets)
 	clean := func(text *string) { *text = string(scrubber.Line([]byte(*text))) }
-	for i := range d.findings {
-		clean(&d.findings[i].text)
-		clean(&d.findings[i].do)
+	for i := range d.Findings {
+		clean(&d.Findings[i].Text)
+		clean(&d.Findings[i].Do)
 	}
 }
 
@@ -116,7 +134,7 @@ func (d *Doctor) problem(do, format string, args ...any) { d.add(levelProblem, d
 
 func (d *Doctor) add(l level, do, format string, args ...any) {
 	text := cli.Elided(strings.TrimSpace(fmt.Sprintf(format, args...)))
-	d.findings = append(d.findings, finding{d.check, l, text, cli.Elided(do)})
+	d.Findings = append(d.Findings, finding{d.check, l, text, cli.Elided(do)})
 }
 
 // versions reports which versions run.

@@ -17,20 +17,20 @@ func mark(l level) string {
 func (d *Doctor) print() error {
 	p := &term.Printer{Out: bufio.NewWriter(d.Stdout), Colours: term.HasColour(d.Getenv, d.Stdout)}
 	check := ""
-	for _, f := range d.findings {
-		if f.check != check {
-			check = f.check
+	for _, f := range d.Findings {
+		if f.Check != check {
+			check = f.Check
 			p.Line(term.Heading, check)
 		}
-		style := map[level]term.Style{levelOK: term.Good, levelNote: term.Quiet, levelWarning: term.Notice, levelProblem: term.Bad}[f.level]
-		p.Hanging(mark(f.level), f.text, style)
-		if f.do != "" {
-			p.Hanging("           do: ", f.do, term.Reason)
+		style := map[level]term.Style{levelOK: term.Good, levelNote: term.Quiet, levelWarning: term.Notice, levelProblem: term.Bad}[f.Level]
+		p.Hanging(mark(f.Level), f.Text, style)
+		if f.Do != "" {
+			p.Hanging("           do: ", f.Do, term.Reason)
 		}
 	}
-	if d.rules != "" {
+	if d.Rules != "" {
 		p.Line(term.Heading, "rules to paste into the configuration, once you have looked at them")
-		for line := range strings.Lines(d.rules) {
+		for line := range strings.Lines(d.Rules) {
 			p.Line(term.Plain, "  "+strings.TrimSuffix(line, "\n"))
 		}
 	}

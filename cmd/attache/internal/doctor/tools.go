@@ -20,15 +20,73 @@ import (
 // An argumentGroup is an argument that several tools have in the same form, and what attache
 // does with it.
 type argumentGroup struct {
-	argument string // its name, or its path into objects
-	tools    []string
-	// path says that it takes the path of the workspace by its schema; why says why or
-	// why not, and words are the words of the schema that decided.
-	path       bool
-	why, words string
-	// rule is the rule that acts, mode what it does, and value what it gives.
-	rule, mode, value string
-	builtIn           bool // the built-in rule is for it, and leaves it alone
+	// Argument is its name, or its path into objects.
+	Argument string `json:"argument"`
+	// Kind is what it is: workspace by its schema, or by its name workspace id, project,
+	// organisation, repository or tenant; empty if only a rule speaks of it.
+	Kind  string   `json:"kind,omitempty"`
+	Tools []string `json:"tools"`
+	// Optional says that the tools do not require it.
+	Optional bool `json:"optional,omitempty"`
+	// Path says that it takes the path of the workspace by its schema; Why says why or
+	// why not, and Words are the words of the schema that decided.
+	Path  bool   `json:"path,omitempty"`
+	Why   string `json:"why,omitempty"`
+	Words string `json:"words,omitempty"`
+	// Rule is the rule that acts, Mode what it does, and Value what it gives.
+	Rule  string `json:"rule,omitempty"`
+	Mode  string `json:"mode,omitempty"`
+	Value string `json:"value,omitempty"`
+
+	suggest nameClass
+	builtIn bool // the built-in rule is for it, and leaves it alone
+}
+
+// A nameClass says what arguments with some names usually are, and what could fill them.
+type nameClass struct {
+	kind  string
+	names []string // in lower case, without what joins words
+	// value is the expression for them. A text in double quotes is a constant that the operator
+	// has to choose.
+	value string
+	pin   bool // who calls is not a call's to say
+}
+
+// constant reports whether the value is one that the operator has to choose.
+func (l nameClass) constant() bool { return strings.HasPrefix(l.value, `"`) }
+
+// nameClasses returns the arguments that many servers have, by their names in the servers for
+// git, GitHub, GitLab, Sentry, Linear, Asana, Jira and the like.
+func nameClasses() []nameClass {
+	return []nameClass{
+		{kind: "workspace id", value: "session.workspace.id", names: []string{"workspaceid", "workspacegid", "workspaceslug", "workspacekey"}},
+		{kind: "tenant", value: "principal.tenant", pin: true, names: []string{"tenant", "tenantid", "tenantslug", "accountid", "customerid"}},
+		{kind: "organisation", value: `"YOUR-ORGANISATION"`, names: []string{
+			"organization", "organisation", "org", "orgid", "orgslug", "organizationid", "organizationslug",
+			"organisationid", "organisationslug", "owner", "team", "teamid", "teamkey",
+		}},
+		{kind: "project", value: `"YOUR-PROJECT"`, names: []string{
+			"project", "projectid", "projectkey", "projectslug", "projectname", "projectgid", "projectnumber",
+		}},
+		{kind: "repository", value: `"YOUR-REPOSITORY"`, names: []string{
+			"repo", "reponame", "reposlug", "repoid", "repository", "repositoryname", "repositoryslug", "repositoryid",
+		}},
+	}
+}
+
+// classOf returns what an argument is: the path of the workspace by its schema, or something
+// else by its name.
+func classOf(name string, v arguments.Verdict) (nameClass, bool) {
+	if v.Path {
+		return nameClass{kind: "workspace", value: workspaceValue}, true
+	}
+	plain := strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(name))
+	for _, l := range nameClasses() {
+		if slices.Contains(l.names, plain) {
+			return l, true
+		}
+	}
+	return nameClass{}, false
 }
 
 const workspaceValue = "session.workspace.path"
@@ -104,32 +162,35 @@ func repeated(names []string) string {
 	return ""
 }
 
-// groupArguments groups, by name and rule, the arguments that a rule sets or that take the path
-// of the workspace, in the order of their names.
+// groupArguments groups, by name and rule, the arguments that a rule sets or that have a class,
+// in the order of their names.
 func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup {
 	byKey := map[string]*argumentGroup{}
 	for _, a := range all {
+		like, looks := classOf(a.path[len(a.path)-1], a.verdict)
 		r := ruleFor(a, rules)
-		if r == nil && (!a.verdict.Path || !a.text) {
+		if r == nil && (!looks || !a.text) {
 			continue
 		}
-		g := argumentGroup{argument: strings.Join(a.path, "."), path: a.verdict.Path, why: a.verdict.Why, words: a.verdict.Words}
+		g := argumentGroup{Argument: strings.Join(a.path, "."), Kind: like.kind, suggest: like}
+		g.Path, g.Why, g.Words = a.verdict.Path, a.verdict.Why, a.verdict.Words
 		switch {
 		case r == nil:
-		case r.PathOnly && (!g.path || a.optional):
-			g.builtIn = true
+			g.Optional = a.optional
+		case r.PathOnly && (!g.Path || a.optional):
+			g.Optional, g.builtIn = a.optional, true
 		default:
-			g.rule, g.mode = cmp.Or(r.Name, builtInRule), cmp.Or(string(r.Mode), "fill")
+			g.Rule, g.Mode = cmp.Or(r.Name, builtInRule), cmp.Or(string(r.Mode), "fill")
 			if r.Value != nil {
-				g.value = r.Value.String()
+				g.Value = r.Value.String()
 			}
 		}
-		key := fmt.Sprint(g.argument, "\x00", g.rule, g.builtIn, g.why, "\x00", g.words)
+		key := fmt.Sprint(g.Argument, "\x00", g.Kind, g.Rule, g.Optional, g.Why, "\x00", g.Words)
 		if byKey[key] == nil {
 			byKey[key] = &g
 		}
-		if kept := byKey[key]; !slices.Contains(kept.tools, a.tool) {
-			kept.tools = append(kept.tools, a.tool)
+		if kept := byKey[key]; !slices.Contains(kept.Tools, a.tool) {
+			kept.Tools = append(kept.Tools, a.tool)
 		}
 	}
 	var groups []argumentGroup
@@ -137,7 +198,7 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 		groups = append(groups, *g)
 	}
 	slices.SortFunc(groups, func(a, b argumentGroup) int {
-		return cmp.Or(cmp.Compare(a.argument, b.argument), cmp.Compare(a.rule, b.rule), cmp.Compare(a.tools[0], b.tools[0]))
+		return cmp.Or(cmp.Compare(a.Argument, b.Argument), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tools[0], b.Tools[0]))
 	})
 	return groups
 }
@@ -155,6 +216,14 @@ func ruleFor(a toolArgument, rules []arguments.Rule) *arguments.Rule {
 	return nil
 }
 
+// withArticle returns a kind of argument with its article.
+func withArticle(kind string) string {
+	if strings.HasPrefix(kind, "o") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
 // toolsText names the tools, or the first few of many.
 func toolsText(tools []string, all int) string {
 	const show = 4
@@ -167,15 +236,15 @@ func toolsText(tools []string, all int) string {
 	return strings.Join(tools, ", ")
 }
 
-// suggestedRules returns rules for the arguments that take the path of the workspace and have
-// none, in the form of the configuration; "" if there is nothing to suggest. A list of rules
-// replaces the built-in rule, so it also has rules for the arguments that the built-in rule fills.
+// suggestedRules returns rules for the arguments that have none, in the form of the
+// configuration; "" if there is nothing to suggest. A list of rules replaces the built-in rule,
+// so it also has rules for the arguments that the built-in rule fills.
 func suggestedRules(groups []argumentGroup, tools int) string {
 	var lines, before []string
 	for _, g := range groups {
-		builtIn := g.rule == builtInRule
+		builtIn := g.Rule == builtInRule
 		if builtIn {
-			g.rule = ""
+			g.Rule = ""
 		}
 		line := suggestedRule(g, tools)
 		switch {
@@ -196,23 +265,37 @@ func suggestedRules(groups []argumentGroup, tools int) string {
 // objects, and without characters that mean something in a pattern or in YAML.
 func plainName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_/-]{0,99}$`) }
 
-// suggestedRule returns a rule for an argument that has none, "" if none is to be suggested.
-// Names of the server that are not plain are left out.
+// suggestedRule returns a rule for an argument that has none. Names of the server that are not
+// plain are left out. A constant is not suggested for an optional argument: a project that is
+// set might move an issue.
 func suggestedRule(g argumentGroup, all int) string {
 	plain := plainName()
+	path := strings.Split(g.Argument, ".")
 	bad := func(name string) bool { return !plain.MatchString(name) }
-	if g.rule != "" || !g.path || slices.ContainsFunc(strings.Split(g.argument, "."), bad) {
+	like := g.suggest
+	if g.Rule != "" || like.kind == "" || g.Optional && like.constant() || slices.ContainsFunc(path, bad) {
 		return ""
 	}
-	tools := slices.DeleteFunc(slices.Clone(g.tools), bad)
-	if len(g.tools) == all {
+	tools := slices.DeleteFunc(slices.Clone(g.Tools), bad)
+	if len(g.Tools) == all {
 		tools = []string{"*"}
 	}
 	if len(tools) == 0 {
 		return ""
 	}
 	list, _ := json.Marshal(tools) // strings never fail
-	return fmt.Sprintf("  - {tools: %s, argument: %s, value: %s} # its schema says %s", list, g.argument, workspaceValue, strconv.QuoteToASCII(g.words))
+	line := fmt.Sprintf("  - {tools: %s, argument: %s, value: ", list, g.Argument)
+	switch {
+	case like.pin:
+		line += like.value + ", mode: pin} # by its name; refuses the calls of those without one"
+	case like.constant():
+		line += "'" + like.value + "'} # by its name; write your own"
+	case g.Path:
+		line += fmt.Sprintf("%s} # its schema says %s", like.value, strconv.QuoteToASCII(g.Words))
+	default:
+		line += like.value + "} # by its name"
+	}
+	return line
 }
 
 // examineTools reports which arguments attache fills or could fill.
@@ -225,55 +308,60 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	d.check = "arguments"
 	rules := assembly.ArgumentRules(d.Settings)
 	groups := groupArguments(toolArguments(list), rules)
+	d.Arguments = groups
 	for _, g := range groups {
 		d.reportArgument(g, conn, len(names))
 	}
 	for _, r := range rules {
-		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.rule == r.Name })
+		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.Rule == r.Name })
 		if !acts && r.Name != "" && d.Settings.Arguments != nil {
 			d.note("nothing, if it is for another server; or correct its tools or argument",
 				"%s (argument %s) is for no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
 		}
 	}
-	d.rules = suggestedRules(groups, len(names))
+	d.Rules = suggestedRules(groups, len(names))
 	if len(groups) == 0 {
-		d.ok("no tool has an argument that takes the path of the workspace by its schema")
+		d.ok("no tool has an argument that looks like a workspace, project, organisation, repository or tenant")
 	}
 }
 
 // reportArgument reports what attache does with an argument. all is the number of tools.
 func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
-	what, rule := fmt.Sprintf("%q of %s", g.argument, toolsText(g.tools, all)), g.rule
+	what, rule := fmt.Sprintf("%q of %s", g.Argument, toolsText(g.Tools, all)), g.Rule
 	if at := d.Settings.Origin(rule); !at.Default() {
 		rule += fmt.Sprintf(" (%v)", at)
 	}
 	switch {
-	case g.rule == "" && g.path:
+	case g.Rule == "" && g.Path:
 		d.note("look at the rules below, and paste those that are right for you", "%s is not filled; %s", what, g.reason())
-	case g.rule == "":
+	case g.Rule == "" && g.builtIn:
 		d.note("nothing; or, if it does take that path, write a rule for it, as docs/rules.md has them",
 			"%s is left alone by the built-in rule: %s", what, g.reason())
-	case g.mode == string(arguments.Forbid):
+	case g.Rule == "" && g.Optional && g.suggest.constant():
+		d.note("nothing: without it the call means something of its own", "%s is optional, looks like %s and is not filled", what, withArticle(g.Kind))
+	case g.Rule == "":
+		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
+	case g.Mode == string(arguments.Forbid):
 		d.ok("%s is forbidden by %s", what, rule)
-	case g.value == workspaceValue && !g.path && g.words != "":
+	case g.Value == workspaceValue && !g.Path && g.Words != "":
 		d.warn("correct the rule; the value may be session.workspace.id, or a text of your own",
-			"%s is set by %s from %s, which it does not take: %s", what, rule, g.value, g.reason())
-	case g.value == workspaceValue && !g.path:
-		d.note("see in the server's documentation that it takes that path", "%s is set by %s, mode %s, from %s; %s", what, rule, g.mode, g.value, g.reason())
-	case d.unknownValue(g.value, conn):
+			"%s is set by %s from %s, which it does not take: %s", what, rule, g.Value, g.reason())
+	case g.Value == workspaceValue && !g.Path:
+		d.note("see in the server's documentation that it takes that path", "%s is set by %s, mode %s, from %s; %s", what, rule, g.Mode, g.Value, g.reason())
+	case d.unknownValue(g.Value, conn):
 		d.note("nothing, if the client says it; or say it by the flags or a key, as in --workspace",
-			"%s is set by %s, mode %s, from %s, which is not known here", what, rule, g.mode, g.value)
+			"%s is set by %s, mode %s, from %s, which is not known here", what, rule, g.Mode, g.Value)
 	default:
-		d.ok("%s is set by %s, mode %s, from %s", what, rule, g.mode, g.value)
+		d.ok("%s is set by %s, mode %s, from %s", what, rule, g.Mode, g.Value)
 	}
 }
 
 // reason returns why an argument takes the path of the workspace, or why not.
 func (g *argumentGroup) reason() string {
-	if g.words == "" {
-		return g.why
+	if g.Words == "" {
+		return g.Why
 	}
-	return fmt.Sprintf("%s (%q)", g.why, g.words)
+	return fmt.Sprintf("%s (%q)", g.Why, g.Words)
 }
 
 // unknownValue reports whether a value is a fact that the session does not have.

@@ -8,6 +8,24 @@ import (
 	"github.com/attache-mcp/attache/middleware/arguments"
 )
 
+func TestLooksLike(t *testing.T) {
+	for name, want := range map[string]string{
+		"workspace": "", "workspace_id": "workspace id", "workspacePath": "", "cwd": "",
+		"project": "project", "project_id": "project", "projectKey": "project",
+		"org": "organisation", "organizationSlug": "organisation", "owner": "organisation",
+		"repo": "repository", "repositoryName": "repository",
+		"tenant": "tenant", "tenant_id": "tenant",
+		"path": "", "id": "", "query": "", "projection": "", "orgs": "", "": "",
+	} {
+		if like, _ := classOf(name, arguments.Verdict{}); like.kind != want {
+			t.Errorf("%q looks like %q, want %q", name, like.kind, want)
+		}
+		if like, _ := classOf(name, arguments.Verdict{Path: true}); like.kind != "workspace" {
+			t.Errorf("%q looks like %q by its schema, want workspace", name, like.kind)
+		}
+	}
+}
+
 // What a server names its tools and arguments never means more in a suggestion
 // than the name it is.
 func TestSuggestedRule(t *testing.T) {
@@ -15,16 +33,22 @@ func TestSuggestedRule(t *testing.T) {
 		group argumentGroup
 		want  string
 	}{
-		{argumentGroup{argument: "cwd", tools: []string{"a"}, path: true, words: "working directory"},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a"}, Path: true, Words: "working directory"},
 			`  - {tools: ["a"], argument: cwd, value: session.workspace.path} # its schema says "working directory"`},
-		{argumentGroup{argument: "cwd", tools: []string{"a", "b"}, path: true, words: "x\n- {}"},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a", "b"}, Path: true, Words: "x\n- {}", Optional: true},
 			`  - {tools: ["*"], argument: cwd, value: session.workspace.path} # its schema says "x\n- {}"`},
-		{argumentGroup{argument: "cwd", tools: []string{"a"}}, ""},
-		{argumentGroup{argument: "cwd", tools: []string{"a"}, path: true, rule: "arguments[0]"}, ""},
-		{argumentGroup{argument: "cwd", tools: []string{"*"}, path: true}, ""},
-		{argumentGroup{argument: "cwd", tools: []string{"a\"], x: [\""}, path: true}, ""},
-		{argumentGroup{argument: "a: b.cwd", tools: []string{"a"}, path: true}, ""},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a"}}, ""},
+		{argumentGroup{Argument: "o.workspaceId", Tools: []string{"a"}}, `  - {tools: ["a"], argument: o.workspaceId, value: session.workspace.id} # by its name`},
+		{argumentGroup{Argument: "tenant", Tools: []string{"a"}}, `  - {tools: ["a"], argument: tenant, value: principal.tenant, mode: pin} # by its name; refuses the calls of those without one`},
+		{argumentGroup{Argument: "repo", Tools: []string{"a"}}, `  - {tools: ["a"], argument: repo, value: '"YOUR-REPOSITORY"'} # by its name; write your own`},
+		{argumentGroup{Argument: "repo", Tools: []string{"a"}, Optional: true}, ""},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a"}, Path: true, Rule: "arguments[0]"}, ""},
+		{argumentGroup{Argument: "cwd", Tools: []string{"*"}, Path: true}, ""},
+		{argumentGroup{Argument: "cwd", Tools: []string{"a\"], x: [\""}, Path: true}, ""},
+		{argumentGroup{Argument: "a: b.cwd", Tools: []string{"a"}, Path: true}, ""},
 	} {
+		name := test.group.Argument[strings.LastIndexByte(test.group.Argument, '.')+1:]
+		test.group.suggest, _ = classOf(name, arguments.Verdict{Path: test.group.Path})
 		if got := suggestedRule(test.group, 2); got != test.want {
 			t.Errorf("%v: %s, want %s", test.group, got, test.want)
 		}
@@ -46,13 +70,16 @@ func TestGroupArguments(t *testing.T) {
 	})
 	var got []string
 	for _, g := range groups {
-		got = append(got, strings.Join([]string{g.argument, g.rule, g.mode, strings.Join(g.tools, "+")}, " "))
+		got = append(got, strings.Join([]string{g.Argument, g.Kind, g.Rule, g.Mode, strings.Join(g.Tools, "+")}, " "))
 	}
 	want := []string{
-		"options.cwd   create_issue",
-		"repo_path arguments[0] pin git_status",
-		"title arguments[1] forbid create_issue",
-		"workspace   git_status",
+		"options.cwd workspace   create_issue",
+		"owner organisation   create_issue",
+		"project project   create_issue",
+		"repo_path workspace arguments[0] pin git_status",
+		"tenantId tenant   create_issue",
+		"title  arguments[1] forbid create_issue",
+		"workspace workspace   git_status",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -3,7 +3,10 @@
 package explain
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,16 +18,19 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/record"
+	"github.com/attache-mcp/attache/proxy/replay"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A Request holds the flags of explain that are not settings.
 type Request struct {
 	Tool, Arguments, Meta, Frame, Tools, Era string
-	Chain                                    bool
+	Call                                     int
+	JSON, Chain                              bool
 }
 
 // Check returns an error if the flags contradict each other.
@@ -33,24 +39,29 @@ func (e *Request) Check() error {
 	case e.Chain:
 		return nil
 	case e.Tool == "" && e.Frame == "":
-		return cli.Usagef("which call? name its tool with --tool, or give a frame with --frame; \"attache explain --help\" has examples")
+		return cli.Usagef("which call? name its tool with --tool, or give a frame or a recording with --frame; \"attache explain --help\" has examples")
 	case e.Tool != "" && e.Frame != "":
 		return cli.Usagef("--tool and --frame are both given: give one of them")
 	case e.Frame != "" && (e.Arguments != "" || e.Meta != "" || e.Era != ""):
 		return cli.Usagef("--arguments, --meta and --era are for --tool: a frame says these itself")
 	case e.Era != "" && e.Era != "legacy" && e.Era != "modern":
 		return cli.Usagef("--era %q: write legacy or modern", e.Era)
+	case e.Call < 0:
+		return cli.Usagef("--call %d: the first call is 1", e.Call)
+	case e.Call > 0 && e.Tool != "":
+		return cli.Usagef("--call is for recorded sessions: leave it out beside --tool")
 	}
 	return nil
 }
 
-// An Explainer explains a call under one configuration.
+// An Explainer explains calls under one configuration.
 type Explainer struct {
 	cli.Process
 	Dashed bool     // there was a "--"
 	Server []string // the command behind it
 	Request
 	Settings *config.Settings
+	Flags    setting.Flags
 	Log      *slog.Logger
 }
 
@@ -59,34 +70,50 @@ func (e *Explainer) Run(ctx context.Context) error {
 	if e.Chain {
 		return e.printChain()
 	}
-	frame, err := e.frame()
+	in, err := e.input()
 	if err != nil {
 		return err
 	}
-	x, err := e.explain(ctx, frame)
+	var calls []callReport
+	if in.recording != nil {
+		calls, err = e.recording(ctx, in.recording)
+	} else {
+		calls, err = e.frameCall(ctx, in.frame)
+	}
 	if err != nil {
 		return err
 	}
-	e.scrub(x)
-	if err := e.print(x); err != nil {
-		return err
+	e.scrub(calls)
+	if e.JSON {
+		err = e.printJSON(explanation{Version: 1, Calls: calls})
+	} else {
+		err = e.print(calls)
 	}
-	if x.Outcome != outcomeGoesOn {
+	stopped := slices.ContainsFunc(calls, func(x callReport) bool { return x.Outcome != outcomeGoesOn })
+	if err == nil && stopped {
 		return cli.ExitError(cli.ExitFailure)
 	}
-	return nil
+	return err
 }
 
-// frame returns the frame to explain.
-func (e *Explainer) frame() ([]byte, error) {
+// input returns the frame or recording to explain.
+func (e *Explainer) input() (callInput, error) {
 	if e.Frame != "" {
-		return readFrame(e.Frame, e.Stdin)
+		in, err := readInput(e.Frame, e.Stdin)
+		if err == nil && in.recording == nil && e.Call != 0 {
+			err = cli.Usagef("--call is for recorded sessions: %s is one frame", e.Frame)
+		}
+		if err == nil && in.recording != nil && (e.Dashed || e.Request.Tools != "") {
+			err = cli.Usagef("a recording has the server's tools itself: leave out --tools and what stands behind \"--\"")
+		}
+		return in, err
 	}
-	return composeCall(e.Tool, e.Arguments, e.Meta, e.Era == "modern")
+	frame, err := composeCall(e.Tool, e.Arguments, e.Meta, e.Era == "modern")
+	return callInput{frame: frame}, err
 }
 
-// explain explains a frame in a session of its own.
-func (e *Explainer) explain(ctx context.Context, frame []byte) (*callReport, error) {
+// frameCall explains one frame in a session of its own.
+func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, error) {
 	conn, err := assembly.Single(assembly.Options{Process: e.Process, Log: e.Log}, e.Settings, assembly.ConnOptions{})
 	if err != nil {
 		return nil, err
@@ -94,7 +121,7 @@ func (e *Explainer) explain(ctx context.Context, frame []byte) (*callReport, err
 	o := conn.Relay()
 	m := look(frame, middleware.Needs(o.Layers...).ArgumentNames)
 	if m.Kind() == wire.Batch {
-		return nil, cli.Usagef("the frame is an array of messages: give one of them")
+		return nil, cli.Usagef("the frame is an array of messages: give one of them, or a recording of the session")
 	}
 	tools, err := e.toolsFor(ctx, conn, m)
 	if err != nil {
@@ -103,22 +130,22 @@ func (e *Explainer) explain(ctx context.Context, frame []byte) (*callReport, err
 	if !m.Plain() {
 		x := e.ambiguous(m, o)
 		x.Schema = tools.from
-		return x, nil
+		return []callReport{x}, nil
 	}
-	p := &probe{layers: o.Layers, frame: m.Frame()}
+	p := &probe{layers: o.Layers, wanted: func(seen *wire.Message) bool { return bytes.Equal(seen.Frame(), m.Frame()) }}
 	o.Layers = p.chain()
 	shown, err := e.session(ctx, o, m, tools)
 	if err != nil {
 		return nil, err
 	}
-	if p.trail == nil {
+	if len(p.seen) == 0 {
 		return nil, errors.New("the frame came by no layer, which is a fault of attache's; please report it")
 	}
-	x := p.report()
+	x := p.explain(p.seen[0])
 	x.Schema = tools.from
 	x.Hidden = m.MethodIs("tools/call") && !slices.Contains(shown, x.Tool)
-	withConfig(x, e.Settings)
-	return x, nil
+	withConfig(&x, e.Settings)
+	return []callReport{x}, nil
 }
 
 // session sends m in a session with a server that has the tools, and returns the names of those
@@ -215,8 +242,8 @@ func look(frame []byte, names [][]string) *wire.Message {
 }
 
 // ambiguous explains a frame that parsers may read differently: no layer sees it.
-func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) *callReport {
-	x := &callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: m.Frame(), Ambiguity: m.Ambiguity().String()}
+func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
+	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: rawJSON(m.Frame()), Ambiguity: m.Ambiguity().String()}
 	for _, l := range o.Layers {
 		x.Layers = append(x.Layers, layerReport{Name: l.Name})
 	}
@@ -227,39 +254,121 @@ func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) *callReport {
 		return x
 	}
 	reply := wire.ErrorReply(m.ID(), m.Ambiguity().Code(), "refused: "+x.Ambiguity)
-	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", reply.Frame(), wire.ReplyText(reply.Root())
+	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", rawJSON(reply.Frame()), wire.ReplyText(reply.Root())
 	return x
 }
 
-// scrub removes secrets from what is printed: from everything that comes from a frame. Facts
-// contain no secrets.
-func (e *Explainer) scrub(x *callReport) {
+// recording explains the tools/call requests of a recorded session. It replays the session from
+// its beginning, because calls depend on what came before.
+func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]callReport, error) {
+	if err := e.useHeader(session.Header); err != nil {
+		return nil, err
+	}
+	conn, err := assembly.Single(assembly.Options{Process: e.Process, Log: e.Log}, e.Settings, assembly.ForRecording(session))
+	if err != nil {
+		return nil, err
+	}
+	o := conn.Relay()
+	o.Restart = conn.Restart()
+	p := &probe{layers: o.Layers, wanted: func(m *wire.Message) bool { return m.MethodIs("tools/call") }}
+	o.Layers = p.chain()
+	names := middleware.Needs(o.Layers...).ArgumentNames
+	o.Watch = func(at proxy.Point, line []byte) {
+		if m := look(bytes.TrimRight(line, "\r\n"), names); at == proxy.ClientIn && !m.Plain() && m.MethodIs("tools/call") {
+			p.ambiguous(m)
+		}
+	}
+	if _, err := replay.Play(ctx, session, replay.Options{Proxy: o}); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Frame, err)
+	}
+	inOrder(p.seen, session)
+	var calls []callReport
+	for _, t := range p.seen {
+		x := p.explain(t)
+		if t.ambiguity != 0 {
+			o.Layers = p.layers
+			x = e.ambiguous(look(t.frames[0], names), o)
+		}
+		x.Schema = "as recorded"
+		withConfig(&x, e.Settings)
+		calls = append(calls, x)
+	}
+	return e.pick(calls)
+}
+
+// useHeader takes the variables and flags of a recorded session in place of those of this
+// process.
+func (e *Explainer) useHeader(h record.Header) error {
+	p := assembly.RecordedProcess(e.Process, h, e.Settings)
+	s, err := config.LoadServed(p, e.Flags, h.Server)
+	if err != nil {
+		return err
+	}
+	s.Log = e.Settings.Log
+	e.Process, e.Settings = p, config.Inert(s)
+	return nil
+}
+
+// pick returns the call of --call, or all.
+func (e *Explainer) pick(calls []callReport) ([]callReport, error) {
+	switch {
+	case len(calls) == 0:
+		return nil, cli.Usagef("%s has no tools/call in it", e.Frame)
+	case e.Call > len(calls):
+		return nil, cli.Usagef("--call %d: %s has %s", e.Call, e.Frame, cli.Plural(len(calls), "call"))
+	case e.Call > 0:
+		return calls[e.Call-1 : e.Call], nil
+	}
+	return calls, nil
+}
+
+// scrub removes secrets from what is printed.
+func (e *Explainer) scrub(calls []callReport) {
 	secrets := config.Secrets(e.Process, e.Settings, nil)
 	secrets.Home, secrets.Host = "", ""
 	scrub := record.NewScrubber(secrets)
-	clean := func(all ...*[]byte) {
-		for _, raw := range all {
-			if *raw != nil {
-				*raw = scrub.Line(*raw)
-			}
+	for i := range calls {
+		scrubCall(scrub, &calls[i])
+	}
+}
+
+// scrubCall scrubs everything that comes from a frame. Facts contain no secrets.
+func scrubCall(scrub *record.Scrubber, x *callReport) {
+	clean := func(raw *json.RawMessage) {
+		if *raw != nil {
+			*raw = scrub.Line(*raw)
 		}
 	}
-	clean(&x.Frame, &x.Sent, &x.Answer)
+	for _, raw := range []*json.RawMessage{&x.Frame, &x.Sent, &x.Answer} {
+		clean(raw)
+	}
 	x.Text = string(scrub.Line([]byte(x.Text)))
 	for i := range x.Layers {
 		part := &x.Layers[i]
 		for _, edit := range []*editReport{part.Request, part.Reply} {
 			if edit != nil {
-				clean(&edit.Before, &edit.After)
+				clean(&edit.Before)
+				clean(&edit.After)
 			}
 		}
 		for j := range part.Notes {
 			n := &part.Notes[j]
-			for _, raw := range []*[]byte{&n.Before, &n.After} {
+			for _, raw := range []*json.RawMessage{&n.Before, &n.After} {
 				if *raw != nil {
 					*raw = assembly.ScrubMember(scrub, n.Path, *raw)
 				}
 			}
 		}
 	}
+}
+
+func (e *Explainer) printJSON(x any) error {
+	out := bufio.NewWriter(e.Stdout)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(x); err != nil {
+		return err
+	}
+	return out.Flush()
 }

@@ -10,11 +10,18 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxFile is how large a frame or a list of tools may be, in bytes.
+// maxFile is how large a frame, a list of tools or a recording may be.
 const maxFile = 256 << 20
+
+// A callInput is one frame, or a recording.
+type callInput struct {
+	frame     []byte
+	recording *record.Session
+}
 
 // composeCall returns the frame of a call of tool.
 func composeCall(tool, arguments, meta string, modern bool) ([]byte, error) {
@@ -100,8 +107,8 @@ func placeOf(data []byte, offset int) (line, column int) {
 	return 1 + bytes.Count(head, []byte{'\n'}), len(head) - bytes.LastIndexByte(head, '\n')
 }
 
-// readFrame reads the frame in the file of --frame.
-func readFrame(path string, stdin io.Reader) ([]byte, error) {
+// readInput reads the file of --frame: a frame, or a recording.
+func readInput(path string, stdin io.Reader) (callInput, error) {
 	var data []byte
 	var err error
 	if path == "-" {
@@ -110,11 +117,19 @@ func readFrame(path string, stdin io.Reader) ([]byte, error) {
 		data, err = cli.ReadAtMost(path, maxFile)
 	}
 	if err != nil {
-		return nil, cli.Usagef("--frame: %s: %v", path, cli.Unreadable(err))
+		return callInput{}, cli.Usagef("--frame: %s: %v", path, cli.Unreadable(err))
+	}
+	head, _, _ := bytes.Cut(data, []byte{'\n'})
+	if header := (wire.Value{Raw: bytes.TrimSpace(head)}); json.Valid(head) && header.Get("version").Exists() && !header.Get("jsonrpc").Exists() {
+		session, err := record.Read(bytes.NewReader(data))
+		if err != nil {
+			return callInput{}, cli.Usagef("--frame: %s: %v", path, err)
+		}
+		return callInput{recording: session}, nil
 	}
 	frame, err := oneLine(data)
 	if err != nil {
-		return nil, cli.Usagef("--frame: %s:%v: it is not one JSON-RPC message", path, err)
+		return callInput{}, cli.Usagef("--frame: %s:%v: it is neither one JSON-RPC message nor a recording of \"attache --record\"", path, err)
 	}
-	return frame, nil
+	return callInput{frame: frame}, nil
 }

@@ -3,9 +3,16 @@ package explain
 import (
 	"encoding/json"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/sessionstate"
 )
+
+// An explanation is what `attache explain --json` prints, documented in docs/explain.md. Members
+// may be added but not removed; unknown values are left out.
+type explanation struct {
+	// Version is the version of the form: 1.
+	Version int          `json:"version"`
+	Calls   []callReport `json:"calls"`
+}
 
 // Outcomes of a frame.
 const (
@@ -16,73 +23,92 @@ const (
 
 // A callReport is what would happen to one frame.
 type callReport struct {
-	Method string
-	Tool   string
-	Frame  []byte
+	Method string          `json:"method"`
+	Tool   string          `json:"tool,omitempty"`
+	Frame  json.RawMessage `json:"frame"`
 	// Schema says where the tools' schemas are from.
-	Schema string
+	Schema string `json:"schema"`
 	// Servers are the entries of servers that hold, the user's own first.
-	Servers []config.Server
-	// Hidden says that the list of tools the model is shown lacks the tool.
-	Hidden  bool
-	Facts   []factReport
-	Layers  []layerReport
-	Outcome string
+	Servers []serverReport `json:"servers,omitempty"`
+	// Hidden says that the list of tools the model is shown lacks the tool. Of a
+	// recording that is not known.
+	Hidden  bool          `json:"hidden,omitempty"`
+	Facts   []factReport  `json:"facts"`
+	Layers  []layerReport `json:"layers"`
+	Outcome string        `json:"outcome"`
 	// By is what decided an outcome other than goes-on: a layer, or "relay".
-	By string
+	By string `json:"by,omitempty"`
 	// Ambiguity says why parsers may read the frame differently, so that it passes
 	// no layer.
-	Ambiguity string
+	Ambiguity string `json:"ambiguity,omitempty"`
 	// Sent is what the server gets, Answer what the client gets from attache
 	// instead, and Text what the model reads in it.
-	Sent   []byte
-	Answer []byte
-	Text   string
+	Sent   json.RawMessage `json:"sent,omitempty"`
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Text   string          `json:"text,omitempty"`
+}
+
+// A serverReport is one entry of servers: its name, and its file and line.
+type serverReport struct {
+	Name string `json:"name"`
+	At   string `json:"at"`
 }
 
 // A factReport is one fact of the session with its provenance.
 type factReport struct {
-	Name   string
-	Value  string
-	Source string
-	From   string
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"`
+	From   string `json:"from,omitempty"`
 }
 
 // A layerReport is what one layer did, in the order of the chain.
 type layerReport struct {
-	Name string
+	Name string `json:"layer"`
 	// Reached is false for a layer behind one that answered or dropped the frame.
-	Reached bool
-	Notes   []noteReport
+	Reached bool         `json:"reached"`
+	Notes   []noteReport `json:"notes,omitempty"`
 	// Request and Reply are what the layer changed.
-	Request *editReport
-	Reply   *editReport
+	Request *editReport `json:"request,omitempty"`
+	Reply   *editReport `json:"reply,omitempty"`
 }
 
 // An editReport is a frame before and after a layer.
 type editReport struct {
-	Before []byte
-	After  []byte
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
 }
 
 // A noteReport is what one rule did.
 type noteReport struct {
 	// Rule is the key of the rule in the configuration, Config what stands there, and At
 	// the file and line.
-	Rule   string
-	Config string
-	At     string
-	Act    string
-	Why    string
+	Rule   string `json:"rule,omitempty"`
+	Config string `json:"config,omitempty"`
+	At     string `json:"at,omitempty"`
+	Act    string `json:"act"`
+	Why    string `json:"why,omitempty"`
 	// On is "request" or "reply".
-	On     string
-	Path   []string
-	Before []byte
-	After  []byte
+	On     string          `json:"on"`
+	Path   []string        `json:"path,omitempty"`
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
 	// Source is where After came from.
-	Source string
+	Source string `json:"source,omitempty"`
 	// Inputs are the facts that the rule names.
-	Inputs []factReport
+	Inputs []factReport `json:"inputs,omitempty"`
+}
+
+// rawJSON returns b as it may stand in JSON: as it is, or as a string.
+func rawJSON(b []byte) json.RawMessage {
+	switch {
+	case b == nil:
+		return nil
+	case json.Valid(b):
+		return json.RawMessage(b)
+	}
+	quoted, _ := json.Marshal(string(b)) // a string never fails
+	return quoted
 }
 
 // knownFacts returns what is known, and what of a principal is no single fact.

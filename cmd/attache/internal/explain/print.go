@@ -3,6 +3,7 @@ package explain
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -21,39 +22,58 @@ func (e *Explainer) printChain() error {
 	if err != nil {
 		return err
 	}
+	type link struct {
+		Layer string `json:"layer"`
+		Does  string `json:"does"`
+	}
 	does := map[string]string{dryrun.Name: "runs the layers behind capture without letting them act"}
 	for _, place := range assembly.Order() {
 		does[place.Name] = place.Does
 	}
+	chain := []link{}
+	for _, name := range conn.Names() {
+		chain = append(chain, link{name, does[name]})
+	}
+	if e.JSON {
+		return e.printJSON(chain)
+	}
 	fmt.Fprintln(e.Stdout, "client")
-	for i, name := range conn.Names() {
-		fmt.Fprintf(e.Stdout, "  %d  %-10s %s\n", i+1, name, does[name])
+	for i, x := range chain {
+		fmt.Fprintf(e.Stdout, "  %d  %-10s %s\n", i+1, x.Layer, x.Does)
 	}
 	_, err = fmt.Fprintln(e.Stdout, "server")
 	return err
 }
 
-// print prints the explanation.
-func (e *Explainer) print(x *callReport) error {
+// print prints explanations for people.
+func (e *Explainer) print(calls []callReport) error {
 	var text bytes.Buffer
 	p := &printer{Printer: term.Printer{Out: bufio.NewWriter(&text), Colours: term.HasColour(e.Getenv, e.Stdout)}}
-	p.call(x)
+	for i := range calls {
+		if i > 0 {
+			p.Line(term.Plain, "")
+		}
+		p.call(&calls[i], i+1, len(calls))
+	}
 	_ = p.Out.Flush() // into memory
 	_, err := io.WriteString(e.Stdout, term.PrintableLines(text.String()))
 	return err
 }
 
-// A printer writes an explanation.
+// A printer writes explanations.
 type printer struct{ term.Printer }
 
-func (p *printer) call(x *callReport) {
+func (p *printer) call(x *callReport, n, of int) {
 	what := strings.TrimSpace(x.Method + " " + x.Tool)
+	if of > 1 {
+		what = fmt.Sprintf("%d of %d  %s", n, of, what)
+	}
 	v := verdictOf(x)
 	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
 	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
 	p.Wrapped("schema: ", x.Schema, term.Quiet)
 	for _, e := range x.Servers {
-		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.From.String()+")")
+		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
 	}
 	if x.Hidden {
 		hidden := "the model is not shown this tool"
@@ -181,7 +201,7 @@ func tail(n noteReport) string {
 }
 
 // brief shortens a value that the difference below shows in full.
-func brief(raw []byte) string {
+func brief(raw json.RawMessage) string {
 	if text := []rune(string(raw)); len(text) > 60 {
 		return string(text[:60]) + "…"
 	}

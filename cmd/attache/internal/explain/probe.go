@@ -10,19 +10,21 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A probe watches between the layers of a chain, and keeps what happens to a frame.
+// A probe watches between the layers of a chain, and keeps what happens to the frames to
+// explain.
 type probe struct {
 	layers []middleware.Layer
-	frame  []byte
+	wanted func(m *wire.Message) bool
 
-	mu    sync.Mutex // frames and replies are handled at the same time
-	trail *trail     // nil until the frame has come
+	mu   sync.Mutex // frames and replies are handled at the same time
+	seen []*trail
 }
 
 // A trail is the path of one frame. Index k stands for the place in front of layer k;
 // len(probe.layers) is the upstream.
 type trail struct {
 	method, tool string
+	ambiguity    wire.Ambiguity
 	frames       [][]byte // nil where the frame did not come by
 	replies      [][]byte // as the reply came by on its way back
 	notes        []noteReport
@@ -55,7 +57,7 @@ func (p *probe) at(k int) middleware.Layer {
 
 // pass notes that a frame of the client passes.
 func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
-	if k == 0 && bytes.Equal(m.Frame(), p.frame) {
+	if k == 0 && p.wanted(m) {
 		call.SetValue(trailKey{}, p.begin(m))
 	}
 	t, _ := call.Value(trailKey{}).(*trail)
@@ -81,13 +83,19 @@ func (p *probe) pass(k int, call *middleware.Call, m *wire.Message) {
 
 func (p *probe) begin(m *wire.Message) *trail {
 	t := &trail{
-		method: m.Method(), tool: m.Name().Text(),
+		method: m.Method(), tool: m.Name().Text(), ambiguity: m.Ambiguity(),
 		frames: make([][]byte, len(p.layers)+1), replies: make([][]byte, len(p.layers)+1),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trail = t
+	p.seen = append(p.seen, t)
 	return t
+}
+
+// ambiguous keeps a frame that no layer will see.
+func (p *probe) ambiguous(m *wire.Message) {
+	t := p.begin(m)
+	t.frames[0] = bytes.Clone(m.Frame())
 }
 
 func (p *probe) note(t *trail, n middleware.Note) {
@@ -103,7 +111,7 @@ func (p *probe) note(t *trail, n middleware.Note) {
 	t.notes = append(t.notes, noteReport{
 		Rule: n.Rule, Act: string(n.Act), Why: n.Why, On: on,
 		Path:   append([]string(nil), n.Path...),
-		Before: bytes.Clone(n.Before), After: bytes.Clone(n.After),
+		Before: rawJSON(bytes.Clone(n.Before)), After: rawJSON(bytes.Clone(n.After)),
 		Source: n.Source,
 	})
 }
@@ -119,12 +127,11 @@ func (t *trail) reached() int {
 	return last
 }
 
-// report returns what happened to the frame.
-func (p *probe) report() *callReport {
+// explain makes the report of a trail.
+func (p *probe) explain(t *trail) callReport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := p.trail
-	x := &callReport{Method: t.method, Tool: t.tool, Frame: t.frames[0], Facts: knownFacts(t.view)}
+	x := callReport{Method: t.method, Tool: t.tool, Frame: rawJSON(t.frames[0]), Facts: knownFacts(t.view)}
 	last := t.reached()
 	for k, l := range p.layers {
 		part := layerReport{Name: l.Name, Reached: k <= last, Request: edited(t.frames, k, k+1), Reply: edited(t.replies, k+1, k)}
@@ -137,12 +144,12 @@ func (p *probe) report() *callReport {
 	}
 	switch {
 	case last == len(p.layers):
-		x.Outcome, x.Sent = outcomeGoesOn, t.frames[last]
+		x.Outcome, x.Sent = outcomeGoesOn, rawJSON(t.frames[last])
 		return x
 	case t.replies[0] == nil:
 		x.Outcome = outcomeDropped
 	default:
-		x.Outcome, x.Answer, x.Text = outcomeRefused, t.replies[0], wire.ReplyText(wire.Value{Raw: t.replies[0]})
+		x.Outcome, x.Answer, x.Text = outcomeRefused, rawJSON(t.replies[0]), wire.ReplyText(wire.Value{Raw: t.replies[0]})
 	}
 	x.By = p.layers[last].Name
 	return x
@@ -153,5 +160,5 @@ func edited(frames [][]byte, from, to int) *editReport {
 	if frames[from] == nil || frames[to] == nil || bytes.Equal(frames[from], frames[to]) {
 		return nil
 	}
-	return &editReport{frames[from], frames[to]}
+	return &editReport{rawJSON(frames[from]), rawJSON(frames[to])}
 }

@@ -40,7 +40,9 @@ func inputsOf(config string, facts []factReport) []factReport {
 // withConfig adds to the notes the text and the place of their rules in the configuration, and
 // which entries of servers apply.
 func withConfig(x *callReport, s *config.Settings) {
-	x.Servers = s.Applied
+	for _, e := range s.Applied {
+		x.Servers = append(x.Servers, serverReport{e.Name, e.From.String()})
+	}
 	for i := range x.Layers {
 		for j := range x.Layers[i].Notes {
 			n := &x.Layers[i].Notes[j]

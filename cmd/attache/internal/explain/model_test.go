@@ -1,0 +1,30 @@
+package explain
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// The documentation of the JSON form names every member there is.
+func TestExplainMembersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/explain.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(page), "\n## For programs\n")
+	if !ok {
+		t.Fatal("docs/explain.md has no part for programs")
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, v := range []any{explanation{}, callReport{}, factReport{}, layerReport{}, noteReport{}, editReport{}} {
+		typ := reflect.TypeOf(v)
+		for i := range typ.NumField() {
+			member, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if !strings.Contains(table, "`"+member) && !strings.Contains(table, "."+member) {
+				t.Errorf("the member %s of %s is not documented", member, typ.Name())
+			}
+		}
+	}
+}
