@@ -14,6 +14,7 @@ import (
 // What one process commits, another one hears of, although it asks for nothing; also after the
 // connection was cut or the server was killed.
 func TestListen(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	t.Run("dead", func(t *testing.T) { listenOverDeadConnection(t, cluster) })
 	url := cluster.Database()

@@ -74,6 +74,7 @@ func count(t *testing.T, db *DB, s Scope) (n int) {
 // Of many that migrate at once one does it. A program works with tables of its version and of
 // the next one, and says what to do about others.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t, os.Getenv).Database()
 	s := connect(t, ServerOptions{URL: url})
 	use := func(versions int) error {
@@ -122,6 +123,7 @@ func TestVersions(t *testing.T) {
 
 // A statement that forgets the tenant reads and changes nothing of another one (S4).
 func TestTenantsAreApart(t *testing.T) {
+	t.Parallel()
 	s := connect(t, ServerOptions{URL: pgtest.New(t, os.Getenv).Database()})
 	migrate(t, s, notes(1))
 	db := s.Open(notes(1))
@@ -154,6 +156,7 @@ func TestTenantsAreApart(t *testing.T) {
 
 // Two transactions that lock the same rows in another order both take place.
 func TestRacesAreRunAgain(t *testing.T) {
+	t.Parallel()
 	o := slow
 	o.Lock = 50 * time.Millisecond
 	s := connect(t, ServerOptions{URL: pgtest.New(t, os.Getenv).Database(), Timeouts: o})

@@ -18,6 +18,7 @@ import (
 // The end of a run waits in a file while the database is away. It is reported once, by whoever
 // comes first when the database is back.
 func TestSpool(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	connect := func() *teams.Store {
 		server := databasetest.Connect(t, cluster.URL("d1", "attache"))
