@@ -10,6 +10,7 @@ import (
 
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/teams"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 // A spooledEnd is the end of a run that could not be reported yet, as it waits in a file. Whoever
@@ -35,14 +36,7 @@ func (e *spooledEnd) write(outputs string) error {
 	if err != nil {
 		return err
 	}
-	path := e.path(outputs)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return textfile.Replace(e.path(outputs), text)
 }
 
 // send reports the end, and removes its file when the registry has it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/attache-mcp/attache/sessionstate/textfile"
@@ -15,11 +16,15 @@ func ReadAtMost(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// Reason returns err without the path, which the caller names itself.
+// Reason returns err without the path or paths, which the caller names itself.
 func Reason(err error) error {
 	var path *fs.PathError
-	if errors.As(err, &path) {
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
 		return path.Err
+	case errors.As(err, &link):
+		return link.Err
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
@@ -54,14 +55,14 @@ func load(path string) (content []byte, info fs.FileInfo, target string, err err
 		if l, missing := os.Lstat(path); missing == nil && l.Mode()&fs.ModeSymlink != 0 {
 			return nil, nil, "", errors.New("it is a link that leads nowhere: correct or remove it")
 		}
-		return nil, nil, "", unreadable(err)
+		return nil, nil, "", cli.Unreadable(err)
 	}
 	content, info, err = textfile.Read(target, textfile.Rules{Max: MaxFile})
 	switch {
 	case errors.Is(err, textfile.ErrTooLarge), errors.Is(err, textfile.ErrNotRegular), errors.Is(err, textfile.ErrDirectory):
 		return nil, nil, "", fmt.Errorf("it %w: name another file", err)
 	case err != nil:
-		return nil, nil, "", unreadable(err)
+		return nil, nil, "", cli.Unreadable(err)
 	}
 	return content, info, target, nil
 }
@@ -116,7 +117,7 @@ func replaceable(target string, info fs.FileInfo) error {
 	}
 	f, err := os.OpenFile(target, os.O_WRONLY, 0)
 	if err != nil {
-		return fmt.Errorf("it may not be written by this user: %w: edit it as its owner", reason(err))
+		return fmt.Errorf("it may not be written by this user: %w: edit it as its owner", cli.Reason(err))
 	}
 	_ = f.Close()
 	if n := links(info); n > 1 {
@@ -128,7 +129,7 @@ func replaceable(target string, info fs.FileInfo) error {
 // writeBackup keeps old, the content of target, in dir and returns where.
 func writeBackup(dir, target string, old []byte, info fs.FileInfo, now time.Time) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("no directory for backups can be made in %s: %w: let this user write there", filepath.Dir(dir), reason(err))
+		return "", fmt.Errorf("no directory for backups can be made in %s: %w: let this user write there", filepath.Dir(dir), cli.Reason(err))
 	}
 	stem := filepath.Join(dir, backupName(target)) + now.UTC().Format("20060102T150405Z")
 	for n := 1; ; n++ {
@@ -141,10 +142,10 @@ func writeBackup(dir, target string, old []byte, info fs.FileInfo, now time.Time
 			continue
 		}
 		if err != nil {
-			return "", fmt.Errorf("no backup can be written to %s: %w: let this user write there", dir, reason(err))
+			return "", fmt.Errorf("no backup can be written to %s: %w: let this user write there", dir, cli.Reason(err))
 		}
 		if err := fill(f, old, info); err != nil {
-			return "", errors.Join(fmt.Errorf("no backup can be written: %w: make room for one", reason(err)), remove(path))
+			return "", errors.Join(fmt.Errorf("no backup can be written: %w: make room for one", cli.Reason(err)), remove(path))
 		}
 		return path, nil
 	}
@@ -155,11 +156,11 @@ func writeBackup(dir, target string, old []byte, info fs.FileInfo, now time.Time
 func replace(target string, old, content []byte, info fs.FileInfo) error {
 	f, err := os.CreateTemp(filepath.Dir(target), "."+filepath.Base(target)+backupInfix+"*.tmp")
 	if err != nil {
-		return fmt.Errorf("nothing can be written to its directory: %w: let this user write there", reason(err))
+		return fmt.Errorf("nothing can be written to its directory: %w: let this user write there", cli.Reason(err))
 	}
 	temporary := f.Name()
 	if err := fill(f, content, info); err != nil {
-		return errors.Join(reason(err), remove(temporary))
+		return errors.Join(cli.Reason(err), remove(temporary))
 	}
 	if there, err := os.ReadFile(target); err != nil || !bytes.Equal(there, old) {
 		return errors.Join(errChanged, remove(temporary)) // no need to show readers ours
@@ -187,7 +188,7 @@ func install(temporary, target string, old, content []byte, swap func(a, b strin
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("it cannot be replaced: %w", reason(err)), removeOwn(temporary, content))
+	return errors.Join(fmt.Errorf("it cannot be replaced: %w", cli.Reason(err)), removeOwn(temporary, content))
 }
 
 // removeOwn takes temporary away if content, our own, is in it. After an exchange
@@ -242,7 +243,7 @@ func fill(f *os.File, content []byte, info fs.FileInfo) error {
 // remove takes away a file that was made here.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("%s is left behind: %w", path, reason(err))
+		return fmt.Errorf("%s is left behind: %w", path, cli.Reason(err))
 	}
 	return nil
 }
@@ -293,25 +294,4 @@ func backupsOf(dir, target string) []string {
 		}
 	}
 	return all
-}
-
-// unreadable is why a file cannot be read, and what to do.
-func unreadable(err error) error {
-	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w: let this user read it", reason(err))
-	}
-	return reason(err)
-}
-
-// reason returns err without the path, which the caller names.
-func reason(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	var link *os.LinkError
-	if errors.As(err, &link) {
-		return link.Err
-	}
-	return err
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
 // patience is how long a file may be held by another program before that is told.
@@ -24,7 +26,7 @@ func rename(from, to string) error {
 			return err
 		}
 		if time.Since(began) > patience {
-			return fmt.Errorf("%w: close the program that has it open", reason(err))
+			return fmt.Errorf("%w: close the program that has it open", cli.Reason(err))
 		}
 		time.Sleep(pause)
 	}

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"aead.dev/minisign"
+
+	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
 const (
@@ -260,29 +262,10 @@ func (f *Fetcher) keep(s Source, fresh file) error {
 	if f.Dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
-		return err
-	}
 	if fresh.signature != nil {
-		if err := replace(f.path(s)+".minisig", fresh.signature); err != nil {
+		if err := textfile.Replace(f.path(s)+".minisig", fresh.signature); err != nil {
 			return err
 		}
 	}
-	return replace(f.path(s)+".yaml", fresh.content)
-}
-
-// replace writes a file in one step.
-func replace(path string, content []byte) error {
-	t, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = t.Write(content)
-	if err = errors.Join(err, t.Close()); err == nil {
-		err = os.Rename(t.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(t.Name())
-	}
-	return err
+	return textfile.Replace(f.path(s)+".yaml", fresh.content)
 }
