@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
@@ -51,20 +51,7 @@ func Print(ctx context.Context, p cli.Process, db *teams.Store) error {
 		}
 		rows = append(rows, []string{s.ID, s.Agent, string(s.State), s.Created.Format(time.DateTime), fmt.Sprint(s.Run), exit, s.CostUSD, s.Parent, s.Title})
 	}
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
-		}
-		fmt.Fprintln(p.Stdout, strings.TrimRight(line.String(), " "))
-	}
-	return nil
+	return term.Table(p.Stdout, rows)
 }
 
 // find returns the session of that handle, which attache started.

@@ -3,15 +3,13 @@
 package keys
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
@@ -53,26 +51,14 @@ func ParseExpiry(s string, now time.Time) (time.Duration, error) {
 
 // Print prints entries as a table.
 func Print(out io.Writer, entries []identity.Entry, now time.Time) error {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tSTATE\tUSER\tTENANT\tEMAIL\tROLES\tPERMISSIONS\tPLAN\tSCOPE\tTRUST\tCREATED\tEXPIRES")
+	rows := [][]string{{"ID", "STATE", "USER", "TENANT", "EMAIL", "ROLES", "PERMISSIONS", "PLAN", "SCOPE", "TRUST", "CREATED", "EXPIRES"}}
 	for _, e := range entries {
-		row := []string{
+		rows = append(rows, []string{
 			e.ID, state(e, now), e.User, e.Tenant, e.Email, strings.Join(e.Roles, ","), strings.Join(e.Permissions, ","),
 			e.Plan, e.Scope, e.Trust, dayOf(e.Created), dayOf(e.Expires),
-		}
-		for i, cell := range row {
-			if row[i] = strings.Map(cli.Printable, cell); cell == "" {
-				row[i] = "-"
-			}
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		})
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := b.WriteTo(out)
-	return err
+	return term.Table(out, rows)
 }
 
 // state returns whether a key is valid.
