@@ -18,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
+// ModernMeta are the members of _meta that a request of the modern era needs.
 const ModernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"attache-explain","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}`
@@ -51,7 +52,7 @@ type Visit struct {
 	Within time.Duration
 }
 
-// A Visited describes a server after a visit.
+// A VisitResult describes a server after a visit.
 type VisitResult struct {
 	Exit child.Exit
 	Tail []string // of its stderr; the server's own words
@@ -111,6 +112,7 @@ type Client struct {
 	First []byte // the first of them
 }
 
+// List makes the handshake, if the server knows it, and returns the tools as a JSON array.
 func (l *Client) List() ([]byte, error) {
 	reply, err := l.Initialize()
 	if err != nil {

@@ -226,3 +226,17 @@ func hiding(s *config.Settings) map[string][]string {
 	}
 	return rules
 }
+
+// watch starts to call reloadFrom when one of the files changes. It returns nil if there are no
+// files, or the system has no room for a watcher.
+func (r *reloader) watch() *watcher {
+	if len(r.files()) == 0 {
+		return nil
+	}
+	w, err := watch(r.files, r.reloadFrom)
+	if err != nil {
+		r.log.Info("attache cannot watch the configuration for changes here; send SIGHUP to have it read again", "why", err)
+		return nil
+	}
+	return w
+}

@@ -9,14 +9,14 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
-// A Reloader reads the settings of a process that serves many connections again, on request or
+// A Refresher reads the settings of a process that serves many connections again, on request or
 // when a file changes, and applies them to all connections.
 type Refresher struct {
 	r *reloader
 	w *watcher // nil while nothing is watched
 }
 
-// NewReloader returns a Reloader for shared, whose settings load reads again.
+// NewRefresher returns a Refresher for shared, whose settings load reads again.
 func NewRefresher(shared *assembly.Shared, load func() (*config.Settings, error), log *slog.Logger) *Refresher {
 	return &Refresher{r: &reloader{load: load, log: log, shared: shared}}
 }
@@ -26,15 +26,7 @@ func (r *Refresher) Now() { r.r.reload() }
 
 // Watch starts to read the settings again whenever one of their files changes.
 func (r *Refresher) Watch() {
-	if len(r.r.files()) == 0 {
-		return
-	}
-	w, err := watch(r.r.files, r.r.reloadFrom)
-	if err != nil {
-		r.r.log.Info("changes of the configuration are not noticed by themselves here; send SIGHUP to have it read again", "why", err)
-		return
-	}
-	r.w = w
+	r.w = r.r.watch()
 }
 
 // Close stops the watch.

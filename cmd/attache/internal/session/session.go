@@ -259,19 +259,12 @@ func (w *relay) ready() {
 // watch starts to watch the configured files, if there are any. A client may have started
 // attache only to probe it, so the watch starts with the server.
 func (w *relay) watch() {
-	if len(w.reloader.files()) == 0 {
-		return
-	}
-	watching, err := watch(w.reloader.files, w.reloader.reloadFrom)
-	if err != nil {
-		w.log.Info("changes of the configuration are not noticed by themselves here; send SIGHUP to have it read again", "why", err)
-		return
-	}
+	watching := w.reloader.watch()
 	w.mu.Lock()
 	over := w.over
 	w.watching = watching
 	w.mu.Unlock()
-	if over {
+	if over && watching != nil {
 		watching.close()
 	}
 }
