@@ -13,7 +13,6 @@ func (c *program) subcommands() []*cobra.Command {
 		c.keyCommand(),
 		c.policyCommand(),
 		c.versionCommand(),
-		c.completionCommand(),
 		c.demoCommand(),
 		c.replayCommand(),
 		c.explainCommand(),
