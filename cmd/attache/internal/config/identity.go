@@ -67,7 +67,7 @@ func tokenOptions(s *Settings) []setting.Option {
 	options := []setting.Option{
 		{Key: "identity.meta_token", Help: `accept a token in _meta["io.github.attache-mcp/token"]`, Value: setting.Bool(&o.MetaToken)},
 		{Key: "identity.token_file", Flag: "token-file", Hint: "FILE",
-			Help: "file that holds the session's token and may be renewed (or give the token itself in ATTACHE_TOKEN)", Value: tokenPath{setting.Path(&o.TokenFile)}},
+			Help: "file that holds the session's token and may be renewed (or give the token itself in ATTACHE_TOKEN)", Value: setting.Path(&o.TokenFile, notToken)},
 		{Key: "identity.jwt.issuer", Help: "the claim iss of tokens that are accepted", Value: setting.Text(&o.JWT.Issuer)},
 		{Key: "identity.jwt.audience", Help: "what the claim aud has to contain", Value: setting.Text(&o.JWT.Audience)},
 		{Key: "identity.jwt.jwks", Help: "the issuer's public keys: a file or an https address", Value: keySet{&o.JWT.JWKS}},
@@ -116,15 +116,12 @@ func claimName(s string) error {
 	return nil
 }
 
-// A tokenPath is the path of a file that holds a token.
-type tokenPath struct{ setting.Scalar }
-
-// set refuses a token in place of its file, and does not show it.
-func (v tokenPath) Set(s, base string) error {
+// notToken refuses a token in place of its file, and does not show it.
+func notToken(s string) error {
 	if strings.HasPrefix(s, "eyJ") && len(s) > 60 {
 		return fmt.Errorf("is a token and not a file that holds one: give the token itself in %s", TokenVariable)
 	}
-	return v.Scalar.Set(s, base)
+	return nil
 }
 
 // A keySet is where the public keys of an issuer are: a file or an address.
@@ -142,7 +139,7 @@ func (v keySet) Set(s, base string) error {
 }
 
 func (v keySet) String() string         { return *v.to }
-func (v keySet) Shown() string          { return address(v).Shown() }
+func (v keySet) Shown() string          { return ShownAddress(*v.to) }
 func (v keySet) Schema() map[string]any { return map[string]any{"type": "string"} }
 
 // identity reads who the session acts for from sources that are not options,

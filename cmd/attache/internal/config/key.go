@@ -55,15 +55,12 @@ func readKeyFile(path string) (string, error) {
 	return words[0], nil
 }
 
-// A keyFile is the path of a file that holds a key.
-type keyFile struct{ setting.Scalar }
-
-// set refuses a key in place of its file, and does not show it.
-func (v keyFile) Set(s, base string) error {
+// notKey refuses a key in place of its file, and does not show it.
+func notKey(s string) error {
 	if id := KeyID(s); id != s && len(s)-strings.LastIndexByte(s, '_') > 32 && !strings.ContainsAny(s, "/.") {
 		return fmt.Errorf("is a key and not a file that holds one: give the key itself in %s", APIKeyVariable)
 	}
-	return v.Scalar.Set(s, base)
+	return nil
 }
 
 // KeyID returns the id if arg is a whole key, so that the secret in it is not

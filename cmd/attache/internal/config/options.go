@@ -76,7 +76,7 @@ func identityOptions(s *Settings) []setting.Option {
 	o := &s.Identity
 	return []setting.Option{
 		{Key: "identity.api_key_file", Flag: "api-key-file", Hint: "FILE",
-			Help: "file that holds the session's API key (or give the key itself in ATTACHE_API_KEY)", Value: keyFile{setting.Path(&s.APIKeyFile)}},
+			Help: "file that holds the session's API key (or give the key itself in ATTACHE_API_KEY)", Value: setting.Path(&s.APIKeyFile, notKey)},
 		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, what \"attache key import\" brings into the database", Value: setting.Path(&o.KeysFile)},
 		{Key: "identity.meta_api_key", Help: `accept a key in _meta["io.github.attache-mcp/apiKey"]`, Value: setting.Bool(&o.MetaAPIKey)},
 		{Key: "identity.cache", Help: "how long the result of a key's look-up is used", Value: setting.Duration(&o.Cache, time.Millisecond)},
@@ -89,7 +89,7 @@ func policyOptions(s *Settings) []setting.Option {
 	return []setting.Option{
 		{Flag: "policy", Hint: "DIR|URL", Help: "where policies come from: a directory of policy files or an HTTP endpoint", Value: source{o}},
 		{Key: "policy.dir", Help: "a directory of policy files", Value: setting.Path(&o.Dir)},
-		{Key: "policy.url", Help: "an HTTP endpoint with the effective policies, instead of policy.dir", Value: address{&o.URL}},
+		{Key: "policy.url", Help: "an HTTP endpoint with the effective policies, instead of policy.dir", Value: policyURL(&o.URL)},
 		{Key: "policy.scope", Flag: "scope", Hint: "SCOPE", Help: "the policy scope used when the API key names none", Value: setting.Text(&o.Scope)},
 		{Key: "policy.timeout", Help: "how long the endpoint may take before it counts as down", Value: setting.Duration(&o.Timeout, time.Millisecond)},
 		{Key: "policy.token_env", Help: "the variable that holds the endpoint's token; default: the session's API key", Value: setting.Text(&o.TokenEnv, setting.TokenVariable)},

@@ -39,7 +39,7 @@ type RemoteSettings struct {
 func remoteOptions(s *Settings) []setting.Option {
 	r := &s.Server.Remote
 	return []setting.Option{
-		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command behind \"--\"", Value: serverAddress{&r.URL}},
+		{Key: "server.url", Help: "the address of a remote server (Streamable HTTP), instead of a command behind \"--\"", Value: address{setting.Text(&r.URL, remote.CheckURL), &r.URL}},
 		{Key: "server.headers", Help: "headers for the remote server; a value is a text, {env: VARIABLE} or {file: FILE}, which is read again when the server refuses it", Value: headers(&r.Headers)},
 		{Key: "server.bearer_env", Flag: "bearer-env", Hint: "VARIABLE", Help: "the variable that holds the bearer token for the remote server", Value: setting.Text(&r.BearerEnv, setting.TokenVariable)},
 		{Key: "server.tls.ca", Help: "PEM file of authorities that are trusted beside the system's", Value: setting.Path(&r.CA)},
@@ -52,21 +52,6 @@ func remoteOptions(s *Settings) []setting.Option {
 
 // IsURL reports whether a command is the address of a remote server.
 func IsURL(command []string) bool { return len(command) > 0 && strings.Contains(command[0], "://") }
-
-// serverAddress is the URL of a remote server.
-type serverAddress struct{ to *string }
-
-func (v serverAddress) Set(s, _ string) error {
-	if err := remote.CheckURL(s); err != nil {
-		return err
-	}
-	*v.to = s
-	return nil
-}
-
-func (v serverAddress) String() string         { return *v.to }
-func (v serverAddress) Shown() string          { return ShownAddress(*v.to) }
-func (v serverAddress) Schema() map[string]any { return address{}.Schema() }
 
 // headers are names and values of headers.
 func headers(to *map[string]setting.Secret) setting.Value {

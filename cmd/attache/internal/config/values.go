@@ -35,22 +35,25 @@ func (v place) Set(s, base string) error {
 }
 
 // address is the URL of an HTTP endpoint.
-type address struct{ to *string }
-
-func (v address) Set(s, _ string) error {
-	if s == "" {
-		*v.to = ""
-		return nil
-	}
-	if _, err := httpsource.New(httpsource.Options{URL: s}); err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "policy.url "))
-	}
-	*v.to = s
-	return nil
+type address struct {
+	setting.Scalar
+	to *string
 }
 
-func (v address) String() string { return *v.to }
-func (v address) Shown() string  { return ShownAddress(*v.to) }
+// policyURL returns a value that is the URL of a policy source, or empty.
+func policyURL(to *string) setting.Scalar {
+	return address{setting.Text(to, func(s string) error {
+		if s == "" {
+			return nil
+		}
+		if _, err := httpsource.New(httpsource.Options{URL: s}); err != nil {
+			return errors.New(strings.TrimPrefix(err.Error(), "policy.url "))
+		}
+		return nil
+	}), to}
+}
+
+func (v address) Shown() string { return ShownAddress(*v.to) }
 
 func (v address) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^(https?://.*)?$"}
@@ -72,7 +75,7 @@ type source struct{ policy *PolicySettings }
 func (v source) Set(s, base string) error {
 	value, other := setting.Path(&v.policy.Dir), &v.policy.URL
 	if strings.Contains(s, "://") {
-		value, other = address{&v.policy.URL}, &v.policy.Dir
+		value, other = policyURL(&v.policy.URL), &v.policy.Dir
 	}
 	err := value.Set(s, base)
 	if err == nil {

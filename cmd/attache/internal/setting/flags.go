@@ -32,8 +32,8 @@ func AddFlags(cmd *cobra.Command, options []Option) Flags {
 			continue
 		}
 		flags.Add(cmd, o.Flag, o.Hint, o.Help)
-		if v, ok := o.Value.(choice); ok {
-			_ = cmd.RegisterFlagCompletionFunc(o.Flag, cobra.FixedCompletions(v.words, cobra.ShellCompDirectiveNoFileComp))
+		if words, ok := o.Value.Schema()["enum"].([]string); ok {
+			_ = cmd.RegisterFlagCompletionFunc(o.Flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	return flags

@@ -3,6 +3,7 @@ package setting
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,30 +14,46 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// textScalar is a string that all checks accept.
-type textScalar struct {
-	to     *string
-	checks []func(string) error
+// scalar is a [Scalar] made of functions.
+type scalar struct {
+	set    func(s, base string) error
+	text   func() string
+	schema map[string]any
+	// kind names the nodes of YAML that are accepted, and accepts reports whether one is; nil
+	// for texts.
+	kind    string
+	accepts func(ast.Node) bool
+}
+
+func (v scalar) Set(s, base string) error { return v.set(s, base) }
+func (v scalar) String() string           { return v.text() }
+func (v scalar) Schema() map[string]any   { return maps.Clone(v.schema) }
+
+func (v scalar) Written(n ast.Node) (want string, ok bool) {
+	if v.accepts == nil {
+		return writtenText(n)
+	}
+	return v.kind, v.accepts(n)
 }
 
 // Text returns a value of one line that all checks accept.
-func Text(to *string, checks ...func(string) error) Scalar { return textScalar{to, checks} }
-
-func (v textScalar) Set(s, _ string) error {
-	if strings.ContainsAny(s, "\x00\r\n") {
-		return errors.New("has a line break or a NUL in it: write one line")
+func Text(to *string, checks ...func(string) error) Scalar {
+	return scalar{
+		set: func(s, _ string) error {
+			if strings.ContainsAny(s, "\x00\r\n") {
+				return errors.New("has a line break or a NUL in it: write one line")
+			}
+			for _, check := range checks {
+				if err := check(s); err != nil {
+					return err
+				}
+			}
+			*to = s
+			return nil
+		},
+		text: func() string { return *to }, schema: map[string]any{"type": "string"},
 	}
-	for _, check := range v.checks {
-		if err := check(s); err != nil {
-			return err
-		}
-	}
-	*v.to = s
-	return nil
 }
-
-func (v textScalar) String() string         { return *v.to }
-func (v textScalar) Schema() map[string]any { return map[string]any{"type": "string"} }
 
 // NotEmpty returns an error if s is empty.
 func NotEmpty(s string) error {
@@ -46,22 +63,25 @@ func NotEmpty(s string) error {
 	return nil
 }
 
-// pathScalar is the path of a file or directory.
-type pathScalar struct{ to *string }
-
-// Path returns a value that is the path of a file or directory. It is kept absolute.
-func Path(to *string) Scalar { return pathScalar{to} }
-
-func (v pathScalar) Set(s, base string) error {
-	path, err := Absolute(s, base)
-	if err == nil {
-		*v.to = path
+// Path returns a value that is the path of a file or directory which all checks accept as it was
+// given. It is kept absolute.
+func Path(to *string, checks ...func(string) error) Scalar {
+	return scalar{
+		set: func(s, base string) error {
+			for _, check := range checks {
+				if err := check(s); err != nil {
+					return err
+				}
+			}
+			path, err := Absolute(s, base)
+			if err == nil {
+				*to = path
+			}
+			return err
+		},
+		text: func() string { return *to }, schema: map[string]any{"type": "string"},
 	}
-	return err
 }
-
-func (v pathScalar) String() string         { return *v.to }
-func (v pathScalar) Schema() map[string]any { return map[string]any{"type": "string"} }
 
 // Absolute returns the path s, which is relative to base, as an absolute path. Without
 // a base it is relative to the working directory. The empty string stays empty.
@@ -81,112 +101,83 @@ func Absolute(s, base string) (string, error) {
 	return filepath.Join(base, s), nil
 }
 
-// choice is one of a few words.
-type choice struct {
-	to    *string
-	words []string
-}
-
 // Choice returns a value that is one of words.
-func Choice(to *string, words ...string) Scalar { return choice{to, words} }
-
-func (v choice) Set(s, _ string) error {
-	if slices.Contains(v.words, s) {
-		*v.to = s
-		return nil
+func Choice(to *string, words ...string) Scalar {
+	return scalar{
+		set: func(s, _ string) (err error) {
+			word, err := OneOf(s, words)
+			if err == nil {
+				*to = word
+			}
+			return err
+		},
+		text: func() string { return *to }, schema: map[string]any{"type": "string", "enum": words},
 	}
-	if near := cli.Nearest(s, v.words); near != "" {
-		return fmt.Errorf("unknown word %q: did you mean %q? there are %s", s, near, cli.Quoted(v.words))
-	}
-	return fmt.Errorf("unknown word %q: write %s", s, cli.Quoted(v.words))
 }
-
-func (v choice) String() string         { return *v.to }
-func (v choice) Schema() map[string]any { return map[string]any{"type": "string", "enum": v.words} }
 
 // OneOf returns the one of words that s is.
 func OneOf(s string, words []string) (word string, err error) {
-	err = choice{&word, words}.Set(s, "")
-	return word, err
+	if slices.Contains(words, s) {
+		return s, nil
+	}
+	if near := cli.Nearest(s, words); near != "" {
+		return "", fmt.Errorf("unknown word %q: did you mean %q? there are %s", s, near, cli.Quoted(words))
+	}
+	return "", fmt.Errorf("unknown word %q: write %s", s, cli.Quoted(words))
 }
-
-// boolean is true or false.
-type boolean struct{ to *bool }
 
 // Bool returns a value that is true or false.
-func Bool(to *bool) Scalar { return boolean{to} }
-
-func (v boolean) Set(s, _ string) error {
-	switch s {
-	case "true", "1":
-		*v.to = true
-	case "false", "0":
-		*v.to = false
-	default:
-		return fmt.Errorf("%q is neither true nor false: write one of the two", s)
-	}
-	return nil
-}
-
-func (v boolean) String() string         { return strconv.FormatBool(*v.to) }
-func (v boolean) Schema() map[string]any { return map[string]any{"type": "boolean"} }
-
-func (v boolean) Written(n ast.Node) (string, bool) {
-	return "true or false", n.Type() == ast.BoolType
-}
-
-// optionalBool is true, false or not set.
-type optionalBool struct {
-	boolean // for its syntax
-	to      **bool
+func Bool(to *bool) Scalar {
+	return boolean(func(b bool) { *to = b }, func() string { return strconv.FormatBool(*to) })
 }
 
 // OptionalBool returns a value that is true, false, or nil if it is not set.
-func OptionalBool(to **bool) Scalar { return optionalBool{to: to} }
-
-func (v optionalBool) Set(s, base string) error {
-	var b bool
-	err := boolean{&b}.Set(s, base)
-	if err == nil {
-		*v.to = &b
-	}
-	return err
+func OptionalBool(to **bool) Scalar {
+	return boolean(func(b bool) { *to = &b }, func() string {
+		if *to == nil {
+			return ""
+		}
+		return strconv.FormatBool(**to)
+	})
 }
 
-func (v optionalBool) String() string {
-	if *v.to == nil {
-		return ""
+func boolean(set func(bool), text func() string) Scalar {
+	return scalar{
+		set: func(s, _ string) error {
+			switch s {
+			case "true", "1":
+				set(true)
+			case "false", "0":
+				set(false)
+			default:
+				return fmt.Errorf("%q is neither true nor false: write one of the two", s)
+			}
+			return nil
+		},
+		text: text, schema: map[string]any{"type": "boolean"},
+		kind: "true or false", accepts: func(n ast.Node) bool { return n.Type() == ast.BoolType },
 	}
-	return boolean{*v.to}.String()
-}
-
-// count is a whole number from min to max.
-type count struct {
-	to       *int
-	min, max int
 }
 
 // Count returns a value that is a whole number from least to most.
-func Count(to *int, least, most int) Scalar { return count{to, least, most} }
-
-func (v count) Set(s, _ string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a whole number: write one from %d to %d", s, v.min, v.max)
+func Count(to *int, least, most int) Scalar {
+	return scalar{
+		set: func(s, _ string) error {
+			n, err := strconv.Atoi(s)
+			if err != nil {
+				return fmt.Errorf("%q is not a whole number: write one from %d to %d", s, least, most)
+			}
+			if n < least || n > most {
+				return fmt.Errorf("%d is out of range: write a number from %d to %d", n, least, most)
+			}
+			*to = n
+			return nil
+		},
+		text: func() string { return strconv.Itoa(*to) }, schema: map[string]any{"type": "integer", "minimum": least, "maximum": most},
+		kind: "a whole number", accepts: isNumber,
 	}
-	if n < v.min || n > v.max {
-		return fmt.Errorf("%d is out of range: write a number from %d to %d", n, v.min, v.max)
-	}
-	*v.to = n
-	return nil
 }
 
-func (v count) String() string { return strconv.Itoa(*v.to) }
+func isNumber(n ast.Node) bool { return n.Type() == ast.IntegerType }
 
-func (v count) Schema() map[string]any {
-	return map[string]any{"type": "integer", "minimum": v.min, "maximum": v.max}
-}
-
-func (v count) Written(n ast.Node) (string, bool) {
-	return "a whole number", n.Type() == ast.IntegerType
-}
+func isTextOrNumber(n ast.Node) bool { return IsText(n) || isNumber(n) }

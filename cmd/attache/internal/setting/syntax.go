@@ -28,11 +28,9 @@ func (r *Reader) ReadValue(key string, v Value, f Field) {
 // ReadScalar reads n, which mistakes call key, into v. It is a text in YAML, unless v has a
 // method Written that accepts other types of nodes and names them.
 func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
-	want, ok := "a text (put it in quotes)", IsText(n)
+	want, ok := writtenText(n)
 	if typed, is := v.(interface{ Written(ast.Node) (string, bool) }); is {
 		want, ok = typed.Written(n)
-	} else if n.Type() == ast.SequenceType {
-		want = "one text"
 	}
 	if !ok {
 		r.AddProblem(n, "%s: wants %s, not %s", key, want, KindOf(n))
@@ -41,6 +39,14 @@ func (r *Reader) ReadScalar(key string, v Scalar, n ast.Node) {
 	if err := v.Set(TextOf(n), r.Base); err != nil {
 		r.AddProblem(n, "%s: %v", key, err)
 	}
+}
+
+// writtenText reports whether n is a text, and names what is wanted.
+func writtenText(n ast.Node) (want string, ok bool) {
+	if n.Type() == ast.SequenceType {
+		return "one text", false
+	}
+	return "a text (put it in quotes)", IsText(n)
 }
 
 // Items returns the elements of the list n, which mistakes call key.

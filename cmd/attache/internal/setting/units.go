@@ -6,32 +6,43 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
-// duration is a time of at least min.
-type duration struct {
-	to  *time.Duration
-	min time.Duration
-}
-
 // Duration returns a value that is a time of at least the given one.
-func Duration(to *time.Duration, least time.Duration) Scalar { return duration{to, least} }
+func Duration(to *time.Duration, least time.Duration) Scalar { return duration(to, least, false) }
 
-func (v duration) Set(s, _ string) error {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return fmt.Errorf("%q is not a duration: write it with a unit, such as 500ms, 2s or 12h", s)
-	}
-	if d < v.min {
-		return fmt.Errorf("%q is too short: give at least %s", s, v.min)
-	}
-	*v.to = d
-	return nil
+// OptionalDuration returns a value that is a time of at least the given one, or empty, which is 0.
+func OptionalDuration(to *time.Duration, least time.Duration) Scalar {
+	return duration(to, least, true)
 }
 
-func (v duration) String() string { return DurationText(*v.to) }
+func duration(to *time.Duration, least time.Duration, optional bool) Scalar {
+	return scalar{
+		set: func(s, _ string) error {
+			if s == "" && optional {
+				*to = 0
+				return nil
+			}
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				return fmt.Errorf("%q is not a duration: write it with a unit, such as 500ms, 2s or 12h", s)
+			}
+			if d < least {
+				return fmt.Errorf("%q is too short: give at least %s", s, least)
+			}
+			*to = d
+			return nil
+		},
+		text: func() string {
+			if *to == 0 && optional {
+				return ""
+			}
+			return DurationText(*to)
+		},
+		schema: map[string]any{"type": []string{"string", "integer"}, "description": "a duration with its unit, such as 500ms, 2s or 12h"},
+		kind:   "a duration such as 500ms, 2s or 12h", accepts: isTextOrNumber,
+	}
+}
 
 // DurationText returns d as a person writes it: 12h, not 12h0m0s.
 func DurationText(d time.Duration) string {
@@ -45,46 +56,15 @@ func DurationText(d time.Duration) string {
 	return s
 }
 
-func (v duration) Schema() map[string]any {
-	return map[string]any{"type": []string{"string", "integer"}, "description": "a duration with its unit, such as 500ms, 2s or 12h"}
-}
-
-func (v duration) Written(n ast.Node) (string, bool) {
-	return "a duration such as 500ms, 2s or 12h", IsText(n) || n.Type() == ast.IntegerType
-}
-
-// optionalDuration is a duration, or empty for none.
-type optionalDuration struct{ duration }
-
-// OptionalDuration returns a value that is a time of at least the given one, or empty,
-// which is 0.
-func OptionalDuration(to *time.Duration, least time.Duration) Scalar {
-	return optionalDuration{duration{to, least}}
-}
-
-func (v optionalDuration) Set(s, base string) error {
-	if s == "" {
-		*v.to = 0
-		return nil
-	}
-	return v.duration.Set(s, base)
-}
-
-func (v optionalDuration) String() string {
-	if *v.to == 0 {
-		return ""
-	}
-	return v.duration.String()
-}
-
-// size is a number of bytes from min to max.
-type size struct {
-	to       *int64
-	min, max int64
-}
-
 // Size returns a value that is a number of bytes from least to most.
-func Size(to *int64, least, most int64) Scalar { return size{to, least, most} }
+func Size(to *int64, least, most int64) Scalar {
+	return scalar{
+		set:    func(s, _ string) (err error) { *to, err = parseSize(s, *to, least, most); return err },
+		text:   func() string { return sizeText(*to) },
+		schema: map[string]any{"type": []string{"string", "integer"}, "description": "a size in bytes, or with a unit, such as 512KiB or 8MiB"},
+		kind:   "a size such as 8MiB", accepts: isTextOrNumber,
+	}
+}
 
 // sizeUnits are tried in this order, so that "8MiB" is not taken for "8Mi" bytes.
 func sizeUnits() []struct {
@@ -100,7 +80,8 @@ func sizeUnits() []struct {
 	}
 }
 
-func (v size) Set(s, _ string) error {
+// parseSize returns the size that s stands for; with an error, the one before.
+func parseSize(s string, before, least, most int64) (int64, error) {
 	for _, unit := range sizeUnits() {
 		digits, ok := strings.CutSuffix(s, unit.name)
 		if !ok {
@@ -110,13 +91,12 @@ func (v size) Set(s, _ string) error {
 		if err != nil || n < 0 || n > math.MaxInt64/unit.bytes {
 			break
 		}
-		if n *= unit.bytes; n < v.min || n > v.max {
-			return fmt.Errorf("%q is out of range: write a size from %s to %s", s, sizeText(v.min), sizeText(v.max))
+		if n *= unit.bytes; n < least || n > most {
+			return before, fmt.Errorf("%q is out of range: write a size from %s to %s", s, sizeText(least), sizeText(most))
 		}
-		*v.to = n
-		return nil
+		return n, nil
 	}
-	return fmt.Errorf("%q is not a size: write whole bytes or a unit, such as 8388608, 512KiB or 8MiB", s)
+	return before, fmt.Errorf("%q is not a size: write whole bytes or a unit, such as 8388608, 512KiB or 8MiB", s)
 }
 
 // sizeText returns n in the largest unit that divides it.
@@ -127,14 +107,4 @@ func sizeText(n int64) string {
 		}
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-func (v size) String() string { return sizeText(*v.to) }
-
-func (v size) Schema() map[string]any {
-	return map[string]any{"type": []string{"string", "integer"}, "description": "a size in bytes, or with a unit, such as 512KiB or 8MiB"}
-}
-
-func (v size) Written(n ast.Node) (string, bool) {
-	return "a size such as 8MiB", IsText(n) || n.Type() == ast.IntegerType
 }
