@@ -36,8 +36,8 @@ func parseSimple(src string) *simpleExpression {
 	joint := ""
 	for {
 		t, ok := r.term()
-		if !ok {
-			return nil
+		if !ok || t.op == opEqual && t.path == trustPath && !isTrust(t.text) {
+			return nil // see checkTrust
 		}
 		s.terms = append(s.terms, t)
 		if r.space(); r.rest == "" {

@@ -2,8 +2,6 @@ package expression
 
 import (
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
@@ -26,23 +24,7 @@ func neverTrust(line, column int, text string) *Error {
 	return &Error{Line: line, Column: column, Problem: fmt.Sprintf("%s is never %q", trustPath, text), Remedy: `it is "direct" or "sandboxed"`}
 }
 
-// checkTrust finds such a comparison in a simple expression.
-func (s *simpleExpression) checkTrust(src string) error {
-	for _, t := range s.terms {
-		if t.op != opEqual || t.path != trustPath || isTrust(t.text) {
-			continue
-		}
-		lead, _, found := strings.Cut(src, `"`+t.text+`"`) // a simple literal has no escapes
-		if !found {
-			lead, _, _ = strings.Cut(src, "'"+t.text+"'")
-		}
-		line := lead[strings.LastIndexByte(lead, '\n')+1:]
-		return neverTrust(1+strings.Count(lead, "\n"), 1+utf8.RuneCountInString(line), t.text)
-	}
-	return nil
-}
-
-// checkTrust finds such a comparison in a checked expression.
+// checkTrust finds such a comparison.
 func checkTrust(checked *ast.AST) error {
 	var found error
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
