@@ -240,3 +240,15 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("no layers need %+v", got)
 	}
 }
+
+func TestClip(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("x", 200):       strings.Repeat("x", 200),
+		strings.Repeat("x", 201):       strings.Repeat("x", 200) + "…",
+		strings.Repeat("x", 199) + "ü": strings.Repeat("x", 199) + "…", // no half a character
+	} {
+		if got := middleware.Clip(text); got != want {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}

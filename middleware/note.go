@@ -1,5 +1,7 @@
 package middleware
 
+import "strings"
+
 // An Act is what one rule did to one call.
 type Act string
 
@@ -55,6 +57,14 @@ type Note struct {
 func (c *Call) Listen(skipped bool, listener func(*Call, Note)) {
 	c.listeners = append(c.listeners, listener)
 	c.explained = c.explained || skipped
+}
+
+// Clip shortens a text that came over the wire for a note, a log line or an error.
+func Clip(text string) string {
+	if len(text) > 200 {
+		return strings.ToValidUTF8(text[:200], "") + "…"
+	}
+	return text
 }
 
 // Noted reports whether anybody listens. A layer asks before it does work for a note.

@@ -5,6 +5,12 @@ import "strings"
 // ContextKey is the key under which a call of the proxy carries its *[Context].
 type ContextKey struct{}
 
+// ContextOf returns the Context that a call carries, nil if it carries none.
+func ContextOf(call interface{ Value(key any) any }) *Context {
+	c, _ := call.Value(ContextKey{}).(*Context)
+	return c
+}
+
 // A Context is what is known of a session at one moment. It is shared by pointer
 // between goroutines and never changes: use the With methods, which return the
 // same pointer where nothing changes and a changed copy otherwise. A nil *Context

@@ -187,15 +187,10 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			return c.call(ctx, m, next, waits{})
 		case m.MethodIs("tools/list"):
 			call := middleware.CallFrom(ctx)
-			call.OnReply(c.listed(viewOf(call)))
+			call.OnReply(c.listed(sessionstate.ContextOf(call)))
 		}
 		return next(ctx, m)
 	}
-}
-
-func viewOf(call *middleware.Call) *sessionstate.Context {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
-	return view
 }
 
 // waits says what a call has waited for already; nothing is waited for twice.
@@ -208,7 +203,7 @@ const waitTime = middleware.ListTimeout + middleware.ListTimeout/4
 // call takes a tools/call, request or notification.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, was waits) error {
 	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != waits{}}
-	tc.view = viewOf(tc.call)
+	tc.view = sessionstate.ContextOf(tc.call)
 	if was.workspace && c.workspace != nil {
 		tc.view = c.workspace.Refresh(tc.call)
 	}

@@ -1,16 +1,8 @@
 package arguments
 
 import (
-	"strings"
 	"testing"
 )
-
-func TestCut(t *testing.T) {
-	long := strings.Repeat("x", 200)
-	if cut(long) != long || cut(long+"y") != long+"…" {
-		t.Errorf("got %q and %q", cut(long), cut(long+"y"))
-	}
-}
 
 // The table of rounds keeps the last maxRounds, and one that comes again counts once.
 func TestRoundsAreBounded(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+
+	"github.com/attache-mcp/attache/middleware"
 )
 
 // An event is what the log says once of a connection, or once at a higher level.
@@ -55,14 +57,14 @@ func (c *Conn) logEdit(tc *toolCall, in *intent) {
 	}
 	level := c.level(event{verb, tc.name, in.rule})
 	if c.log.Enabled(context.Background(), level) { // the text costs something
-		c.log.Log(tc.call.LogContext(), level, verb+" "+in.rule.path+" of "+cut(tc.name)+" from "+in.origin())
+		c.log.Log(tc.call.LogContext(), level, verb+" "+in.rule.path+" of "+middleware.Clip(tc.name)+" from "+in.origin())
 	}
 }
 
 // differ logs that the call's value is not the rule's, and where each is from.
 func (c *Conn) differ(tc *toolCall, in *intent, what string) {
 	if c.log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
-		c.log.InfoContext(tc.call.LogContext(), what, "tool", cut(tc.name), "argument", in.rule.path,
+		c.log.InfoContext(tc.call.LogContext(), what, "tool", middleware.Clip(tc.name), "argument", in.rule.path,
 			"call_value", c.shown(in), "rule_value", in.value.String(), "rule_source", in.origin())
 	}
 }
@@ -77,12 +79,5 @@ func (c *Conn) shown(in *intent) string {
 	if v.IsString() {
 		text = v.Text()
 	}
-	return cut(text)
-}
-
-func cut(text string) string {
-	if len(text) > 200 {
-		return text[:200] + "…"
-	}
-	return text
+	return middleware.Clip(text)
 }

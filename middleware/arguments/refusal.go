@@ -18,7 +18,7 @@ type refusal struct {
 // refuse answers the call in place of the upstream. A notification is dropped.
 func (c *Conn) refuse(ctx context.Context, tc *toolCall, no *refusal) error {
 	session, _ := tc.view.Lookup("session.id")
-	c.log.InfoContext(ctx, "a call was refused", "tool", cut(tc.name), "argument", no.rule.path, "why", no.why, "session", session.Value)
+	c.log.InfoContext(ctx, "a call was refused", "tool", middleware.Clip(tc.name), "argument", no.rule.path, "why", no.why, "session", session.Value)
 	tc.addNotes()
 	if tc.call.Noted() {
 		tc.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})

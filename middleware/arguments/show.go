@@ -213,7 +213,7 @@ func (c *Conn) logUnclear(tool string, r *rule, keyword string) {
 		effect = "the rule holds for calls all the same"
 	}
 	c.once(event{"unclear", tool, r}, slog.LevelWarn, "a tool is shown as it is, because its schema has more than plain objects around an argument",
-		"tool", cut(tool), "argument", r.path, "keyword", keyword, "effect", effect)
+		"tool", middleware.Clip(tool), "argument", r.path, "keyword", keyword, "effect", effect)
 }
 
 // logPassedOver says once of a tool why the built-in rule leaves its argument alone.
@@ -226,5 +226,5 @@ func (c *Conn) logPassedOver(tool string, p *place) {
 		why, words = "there is more than plain objects around it", p.why
 	}
 	c.once(event{"passed over", tool, p.rule}, slog.LevelDebug, "the built-in rule leaves an argument alone",
-		"tool", cut(tool), "argument", p.rule.path, "why", why, "words", words)
+		"tool", middleware.Clip(tool), "argument", p.rule.path, "why", why, "words", words)
 }

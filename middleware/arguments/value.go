@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -99,9 +100,9 @@ func (v *value) is(other wire.Value) bool {
 // String returns the value as a log line takes it.
 func (v *value) String() string {
 	if v.raw != nil {
-		return cut(string(v.raw))
+		return middleware.Clip(string(v.raw))
 	}
-	return cut(v.fact().Value)
+	return middleware.Clip(v.fact().Value)
 }
 
 // source says where the value of an intent comes from, for notes.

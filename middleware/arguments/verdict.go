@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -90,7 +91,7 @@ func nameWords(name string) []string {
 // judgeForm decides by what is no prose. A verdict without a reason leaves it open.
 func judgeForm(property wire.Value) Verdict {
 	no := func(key, why string) Verdict {
-		return Verdict{Words: key + " " + cut(string(property.Get(key).Raw)), Why: why}
+		return Verdict{Words: key + " " + middleware.Clip(string(property.Get(key).Raw)), Why: why}
 	}
 	if takes(property, true)&texts == 0 {
 		for _, key := range []string{"enum", "const", "type"} {
@@ -202,7 +203,7 @@ func formOfPath(property wire.Value) string {
 		return "format " + string(format.Raw)
 	}
 	for example := range property.Get("examples").Elements() {
-		return "example " + cut(string(example.Raw)) // judgeForm has found it absolute
+		return "example " + middleware.Clip(string(example.Raw)) // judgeForm has found it absolute
 	}
 	return ""
 }

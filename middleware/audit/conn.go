@@ -78,7 +78,7 @@ func (c *Conn) handle(ctx context.Context, m *wire.Message, next middleware.Hand
 	}
 	if m.Kind() != wire.Request {
 		err := next(ctx, m)
-		if e.end(call, viewOf(call), outcome{result: resultNone}) {
+		if e.end(call, sessionstate.ContextOf(call), outcome{result: resultNone}) {
 			c.record(e)
 		}
 		return err
@@ -88,23 +88,18 @@ func (c *Conn) handle(ctx context.Context, m *wire.Message, next middleware.Hand
 	c.mu.Unlock()
 	call.OnReply(e.hook)
 	err := next(ctx, m)
-	e.setView(call, viewOf(call)) // for a call that gets no reply
+	e.setView(call, sessionstate.ContextOf(call)) // for a call that gets no reply
 	return err
 }
 
 // replied is the hook for the reply.
 func (e *entry) replied(ctx context.Context, reply *wire.Message) error {
 	call := middleware.CallFrom(ctx)
-	if e.end(call, viewOf(call), outcomeOf(reply)) {
+	if e.end(call, sessionstate.ContextOf(call), outcomeOf(reply)) {
 		e.c.remove(e)
 		e.c.record(e)
 	}
 	return nil
-}
-
-func viewOf(call *middleware.Call) *sessionstate.Context {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
-	return view
 }
 
 // cancelled records the oldest call with the id: it will have no reply, or one that

@@ -7,6 +7,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/audit/chain"
 	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
 )
 
 // entryKey is the key under which a call carries its entry to the gate.
@@ -83,6 +84,6 @@ func refuse(ctx context.Context, m *wire.Message) error {
 	if !m.MethodIs("tools/call") {
 		return call.Answer(ctx, wire.ErrorReply(m.ID(), wire.CodeInternalError, textUnrecorded))
 	}
-	view := viewOf(call)
+	view := sessionstate.ContextOf(call)
 	return call.Answer(ctx, wire.RefusalReply(m, textUnrecorded, view != nil && view.Modern))
 }

@@ -105,7 +105,7 @@ func (e *entry) intent(call *middleware.Call, m *wire.Message) (_ []byte, ok boo
 	if e.call != call {
 		return nil, false
 	}
-	r := e.about(nil, "intent", viewOf(call))
+	r := e.about(nil, "intent", sessionstate.ContextOf(call))
 	r = e.c.digests.append(r, "sent_digest", m.Arguments().Raw)
 	return e.c.scrub(append(r.number("request_bytes", e.requestBytes), '}')), true
 }

@@ -55,7 +55,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 
 func (c *Conn) request(ctx context.Context, m *wire.Message) {
 	call := middleware.CallFrom(ctx)
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	view := sessionstate.ContextOf(call)
 	if view == nil || view.Session.Empty() || m.MethodIs("ping") {
 		return
 	}

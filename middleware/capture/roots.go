@@ -24,7 +24,7 @@ const RootsTimeout = time.Second
 
 // CanAskWorkspace reports whether AskWorkspace would have something to wait for.
 func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	view := sessionstate.ContextOf(call)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return view != nil && !view.Modern && c.ask.allowed
@@ -38,7 +38,7 @@ func (c *Conn) CanAskWorkspace(call *middleware.Call) bool {
 // Only while a call is in flight, as SEP-2260 wants it; never in the modern
 // era, where a server sends no requests.
 func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool) {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	view := sessionstate.ContextOf(call)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if view == nil || view.Modern || !c.ask.allowed {
@@ -82,7 +82,7 @@ func (c *Conn) takeRoots(key string, reply *wire.Message) {
 
 // Refresh attaches the session's present context to a call that has waited.
 func (c *Conn) Refresh(call *middleware.Call) *sessionstate.Context {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
+	view := sessionstate.ContextOf(call)
 	if view == nil {
 		return nil
 	}

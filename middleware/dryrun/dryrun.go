@@ -111,7 +111,7 @@ func reached(ctx context.Context, _ *wire.Message) error {
 func (c *Conn) begin(real *middleware.Call, m *wire.Message) *rehearsal {
 	r := &rehearsal{conn: c, real: real, frame: m.Clone(), method: m.Method()}
 	if m.MethodIs("tools/call") {
-		r.tool = cut(m.Name().Text())
+		r.tool = middleware.Clip(m.Name().Text())
 	}
 	r.call = real.Shadow(r)
 	r.call.Listen(false, r.note)

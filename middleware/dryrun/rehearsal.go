@@ -135,7 +135,7 @@ func (r *rehearsal) requestDone(m *wire.Message) {
 	}
 	switch {
 	case r.answer != nil:
-		r.log("dry run: would refuse the call", "layer", why.Layer, "rule", why.Rule, "why", why.Why, "answer", cut(wire.ReplyText(r.answer.Root())))
+		r.log("dry run: would refuse the call", "layer", why.Layer, "rule", why.Rule, "why", why.Why, "answer", middleware.Clip(wire.ReplyText(r.answer.Root())))
 	case r.deferred:
 		r.log("dry run: would answer the call instead of the server", "layer", why.Layer, "rule", why.Rule, "why", why.Why)
 	case !r.reached:
@@ -149,7 +149,7 @@ func (r *rehearsal) requestDone(m *wire.Message) {
 func (r *rehearsal) replyDone(reply, shadow *wire.Message) {
 	switch {
 	case r.refusal != nil:
-		r.log("dry run: would replace the reply", "layer", r.refusal.Layer, "rule", r.refusal.Rule, "why", r.refusal.Why, "answer", cut(wire.ReplyText(shadow.Root())))
+		r.log("dry run: would replace the reply", "layer", r.refusal.Layer, "rule", r.refusal.Rule, "why", r.refusal.Why, "answer", middleware.Clip(wire.ReplyText(shadow.Root())))
 	case !r.logged && !bytes.Equal(shadow.Frame(), reply.Frame()):
 		r.log("dry run: would change the reply", "bytes_before", len(reply.Frame()), "bytes_after", len(shadow.Frame()))
 	}

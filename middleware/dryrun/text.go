@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+
+	"github.com/attache-mcp/attache/middleware"
 )
 
 // pathText returns a path for people, without the params of a call.
@@ -11,15 +13,7 @@ func pathText(path []string) string {
 	if len(path) > 1 && path[0] == "params" {
 		path = path[1:]
 	}
-	return cut(strings.Join(path, "."))
-}
-
-// cut shortens a text that came over the wire for a log line.
-func cut(text string) string {
-	if len(text) > 200 {
-		return strings.ToValidUTF8(text[:200], "") + "…"
-	}
-	return text
+	return middleware.Clip(strings.Join(path, "."))
 }
 
 // Mark returns a logger that begins each message with "dry run: ". A layer logs "a call

@@ -129,11 +129,11 @@ func hidden(what string, err error) string {
 // from a server without the tool, so it discloses no rules.
 func (c *Conn) refuseName(ctx context.Context, m *wire.Message, t target, given string) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(t.rule), Act: middleware.Refused, Why: t.why})
-	code, text := wire.CodeInvalidParams, "Unknown tool: "+cut(given)
+	code, text := wire.CodeInvalidParams, "Unknown tool: "+middleware.Clip(given)
 	if t.both != "" {
 		code, text = wire.CodeInternalError, ambiguous(t.name, t.both, given)
 	}
-	c.log.InfoContext(ctx, "a call was refused", "name", cut(given), "rule", c.key(t.rule), "why", t.why)
+	c.log.InfoContext(ctx, "a call was refused", "name", middleware.Clip(given), "rule", c.key(t.rule), "why", t.why)
 	return c.answer(ctx, m, wire.ErrorReply(m.ID(), code, text))
 }
 

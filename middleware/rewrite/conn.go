@@ -79,7 +79,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 
 func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
-	view := viewOf(call)
+	view := sessionstate.ContextOf(call)
 	if view != nil && view != c.last.Load() {
 		c.last.Store(view)
 	}
@@ -119,11 +119,6 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 func (c *Conn) hidesURI(uri wire.Value) bool {
 	rule, _ := c.uriHiddenBy(c.last.Load(), uri.View())
 	return rule != none
-}
-
-func viewOf(call *middleware.Call) *sessionstate.Context {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
-	return view
 }
 
 // fill fills the inputs of rules for a tool, by the server's name.
@@ -200,7 +195,7 @@ func (c *Conn) first(in *expression.Inputs, otherwise string, rules []int) int {
 // may have many tools and be asked for often.
 func (c *Conn) failed(i int, name, otherwise string, err error) {
 	if c.once(c.key(i) + err.Error()) {
-		c.log.Warn("a rule could not be applied", "rule", c.key(i), "name", cut(name), "so", otherwise, "why", err)
+		c.log.Warn("a rule could not be applied", "rule", c.key(i), "name", middleware.Clip(name), "so", otherwise, "why", err)
 	}
 }
 
@@ -219,12 +214,4 @@ func (c *Conn) once(text string) bool {
 	}
 	c.told[text] = true
 	return true
-}
-
-// cut shortens a name that came over the wire for a log line or an error.
-func cut(name string) string {
-	if len(name) > 200 {
-		return name[:200] + "…"
-	}
-	return name
 }

@@ -59,7 +59,7 @@ func (c *Conn) promptRefused(view *sessionstate.Context, in wire.Value) refusal 
 		return f
 	}
 	if rule, err := c.promptHiddenBy(view, name.View()); rule != none {
-		return refusal{rule, "Unknown prompt: " + cut(name.Text()), hidden("prompt", err)}
+		return refusal{rule, "Unknown prompt: " + middleware.Clip(name.Text()), hidden("prompt", err)}
 	}
 	return refusal{}
 }
@@ -77,7 +77,7 @@ func (c *Conn) resourceRefused(view *sessionstate.Context, in wire.Value, templa
 	}
 	text := uri.Text()
 	if rule, err := c.uriHiddenBy(view, text); rule != none {
-		return refusal{rule, "Resource not found: " + cut(text), hidden("resource", err)}
+		return refusal{rule, "Resource not found: " + middleware.Clip(text), hidden("resource", err)}
 	}
 	if template {
 		text = strings.NewReplacer("{", "", "}", "").Replace(text)
@@ -243,7 +243,7 @@ func (c *Conn) keepListed(uri string) {
 	}
 	c.mu.Unlock()
 	if !fits && c.once("listed") {
-		c.log.Warn("the server lists too many URIs that are not in normal form; some will be refused, as rules hide resources", "uri", cut(uri))
+		c.log.Warn("the server lists too many URIs that are not in normal form; some will be refused, as rules hide resources", "uri", middleware.Clip(uri))
 	}
 }
 
