@@ -113,7 +113,7 @@ func TestListing(t *testing.T) {
 }
 
 func TestCompileErrors(t *testing.T) {
-	text, _ := expression.Compile(`principal.tenant`, expression.String)
+	text, _ := expression.Compile(`principal.tenant`, expression.Any)
 	for _, test := range []struct {
 		o    Options
 		want string

@@ -155,13 +155,7 @@ func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
 		return nil, nil
 	}
 	v, err := r.Value.Eval(in)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.Value.Type() == expression.String:
-		return wire.Quote(v.Text), nil
-	}
-	return v.JSON, nil
+	return v.JSON, err
 }
 
 // inputs returns what expressions read of the call. They are made once for each

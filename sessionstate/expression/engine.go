@@ -117,9 +117,7 @@ func yields(t *types.Type, want Type) bool {
 		return true
 	case types.BoolKind:
 		return want == Bool || want == Any
-	case types.StringKind:
-		return want == String || want == Any
-	case types.NullTypeKind, types.IntKind, types.UintKind, types.DoubleKind:
+	case types.StringKind, types.NullTypeKind, types.IntKind, types.UintKind, types.DoubleKind:
 		return want == Any
 	case types.ListKind:
 		return want == Any && yields(t.Parameters()[0], Any)
@@ -136,7 +134,7 @@ func typeName(t *types.Type) string {
 	case types.BoolKind:
 		return Bool.String()
 	case types.StringKind:
-		return String.String()
+		return aString
 	case types.IntKind, types.UintKind, types.DoubleKind:
 		return "a number"
 	case types.ListKind:
@@ -265,10 +263,6 @@ func toValue(result ref.Val, want Type) (Value, error) {
 	case Bool:
 		if b, ok := result.(types.Bool); ok {
 			return Value{Bool: bool(b)}, nil
-		}
-	case String:
-		if s, ok := result.(types.String); ok {
-			return Value{Text: string(s)}, nil
 		}
 	case Any:
 		if out, ok := appendJSON(nil, result); ok {

@@ -32,16 +32,14 @@ func mismatch(src, yields string, want Type) *Error {
 	lead := src[:len(src)-len(strings.TrimLeft(src, " \t\r\n"))]
 	e.Line += strings.Count(lead, "\n")
 	e.Column += len(lead) - strings.LastIndexByte(lead, '\n') - 1
-	switch want {
-	case Bool:
+	e.Remedy = "write a string, number, list, map, true, false or null"
+	if want == Bool {
 		e.Remedy = `write a condition, such as session.trust == "direct" or "admin" in principal.roles`
-	case String:
-		e.Remedy = `write a string, such as principal.tenant or "fixed"; string(...) makes one of a number`
-	default:
-		e.Remedy = "write a string, number, list, map, true, false or null"
 	}
 	return e
 }
+
+const aString = "a string"
 
 // compileError makes an Error of the first problem that CEL reports.
 func compileError(src string, issues []*common.Error) *Error {

@@ -13,17 +13,14 @@ type Type uint8
 
 // The types of results.
 const (
-	Bool   Type = iota + 1 // a condition
-	String                 // a text
-	Any                    // any JSON value
+	Bool Type = iota + 1 // a condition
+	Any                  // any JSON value
 )
 
 func (t Type) String() string {
 	switch t {
 	case Bool:
 		return "true or false"
-	case String:
-		return "a string"
 	case Any:
 		return "a JSON value"
 	}
@@ -65,7 +62,6 @@ func (in *Inputs) Clear() {
 // A Value is the result of a Program, in the field of its type.
 type Value struct {
 	Bool bool
-	Text string
 	JSON []byte // not to be written to
 }
 
@@ -116,7 +112,7 @@ func (p *Program) Eval(in *Inputs) (Value, error) {
 	case p.fixed != nil:
 		return *p.fixed, nil
 	case p.simple != nil:
-		return p.simple.eval(in, p.want), nil // as fast as the memo
+		return p.simple.eval(in), nil // as fast as the memo
 	case !p.readsNoCall():
 		return p.engine.eval(in, p.want)
 	}

@@ -20,7 +20,7 @@ func FuzzExpression(f *testing.F) {
 	}
 	f.Add(`arguments.x == 1`, []byte(`{"x":1e999,"y":"\ud800"}`))
 	f.Fuzz(func(t *testing.T, src string, arguments []byte) {
-		for _, want := range []Type{Bool, String, Any} {
+		for _, want := range []Type{Bool, Any} {
 			p, err := Compile(src, want)
 			if err != nil {
 				var e *Error
@@ -46,7 +46,7 @@ func FuzzExpression(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%q is simple and no CEL: %v", src, err)
 			}
-			if by, err := slow.Eval(in); err != nil || by.Bool != got.Bool || by.Text != got.Text || string(by.JSON) != string(got.JSON) {
+			if by, err := slow.Eval(in); err != nil || by.Bool != got.Bool || string(by.JSON) != string(got.JSON) {
 				t.Fatalf("%q: %v, and by CEL %v, %v", src, got, by, err)
 			}
 		}

@@ -145,20 +145,14 @@ func (r *reader) literal() (string, bool) {
 
 // check reports whether the expression yields want.
 func (s *simpleExpression) check(src string, want Type) error {
-	yields := Bool
-	switch t := s.terms[0]; {
-	case t.op == opPath && isListPath(t.path):
-		if want == Any {
-			return nil
-		}
-		return mismatch(src, "a list of strings", want)
-	case t.op == opPath, t.op == opLiteral:
-		yields = String
-	}
-	if want == yields || want == Any {
+	t := s.terms[0]
+	switch {
+	case want == Any, t.op != opPath && t.op != opLiteral:
 		return nil
+	case isListPath(t.path):
+		return mismatch(src, "a list of strings", want)
 	}
-	return mismatch(src, yields.String(), want)
+	return mismatch(src, aString, want)
 }
 
 func (s *simpleExpression) path() string {
@@ -179,7 +173,7 @@ func (s *simpleExpression) uses() uses {
 }
 
 // eval returns the value of an expression that is not a condition.
-func (s *simpleExpression) eval(in *Inputs, want Type) Value {
+func (s *simpleExpression) eval(in *Inputs) Value {
 	t := &s.terms[0]
 	if t.op != opPath && t.op != opLiteral {
 		return encoded(s.holds(in))
@@ -190,9 +184,6 @@ func (s *simpleExpression) eval(in *Inputs, want Type) Value {
 	text := t.text
 	if t.op == opPath {
 		text = in.text(t.path)
-	}
-	if want == String {
-		return Value{Text: text}
 	}
 	return encoded(text)
 }
