@@ -183,10 +183,7 @@ func play(t *testing.T, text string) string {
 	synctest.Test(t, func(t *testing.T) {
 		log, path := newLog(t, nil)
 		a := newAudit(t, everything(log))
-		traces, err := trace.Compile(trace.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		traces := trace.Compile(trace.Options{})
 		s := proxytest.Setup{Options: proxy.Options{
 			Layers: []middleware.Layer{traces.Connect(trace.ConnOptions{}).Layer(), a.Layer(), inside()},
 			Aside:  func(f proxy.Aside) { a.Aside(f.Message, f.Why, f.Code) },

@@ -35,10 +35,7 @@ func TestScripts(t *testing.T) {
 
 // connect returns the layer under test for one connection.
 func connect(o trace.Options, c trace.ConnOptions) *trace.Conn {
-	shared, err := trace.Compile(o)
-	if err != nil {
-		panic(err)
-	}
+	shared := trace.Compile(o)
 	return shared.Connect(c)
 }
 

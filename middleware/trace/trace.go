@@ -73,12 +73,12 @@ type Options struct {
 // A Shared is the layer under one configuration, for all connections.
 type Shared struct{ o Options }
 
-// Compile returns the layer for all connections. The error is always nil.
-func Compile(o Options) (*Shared, error) {
+// Compile returns the layer for all connections.
+func Compile(o Options) *Shared {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Shared{o}, nil
+	return &Shared{o}
 }
 
 // ConnOptions configure the layer of one connection.

@@ -88,10 +88,7 @@ func TestClose(t *testing.T) {
 // same id.
 func TestCancelOfAnotherConnection(t *testing.T) {
 	telemetry, spans, _ := observed(t)
-	shared, err := trace.Compile(trace.Options{Telemetry: telemetry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := trace.Compile(trace.Options{Telemetry: telemetry})
 	one := middleware.Chain(last, shared.Connect(trace.ConnOptions{}).Layer())
 	other := middleware.Chain(last, shared.Connect(trace.ConnOptions{}).Layer())
 	var call, none middleware.Call

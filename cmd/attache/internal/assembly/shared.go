@@ -147,8 +147,9 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 	if settings.DryRun {
 		s.log = dryrun.Mark(p.Log)
 	}
+	s.compileTrace()
 	for _, step := range []func(*Shared) error{
-		(*Shared).compileTrace, (*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
+		(*Shared).compileCapture, (*Shared).compileRules, (*Shared).compileBriefing, (*Shared).compileTeams, (*Shared).compileAudit,
 	} {
 		if err := step(s); err != nil {
 			return nil, err
@@ -161,14 +162,11 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 func (s *Shared) redactLog() { logging.Redact(s.Log, s.settings, s.secrets) }
 
 // compileTrace compiles the layer trace, and the one that keeps others from acting.
-func (s *Shared) compileTrace() (err error) {
-	s.trace, err = trace.Compile(trace.Options{
+func (s *Shared) compileTrace() {
+	s.trace = trace.Compile(trace.Options{
 		Propagate: s.settings.Trace.Propagate, DryRun: s.settings.DryRun, Telemetry: s.Telemetry, Log: s.Log,
 	})
-	if err == nil {
-		s.dryRun, err = dryrun.Compile(dryrun.Options{Show: s.shown(), Log: s.Log})
-	}
-	return err
+	s.dryRun = dryrun.Compile(dryrun.Options{Show: s.shown(), Log: s.Log})
 }
 
 // compileCapture compiles the capture layer, whose settings hold as long as the

@@ -43,10 +43,7 @@ func TestTelemetryEnds(t *testing.T) {
 	defer close(never)
 	p := cli.Process{Env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL}, Stderr: io.Discard}
 	tel := Start(p, "", "", slog.New(slog.DiscardHandler))
-	shared, err := trace.Compile(trace.Options{Telemetry: tel.Recorder()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := trace.Compile(trace.Options{Telemetry: tel.Recorder()})
 	var open trace.OpenSpans
 	h := middleware.Chain(func(context.Context, *wire.Message) error { return nil }, shared.Connect(trace.ConnOptions{Open: &open}).Layer())
 	var call middleware.Call
