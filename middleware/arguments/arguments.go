@@ -187,7 +187,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 			return c.call(ctx, m, next, waits{})
 		case m.MethodIs("tools/list"):
 			call := middleware.CallFrom(ctx)
-			call.OnReply(c.listed(sessionstate.ContextOf(call)))
+			call.OnReply(c.editList(sessionstate.ContextOf(call)))
 		}
 		return next(ctx, m)
 	}

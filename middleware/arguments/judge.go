@@ -47,7 +47,7 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 	for i, r := range rules {
 		applies, err := c.applies(tc, r)
 		if err != nil {
-			if no := tc.undecided(r, err); no != nil {
+			if no := tc.refuseUndecided(r, err); no != nil {
 				return nil, no
 			}
 		}
@@ -106,7 +106,7 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 // unless the tool has no such argument.
 func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	if callValue.Exists() {
-		return forbidden(r)
+		return argumentRefusal(r)
 	}
 	if _, _, err := r.spot(tc.m.Arguments(), nil); err == nil {
 		return nil
@@ -114,7 +114,7 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	if c.lookUp(tc); tc.known && tc.plan.place(r).state == absent {
 		return nil
 	}
-	return hiddenWay(r)
+	return shapeRefusal(r)
 }
 
 // manyRules is how many it takes for looking a tool up to cost less than matching
@@ -167,8 +167,9 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 // credential could not be turned into one.
 var errLookup = errors.New("the caller's identity could not be looked up")
 
-// undecided handles a rule for which it cannot be decided whether it applies.
-func (tc *toolCall) undecided(r *rule, err error) *refusal {
+// refuseUndecided returns what a rule has against a call if it cannot be decided whether the
+// rule applies: nothing, if it only fills.
+func (tc *toolCall) refuseUndecided(r *rule, err error) *refusal {
 	if r.enforces() {
 		return &refusal{r, "it could not be decided: " + err.Error(), textUndecided}
 	}
@@ -244,7 +245,7 @@ func (tc *toolCall) unmet(intents []intent) *refusal {
 			continue
 		}
 		if in.rule.Mode == Pin {
-			return unknownPin(in)
+			return pinRefusal(in)
 		}
 		p := tc.plan.place(in.rule)
 		required := p.required && (p.demanded || in.rule.around(tc.m.Arguments()))

@@ -33,20 +33,20 @@ func (c *Conn) refuse(ctx context.Context, tc *toolCall, no *refusal) error {
 // have shown it another.
 const textUndecided = "Permission denied: the rules for the arguments of this tool could not be applied to this call"
 
-func forbidden(r *rule) *refusal {
+// argumentRefusal refuses a call that has an argument which is forbidden.
+func argumentRefusal(r *rule) *refusal {
 	return &refusal{r, "the call has the argument, which is forbidden",
 		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here. Leave it out and call again.", r.path)}
 }
 
-// hiddenWay handles a call that may have the argument where attache cannot see
-// it.
-func hiddenWay(r *rule) *refusal {
+// shapeRefusal refuses a call that may have the argument where attache cannot see it.
+func shapeRefusal(r *rule) *refusal {
 	return &refusal{r, "what stands around the argument, which is forbidden, is no object",
 		fmt.Sprintf("The argument %q is not the model's to choose: it is forbidden here, and what is around it has to be an object. Give an object where one belongs, or leave it out, and call again.", r.path)}
 }
 
-// unknownPin is what a pin without a value has against a call.
-func unknownPin(in *intent) *refusal {
+// pinRefusal refuses a call for which a pin has no value.
+func pinRefusal(in *intent) *refusal {
 	how := "its value could not be determined"
 	if in.rule.fact != "" {
 		how = "it is taken from " + in.rule.fact + ", which is not known for this session"
@@ -56,8 +56,8 @@ func unknownPin(in *intent) *refusal {
 			in.rule.path, how, remedy(in.rule))}
 }
 
-// unwritable handles a value that a call has no place for.
-func unwritable(r *rule, err error) *refusal {
+// writeRefusal refuses a call that has no place for the value of a pin.
+func writeRefusal(r *rule, err error) *refusal {
 	return &refusal{r, "the value could not be written: " + err.Error(),
 		fmt.Sprintf("The argument %q is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.", r.path)}
 }

@@ -74,7 +74,7 @@ func (r *rule) place(t *middleware.Tool) place {
 	root := wire.Value{Raw: t.InputSchema}
 	at := root
 	for i, key := range r.Argument {
-		if p.why = unfollowed(at, i > 0); p.why != "" {
+		if p.why = otherKeyword(at, i > 0); p.why != "" {
 			break
 		}
 		required := at.Get("required")
@@ -109,10 +109,10 @@ func (r *rule) place(t *middleware.Tool) place {
 	return p
 }
 
-// unfollowed returns the keyword by which a schema says more of an object than what
+// otherKeyword returns the keyword by which a schema says more of an object than what
 // its properties are, "" if there is none. inner says that the object is itself the
 // value of a property, and so must be nothing but an object.
-func unfollowed(schema wire.Value, inner bool) string {
+func otherKeyword(schema wire.Value, inner bool) string {
 	if !schema.IsObject() || inner && !schema.Get("type").Equals("object") {
 		return "type"
 	}
@@ -195,7 +195,7 @@ func (p *place) unsure(v *value) string {
 	switch {
 	case !p.verdict.Path:
 		return p.verdict.Why
-	case !(p.required && p.demanded) && !v.announced():
+	case !(p.required && p.demanded) && !v.isAnnounced():
 		return "the tool does not require the argument, and the client has not announced a workspace"
 	case p.pattern != nil && !v.empty() && !p.pattern.MatchString(v.fact().Value):
 		return "the value does not match the argument's pattern"

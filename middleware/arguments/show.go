@@ -14,9 +14,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// listed returns the hook that makes the schemas of a page of tools/list agree with
+// editList returns the hook that makes the schemas of a page of tools/list agree with
 // the rules.
-func (c *Conn) listed(view *sessionstate.Context) middleware.ReplyHook {
+func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 	return func(ctx context.Context, reply *wire.Message) error {
 		result := reply.Get("result")
 		list := result.Get("tools")

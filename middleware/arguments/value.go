@@ -75,8 +75,8 @@ func (v *value) empty() bool {
 	return false
 }
 
-// announced reports whether the value is a fact that the client itself has said.
-func (v *value) announced() bool {
+// isAnnounced reports whether the value is a fact that the client itself has said.
+func (v *value) isAnnounced() bool {
 	source := v.fact().Source
 	return source == sessionstate.RequestMeta || source == sessionstate.InitializeMeta
 }

@@ -225,14 +225,14 @@ func workingDirectory(s []string) int {
 // absolute one, "" if it does not.
 func absolutePath(s []string) string {
 	for i := range s {
-		if i > 0 && heads.has(s[i]) && (s[i-1] == "absolute" || s[i-1] == "full" || s[i-1] == "local" || s[i-1] == "filesystem") && goesOn(s, i+1) && !linked(s, i+1) {
+		if i > 0 && heads.has(s[i]) && (s[i-1] == "absolute" || s[i-1] == "full" || s[i-1] == "local" || s[i-1] == "filesystem") && goesOn(s, i+1) && !isLink(s, i+1) {
 			return s[i-1] + " " + s[i]
 		}
 	}
 	return ""
 }
 
-func linked(s []string, i int) bool { return i < len(s) && links.has(s[i]) }
+func isLink(s []string, i int) bool { return i < len(s) && links.has(s[i]) }
 
 // skip returns the index of the first word from at on that is not of a set.
 func skip(s []string, at int, of vocabulary) int {

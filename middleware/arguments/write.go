@@ -25,7 +25,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 		raw := in.value.json()
 		if err := c.set(tc, in, raw, written); err != nil {
 			if in.rule.enforces() {
-				return unwritable(in.rule, err)
+				return writeRefusal(in.rule, err)
 			}
 			c.log.WarnContext(tc.call.LogContext(), "an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
 			if tc.call.Noted() {

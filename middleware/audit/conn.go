@@ -55,17 +55,17 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
 		switch {
 		case m.From != wire.Client:
-		case recorded(m):
+		case isRecorded(m):
 			return c.handle(ctx, m, next)
 		case m.MethodIs("notifications/cancelled"):
-			c.cancelled(m.Get("params", "requestId"))
+			c.recordCancelled(m.Get("params", "requestId"))
 		}
 		return next(ctx, m)
 	}
 }
 
-// recorded reports whether m is a call that is recorded.
-func recorded(m *wire.Message) bool {
+// isRecorded reports whether m is a call that is recorded.
+func isRecorded(m *wire.Message) bool {
 	return m.MethodIs("tools/call") || m.MethodIs("prompts/get") || m.MethodIs("resources/read")
 }
 
@@ -92,8 +92,8 @@ func (c *Conn) handle(ctx context.Context, m *wire.Message, next middleware.Hand
 	return err
 }
 
-// replied is the hook for the reply.
-func (e *entry) replied(ctx context.Context, reply *wire.Message) error {
+// recordReply is the hook for the reply.
+func (e *entry) recordReply(ctx context.Context, reply *wire.Message) error {
 	call := middleware.CallFrom(ctx)
 	if e.end(call, sessionstate.ContextOf(call), outcomeOf(reply)) {
 		e.c.remove(e)
@@ -102,9 +102,9 @@ func (e *entry) replied(ctx context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// cancelled records the oldest call with the id: it will have no reply, or one that
+// recordCancelled records the oldest call with the id: it will have no reply, or one that
 // the client does not expect.
-func (c *Conn) cancelled(id wire.Value) {
+func (c *Conn) recordCancelled(id wire.Value) {
 	if !id.Exists() {
 		return
 	}

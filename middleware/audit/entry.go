@@ -60,7 +60,7 @@ func (s *Shared) newEntry() *entry {
 		return e
 	}
 	e := &entry{s: s}
-	e.listener, e.hook = e.note, e.replied
+	e.listener, e.hook = e.note, e.recordReply
 	return e
 }
 

@@ -29,7 +29,7 @@ func (c *Conn) Gate() middleware.Layer {
 
 func (c *Conn) gate(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, m *wire.Message) error {
-		if m.From != wire.Client || !recorded(m) {
+		if m.From != wire.Client || !isRecorded(m) {
 			return next(ctx, m)
 		}
 		call := middleware.CallFrom(ctx)

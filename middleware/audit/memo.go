@@ -44,7 +44,7 @@ func (m *memo) keep(n *middleware.Note, members record) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := knownNote{copied(n), slices.Clone(members)}
+	k := knownNote{cloneNote(n), slices.Clone(members)}
 	if i := m.index(n); i >= 0 {
 		m.known[i] = k
 	} else if len(m.known) < maxKnown {
@@ -68,8 +68,8 @@ func same(a, b *middleware.Note) bool {
 		(a.After == nil) == (b.After == nil) && bytes.Equal(a.After, b.After)
 }
 
-// copied returns a note that shares nothing with the frame.
-func copied(n *middleware.Note) middleware.Note {
+// cloneNote returns a note that shares nothing with the frame.
+func cloneNote(n *middleware.Note) middleware.Note {
 	c := *n
 	c.Rule, c.Why, c.Source = strings.Clone(n.Rule), strings.Clone(n.Why), strings.Clone(n.Source)
 	c.After, c.Path = bytes.Clone(n.After), slices.Clone(n.Path)

@@ -56,7 +56,7 @@ func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Contex
 			outcome = sessionstate.Open
 		}
 		if how == spends {
-			c.carried(view.Session.Value, s, outcome)
+			c.noteOutcome(view.Session.Value, s, outcome)
 		}
 		return errors.Join(err, t.settle(call, reply, outcome))
 	})

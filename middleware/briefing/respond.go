@@ -72,7 +72,7 @@ func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, s *sessi
 		skip(call, "the call was cancelled")
 		return nil
 	}
-	if !c.plan(call, r, reply).Seen && c.shared.sessions.exhausted(s) {
+	if !c.plan(call, r, reply).Seen && c.shared.sessions.isExhausted(s) {
 		c.miss(view.Session.Value, toolresult.Unseen, true)
 		skip(call, toolresult.Unseen)
 		return nil
@@ -99,18 +99,18 @@ func (c *Conn) give(call *middleware.Call, view *sessionstate.Context, t turn, r
 	switch {
 	case call.Cancelled(): // while the turn was asked for
 		skip(call, "the call was cancelled")
-	case !seen && c.shared.sessions.exhausted(t.s):
+	case !seen && c.shared.sessions.isExhausted(t.s):
 		c.miss(session, toolresult.Unseen, true)
 		skip(call, toolresult.Unseen)
 	default:
 		outcome, err = c.inject(call, view, t, r, reply)
 	}
-	c.carried(session, t.s, outcome)
+	c.noteOutcome(session, t.s, outcome)
 	return errors.Join(err, t.settle(call, reply, outcome))
 }
 
-// carried notes how the turn of s has ended.
-func (c *Conn) carried(session string, s *session, outcome sessionstate.Outcome) {
+// noteOutcome notes how the turn of s has ended.
+func (c *Conn) noteOutcome(session string, s *session, outcome sessionstate.Outcome) {
 	switch outcome {
 	case sessionstate.Open:
 		return

@@ -197,8 +197,8 @@ func (t *sessions) countOne(s *session) {
 	s.unseen++
 }
 
-// exhausted reports whether that count has reached its limit.
-func (t *sessions) exhausted(s *session) bool {
+// isExhausted reports whether that count has reached its limit.
+func (t *sessions) isExhausted(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.unseen >= MaxUnseen

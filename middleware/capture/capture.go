@@ -304,11 +304,11 @@ func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
 		c.begin = c.base.WithWorkspace(sessionstate.Fact{Value: f.workspace, Source: sessionstate.InitializeMeta, From: f.workspaceFrom})
 	}
 	c.ask = rootsAsk{allowed: c.o.Roots && m.Get("params", "capabilities", "roots").Exists()}
-	call.OnReply(c.initialized)
+	call.OnReply(c.readRevision)
 }
 
-// initialized reads the revision that client and server agreed on.
-func (c *Conn) initialized(_ context.Context, reply *wire.Message) error {
+// readRevision reads the revision that client and server agreed on.
+func (c *Conn) readRevision(_ context.Context, reply *wire.Message) error {
 	revision := reply.Get("result", "protocolVersion").Text()
 	if revision == "" || len(revision) > maxRevision {
 		return nil

@@ -112,7 +112,7 @@ func (id *identity) size() int { return 1024 + 6*len(id.credential.Text) }
 // a credential has the identity of the last credential in its session if it inherits, and the
 // operator's otherwise.
 func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f *facts) *identity {
-	credential := c.accepted(ctx, f)
+	credential := c.acceptedCredential(ctx, f)
 	if c.resolve == nil {
 		return nil
 	}
@@ -151,9 +151,9 @@ func (t *identities) forgetSessions() {
 	clear(t.of)
 }
 
-// accepted returns the credential of a frame if the operator allows it. It logs once that a
-// credential was not used, and why.
-func (c *Conn) accepted(ctx context.Context, f *facts) Credential {
+// acceptedCredential returns the credential of a frame if the operator allows it. It logs once
+// that a credential was not used, and why.
+func (c *Conn) acceptedCredential(ctx context.Context, f *facts) Credential {
 	credential := f.credential
 	for i, key := range CredentialKeys() {
 		switch {

@@ -67,7 +67,7 @@ type ConnOptions struct {
 	Layers []middleware.Layer
 }
 
-// A Conn is the layer of one connection. The chains inside it end in reached.
+// A Conn is the layer of one connection. The chains inside it end in noteReached.
 type Conn struct {
 	Options
 	layers             []middleware.Layer
@@ -79,8 +79,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return &Conn{
 		Options:  s.o,
 		layers:   o.Layers,
-		toServer: middleware.Chain(reached, o.Layers...),
-		toClient: middleware.Chain(reached, middleware.Reversed(o.Layers)...),
+		toServer: middleware.Chain(noteReached, o.Layers...),
+		toClient: middleware.Chain(noteReached, middleware.Reversed(o.Layers)...),
 	}
 }
 
@@ -101,8 +101,8 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// reached is the end of the inner chain. A copy that gets there would have been sent.
-func reached(ctx context.Context, _ *wire.Message) error {
+// noteReached is the end of the inner chain. A copy that gets there would have been sent.
+func noteReached(ctx context.Context, _ *wire.Message) error {
 	middleware.CallFrom(ctx).Relay().(*rehearsal).reached = true
 	return nil
 }
@@ -122,7 +122,7 @@ func (c *Conn) begin(real *middleware.Call, m *wire.Message) *rehearsal {
 // or what a layer does after it has waited.
 func (r *rehearsal) handle(ctx context.Context, m *wire.Message, step, next middleware.Handler) error {
 	if err := try(r.context(ctx), step, r.frame); err != nil {
-		r.failed(err)
+		r.logFailure(err)
 	}
 	if w := r.takeWait(); w != nil {
 		r.real.Suspend(m, w.ready, w.limit, func(ctx context.Context, m *wire.Message) error {
@@ -166,7 +166,7 @@ func (r *rehearsal) hooks(ctx context.Context, reply, shadow *wire.Message, i in
 			step = middleware.Handler(r.call.Hooks()[i])
 		}
 		if err := try(r.context(ctx), step, shadow); err != nil {
-			r.failed(err)
+			r.logFailure(err)
 		}
 		if w := r.takeWait(); w != nil {
 			r.real.Suspend(reply, w.ready, w.limit, func(ctx context.Context, reply *wire.Message) error {

@@ -67,7 +67,7 @@ func (r *rehearsal) Answer(ctx context.Context, reply *wire.Message) error {
 			err = w.resume(r.context(ctx), reply)
 		}
 		if err != nil {
-			r.failed(err)
+			r.logFailure(err)
 		}
 	}
 	r.answer = reply
@@ -155,9 +155,9 @@ func (r *rehearsal) replyDone(reply, shadow *wire.Message) {
 	}
 }
 
-// failed logs the error of a layer inside. Without a dry run the error of a handler
+// logFailure logs the error of a layer inside. Without a dry run the error of a handler
 // ends the session.
-func (r *rehearsal) failed(err error) {
+func (r *rehearsal) logFailure(err error) {
 	r.conn.Log.WarnContext(r.real.LogContext(), "dry run: a layer could not do its work", "method", r.method, "err", err)
 }
 

@@ -188,7 +188,7 @@ func (c *Conn) evaluate(rules []int) refusal {
 func (c *Conn) collect(i int, rule *Rule) error {
 	for n := range rule.Set {
 		s := &rule.Set[n]
-		if c.covered(s) {
+		if c.isCovered(s) {
 			continue
 		}
 		raw, err := c.valueOf(s)
@@ -210,8 +210,8 @@ func (c *Conn) encloses(s *Setting) bool {
 	return slices.ContainsFunc(c.values, func(v value) bool { return isInside(v.setting.Path, s.Path) })
 }
 
-// covered reports whether an earlier rule has set the argument, or one that contains it.
-func (c *Conn) covered(s *Setting) bool {
+// isCovered reports whether an earlier rule has set the argument, or one that contains it.
+func (c *Conn) isCovered(s *Setting) bool {
 	return slices.ContainsFunc(c.values, func(v value) bool { return isInside(s.Path, v.setting.Path) })
 }
 
@@ -220,7 +220,7 @@ var errUnknown = errors.New("the fact it is set to is not known in this session"
 // valueOf evaluates a setting. An unknown fact is not set as an empty string, which a server may
 // read as "all"; an expression can return "" if that is meant.
 func (c *Conn) valueOf(s *Setting) ([]byte, error) {
-	if err := identified(s.Value, &c.in); err != nil {
+	if err := checkIdentified(s.Value, &c.in); err != nil {
 		return nil, err
 	}
 	if path := s.Value.Path(); sessionstate.KnownPath(path) {

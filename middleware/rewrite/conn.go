@@ -158,7 +158,7 @@ func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (o
 		case applies:
 			return i, nil
 		case undecided:
-			c.failed(i, in.Tool, "it is hidden", err)
+			c.logFailure(i, in.Tool, "it is hidden", err)
 			return i, err
 		}
 	}
@@ -185,15 +185,15 @@ func (c *Conn) first(in *expression.Inputs, otherwise string, rules []int) int {
 		case applies:
 			return i
 		case undecided:
-			c.failed(i, in.Tool, otherwise, err)
+			c.logFailure(i, in.Tool, otherwise, err)
 		}
 	}
 	return none
 }
 
-// failed logs a rule that could not be evaluated, once for each rule and reason, because a list
+// logFailure logs a rule that could not be evaluated, once for each rule and reason, because a list
 // may have many tools and be asked for often.
-func (c *Conn) failed(i int, name, otherwise string, err error) {
+func (c *Conn) logFailure(i int, name, otherwise string, err error) {
 	if c.once(c.key(i) + err.Error()) {
 		c.log.Warn("a rule could not be applied", "rule", c.key(i), "name", middleware.Clip(name), "so", otherwise, "why", err)
 	}

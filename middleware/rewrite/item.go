@@ -23,11 +23,11 @@ func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *s
 	case "resources/templates/list":
 		c.watchResources(call, view, "resourceTemplates", "uriTemplate")
 	case "prompts/get":
-		f = c.promptRefused(view, m.Params())
+		f = c.promptRefusal(view, m.Params())
 	case "resources/read", "resources/subscribe", "resources/unsubscribe":
-		f = c.resourceRefused(view, m.Params(), false)
+		f = c.resourceRefusal(view, m.Params(), false)
 	case "completion/complete":
-		f = c.referenceRefused(view, m.Params())
+		f = c.referenceRefusal(view, m.Params())
 	case "subscriptions/listen":
 		f = c.unlisten(call, m, view)
 	}
@@ -51,9 +51,9 @@ func find(in wire.Value, member, kind string) (wire.Value, refusal) {
 	return v, refusal{}
 }
 
-// promptRefused returns the answer for a hidden prompt, and whether the prompt is hidden: the
+// promptRefusal returns the answer for a hidden prompt, and whether the prompt is hidden: the
 // error of the specification for an unknown prompt (server/prompts, "Error Handling").
-func (c *Conn) promptRefused(view *sessionstate.Context, in wire.Value) refusal {
+func (c *Conn) promptRefusal(view *sessionstate.Context, in wire.Value) refusal {
 	name, f := find(in, "name", "a string")
 	if !name.Exists() || f.text != "" {
 		return f
@@ -64,10 +64,10 @@ func (c *Conn) promptRefused(view *sessionstate.Context, in wire.Value) refusal 
 	return refusal{}
 }
 
-// resourceRefused is promptRefused for a resource or, with template, for a template of
+// resourceRefusal is promptRefusal for a resource or, with template, for a template of
 // resources. Older revisions have an error code of their own for an unknown resource, -32002,
 // which 2026-07-28 has retired.
-func (c *Conn) resourceRefused(view *sessionstate.Context, in wire.Value, template bool) refusal {
+func (c *Conn) resourceRefusal(view *sessionstate.Context, in wire.Value, template bool) refusal {
 	if !c.hidesURIs() {
 		return refusal{}
 	}
@@ -88,17 +88,17 @@ func (c *Conn) resourceRefused(view *sessionstate.Context, in wire.Value, templa
 	return refusal{}
 }
 
-// referenceRefused is promptRefused for the reference of a completion: a name or a template of
+// referenceRefusal is promptRefusal for the reference of a completion: a name or a template of
 // URIs.
-func (c *Conn) referenceRefused(view *sessionstate.Context, params wire.Value) refusal {
+func (c *Conn) referenceRefusal(view *sessionstate.Context, params wire.Value) refusal {
 	ref, f := find(params, "ref", "an object")
 	if !ref.Exists() || f.text != "" {
 		return f
 	}
-	if f := c.resourceRefused(view, ref, true); f.text != "" {
+	if f := c.resourceRefusal(view, ref, true); f.text != "" {
 		return f
 	}
-	return c.promptRefused(view, ref)
+	return c.promptRefusal(view, ref)
 }
 
 // unlisten removes hidden resources from a subscription.

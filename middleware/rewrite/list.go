@@ -41,7 +41,7 @@ func (c *Conn) showTools(ctx context.Context, reply *wire.Message, view *session
 		return
 	}
 	if a, b, name := c.collision(view); name != "" {
-		c.collided(call, reply, ambiguous(a, b, name))
+		c.replaceCollision(call, reply, ambiguous(a, b, name))
 		return
 	}
 	e := edits{c: c, call: call, view: view, list: "tools"}
@@ -82,8 +82,8 @@ func (c *Conn) knownAs(view *sessionstate.Context, name string) (tools []string)
 	return tools
 }
 
-// collided replaces a list that would have two tools of one name by an error.
-func (c *Conn) collided(call *middleware.Call, reply *wire.Message, text string) {
+// replaceCollision replaces a list that would have two tools of one name by an error.
+func (c *Conn) replaceCollision(call *middleware.Call, reply *wire.Message, text string) {
 	if c.once(text) {
 		c.log.ErrorContext(call.LogContext(), "the server's list of tools was answered with an error", "why", text)
 	}

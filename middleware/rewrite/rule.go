@@ -248,7 +248,7 @@ func (r *Rule) judgeNamed(in *expression.Inputs, named bool, err error) (outcome
 	case r.When == nil:
 		return applies, nil
 	}
-	if err := identified(r.When, in); err != nil {
+	if err := checkIdentified(r.When, in); err != nil {
 		return undecided, err
 	}
 	holds, err := r.When.Holds(in)
@@ -263,9 +263,9 @@ func (r *Rule) judgeNamed(in *expression.Inputs, named bool, err error) (outcome
 
 var errLookup = errors.New("the caller's identity could not be looked up")
 
-// identified returns an error if a program asks for a principal whose look-up has
+// checkIdentified returns an error if a program asks for a principal whose look-up has
 // failed: it would be decided as for somebody else.
-func identified(p *expression.Program, in *expression.Inputs) error {
+func checkIdentified(p *expression.Program, in *expression.Inputs) error {
 	if in.Context != nil && in.Context.Unidentified != nil && p.UsesPrincipal() {
 		return errLookup
 	}

@@ -74,8 +74,8 @@ func (k *Memory) learnTask(id, tool string) {
 	k.tasks[strings.Clone(id)] = tool
 }
 
-// called returns the name of a tool that is called, most often the one before.
-func (k *Memory) called(name wire.Value) string {
+// toolName returns the name of a tool that is called, most often the one before.
+func (k *Memory) toolName(name wire.Value) string {
 	if string(name.Raw) != k.lastRaw {
 		k.last, k.lastRaw = strings.Clone(name.Text()), string(name.Raw)
 	}

@@ -41,7 +41,7 @@ type Response struct {
 func (k *Memory) Expect(m *wire.Message) (r Response, ok bool) {
 	switch {
 	case m.MethodIs("tools/call"):
-		return Response{Tool: k.called(m.Name())}, true
+		return Response{Tool: k.toolName(m.Name())}, true
 	case m.MethodIs("tasks/result"):
 		return Response{Tool: k.tool(m)}, true
 	case m.MethodIs("tasks/get"):

@@ -143,12 +143,12 @@ func decode(data []byte, v any, known string) error {
 	if err != nil || content == nil { // nil: nothing but comments
 		return err
 	}
-	return located(yaml.NodeToValue(content, v, yaml.Strict()), known)
+	return withPlace(yaml.NodeToValue(content, v, yaml.Strict()), known)
 }
 
-// located puts an error of the library into our words. Its own would quote the
+// withPlace puts an error of the library into our words. Its own would quote the
 // file around the place.
-func located(err error, known string) error {
+func withPlace(err error, known string) error {
 	var place *placeError
 	var unknown *yaml.UnknownFieldError
 	var twice *yaml.DuplicateKeyError
@@ -237,10 +237,10 @@ func parseFile(file string, data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// replaced returns old, the text of a key file, with these entries in it. What it
+// withEntries returns old, the text of a key file, with these entries in it. What it
 // returns reads back as them: a key file that cannot be read locks everybody out,
 // so the comments people wrote are given up first, and then the attempt.
-func replaced(old []byte, entries []Entry) ([]byte, error) {
+func withEntries(old []byte, entries []Entry) ([]byte, error) {
 	w := keysYAML{Keys: []keyYAML{}}
 	for _, e := range entries {
 		w.Keys = append(w.Keys, keyYAMLOf(e))

@@ -34,7 +34,7 @@ func FuzzKeyFile(f *testing.F) {
 			}
 			return
 		}
-		again, err := replaced(data, entries)
+		again, err := withEntries(data, entries)
 		if err != nil {
 			t.Fatalf("%q was read and cannot be written: %v", data, err)
 		}

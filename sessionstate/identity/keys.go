@@ -133,7 +133,7 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 	if entries, err = change(entries); err != nil {
 		return err
 	}
-	data, err := replaced(old, entries)
+	data, err := withEntries(old, entries)
 	if err != nil {
 		return keyFile.content(file, err)
 	}

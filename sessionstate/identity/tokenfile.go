@@ -46,7 +46,7 @@ type cachedTokenFile struct {
 func (t *cachedTokenFile) token() (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if info, err := os.Stat(t.path); err == nil && t.info != nil && unchanged(t.info, info) {
+	if info, err := os.Stat(t.path); err == nil && t.info != nil && isUnchanged(t.info, info) {
 		return t.text, nil
 	}
 	t.info, t.text = nil, ""
@@ -68,8 +68,8 @@ func (t *cachedTokenFile) token() (string, error) {
 	return text, nil
 }
 
-// unchanged reports whether b is what a was. The mode counts: a file that was
+// isUnchanged reports whether b is what a was. The mode counts: a file that was
 // opened to others is to be refused.
-func unchanged(a, b fs.FileInfo) bool {
+func isUnchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
 }

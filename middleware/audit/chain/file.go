@@ -112,7 +112,7 @@ func (w *file) refresh() error {
 	case info.Size() > w.size:
 		return w.read(info.Size())
 	case info.Size() < w.size:
-		return w.shortened(info.Size())
+		return w.readShortened(info.Size())
 	}
 	return nil
 }
@@ -164,8 +164,8 @@ func (w *file) read(size int64) error {
 	return nil
 }
 
-// shortened reads a file that has become shorter.
-func (w *file) shortened(size int64) error { return w.readEndOf(w.size, size, "the file was cut") }
+// readShortened reads a file that has become shorter.
+func (w *file) readShortened(size int64) error { return w.readEndOf(w.size, size, "the file was cut") }
 
 // readEndOf reads where the chain in the open file of size bytes ends. If that is before
 // the known end, at was bytes, it writes a record that says why. The numbers continue,

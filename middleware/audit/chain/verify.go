@@ -75,7 +75,7 @@ func (v *Verifier) File(name string, r io.Reader) error {
 		v.addPartial(v.open)
 	}
 	if v.partial.line > 0 {
-		return v.unexplained() // a file ended with it, and another one follows
+		return v.unexplainedFault() // a file ended with it, and another one follows
 	}
 	v.file, v.line, v.started = name, 0, false
 	b := bufio.NewReaderSize(r, MaxLine)
@@ -211,7 +211,7 @@ func (v *Verifier) checkPartial(n note) error {
 		return nil
 	}
 	if n.Partial == nil || !t.is(n.Partial) {
-		return v.unexplained()
+		return v.unexplainedFault()
 	}
 	v.Remarks = append(v.Remarks, Remark{v.file, t.line, fmt.Sprintf("a writer ended within a line and left %d bytes of it; the next writer noted so", n.Partial.Bytes)})
 	v.partial = fragment{}
@@ -268,7 +268,7 @@ func (v *Verifier) Close() error {
 		return err
 	}
 	if v.partial.line > 0 && v.partial.newline {
-		return v.unexplained()
+		return v.unexplainedFault()
 	}
 	if v.partial.line > 0 {
 		v.Remarks = append(v.Remarks, Remark{v.file, v.partial.line, fmt.Sprintf("the last line is not whole: a writer ended within it and left %d bytes", v.partial.bytes)})
@@ -293,7 +293,7 @@ func (v *Verifier) end() error {
 	return nil
 }
 
-func (v *Verifier) unexplained() error {
+func (v *Verifier) unexplainedFault() error {
 	return v.fault(v.partial.line, "it was changed or added: it is no line of a log, and no record behind it says that a writer ended there")
 }
 
