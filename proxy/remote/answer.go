@@ -75,7 +75,7 @@ var (
 	large = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 )
 
-// each calls f with the bytes of a body as they arrive, and then writes what came of
+// each calls feed with the bytes of a body as they arrive, and then hands over what came of
 // them. A clean end is no error.
 func each(out *outbox.Outbox, body io.Reader, feed func([]byte)) error {
 	first := small.Get().(*[1 << 10]byte)

@@ -68,7 +68,7 @@ func (t *replyTaker) event(name []byte) {
 	case m == nil || len(name) > 0 && string(name) != "message":
 		t.f.Reset()
 	case m.Kind().IsReply():
-		if bytes.Equal(m.ID(), t.id) { // it is never too large: ours
+		if bytes.Equal(m.ID(), t.id) { // the frame is ours, so its bytes are there
 			t.reply = m.Clone()
 		}
 		t.f.Reset()
