@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -100,9 +101,13 @@ type relay struct {
 }
 
 // headroom is how many bytes are reserved and never touched in front of a remote server, so that
-// they cost no memory. Requests over HTTP make garbage, and Go collects it when a heap has doubled:
-// with the small one of a session it did so every few hundred requests.
-const headroom = 4 << 20
+// they cost no memory. Requests over HTTP make garbage, which is collected when a heap has grown by
+// a part: with the small one of a session that was every few hundred requests. growth is that part,
+// in percent: with Go's 100 the memory of a frame of 1 GiB would double.
+const (
+	headroom = 10 << 20
+	growth   = 50
+)
 
 func (w *relay) run(ctx context.Context) int {
 	ctx, w.cancel = context.WithCancel(ctx)
@@ -112,6 +117,7 @@ func (w *relay) run(ctx context.Context) int {
 	defer w.closeLayers()
 	if config.IsURL(w.command) {
 		defer runtime.KeepAlive(make([]byte, headroom))
+		defer debug.SetGCPercent(debug.SetGCPercent(growth))
 	}
 	o := w.conn.Relay()
 	o.ClientIn, o.ClientOut, o.Start = w.p.Stdin, w.p.Stdout, w.start
