@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,7 @@ type Launcher struct {
 	Process    cli.Process
 	Executable string // of attache
 	Settings   func() *config.Settings
+	Log        *slog.Logger
 }
 
 // Agent returns the template of that name, if sessions of the given trust may start it.
@@ -160,7 +162,7 @@ const started = "started"
 // their templates say how (T30). Before that it reports the ends of runs that could not be
 // reported.
 func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
-	sendSpooled(ctx, db, Directory(l.Process))
+	sendSpooled(ctx, db, Directory(l.Process), l.Log)
 	waiting, err := db.Resumable(ctx, me.Tenant, me.Workspace)
 	if err != nil || assembly.WorkspaceID(view) != me.Workspace {
 		return

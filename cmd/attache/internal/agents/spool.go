@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
 	"github.com/attache-mcp/attache/sessionstate/teams"
@@ -50,8 +52,8 @@ func (e *spooledEnd) send(ctx context.Context, db *teams.Store, outputs string) 
 
 // sendSpooled reports to a registry the ends of its runs whose supervisors could not: it was away
 // until they gave up, or they were killed meanwhile. One end that it refuses does not hold up the
-// others.
-func sendSpooled(ctx context.Context, db *teams.Store, outputs string) {
+// others, and is tried for as long as the registry would keep it.
+func sendSpooled(ctx context.Context, db *teams.Store, outputs string, log *slog.Logger) {
 	names, _ := filepath.Glob(filepath.Join(spoolDirectory(outputs), "*.json"))
 	for _, name := range names {
 		text, err := os.ReadFile(name)
@@ -62,8 +64,13 @@ func sendSpooled(ctx context.Context, db *teams.Store, outputs string) {
 		if json.Unmarshal(text, &e) != nil || e.Registry != db.Address() {
 			continue
 		}
-		if err := e.send(ctx, db, outputs); errors.Is(err, database.ErrDown) {
+		err = e.send(ctx, db, outputs)
+		if errors.Is(err, database.ErrDown) {
 			return
+		}
+		if info, _ := os.Stat(name); err != nil && info != nil && time.Since(info.ModTime()) > teams.Retention {
+			log.Warn("the end of an agent's run is not reported: the registry has refused it for seven days", "session", e.Run.ID, "run", e.Run.Run, "err", err)
+			_ = os.Remove(name)
 		}
 	}
 }

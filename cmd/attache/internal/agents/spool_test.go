@@ -4,8 +4,10 @@ package agents
 
 import (
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,14 +55,14 @@ func TestSpool(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	sendSpooled(t.Context(), db, s.o.Outputs) // keeps it
+	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler)) // keeps it
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("while the database is away: %v", err)
 	}
 	cluster.Start()
 	db = connect()
 	for range 2 {
-		sendSpooled(t.Context(), db, s.o.Outputs)
+		sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler))
 	}
 	<-reported
 	if _, err := os.Stat(file); err == nil {
@@ -73,7 +75,7 @@ func TestSpool(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sendSpooled(t.Context(), db, s.o.Outputs) // what is no end is left alone
+	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler)) // what is no end is left alone
 
 	refused, err := json.Marshal(spooledEnd{db.Address(), teams.RunRef{Ref: teams.Ref{ID: "a\x00"}, Run: 1}, end})
 	if err == nil {
@@ -86,9 +88,22 @@ func TestSpool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sendSpooled(t.Context(), db, s.o.Outputs)
+	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.DiscardHandler))
 	if _, err := os.Stat(forgotten.path(s.o.Outputs)); err == nil {
 		t.Error("an end that the registry refused has held up the next one")
+	}
+	name := filepath.Join(spoolDirectory(s.o.Outputs), "0.json")
+	if _, err := os.Stat(name); err != nil {
+		t.Errorf("an end that was refused once: %v", err)
+	}
+	old := time.Now().Add(-teams.Retention - time.Minute)
+	if err := os.Chtimes(name, old, old); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	sendSpooled(t.Context(), db, s.o.Outputs, slog.New(slog.NewTextHandler(&log, nil)))
+	if _, err := os.Stat(name); err == nil || !strings.Contains(log.String(), "refused it for seven days") {
+		t.Errorf("an end that was refused for seven days: %v, log %q", err, log.String())
 	}
 }
 
@@ -112,7 +127,7 @@ func TestSpoolOfRegistries(t *testing.T) {
 		db   *teams.Store
 		kept bool
 	}{{other, true}, {mine, false}} {
-		sendSpooled(t.Context(), test.db, outputs)
+		sendSpooled(t.Context(), test.db, outputs, slog.New(slog.DiscardHandler))
 		if _, err := os.Stat(end.path(outputs)); (err == nil) != test.kept {
 			t.Errorf("after sending to %s: %v; want the file kept: %t", test.db.Address(), err, test.kept)
 		}

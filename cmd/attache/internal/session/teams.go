@@ -19,7 +19,7 @@ import (
 func RunTeams(ctx context.Context, p cli.Process, s *config.Settings, load func() (*config.Settings, error), version, executable string, log *slog.Logger) int {
 	w := &relay{p: p, s: s, command: []string{teamserver.Name}, log: log, cancel: func() {}}
 	settings := func() *config.Settings { return w.conn.Settings() }
-	launcher := &agents.Launcher{Process: p, Executable: executable, Settings: settings}
+	launcher := &agents.Launcher{Process: p, Executable: executable, Settings: settings, Log: log}
 	callers := new(teams.Callers)
 	server := &teamserver.Server{Callers: callers, Launcher: launcher, Settings: settings, Version: version, Log: log}
 	w.builtin = server.Start
