@@ -50,8 +50,9 @@ var ErrNoKey = errors.New("no session key: find out the session before its turn 
 type Turns interface {
 	// Take asks for the turn of key. At most one of many callers gets true: it is
 	// theirs, and then holds the turn until it settles it or [Lease] is over. unseen is
-	// how often a turn of key was settled as Unseen.
-	Take(ctx context.Context, key string) (mine bool, unseen int, err error)
+	// how often a turn of key was settled as Unseen. A key that was unused for at least idle
+	// counts as forgotten, whether or not it was swept; 0 stands for no such time.
+	Take(ctx context.Context, key string, idle time.Duration) (mine bool, unseen int, err error)
 
 	// Settle reports how the turn has ended. An outcome of Seen or Unseen counts even if
 	// the lease ran out meanwhile, for the briefing has been carried; Open never opens
@@ -91,7 +92,7 @@ func NewMemoryTurns(now func() time.Time) *MemoryTurns {
 }
 
 // Take implements [Turns].
-func (m *MemoryTurns) Take(ctx context.Context, key string) (mine bool, unseen int, err error) {
+func (m *MemoryTurns) Take(ctx context.Context, key string, idle time.Duration) (mine bool, unseen int, err error) {
 	if key == "" {
 		return false, 0, ErrNoKey
 	}
@@ -101,6 +102,9 @@ func (m *MemoryTurns) Take(ctx context.Context, key string) (mine bool, unseen i
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
+	if idle > 0 {
+		m.sweep(now, idle)
+	}
 	t := &m.turns.use(key, now).value
 	if t.closed || now.Before(t.heldUntil) {
 		return false, t.unseen, nil
@@ -138,9 +142,11 @@ func (m *MemoryTurns) Sweep(ctx context.Context, idle time.Duration) (int, error
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.now()
-	held := func(t *turn) bool { return now.Before(t.heldUntil) }
-	return m.turns.sweep(now, idle, held), nil
+	return m.sweep(m.now(), idle), nil
+}
+
+func (m *MemoryTurns) sweep(now time.Time, idle time.Duration) int {
+	return m.turns.sweep(now, idle, func(t *turn) bool { return now.Before(t.heldUntil) })
 }
 
 var _ Turns = (*MemoryTurns)(nil)

@@ -14,7 +14,7 @@ import (
 func TestMemoryTurnsAreBounded(t *testing.T) {
 	turns := sessionstate.NewMemoryTurns(nil)
 	for i := range sessionstate.DefaultMax + 5 {
-		if _, _, err := turns.Take(t.Context(), fmt.Sprint(i)); err != nil {
+		if _, _, err := turns.Take(t.Context(), fmt.Sprint(i), 0); err != nil {
 			t.Fatal(err)
 		}
 		if err := turns.Settle(t.Context(), fmt.Sprint(i), sessionstate.Seen); err != nil {
@@ -38,7 +38,7 @@ func ExampleTurns() {
 	ctx := context.Background()
 	var turns sessionstate.Turns = sessionstate.NewMemoryTurns(time.Now)
 	for _, response := range []string{"failed", "first", "second"} {
-		mine, _, err := turns.Take(ctx, "session-1")
+		mine, _, err := turns.Take(ctx, "session-1", 0)
 		if err != nil || !mine {
 			fmt.Println(response, "goes without")
 			continue

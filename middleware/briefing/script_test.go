@@ -94,7 +94,7 @@ type faultyTurns struct {
 	taken atomic.Int64
 }
 
-func (f *faultyTurns) Take(ctx context.Context, key string) (bool, int, error) {
+func (f *faultyTurns) Take(ctx context.Context, key string, idle time.Duration) (bool, int, error) {
 	n := f.taken.Add(1)
 	switch {
 	case f.how == "failing":
@@ -106,7 +106,7 @@ func (f *faultyTurns) Take(ctx context.Context, key string) (bool, int, error) {
 	case f.how == "spent", f.how == "unswept", f.how == "held" && n == 1:
 		return false, 0, nil
 	}
-	return f.Turns.Take(ctx, key)
+	return f.Turns.Take(ctx, key, idle)
 }
 
 func (f *faultyTurns) Settle(ctx context.Context, key string, o sessionstate.Outcome) error {
@@ -117,8 +117,12 @@ func (f *faultyTurns) Settle(ctx context.Context, key string, o sessionstate.Out
 }
 
 func (f *faultyTurns) Sweep(ctx context.Context, idle time.Duration) (int, error) {
-	if f.how == "unswept" {
+	switch f.how {
+	case "unswept":
 		return 0, errors.New("statement timeout")
+	case "sweeping":
+		<-ctx.Done()
+		return 0, ctx.Err()
 	}
 	return f.Turns.Sweep(ctx, idle)
 }

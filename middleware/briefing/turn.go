@@ -17,6 +17,9 @@ import (
 // recorded.
 const askAgain = time.Second
 
+// sweepTime is how long old turns are swept, beside everything else.
+const sweepTime = 10 * time.Second
+
 // A turn is the turn of one session, in this process and among all processes of the user.
 type turn struct {
 	c       *Conn
@@ -59,7 +62,7 @@ func (t turn) isShared() bool {
 // is "" if this process has the turn, and must settle it.
 func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *wire.Message, unseen int, why string) error) error {
 	o := &t.c.shared.o
-	mine, unseen, err := o.Turns.Take(context.Background(), t.key)
+	mine, unseen, err := o.Turns.Take(context.Background(), t.key, 0)
 	switch {
 	case err != nil || !mine:
 		return errors.Join(err, then(reply, unseen, "it is another response's turn"))
@@ -69,9 +72,9 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	var ours bool
 	var unseenByAll int
 	taken := startLookup(o.Wait, func(ctx context.Context) error {
-		turns, err := t.userTurns(ctx)
+		turns, err := o.UserTurns(t.tenant)
 		if err == nil {
-			ours, unseenByAll, err = turns.Take(ctx, t.userKey)
+			ours, unseenByAll, err = turns.Take(ctx, t.userKey, o.TTL)
 		}
 		return err
 	})
@@ -81,6 +84,7 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 			t.c.goAlone(err)
 			return then(reply, unseen, "")
 		case !ours:
+			t.sweep()
 			err := o.Turns.Settle(context.Background(), t.key, sessionstate.Open)
 			return errors.Join(err, then(reply, unseenByAll, "it is another server's turn in this session, or was"))
 		}
@@ -88,22 +92,25 @@ func (t turn) take(call *middleware.Call, reply *wire.Message, then func(reply *
 	})
 }
 
-// userTurns returns the turns that the user's processes share. It sweeps them once a session; if
-// that fails, they are as good as before, and another session sweeps.
-func (t turn) userTurns(ctx context.Context) (sessionstate.Turns, error) {
-	turns, err := t.c.shared.o.UserTurns(t.tenant)
-	if err != nil {
-		return nil, err
-	}
+// sweep forgets old turns that the user's processes share, once a session. It runs when no reply
+// waits for these turns any more: there may be one connection to them. If it fails, they are as
+// good as before, and another session sweeps.
+func (t turn) sweep() {
 	all := &t.c.shared.sessions
 	all.mu.Lock()
 	swept := t.s.swept
 	t.s.swept = true
 	all.mu.Unlock()
-	if !swept {
-		_, _ = turns.Sweep(ctx, t.c.shared.o.TTL)
+	if swept {
+		return
 	}
-	return turns, nil
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
+		defer cancel()
+		if turns, err := t.c.shared.o.UserTurns(t.tenant); err == nil {
+			_, _ = turns.Sweep(ctx, t.c.shared.o.TTL)
+		}
+	}()
 }
 
 // settle reports how the turn has ended. The reply waits for that, because a client that has
@@ -124,7 +131,9 @@ func (t turn) settle(call *middleware.Call, reply *wire.Message, outcome session
 	return errors.Join(err, t.c.await(call, reply, settled, func(_ *wire.Message, err error) error {
 		if err != nil {
 			t.c.goAlone(err)
+			return nil
 		}
+		t.sweep()
 		return nil
 	}))
 }

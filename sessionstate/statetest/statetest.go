@@ -41,6 +41,7 @@ func Run(t *testing.T, newTurns New) {
 		{"a late holder does not open what is closed", lateHolder},
 		{"sweep forgets idle keys", sweepIdle},
 		{"sweep keeps what is used or held", sweepKeeps},
+		{"a key that was unused for a time is free", unusedKey},
 		{"keys are any text", anyKey},
 		{"mistakes are errors", mistakes},
 	}
@@ -81,7 +82,7 @@ type subject struct {
 // take asks for the turn of key and fails the test if the answer is another.
 func (s *subject) take(key string, want bool) {
 	s.t.Helper()
-	got, _, err := s.turns.Take(s.t.Context(), key)
+	got, _, err := s.turns.Take(s.t.Context(), key, 0)
 	if err != nil || got != want {
 		s.t.Fatalf("Take(%.40q) = %v, %v; want %v", key, got, err, want)
 	}
@@ -102,6 +103,32 @@ func (s *subject) sweep(idle time.Duration, want int) {
 	}
 }
 
+// unusedKey: a key that was unused for a time is free, swept or not, unless it is held.
+func unusedKey(t *testing.T, s *subject) {
+	take := func(want bool, wantUnseen int) {
+		t.Helper()
+		mine, unseen, err := s.turns.Take(t.Context(), "a", time.Hour)
+		if err != nil || mine != want || unseen != wantUnseen {
+			t.Fatalf("Take = %v, %d, %v; want %v, %d", mine, unseen, err, want, wantUnseen)
+		}
+	}
+	take(true, 0)
+	s.settle("a", sessionstate.Unseen)
+	s.clock.advance(59 * time.Minute)
+	take(true, 1)
+	s.settle("a", sessionstate.Seen)
+	for range 2 {
+		s.clock.advance(59 * time.Minute)
+		take(false, 1)
+	}
+	s.clock.advance(time.Hour)
+	take(true, 0)
+	s.clock.advance(30 * time.Second)
+	if mine, _, err := s.turns.Take(t.Context(), "a", time.Second); mine || err != nil {
+		t.Fatalf("a turn that is held is given to another: %v", err)
+	}
+}
+
 func firstTaker(_ *testing.T, s *subject) {
 	s.take("a", true)
 	s.take("a", false)
@@ -116,7 +143,7 @@ func manyTakers(t *testing.T, s *subject) {
 		for range takers {
 			wg.Go(func() {
 				<-start
-				ok, _, err := s.turns.Take(t.Context(), "a")
+				ok, _, err := s.turns.Take(t.Context(), "a", 0)
 				if err != nil {
 					failed.Add(1)
 				}
@@ -166,7 +193,7 @@ func seenTurn(_ *testing.T, s *subject) {
 func unseenTurn(t *testing.T, s *subject) {
 	count := func(key string, want int) {
 		t.Helper()
-		if mine, unseen, err := s.turns.Take(t.Context(), key); !mine || unseen != want || err != nil {
+		if mine, unseen, err := s.turns.Take(t.Context(), key, 0); !mine || unseen != want || err != nil {
 			t.Fatalf("Take(%q) = %v, %d, %v; want true, %d", key, mine, unseen, err, want)
 		}
 	}
@@ -178,7 +205,7 @@ func unseenTurn(t *testing.T, s *subject) {
 		s.settle("a", sessionstate.Unseen)
 	}
 	count("a", 5)
-	if mine, unseen, err := s.turns.Take(t.Context(), "a"); mine || unseen != 5 || err != nil {
+	if mine, unseen, err := s.turns.Take(t.Context(), "a", 0); mine || unseen != 5 || err != nil {
 		t.Fatalf("Take of a held turn = %v, %d, %v; want false, 5", mine, unseen, err)
 	}
 	s.settle("a", sessionstate.Seen)
@@ -270,7 +297,7 @@ func anyKey(_ *testing.T, s *subject) {
 }
 
 func mistakes(t *testing.T, s *subject) {
-	if ok, _, err := s.turns.Take(t.Context(), ""); ok || !errors.Is(err, sessionstate.ErrNoKey) {
+	if ok, _, err := s.turns.Take(t.Context(), "", 0); ok || !errors.Is(err, sessionstate.ErrNoKey) {
 		t.Errorf("Take of the empty key = %v, %v; want ErrNoKey", ok, err)
 	}
 	if err := s.turns.Settle(t.Context(), "", sessionstate.Seen); !errors.Is(err, sessionstate.ErrNoKey) {
@@ -284,7 +311,7 @@ func mistakes(t *testing.T, s *subject) {
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if ok, _, err := s.turns.Take(over, "b"); ok || !errors.Is(err, context.Canceled) {
+	if ok, _, err := s.turns.Take(over, "b", 0); ok || !errors.Is(err, context.Canceled) {
 		t.Errorf("Take with a cancelled context = %v, %v; want context.Canceled", ok, err)
 	}
 	s.take("b", true)

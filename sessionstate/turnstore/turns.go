@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate"
@@ -37,16 +38,22 @@ func (t *Turns) in(ctx context.Context, f func(tx *database.Tx, now int64) error
 const held = `(turns.held_until > ?1 AND turns.held_until <= ?1 + 2 * ?2)`
 
 // Take implements [sessionstate.Turns].
-func (t *Turns) Take(ctx context.Context, key string) (mine bool, unseen int, err error) {
+func (t *Turns) Take(ctx context.Context, key string, idle time.Duration) (mine bool, unseen int, err error) {
 	if key == "" {
 		return false, 0, sessionstate.ErrNoKey
 	}
 	err = t.in(ctx, func(tx *database.Tx, now int64) error {
 		mine, unseen = false, 0
+		before := int64(math.MinInt64)
+		if idle > 0 {
+			before = now - int64(idle)
+		}
 		taken := tx.Row(`INSERT INTO turns (tenant, key, used, held_until) VALUES (?4, ?3, ?1, ?1 + ?2)
-			ON CONFLICT (tenant, key) DO UPDATE SET used = ?1, held_until = ?1 + ?2 WHERE turns.closed = 0 AND NOT `+held+`
+			ON CONFLICT (tenant, key) DO UPDATE SET used = ?1, held_until = ?1 + ?2, closed = 0,
+				deferred = CASE WHEN turns.used <= ?5 THEN 0 ELSE turns.deferred END
+			WHERE (turns.closed = 0 OR turns.used <= ?5) AND NOT `+held+`
 			RETURNING deferred`,
-			now, int64(sessionstate.Lease), digest(key), t.tenant)
+			now, int64(sessionstate.Lease), digest(key), t.tenant, before)
 		switch err := taken.Scan(&unseen); {
 		case err == nil:
 			mine = true

@@ -45,7 +45,7 @@ func openedStore(t *testing.T, o Options) *Store {
 
 func take(t *testing.T, s *Turns, key string, want bool) {
 	t.Helper()
-	if got, _, err := s.Take(t.Context(), key); got != want || err != nil {
+	if got, _, err := s.Take(t.Context(), key, 0); got != want || err != nil {
 		t.Fatalf("Take(%q) = %v, %v; want %v", key, got, err, want)
 	}
 }
@@ -141,7 +141,7 @@ func takeAsProcess(t *testing.T, path string) {
 		}
 	}
 	for i := range processKeys {
-		mine, _, err := s.Take(t.Context(), fmt.Sprint(i))
+		mine, _, err := s.Take(t.Context(), fmt.Sprint(i), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestUnusable(t *testing.T) {
 			s, err := Open(t.Context(), Options{Path: file, Wait: 20 * time.Millisecond})
 			if err == nil {
 				defer s.Close()
-				_, _, err = s.Of("").Take(t.Context(), "a")
+				_, _, err = s.Of("").Take(t.Context(), "a", 0)
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v; want %q in it", err, test.want)
@@ -285,7 +285,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	var err error
 	for i := 0; err == nil && i < 1000; i++ {
-		_, _, err = s.Take(t.Context(), fmt.Sprint(i))
+		_, _, err = s.Take(t.Context(), fmt.Sprint(i), 0)
 	}
 	if err == nil || !strings.Contains(err.Error(), "full") {
 		t.Fatalf("the error is %v; want that the disk is full", err)
@@ -404,7 +404,7 @@ func BenchmarkTake(b *testing.B) {
 	defer s.Close()
 	turns := s.Of("")
 	for b.Loop() {
-		if _, _, err := turns.Take(b.Context(), "a"); err != nil {
+		if _, _, err := turns.Take(b.Context(), "a", 0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -173,12 +173,12 @@ func (a *attache) join(ctx context.Context, s *session) error {
 		return err
 	}
 	w := a.world
-	_ = w.time("turns swept", func() error { _, err := a.turns.Sweep(ctx, unused); return err })
 	mine := false
-	_ = w.time("turn taken", func() (err error) { mine, _, err = a.turns.Take(ctx, s.key); return err })
+	_ = w.time("turn taken", func() (err error) { mine, _, err = a.turns.Take(ctx, s.key, unused); return err })
 	if mine {
 		_ = w.time("turn settled", func() error { return a.turns.Settle(ctx, s.key, sessionstate.Seen) })
 	}
+	_ = w.time("turns swept", func() error { _, err := a.turns.Sweep(ctx, unused); return err })
 	return nil
 }
 
