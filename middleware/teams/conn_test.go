@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -528,6 +529,38 @@ func TestOneProcessAsksForAll(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		if got := second.call("f"); !strings.Contains(got, "  | two") {
 			t.Errorf("a message that came when the other process had ended: %s", got)
+		}
+	})
+}
+
+// A process that was stopped while it asked for the others does not have the session count as gone.
+func TestProcessThatAsksIsStopped(t *testing.T) {
+	db := openStore(t)
+	peer := person(t, db, "peer")
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		c := connectWith(t, db, "me", "unknown", nil, teams.Options{Shared: true, Watches: dir, Host: "here"})
+		c.call("f")
+		synctest.Wait()
+		me := func() *store.Session {
+			all, _, err := db.List(t.Context(), peer.Ref, store.Filter{})
+			i := slices.IndexFunc(all, func(s *store.Session) bool { return s.ID != peer.ID })
+			if err != nil || i < 0 {
+				t.Fatal("the session is not listed", err)
+			}
+			return all[i]
+		}
+		stopped := store.OpenWatch(dir, me().Ref)
+		defer stopped.Close()
+		if !stopped.Mine(time.Now()) {
+			t.Fatal("another process asks already")
+		}
+		stopped.Answered(time.Now())
+		for range 5 {
+			time.Sleep(time.Minute)
+			if s := me(); !s.Active() {
+				t.Errorf("the session is %s", s.State)
+			}
 		}
 	})
 }

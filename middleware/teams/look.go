@@ -59,9 +59,11 @@ func (s *Shared) tend(ctx context.Context, db *store.Store, m *session, changed,
 	if m.watch == nil {
 		m.watch, m.renewed = s.openWatch(m.me.Load().Ref), s.o.Now()
 	}
-	mine = m.watch.Mine()
+	mine = m.watch.Mine(s.o.Now())
 	if m.watch.Told() || mine && (changed || renew) {
-		s.ask(ctx, db, m)
+		if s.ask(ctx, db, m) {
+			m.watch.Answered(s.o.Now())
+		}
 	}
 	if newest := m.newest.Load(); mine && newest != m.toldOf {
 		m.toldOf = newest

@@ -214,17 +214,17 @@ func (s *Shared) askWithCall(m *session) {
 	}
 }
 
-// ask finds out whether messages wait for a session.
-func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) {
+// ask finds out whether messages wait for a session. It reports whether the registry answered.
+func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) (answered bool) {
 	me := m.me.Load()
 	if me == nil {
-		return
+		return false
 	}
 	m.asking.Lock()
 	defer m.asking.Unlock()
 	newest, err := db.Mail(ctx, me.Ref)
 	if err != nil {
-		return
+		return false
 	}
 	has := newest > 0
 	m.newest.Store(newest)
@@ -234,6 +234,7 @@ func (s *Shared) ask(ctx context.Context, db *store.Store, m *session) {
 		m.mu.Unlock()
 	}
 	m.mail.Store(has)
+	return true
 }
 
 // Look finds out now, and not at the next look, whether messages wait for a session of the

@@ -11,7 +11,8 @@ import (
 
 // A Watch says which of the processes of a session on this machine asks a server for its
 // messages and renews its lease: the one that has a file locked. The others learn from the file
-// when to ask too. The zero value is that of a process that does all itself.
+// when to ask too, and that the one that asks does not: it was stopped, or the server does not
+// answer it. The zero value is that of a process that does all itself.
 //
 // It saves the server work and is not needed for anything to be right: two processes that both
 // ask get the same answers. It is for use by one goroutine.
@@ -29,13 +30,14 @@ func OpenWatch(dir string, ref Ref) *Watch {
 		return w
 	}
 	forgetWatches(dir)
-	w.file, _ = os.OpenFile(filepath.Join(dir, ref.ID), os.O_RDWR|os.O_CREATE, 0o600)
-	w.heard = w.count()
+	var err error
+	if w.file, err = os.OpenFile(filepath.Join(dir, ref.ID), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		w.heard = w.read(countAt)
+	}
 	return w
 }
 
-// forgetWatches removes the files of sessions that were begun long ago. Where one goes on, its
-// next process has a file of its own and asks for itself.
+// forgetWatches removes the files of sessions that nobody has asked for in a long time.
 func forgetWatches(dir string) {
 	files, _ := os.ReadDir(dir)
 	for _, f := range files {
@@ -52,22 +54,34 @@ func (w *Watch) Close() {
 	}
 }
 
-// Mine reports whether this process is the one that asks. When that one ends, however it does,
-// the next one that calls Mine follows it.
-func (w *Watch) Mine() bool {
+// silentTime is how long the process that asks may have no answer before the others ask for
+// themselves. It leaves them time to renew their leases.
+const silentTime = Lease / 3
+
+// Mine reports whether this process asks. When the one that did so ends, however it does, the
+// next one that calls Mine follows it. While that one has no answers all processes ask.
+func (w *Watch) Mine(now time.Time) bool {
 	if w.file == nil || w.locked {
 		return true
 	}
 	free, err := filelock.Try(w.file)
 	w.locked = free && err == nil
-	return free || err != nil
+	silent := now.Sub(time.Unix(0, int64(w.read(answeredAt)))).Abs()
+	return free || err != nil || silent > silentTime
+}
+
+// Answered tells the other processes that the server has answered this one.
+func (w *Watch) Answered(now time.Time) {
+	if w.locked {
+		w.write(answeredAt, uint64(now.UnixNano()))
+	}
 }
 
 // Tell has the other processes ask.
 func (w *Watch) Tell() {
 	if w.file != nil {
-		w.heard = w.count() + 1
-		_, _ = w.file.WriteAt(binary.LittleEndian.AppendUint64(nil, w.heard), 0)
+		w.heard = w.read(countAt) + 1
+		w.write(countAt, w.heard)
 	}
 }
 
@@ -77,15 +91,19 @@ func (w *Watch) Told() bool {
 		return false
 	}
 	last := w.heard
-	w.heard = w.count()
+	w.heard = w.read(countAt)
 	return w.heard != last
 }
 
-func (w *Watch) count() uint64 {
+// Where the file has the count of Tell, and the time of Answered.
+const countAt, answeredAt = 0, 8
+
+func (w *Watch) read(at int64) uint64 {
 	var b [8]byte
-	if w.file == nil {
-		return 0
-	}
-	_, _ = w.file.ReadAt(b[:], 0) // of an empty file it is 0
+	_, _ = w.file.ReadAt(b[:], at) // of an empty file it is 0
 	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (w *Watch) write(at int64, n uint64) {
+	_, _ = w.file.WriteAt(binary.LittleEndian.AppendUint64(nil, n), at)
 }

@@ -3,6 +3,7 @@ package teams_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -10,6 +11,7 @@ import (
 // Of the processes of a session one asks, the others do when it tells them to, and one of them
 // follows it when it ends.
 func TestWatch(t *testing.T) {
+	now := time.Now()
 	dir, ref := filepath.Join(t.TempDir(), "watches"), teams.Ref{ID: "ses_000000000000"}
 	first, second, third := teams.OpenWatch(dir, ref), teams.OpenWatch(dir, ref), teams.OpenWatch(dir, ref)
 	defer third.Close()
@@ -21,11 +23,18 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%s: %t, want %t", what, got, want)
 		}
 	}
+	first.Mine(now)
+	check("the second asks before the first was answered", second.Mine(now), true)
+	second.Answered(now)
+	check("the second asks though it was answered itself", second.Mine(now), true)
+	first.Answered(now.Add(-time.Minute))
+	check("the second asks when the first was not answered lately", second.Mine(now), true)
+	first.Answered(now)
 	for range 2 {
-		check("the first asks", first.Mine(), true)
-		check("the second asks", second.Mine(), false)
+		check("the first asks", first.Mine(now), true)
+		check("the second asks", second.Mine(now), false)
 	}
-	check("that of another session asks", other.Mine(), true)
+	check("that of another session asks", other.Mine(now), true)
 	check("at first the second is told", second.Told(), false)
 	first.Tell()
 	first.Tell()
@@ -33,15 +42,16 @@ func TestWatch(t *testing.T) {
 	check("the second is told", second.Told(), true)
 	check("the second is told again", second.Told(), false)
 	first.Close()
-	check("the second follows the first", second.Mine(), true)
-	check("the third does too", third.Mine(), false)
+	check("the second follows the first", second.Mine(now), true)
+	check("the third does too", third.Mine(now), false)
 	second.Tell()
 	check("the third is told", third.Told(), true)
 	second.Close()
 
 	for what, w := range map[string]*teams.Watch{"without a directory": teams.OpenWatch("", ref), "zero": {}, "where there can be no file": teams.OpenWatch("/dev/null/none", ref)} {
-		check(what+": it asks", w.Mine(), true)
+		check(what+": it asks", w.Mine(now), true)
 		w.Tell()
+		w.Answered(now)
 		check(what+": it is told", w.Told(), false)
 		w.Close()
 	}

@@ -128,9 +128,9 @@ func (a *attache) look(ctx context.Context) {
 		if m == nil {
 			continue
 		}
-		mine := m.watch.Mine()
-		if m.watch.Told() || mine && changed {
-			a.ask(ctx, m)
+		mine := m.watch.Mine(time.Now())
+		if (m.watch.Told() || mine && changed) && a.ask(ctx, m) {
+			m.watch.Answered(time.Now())
 		}
 		if newest := m.newest.Load(); mine && newest != toldOf {
 			toldOf = newest
@@ -157,13 +157,13 @@ func (a *attache) renew(ctx context.Context, m *member, mine bool, last time.Tim
 	}
 }
 
-// ask finds out whether messages wait for a session.
-func (a *attache) ask(ctx context.Context, m *member) {
-	_ = a.world.time("look for mail", func() error {
+// ask finds out whether messages wait for a session. It reports whether the registry answered.
+func (a *attache) ask(ctx context.Context, m *member) bool {
+	return a.world.time("look for mail", func() error {
 		newest, err := a.teams.Mail(ctx, m.ref)
 		m.newest.Store(newest)
 		return err
-	})
+	}) == nil
 }
 
 // join begins a session, and gives it its turn of the briefing.

@@ -42,7 +42,7 @@ func (s *Shared) compileTeams() error {
 		p.teams = teams.Compile(teams.Options{
 			Open:          sync.OnceValues(func() (*store.Store, error) { return OpenTeams(p.Process, p.Database) }),
 			Shared:        p.Database != nil,
-			Watches:       watches(p),
+			Watches:       watches(p, host),
 			Server:        s.settings.Server.Name,
 			Host:          host,
 			PID:           os.Getpid(),
@@ -60,12 +60,13 @@ func (s *Shared) compileTeams() error {
 	return nil
 }
 
-// watches returns the directory of [teams.Options.Watches]. Each process asks a file itself.
-func watches(p *process) string {
+// watches returns the directory of [teams.Options.Watches]. Each process asks a file itself. A
+// state directory may be shared by machines, or containers, which have different hosts.
+func watches(p *process, host string) string {
 	if p.Database == nil || p.Process.StateDir == "" {
 		return ""
 	}
-	registry := sha256.Sum256([]byte(p.Database.Address()))
+	registry := sha256.Sum256([]byte(p.Database.Address() + "\n" + host))
 	return filepath.Join(p.Process.StateDir, "attache", "watches", hex.EncodeToString(registry[:8]))
 }
 
