@@ -13,6 +13,7 @@ func (c *program) subcommands() []*cobra.Command {
 		c.keyCommand(),
 		c.policyCommand(),
 		c.versionCommand(),
+		c.completionCommand(),
 		c.demoCommand(),
 		c.replayCommand(),
 		c.explainCommand(),

@@ -96,6 +96,7 @@ func (c *program) rootCommand(args []string) *cobra.Command {
 	})
 	root.SilenceErrors = true
 	root.SilenceUsage = true
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentPreRunE = c.prepare
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(usage)
@@ -111,6 +112,7 @@ attache without a subcommand.`,
 		Example: `  attache run --workspace /src/app -- npx -y @cyanheads/git-mcp-server
   attache run --trust sandboxed --stdout-noise forward -- my-server --stdio`,
 	})
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(wrapRun)
 	root.AddCommand(c.subcommands()...)
 	root.AddCommand(c.buildCommands()...)

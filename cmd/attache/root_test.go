@@ -7,9 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Every command of attache's own has a name of its own, says what it does, and does it.
+// Every command there is has a name of its own, says what it does, and does it.
 func TestCommands(t *testing.T) {
 	root := (&program{}).rootCommand([]string{"any"})
+	root.InitDefaultHelpCmd()
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		seen := map[string]bool{}
