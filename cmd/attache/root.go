@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -223,23 +224,42 @@ func (c *program) strayArgument(cmd *cobra.Command, args []string) error {
 	return cli.Usagef("unknown command %q: a server's command goes behind \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
 }
 
-// flagError adds to what the flag library says what to do next: the flag that was probably meant,
-// or where to look.
+// flagError turns what the flag library says into what to do next.
 func flagError(cmd *cobra.Command, err error) error {
-	if errors.Is(err, pflag.ErrHelp) {
-		return err
-	}
+	help := cmd.CommandPath() + " --help"
 	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				names = append(names, f.Name)
-			}
-		})
-		if near := cli.Nearest(unknown.GetSpecifiedName(), names); near != "" {
-			return cli.Usagef("%v: did you mean --%s? flags of the server go behind \"--\"", err, near)
-		}
+	var bare *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	var number *strconv.NumError
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case errors.As(err, &unknown):
+		return unknownFlag(cmd, unknown)
+	case errors.As(err, &bare):
+		return cli.Usagef("--%s needs a value: see %q", bare.GetFlag().Name, help)
+	case errors.As(err, &invalid) && errors.As(err, &number):
+		return cli.Usagef("--%s %q: write a whole number from 0 on", invalid.GetFlag().Name, invalid.GetValue())
+	case errors.As(err, &invalid):
+		return cli.Usagef("--%s %q: %v: see %q", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap(), help)
 	}
-	return cli.Usagef("%v: see \"%s --help\"; flags of the server go behind \"--\"", err, cmd.CommandPath())
+	return cli.Usagef("%v: see %q", err, help)
+}
+
+// unknownFlag names the flag that was probably meant.
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
+	given := "--" + e.GetSpecifiedName()
+	if short := e.GetSpecifiedShortnames(); short != "" {
+		given = "-" + short
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := cli.Nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
+		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", given, near)
+	}
+	return cli.Usagef("unknown flag %s: see \"%s --help\"; flags of the server go behind \"--\"", given, cmd.CommandPath())
 }
