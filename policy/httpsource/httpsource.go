@@ -13,9 +13,9 @@
 // than 1 MiB, or an answer after the timeout. Only 401 and 403 ([policy.ErrUnauthorized])
 // and 404 ([policy.ErrUnknownScope]) have errors of their own.
 //
-// The credential is sent only to the configured host, over TLS or to this machine, and no
-// redirect is followed. No error contains it: errors have the host and path of the endpoint,
-// but not the query and nothing of the answer.
+// The credential is sent only to the configured host, over TLS or to this machine. No
+// error contains it: errors have the host and path of the endpoint, but not the query and
+// nothing of the answer.
 //
 // The package retries nothing and keeps no connection open: there is one question a
 // session, and its caller can go without the answer.
@@ -41,6 +41,7 @@ const (
 	DefaultTimeout = 2 * time.Second
 
 	maxAnswerBytes = 1 << 20
+	maxRedirects   = 3
 )
 
 // Options are the options of [New]. All but URL may be left out.
@@ -115,10 +116,10 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// newClient returns a client that follows no redirects: the credential is for the configured
-// address alone. It has the transport of base, if base is not nil and has one.
+// newClient returns a client that sends the credential nowhere else. It has the transport
+// of base, if base is not nil and has one.
 func newClient(base *http.Client) *http.Client {
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{CheckRedirect: sameHost}
 	if base != nil && base.Transport != nil {
 		client.Transport = base.Transport
 		return client
@@ -129,6 +130,23 @@ func newClient(base *http.Client) *http.Client {
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 	return client
+}
+
+var (
+	errElsewhere = errors.New("it redirects to another host: correct policy.url")
+	errRedirects = errors.New("it redirects too often: correct policy.url")
+)
+
+// sameHost allows a redirect only to the host of the first request.
+func sameHost(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	switch {
+	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || next.URL.User != nil:
+		return errElsewhere
+	case len(before) > maxRedirects:
+		return errRedirects
+	}
+	return nil
 }
 
 // Effective implements [policy.Source].
@@ -190,14 +208,12 @@ func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, er
 
 // refusal returns the error of a status other than 200.
 func (s *Source) refusal(status int) error {
-	switch {
-	case status == http.StatusOK:
+	switch status {
+	case http.StatusOK:
 		return nil
-	case status/100 == 3:
-		return s.fault("answered %d, and redirects are not followed: write the address it leads to into policy.url", status)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%w: %s answered %d: see whether the key is right and may read this scope", policy.ErrUnauthorized, s.name(), status)
-	case status == http.StatusNotFound:
+	case http.StatusNotFound:
 		return fmt.Errorf("%w: %s: %w: see whether the scope and policy.url are right", policy.ErrUnavailable, s.name(), policy.ErrUnknownScope)
 	}
 	return s.fault("answered %d: see what is wrong there", status)

@@ -215,16 +215,45 @@ func TestDown(t *testing.T) {
 }
 
 func TestRedirects(t *testing.T) {
-	for _, to := range []string{"/end", "https://policy.example/" + secret} {
-		asked := 0
-		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			asked++
+	var reached http.Header
+	elsewhere := serve(t, func(w http.ResponseWriter, r *http.Request) { reached = r.Header })
+	redirect := func(to string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/end" {
+				_, _ = io.WriteString(w, `{"objectives": ["`+r.Header.Get("Authorization")+`"]}`)
+				return
+			}
 			http.Redirect(w, r, to, http.StatusFound)
-		})
-		_, err := ask(t, newSource(t, httpsource.Options{URL: server.URL + "/p"}))
-		if !errors.Is(err, policy.ErrUnavailable) || !strings.Contains(err.Error(), "redirects are not followed") || strings.Contains(err.Error(), secret) || asked != 1 {
-			t.Errorf("to %q: %v, after %d requests", to, err, asked)
 		}
+	}
+	tests := []struct{ name, to, says string }{
+		{"on the same host", "/end", ""},
+		{"to another port", elsewhere.URL, "redirects to another host"},
+		{"to another host", "https://policy.example/" + secret, "redirects to another host"},
+		{"to another scheme", "", "redirects to another host"},
+		{"for ever", "/p", "redirects too often"},
+		{"to nowhere", "://", "see whether it is up"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			to := test.to
+			server := serve(t, func(w http.ResponseWriter, r *http.Request) { redirect(to)(w, r) })
+			if to == "" {
+				to = strings.Replace(server.URL, "http:", "https:", 1)
+			}
+			got, err := ask(t, newSource(t, httpsource.Options{URL: server.URL + "/p"}))
+			switch {
+			case test.says == "" && (err != nil || got.Objectives[0] != "Bearer "+secret):
+				t.Errorf("got %v, %v", got, err)
+			case test.says != "" && (!errors.Is(err, policy.ErrUnavailable) || !strings.Contains(err.Error(), test.says)):
+				t.Errorf("got %v, %v; want %q", got, err, test.says)
+			case err != nil && strings.Contains(err.Error(), secret):
+				t.Errorf("the error tells too much: %v", err)
+			}
+		})
+	}
+	if reached != nil {
+		t.Errorf("another host was asked, with %v", reached)
 	}
 }
 
