@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,8 @@ func readTelemetry(getenv func(string) string) (t telemetrySettings, problems []
 	var err error
 	if t.traces, err = readSignal(getenv, "TRACES"); err != nil {
 		problems = append(problems, fmt.Errorf("spans are not exported: %w", err))
+	} else if !t.traces.off() {
+		problems = append(problems, samplerProblems(getenv)...)
 	}
 	if t.metrics, err = readSignal(getenv, "METRICS"); err != nil {
 		problems = append(problems, fmt.Errorf("metrics are not exported: %w", err))
@@ -69,6 +72,33 @@ func readSignal(getenv func(string) string, signal string) (s signalSettings, er
 		}
 	}
 	return s, nil
+}
+
+// samplers are the values of OTEL_TRACES_SAMPLER that the SDK has.
+var samplers = []string{
+	"always_on", "always_off", "traceidratio",
+	"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
+}
+
+// samplerProblems says what the SDK would not understand of which spans are recorded,
+// and what it does instead. It reads the variables itself.
+func samplerProblems(getenv func(string) string) []error {
+	const name, ratio = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+	sampler := strings.ToLower(strings.TrimSpace(getenv(name)))
+	if sampler == "" {
+		return nil
+	}
+	if !slices.Contains(samplers, sampler) {
+		return []error{fmt.Errorf("%s is %q and parentbased_always_on is used: write one of %s", name, sampler, strings.Join(samplers, ", "))}
+	}
+	arg := strings.TrimSpace(getenv(ratio))
+	if arg == "" || !strings.HasSuffix(sampler, "traceidratio") {
+		return nil
+	}
+	if n, err := strconv.ParseFloat(arg, 64); err != nil || !(n >= 0 && n <= 1) {
+		return []error{fmt.Errorf("%s is %q and 1 is used: write a ratio from 0 to 1", ratio, arg)}
+	}
+	return nil
 }
 
 // otlpVariables are the variables of the OTLP exporter. That of a signal stands

@@ -29,6 +29,13 @@ func TestReadTelemetry(t *testing.T) {
 		{"TRACES_EXPORTER=console,otlp METRICS_EXPORTER=none", "console " + local + "/v1/traces", "off", ""},
 		{"TRACES_EXPORTER=none EXPORTER_OTLP_ENDPOINT=http://c", "off", "http://c/v1/metrics", ""},
 		{"TRACES_EXPORTER=zipkin METRICS_EXPORTER=otlp", "off", local + "/v1/metrics", `OTEL_TRACES_EXPORTER is "zipkin"`},
+		{"TRACES_EXPORTER=console TRACES_SAMPLER=foo", "console", "off", `OTEL_TRACES_SAMPLER is "foo" and parentbased_always_on is used: write one of always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, parentbased_traceidratio`},
+		{"TRACES_EXPORTER=console TRACES_SAMPLER=TraceIDRatio TRACES_SAMPLER_ARG=half", "console", "off", `OTEL_TRACES_SAMPLER_ARG is "half" and 1 is used: write a ratio from 0 to 1`},
+		{"TRACES_EXPORTER=console TRACES_SAMPLER=parentbased_traceidratio TRACES_SAMPLER_ARG=50", "console", "off", `OTEL_TRACES_SAMPLER_ARG is "50"`},
+		{"TRACES_EXPORTER=console TRACES_SAMPLER=parentbased_traceidratio TRACES_SAMPLER_ARG=NaN", "console", "off", `OTEL_TRACES_SAMPLER_ARG is "NaN"`},
+		{"TRACES_EXPORTER=console TRACES_SAMPLER=traceidratio TRACES_SAMPLER_ARG=0.5", "console", "off", ""},
+		{"TRACES_EXPORTER=console TRACES_SAMPLER=always_on TRACES_SAMPLER_ARG=unread", "console", "off", ""},
+		{"METRICS_EXPORTER=console TRACES_SAMPLER=foo", "off", "console", ""},
 		{"SDK_DISABLED=true EXPORTER_OTLP_ENDPOINT=http://c", "off", "off", ""},
 		{"SDK_DISABLED=TRUE TRACES_EXPORTER=console", "off", "off", ""},
 		{"SDK_DISABLED=1 TRACES_EXPORTER=console", "console", "off", ""}, // the specification: true alone
