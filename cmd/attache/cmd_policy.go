@@ -28,7 +28,8 @@ func (c *program) policyShow() *cobra.Command {
 		Use:   "show [flags]",
 		Short: "Print exactly the block that would be injected for --scope, or for the API key's principal",
 		Long: `Print the block that a session would be given: for the scope of the principal that ATTACHE_API_KEY
-or --api-key-file stands for, else for --scope. What it prints is the block to the byte.`,
+or --api-key-file stands for, else for --scope. What it prints is the block to the byte; on a
+terminal its parts are set off by colour.`,
 		Example: `  attache policy show --policy ./policies --scope acme/platform
   ATTACHE_API_KEY=atk_... attache policy show`,
 		Args: noArguments,

@@ -17,7 +17,7 @@ import (
 
 // Run plays the script and writes what happens to w.
 func Run(ctx context.Context, w io.Writer, colours bool) error {
-	p := &printer{&term.Printer{Out: bufio.NewWriter(w), Colours: colours}}
+	p := &printer{&term.Printer{Out: bufio.NewWriter(w), Colours: colours, Layout: term.Layout{Shown: map[string]bool{}}}}
 	p.Line(term.Plain, intro)
 	for _, act := range script() {
 		p.Title(act.title)
@@ -69,7 +69,7 @@ func (p *printer) request(step step, x exchange) {
 		p.Why("filled from " + x.workspace.From + " of " + describeSource(x.workspace))
 	}
 	p.Why(step.request)
-	p.Wrapped("log: ", x.logged, term.Notice)
+	p.Logged(x.logged)
 }
 
 // reply shows the server's answer.

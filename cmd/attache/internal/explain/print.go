@@ -63,6 +63,12 @@ func (e *Explainer) print(calls []callReport) error {
 // A printer writes explanations.
 type printer struct{ term.Printer }
 
+// diff prints a frame before and after. Nothing is left out because it was shown before.
+func (p *printer) diff(e *editReport) {
+	p.Layout = term.Layout{Shown: map[string]bool{}}
+	p.Frame(e.Before, e.After)
+}
+
 func (p *printer) call(x *callReport, n, of int) {
 	what := strings.TrimSpace(x.Method + " " + x.Tool)
 	if of > 1 {
@@ -71,7 +77,7 @@ func (p *printer) call(x *callReport, n, of int) {
 	v := verdictOf(x)
 	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
 	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
-	p.Wrapped("schema: ", x.Schema, term.Quiet)
+	p.wrapped("schema: ", x.Schema, term.Quiet)
 	for _, e := range x.Servers {
 		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
 	}
@@ -80,12 +86,12 @@ func (p *printer) call(x *callReport, n, of int) {
 		if x.Outcome == outcomeGoesOn {
 			hidden += "; a client may call it all the same"
 		}
-		p.Wrapped("hidden: ", hidden, term.Notice)
+		p.wrapped("hidden: ", hidden, term.Notice)
 	}
 	p.facts(x.Facts)
 	if x.Ambiguity != "" {
 		p.Line(term.Plain, "")
-		p.Wrapped("ambiguous: ", x.Ambiguity+"; so parsers may read it differently, and no layer sees it. "+ambiguityRule(x), term.Notice)
+		p.wrapped("ambiguous: ", x.Ambiguity+"; so parsers may read it differently, and no layer sees it. "+ambiguityRule(x), term.Notice)
 	}
 	for i, part := range x.Layers {
 		if x.Ambiguity == "" {
@@ -143,7 +149,7 @@ func (p *printer) request(n int, part layerReport, x *callReport) {
 	told := p.notes(part.Notes, "request")
 	switch {
 	case part.Request != nil:
-		p.Frame(part.Request.Before, part.Request.After)
+		p.diff(part.Request)
 	case !told && x.By != part.Name:
 		p.Line(term.Quiet, "  nothing to do")
 	}
@@ -226,7 +232,7 @@ func (p *printer) outcome(x *callReport) {
 	case outcomeRefused:
 		p.Line(term.Heading, "the server gets nothing, the client gets")
 		p.Line(term.Plain, "  "+string(x.Answer))
-		p.Wrapped("the model reads: ", x.Text, term.Bad)
+		p.wrapped("the model reads: ", x.Text, term.Bad)
 	default:
 		p.Line(term.Heading, "nobody gets it")
 	}
@@ -249,7 +255,7 @@ func (p *printer) wayBack(x *callReport) {
 		p.Line(term.Heading, fmt.Sprintf("%d  %s", i+1, part.Name))
 		p.notes(part.Notes, "reply")
 		if part.Reply != nil {
-			p.Frame(part.Reply.Before, part.Reply.After)
+			p.diff(part.Reply)
 		}
 	}
 }
@@ -261,4 +267,21 @@ func onReply(notes []noteReport) bool {
 		}
 	}
 	return false
+}
+
+// wrapped writes a text of several words, wrapped.
+func (p *printer) wrapped(lead, text string, style term.Style) {
+	if text == "" {
+		return
+	}
+	line := lead
+	indent := strings.Repeat(" ", len(lead))
+	for _, word := range strings.Fields(text) {
+		if utf8.RuneCountInString(line+word) > term.Width && strings.TrimSpace(line) != "" {
+			p.Line(style, line)
+			line = indent
+		}
+		line += word + " "
+	}
+	p.Line(style, line)
 }

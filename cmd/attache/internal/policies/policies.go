@@ -14,6 +14,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/policy"
 	"github.com/attache-mcp/attache/policy/filesource"
 )
@@ -35,7 +36,11 @@ func (c Command) Show(ctx context.Context) error {
 		return err
 	}
 	c.reportHidden(e)
-	_, err = fmt.Fprintln(c.Stdout, policy.Render(e, c.Settings.Briefing.MaxBytes))
+	block := policy.Render(e, c.Settings.Briefing.MaxBytes)
+	if term.HasColour(c.Getenv, c.Stdout) {
+		block = term.PaintBlock(block)
+	}
+	_, err = fmt.Fprintln(c.Stdout, block)
 	return err
 }
 

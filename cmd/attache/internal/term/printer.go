@@ -10,10 +10,11 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A Printer writes lines. Out keeps errors until its Flush.
+// A Printer writes the demo. Errors of out are kept by it until its Flush.
 type Printer struct {
 	Out     *bufio.Writer
 	Colours bool
+	Layout  Layout
 }
 
 // A Style is a colour by what it is for (ECMA-48, SGR).
@@ -73,10 +74,49 @@ func (p *Printer) Heading(way, what string, v Verdict) {
 	p.Line(Plain, p.In(Heading, left)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
 }
 
+// Frame writes a frame before and after.
+func (p *Printer) Frame(before, after []byte) {
+	for _, l := range p.Layout.frame(Diff(before, after)) {
+		style := Plain
+		switch l.op {
+		case added:
+			style = Good
+		case removed:
+			style = Bad
+		}
+		p.Line(style, string(rune(l.op))+" "+strings.Repeat(" ", l.indent)+l.text)
+	}
+}
+
+// Beginning writes as much of a frame as fits on a line. The rest counts as shown.
+func (p *Printer) Beginning(frame []byte) {
+	p.Layout.frame(Diff(frame, frame))
+	text := []rune(string(frame))
+	if n := Width - margin; len(text) > n {
+		text = append(text[:n-1], '…')
+	}
+	p.Line(Quiet, "  "+string(text))
+}
+
 // Why writes a reason, if there is one.
 func (p *Printer) Why(text string) {
 	if text != "" {
 		p.Line(Reason, "» "+text)
+	}
+}
+
+// Logged writes what attache logged, wrapped.
+func (p *Printer) Logged(text string) {
+	line := "log:"
+	for _, word := range strings.Fields(text) {
+		if utf8.RuneCountInString(line+" "+word) > Width {
+			p.Line(Notice, line)
+			line = "    "
+		}
+		line += " " + word
+	}
+	if text != "" {
+		p.Line(Notice, line)
 	}
 }
 
@@ -86,28 +126,24 @@ type Verdict struct {
 	Text  string
 }
 
-// Hanging is [Printer.Wrapped] on a terminal. Anywhere else, where it may be searched, the text
-// is one line.
+// Hanging writes text behind lead. On a terminal it is wrapped, and aligned behind
+// lead; anywhere else, where it may be searched, it is one line.
 func (p *Printer) Hanging(lead, text string, style Style) {
 	if !p.Colours {
 		p.Line(style, lead+text)
 		return
 	}
-	p.Wrapped(lead, text, style)
-}
-
-// Wrapped writes the words of text behind lead, in lines that are aligned behind it; nothing if
-// there are none.
-func (p *Printer) Wrapped(lead, text string, style Style) {
+	indent := strings.Repeat(" ", len(lead))
 	line, begun := lead, false
-	for _, word := range strings.Fields(text) {
-		if begun && utf8.RuneCountInString(line+word) > Width {
+	for _, word := range strings.Split(text, " ") {
+		if begun && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Width {
 			p.Line(style, line)
-			line = strings.Repeat(" ", utf8.RuneCountInString(lead))
+			line, begun = indent, false
 		}
-		line, begun = line+word+" ", true
+		if begun {
+			line += " "
+		}
+		line, begun = line+word, true
 	}
-	if begun {
-		p.Line(style, line)
-	}
+	p.Line(style, line)
 }
