@@ -137,8 +137,10 @@ func (s *Shared) renew(ctx context.Context, db *store.Store, m *session, mine bo
 		if mine && s.o.Watches != "" {
 			r.Host = s.o.Host
 		}
-		m.renewed = now
-		if err := db.Renew(ctx, me.Ref, r); store.IsGone(err) {
+		switch err := db.Renew(ctx, me.Ref, r); {
+		case err == nil:
+			m.renewed = now
+		case store.IsGone(err):
 			s.attach(ctx, m)
 		}
 	}

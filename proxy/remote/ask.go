@@ -42,6 +42,7 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	} else {
 		err = each(t.f.Out, from, t.f.Add)
 		t.event(nil)
+		t.f.Out.Flush()
 	}
 	if t.reply == nil && err == nil {
 		err = errors.New("its answer has no reply")
