@@ -295,8 +295,8 @@ func withoutTOMLAddress(server map[string]any) {
 		}
 		delete(server, key)
 	}
-	if i := slices.Index(args, any(bearerFlag)); i >= 0 {
-		headers["the token"] = args[i+1]
+	if i := slices.Index(args, any(bearerFlag)) + 1; i > 0 && i < len(args) {
+		headers["the token"] = args[i]
 	}
 	if token, ok := server["bearer_token_env_var"]; ok {
 		headers["the token"] = token
@@ -304,7 +304,9 @@ func withoutTOMLAddress(server map[string]any) {
 	if address, ok := server["url"]; ok {
 		args = []any{address}
 	}
-	server["all headers"], server["address"] = headers, args[len(args)-1]
+	if server["all headers"] = headers; len(args) > 0 {
+		server["address"] = args[len(args)-1]
+	}
 	for _, key := range []string{"url", "command", "args", "bearer_token_env_var", "env_vars"} {
 		delete(server, key)
 	}
