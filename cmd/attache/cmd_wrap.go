@@ -23,7 +23,7 @@ Flags of attache (--config, --workspace, --session and so on) go into the wrappe
 entries, in front of the "--".
 
 A remote server (Streamable HTTP) becomes "attache -- URL", and its headers become
-variables of the entry. Servers of the older HTTP+SSE are passed over, and so are
+variables of the entry. Servers of the older HTTP+SSE are skipped, and so are
 those that attache is in front of already. Servers that are switched off stay so.`,
 		Example: `  attache wrap --all --dry-run               see what would change in the files of all clients
   attache wrap --all                         put attache in front of every server of yours

@@ -119,5 +119,5 @@ func (d *Doctor) keys() {
 			good++
 		}
 	}
-	d.ok("%s is closed to others; %s, of which %d hold", path, cli.Plural(len(entries), "key"), good)
+	d.ok("%s is closed to others; %s, %d valid", path, cli.Plural(len(entries), "key"), good)
 }

@@ -161,7 +161,11 @@ func (d *Doctor) visit(ctx context.Context, v inspect.Visit, first func(*inspect
 // eras reports which eras the server supports.
 func (d *Doctor) eras(legacy, modern era) {
 	if !legacy.answered() && !modern.answered() {
-		d.problem("start it by hand to see what it wants: it may need arguments, variables or a network", "it answers in neither era: %s", why(&legacy))
+		do := "start it by hand to see what it wants: it may need arguments, variables or a network"
+		if config.IsURL(d.Server) {
+			do = "check its address and what it asks for: a login (attache login) or a credential (--bearer-env, server.headers)"
+		}
+		d.problem(do, "it answers in neither era: %s", why(&legacy))
 		return
 	}
 	if legacy.answered() {

@@ -315,8 +315,8 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	for _, r := range rules {
 		acts := slices.ContainsFunc(groups, func(g argumentGroup) bool { return g.Rule == r.Name })
 		if !acts && r.Name != "" && d.Settings.Arguments != nil {
-			d.note("nothing, if it is for another server; or correct its tools or argument",
-				"%s (argument %s) is for no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
+			d.note("nothing, if it is for another server, or another rule stands before it; or correct its tools or argument",
+				"%s (argument %s) sets no argument of this server's tools", r.Name, strings.Join(r.Argument, "."))
 		}
 	}
 	d.Rules = suggestedRules(groups, len(names))

@@ -132,7 +132,7 @@ func (c *Credentials) underLock(ctx context.Context, f func(context.Context, *Gr
 	defer cancel()
 	if !c.Store.Has(c.URL) {
 		c.grant = nil
-		return c.wanting("the server wants a login")
+		return c.wanting("the server wants a login, or a credential (--bearer-env)")
 	}
 	unlock, err := c.Store.Lock(ctx, c.URL)
 	if err != nil {

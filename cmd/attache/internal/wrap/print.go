@@ -47,23 +47,24 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 
 // stepText says in one line what was done to a server, and in which line it is.
 func (j *Job) stepText(s clientconfig.Step) string {
-	word := "passed over"
+	done, planned := "skipped", ""
 	switch {
 	case s.Done && s.Entry.Name == clientconfig.TeamsServer && j.Unwrap:
-		word = "taken out"
+		done, planned = "removed", "would remove"
 	case s.Done && s.Entry.Name == clientconfig.TeamsServer:
-		word = "added"
+		done, planned = "added", "would add"
 	case s.Done && j.Unwrap:
-		word = "unwrapped"
+		done, planned = "unwrapped", "would unwrap"
 	case s.Done && j.Repair:
-		word = "repaired"
+		done, planned = "repaired", "would repair"
 	case s.Done:
-		word = "wrapped"
+		done, planned = "wrapped", "would wrap"
 	case s.Broken:
-		word = "broken"
+		done = "broken"
 	}
+	word := done
 	if s.Done && j.DryRun {
-		word = "would be " + word
+		word = planned
 	}
 	text := fmt.Sprintf("%s %s", word, cmp.Or(s.Entry.Name, `""`))
 	if s.Entry.Line > 0 {
@@ -114,7 +115,7 @@ func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done
 			return err
 		}
 		if len(left) == 0 {
-			fmt.Fprintln(&j.report, "  no backup is left: none held more than the file does")
+			fmt.Fprintln(&j.report, "  removed the backups: the file has all that they had")
 		}
 	}
 	for _, path := range left {
