@@ -187,7 +187,7 @@ func (s *session) takesReply(m *wire.Message) bool {
 
 // holdExpired answers the calls that have waited for an upstream for too long (R7).
 func (s *session) holdExpired(l *revive.Link) {
-	lines, _ := l.Gate.Take()
+	lines, _ := l.Gate.TakeKept()
 	s.answerAside(func() {
 		for line := range bytes.Lines(lines) {
 			s.answerLine(line, l.Before().Unsent)

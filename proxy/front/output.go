@@ -40,15 +40,14 @@ func (o *output) Write(b []byte) (int, error) {
 // line takes a whole line where it belongs.
 func (o *output) line(line []byte) {
 	o.m.Reset(wire.Server, line)
-	_ = o.Take(&o.m)
+	o.Take(&o.m)
 }
 
 // Take implements wire.MessageTaker: it takes a message where it belongs.
-func (o *output) Take(m *wire.Message) error {
-	if m.Kind() == wire.Unreadable && !m.LookEnvelope() {
-		return nil // of a server whose noise is passed on: a client here would end
-	}
+func (o *output) Take(m *wire.Message) bool {
 	switch {
+	case m.Kind() == wire.Unreadable && !m.LookEnvelope():
+		// Of a server whose noise is passed on: a client here would end.
 	case m.Kind() == wire.Batch:
 		o.batch(m)
 	case m.Kind().IsReply():
@@ -57,7 +56,7 @@ func (o *output) Take(m *wire.Message) error {
 		o.s.asks(m)
 		o.s.pass(o.s.streamFor(m), bytes.Clone(m.Frame()))
 	}
-	return nil
+	return true
 }
 
 // asks notes a request of the server's before the client can answer it.

@@ -49,33 +49,34 @@ type exchange struct {
 	counted bool          // the end waits for it
 }
 
-// sendLine sends a whole line of the relay's. It reports false if the line has others wait
-// that come behind it, and may not.
-func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
+// sendLine sends a whole line of the relay's.
+func (s *Server) sendLine(line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
-		return true
+		return
 	}
 	line = bytes.Clone(line)
-	if s.isLost() {
-		s.giveBack(line)
-		return true
-	}
 	var m wire.Message
 	m.Reset(wire.Client, line)
 	m.LookEnvelope()
-	if !mayWait && (m.Kind() != wire.Request || m.ID() == nil || m.MethodIs("initialize")) {
-		return false
+	s.sendMessage(&m, line)
+}
+
+// sendMessage sends a message of the relay's, whose line it keeps.
+func (s *Server) sendMessage(m *wire.Message, line []byte) {
+	if s.isLost() {
+		s.giveBack(line)
+		return
 	}
 	x := s.newExchange()
-	x.body = body{line: m.Frame(), ledger: &s.ledger}
+	x.body = body{line: line[:len(m.Frame())], ledger: &s.ledger}
 	s.ledger.enter(len(x.body.line))
-	x.describe(&m)
+	x.describe(m)
 	switch {
 	case m.MethodIs("notifications/cancelled"):
 		if s.cancelExchange(x, m.Get("params", "requestId")) {
 			x.body.drop()
 			x.cancel(nil)
-			return true
+			return
 		}
 	case m.MethodIs("initialize"):
 		s.beginSession()
@@ -85,7 +86,6 @@ func (s *Server) sendLine(line []byte, mayWait bool) (sent bool) {
 	}
 	x.start()
 	x.keepOrder()
-	return true
 }
 
 func (s *Server) newExchange() *exchange {

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // answers is a transport whose server answers with these bytes.
@@ -56,37 +58,102 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// A line that might have to wait is not taken from a caller that must not.
-func TestTryWrite(t *testing.T) {
+// Only a request that every parser reads alike, and that has to wait for nothing, is taken with
+// what was read of it; its bytes are the caller's again, and the server gets them unchanged.
+func TestTake(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
 	full := func(s *Server) { s.ledger.sending = s.ledger.limit }
 	for _, c := range []struct {
-		name, lines string
-		before      func(*Server)
-		taken       bool
+		name, line string
+		before     func(*Server)
+		taken      bool
 	}{
 		{"a request", call, nil, true},
-		{"two requests", call + call, nil, false},
-		{"a part of one", call[:20], nil, false},
+		{"a request with a carriage return", call[:len(call)-1] + "\r\n", nil, true},
+		{"a request without a line end", call[:len(call)-1], nil, false},
+		{"a part of one", call[:20] + "\n", nil, false},
+		{"an empty line", "\n", nil, false},
 		{"initialize", strings.Replace(call, "ping", "initialize", 1), nil, false},
 		{"a notification", `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n", nil, false},
+		{"a reply", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", nil, false},
+		{"an array", "[" + call[:len(call)-1] + "]\n", nil, false},
 		{"a request that nobody can answer", strings.Replace(call, `"id":1`, `"id":1.5`, 1), nil, false},
+		{"a request with two ids", strings.Replace(call, `"id":1`, `"id":1,"id":1`, 1), nil, false},
+		{"a request that parsers read differently", strings.Replace(call, `"id":1`, `"id":1,"Method":"pong"`, 1), nil, false},
 		{"a request behind others", call, func(s *Server) { s.inside.Add(1) }, false},
 		{"a request without room", call, full, false},
 		{"a request over the limit", call, func(s *Server) { s.o.Hold = len(call) - 1 }, false},
 	} {
-		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: answers(`{"jsonrpc":"2.0","id":1,"result":{}}`)})
+		got := make(bodies, 1)
+		s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: got})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.before != nil {
 			c.before(s)
 		}
-		if taken, err := (stdin{s}).TryWrite([]byte(c.lines)); taken != c.taken || err != nil {
-			t.Errorf("%s: %t, %v", c.name, taken, err)
+		line := []byte(c.line)
+		var m wire.Message
+		m.Reset(wire.Client, line)
+		new(wire.Scanner).Look(&m)
+		if taken := (stdin{s}).Take(&m); taken != c.taken {
+			t.Errorf("%s: %t", c.name, taken)
+		}
+		clear(line)
+		if c.taken {
+			if body := <-got; body != call[:len(call)-1] {
+				t.Errorf("%s: the server got %q", c.name, body)
+			}
 		}
 		s.cancel()
 	}
+}
+
+// What was not taken is written, and what is taken behind it does not overtake it.
+func TestTakenInOrder(t *testing.T) {
+	got := make(bodies, 4)
+	s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: got})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.cancel()
+	w := wire.NewWriter(s.Stdin())
+	frames := []string{
+		`{"jsonrpc":"2.0","method":"notifications/a"}`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		`{"jsonrpc":"2.0","method":"notifications/b"}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`,
+	}
+	for _, frame := range frames {
+		var m wire.Message
+		m.Reset(wire.Client, []byte(frame+"\n"))
+		new(wire.Scanner).Look(&m)
+		if err := w.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	seen := []string{<-got, <-got, <-got, <-got}
+	at := func(i int) int { return slices.Index(seen, frames[i]) }
+	// A notification holds up what is behind it, and a request nothing.
+	if at(0) != 0 || at(1) < 0 || at(2) < 0 || at(3) < at(2) {
+		t.Errorf("the server got %q", seen)
+	}
+}
+
+// bodies is a transport whose server accepts everything and shows what it got.
+type bodies chan string
+
+func (b bodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := ""
+	if r.Body != nil {
+		got, _ := io.ReadAll(r.Body)
+		body = string(got)
+	}
+	if r.Method == http.MethodPost {
+		b <- body
+	}
+	return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{}, Body: http.NoBody}, nil
 }
 
 // A slowReader is a relay that takes lines when it is told to.

@@ -186,33 +186,24 @@ func (s *Server) Stdin() io.WriteCloser { return stdin{s} }
 // A stdin takes the messages of the relay, from one goroutine at a time.
 type stdin struct{ s *Server }
 
-// Write implements io.Writer. What has to wait for nothing is sent at once: to wake the
-// goroutine of run for it would take longer than to send it.
+// Write implements io.Writer.
 func (i stdin) Write(b []byte) (int, error) {
-	n := 0
-	for i.s.inside.Load() == 0 {
-		end := bytes.IndexByte(b[n:], '\n') + 1
-		if end == 0 || end > i.s.o.Hold || !i.s.sendLine(b[n:n+end], false) {
-			break
-		}
-		n += end
-	}
-	if n == len(b) {
-		return n, nil
-	}
-	if rest := int64(len(b) - n); i.s.inside.Add(rest) == rest {
+	if n := int64(len(b)); i.s.inside.Add(n) == n && n > 0 {
 		go i.s.run()
 	}
-	wrote, err := i.s.in.Write(b[n:])
-	return n + wrote, err
+	return i.s.in.Write(b)
 }
 
-// TryWrite implements wire.TryWriter: it takes one request that has to wait for nothing.
-func (i stdin) TryWrite(b []byte) (written bool, err error) {
-	if i.s.inside.Load() > 0 || len(b) > i.s.o.Hold || bytes.IndexByte(b, '\n')+1 != len(b) || !i.s.ledger.hasRoom(len(b)) {
-		return false, nil
+// Take implements wire.MessageTaker: it takes a request that has to wait for nothing. To wake the
+// goroutine of run for it would take longer than to send it.
+func (i stdin) Take(m *wire.Message) bool {
+	s, n := i.s, len(m.Line())
+	if !m.Plain() || m.Kind() != wire.Request || m.MethodIs("initialize") || len(m.LineEnd()) == 0 ||
+		s.inside.Load() > 0 || n > s.o.Hold || callid.Clean(m.ID()) == nil || !s.ledger.hasRoom(n) {
+		return false
 	}
-	return i.s.sendLine(b, false), nil
+	s.sendMessage(m, bytes.Clone(m.Line()))
+	return true
 }
 
 // Close ends what the relay has to say.
@@ -290,7 +281,7 @@ func (s *Server) run() {
 		case more:
 			n = s.sendLong(r, line)
 		default:
-			s.sendLine(line, true)
+			s.sendLine(line)
 		}
 		if s.inside.Add(-n) == 0 {
 			s.endInput()

@@ -42,12 +42,12 @@ type queuedLine struct {
 // is written from where it stands.
 const gather = 32 << 10
 
-// A MessageTaker takes whole messages as they are. A Writer gives it each at once, and writes
-// only what came in chunks, and lines of attache's own.
+// A MessageTaker takes messages with what was read from them. A Writer offers it each before
+// which nothing waits, and writes what came in chunks, and lines of attache's own.
 type MessageTaker interface {
-	io.Writer
-	// Take takes a message, whose bytes are the caller's again on return.
-	Take(m *Message) error
+	// Take takes a message, whose bytes are the caller's again on return. It reports false,
+	// and has done nothing, if the line is to be written instead.
+	Take(m *Message) bool
 }
 
 // A TryWriter can write without waiting for its reader.
@@ -83,18 +83,12 @@ func (w *Writer) Write(m *Message) error {
 }
 
 func (w *Writer) message(m *Message) error {
-	if w.taker == nil || len(m.line) == 0 {
-		return w.line(m.line)
+	if w.taker != nil && len(m.line) > 0 {
+		if w.endLine(); len(w.buf) == 0 && w.err == nil && !w.closed.Load() && w.taker.Take(m) {
+			return nil
+		}
 	}
-	w.endLine()
-	w.flush()
-	if w.err == nil && w.closed.Load() {
-		w.err = os.ErrClosed
-	}
-	if w.err == nil {
-		w.err = w.taker.Take(m)
-	}
-	return w.err
+	return w.line(m.line)
 }
 
 func (w *Writer) line(b []byte) error {

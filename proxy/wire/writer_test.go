@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -396,5 +397,59 @@ func TestTryFlush(t *testing.T) {
 	}
 	if NewWriter(&sink{}).Ready() {
 		t.Error("a Writer is ready for a peer that may have to be waited for")
+	}
+}
+
+// A choosyPeer takes the messages that are in takes, and has the others written.
+type choosyPeer struct {
+	takes string
+	got   []string
+}
+
+func (p *choosyPeer) Write(b []byte) (int, error) {
+	p.got = append(p.got, "written "+string(b))
+	return len(b), nil
+}
+
+func (p *choosyPeer) Take(m *Message) bool {
+	if !strings.Contains(p.takes, string(m.Frame())) {
+		return false
+	}
+	p.got = append(p.got, "taken "+string(m.Line()))
+	return true
+}
+
+// A Writer offers its peer each message before which nothing waits, so none overtakes another.
+func TestWriterOffersMessages(t *testing.T) {
+	p := &choosyPeer{takes: "acf"}
+	w := NewWriter(p)
+	line := func(s string) {
+		var m Message
+		m.Reset(Client, []byte(s))
+		if err := w.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line("a\n")
+	line("b\n")
+	line("c\n") // behind b
+	w.Flush()
+	line("c\n")
+	line("") // nothing
+	w.Chunk([]byte("d"), true)
+	w.Chunk([]byte("e"), false)
+	line("f\n") // behind the line end that the last line lacks
+	w.Flush()
+	line("f\n")
+	w.Queue([]byte("q\n"), nil)
+	line("f\n") // behind what was queued
+	want := "taken a\n|written b\nc\n|taken c\n|written d|written e|written \nf\n|taken f\n|written q\n|taken f\n"
+	if got := strings.Join(p.got, "|"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	w.Close()
+	line("a\n")
+	if got := strings.Join(p.got, "|"); got != want || w.Flush() != os.ErrClosed {
+		t.Errorf("a closed Writer goes on: %q", got)
 	}
 }

@@ -17,10 +17,11 @@ var ErrEnded = errors.New("the server has ended")
 // what is written meanwhile is kept, and the writer waits once the limit is reached. It
 // is closed when the server has ended: then every write fails. Make one with NewGate.
 type Gate struct {
-	open atomic.Bool    // read without the lock: a frame costs no more than this
-	to   io.Writer      // set before open is
-	try  wire.TryWriter // to, if it is one; else nil
-	o    GateOptions
+	open  atomic.Bool       // read without the lock: a frame costs no more than this
+	to    io.Writer         // set before open is
+	try   wire.TryWriter    // to, if it is one; else nil
+	taker wire.MessageTaker // to, if it is one; else nil
+	o     GateOptions
 
 	settled chan struct{} // closed when the gate is opened or replaced
 	wanted  chan struct{} // closed when something is to be written
@@ -86,6 +87,9 @@ func (g *Gate) TryWrite(b []byte) (written bool, err error) {
 	}
 	return g.try.TryWrite(b)
 }
+
+// Take implements wire.MessageTaker.
+func (g *Gate) Take(m *wire.Message) bool { return g.open.Load() && g.taker != nil && g.taker.Take(m) }
 
 // Keep keeps lines that wait for the server, until the deadline at most. It is called
 // before anybody writes.
@@ -164,12 +168,13 @@ func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 	g.keepLocked(kept, time.Now().Add(g.o.Hold))
 	g.to = w
 	g.try, _ = w.(wire.TryWriter)
+	g.taker, _ = w.(wire.MessageTaker)
 	g.open.Store(true)
 	closeOnce(g.settled)
 }
 
-// Take returns what was kept and until when it may wait, and keeps it no longer.
-func (g *Gate) Take() (kept []byte, deadline time.Time) {
+// TakeKept returns what was kept and until when it may wait, and keeps it no longer.
+func (g *Gate) TakeKept() (kept []byte, deadline time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.takeLocked(), g.deadline

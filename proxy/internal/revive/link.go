@@ -218,6 +218,9 @@ func (w linkInput) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Take implements wire.MessageTaker.
+func (w linkInput) Take(m *wire.Message) bool { return w.l.Gate.Take(m) }
+
 // TryWrite implements wire.TryWriter.
 func (w linkInput) TryWrite(b []byte) (written bool, err error) {
 	if written, err = w.l.Gate.TryWrite(b); err != nil {
@@ -231,7 +234,7 @@ func (w linkInput) TryWrite(b []byte) (written bool, err error) {
 // wait. The caller sees to it that nothing else is written.
 func (l *Link) Leftover(hold time.Duration) (lines []byte, deadline time.Time) {
 	l.In.Flush()
-	kept, deadline := l.Gate.Take()
+	kept, deadline := l.Gate.TakeKept()
 	if len(kept) == 0 {
 		deadline = time.Now().Add(hold)
 	}
