@@ -14,7 +14,7 @@ func (s *session) listenToClient() {
 		s.o.ClientLines.Push(clientLines{s})
 		return
 	}
-	go func() { s.endClient(s.readClient(s.o.ClientIn)) }()
+	go func() { s.endClient(s.readClient(nil, s.o.ClientIn)) }()
 }
 
 // clientLines handles the lines of a client that pushes them. It implements wire.Sink.
@@ -23,14 +23,14 @@ type clientLines struct{ s *session }
 // Line implements wire.Sink.
 func (c clientLines) Line(line []byte, more bool) error {
 	if len(line) > c.s.o.Hold {
-		return c.Lines(bytes.NewReader(line))
+		return c.Lines(nil, bytes.NewReader(line))
 	}
 	c.s.awaitReader()
 	return c.s.fail(c.s.fromClient(line, !more))
 }
 
 // Lines implements wire.Sink.
-func (c clientLines) Lines(from io.Reader) error { return c.s.readClient(from) }
+func (c clientLines) Lines(begun []byte, from io.Reader) error { return c.s.readClient(begun, from) }
 
 // mostTried is how long a line may be that is handled by a caller that must not wait.
 const mostTried = 4 << 10
@@ -65,9 +65,9 @@ func (c clientLines) End() { c.s.endClient(nil) }
 // session.
 var errNotHandled = errors.New("the session ends")
 
-// readClient handles the lines of a reader until its end.
-func (s *session) readClient(from io.Reader) error {
-	r := wire.NewReader(from, s.o.Hold)
+// readClient handles lines until the end of a reader. They begin with begun.
+func (s *session) readClient(begun []byte, from io.Reader) error {
+	r := wire.NewReader(from, s.o.Hold).Begin(begun)
 	r.OnLongLine(s.widenToServer)
 	handled, err := r.Each(s.awaitReader, s.fromClient, s.streamFromClient)
 	if handled {

@@ -16,14 +16,14 @@ type serverLines struct{ s *session }
 // Line implements revive.LineTaker.
 func (v serverLines) Line(line []byte, more bool) error {
 	if len(line) > v.s.o.Hold {
-		return v.Lines(bytes.NewReader(line))
+		return v.Lines(nil, bytes.NewReader(line))
 	}
 	return v.s.fail(v.s.fromServer(line, !more))
 }
 
 // Lines implements revive.LineTaker. An error of the reader ends the lines, and not the session.
-func (v serverLines) Lines(from io.Reader) error {
-	r := wire.NewReader(from, v.s.o.Hold)
+func (v serverLines) Lines(begun []byte, from io.Reader) error {
+	r := wire.NewReader(from, v.s.o.Hold).Begin(begun)
 	r.OnLongLine(func() { flow.Widen(from, v.s.o.ClientOut) })
 	handled, err := r.Each(nil, v.s.fromServer, v.s.streamFromServer)
 	if handled {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
+	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -102,6 +103,9 @@ func (w *writer) items(items []item, closed bool) error {
 	for _, i := range items {
 		if err := w.item(i); err != nil {
 			return err
+		}
+		if i.part != whole {
+			piece.Free(i.data)
 		}
 	}
 	if w.mode == asJSON && closed && !w.open {

@@ -11,10 +11,10 @@ import (
 // A slowRelay takes its first line when it is told to, and the others at once.
 type slowRelay struct{ release chan struct{} }
 
-func (r slowRelay) Try([]byte) bool       { <-r.release; return true }
-func (slowRelay) Line([]byte, bool) error { return nil }
-func (slowRelay) Lines(io.Reader) error   { return nil }
-func (slowRelay) End()                    {}
+func (r slowRelay) Try([]byte) bool             { <-r.release; return true }
+func (slowRelay) Line([]byte, bool) error       { return nil }
+func (slowRelay) Lines([]byte, io.Reader) error { return nil }
+func (slowRelay) End()                          {}
 
 // Who waits for room goes on when the line that the relay took by Try was what made the inbox
 // full.

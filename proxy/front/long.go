@@ -1,8 +1,7 @@
 package front
 
 import (
-	"bytes"
-
+	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -33,12 +32,13 @@ func (o *output) longPart(b []byte, end bool) {
 	if end {
 		o.s.asks(wire.Oversize(wire.Server, &l.envelope))
 	}
-	if l.stream != nil {
-		p := middle
-		if end && l.whole() {
-			p = last
+	for more := l.stream != nil; more; {
+		i := item{part: middle, final: l.final}
+		i.data, b = piece.Cut(b)
+		if more = len(b) > 0; !more && end && l.whole() {
+			i.part = last
 		}
-		l.stream.push(item{data: bytes.Clone(b), part: p, final: l.final}, false)
+		l.stream.push(i, false)
 	}
 	if end {
 		o.long = nil

@@ -22,7 +22,7 @@ const (
 
 // An item is a message that goes to a client, or a part of one, without its line end.
 type item struct {
-	data   []byte
+	data   []byte // of a part: a piece
 	part   part
 	final  bool // it is the reply that ends the stream, or a part of it
 	failed bool // it is an error

@@ -232,8 +232,8 @@ func (p pipeSink) Line(line []byte, _ bool) error {
 }
 
 // Lines implements wire.Sink.
-func (p pipeSink) Lines(from io.Reader) error {
-	_, err := io.Copy(p.Pipe, from)
+func (p pipeSink) Lines(begun []byte, from io.Reader) error {
+	_, err := io.Copy(p.Pipe, io.MultiReader(bytes.NewReader(begun), from))
 	return err
 }
 

@@ -57,19 +57,12 @@ func NewReader(src io.Reader, hold int) *Reader {
 // smallBuffers lends Readers their small buffers, Writers those for gathering.
 var smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
 
-// longBuffers and holdBuffers lend Readers large buffers: of longBuffer, and of their limit.
-var longBuffers, holdBuffers sync.Pool
-
-func largeBuffers(size int) *sync.Pool {
-	if size == longBuffer {
-		return &longBuffers
-	}
-	return &holdBuffers
-}
+// largeBuffers lend Readers large buffers: of less than longBuffer, of about that, and of more.
+var largeBuffers [3]sync.Pool
 
 // borrowLarge takes a buffer of the size into use and gives back the large one in use, if any.
 func (r *Reader) borrowLarge(size int) {
-	b, ok := largeBuffers(size).Get().(*[]byte)
+	b, ok := largeBuffers[min(size/longBuffer, 2)].Get().(*[]byte)
 	if !ok || len(*b) != size {
 		b = new(make([]byte, size))
 	}
@@ -81,7 +74,7 @@ func (r *Reader) borrowLarge(size int) {
 func (r *Reader) returnLarge(to []byte) {
 	r.move(to)
 	if r.large != nil {
-		largeBuffers(len(*r.large)).Put(r.large)
+		largeBuffers[min(len(*r.large)/longBuffer, 2)].Put(r.large)
 	}
 	r.large = nil
 }
@@ -107,8 +100,14 @@ func (r *Reader) chooseBuffer() {
 	}
 }
 
-// isIdle reports whether the Reader uses the least of its buffers.
-func (r *Reader) isIdle() bool { return r.idle != nil && len(r.buf) == len(r.idle) }
+// Begin has the Reader begin with bytes that were read before and have no line end. Their memory
+// is the Reader's. It returns r.
+func (r *Reader) Begin(b []byte) *Reader {
+	if len(b) > 0 {
+		r.buf, r.end = b[:max(len(b), min(cap(b), r.hold))], len(b)
+	}
+	return r
+}
 
 func newReader(src io.Reader, hold, small int) *Reader {
 	b := make([]byte, min(small, hold))
@@ -170,7 +169,7 @@ func (r *Reader) fill() {
 	// The next read may wait for hours, so it does not with a buffer that many sessions
 	// together have no memory for.
 	if r.large != nil && !r.long && r.end-r.start <= len(r.small)/2 {
-		r.returnLarge(r.small)
+		r.returnLarge(r.borrow())
 	}
 	if r.start == r.end {
 		r.start, r.end, r.seen = 0, 0, 0
@@ -196,7 +195,7 @@ func (r *Reader) fill() {
 // makeRoom moves what has not been handed out to the front of the buffer, or,
 // where that is more than half of it, of a larger one.
 func (r *Reader) makeRoom() {
-	if r.isIdle() {
+	if len(r.buf) == len(r.idle) {
 		r.move(r.borrow())
 		return
 	}

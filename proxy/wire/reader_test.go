@@ -53,6 +53,34 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// A Reader that begins with bytes which were read before, in a buffer of any size, hands out the
+// same lines as one that reads all of them.
+func TestReaderBegins(t *testing.T) {
+	const large = 2 * smallBuffer
+	for _, row := range []struct {
+		hold int
+		in   string
+	}{
+		{8, ""}, {8, "a\nbc\n"}, {8, "1234567\n1\n"}, {8, "12345678\n1\n"}, {8, "123456781234567\n1\n"}, {8, "123456789"}, {1, "a\nb\n"},
+		{large, "a\n" + strings.Repeat("b", large) + "\nc\n"},
+		{large, strings.Repeat("a", large-1) + "\n" + strings.Repeat("b", large-1) + "\nc\n"},
+		{large, strings.Repeat("a", 3*large) + "\n" + strings.Repeat("b", smallBuffer) + "\nc\n"},
+	} {
+		want := splitLines([]byte(row.in), row.hold)
+		first, _, _ := strings.Cut(row.in, "\n")
+		for _, n := range []int{0, 1, 3, 8, idleBuffer, smallBuffer, large - 1, large} {
+			for _, room := range []int{0, 1, 7, idleBuffer, 2 * large} {
+				n = min(n, len(first), row.hold)
+				begun := append(make([]byte, 0, n+room), row.in[:n]...)
+				r := NewReader(iotest.HalfReader(strings.NewReader(row.in[n:])), row.hold).Begin(begun)
+				if got, err := readLines(r, row.hold); err != io.EOF || !reflect.DeepEqual(got, want) {
+					t.Errorf("limit %d, %d bytes of %d read before, room for %d more: %d lines, %v", row.hold, n, len(row.in), room, len(got), err)
+				}
+			}
+		}
+	}
+}
+
 // Lines that end at, before and behind the edges of the buffers, at their real
 // sizes.
 func TestReaderAtBufferEdges(t *testing.T) {

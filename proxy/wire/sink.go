@@ -8,8 +8,9 @@ type Sink interface {
 	// bytes are the caller's again. more says that the caller has another one, so what becomes
 	// of this one may wait for company. The error says that no line is taken any more.
 	Line(line []byte, more bool) error
-	// Lines takes the lines of a reader until its end, so also one that is too long to be whole.
-	Lines(from io.Reader) error
+	// Lines takes lines until the end of from, so also one that is too long to be whole. They begin
+	// with begun, which has no line end and whose memory is the Sink's.
+	Lines(begun []byte, from io.Reader) error
 	// End says that the peer closed its end in good order. It is called last and once.
 	End()
 }

@@ -87,14 +87,14 @@ func (l *Link) Read(to LineTaker) {
 	}
 	go func() {
 		defer lines.End()
-		_ = lines.Lines(server.Stdout())
+		_ = lines.Lines(nil, server.Stdout())
 	}()
 }
 
 // A LineTaker takes the lines of a server, as a wire.Sink without the end.
 type LineTaker interface {
 	Line(line []byte, more bool) error
-	Lines(from io.Reader) error
+	Lines(begun []byte, from io.Reader) error
 }
 
 // linkOutput is the server's output. It notes when the server says something, and the end.
@@ -112,11 +112,11 @@ func (s linkOutput) Line(line []byte, more bool) error {
 }
 
 // Lines implements wire.Sink.
-func (s linkOutput) Lines(from io.Reader) error {
+func (s linkOutput) Lines(begun []byte, from io.Reader) error {
 	if s.l.o.Count {
 		from = countingReader{from, &s.l.said}
 	}
-	return s.to.Lines(from)
+	return s.to.Lines(begun, from)
 }
 
 // End implements wire.Sink.

@@ -129,15 +129,12 @@ func (f *Frame) pass() {
 		f.env.Feed(*f.room)
 	}
 	if !f.Ours && f.env.CanBeMessage() {
-		f.long = f.Out.long()
+		f.long = f.Out.long(f.room)
 	}
-	if f.unwanted = f.long == nil; f.unwanted {
-		return
+	if f.unwanted = f.long == nil; !f.unwanted && f.room != nil {
+		f.Out.kept.Add(int64(firstRoom - cap(*f.room)))
+		f.room = nil // which the line has
 	}
-	if f.room != nil {
-		_, _ = f.long.Write(*f.room)
-	}
-	f.release()
 }
 
 // End returns the message, nil if what has arrived is none. Its bytes are the frame's, and are

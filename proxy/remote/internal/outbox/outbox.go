@@ -173,8 +173,9 @@ type longLine struct {
 	read chan struct{} // closed when it has been read
 }
 
-// long begins a long line. It returns nil if no lines are taken any more.
-func (o *Outbox) long() *longLine {
+// long begins a long line with what is in room, which is the line's then; nil for nothing. It
+// returns nil if no lines are taken any more.
+func (o *Outbox) long(room *[]byte) *longLine {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.acquireLocked() {
@@ -184,7 +185,12 @@ func (o *Outbox) long() *longLine {
 	l := &longLine{to, o, make(chan struct{})}
 	go func() {
 		defer close(l.read)
-		_ = o.to.Lines(from)
+		var begun []byte
+		if room != nil {
+			begun = *room
+			defer giveBack(room)
+		}
+		_ = o.to.Lines(begun, from)
 		from.Close() // what is written when the session is over is dropped
 	}()
 	return l

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -49,9 +50,9 @@ func (r *recorder) Line(line []byte, more bool) error {
 	return nil
 }
 
-func (r *recorder) Lines(from io.Reader) error {
+func (r *recorder) Lines(begun []byte, from io.Reader) error {
 	defer r.enter()()
-	all, err := io.ReadAll(from)
+	all, err := io.ReadAll(io.MultiReader(bytes.NewReader(begun), from))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lines, r.more = append(r.lines, string(all)), append(r.more, false)
