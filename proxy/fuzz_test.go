@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,16 @@ func FuzzRelay(f *testing.F) {
 		for _, flags := range []byte{0, fuzzEnforce, fuzzLayers, fuzzNoise, fuzzEnforce | fuzzLayers} {
 			f.Add(s.client, s.server, uint64(0x9e3779b97f4a7c15), flags, uint16(40))
 			f.Add(s.client, s.server, uint64(1), flags, uint16(4000))
+		}
+	}
+	for _, n := range []int{64, 4093, 4094, 4095, 8192} { // an Envelope keeps ids of 4 KiB
+		long := strings.Repeat("x", n)
+		reply := strings.Repeat(" ", n) + `{"jsonrpc":"2.0","id":"` + long + `","result":{"` + long + `":"` + long + `"}}` + "\n"
+		call := `{"jsonrpc":"2.0","id":"` + long + `","method":"` + long + `"}` + "\n"
+		for _, hold := range []int{32, n - 16, n + 16, 4096} {
+			for _, flags := range []byte{0, fuzzEnforce, fuzzLayers} {
+				f.Add([]byte(call+call), []byte(reply+strings.TrimSpace(reply)+"\n"+call), uint64(1), flags, uint16(hold))
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, client, server []byte, cut uint64, flags byte, hold uint16) {
@@ -92,7 +103,7 @@ func serverAlone(t *testing.T, o proxy.Options, server []byte) {
 		}
 		if bytes.HasPrefix(rest, want) {
 			rest = rest[len(want):]
-		} else if o.ForwardNoise || isMessage(line) {
+		} else if o.ForwardNoise || isMessage(line, o.Hold) {
 			t.Fatalf("the line %q of the server's did not reach the client, which has %q next", line, rest)
 		}
 	}
@@ -101,10 +112,11 @@ func serverAlone(t *testing.T, o proxy.Options, server []byte) {
 	}
 }
 
-// isMessage reports whether a line is a message by anybody's reading.
-func isMessage(line []byte) bool {
+// isMessage reports whether a line is a message by anybody's reading. One that begins with more
+// white space than can be held is none.
+func isMessage(line []byte, hold int) bool {
 	var m map[string]json.RawMessage
-	if json.Unmarshal(line, &m) != nil || string(m["jsonrpc"]) != `"2.0"` || bytes.Contains(line, []byte(ownMark)) {
+	if len(bytes.TrimLeft(line[:min(hold, len(line))], " \t\r\n")) == 0 || json.Unmarshal(line, &m) != nil || string(m["jsonrpc"]) != `"2.0"` || bytes.Contains(line, []byte(ownMark)) {
 		return false
 	}
 	var form wire.Message

@@ -68,6 +68,10 @@ func TestEvents(t *testing.T) {
 // FuzzEvents reads a stream whole and in two parts.
 func FuzzEvents(f *testing.F) {
 	f.Add("event: message\r\nid: 1\ndata: {\"a\":\ndata: 1}\r\n\r\n: x\n\n", 7)
+	for _, n := range []int{maxField, maxValue, maxValue + 1} {
+		long := strings.Repeat("x", n)
+		f.Add("id: "+long+"\nevent: "+long+"\n"+long+": x\ndata: "+long+"\nretry: "+strings.Repeat("9", n)+"\n\n", n)
+	}
 	f.Fuzz(func(t *testing.T, stream string, at int) {
 		if at < 0 || at > len(stream) {
 			return

@@ -3,6 +3,7 @@ package expression
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"cel.dev/cel-go/common/types"
@@ -18,6 +19,11 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(src, inputs().Arguments)
 	}
+	for _, n := range []int{64, 65, 500} { // as deep as it may nest, and as long as it may be
+		f.Add(strings.TrimSuffix(strings.Repeat(`"x" in principal.roles || `, n), " || "), []byte("{}"))
+		f.Add(strings.Repeat("(", n)+"session.id"+strings.Repeat(")", n), []byte("{}"))
+	}
+	f.Add(`session.id == "`+strings.Repeat("x", maxSource-len(`session.id == ""`))+`"`, []byte("{}"))
 	f.Add(`arguments.x == 1`, []byte(`{"x":1e999,"y":"\ud800"}`))
 	f.Fuzz(func(t *testing.T, src string, arguments []byte) {
 		for _, want := range []Type{Bool, Any} {
