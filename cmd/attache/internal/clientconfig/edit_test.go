@@ -86,6 +86,33 @@ func TestTeamsAreTakenOut(t *testing.T) {
 	}
 }
 
+// A file in which there is no room for attache's own server stays as it can be read.
+func TestTeamsWithoutRoom(t *testing.T) {
+	var many strings.Builder
+	for i := range maxServers {
+		fmt.Fprintf(&many, `"s%d": {"command": "x"},`, i)
+	}
+	for _, test := range []struct{ file, from, to string }{
+		{"x.toml", "mcp_servers = {s = {command = \"x\"}}\n", "mcp_servers = {s = {command = \"attache\", args = [\"--\",\"x\"]}}\n"},
+		{"x.json", `{"mcpServers": {` + many.String() + `}}`, ""},
+	} {
+		file := File{Path: test.file}
+		d, err := Read(file, []byte(test.from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := d.Wrap(Launch{Command: "attache"}, all)
+		wrapped := string(plan.Content)
+		d.AddTeams(plan, file, Launch{Command: "attache"})
+		if got := string(plan.Content); got != wrapped || test.to != "" && got != test.to {
+			t.Errorf("%s: %.300s", test.file, got)
+		}
+		if step := plan.Steps[len(plan.Steps)-1]; step.Done || !strings.Contains(step.Text, "no room for another server") {
+			t.Errorf("%s: %+v", test.file, step)
+		}
+	}
+}
+
 // Entries of TOML that a person or a client wrote or rewrote.
 func TestUnwrapOfEditedTOML(t *testing.T) {
 	tests := []struct{ name, from, to, text string }{

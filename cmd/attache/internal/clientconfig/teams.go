@@ -38,8 +38,20 @@ func (e *Entry) IsTeams() bool {
 }
 
 // AddTeams adds to a plan that attache's own server is put in front of the first server of
-// each list of servers that has none. Its entry alone undoes it: see RemoveTeams.
+// each list of servers that has none. Its entry alone undoes it: see RemoveTeams. Where the
+// file could not be read with it, as one of TOML that has all servers in one value, the plan
+// says that it is not added.
 func (d *Document) AddTeams(p *Plan, file File, l Launch) {
+	before := *p
+	before.splices = slices.Clone(p.splices)
+	d.addTeams(p, file, l)
+	if _, err := Read(file, p.Content); err != nil {
+		*p = before
+		p.Steps = append(p.Steps, Step{Entry: &Entry{Name: TeamsServer}, Text: "the file has no room for another server: give each server a table of its own, then wrap it again"})
+	}
+}
+
+func (d *Document) addTeams(p *Plan, file File, l Launch) {
 	if strings.EqualFold(filepath.Ext(file.Path), ".toml") {
 		d.addTOMLTeams(p, l)
 		return

@@ -133,6 +133,11 @@ func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
 	}
 	plan := doc.Wrap(launch, all)
 	doc.AddTeams(plan, file, launch)
+	last := Step{Done: true}
+	if len(plan.Steps) > 0 {
+		last = plan.Steps[len(plan.Steps)-1]
+	}
+	noRoom := last.Entry != nil && last.Entry.Name == TeamsServer && !last.Done
 	after, err := Read(file, plan.Content)
 	if err != nil {
 		t.Fatalf("the file with teams cannot be read: %v\n%s", err, plan.Content)
@@ -143,7 +148,7 @@ func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
 			own++
 		}
 	}
-	if own == 0 && len(doc.Entries) > 0 {
+	if own == 0 && len(doc.Entries) > 0 && !noRoom {
 		t.Errorf("no server was added:\n%s", plan.Content)
 	}
 	again := after.Wrap(launch, all)
@@ -186,8 +191,10 @@ func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
 // arguments differs.
 func checkRest(t *testing.T, file File, before, after []byte) {
 	t.Helper()
-	if diff := cmp.Diff(decode(t, file, before), decode(t, file, after)); diff != "" {
-		t.Errorf("more than commands and arguments changed: %s", diff)
+	// As text a NaN equals another, and depth costs nothing.
+	was, is := fmt.Sprintf("%#v", decode(t, file, before)), fmt.Sprintf("%#v", decode(t, file, after))
+	if was != is {
+		t.Errorf("more than commands and arguments changed: %s", cmp.Diff(was, is))
 	}
 }
 
@@ -202,7 +209,9 @@ func decode(t *testing.T, file File, data []byte) any {
 	} else if len(bytes.TrimSpace(data)) == 0 {
 		return nil
 	} else if data, err = hujson.Standardize(append(data, '\n')); err == nil {
-		err = json.Unmarshal(data, &v)
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber() // one of them may be larger than a float64
+		err = d.Decode(&v)
 	}
 	if err != nil {
 		t.Fatalf("a client cannot read it: %v\n%s", err, data)
@@ -354,6 +363,13 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 	for file, data := range corpus(f) {
 		f.Add(strings.HasSuffix(file.Path, ".toml"), data)
 	}
+	for _, text := range []string{
+		"mcp_servers = {s = {command = \"x\"}}", "[mcp_servers.s]\ncommand = \"x\"\nlimit = nan\ndeep = " + strings.Repeat("[", 60) + strings.Repeat("]", 60),
+		"[mcp_servers.s.http_headers]\nA = \"b\"\n", "[mcp_servers.s]\nhttp_headers = {}\nargs = [\"--bearer-env\"]\n",
+	} {
+		f.Add(true, []byte(text))
+	}
+	f.Add(false, []byte(`{"mcpServers": {"s": {"command": "x", "timeout": 1e999}}}`))
 	f.Fuzz(func(t *testing.T, isTOML bool, data []byte) {
 		file := File{Path: "x.json"}
 		if isTOML {
