@@ -203,8 +203,11 @@ func (w word) time() (time.Time, error) {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, w.text); err == nil && t.Year() > 1 {
-			return t.UTC().Truncate(time.Second), nil
+		t, err := time.Parse(layout, w.text)
+		t = t.UTC().Truncate(time.Second)
+		// Another year could not be read again once it is written in UTC.
+		if err == nil && t.Year() > 1 && t.Year() <= 9999 {
+			return t, nil
 		}
 	}
 	return time.Time{}, &placeError{w.at, "is no time: write it like 2026-07-28T09:00:00Z or 2026-07-28"}

@@ -19,6 +19,8 @@ func FuzzKeyFile(f *testing.F) {
 		"keys:\n  - id: a\n    sha256: '" + sum + "'\n    atk_x7k2m4qa_ABCDEFGHABCDEFGHABCDEFGHABCDEFGH: x\n",
 		"keys:\n  - <<: {id: a}\n    sha256: " + sum + "\n", "keys:\n  - null\n", "%YAML 1.2\n---\nkeys: []\n",
 		"keys:\n  - id: a\n    sha256: >-\n      " + sum + "\n",
+		"keys:\n  - id: a\n    sha256: " + sum + "\n    expires: 9999-12-31T23:59:59-12:00\n",
+		"keys:\n  - id: a\n    sha256: " + sum + "\n    created: 0002-01-01T00:00:00+12:00\n",
 	} {
 		f.Add([]byte(seed))
 	}

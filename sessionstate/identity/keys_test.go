@@ -271,6 +271,8 @@ func TestListRefuses(t *testing.T) {
 		{"text for a list", entry + "    roles: admin\n", ":4:12: a list is expected here: write it as [one, two]"},
 		{"no time", entry + "    expires: tomorrow\n", ":4:14: is no time: write it like"},
 		{"the time that means never", entry + "    expires: 0001-01-01\n", ":4:14: is no time"},
+		{"a time that is of year 10000 in UTC", entry + "    expires: 9999-12-31T23:59:59-12:00\n", ":4:14: is no time"},
+		{"a time that is of year 1 in UTC", entry + "    expires: 0002-01-01T00:00:00+12:00\n", ":4:14: is no time"},
 		{"true for a time", entry + "    revoked: true\n", ":4:14: text is expected here"},
 		{"a key of the mapping twice", entry + "    user: a\n    user: b\n", `:5:5: "user" is there twice: take one out`},
 		{"two documents", entry + "---\n" + entry, ":5:1: a second document begins here"},
