@@ -176,7 +176,7 @@ func (l *Limiters) Close(ctx context.Context) {
 	}
 }
 
-// left returns the loans whose tokens were not spent, and has them spent no more.
+// left returns the loans with unspent tokens, and takes the tokens out of use.
 func (l *Limiters) left() (all []loan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -145,15 +145,15 @@ type Conn struct {
 	states     []ruleState       // by the index of the rule
 	in         expression.Inputs // of the call at hand, if reading
 	reading    bool
-	settled    []bool       // by slot: a rule has had its say about the call at hand
-	callValues []wire.Value // what the call at hand has for the rules that may be for it; none if it was not looked at
+	settled    []bool       // by slot: a rule has decided about this call
+	callValues []wire.Value // the current call's values for the rules that may apply; none if it was not scanned
 	splices    []wire.Splice
 	added      []byte // members to add, of values that were computed
 
 	rounds rounds // has its own lock
 
-	mu   sync.Mutex
-	told map[event]bool // what the log has had once
+	mu     sync.Mutex
+	logged map[event]bool // events that were logged once
 }
 
 // Connect returns the layer for one connection.
@@ -184,7 +184,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 		switch {
 		case m.From == wire.Server:
 		case m.MethodIs("tools/call"):
-			return c.call(ctx, m, next, waits{})
+			return c.call(ctx, m, next, waitState{})
 		case m.MethodIs("tools/list"):
 			call := middleware.CallFrom(ctx)
 			call.OnReply(c.editList(sessionstate.ContextOf(call)))
@@ -193,16 +193,16 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// waits says what a call has waited for already; nothing is waited for twice.
-type waits struct{ list, workspace bool }
+// A waitState says what a call has waited for: it waits for nothing twice.
+type waitState struct{ list, workspace bool }
 
-// waitTime is how long a call waits, longer than the question takes: one that has
-// timed out is over when the call goes on.
+// waitTime is how long a call waits. It is longer than the question takes, so a question that
+// has timed out is over when the call goes on.
 const waitTime = middleware.ListTimeout + middleware.ListTimeout/4
 
 // call takes a tools/call, request or notification.
-func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, was waits) error {
-	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != waits{}}
+func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, was waitState) error {
+	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != waitState{}}
 	tc.view = sessionstate.ContextOf(tc.call)
 	if was.workspace && c.workspace != nil {
 		tc.view = c.workspace.Refresh(tc.call)
@@ -221,13 +221,13 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 
 // suspend holds the call back until ready is closed, and then handles it again. It is a
 // function of its own so that a call that does not wait allocates nothing.
-func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, was waits) {
+func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, was waitState) {
 	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, was) })
 }
 
-// handle applies the rules. It returns what there is to wait for before that can be
-// done, or what a rule has against the call.
-func (c *Conn) handle(tc *toolCall, was *waits) (ready <-chan struct{}, no *refusal) {
+// handle applies the rules. It returns what to wait for before it can do so, or the refusal of a
+// rule.
+func (c *Conn) handle(tc *toolCall, was *waitState) (ready <-chan struct{}, no *refusal) {
 	if c.annotated {
 		if c.lookUp(tc); !tc.known && !was.list {
 			if ready := c.askList(tc, was); ready != nil {
@@ -285,8 +285,8 @@ func (c *Conn) lookUp(tc *toolCall) {
 // maxPlans bounds the memory of plans: the names are the server's to choose.
 const maxPlans = 10_000
 
-// askList has the catalogue ask the server for its tools.
-func (c *Conn) askList(tc *toolCall, was *waits) <-chan struct{} {
+// askList makes the catalogue ask the server for its tools.
+func (c *Conn) askList(tc *toolCall, was *waitState) <-chan struct{} {
 	ready := c.catalog.Ask(tc.call, tc.m)
 	was.list = ready != nil
 	return ready
@@ -295,7 +295,7 @@ func (c *Conn) askList(tc *toolCall, was *waits) <-chan struct{} {
 // wait returns what there is to wait for before the intents can be carried out, nil
 // if nothing: first the schema, as nobody is asked for the value of an argument that
 // no tool has, then the workspace.
-func (c *Conn) wait(tc *toolCall, intents []intent, was *waits) <-chan struct{} {
+func (c *Conn) wait(tc *toolCall, intents []intent, was *waitState) <-chan struct{} {
 	askable := !was.workspace && slices.ContainsFunc(intents, lacksWorkspace) && c.canAsk(tc.call)
 	if !tc.known && !was.list && (askable || slices.ContainsFunc(intents, worthAsking)) {
 		if ready := c.askList(tc, was); ready != nil {

@@ -28,7 +28,7 @@ type intent struct {
 	callValue wire.Value // what the call has
 }
 
-// judge has each rule look at the call, and appends the values to send to out.
+// judge lets each rule decide about the call, and appends the values to send to out.
 func (c *Conn) judge(tc *toolCall, out []intent) ([]intent, *refusal) {
 	out, no := c.eachRule(tc, out)
 	// The frame, and what was decoded of it, are not kept.
@@ -101,9 +101,9 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 	}
 }
 
-// forbid returns what a rule that forbids has against the call. Where the way to the
-// argument leads through a text or a list, some servers look into it all the same,
-// unless the tool has no such argument.
+// forbid returns the refusal of a rule that forbids, if it refuses the call. Where the path to
+// the argument leads through a text or a list, some servers look into that too, so the call is
+// refused unless the tool has no such argument.
 func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	if callValue.Exists() {
 		return argumentRefusal(r)
@@ -117,8 +117,8 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	return shapeRefusal(r)
 }
 
-// manyRules is how many it takes for looking a tool up to cost less than matching
-// its name with the patterns of each.
+// manyRules is the number of rules from which on looking a tool up costs less than matching its
+// name with all patterns.
 const manyRules = 4
 
 // rulesFor returns the rules that may be for the call: of a tool that was listed,
@@ -167,8 +167,8 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 // credential could not be turned into one.
 var errLookup = errors.New("the caller's identity could not be looked up")
 
-// refuseUndecided returns what a rule has against a call if it cannot be decided whether the
-// rule applies: nothing, if it only fills.
+// refuseUndecided returns the refusal of a rule for which it cannot be decided whether it
+// applies: none, if the rule only fills.
 func (tc *toolCall) refuseUndecided(r *rule, err error) *refusal {
 	if r.enforces() {
 		return &refusal{r, "it could not be decided: " + err.Error(), textUndecided}
@@ -237,7 +237,7 @@ func (tc *toolCall) unknown(intents []intent) []intent {
 	})
 }
 
-// unmet returns what the first rule refuses that has no value, and must have one.
+// unmet returns the refusal of the first rule that must have a value and has none.
 func (tc *toolCall) unmet(intents []intent) *refusal {
 	for i := range intents {
 		in := &intents[i]
@@ -260,7 +260,7 @@ func (tc *toolCall) unmet(intents []intent) *refusal {
 	return nil
 }
 
-// skip notes a rule that did nothing, for those who want to know.
+// skip notes a rule that did nothing, if somebody wants to know.
 func (tc *toolCall) skip(r *rule, why string) {
 	if tc.call.Explained() {
 		tc.note(middleware.Note{Rule: r.Name, Act: middleware.Skipped, Why: why, Path: r.keys})

@@ -22,14 +22,14 @@ const maxEvents = 1000
 func (c *Conn) first(e event) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.told[e] || len(c.told) >= maxEvents {
+	if c.logged[e] || len(c.logged) >= maxEvents {
 		return false
 	}
-	if c.told == nil {
-		c.told = map[event]bool{}
+	if c.logged == nil {
+		c.logged = map[event]bool{}
 	}
 	e.tool = strings.Clone(e.tool)
-	c.told[e] = true
+	c.logged[e] = true
 	return true
 }
 

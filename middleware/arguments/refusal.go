@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A refusal is what a rule has against a call.
+// A refusal is the reason why a rule refuses a call.
 type refusal struct {
 	rule *rule
 	why  string // for people
@@ -29,8 +29,8 @@ func (c *Conn) refuse(ctx context.Context, tc *toolCall, no *refusal) error {
 	return tc.call.Answer(ctx, wire.RefusalReply(tc.m, no.text, tc.view != nil && tc.view.Modern))
 }
 
-// The texts of refusals give the model no name of a tool: the layers outside may
-// have shown it another.
+// The texts of refusals do not name the tool: an outer layer may have shown it to the model
+// under another name.
 const textUndecided = "Permission denied: the rules for the arguments of this tool could not be applied to this call"
 
 // argumentRefusal refuses a call that has an argument which is forbidden.
@@ -62,7 +62,7 @@ func writeRefusal(r *rule, err error) *refusal {
 		fmt.Sprintf("The argument %q is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.", r.path)}
 }
 
-// remedy says what a person does about a value that is missing.
+// remedy says what a person should do about a missing value.
 func remedy(r *rule) string {
 	switch {
 	case r.fact == workspacePath:

@@ -76,7 +76,7 @@ func Default() Rule {
 
 const workspacePath = "session.workspace.path"
 
-// check finds what no configuration can mean.
+// check returns an error for a rule that makes no sense.
 func (r *Rule) check() error {
 	switch {
 	case len(r.Argument) == 0 || r.Argument[0] == "":

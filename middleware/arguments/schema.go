@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A plan is what the rules come to for one tool. The nil plan is that of a tool
-// nothing is known of.
+// A plan is the result of the rules for one tool. The nil plan is that of a tool about which
+// nothing is known.
 type plan struct {
 	tool   *middleware.Tool
 	rules  []*rule // that are for it, or may be
@@ -282,9 +282,9 @@ func (k kinds) has(v *value) bool {
 	return k&numbers != 0
 }
 
-// takes returns the types of which a property can be any value. What is filled is no
-// choice among words: that is not ours to make. Alternatives are followed one deep, as
-// far as "a text or null" goes.
+// takes returns the types of which a property can be any value. attache does not choose among
+// fixed words, so an enum has none. Alternatives are followed one deep, as far as "a text or
+// null" goes.
 func takes(property wire.Value, outer bool) kinds {
 	if string(property.Raw) == "true" {
 		return anyKind

@@ -206,7 +206,7 @@ func (c *Conn) logShown(call *middleware.Call, tools []int) {
 	}
 }
 
-// logUnclear warns once of a tool that is shown as it is, though a rule would edit it.
+// logUnclear warns once about a tool that is shown unchanged, although a rule would edit it.
 func (c *Conn) logUnclear(tool string, r *rule, keyword string) {
 	effect := "the argument is not filled"
 	if r.enforces() {

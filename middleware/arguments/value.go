@@ -10,8 +10,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A value is what a rule's value comes to for one call: a fact, or JSON that was
-// computed.
+// A value is the value of a rule for one call: a fact, or computed JSON.
 type value struct {
 	known *reading // of a fact that is there; nil if there is none
 	raw   []byte
@@ -129,8 +128,8 @@ func (in *intent) origin() string {
 	}
 }
 
-// evaluate finds out the value of an intent for this call. One that cannot be
-// computed is none.
+// evaluate computes the value of an intent for this call. A value that cannot be computed counts
+// as none.
 func (c *Conn) evaluate(tc *toolCall, in *intent) {
 	r := in.rule
 	if r.fact != "" {

@@ -7,21 +7,21 @@ import (
 
 // warnings logs each text once.
 type warnings struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	told map[string]bool // texts of this package, so their number is bounded
+	log    *slog.Logger
+	mu     sync.Mutex
+	logged map[string]bool // texts of this package, so their number is bounded
 }
 
 func (w *warnings) once(text string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.told[text] {
+	if w.logged[text] {
 		return
 	}
-	if w.told == nil {
-		w.told = map[string]bool{}
+	if w.logged == nil {
+		w.logged = map[string]bool{}
 	}
-	w.told[text] = true
+	w.logged[text] = true
 	if err != nil {
 		w.log.Warn(text, "err", err)
 		return

@@ -219,7 +219,7 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	c.begin = c.base
-	c.who.own, c.who.of, c.who.told = &identity{}, map[string]digest{}, map[string]bool{}
+	c.who.own, c.who.of, c.who.logged = &identity{}, map[string]digest{}, map[string]bool{}
 	return c
 }
 

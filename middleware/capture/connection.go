@@ -8,7 +8,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// connection returns what the connection is called; its value is "" if nothing names it.
+// connection returns the name of the connection; its value is "" if nothing names it.
 func (o *ConnOptions) connection() sessionstate.Fact {
 	if o.Session != "" {
 		return sessionstate.Fact{Value: "front-" + o.Session, Source: sessionstate.Transport, From: "the session of the front"}

@@ -48,11 +48,11 @@ type digest [sha256.Size]byte
 
 // identities holds the credentials of a connection's sessions and their owners.
 type identities struct {
-	mu    sync.Mutex
-	own   *identity         // of what comes without a credential
-	of    map[string]digest // the credential that came last in a session
-	known credentials
-	told  map[string]bool // why a credential was not used
+	mu     sync.Mutex
+	own    *identity         // of what comes without a credential
+	of     map[string]digest // the credential that came last in a session
+	known  credentials
+	logged map[string]bool // why a credential was not used
 }
 
 // An identity is a credential and its owner. The look-up runs in a goroutine of its own, one at
@@ -173,8 +173,8 @@ func (c *Conn) acceptedCredential(ctx context.Context, f *facts) Credential {
 // logUnused logs once for each reason that a credential was cut out and not used.
 func (c *Conn) logUnused(ctx context.Context, why string, key ...string) {
 	c.who.mu.Lock()
-	before := c.who.told[why]
-	c.who.told[why] = true
+	before := c.who.logged[why]
+	c.who.logged[why] = true
 	c.who.mu.Unlock()
 	if !before {
 		c.log.WarnContext(ctx, "a credential in _meta was cut out and not used"+why, "key", strings.Join(key, " or "))

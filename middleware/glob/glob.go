@@ -47,8 +47,8 @@ func firstSpecial(pattern string) int {
 	return -1
 }
 
-// The names of calls are the client's to choose, and the time a match takes grows
-// with a power of their length.
+// The client chooses the names of calls, and the time of a match grows with a power of their
+// length.
 const (
 	// maxName is how long a name may be that is held against a pattern with more
 	// than a star at its end; the specification advises 128.
@@ -57,8 +57,8 @@ const (
 	patience = 100
 )
 
-// ErrTooLong is returned for a name that would take too long to match, which no
-// ordinary one does. A layer that enforces takes the careful side.
+// ErrTooLong is returned for a name that would take too long to match, which no ordinary name
+// does. A layer that enforces then refuses or hides.
 var ErrTooLong = errors.New("a pattern takes too long to match with the tool's name")
 
 // Match reports whether one of the patterns matches the name. The error is

@@ -97,7 +97,7 @@ func (s *span) note(_ *middleware.Call, n middleware.Note) {
 	}
 	if n.DryRun {
 		by = append(by, dryRunKey.Bool(true))
-		d = passed // what was decided was not done
+		d = passed // a dry run did not carry it out
 	}
 	counter.Add(s.ctx, 1, metric.WithAttributes(by...))
 	s.mu.Lock()

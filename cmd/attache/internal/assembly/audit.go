@@ -14,8 +14,8 @@ import (
 // auditEnd is how long the end of a process waits for its last records.
 const auditEnd = time.Second
 
-// headsEnd is how long it waits after that for a database that hangs: it would have answered at
-// once, and a client that ends its servers does not wait long.
+// headsEnd is how long it waits after that for a database that hangs. A working one has answered
+// by then, and a client that ends its servers does not wait long.
 const headsEnd = 300 * time.Millisecond
 
 // scrubbers take out of records what must not reach the disk.
@@ -23,7 +23,7 @@ type scrubbers struct {
 	looks, known *record.Scrubber
 }
 
-// compileAudit makes the audit with the first configuration, and with each what keeps
+// compileAudit opens the audit with the first configuration, and sets with each what keeps
 // secrets out of it.
 func (s *Shared) compileAudit() error {
 	p := s.process
@@ -44,7 +44,7 @@ func (s *Shared) compileAudit() error {
 	return nil
 }
 
-// openAudit makes the audit, if there is to be one.
+// openAudit opens the audit, if one is configured.
 func (p *process) openAudit(s *config.Settings) (err error) {
 	if problems := filecheck.Audit(s); problems != nil {
 		return problems

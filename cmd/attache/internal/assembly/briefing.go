@@ -9,8 +9,8 @@ import (
 	"github.com/attache-mcp/attache/policy/filesource"
 )
 
-// compileBriefing compiles what briefs from the policy source and from trusted
-// workspaces, if there are any.
+// compileBriefing compiles the briefing from the policy source and from trusted workspaces, if
+// there are any.
 func (s *Shared) compileBriefing() error {
 	configured, err := policySource(s.Process, s.settings)
 	if err != nil {
@@ -37,8 +37,7 @@ func (s *Shared) compileBriefing() error {
 		TTL:        s.settings.Session.TTL,
 		Log:        s.log,
 	}
-	// A dry run, and what only plays a session, neither spends the turn of a real one
-	// nor goes by it.
+	// A dry run or a replay neither uses up the turn of a real session nor depends on it.
 	if s.UserTurns && !s.settings.DryRun && b.OncePer != "server" {
 		o.UserTurns, o.AskAgain = s.userTurns, s.Database != nil
 	}
@@ -51,8 +50,8 @@ func (s *Shared) compileBriefing() error {
 	return nil
 }
 
-// keepPolicies returns the source that answers for source: where it reads a
-// directory, the one before, which has policies that were read well.
+// keepPolicies returns source or, for the same directory as before, the earlier source, which
+// keeps the last valid policies.
 func (p *process) keepPolicies(source policy.Source) policy.Source {
 	files, ok := source.(*filesource.Source)
 	if !ok {

@@ -25,8 +25,8 @@ type Client struct {
 	Span func(id []byte) oteltrace.SpanContext
 }
 
-// identifyClient returns what says who a client of a front acts for: whose credential it
-// sends, in place of the operator's own. The front has checked it.
+// identifyClient returns the function that says who a client of a front acts for. It goes by the
+// credential that the client sends, in place of the operator's. The front has checked it.
 func (p *process) identifyClient(c *Client) func(context.Context, capture.Credential) (*sessionstate.Principal, error) {
 	return func(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
 		who := p.who.Load()
@@ -42,8 +42,9 @@ func (p *process) identifyClient(c *Client) func(context.Context, capture.Creden
 	}
 }
 
-// knownClient returns what says who a client of a front acts for without a look-up, which may
-// be late: the front has just identified it. What a file says of the operator is looked up.
+// knownClient returns the function that says who a client of a front acts for without a look-up,
+// which may be late: the front has just identified the client. What a file says of the operator
+// is looked up.
 func (p *process) knownClient(c *Client) func() (*sessionstate.Principal, error, bool) {
 	return func() (*sessionstate.Principal, error, bool) {
 		who := p.who.Load()
@@ -56,7 +57,7 @@ func (p *process) knownClient(c *Client) func() (*sessionstate.Principal, error,
 	}
 }
 
-// Recheck has the connection ask again who it acts for.
+// Recheck makes the connection look up again who it acts for.
 func (c *Conn) Recheck() { c.capture.Recheck() }
 
 // baseContext returns what is known before the first frame. The host's variables and the
@@ -68,7 +69,7 @@ func (s *Shared) baseContext(c *Client) *sessionstate.Context {
 	return BaseContext(s.Process, s.settings)
 }
 
-// policyKey returns what gives the API key of a session to a policy endpoint.
+// policyKey returns the function that gives a policy endpoint the API key of a session.
 func (c *Conn) policyKey(s *Shared) func(session string) string {
 	if c.Client == nil {
 		return s.authenticator.policyKey(c.capture)

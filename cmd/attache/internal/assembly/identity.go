@@ -48,8 +48,8 @@ type KeyWarnings struct {
 	tokens func(error) // of the key set for tokens
 }
 
-// NewAuthenticator returns who says it for s. It opens the database with the keys, if they are in
-// one. An error is a mistake in the settings.
+// NewAuthenticator returns the Authenticator for s. It opens the database with the keys, if they
+// are in one. An error is a mistake in the settings.
 func NewAuthenticator(p cli.Process, s *config.Settings, kept KeyWarnings) (*Authenticator, error) {
 	db, err := OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -180,7 +180,7 @@ func acceptedKeys(s *config.Settings, db *keyDatabase, kept func(error)) identit
 // take no longer than was promised.
 func readAgain(s *config.Settings) time.Duration { return s.Identity.Cache / 10 }
 
-// endpointKeys are the keys that a policy endpoint judges, and nobody here.
+// endpointKeys is the Identifier for keys that only a policy endpoint can judge.
 type endpointKeys struct{}
 
 // Resolve knows nobody, which is no failure.
@@ -188,13 +188,13 @@ func (endpointKeys) Resolve(context.Context, string) (*sessionstate.Principal, e
 	return nil, nil
 }
 
-// Identifies reports whether there is anything to say at all.
+// Identifies reports whether the settings can say who a session acts for.
 func (c *Authenticator) Identifies() bool {
 	return c.Own.Text != nil || len(c.Accept) > 0 || c.operator.Variables != nil || c.operator.SessionFile != ""
 }
 
-// Identify says who a session acts for that came with a credential, or without
-// one. With an error, what the operator says holds all the same.
+// Identify returns who a session with this credential, or without one, acts for. With an error
+// it returns what the operator says.
 func (c *Authenticator) Identify(ctx context.Context, came capture.Credential) (*sessionstate.Principal, error) {
 	operator, err := c.Asserted()
 	if err != nil {
@@ -241,8 +241,7 @@ func (c *Authenticator) credential(came capture.Credential) (text string, from i
 	return came.Text, identity.Chain(c.keys, c.tokens), nil
 }
 
-// passing reports whether a failure may pass without anybody doing something here:
-// an issuer comes back, a file is renewed.
+// passing reports whether a failure may end by itself: an issuer comes back, a file is renewed.
 func passing(err error) bool {
 	for _, kind := range []error{
 		identity.ErrKeyStore, identity.ErrKeySet, identity.ErrTokenKey, identity.ErrTokenExpired, identity.ErrTokenNotYetValid,
@@ -261,8 +260,8 @@ func unanswered(err error) bool {
 	return errors.Is(err, identity.ErrKeyStore) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// policyKey returns what gives the API key of a session to a policy endpoint. A
-// token goes to nobody: it was issued for us, and who gets it could be its owner
+// policyKey returns the function that gives a policy endpoint the API key of a session. It never
+// gives a token: the token was issued for attache, and whoever has it could act as its owner
 // here.
 func (c *Authenticator) policyKey(sessions *capture.Conn) func(session string) string {
 	return func(session string) string {
@@ -302,8 +301,8 @@ func secretVariables(s *config.Settings) []string {
 	return names
 }
 
-// WarnWorkspace logs that the operator's workspace does not exist. It is
-// used all the same: it may be on the server's machine, or be made yet.
+// WarnWorkspace logs that the operator's workspace does not exist. attache uses it anyway: it
+// may be on the server's machine, or be created later.
 func WarnWorkspace(s *config.Settings, log *slog.Logger) {
 	path := s.Session.Workspace
 	if path == "" || strings.Contains(path, "://") {

@@ -35,9 +35,9 @@ func (c *Conn) restarted(exit string, lost int, down time.Duration) {
 	c.shared.Load().Telemetry.ServerRestarted()
 }
 
-// listChanged has the layers forget what a server listed that has ended, and tells the
-// client that the list has changed. A tool that has changed under its name may mean harm,
-// so the change is recorded.
+// listChanged makes the layers forget a list of the server that has ended, and tells the client
+// that the list has changed. It records the change: a tool with an old name and a new meaning
+// may be an attack.
 func (c *Conn) listChanged(method, before, after string) {
 	if c.audit != nil {
 		c.audit.ListChanged(method, before, after)

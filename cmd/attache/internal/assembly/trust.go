@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/policy"
 )
 
-// TrustStore is where it is kept which workspaces the user trusts with policies of
-// their own. Without a state directory nothing is.
+// TrustStore returns the store of the workspaces that the user trusts with policies of their
+// own. Without a state directory it keeps nothing.
 func TrustStore(p cli.Process) trust.Store {
 	if p.StateDir == "" {
 		return trust.Store{}

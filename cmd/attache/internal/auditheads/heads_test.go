@@ -65,7 +65,7 @@ func (s *scene) log(o chain.Options, name string, n int) {
 }
 
 // noted returns the heads of a file.
-func (s *scene) noted(file chain.Digest) []auditheads.Noted {
+func (s *scene) noted(file chain.Digest) []auditheads.Entry {
 	s.t.Helper()
 	all, err := s.store.OfFile(s.t.Context(), file)
 	if err != nil {

@@ -34,8 +34,8 @@ func Open(db *database.DB) *Store { return &Store{db} }
 // A Place is where a file is written: the host and the absolute path.
 type Place struct{ Host, Path string }
 
-// A Noted is a head as it was noted.
-type Noted struct {
+// An Entry is a head and where it was noted.
+type Entry struct {
 	chain.Head
 	Place
 	At time.Time
@@ -44,16 +44,16 @@ type Noted struct {
 const columns = `SELECT file, seq, digest, host, path, noted FROM audit_heads WHERE tenant = '' AND `
 
 // OfFile returns the heads of a file, by the digest of its first line.
-func (s *Store) OfFile(ctx context.Context, file chain.Digest) ([]Noted, error) {
+func (s *Store) OfFile(ctx context.Context, file chain.Digest) ([]Entry, error) {
 	return s.query(ctx, columns+`file = ?1 ORDER BY hour`, file.String())
 }
 
 // At returns the heads of the files that were written at a place.
-func (s *Store) At(ctx context.Context, p Place) ([]Noted, error) {
+func (s *Store) At(ctx context.Context, p Place) ([]Entry, error) {
 	return s.query(ctx, columns+`host = ?1 AND path = ?2 ORDER BY hour`, p.Host, p.Path)
 }
 
-func (s *Store) query(ctx context.Context, query string, args ...any) (all []Noted, err error) {
+func (s *Store) query(ctx context.Context, query string, args ...any) (all []Entry, err error) {
 	err = s.db.View(ctx, database.Scope{}, func(t *database.Tx) error {
 		all = nil
 		rows, err := t.Rows(query, args...)
@@ -62,7 +62,7 @@ func (s *Store) query(ctx context.Context, query string, args ...any) (all []Not
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var n Noted
+			var n Entry
 			var file, digest string
 			var seq, noted int64
 			if err := rows.Scan(&file, &seq, &digest, &n.Host, &n.Path, &noted); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) query(ctx context.Context, query string, args ...any) (all []Not
 }
 
 // ofHour returns the head that was noted of a file in this hour, nil if there is none.
-func (s *Store) ofHour(ctx context.Context, file chain.Digest, hour time.Time) (*Noted, error) {
+func (s *Store) ofHour(ctx context.Context, file chain.Digest, hour time.Time) (*Entry, error) {
 	all, err := s.query(ctx, columns+`file = ?1 AND hour = ?2`, file.String(), hour.UnixNano())
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -95,9 +95,9 @@ func (s *Store) ofHour(ctx context.Context, file chain.Digest, hour time.Time) (
 var errRace = errors.New("another process has noted one meanwhile")
 
 // put notes a head in place of before, which the file has; nil for none.
-func (s *Store) put(ctx context.Context, n Noted, before *Noted) error {
+func (s *Store) put(ctx context.Context, n Entry, before *Entry) error {
 	if before == nil {
-		before = &Noted{}
+		before = &Entry{}
 	}
 	return s.db.In(ctx, database.Scope{}, func(t *database.Tx) error {
 		if err := forget(t, n.At); err != nil {

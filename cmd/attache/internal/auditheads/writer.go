@@ -73,7 +73,7 @@ func NewWriter(o Options) *Writer {
 	return w
 }
 
-// Note has a head noted. It does not block.
+// Note asks the writer to note a head. It does not block.
 func (w *Writer) Note(h chain.Head) {
 	if h.File == (chain.Digest{}) {
 		return
@@ -181,11 +181,11 @@ func (w *Writer) try(h chain.Head) error {
 			return nil
 		}
 	}
-	return w.o.Store.put(w.ctx, Noted{h, w.o.Place, now}, before)
+	return w.o.Store.put(w.ctx, Entry{h, w.o.Place, now}, before)
 }
 
 // tell logs, once, that the file lacks a record that was noted.
-func (w *Writer) tell(n *Noted) {
+func (w *Writer) tell(n *Entry) {
 	if w.missing == n.Head {
 		return
 	}

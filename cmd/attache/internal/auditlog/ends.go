@@ -15,8 +15,8 @@ import (
 
 // ends are what the shared database knows of files: lines that they had at some moment.
 type ends struct {
-	all   []auditheads.Noted
-	known map[auditheads.Noted]bool
+	all   []auditheads.Entry
+	known map[auditheads.Entry]bool
 	files map[chain.Digest]string // those that are verified, by their first lines
 	lines map[uint64]chain.Digest // what they have at the numbers of all
 }
@@ -24,7 +24,7 @@ type ends struct {
 // readEnds returns what is known of the files, and, of one that stands for itself and older ones,
 // of every file that was written at its place.
 func readEnds(ctx context.Context, store *auditheads.Store, s *chain.Snapshot, files []string) (*ends, error) {
-	e := &ends{known: map[auditheads.Noted]bool{}, files: map[chain.Digest]string{}, lines: map[uint64]chain.Digest{}}
+	e := &ends{known: map[auditheads.Entry]bool{}, files: map[chain.Digest]string{}, lines: map[uint64]chain.Digest{}}
 	places := map[auditheads.Place]bool{}
 	if len(files) == 1 {
 		places[auditheads.PlaceOf(files[0])] = true
@@ -49,11 +49,11 @@ func readEnds(ctx context.Context, store *auditheads.Store, s *chain.Snapshot, f
 		}
 		e.add(noted)
 	}
-	slices.SortFunc(e.all, func(a, b auditheads.Noted) int { return a.At.Compare(b.At) })
+	slices.SortFunc(e.all, func(a, b auditheads.Entry) int { return a.At.Compare(b.At) })
 	return e, nil
 }
 
-func (e *ends) add(noted []auditheads.Noted) {
+func (e *ends) add(noted []auditheads.Entry) {
 	for _, n := range noted {
 		if !e.known[n] {
 			e.known[n] = true
@@ -73,7 +73,7 @@ func (e *ends) line(seq uint64, digest chain.Digest) {
 // check prints which ends are missing, one of each file, and returns an error if one is. v has
 // read the files and found no fault.
 func (e *ends) check(out io.Writer, v *chain.Verifier) error {
-	var last auditheads.Noted
+	var last auditheads.Entry
 	there, missing := 0, map[chain.Digest]string{}
 	for _, n := range e.all {
 		name, present := e.files[n.File]

@@ -4,5 +4,5 @@ package clientfile
 
 import "errors"
 
-// exchange is not to be had here.
+// exchange fails: this system cannot exchange files.
 func exchange(string, string) error { return errors.ErrUnsupported }

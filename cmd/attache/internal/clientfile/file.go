@@ -25,8 +25,8 @@ import (
 // else in its file, and some are tens of megabytes long.
 const MaxFile = 256 << 20
 
-// attempts is how often [Update] begins anew when a file changes under its hands.
-// Claude Code, for one, writes its file every few seconds.
+// attempts is how often [Update] starts again when the file changes meanwhile. Claude Code, for
+// example, writes its file every few seconds.
 const attempts = 5
 
 // backupInfix stands in front of the time in the name of a backup.
@@ -191,8 +191,8 @@ func install(temporary, target string, old, content []byte, swap func(a, b strin
 	return errors.Join(fmt.Errorf("it cannot be replaced: %w", cli.Reason(err)), removeOwn(temporary, content))
 }
 
-// removeOwn takes temporary away if content, our own, is in it. After an exchange
-// that went wrong it may be another program's.
+// removeOwn deletes temporary if it has content, which is attache's own. After a failed exchange
+// it may be another program's file.
 func removeOwn(temporary string, content []byte) error {
 	there, err := os.ReadFile(temporary)
 	switch {
@@ -240,7 +240,7 @@ func fill(f *os.File, content []byte, info fs.FileInfo) error {
 	return errors.Join(err, keepOwner(f, info), f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
 }
 
-// remove takes away a file that was made here.
+// remove deletes a file that was made here.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("%s is left behind: %w", path, cli.Reason(err))

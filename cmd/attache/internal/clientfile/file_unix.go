@@ -33,8 +33,8 @@ func links(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// syncDirectory has the name of a new file survive a crash, where the file system
-// needs to be asked. That it cannot is no fault: the content is safe either way.
+// syncDirectory makes the name of a new file survive a crash, on file systems that need it. A
+// failure is no fault: the content is safe either way.
 func syncDirectory(path string) {
 	if d, err := os.Open(path); err == nil {
 		_ = d.Sync()

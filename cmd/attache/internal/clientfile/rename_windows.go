@@ -11,9 +11,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
-// patience is how long a file may be held by another program before that is told.
-// Virus scanners and indexers look into every new file, and no file is replaced while
-// somebody has it open.
+// patience is how long another program may hold a file open before that is an error. Virus
+// scanners and indexers open every new file, and an open file cannot be replaced.
 const patience = 2 * time.Second
 
 // rename gives a file the name of another, which it replaces.

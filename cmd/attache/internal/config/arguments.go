@@ -58,8 +58,9 @@ func ruleOptions(r *ArgumentRule) []setting.Option {
 // errCallSays is the mistake in a rule for which [letsCallSay] holds.
 var errCallSays = errors.New("the call would say who calls, as the value depends on the principal, and when reads the argument that it is for: remove that from when")
 
-// letsCallSay reports whether a rule gives an argument a value that depends on the
-// principal, or not, as that very argument wants it: a fill by another name.
+// letsCallSay reports whether the value of a rule depends on the principal and its condition
+// reads the very argument that it sets. The call would then choose between its own value and the
+// principal's, as with a fill.
 func letsCallSay(when, value *expression.Program, argument string) bool {
 	return when != nil && value.UsesPrincipal() && when.ReadsArgument(strings.Split(argument, "."))
 }
@@ -91,8 +92,8 @@ func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
 	return nil
 }
 
-// bindsOver reports whether r, which stands behind earlier, holds in its place where
-// both apply: what binds the client stands above what only fills.
+// bindsOver reports whether r takes precedence over earlier, a rule before it, where both apply:
+// pin and forbid come before fill.
 func (r *ArgumentRule) bindsOver(earlier *ArgumentRule) bool {
 	return r.Mode != "fill" && earlier.Mode == "fill"
 }

@@ -98,7 +98,7 @@ func claimNames(c *identity.Claims) []claimField {
 	}
 }
 
-// defaultJWT returns what holds when nobody says anything.
+// defaultJWT returns the default settings for tokens.
 func defaultJWT() JWTSettings {
 	return JWTSettings{
 		Leeway: identity.DefaultLeeway,
@@ -182,8 +182,8 @@ func (l *loader) sessionFile(s *Settings) {
 		return
 	}
 	if o.File, o.FileErr = identity.ReadSessionFile(o.SessionFile); o.FileErr == nil {
-		// One that names another than the variables may be of another session: then
-		// its workspace is not to be believed either.
+		// A session file that names another user than the variables may be of another session:
+		// then its workspace does not count either.
 		_, o.FileErr = o.principal()
 	}
 	if o.FileErr != nil {
@@ -210,8 +210,8 @@ func (o OperatorSettings) Origin() setting.Origin {
 	return setting.Origin{Name: "session file " + o.SessionFile}
 }
 
-// checkTokens refuses what says half of which tokens are accepted: tokens of
-// anybody, or for anybody, must not be what a forgotten line means.
+// checkTokens refuses incomplete settings: a forgotten line must not mean that tokens of any
+// issuer, or for any audience, are accepted.
 func (l *loader) checkTokens(s *Settings) {
 	first := ""
 	for _, o := range tokenOptions(s) {

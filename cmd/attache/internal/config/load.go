@@ -295,7 +295,7 @@ func (l *loader) fromFlag(s *Settings, o setting.Option) {
 	case text != "":
 		l.set(s, o, text, origin)
 	case o.Key == "session.trust" && l.flags.Has(o.Flag):
-		// As if it were not there it would be the default, which trusts more.
+		// Without the value the default would hold, which trusts more.
 		l.problems.Add(origin, "is empty: write \"direct\" or \"sandboxed\"; was it a variable that is not set?")
 	}
 }

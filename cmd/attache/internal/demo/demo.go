@@ -93,7 +93,7 @@ func (p *printer) refusal(step step, x exchange) {
 	p.Why(step.reply)
 }
 
-// describe names a frame of the client's.
+// describe names a frame of the client.
 func describe(frame []byte) string {
 	v := wire.Value{Raw: frame}
 	what := v.Get("method").Text()

@@ -31,15 +31,15 @@ In front of all servers of your clients, first without changing anything:
 
     attache wrap --all --dry-run`
 
-// A act is one client that starts attache, and leaves.
+// An act is one client that starts attache and leaves.
 type act struct {
 	title string
 	teams bool // attache carries messages of other agents, and has no policies
 	steps []step
 }
 
-// A step is a frame the client sends, byte for byte, and what there is to say
-// about it and its reply that the demo cannot see for itself.
+// A step is a frame that the client sends, byte for byte, and remarks about it and its reply
+// that the demo cannot derive.
 type step struct {
 	frame          string
 	request, reply string
@@ -118,8 +118,8 @@ func teamsSteps() []step {
 // apiKey is the API key of the session. It opens nothing.
 const apiKey = "atk_demo_embedded"
 
-// identify knows who the session acts for, as a key that `attache key create`
-// made would have said.
+// identify returns who the session acts for: what a key that `attache key create` made would
+// say.
 func identify(context.Context, capture.Credential) (*sessionstate.Principal, error) {
 	return &sessionstate.Principal{KeyID: "demo", User: "ada", Tenant: "acme", Scope: "acme/platform"}, nil
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A session is attache at work between a client, whose frames are written by
-// hand, and a server in this process.
+// A session runs attache between a client, whose frames are written by hand, and a server in
+// this process.
 type session struct {
 	client  *io.PipeWriter // what the client writes to
 	output  *io.PipeReader // what it reads from
@@ -76,8 +76,7 @@ func startSession(ctx context.Context, teams bool) (*session, error) {
 	return s, nil
 }
 
-// withoutTime leaves the time out of what is logged: the demo says the same each
-// time.
+// withoutTime removes the time from log records, so that the demo prints the same each time.
 func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.TimeKey {
 		return slog.Attr{}
@@ -96,7 +95,7 @@ func (s *session) layers(log *slog.Logger) []middleware.Layer {
 	catalog := new(middleware.Catalog)
 	rules, err := arguments.Compile(arguments.Options{Rules: []arguments.Rule{arguments.Default()}})
 	if err != nil {
-		panic(err) // likewise
+		panic(err) // also a mistake in the demo
 	}
 	a := rules.Connect(arguments.ConnOptions{Catalog: catalog, Workspace: c, Log: log})
 	if s.team != nil {
@@ -126,15 +125,15 @@ func (s *session) look(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// Write takes what attache logs.
+// Write keeps what attache logs.
 func (s *session) Write(line []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.Write(line)
 }
 
-// watch notes the frames as the server gets and gives them. They are known by the
-// id of the client's: attache may ask the server something of its own.
+// watch records frames as the server receives and sends them. It finds them by the id of the
+// client's request, because attache may ask the server something itself.
 func (s *session) watch(at proxy.Point, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +204,7 @@ func (s *session) answer(frame string) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\n")), nil
 }
 
-// end closes the client's end, as a client does that has nothing more to say, and
-// waits until server and relay are gone.
+// end closes the client's side, and waits until server and relay have ended.
 func (s *session) end() error {
 	s.client.Close()
 	<-s.done

@@ -30,7 +30,7 @@ func newTeam(ctx context.Context, log *slog.Logger) (*team, error) {
 	}
 	t := &team{dir: dir}
 	begun := time.Now()
-	now := func() time.Time { return begun } // the demo says the same each time
+	now := func() time.Time { return begun } // the demo prints the same each time
 	t.db, err = store.Open(ctx, store.Options{Path: filepath.Join(dir, "teams.db"), Now: now})
 	if err == nil {
 		t.peer, err = t.db.Attach(ctx, store.Claim{Tenant: "acme", Key: "peer", Workspace: "shop", Trust: sessionstate.Direct, Title: "Review cart"}, store.Attachment{Instance: "peer"})

@@ -50,8 +50,8 @@ func (f file) Create(_ context.Context, a identity.Attributes, prefix string, ex
 	return key, e, usage(err)
 }
 
-// ErrNoFile is returned for a key file that does not exist. A socket of a database that does not
-// is another matter.
+// ErrNoFile is returned for a key file that does not exist. The missing socket of a database is
+// another error.
 var ErrNoFile = errors.New("there is no key file")
 
 // List implements [Place].
@@ -68,7 +68,7 @@ func (f file) Revoke(_ context.Context, id string, now time.Time) error {
 	return usage(identity.Revoke(string(f), id, now))
 }
 
-// usage returns an error as a mistake of the person.
+// usage returns err as a mistake in how attache was called.
 func usage(err error) error {
 	if err == nil {
 		return nil

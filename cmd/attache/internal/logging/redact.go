@@ -39,9 +39,9 @@ func unprintable(c rune) bool { return !unicode.IsPrint(c) }
 
 func unprintableWide(c rune) bool { return c >= 0x7f && !unicode.IsPrint(c) }
 
-// escaped returns text with the characters for which isRaw is true as Go writes them. The
-// escape is written in the form that the handler of text does not turn into one, also
-// where somebody wrote its other form out.
+// escaped returns text with the characters for which isRaw is true in Go's notation. The text
+// handler would turn \x1b into an escape again, so that is written as \u001b, also where a peer
+// wrote it.
 func escaped(text string, isRaw func(rune) bool) string {
 	if strings.ContainsFunc(text, isRaw) {
 		var b strings.Builder
@@ -58,8 +58,7 @@ func escaped(text string, isRaw func(rune) bool) string {
 	return strings.ReplaceAll(text, `\x1b`, `\u001b`)
 }
 
-// secrets are what a log keeps to itself: what has the looks of a secret, and the
-// values it is given.
+// secrets are what a log must not contain: what looks like a secret, and the given values.
 type secrets struct {
 	p     cli.Process
 	scrub atomic.Pointer[func() *record.Scrubber]
@@ -71,8 +70,8 @@ func newSecrets(p cli.Process, s *config.Settings) *secrets {
 	return k
 }
 
-// hold has the values of s and these kept secret from now on. They are gathered for
-// the first line that is logged, as most sessions log none.
+// hold adds the values of s and these to the secrets. They are collected when the first line is
+// logged, because most sessions log none.
 func (k *secrets) hold(s *config.Settings, values []string) {
 	scrub := sync.OnceValue(func() *record.Scrubber {
 		all := config.Secrets(k.p, s, values)
@@ -122,7 +121,7 @@ func (h *redactor) attrs(attrs []slog.Attr) []slog.Attr {
 	return out
 }
 
-// attr returns a as it may be shown. Its name is ours, and stays.
+// attr returns a without secrets. Its name is attache's own and stays.
 func (h *redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {

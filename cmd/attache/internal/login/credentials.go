@@ -27,11 +27,11 @@ type Credentials struct {
 	turn chan struct{}
 
 	// The rest belongs to who holds the turn.
-	read   bool
-	grant  *Grant // nil: none
-	stale  string // the access token in the store, where grant could not be saved
-	warned bool
-	told   string // the access token that Secret was told last
+	read      bool
+	grant     *Grant // nil: none
+	stale     string // the access token in the store, where grant could not be saved
+	warned    bool
+	announced string // the access token that Secret was told last
 }
 
 // NewCredentials returns the credentials for a server. Nothing is read before the first
@@ -83,8 +83,8 @@ func (c *Credentials) Set(ctx context.Context, h http.Header) error {
 			return err
 		}
 	}
-	if c.Secret != nil && c.told != c.grant.Access {
-		c.told = c.grant.Access
+	if c.Secret != nil && c.announced != c.grant.Access {
+		c.announced = c.grant.Access
 		c.Secret(c.grant.Access, c.grant.Refresh, c.grant.Client)
 	}
 	h.Set("Authorization", "Bearer "+c.grant.Access)
@@ -170,7 +170,7 @@ func (c *Credentials) renew(ctx context.Context, old string) error {
 		err := c.refresh(ctx, g)
 		switch {
 		case c.isEnd(err, g):
-			// Nobody is to try the same again: it may count as theft.
+			// No process may try the same token again: that may count as theft.
 			g.Ended, g.Access, g.Refresh = err.Error(), "", ""
 			return c.wanting("the login has ended: " + errors.Join(err, c.Store.Save(g)).Error())
 		case err != nil:

@@ -25,8 +25,8 @@ func Options(p cli.Process, s *config.Settings, log *slog.Logger) (remote.Option
 	return options(p, s, log, true)
 }
 
-// SharedOptions is Options for sessions of other people: the login of the user who runs
-// attache is not lent to them. Headers and client credentials of the configuration are.
+// SharedOptions is like Options, for sessions of other people: they do not get the login of the
+// user who runs attache. They get headers and client credentials of the configuration.
 func SharedOptions(p cli.Process, s *config.Settings, log *slog.Logger) (remote.Options, error) {
 	return options(p, s, log, false)
 }
@@ -61,7 +61,7 @@ func options(p cli.Process, s *config.Settings, log *slog.Logger, own bool) (rem
 	}, nil
 }
 
-// transport returns what makes the connections of the settings.
+// transport returns the HTTP transport that the settings describe.
 func transport(r *config.RemoteSettings) (*remote.Transport, error) {
 	roots, err := authorities(r.CA)
 	if err != nil {
@@ -93,7 +93,8 @@ func (b combinedCredentials) Refused(ctx context.Context, r remote.Refusal) (boo
 	return b.login.Refused(ctx, r)
 }
 
-// authorities returns those of the system and of a file, nil for the system's alone.
+// authorities returns the certificate authorities of the system and of a file, nil for the
+// system's alone.
 func authorities(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
@@ -112,8 +113,8 @@ func authorities(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// certificate returns what gives the server our certificate, nil for none. It is read
-// for each connection, as it may be replaced.
+// certificate returns the function that reads the client certificate, nil for none. It reads it
+// for each connection, because the files may be replaced.
 func certificate(cert, key string) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if cert == "" {
 		return nil
@@ -127,7 +128,7 @@ func certificate(cert, key string) func(*tls.CertificateRequestInfo) (*tls.Certi
 	}
 }
 
-// headers are those that the settings and the environment have.
+// headers are the headers that the settings and the environment give.
 type headers struct {
 	cli.Process
 	settings *config.RemoteSettings

@@ -22,7 +22,7 @@ type arrival struct{ handled atomic.Bool }
 
 type arrivalKey struct{}
 
-// watch has the connections of a server counted.
+// watch counts the connections of a server.
 func (a *arrivals) watch(server *http.Server) {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		one := new(arrival)

@@ -92,7 +92,7 @@ func (d *deadline) move(t time.Time) error {
 	return d.set(time.Time{})
 }
 
-// fireLocked has the timer fire at t. The caller holds mu.
+// fireLocked sets the timer to fire at t. The caller holds mu.
 func (d *deadline) fireLocked(t time.Time) {
 	if d.fires = t; d.timer == nil {
 		d.timer = time.AfterFunc(time.Until(t), d.fire)
@@ -101,7 +101,7 @@ func (d *deadline) fireLocked(t time.Time) {
 	d.timer.Reset(time.Until(t))
 }
 
-// fire looks whether the deadline is over, which may have been moved.
+// fire checks whether the deadline, which may have moved, is over.
 func (d *deadline) fire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

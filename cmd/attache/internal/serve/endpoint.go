@@ -165,7 +165,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	}
 	e.s.reports.Changed()
 	owner, _ := s.Who.Value.(*sessionstate.Principal)
-	l := &latest{credential: s.Credential, owner: owner}
+	l := &lastCredential{credential: s.Credential, owner: owner}
 	conn := e.shared.Connect(assembly.ConnOptions{
 		Control: control,
 		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: spanOf(s.Request)},
@@ -191,14 +191,14 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	}, nil
 }
 
-// A latest is the last credential of a session, and its owner.
-type latest struct {
+// A lastCredential is the last credential of a session, and its owner.
+type lastCredential struct {
 	mu         sync.Mutex
 	credential string
 	owner      *sessionstate.Principal
 }
 
-func (l *latest) get() (credential string, owner *sessionstate.Principal) {
+func (l *lastCredential) get() (credential string, owner *sessionstate.Principal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.credential, l.owner
@@ -206,7 +206,7 @@ func (l *latest) get() (credential string, owner *sessionstate.Principal) {
 
 // set stores a credential and its owner, and reports whether the owner has other permissions
 // than before.
-func (l *latest) set(who front.Principal, credential string) (changed bool) {
+func (l *lastCredential) set(who front.Principal, credential string) (changed bool) {
 	owner, _ := who.Value.(*sessionstate.Principal)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,17 +17,17 @@ const metadataPath = "/.well-known/oauth-protected-resource"
 func (s *service) handler() http.Handler {
 	paths := s.probes()
 	for _, e := range s.endpoints {
-		paths[e.Path] = e.traced(e.front)
+		paths[e.Path] = e.traceRequests(e.front)
 		if metadata := s.metadata(e); metadata != nil {
-			paths[metadataPath+e.Path] = limited(metadata)
-			paths[metadataPath+s.publicPath(e)] = limited(metadata)
+			paths[metadataPath+e.Path] = limitTime(metadata)
+			paths[metadataPath+s.publicPath(e)] = limitTime(metadata)
 			if len(s.endpoints) == 1 {
-				paths[metadataPath] = limited(metadata)
+				paths[metadataPath] = limitTime(metadata)
 			}
 		}
 	}
-	missing := limited(notFound)
-	return s.logged(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	missing := limitTime(notFound)
+	return s.logRequests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if handler := paths[r.URL.Path]; handler != nil {
 			handler.ServeHTTP(w, r)
 			return
@@ -38,7 +38,7 @@ func (s *service) handler() http.Handler {
 
 // probes returns the handlers of health checks, by path.
 func (s *service) probes() map[string]http.Handler {
-	return map[string]http.Handler{"/healthz": limited(s.healthy), "/readyz": limited(s.ready)}
+	return map[string]http.Handler{"/healthz": limitTime(s.healthy), "/readyz": limitTime(s.ready)}
 }
 
 // notFound answers with JSON: clients ask every server for /.well-known/ addresses, and some
@@ -121,8 +121,8 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// logged counts and logs each request after it was answered.
-func (s *service) logged(next http.Handler) http.Handler {
+// logRequests counts and logs each request after it was answered.
+func (s *service) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.arrivals.request(r)
 		began := time.Now()
@@ -153,10 +153,10 @@ func (s *service) noteWhenClosed(c *takenConnection, r *http.Request, began time
 	c.whenClosed(func(size int64) { s.note(method, path, from, began, http.StatusOK, size) })
 }
 
-// limited sets deadlines for a request with a short answer. Without it the deadline of the last
+// limitTime sets deadlines for a request with a short answer. Without it the deadline of the last
 // write on the connection would hold, and there would be none for the body, which the server
 // reads before it answers.
-func limited(next http.HandlerFunc) http.HandlerFunc {
+func limitTime(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
 		_ = rc.SetReadDeadline(time.Now().Add(writeTime))

@@ -175,7 +175,7 @@ func (s *service) checkAddresses() error {
 		addresses = nil
 	}
 	for _, l := range s.Listeners {
-		if l.Addr().Network() != "unix" { // who reaches such a file, its owner decides
+		if l.Addr().Network() != "unix" { // the file's owner decides who reaches it
 			addresses = append(addresses, l.Addr().String())
 		}
 	}

@@ -29,9 +29,9 @@ const (
 // maxAttribute bounds the values that a client chose.
 const maxAttribute = 256
 
-// traced returns next with a span for each request, in the trace that its headers name. A GET
+// traceRequests returns next with a span for each request, in the trace that its headers name. A GET
 // has one as long as its stream. Without an exporter of spans it returns next.
-func (e *endpoint) traced(next http.Handler) http.Handler {
+func (e *endpoint) traceRequests(next http.Handler) http.Handler {
 	tracer := e.telemetry.Tracer()
 	if tracer == nil {
 		return next

@@ -81,7 +81,7 @@ func (r *recording) end() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = r.Close() // Failed has told it
+		_ = r.Close() // Failed has reported it
 		r.closeFile()
 	}()
 	select {

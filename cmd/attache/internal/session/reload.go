@@ -23,10 +23,10 @@ type reloader struct {
 	load func() (*config.Settings, error)
 	log  *slog.Logger
 
-	mu     sync.Mutex       // one reading at a time
-	shared *assembly.Shared // in force
-	told   string           // what was wrong with the last version
-	later  string           // the keys of the last version that do not take effect
+	mu       sync.Mutex       // one reading at a time
+	shared   *assembly.Shared // in force
+	problem  string           // what was wrong with the last version
+	deferred string           // the keys of the last version that do not take effect
 }
 
 // reload reads everything again.
@@ -47,10 +47,10 @@ func (r *reloader) reloadFrom(before string) {
 		r.refuse(err)
 		return
 	}
-	if r.told != "" {
+	if r.problem != "" {
 		r.log.Info("the configuration is valid again, and in force")
 	}
-	r.told = ""
+	r.problem = ""
 	r.shared.Refresh()
 }
 
@@ -118,18 +118,18 @@ func (r *reloader) replace(s *config.Settings) error {
 
 // logDeferred logs once which keys take effect only in the next session.
 func (r *reloader) logDeferred(keys string) {
-	if keys != "" && keys != r.later {
+	if keys != "" && keys != r.deferred {
 		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", keys)
 	}
-	r.later = keys
+	r.deferred = keys
 }
 
 // refuse logs once why a version is not applied.
 func (r *reloader) refuse(err error) {
-	if r.told == err.Error() {
+	if r.problem == err.Error() {
 		return
 	}
-	r.told = err.Error()
+	r.problem = err.Error()
 	problems := []string{err.Error()}
 	var mistakes setting.Problems
 	if errors.As(err, &mistakes) {

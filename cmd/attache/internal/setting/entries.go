@@ -90,8 +90,8 @@ func (v Entries[T]) String() string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// named is implemented by [Entries], whatever their type.
-type named interface {
+// entryNamer is implemented by [Entries], whatever their type.
+type entryNamer interface {
 	names() []string
 	named(name string) string
 }

@@ -72,7 +72,7 @@ func (p *Problems) Add(at Origin, format string, args ...any) {
 	*p = append(*p, Problem{at, cli.Elided(fmt.Sprintf(format, args...))})
 }
 
-// Concern reports whether one of the problems is with the value of key.
+// Concern reports whether one of the problems is about the value of key.
 func (p Problems) Concern(key string) bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return strings.HasPrefix(one.Text, key+": ") })
 }

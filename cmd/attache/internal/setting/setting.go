@@ -72,7 +72,7 @@ func (o Option) Shown() string {
 // Entries returns the names of the entries, in order, if the value is a list of
 // [Entries].
 func (o Option) Entries() []string {
-	if v, ok := o.Value.(named); ok {
+	if v, ok := o.Value.(entryNamer); ok {
 		return v.names()
 	}
 	return nil
@@ -81,7 +81,7 @@ func (o Option) Entries() []string {
 // Entry returns the entry of that name as the configuration writes it, "" if there is
 // none.
 func (o Option) Entry(name string) string {
-	if v, ok := o.Value.(named); ok {
+	if v, ok := o.Value.(entryNamer); ok {
 		return v.named(name)
 	}
 	return ""

@@ -55,7 +55,7 @@ type publisher struct {
 	stopped bool
 }
 
-// changed has the report written soon. A nil publisher does nothing.
+// changed schedules a write of the report. A nil publisher does nothing.
 func (p *publisher) changed() {
 	if p == nil {
 		return
@@ -67,8 +67,8 @@ func (p *publisher) changed() {
 	}
 }
 
-// write writes the report. One that cannot be written is missing in "attache status" and
-// nowhere else.
+// write writes the report. If it fails, the process is missing in "attache status", and nothing
+// else happens.
 func (p *publisher) write() {
 	p.mu.Lock()
 	p.timer = nil

@@ -102,7 +102,7 @@ func (r *Recorder) Layer() middleware.Layer {
 // briefable are the methods other than tools/call whose answers can carry the briefing.
 var briefable = []string{"initialize", "server/discover", "tasks/result", "tasks/get"}
 
-// Changed has the report written again soon: what describe adds has changed.
+// Changed schedules a write of the report, because what describe adds has changed.
 func (r *Recorder) Changed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +122,8 @@ func (r *Recorder) listener(tool string) func(*middleware.Call, middleware.Note)
 	return func(_ *middleware.Call, n middleware.Note) { r.note(tool, n) }
 }
 
-// note counts what a layer did with a call of tool. It runs on the path of a message, so
-// it keeps what the texts are made of and makes none.
+// note counts what a layer did with a call of tool. It runs on the path of a message, so it
+// stores the parts of a text and does not format it.
 func (r *Recorder) note(tool string, n middleware.Note) {
 	if n.DryRun || n.Act != middleware.Edited && n.Act != middleware.Refused {
 		return
@@ -135,7 +135,7 @@ func (r *Recorder) note(tool string, n middleware.Note) {
 		r.report.Refused++
 		r.keep(edit{did: refused, tool: tool, by: n.Layer, why: n.Why})
 	case n.Layer == "briefing" && (n.Rule != "policy" || n.After == nil):
-		// It made room for the briefing.
+		// The edit made room for the briefing, and is not the briefing itself.
 	case n.Layer == "briefing":
 		r.report.Briefed++
 		r.keep(edit{did: briefed, tool: tool})
@@ -168,7 +168,7 @@ const (
 	briefed = "briefed the model"
 )
 
-// keep keeps an edit in the place of the oldest.
+// keep stores an edit in place of the oldest.
 func (r *Recorder) keep(e edit) {
 	e.time = r.now()
 	r.edits[r.edited%maxRecent] = e

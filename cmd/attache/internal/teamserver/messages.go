@@ -13,8 +13,8 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// sent is what send_message returns.
-type sent struct {
+// A sendResult is what send_message returns.
+type sendResult struct {
 	MessageID     string `json:"message_id"`
 	Status        string `json:"status"`
 	Reach         string `json:"reach"`
@@ -48,7 +48,7 @@ func sendMessage(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := sent{MessageID: m.ID, Status: store.Queued, Reach: c.reach(m.Target), ExpiresAt: at(m.Expires), MessageLength: utf8.RuneCountInString(message)}
+	out := sendResult{MessageID: m.ID, Status: store.Queued, Reach: c.reach(m.Target), ExpiresAt: at(m.Expires), MessageLength: utf8.RuneCountInString(message)}
 	c.caller.Note(middleware.Allowed, "sent "+m.ID+" to "+in.To)
 	if out.Reach == reachResume {
 		go c.Launcher.ResumeOne(context.WithoutCancel(ctx), c.db, m.Target, c.caller.View())

@@ -80,8 +80,8 @@ var samplers = []string{
 	"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
 }
 
-// samplerProblems says what the SDK would not understand of which spans are recorded,
-// and what it does instead. It reads the variables itself.
+// samplerProblems reports sampler settings that the SDK would not understand, and what the SDK
+// does instead. The SDK reads the variables itself.
 func samplerProblems(getenv func(string) string) []error {
 	const name, ratio = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 	sampler := strings.ToLower(strings.TrimSpace(getenv(name)))
@@ -101,8 +101,8 @@ func samplerProblems(getenv func(string) string) []error {
 	return nil
 }
 
-// otlpVariables are the variables of the OTLP exporter. That of a signal stands
-// above that of all.
+// otlpVariables are the variables of the OTLP exporter. The one for a signal takes precedence
+// over the one for all signals.
 type otlpVariables struct {
 	getenv func(string) string
 	signal string
@@ -146,8 +146,8 @@ func (v otlpVariables) options() (*otlp.Options, error) {
 	return o, err
 }
 
-// endpoint returns the URL of the signal. One that is given for all signals has
-// the signal's path put behind it; one for this signal is taken as it is.
+// endpoint returns the URL of the signal. It appends the signal's path to a URL for all signals,
+// and uses a URL for this signal unchanged.
 func (v otlpVariables) endpoint() string {
 	if own := v.getenv(otlpPrefix + v.signal + "_ENDPOINT"); own != "" {
 		return own
@@ -159,8 +159,8 @@ func (v otlpVariables) endpoint() string {
 	return strings.TrimSuffix(base, "/") + "/v1/" + strings.ToLower(v.signal)
 }
 
-// headers reads name=value,name=value, percent-encoded. They are often secret, so
-// an error has nothing of them in it.
+// headers reads name=value,name=value, percent-encoded. Headers are often secret, so an error
+// contains nothing of them.
 func (v otlpVariables) headers() (map[string]string, error) {
 	out := map[string]string{}
 	for _, pair := range strings.Split(v.get("HEADERS"), ",") {

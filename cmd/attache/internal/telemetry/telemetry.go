@@ -22,8 +22,8 @@ import (
 	"github.com/attache-mcp/attache/middleware/trace/otlp"
 )
 
-// flushTime is how long the end of a session waits for what has not been sent. The
-// server has had up to 1.5 s by then, and clients shoot after 2.
+// flushTime is how long the end of a session waits for unsent data. The server has had up to 1.5
+// s by then, and clients kill attache after 2.
 const flushTime = 250 * time.Millisecond
 
 // Telemetry exports what one run records. It uses nothing of OpenTelemetry that is
@@ -94,7 +94,7 @@ func (t *Telemetry) Close() {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, stop := range t.stop {
-		wg.Go(func() { stop(ctx) }) // what it could not send has been told of by then
+		wg.Go(func() { stop(ctx) }) // it has logged what it could not send
 	}
 	wg.Wait()
 	t.abort()

@@ -56,9 +56,9 @@ type Record struct {
 // Path is where the text is.
 func (r Record) Path() string { return filepath.Join(r.Real, filepath.FromSlash(File)) }
 
-// A Store is the directory in which it is kept what the user trusts: one file for
-// each workspace, replaced in one step, so that any number of programs may change
-// it at once. The directory need not exist.
+// A Store is the directory that holds what the user trusts: one file for each workspace,
+// replaced in one step, so that any number of programs may change it at the same time. The
+// directory need not exist.
 type Store struct{ Dir string }
 
 // Resolve returns the workspace that path names, its root or its policy file: the
@@ -93,8 +93,8 @@ func Read(root string) ([]byte, error) {
 	return data, err
 }
 
-// Trust remembers that the user trusts text in a workspace. What was trusted there
-// before is not any more.
+// Trust records that the user trusts text in a workspace, in place of what was trusted there
+// before.
 func (s Store) Trust(workspace, real string, text []byte, now time.Time) error {
 	data, err := json.Marshal(Record{Workspace: workspace, Real: real, Digest: policy.Digest(string(text)), Trusted: now.UTC().Truncate(time.Second)})
 	if err != nil {
@@ -103,8 +103,8 @@ func (s Store) Trust(workspace, real string, text []byte, now time.Time) error {
 	return textfile.Replace(s.file(real), append(data, '\n'))
 }
 
-// file is where the record of the workspace at real is kept. A path may be longer
-// than a name, and hold what a name cannot.
+// file returns where the record of the workspace at real is. A path may be too long for the name
+// of a file, and have characters that no name can have.
 func (s Store) file(real string) string {
 	sum := sha256.Sum256([]byte(real))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:])+".json")
@@ -133,9 +133,8 @@ func (s Store) Untrust(path string) (bool, error) {
 	return found, err
 }
 
-// All returns what is trusted, in no order that means anything. Files that are not
-// records, that others could have written, or that stand under the name of another
-// workspace are passed over: they trust nobody.
+// All returns what is trusted, in no particular order. It skips files that are not records, that
+// others could have written, or that have the name of another workspace: they trust nobody.
 func (s Store) All() ([]Record, error) {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -95,15 +95,15 @@ func (j *Job) showDiff(plan *clientconfig.Plan) {
 	}
 }
 
-// looksSecret reports whether an argument has the looks of a key or token.
+// looksSecret reports whether an argument looks like a key or token.
 func looksSecret(argument string) bool {
 	scrub := record.NewScrubber(record.Secrets{})
 	quoted := wire.Quote(argument)
 	return !bytes.Equal(scrub.Line(quoted), quoted)
 }
 
-// reportBackup says where the content before is kept. After unwrapping, backups that
-// hold nothing more than the file does are taken away.
+// reportBackup says where the backup is. After unwrapping, it removes backups that hold nothing
+// that the file lacks.
 func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done clientfile.UpdateResult) error {
 	left := []string{done.Backup}
 	if j.Unwrap {

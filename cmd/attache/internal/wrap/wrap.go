@@ -37,7 +37,7 @@ type Job struct {
 	Servers []string
 	// DryRun shows what would change, and changes nothing.
 	DryRun bool
-	// Command is the program by which clients start attache; empty finds it out.
+	// Command is the program with which clients start attache. If it is empty, Run finds it.
 	Command string
 	// NPX has clients start attache by npx.
 	NPX bool
@@ -75,8 +75,8 @@ func (j *Job) Run() error {
 		}
 	}
 	j.reportNext()
-	// Written when all files are: a closed stdout may end the process, and must not
-	// leave some files edited and others not.
+	// Write the report last: a closed stdout may end the process, and must not leave some files
+	// edited and others not.
 	_, err = j.Stdout.Write(j.report.Bytes())
 	for _, text := range failures {
 		fmt.Fprint(j.Stderr, text)
