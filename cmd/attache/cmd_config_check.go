@@ -23,8 +23,9 @@ func (c *program) configCheck() *cobra.Command {
   attache config check --config ./sentry.yaml
   attache config check -- npx -y @cyanheads/git-mcp-server`,
 		Long: `Read the configuration as attache would, with the flags and variables given, look at
-the files it names, and print every mistake as file:line:column and what to do. Behind "--"
-stands a server's command, to see which entries of servers hold for it. Exit status 2 if there are any. Warnings are told and change nothing.`,
+the files it names, and print every mistake as file:line:column and what to do. With a server's
+command behind "--" it also says which entries of servers apply to it. The exit status is 2 if
+there are mistakes; warnings do not change it.`,
 		Args:        noFile,
 		Annotations: map[string]string{mayTakeServer: "yes"},
 	}

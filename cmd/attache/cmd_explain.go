@@ -12,15 +12,14 @@ const explainHelp = `Show what would happen to a call under today's configuratio
 session and from where, each layer in order, each rule with its inputs and whether
 it applied, each edit as a diff, and what the server or the model would get.
 
-The call is given by --tool and --arguments, or as a frame in a file, or by a
-recorded session, of which every tools/call is explained. Nothing is called, no
-file is written, and no audit record made; a policy source is asked as a session
-would ask it.
+Give the call by --tool and --arguments, as a frame in a file, or as a recorded
+session, of which every tools/call is explained. No tool is called, no file written,
+and no audit record made; the policy source is asked as in a session.
 
-What is decided can hang on the tool's schema. Behind "--" stands a server to
-start and ask for its tools; --tools is a file with a saved answer to tools/list, and the
-server is then only named, for the entries of "servers".
-Without either the tool is assumed to take every argument that a rule names.
+The result may depend on the tool's schema. The server whose command is behind "--"
+is started and asked for its tools. With --tools, a file with a saved answer to
+tools/list, it is not started: its command then only selects entries of "servers".
+Without either, the tool is assumed to take every argument that a rule names.
 
 The exit status is 0 if the call would reach the server, 1 if it would be refused
 or dropped (of a recording: if any call would), 2 for a mistake in flags, files or

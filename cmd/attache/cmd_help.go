@@ -20,7 +20,7 @@ Put it in front of a server in your client's configuration:
     before   "command": "npx",     "args": ["-y", "@cyanheads/git-mcp-server"]
     after    "command": "attache", "args": ["--", "npx", "-y", "@cyanheads/git-mcp-server"]
 
-What stands behind "--" is the server's command and is passed on untouched.
+The words behind "--" are the server's command, and are passed on unchanged.
 Without any configuration attache fills the argument "workspace" of tools that
 have one, where the workspace is known. "attache demo" shows it at work.`
 

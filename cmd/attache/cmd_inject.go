@@ -22,12 +22,12 @@ func (c *program) injectCommand() *cobra.Command {
 		Long: `Reads a configuration with "mcpServers" from FILE, or from stdin, and prints it
 with the session's context in the environment of every server: <PREFIX>_SESSION_ID,
 _WORKSPACE_ID, _WORKSPACE_PATH, _TRUST_LEVEL, _USER_ID and _TENANT_ID under each
-prefix. What stands there already is not overwritten, and all else stays as it is.
+prefix. Variables that are set already are not overwritten; nothing else changes.
 
-Left out are servers that the session's trust does not reach ("inject.servers" in
+It leaves out servers for which the session's trust is too low ("inject.servers" in
 attache's configuration) and servers that the workspace does not have
 ("inject.workspaces"). Variables that the configuration sets for a server in a workspace
-are written in the end, over everything.`,
+replace all others.`,
 		Example: `  attache inject --session sess_abc123 --workspace-id my-project --trust sandboxed .mcp.json
   attache inject --session "$ID" --user ada --prefix PARACHUTE < vault/.mcp.json > session.json`,
 		Args: func(cmd *cobra.Command, args []string) error {

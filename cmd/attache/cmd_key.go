@@ -22,7 +22,7 @@ func (c *program) keyCommand() *cobra.Command {
 		Short: "Create, list and revoke API keys",
 		Long: `An API key says whose session it is. Hashes of the keys are in a file that only its owner can
 read: identity.keys_file of the configuration, or keys.yaml beside it. With store.url they are
-in the database that several machines share. Running sessions notice what is changed there.`,
+in the database that several machines share. Running sessions notice changes.`,
 		Example: `  attache key create --user ada --tenant acme --expires 90d
   attache key list
   attache key revoke x7k2m4qa`,
@@ -35,9 +35,9 @@ func (c *program) keyCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Make a key and print it; it is shown once, only its hash is kept",
-		Long: `Make a key and print it, and nothing else, to stdout. It is shown once: its hash alone is kept,
-with whose it is and what it stands for. Give it to a session in ATTACHE_API_KEY or in a file
-by --api-key-file. A key that could not be printed is revoked at once.`,
+		Long: `Make a key and print it, and nothing else, to stdout. It is shown once: attache keeps its hash,
+its owner and what it permits. Give it to a session in ATTACHE_API_KEY, or in a file with
+--api-key-file. A key that could not be printed is revoked immediately.`,
 		Example: `  attache key create --user ada --tenant acme --scope acme/platform --expires 90d
   (umask 077; attache key create --user ci --role build --permission records:read > session.key)`,
 		Args: noArguments,

@@ -19,10 +19,9 @@ func (c *program) restartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart [--server NAME]",
 		Short: "End a running server and start it again under its client",
-		Long: `End the server of a running attache and start it again under its client, which goes on without
-noticing more than a call that was running and has failed. It is for those who develop a server: build it, and restart it.
-Without --server there must be only one server that runs. A server that is used by several clients is restarted for all of
-them, and those of one attache serve are restarted together.`,
+		Long: `End the server of a running attache and start it again. The client stays connected; only calls that
+were running fail. Use it when you have built your server again. Without --server, only one server may be
+running. A server of several clients is restarted for all of them, and so are all servers of one attache serve.`,
 		Example: `  go build -o server . && attache restart
   attache restart --server git`,
 		Args: noArguments,

@@ -14,9 +14,9 @@ func (c *program) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Show which servers are wrapped, which attaches run, and what they did",
-		Long: `Show the servers in clients' configuration files with attache in front of them and those
-without, your logins to remote servers, and each attache of yours that runs: its server, its session, how many calls it
-passed, and how often it filled, pinned and refused. Values of arguments are not shown.`,
+		Long: `Show which servers in your clients' configuration files are wrapped, your logins to remote
+servers, and each attache that runs: its server, its session, how many calls it passed, and how
+often it filled, pinned and refused. Values of arguments are not shown.`,
 		Example: `  attache status
   attache status --json`,
 		Args: noArguments,

@@ -21,7 +21,7 @@ func (c *program) teamsCommand() *cobra.Command {
 		Short: "Serve the tools by which sessions create others and write to them",
 		Long: `The MCP server attache-teams: its tools create sessions in the workspace, write to sessions,
 list them, read messages and end sessions. A client starts it; "attache wrap --teams" puts it
-into the client's configuration. It wants teams.enabled, and agents to create.`,
+into the client's configuration. It needs teams.enabled, and agents that it may create.`,
 		Example: `  attache wrap --all --teams    put it into the configuration of all clients
   attache teams                 what the client then starts`,
 		Args: noArguments,

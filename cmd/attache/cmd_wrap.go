@@ -42,10 +42,9 @@ func (c *program) unwrapCommand() *cobra.Command {
 	return c.wrapJob(true, &cobra.Command{
 		Use:   "unwrap [flags]",
 		Short: "Take attache out of clients' configuration files again",
-		Long: `Takes attache out from in front of the servers of a client. Where nobody has
-edited an entry since "attache wrap", its bytes are those that were there before;
-the rest of the file stays as it is. Backups that hold nothing more than the file
-then does are removed.`,
+		Long: `Undoes "attache wrap". An entry that nobody has edited since has the bytes that it had
+before, and the rest of the file does not change. Backups that hold nothing that the
+file lacks are removed.`,
 		Example: `  attache unwrap --all                       take attache out of the files of all clients
   attache unwrap --client cursor --dry-run   see what would change
   attache unwrap --file ./mcp.json --server git`,

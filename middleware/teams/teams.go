@@ -185,6 +185,6 @@ func (s *Shared) beside(f func(context.Context)) bool {
 // warn logs the first failure of the registry.
 func (s *Shared) warn(err error) {
 	s.warned.Do(func() {
-		s.o.Log.Warn("no messages from other agents come, as the registry of sessions could not be used; see docs/teams.md", "err", err)
+		s.o.Log.Warn("messages from other agents do not arrive: the registry of sessions cannot be used; see docs/teams.md", "err", err)
 	})
 }

@@ -79,7 +79,7 @@ func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
 	for pause, lost := firstOpen, false; ; pause = min(2*pause, longestOpen) {
 		err := s.listen(ctx, func() {
 			if lost {
-				log.Debug("changes in the shared database are heard of again")
+				log.Debug("the shared database sends notices of changes again")
 			}
 			pause, lost = firstOpen, false
 		})
@@ -87,7 +87,7 @@ func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
 			return
 		}
 		if !lost {
-			log.Debug("changes in the shared database are not heard of until it is connected again; they are found by asking", "err", err)
+			log.Debug("the shared database sends no notices of changes until it is connected again; attache asks for them", "err", err)
 		}
 		lost = true
 		select {

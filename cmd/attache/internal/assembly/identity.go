@@ -287,7 +287,7 @@ func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *s
 		log.Warn("two credentials are given; the API key counts, the token does not: give one of the two", "unused", c.Own.unused.String())
 	}
 	if err := s.Operator.FileErr; err != nil {
-		log.Warn("nothing of the session file holds, nor the workspace, session and trust it may name", "err", err)
+		log.Warn("the session file cannot be used, so its user, workspace, session and trust are not known", "err", err)
 	}
 	o.Accept, o.Recheck, o.Passing, o.Unanswered = c.Accept, s.Identity.Cache-readAgain(s), passing, unanswered
 }
@@ -311,8 +311,8 @@ func WarnWorkspace(s *config.Settings, log *slog.Logger) {
 	from := s.Origin("session.workspace").String()
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		log.Warn("there is no such workspace; it is used all the same", "workspace", path, "from", from)
+		log.Warn("the workspace does not exist; attache uses it anyway", "workspace", path, "from", from)
 	case err == nil && !info.IsDir():
-		log.Warn("the workspace is no directory; it is used all the same", "workspace", path, "from", from)
+		log.Warn("the workspace is not a directory; attache uses it anyway", "workspace", path, "from", from)
 	}
 }

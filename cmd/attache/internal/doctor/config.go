@@ -68,7 +68,7 @@ func (d *Doctor) configuration(mistakes error) {
 	case d.Settings.File == "":
 		d.ok("there is no configuration file: the defaults hold")
 	default:
-		d.ok("%s is read", d.Settings.File)
+		d.ok("%s is valid", d.Settings.File)
 	}
 	for _, e := range d.Settings.Applied {
 		d.ok("servers.%s holds for this server (%v)", e.Name, e.From)

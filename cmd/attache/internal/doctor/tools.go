@@ -347,7 +347,7 @@ func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
 		d.warn("correct the rule; the value may be session.workspace.id, or a text of your own",
 			"%s is set by %s from %s, which it does not take: %s", what, rule, g.Value, g.reason())
 	case g.Value == workspaceValue && !g.Path:
-		d.note("see in the server's documentation that it takes that path", "%s is set by %s, mode %s, from %s; %s", what, rule, g.Mode, g.Value, g.reason())
+		d.note("check in the server's documentation that it takes that path", "%s is set by %s, mode %s, from %s; %s", what, rule, g.Mode, g.Value, g.reason())
 	case d.unknownValue(g.Value, conn):
 		d.note("nothing, if the client says it; or say it by the flags or a key, as in --workspace",
 			"%s is set by %s, mode %s, from %s, which is not known here", what, rule, g.Mode, g.Value)

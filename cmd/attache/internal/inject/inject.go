@@ -123,7 +123,7 @@ func Log(log *slog.Logger, done clientconfig.InjectResult, session *sessionstate
 	}
 	for name := range s.Inject.Servers {
 		if near := cli.Nearest(name, done.Servers); near != "" && !slices.Contains(done.Servers, name) {
-			log.Warn("inject.servers: there is none of this name here: is one of them meant?", "name", name, "near", near)
+			log.Warn("inject.servers names a server that is not here: did you mean this one?", "name", name, "near", near)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets 
 		return nil, fmt.Errorf("the session cannot be recorded: %w: name another file with --record, or leave it out", err)
 	}
 	if f.Name() != s.Record {
-		log.Info("the file to record to is there already; another one is taken", "file", f.Name())
+		log.Info("the recording file exists already; recording to another one", "file", f.Name())
 	}
 	r := &recording{file: f, log: log, idPrefix: idPrefix}
 	r.Recorder = record.NewRecorder(f, record.Options{

@@ -113,7 +113,7 @@ func (c *call) refusal(err error) string {
 		return refusal.Error()
 	}
 	if !errors.Is(err, context.Canceled) {
-		c.Log.Warn("a tool of attache teams could not do its work", "err", err)
+		c.Log.Warn("a tool of attache teams failed", "err", err)
 	}
 	return store.ErrUnavailable.Error()
 }
