@@ -12,8 +12,8 @@ const (
 	// else is waited for.
 	flushAtLeast = 50 * time.Millisecond
 
-	leastRead = 1 << 10  // one read of the stderr of a process that says little
-	readSize  = 32 << 10 // one read of the stderr of any other
+	leastRead = 512      // one read of the stderr of a process that says little; on the stack
+	readSize  = 32 << 10 // one read of what is more
 	queueSize = 64 << 10 // waiting for the sink; as much again may be on its way into it
 )
 
@@ -56,15 +56,15 @@ func (c *stderrCopy) start() { go c.read() }
 // read takes stderr in until its end.
 func (c *stderrCopy) read() {
 	defer close(c.drained)
-	b := make([]byte, leastRead)
+	var small [leastRead]byte
 	for {
-		n, err := c.from.Read(b)
-		c.take(b[:n])
+		n, err := c.from.Read(small[:])
+		c.take(small[:n])
+		if n == len(small) && err == nil {
+			err = c.readMore()
+		}
 		if err != nil {
 			break
-		}
-		if n == len(b) && n < readSize {
-			b = make([]byte, readSize)
 		}
 	}
 	c.mu.Lock()
@@ -72,6 +72,22 @@ func (c *stderrCopy) read() {
 	c.closed = true
 	if !c.writing {
 		close(c.flushed)
+	}
+}
+
+// readBuffers lend what a process is read into that says much.
+var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// readMore takes stderr in until a read brings little.
+func (c *stderrCopy) readMore() error {
+	b := readBuffers.Get().(*[readSize]byte)
+	defer readBuffers.Put(b)
+	for {
+		n, err := c.from.Read(b[:])
+		c.take(b[:n])
+		if n < leastRead || err != nil {
+			return err
+		}
 	}
 }
 

@@ -128,6 +128,7 @@ func (s *service) logRequests(next http.Handler) http.Handler {
 		began := time.Now()
 		seen := &response{ResponseWriter: w}
 		defer func() {
+			s.quiet.request()
 			if seen.taken != nil {
 				s.noteWhenClosed(seen.taken, r, began)
 				return

@@ -114,6 +114,7 @@ type service struct {
 	forker     *child.Forker // starts all processes
 	counts     counts
 	arrivals   arrivals
+	quiet      quietTimer
 	accepting  sync.WaitGroup   // on the listeners
 	database   *database.Server // of what several fronts share; nil without store.url
 	endpoints  []*endpoint
@@ -131,7 +132,7 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal
 	limits.InFlight, limits.Body = set.Limits.InFlight, set.Limits.Body
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
-	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker()}
+	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker(), quiet: quietTimer{quiet: newMemoryReturner()}}
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
 	s.ending, s.reading, s.restarting = make(chan os.Signal, 2), make(chan os.Signal, 1), make(chan os.Signal, 1)
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
