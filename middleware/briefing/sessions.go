@@ -46,8 +46,8 @@ type sessions struct {
 type session struct {
 	ready     chan struct{}
 	text      string // "" when there is nothing to give; written before ready is closed
-	why       string // why there is nothing to give; likewise
-	scope     string // whose policies they are; likewise
+	why       string // why there is nothing to give; written before ready is closed
+	scope     string // whose policies they are; written before ready is closed
 	principal *sessionstate.Principal
 	workspace string
 	window    string // see Conn.window

@@ -95,8 +95,8 @@ func parseKeySetURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// keySetClient returns given with our rules for redirects: none is followed, for
-// the keys are the configured address's alone.
+// keySetClient returns given with attache's rule for redirects: it follows none, because only
+// the configured address may give keys.
 func keySetClient(given *http.Client) *http.Client {
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if given != nil && given.Transport != nil {
@@ -205,8 +205,8 @@ func (c *keyCache) usableLocked(now time.Time, missed *keySet) (*keySet, error) 
 	return nil, fmt.Errorf("%w: %s: %w: %s", ErrKeySet, c.name, failure, c.hint)
 }
 
-// try reads the key set once. It runs in a goroutine of its own, for at most the
-// timeout where the source knows of one.
+// try reads the key set once. It runs in a goroutine of its own, for at most the timeout if the
+// source heeds one.
 func (c *keyCache) try(ctx context.Context, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -231,8 +231,8 @@ func (c *keyCache) try(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
-// tell tells kept of a reading that failed with err if the last set now serves
-// beyond its time.
+// tell reports to kept a reading that failed with err, if the last set now serves beyond its
+// time.
 func (c *keyCache) tell(err error) {
 	c.mu.Lock()
 	now := c.now()

@@ -93,8 +93,8 @@ func isPlain(s string) bool {
 // IsZero lets an empty word be left out.
 func (w word) IsZero() bool { return w.text == "" }
 
-// isWord reports whether s is fit for one line, a header and a variable. Whatever was not
-// Unicode where it comes from, two different things perhaps, has become the same U+FFFD.
+// isWord reports whether s fits into one line, a header and a variable. It refuses U+FFFD: all
+// text that was not Unicode becomes that, so two different words may look the same.
 func isWord(s string) bool {
 	return len(s) <= longestWord && !strings.ContainsRune(s, utf8.RuneError) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, unicode.IsControl)
 }
@@ -146,8 +146,8 @@ func decode(data []byte, v any, known string) error {
 	return withPlace(yaml.NodeToValue(content, v, yaml.Strict()), known)
 }
 
-// withPlace puts an error of the library into our words. Its own would quote the
-// file around the place.
+// withPlace rewrites an error of the library in attache's words. The library's error would quote
+// the file around the place.
 func withPlace(err error, known string) error {
 	var place *placeError
 	var unknown *yaml.UnknownFieldError

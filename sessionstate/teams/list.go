@@ -78,7 +78,7 @@ func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*
 	return sessions, cursor, rows.Err()
 }
 
-// andScan scans one more column.
+// andScan scans one column more.
 type andScan struct {
 	row interface{ Scan(...any) error }
 	to  any

@@ -227,8 +227,8 @@ func (t *tx) endTree(root Ref) ([]string, error) {
 	return ended, nil
 }
 
-// A waiting is a message in a mailbox that may not arrive.
-type waiting struct {
+// A waitingMessage is a message in a mailbox that may not arrive.
+type waitingMessage struct {
 	to       Ref
 	seq      int64
 	id, from string
@@ -236,14 +236,14 @@ type waiting struct {
 }
 
 // waiting returns the messages that the condition where picks out.
-func (t *tx) waiting(where string, args ...any) (all []waiting, err error) {
+func (t *tx) waiting(where string, args ...any) (all []waitingMessage, err error) {
 	rows, err := t.Rows(`SELECT tenant, to_session, seq, id, from_session, kind FROM messages`+where, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var m waiting
+		var m waitingMessage
 		if err := rows.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.kind); err != nil {
 			return nil, err
 		}
@@ -254,7 +254,7 @@ func (t *tx) waiting(where string, args ...any) (all []waiting, err error) {
 
 // giveUp takes a message out of its mailbox, if it still waits there, and tells the session that
 // wrote it (T35).
-func (t *tx) giveUp(m waiting, state, why string) error {
+func (t *tx) giveUp(m waitingMessage, state, why string) error {
 	if _, err := t.Exec(`UPDATE sessions SET seen = seen WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil { // locks the mailbox
 		return err
 	}

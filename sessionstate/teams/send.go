@@ -13,7 +13,7 @@ import (
 const (
 	maxQueued    = 50 // unread, of one target
 	perMinute    = 10 // of one sender to one target
-	perBurst     = 3  // likewise, within burstTime
+	perBurst     = 3  // of one sender to one target, within burstTime
 	burstTime    = 10 * time.Second
 	sameTextTime = 10 * time.Minute
 )
@@ -27,8 +27,8 @@ type Draft struct {
 	AnswerParent bool
 }
 
-// A Sent is a message that is in its target's mailbox.
-type Sent struct {
+// A SentMessage is a message that is in its target's mailbox.
+type SentMessage struct {
 	ID      string
 	Target  *Session
 	Expires time.Time
@@ -38,7 +38,7 @@ type Sent struct {
 // one with the same SendKey there before, that one is returned (T19). Who may write to whom
 // is T36; whatever the reason is, a target that may not be written to is [ErrTarget], by the
 // same statements, so that neither the text nor the time tells which (T13).
-func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *Sent, err error) {
+func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *SentMessage, err error) {
 	err = s.in(ctx, from.Tenant, func(t *tx) error {
 		to := Ref{from.Tenant, d.To}
 		known, err := t.sentBefore(from, d)
@@ -82,7 +82,7 @@ const mayReceive = `ended IS NULL AND id <> ?3 AND EXISTS (SELECT 1 FROM session
 		AND (me.trust = 'direct' OR sessions.trust = 'sandboxed' OR ?4 AND sessions.id = me.parent))`
 
 // sentBefore returns the message that from sent with the key of d, nil if there is none.
-func (t *tx) sentBefore(from Ref, d Draft) (*Sent, error) {
+func (t *tx) sentBefore(from Ref, d Draft) (*SentMessage, error) {
 	if d.SendKey == "" {
 		return nil, nil
 	}
@@ -98,13 +98,13 @@ func (t *tx) sentBefore(from Ref, d Draft) (*Sent, error) {
 	return t.sent(Ref{from.Tenant, d.To}, id)
 }
 
-func (t *tx) sent(to Ref, id string) (*Sent, error) {
+func (t *tx) sent(to Ref, id string) (*SentMessage, error) {
 	var expires int64
 	if err := t.Row(`SELECT expires FROM messages WHERE tenant = ?1 AND id = ?2`, to.Tenant, id).Scan(&expires); err != nil {
 		return nil, err
 	}
 	target, err := t.session(to)
-	return &Sent{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
+	return &SentMessage{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
 }
 
 // flood refuses what one sender sends to one target too often (T37).

@@ -114,7 +114,7 @@ func (t *tx) endLost(r RunRef) error {
 
 // sweepMessages gives up the messages that nobody took in time.
 func (s *Store) sweepMessages(ctx context.Context) error {
-	var expired []waiting
+	var expired []waitingMessage
 	err := s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) (err error) {
 		expired, err = t.waiting(` WHERE state = 'queued' AND expires <= ?1 ORDER BY expires LIMIT ?2`, t.now, sweepAtOnce)
 		return err

@@ -115,7 +115,7 @@ func (w *world) send(ctx context.Context, s *session, me teams.Ref) {
 		return
 	}
 	body := rand.Text() + strings.Repeat(" a message of two thousand characters", 54)
-	var sent *teams.Sent
+	var sent *teams.SentMessage
 	refused := false
 	err := w.time("message sent", func() (err error) {
 		sent, err = s.attaches[0].teams.Send(ctx, me, teams.Draft{To: to.ID, Body: body})
