@@ -3,11 +3,17 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -132,8 +139,9 @@ func (s *suite) testServer(t *testing.T, revision string) {
 }
 
 // testKilled runs the suite scenario by scenario against attache serve, and kills the server
-// behind it in between; three deaths of a process in a row would be a crash loop (R13), so then
-// another attache takes over. Without E2E_KILLS it takes the scenarios of tools alone.
+// behind it in between, and in each session before the first request after the handshake; three
+// deaths of a process in a row would be a crash loop (R13), so then another attache takes over.
+// Without E2E_KILLS it takes the scenarios of tools alone.
 func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, server string, kill func() int) {
 	direct = maps.Clone(direct)
 	names := map[string]bool{}
@@ -145,26 +153,93 @@ func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, serve
 	}
 	maps.DeleteFunc(names, func(_ string, taken bool) bool { return !taken })
 	compareVerdicts(t, direct, func() verdicts {
-		through, killed, url := verdicts{}, 0, ""
+		through, between, inside, url := verdicts{}, 0, &killer{kill: kill}, ""
 		for i, name := range slices.Sorted(maps.Keys(names)) {
 			if i%3 == 0 {
-				url = s.serve(t, []string{server})
+				url = inside.before(t, s.serve(t, []string{server}))
 			}
-			maps.Copy(through, s.runSome(t, 1, "server", "--url", localhost(url), "--scenario", name, "--spec-version", revision))
-			killed += kill()
+			maps.Copy(through, s.runSome(t, 0, "server", "--url", localhost(url), "--scenario", name, "--spec-version", revision, "--force"))
+			between += kill()
 		}
-		t.Logf("%d servers killed", killed)
+		t.Logf("%d servers killed in sessions, %d between scenarios", inside.killed, between)
+		killed := inside.killed // between scenarios these sessions have ended
+		if revision == "2026-07-28" {
+			killed = between // which has no sessions
+		}
+		if killed == 0 {
+			t.Error("no server was killed")
+		}
 		return through
 	})
 }
 
-// killAll kills the processes of a program and returns how many there were.
+// A killer kills the server of each session before the first request after the handshake. No
+// other request is in flight then.
+type killer struct {
+	kill func() int
+
+	mu       sync.Mutex
+	sessions map[string]bool
+	killed   int
+}
+
+// before returns the URL of a proxy in front of a URL that kills the servers behind it.
+func (k *killer) before(t *testing.T, to string) string {
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own string // its port, with the colon
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+		r.Out.Host = strings.TrimSuffix(r.In.Host, own) + ":" + target.Port()
+		if origin, ok := strings.CutSuffix(r.In.Header.Get("Origin"), own); ok {
+			r.Out.Header.Set("Origin", origin+":"+target.Port())
+		}
+	}}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client has left
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var m struct{ ID, Method any }
+		if json.Unmarshal(body, &m) == nil && m.ID != nil && m.Method != nil {
+			k.see(r.Header.Get("Mcp-Session-Id"))
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	own = strings.TrimPrefix(server.Listener.Addr().String(), "127.0.0.1")
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL + target.Path
+}
+
+// see takes a request of a session, "" for none.
+func (k *killer) see(session string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if session == "" || k.sessions[session] {
+		return
+	}
+	if k.sessions == nil {
+		k.sessions = map[string]bool{}
+	}
+	k.sessions[session] = true
+	k.killed += k.kill()
+}
+
+// killAll kills the processes of a program, waits until attache has seen their ends, and returns
+// how many there were.
 func killAll(program string) (n int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && target == program {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have left
+			for syscall.Kill(pid, 0) == nil {      // attache has not waited for it
+				time.Sleep(time.Millisecond)
+			}
 			n++
 		}
 	}
