@@ -38,8 +38,8 @@ func Nginx(t *testing.T, listen string, fronts ...string) []string {
 	writePair(t, dir)
 	site := Packaged(t, "nginx.conf",
 		"listen 443 ", "listen "+listen+" ",
-		"server 127.0.0.1:8333;", "server "+strings.Join(fronts, ";\n    server ")+";",
-		"    server 127.0.0.1:8334;\n    server 127.0.0.1:8335;\n", "",
+		"server 127.0.0.1:8333 ", "server "+strings.Join(fronts, " fail_timeout=1s;\n    server ")+" ",
+		"    server 127.0.0.1:8334 fail_timeout=1s;\n    server 127.0.0.1:8335 fail_timeout=1s;\n", "",
 		"/etc/ssl/mcp.example.com.pem", dir+"/cert.pem", "/etc/ssl/mcp.example.com.key", dir+"/key.pem")
 	write(t, filepath.Join(dir, "site.conf"), site)
 	write(t, filepath.Join(dir, "nginx.conf"), `
