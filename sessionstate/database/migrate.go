@@ -143,18 +143,20 @@ func roleProblems(t *Tx) (all []string, err error) {
 	return all, err
 }
 
-// settingProblems says which settings of the server lose what was acknowledged.
+// settingProblems says which settings of the server lose what was acknowledged, or refuse changes.
 func settingProblems(t *Tx) (all []string, err error) {
-	for name, why := range map[string]string{
-		"fsync":            "what was written is lost when the machine fails: set it to on",
-		"full_page_writes": "the database can be damaged when the machine fails: set it to on",
+	for _, setting := range []struct{ name, want, why string }{
+		{"default_transaction_read_only", "off", "the role may change nothing: set it to off for the role and the database"},
+		{"in_hot_standby", "off", "the server is a replica, which takes no changes: name the primary in store.url"},
+		{"fsync", "on", "what was written is lost when the machine fails: set it to on"},
+		{"full_page_writes", "on", "the database can be damaged when the machine fails: set it to on"},
 	} {
 		var value string
-		if err := t.Row(`SELECT current_setting(?1)`, name).Scan(&value); err != nil {
+		if err := t.Row(`SELECT current_setting(?1)`, setting.name).Scan(&value); err != nil {
 			return nil, err
 		}
-		if value != "on" {
-			all = append(all, fmt.Sprintf("%s is %s: %s", name, value, why))
+		if value != setting.want {
+			all = append(all, fmt.Sprintf("%s is %s: %s", setting.name, value, setting.why))
 		}
 	}
 	return all, nil

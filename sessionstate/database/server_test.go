@@ -119,6 +119,10 @@ func TestVersions(t *testing.T) {
 	if problems, err := s.Problems(t.Context(), []Schema{notes(3)}); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "fsync") {
 		t.Errorf("problems: %q, %v; want fsync alone, which is off for tests", problems, err)
 	}
+	readOnly := connect(t, ServerOptions{URL: url + "&default_transaction_read_only=on"})
+	if problems, err := readOnly.Problems(t.Context(), []Schema{notes(3)}); err != nil || !strings.Contains(strings.Join(problems, "\n"), "default_transaction_read_only is on") {
+		t.Errorf("problems of a role that may change nothing: %q, %v", problems, err)
+	}
 }
 
 // A statement that forgets the tenant reads and changes nothing of another one (S4).

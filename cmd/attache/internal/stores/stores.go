@@ -42,14 +42,16 @@ func Migrate(ctx context.Context, p cli.Process, s *config.Settings) error {
 		return fmt.Errorf("%s was not changed: %w", db.Address(), err)
 	}
 	fmt.Fprintln(p.Stdout, db.Address())
+	var all []error
 	for _, v := range before {
 		if v.Has >= v.Knows {
 			fmt.Fprintf(p.Stdout, "  %-10s version %d, as before\n", v.Name, v.Has)
+			all = append(all, v.Err())
 			continue
 		}
 		fmt.Fprintf(p.Stdout, "  %-10s version %d, was %d\n", v.Name, v.Knows, v.Has)
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // Status prints which versions the tables have.
@@ -62,7 +64,7 @@ func Status(ctx context.Context, p cli.Process, s *config.Settings) error {
 	begun := time.Now()
 	versions, err := db.Versions(ctx, assembly.Schemas())
 	if err != nil {
-		return fmt.Errorf("%s does not answer: %w", db.Address(), err)
+		return fmt.Errorf("%s cannot be used: %w", db.Address(), err)
 	}
 	fmt.Fprintf(p.Stdout, "%s, answered in %s\n", db.Address(), time.Since(begun).Round(100*time.Microsecond))
 	var all []error
@@ -82,7 +84,7 @@ func Check(ctx context.Context, p cli.Process, s *config.Settings) error {
 	defer db.Close()
 	problems, err := db.Problems(ctx, assembly.Schemas())
 	if err != nil {
-		return fmt.Errorf("%s does not answer: %w", db.Address(), err)
+		return fmt.Errorf("%s cannot be used: %w", db.Address(), err)
 	}
 	fmt.Fprintln(p.Stdout, db.Address())
 	for _, problem := range problems {
