@@ -19,7 +19,8 @@ import (
 type Watch struct {
 	file   *os.File
 	locked bool
-	heard  uint64 // the count in the file that was read last
+	told   uint64 // the count in the file that was read last
+	heard  uint64 // the count that the server has answered for
 }
 
 // OpenWatch opens the watch of a session in a directory, whose files belong to the processes of
@@ -32,7 +33,8 @@ func OpenWatch(dir string, ref Ref) *Watch {
 	forgetWatches(dir)
 	var err error
 	if w.file, err = os.OpenFile(filepath.Join(dir, ref.ID), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
-		w.heard = w.read(countAt)
+		w.told = w.read(countAt)
+		w.heard = w.told
 	}
 	return w
 }
@@ -70,8 +72,9 @@ func (w *Watch) Mine(now time.Time) bool {
 	return free || err != nil || silent > silentTime
 }
 
-// Answered tells the other processes that the server has answered this one.
+// Answered says that the server has answered this process, and tells the others.
 func (w *Watch) Answered(now time.Time) {
+	w.heard = w.told
 	if w.locked {
 		w.write(answeredAt, uint64(now.UnixNano()))
 	}
@@ -80,19 +83,20 @@ func (w *Watch) Answered(now time.Time) {
 // Tell has the other processes ask.
 func (w *Watch) Tell() {
 	if w.file != nil {
-		w.heard = w.read(countAt) + 1
-		w.write(countAt, w.heard)
+		w.told = w.read(countAt) + 1
+		w.heard = w.told
+		w.write(countAt, w.told)
 	}
 }
 
-// Told reports whether another process has called Tell since the last call.
+// Told reports whether another process has called Tell, and the server has not answered this one
+// since it was told.
 func (w *Watch) Told() bool {
 	if w.file == nil || w.locked {
 		return false
 	}
-	last := w.heard
-	w.heard = w.read(countAt)
-	return w.heard != last
+	w.told = w.read(countAt)
+	return w.told != w.heard
 }
 
 // Where the file has the count of Tell, and the time of Answered.

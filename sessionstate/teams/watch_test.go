@@ -40,6 +40,8 @@ func TestWatch(t *testing.T) {
 	first.Tell()
 	check("the first is told", first.Told(), false)
 	check("the second is told", second.Told(), true)
+	check("the second is told still, as it has no answer", second.Told(), true)
+	second.Answered(now)
 	check("the second is told again", second.Told(), false)
 	first.Close()
 	check("the second follows the first", second.Mine(now), true)
