@@ -66,6 +66,8 @@ const frameRune = '–'
 // frameRune, or 0 for nothing.
 func visible(r, last rune) rune {
 	switch {
+	case ' ' <= r && r <= '~': // nearly all there is
+		return r
 	case unicode.IsSpace(r), isBlank(r):
 		return ' '
 	case unicode.IsControl(r):
