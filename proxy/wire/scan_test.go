@@ -176,21 +176,12 @@ func TestEveryByteOfAStringIsRead(t *testing.T) {
 func TestEqualNamesAmongMany(t *testing.T) {
 	for _, n := range []int{3, 15, 16, 17, 18, 100, 4096, 4097, 5000, 70_000} {
 		for _, format := range []string{"%d", "key-%09d", "\\u0061%d"} {
-			object := func(last int) []byte {
-				var b bytes.Buffer
-				b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":{`)
-				for i := range n {
-					if i > 0 {
-						b.WriteByte(',')
-					}
-					if i == n-1 {
-						i = last
-					}
-					fmt.Fprintf(&b, `"`+format+`":0`, i)
-				}
-				b.WriteString(`}}}`)
-				return b.Bytes()
+			var b bytes.Buffer
+			b.WriteString(`{"jsonrpc":"2.0","id":1,"method":"x","params":{"x":{`)
+			for i := range n - 1 {
+				fmt.Fprintf(&b, `"`+format+`":0,`, i)
 			}
+			object := func(last int) []byte { return fmt.Appendf(slices.Clip(b.Bytes()), `"`+format+`":0}}}`, last) }
 			if m := look(object(n - 1)); !m.Plain() {
 				t.Errorf("%d names like %s: %v", n, format, m.Ambiguity())
 			}

@@ -373,15 +373,19 @@ func TestWrapChoosesServersAndSections(t *testing.T) {
 // The parsers, or what is shown of a change, would take minutes for these, or exhaust
 // the stack.
 func TestReadHuge(t *testing.T) {
-	for _, test := range []struct{ name, begin, unit, end, want string }{
-		{"config.toml", "", "[mcp_servers.s%d]\ncommand = \"c\"\n", "", "more than 20000 keys and tables"},
-		{"config.toml", "", "mcp_servers.s%d.command = \"c\"\n", "", "more than 20000 keys and tables"},
-		{"config.toml", "", "a%d = [[", "", "more than 20000 keys and tables"},
-		{"mcp.json", `{"mcpServers":{`, `"s%d":{"command":"c"},`, `}}`, "more than 5000 servers"},
+	for _, test := range []struct {
+		name, begin, unit, end string
+		units                  int
+		want                   string
+	}{
+		{"config.toml", "", "[mcp_servers.s%d]\ncommand = \"c\"\n", "", 200_000, "more than 20000 keys and tables"},
+		{"config.toml", "", "mcp_servers.s%d.command = \"c\"\n", "", 200_000, "more than 20000 keys and tables"},
+		{"config.toml", "", "a%d = [[", "", 200_000, "more than 20000 keys and tables"},
+		{"mcp.json", `{"mcpServers":{`, `"s%d":{"command":"c"},`, `}}`, 20_000, "more than 5000 servers"},
 	} {
 		text := strings.Builder{}
 		text.WriteString(test.begin)
-		for i := range 200_000 {
+		for i := range test.units {
 			fmt.Fprintf(&text, test.unit, i)
 		}
 		text.WriteString(test.end)
