@@ -67,7 +67,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 	}
 	text := f.Client.Title + ": " + f.Path + ": attache is in front of " + namesText(with)
 	if remote > 0 {
-		text += "; " + cli.Plural(remote, "remote server") + ", which attache does not stand in front of"
+		text += "; not of " + cli.Plural(remote, "remote server")
 	}
 	if len(without) == 0 {
 		d.ok("%s", text)

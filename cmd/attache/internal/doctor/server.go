@@ -45,6 +45,9 @@ func (e *era) answered() bool { return e.err == nil && e.reply.Get("result").Exi
 // why returns why an era has no answer: the error, and the last line of the server's stderr.
 func why(e *era) string {
 	text := "it answered " + inspect.Shorten(e.reply.Raw)
+	if message := e.reply.Get("error", "message").Text(); message != "" {
+		text = "it answered with an error: " + inspect.Shorten([]byte(message))
+	}
 	if e.err != nil {
 		text = e.err.Error()
 	}
