@@ -177,7 +177,7 @@ func (s *Shared) wake(ctx context.Context, db *store.Store, m *session, mine boo
 		return
 	}
 	m.nextWake = now.Add(wakeEvery)
-	if mine { // the others try seldom: it succeeds only, unless this one cannot
+	if mine { // the others try seldom: it fails, unless this one cannot
 		m.nextWake = now.Add(wakeAfter)
 	}
 	count, fromParent, err := db.ClaimWake(ctx, m.me.Load().Ref, wakeAfter, wakeEvery)

@@ -168,7 +168,7 @@ func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware
 	return Plan{InBlock, client.ContentAlone || way == Auto && !client.StructuredAlone}
 }
 
-// A A Text is what a layer puts into a result. puts into a result.
+// A Text is what a layer puts into a result.
 type Text struct {
 	Text string
 	Meta []byte // the _meta of its block, raw JSON

@@ -78,14 +78,14 @@ func (c *stderrCopy) read() {
 // readBuffers lend what a process is read into that says much.
 var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 
-// readMore takes stderr in until a read brings little.
+// readMore takes stderr in until a read brings less than it could.
 func (c *stderrCopy) readMore() error {
 	b := readBuffers.Get().(*[readSize]byte)
 	defer readBuffers.Put(b)
 	for {
 		n, err := c.from.Read(b[:])
 		c.take(b[:n])
-		if n < leastRead || err != nil {
+		if n < len(b) || err != nil {
 			return err
 		}
 	}

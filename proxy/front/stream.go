@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
 )
 
-// streamRoom is how many bytes of messages may wait for the client of a stream, beside
-// the first of them.
+// streamRoom is how many bytes the messages may take that wait for the client of a stream,
+// beside the first of them. A part of a message takes a whole piece.
 const streamRoom = 1 << 20
 
 // A part says which part of a message an item is.
@@ -41,7 +41,7 @@ type stream struct {
 	mu     sync.Mutex
 	room1  [1]item // where items begins: most streams have one
 	items  []item
-	bytes  int
+	bytes  int           // that items take
 	closed bool          // nothing follows what is in items
 	gone   bool          // nobody reads any more
 	room   chan struct{} // not nil while push waits
@@ -59,7 +59,7 @@ func newStream(events bool) *stream {
 // session, until the write to it takes too long. It reports false if nobody reads.
 func (t *stream) push(i item, closes bool) bool {
 	t.mu.Lock()
-	for t.bytes > 0 && t.bytes+len(i.data) > streamRoom && !t.gone {
+	for t.bytes > 0 && t.bytes+cap(i.data) > streamRoom && !t.gone {
 		if t.room == nil {
 			t.room = make(chan struct{})
 		}
@@ -80,7 +80,7 @@ func (t *stream) push(i item, closes bool) bool {
 func (t *stream) offer(i item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone || t.closed || t.bytes > 0 && t.bytes+len(i.data) > streamRoom {
+	if t.gone || t.closed || t.bytes > 0 && t.bytes+cap(i.data) > streamRoom {
 		return false
 	}
 	t.addLocked(i, false)
@@ -98,7 +98,7 @@ func (t *stream) force(i item, closes bool) {
 
 func (t *stream) addLocked(i item, closes bool) {
 	t.items = append(t.items, i)
-	t.bytes += len(i.data)
+	t.bytes += cap(i.data)
 	t.closed = closes
 	t.wakeUp()
 }

@@ -50,11 +50,15 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 		d.warn("correct the file", "%s: %s: %s", f.Client.Title, f.Path, text)
 	}
 	var with, without []string
+	wraps := map[*clientconfig.Entry]bool{}
+	for _, step := range doc.Wrap(clientconfig.Launch{}, func(string) bool { return true }).Steps {
+		wraps[step.Entry] = step.Done
+	}
 	remote := 0
 	for _, e := range doc.Entries {
 		_, wrapped := e.Wrapped(clientconfig.Launch{})
 		switch {
-		case e.Remote:
+		case e.Remote && !wraps[e]:
 			remote++
 		case wrapped && e.Odd == "" && e.Broken(clientconfig.Launch{}):
 			d.problem("put \"--\" and the server's command behind attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)

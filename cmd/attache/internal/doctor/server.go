@@ -46,7 +46,10 @@ func (e *era) answered() bool { return e.err == nil && e.reply.Get("result").Exi
 func why(e *era) string {
 	text := "it answered " + inspect.Shorten(e.reply.Raw)
 	if message := e.reply.Get("error", "message").Text(); message != "" {
-		text = "it answered with an error: " + inspect.Shorten([]byte(message))
+		text = inspect.Shorten([]byte(message))
+		if e.reply.Get("error", "data", "source").Text() != "attache" {
+			text = "it answered with an error: " + text
+		}
 	}
 	if e.err != nil {
 		text = e.err.Error()

@@ -125,15 +125,17 @@ func (f *Frame) grow(n int) bool {
 // pass hands over what has arrived. What follows is handed over as it arrives, and all others
 // wait.
 func (f *Frame) pass() {
+	more := 0 // that the room has
 	if f.room != nil {
 		f.env.Feed(*f.room)
+		more = cap(*f.room) - firstRoom
 	}
 	if !f.Ours && f.env.CanBeMessage() {
 		f.long = f.Out.long(f.room)
 	}
 	if f.unwanted = f.long == nil; !f.unwanted && f.room != nil {
-		f.Out.kept.Add(int64(firstRoom - cap(*f.room)))
-		f.room = nil // which the line has
+		f.Out.kept.Add(int64(-more))
+		f.room = nil // which the line has, and may have given back
 	}
 }
 

@@ -211,3 +211,25 @@ func TestLineBreaks(t *testing.T) {
 		}
 	})
 }
+
+// A refusing relay takes no lines.
+type refusing struct{}
+
+func (refusing) Line([]byte, bool) error       { return io.ErrClosedPipe }
+func (refusing) Lines([]byte, io.Reader) error { return io.ErrClosedPipe }
+func (refusing) End()                          {}
+
+// The room of a long message may be given back as soon as the relay has it. The race detector
+// sees who uses it then.
+func TestRoomOfALongMessage(t *testing.T) {
+	for range 100 {
+		o := New(firstRoom)
+		o.Push(refusing{})
+		f := &Frame{Out: o}
+		f.Put([]byte(`{"a":"`))
+		f.Put(make([]byte, 2*firstRoom))
+		f.Put(make([]byte, 2*firstRoom))
+		f.Reset()
+		o.End()
+	}
+}
