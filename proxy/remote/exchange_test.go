@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -111,6 +112,10 @@ func TestTake(t *testing.T) {
 
 // What was not taken is written, and what is taken behind it does not overtake it.
 func TestTakenInOrder(t *testing.T) {
+	synctest.Test(t, testTakenInOrder)
+}
+
+func testTakenInOrder(t *testing.T) {
 	got := make(bodies, 4)
 	s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: got})
 	if err != nil {
