@@ -224,7 +224,7 @@ func (c *program) strayArgument(cmd *cobra.Command, args []string) error {
 	return cli.Usagef("unknown command %q: a server's command goes behind \"--\", as in %q; \"attache --help\" lists attache's own", args[0], line)
 }
 
-// flagError turns what the flag library says into what to do next.
+// flagError returns an error of the flag library with what to do about it.
 func flagError(cmd *cobra.Command, err error) error {
 	help := cmd.CommandPath() + " --help"
 	var unknown *pflag.NotExistError

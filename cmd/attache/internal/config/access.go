@@ -113,7 +113,7 @@ func (v rateLimit) Schema() map[string]any {
 	return map[string]any{"type": "string", "pattern": "^[ ]*[1-9][0-9]*[ ]*/"}
 }
 
-// checkMessage returns what is wrong with a message for the model.
+// checkMessage reports what is wrong with a message that the model is to read.
 func checkMessage(s string) error {
 	if strings.TrimSpace(s) == "" {
 		return errors.New("is empty: write what the model is told, or leave the key out")
