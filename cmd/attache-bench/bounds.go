@@ -59,6 +59,8 @@ func bounds() []bound {
 		{row: "s2h-memory-1GiB", figure: "stdio to HTTP: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
 		{row: "h2h-memory-1GiB", figure: "HTTP to HTTP: peak resident of 1 GiB frames, more than idle", unit: "MiB", limits: []float64{40, 40}},
 		{row: "h2h-idle", figure: "HTTP to HTTP: resident with 2,000 idle sessions", unit: "MiB", limits: []float64{200, 200}},
+		{row: "h2h-idle-session", figure: "HTTP to HTTP: resident for an idle session", unit: "KiB", limits: []float64{64, 64}},
+		{row: "h2s-idle-session", figure: "HTTP to stdio: resident for an idle session", unit: "KiB", limits: []float64{64, 64}},
 	}
 }
 

@@ -20,8 +20,8 @@ const (
 	notePause = 200
 	// openers is how many clients open and end sessions at once.
 	openers = 4
-	// idleSessions is how many sessions are kept open where their memory is measured.
-	idleSessions = 2000
+	// stillness is how long nothing happens before the memory of idle sessions is measured.
+	stillness = 2 * time.Second
 )
 
 // streamRows are the rows of a direction that are not about calls with one answer.
@@ -37,11 +37,18 @@ func (d direction) streamRows() []row {
 	return rows
 }
 
-// idlePart measures the memory of sessions that do nothing.
-func idlePart() part {
+// idlePart measures the memory of sessions that do nothing, each with a stream open.
+func (d direction) idlePart(sessions int) part {
+	at := string(d) + "-idle"
 	return part{
-		name: "idle sessions", processes: 1, leaves: []string{direct, line, bytecopy}, measure: idle,
-		rows: []row{{name: "h2h-idle", unit: "MiB", what: "resident with 2,000 idle sessions"}},
+		name: at, processes: 1, leaves: []string{direct, line, bytecopy, floor},
+		rows: []row{
+			{name: at, unit: "MiB", what: fmt.Sprintf("resident with %d idle sessions, each with a stream open", sessions)},
+			{name: at + "-session", unit: "KiB", what: "resident for one of them"},
+		},
+		measure: func(ctx context.Context, p plan, s subject, _ []row) (sample, error) {
+			return d.idle(ctx, s, at, min(sessions, p.Messages))
+		},
 	}
 }
 
@@ -175,29 +182,37 @@ func (d direction) memory(ctx context.Context, _ plan, s subject, rows []row) (s
 	return sample{rows[0].name: (peak - idle) / mib}, err
 }
 
-// idle opens sessions, leaves their connections and measures what the proxy holds.
-func idle(ctx context.Context, p plan, s subject, rows []row) (sample, error) {
+// idle opens sessions and measures what the proxy holds when they have been still for a while.
+func (d direction) idle(ctx context.Context, s subject, at string, sessions int) (sample, error) {
 	if s.Front != "" { // which admits so many
 		s.Argv = append([]string{s.Argv[0], "--config", s.Front}, s.Argv[1:]...)
 	}
-	b, err := httpToHTTP.begin(ctx, s)
+	b, err := d.begin(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer b.end()
-	for range min(idleSessions, p.Messages) {
+	before, err := machine.Resident(b.proxy.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	for range sessions {
 		c, h, err := b.connect(ctx)
 		if err != nil {
 			return nil, err
 		}
+		defer h.Close()
 		if err = c.initialize(); err == nil {
 			_, err = fmt.Fprint(c.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 		}
-		h.Close()
+		if err == nil {
+			err = h.Listen()
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
+	time.Sleep(stillness)
 	resident, err := machine.Resident(b.proxy.Process.Pid)
-	return sample{rows[0].name: resident / mib}, err
+	return sample{at: resident / mib, at + "-session": (resident - before) / kib / float64(sessions)}, err
 }

@@ -80,7 +80,7 @@ func parts() []part {
 		{name: "one CPU", processes: 2, measure: onOneCPU, rows: []row{{
 			name: "one-cpu", unit: "µs", ref: line, what: "p50 of a call with a result of 200 B, all processes on one CPU", frame: frame{Size: 200},
 		}}},
-	}, append(httpParts(), idlePart())...)
+	}, append(httpParts(), httpToHTTP.idlePart(2000), httpToStdio.idlePart(1000))...)
 }
 
 // frames returns the rows of calls with results, and with arguments, of sizes.

@@ -89,10 +89,10 @@ objectives:
 
 const configFile = `arguments:
   - {tools: ["*"], argument: workspace, value: session.workspace.path, mode: fill}
-serve: {limits: {sessions: 5000, per_principal: 5000}}
+serve: {limits: {sessions: 5000, per_principal: 5000, children: 5000}}
 `
 
-const frontFile = `serve: {limits: {sessions: 5000, per_principal: 5000}}
+const frontFile = `serve: {limits: {sessions: 5000, per_principal: 5000, children: 5000}}
 `
 
 // prepare builds attache unless it is given, writes the configuration it is

@@ -118,6 +118,11 @@ func (h *Client) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// Listen opens the session's stream, and leaves it open: nothing else can be sent any more.
+func (h *Client) Listen() error {
+	return h.ask("GET", "Accept: text/event-stream\r\n")
+}
+
 // Close closes the connection.
 func (h *Client) Close() error {
 	h.stop()
@@ -126,15 +131,17 @@ func (h *Client) Close() error {
 
 // End ends the session.
 func (h *Client) End() error {
-	if _, err := fmt.Fprintf(h.conn, "DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: 2025-11-25\r\n\r\n", h.key, h.session); err != nil {
+	return h.ask("DELETE", "")
+}
+
+// ask sends a request without a body. The body of its answer is not read.
+func (h *Client) ask(method, header string) error {
+	if _, err := fmt.Fprintf(h.conn, "%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nMcp-Protocol-Version: 2025-11-25\r\n%s\r\n", method, h.key, h.session, header); err != nil {
 		return err
 	}
 	resp, err := http.ReadResponse(h.in, nil)
-	if err != nil {
-		return err
+	if err == nil && resp.StatusCode >= 300 {
+		err = fmt.Errorf("HTTP %d to %s", resp.StatusCode, method)
 	}
-	if resp.StatusCode >= 300 {
-		return fmt.Errorf("HTTP %d to DELETE", resp.StatusCode)
-	}
-	return resp.Body.Close()
+	return err
 }
