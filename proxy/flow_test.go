@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -333,26 +334,41 @@ func TestEndWithAServerThatDoesNotRead(t *testing.T) {
 // not read; as long as the server reads, what the client said is delivered.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
-	gone := make(chan struct{})
-	s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{ClientGone: gone}}.Start(t)
-	_, out := s.Client.Raw()
-	_, done := flood(out, `{"jsonrpc":"2.0","method":"notifications/x"}`)
-	s.Server.AwaitFull()
-	close(gone)
-	in, _ := s.Server.Raw()
-	for range 20 {
-		io.ReadFull(in, make([]byte, pipeSize))
-	}
-	select {
-	case <-s.Over():
-		t.Error("the session ended while the server was reading")
-	default:
-	}
-	if err := s.Wait(); !errors.Is(err, proxy.ErrClientGone) {
-		t.Errorf("Run returned %v", err)
-	}
-	s.Client.Close()
-	<-done
+	synctest.Test(t, func(t *testing.T) {
+		const reads, pause = 8, time.Second // of the server, which pauses for less than the relay's 1.5 s
+		gone := make(chan struct{})
+		s := proxytest.Setup{PipeSize: pipeSize, Options: proxy.Options{ClientGone: gone}}.Start(t)
+		in, _ := s.Server.Raw()
+		_, out := s.Client.Raw()
+		// Twice what the server reads: a client without end would leave the clock no time to pass.
+		line := `{"jsonrpc":"2.0","method":"notifications/x"}` + "\n"
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			io.WriteString(out, strings.Repeat(line, 2*reads*pipeSize/len(line)))
+		}()
+		s.Server.AwaitFull()
+		close(gone)
+		for range reads {
+			time.Sleep(pause)
+			io.ReadFull(in, make([]byte, pipeSize))
+		}
+		select {
+		case <-s.Over():
+			t.Error("the session ended while the server was reading")
+		default:
+		}
+		begun := time.Now()
+		if err := s.Wait(); !errors.Is(err, proxy.ErrClientGone) {
+			t.Errorf("Run returned %v", err)
+		}
+		// Two ticks of 1.5 s, and as long for the server, which does not see the end of its input.
+		if d := time.Since(begun); d > 4500*time.Millisecond {
+			t.Errorf("the session ended %v after the server read for the last time", d)
+		}
+		s.Client.Close()
+		<-done
+	})
 }
 
 // brokenReader fails once it has been read.
