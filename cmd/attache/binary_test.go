@@ -18,7 +18,7 @@ func TestLinkerDropsMethods(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it links attache")
 	}
-	cmd := exec.Command("go", "build", "-ldflags=-dumpdep", "-o", filepath.Join(t.TempDir(), "attache"), module+"/cmd/attache")
+	cmd := exec.Command("go", "build", "-ldflags=-s -dumpdep", "-o", filepath.Join(t.TempDir(), "attache"), module+"/cmd/attache")
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
