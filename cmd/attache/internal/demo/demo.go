@@ -17,7 +17,7 @@ import (
 
 // Run plays the script and writes what happens to w.
 func Run(ctx context.Context, w io.Writer, colours bool) error {
-	p := &printer{&term.Printer{Out: bufio.NewWriter(w), Colours: colours, Layout: term.Layout{Shown: map[string]bool{}}}}
+	p := &printer{&term.Printer{Out: bufio.NewWriter(w), Colours: colours}}
 	p.Line(term.Plain, intro)
 	for _, act := range script() {
 		p.Title(act.title)

@@ -76,8 +76,8 @@ func TestDemoColours(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"\x1b[31m-       \"required\":[\"workspace\"],\x1b[0m",
-		"\x1b[32m+     \"workspace\":\"/src/shop\"\x1b[0m",
+		"\x1b[31m-           \"required\": [\x1b[0m",
+		"\x1b[32m+       \"workspace\": \"/src/shop\"\x1b[0m",
 	} {
 		if !strings.Contains(coloured, want) {
 			t.Errorf("%q is not there", want)

@@ -63,12 +63,6 @@ func (e *Explainer) print(calls []callReport) error {
 // A printer writes explanations.
 type printer struct{ term.Printer }
 
-// diff prints a frame before and after. Nothing is left out because it was shown before.
-func (p *printer) diff(e *editReport) {
-	p.Layout = term.Layout{Shown: map[string]bool{}}
-	p.Frame(e.Before, e.After)
-}
-
 func (p *printer) call(x *callReport, n, of int) {
 	what := strings.TrimSpace(x.Method + " " + x.Tool)
 	if of > 1 {
@@ -149,7 +143,7 @@ func (p *printer) request(n int, part layerReport, x *callReport) {
 	told := p.notes(part.Notes, "request")
 	switch {
 	case part.Request != nil:
-		p.diff(part.Request)
+		p.Frame(part.Request.Before, part.Request.After)
 	case !told && x.By != part.Name:
 		p.Line(term.Quiet, "  nothing to do")
 	}
@@ -255,7 +249,7 @@ func (p *printer) wayBack(x *callReport) {
 		p.Line(term.Heading, fmt.Sprintf("%d  %s", i+1, part.Name))
 		p.notes(part.Notes, "reply")
 		if part.Reply != nil {
-			p.diff(part.Reply)
+			p.Frame(part.Reply.Before, part.Reply.After)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 type Printer struct {
 	Out     *bufio.Writer
 	Colours bool
-	Layout  Layout
 }
 
 // A Style is a colour by what it is for (ECMA-48, SGR).
@@ -72,30 +71,6 @@ func (p *Printer) Heading(way, what string, v Verdict) {
 	left := way + "  " + what
 	gap := max(2, Width-utf8.RuneCountInString(left+v.Text))
 	p.Line(Plain, p.In(Heading, left)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
-}
-
-// Frame writes a frame before and after.
-func (p *Printer) Frame(before, after []byte) {
-	for _, l := range p.Layout.frame(Diff(before, after)) {
-		style := Plain
-		switch l.op {
-		case added:
-			style = Good
-		case removed:
-			style = Bad
-		}
-		p.Line(style, string(rune(l.op))+" "+strings.Repeat(" ", l.indent)+l.text)
-	}
-}
-
-// Beginning writes as much of a frame as fits on a line. The rest counts as shown.
-func (p *Printer) Beginning(frame []byte) {
-	p.Layout.frame(Diff(frame, frame))
-	text := []rune(string(frame))
-	if n := Width - margin; len(text) > n {
-		text = append(text[:n-1], '…')
-	}
-	p.Line(Quiet, "  "+string(text))
 }
 
 // Why writes a reason, if there is one.
