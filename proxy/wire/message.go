@@ -234,19 +234,19 @@ func (m *Message) Get(keys ...string) Value {
 	if m.tooLarge || len(keys) == 0 {
 		return m.Root()
 	}
-	switch v, rest := m.known(keys); {
-	case v.Exists():
-		return v.Get(rest...)
-	default:
+	v, rest := m.known(keys)
+	if !v.Exists() && !m.Plain() {
 		return m.Root().Get(keys...)
 	}
+	return v.Get(rest...)
 }
 
-// known returns the deepest member on the way of keys whose place is recorded.
+// known returns the deepest member on the way of keys whose place is recorded. In a plain frame
+// that was looked at, one whose place is not recorded is not there.
 func (m *Message) known(keys []string) (Value, []string) {
 	if keys[0] == "params" && len(keys) > 1 {
-		if v := m.at(slotAmong([]byte(keys[1]), slotName, slotMeta)); v.Exists() {
-			return v, keys[2:]
+		if s := slotAmong([]byte(keys[1]), slotName, slotMeta); s != slotNone && (m.deep || m.at(s).Exists()) {
+			return m.at(s), keys[2:]
 		}
 	}
 	switch keys[0] {
@@ -255,7 +255,7 @@ func (m *Message) known(keys []string) (Value, []string) {
 	case "result":
 		return m.at(slotResult), keys[1:]
 	}
-	return Value{}, keys
+	return m.Root(), keys
 }
 
 func (m *Message) at(s slot) Value {
