@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -20,7 +19,7 @@ import (
 type clientSide struct {
 	mu      sync.Mutex
 	scanner wire.Scanner
-	msg     wire.Message
+	msg     wire.Message // that was handed over: of clientLines
 	ctx     middleware.Context
 	chain   middleware.Handler
 	enforce bool     // a layer enforces
@@ -56,7 +55,7 @@ func (d *clientSide) setRules(s *session, r Rules) {
 // rules need not be plain under others.
 func (d *clientSide) lookAgain() {
 	for _, m := range d.waiting {
-		d.scanner.Look(m)
+		d.scanner.LookOnce(m)
 	}
 }
 
@@ -111,12 +110,12 @@ func (s *session) clientClosed() {
 	}
 }
 
-// fromClient handles one whole line. last says that no other is waiting.
-func (s *session) fromClient(line []byte, last bool) error {
+// fromClient handles the message on one whole line. last says that no other is waiting.
+func (s *session) fromClient(m *wire.Message, last bool) error {
 	d := &s.c
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := s.take(line); err != nil {
+	if err := s.take(m); err != nil {
 		return err
 	}
 	if d.pace.Due() || last {
@@ -126,27 +125,25 @@ func (s *session) fromClient(line []byte, last bool) error {
 	return nil
 }
 
-// take handles one whole line, which leaves with the next flush. The caller holds c.mu.
-func (s *session) take(line []byte) error {
+// take handles one message, which leaves with the next flush. The caller holds c.mu.
+func (s *session) take(m *wire.Message) error {
 	d := &s.c
 	if d.over || s.over.Load() {
 		return errOver
 	}
-	s.watch(ClientIn, line)
-	m := &d.msg
-	m.Reset(wire.Client, line)
-	d.scanner.Look(m)
+	s.watch(ClientIn, m.Line())
+	d.scanner.LookOnce(m)
 	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.Begin() {
 		defer s.work.End()
 		defer s.flushServer() // answers the request if it cannot be sent: the end waits for work
 		s.awaitRoom()
-		d.scanner.Look(m) // the rules may have been replaced meanwhile
+		d.scanner.LookOnce(m) // the rules may have been replaced meanwhile
 	}
 	if !d.held || array.RepliesOnly(m) {
 		return s.handle(m)
 	}
 	d.waiting = append(d.waiting, m.Clone())
-	if d.bytes += len(line); d.bytes >= s.o.Hold {
+	if d.bytes += len(m.Line()); d.bytes >= s.o.Hold {
 		s.awaitTurn()
 	}
 	return nil
@@ -289,7 +286,7 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	c := middleware.CallFrom(ctx).Relay().(*call)
 	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.mw, m) && c.batch == nil {
-		c.frame = bytes.Clone(m.Line())
+		c.frame = m.KeepLine()
 	}
 	switch {
 	case c.batch == nil:

@@ -30,8 +30,8 @@ const (
 	fuzzNoise
 )
 
-// FuzzRelay sends two streams through the relay, in one piece and in pieces. The
-// pieces make no difference; without layers and rules what comes out is what
+// FuzzRelay sends two streams through the relay, in one piece, in pieces, and as messages that
+// the peers have looked at. That makes no difference; without layers and rules what comes out is what
 // went in, but for noise; with a rule that enforces nothing ambiguous comes out.
 func FuzzRelay(f *testing.F) {
 	for _, s := range fuzzSeeds(f) {
@@ -64,6 +64,10 @@ func FuzzRelay(f *testing.F) {
 		same(t, "the server's input", whole.server, parts.server)
 		same(t, "the client's output", whole.client, parts.client)
 		same(t, "attache's own answers", whole.own, parts.own)
+		pushed := pushStreams(t, o, client, server)
+		same(t, "the server's input, as messages", whole.server, pushed.server)
+		same(t, "the client's output, as messages", whole.client, pushed.client)
+		same(t, "attache's own answers, as messages", whole.own, pushed.own)
 		if !bytes.Contains(slices.Concat(client, server), []byte(ownMark)) {
 			wellFormed(t, whole.own)
 		}
@@ -194,10 +198,24 @@ type streams struct{ server, client, own []byte }
 // relayStreams relays the client's stream and then the server's.
 func relayStreams(t *testing.T, o proxy.Options, client, server io.Reader) streams {
 	t.Helper()
-	var out lockedBuffer
+	o.ClientIn = client
 	up := newTape(server)
-	o.ClientIn, o.ClientOut = client, &out
-	o.Start = func(context.Context) (proxy.Upstream, error) { return up, nil }
+	return relayTape(t, o, up, up)
+}
+
+// pushStreams is relayStreams for peers that hand over messages, as those that speak HTTP do.
+func pushStreams(t *testing.T, o proxy.Options, client, server []byte) streams {
+	t.Helper()
+	o.ClientLines = pusher{wire.Client, client}
+	up := newTape(nil)
+	return relayTape(t, o, pushingTape{up, pusher{wire.Server, server}}, up)
+}
+
+func relayTape(t *testing.T, o proxy.Options, server proxy.Upstream, up *tape) streams {
+	t.Helper()
+	var out lockedBuffer
+	o.ClientOut = &out
+	o.Start = func(context.Context) (proxy.Upstream, error) { return server, nil }
 	watchdog := time.AfterFunc(2*time.Minute, func() {
 		stacks := make([]byte, 1<<20)
 		panic(fmt.Sprintf("the relay is stuck:\n%s", stacks[:runtime.Stack(stacks, true)]))
@@ -238,6 +256,68 @@ func (u *tape) Stop()                       { u.Close(); <-u.over }
 func (u *tape) Wait() error                 { return nil }
 func (u *tape) Write(b []byte) (int, error) { return u.in.Write(b) }
 func (u *tape) Close() error                { u.once.Do(func() { close(u.closed) }); return nil }
+
+// A pusher hands over the lines of a stream as messages that it has looked at.
+type pusher struct {
+	from wire.Peer
+	text []byte
+}
+
+func (p pusher) Push(to wire.Sink) { go p.push(to) }
+
+func (p pusher) push(to wire.Sink) {
+	defer to.End()
+	try, _ := to.(wire.Trier)
+	for line := range bytes.Lines(p.text) {
+		line = bytes.Clone(line)
+		var m wire.Message
+		switch m.Reset(p.from, line); {
+		case len(m.LineEnd()) == 0:
+			_ = to.Lines(nil, bytes.NewReader(line))
+			return
+		case p.from == wire.Client || len(line)%2 == 0:
+			if new(wire.Scanner).Look(&m); !m.Plain() || m.Kind() == wire.Batch {
+				m.LookEnvelope()
+			}
+		default:
+			m.LookEnvelope()
+		}
+		if m.Kind() == wire.Unreadable {
+			m.Reset(p.from, line)
+		}
+		if (try == nil || !try.Try(&m)) && to.Line(&m, false) != nil {
+			return
+		}
+		for i := range line {
+			line[i] = '!' // the bytes are the pusher's again
+		}
+	}
+}
+
+// A pushingTape is a tape that hands over its lines as messages, and takes some of the client's.
+type pushingTape struct {
+	*tape
+	pusher pusher
+}
+
+func (u pushingTape) Stdin() io.WriteCloser { return u }
+
+func (u pushingTape) Push(to wire.Sink) {
+	go func() {
+		<-u.closed
+		defer u.played.Do(func() { close(u.over) })
+		u.pusher.push(to)
+	}()
+}
+
+// Take implements wire.MessageTaker.
+func (u pushingTape) Take(m *wire.Message) bool {
+	if !m.Plain() || m.Kind() != wire.Request {
+		return false
+	}
+	_, _ = u.Write(m.Line())
+	return true
+}
 
 type tapeOut struct{ u *tape }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/attache-mcp/attache/proxy/internal/flow"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -21,12 +22,13 @@ func (s *session) listenToClient() {
 type clientLines struct{ s *session }
 
 // Line implements wire.Sink.
-func (c clientLines) Line(line []byte, more bool) error {
-	if len(line) > c.s.o.Hold {
-		return c.Lines(nil, bytes.NewReader(line))
+func (c clientLines) Line(m *wire.Message, more bool) error {
+	if len(m.Line()) > c.s.o.Hold {
+		return c.Lines(nil, bytes.NewReader(m.Line()))
 	}
 	c.s.awaitReader()
-	return c.s.fail(c.s.fromClient(line, !more))
+	c.s.c.msg.ResetTo(m)
+	return c.s.fail(c.s.fromClient(&c.s.c.msg, !more))
 }
 
 // Lines implements wire.Sink.
@@ -36,9 +38,9 @@ func (c clientLines) Lines(begun []byte, from io.Reader) error { return c.s.read
 const mostTried = 4 << 10
 
 // Try implements wire.Trier.
-func (c clientLines) Try(line []byte) bool {
+func (c clientLines) Try(m *wire.Message) bool {
 	s, d := c.s, &c.s.c
-	if len(line) > mostTried || s.backlog.Full() != nil || !d.mu.TryLock() {
+	if len(m.Line()) > min(mostTried, s.o.Hold) || s.backlog.Full() != nil || !d.mu.TryLock() {
 		return false
 	}
 	defer d.mu.Unlock()
@@ -46,7 +48,9 @@ func (c clientLines) Try(line []byte) bool {
 	if l == nil || d.held || !l.In.Ready() || s.calls.full() != nil {
 		return false
 	}
-	if err := s.take(line); err != nil {
+	d.scanner.LookOnce(m)
+	d.msg.ResetTo(m)
+	if err := s.take(&d.msg); err != nil {
 		s.fail(err)
 		return true
 	}
@@ -69,7 +73,7 @@ var errNotHandled = errors.New("the session ends")
 func (s *session) readClient(begun []byte, from io.Reader) error {
 	r := wire.NewReader(from, s.o.Hold).Begin(begun)
 	r.OnLongLine(s.widenToServer)
-	handled, err := r.Each(s.awaitReader, s.fromClient, s.streamFromClient)
+	handled, err := flow.Each(wire.Client, r, s.awaitReader, s.fromClient, s.streamFromClient)
 	if handled {
 		return err
 	}

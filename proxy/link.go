@@ -14,18 +14,19 @@ import (
 type serverLines struct{ s *session }
 
 // Line implements revive.LineTaker.
-func (v serverLines) Line(line []byte, more bool) error {
-	if len(line) > v.s.o.Hold {
-		return v.Lines(nil, bytes.NewReader(line))
+func (v serverLines) Line(m *wire.Message, more bool) error {
+	if len(m.Line()) > v.s.o.Hold {
+		return v.Lines(nil, bytes.NewReader(m.Line()))
 	}
-	return v.s.fail(v.s.fromServer(line, !more))
+	v.s.v.msg.ResetTo(m)
+	return v.s.fail(v.s.fromServer(&v.s.v.msg, !more))
 }
 
 // Lines implements revive.LineTaker. An error of the reader ends the lines, and not the session.
 func (v serverLines) Lines(begun []byte, from io.Reader) error {
 	r := wire.NewReader(from, v.s.o.Hold).Begin(begun)
 	r.OnLongLine(func() { flow.Widen(from, v.s.o.ClientOut) })
-	handled, err := r.Each(nil, v.s.fromServer, v.s.streamFromServer)
+	handled, err := flow.Each(wire.Server, r, nil, v.s.fromServer, v.s.streamFromServer)
 	if handled {
 		err = v.s.toClient.Flush()
 	}

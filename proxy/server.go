@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ import (
 type serverSide struct {
 	mu      sync.Mutex
 	scanner wire.Scanner
-	msg     wire.Message
+	msg     wire.Message // that was handed over: of serverLines
 	ctx     middleware.Context
 	chain   middleware.Handler
 	plain   bool // there are no layers
@@ -44,23 +45,21 @@ func (d *serverSide) setRules(s *session, r Rules) {
 	d.plain = !slices.ContainsFunc(r.Layers, func(l middleware.Layer) bool { return l.Wrap != nil })
 }
 
-// fromServer handles one whole line. last says that no other is waiting.
-func (s *session) fromServer(line []byte, last bool) error {
+// fromServer handles the message on one whole line. last says that no other is waiting.
+func (s *session) fromServer(m *wire.Message, last bool) error {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
 	if s.over.Load() {
 		return errOver
 	}
-	s.watch(ServerOut, line)
-	m := &s.v.msg
-	m.Reset(wire.Server, line)
+	s.watch(ServerOut, m.Line())
 	if !s.isMessage(m) && !s.o.ForwardNoise {
-		s.noise.Add(line)
+		s.noise.Add(m.Line())
 		return s.flushClient(last)
 	}
 	if len(m.LineEnd()) == 0 {
 		// The last line lacks its newline, and a client would wait for it.
-		m.Reset(wire.Server, append(append([]byte(nil), line...), '\n'))
+		m.Reset(wire.Server, append(bytes.Clone(m.Line()), '\n'))
 		m.LookEnvelope()
 	}
 	if err := s.route(m); err != nil {
@@ -81,9 +80,12 @@ func (s *session) isMessage(m *wire.Message) bool {
 }
 
 // lookAt reads as much of a frame of the server as is needed to know what it is, and reports
-// whether it is a message. Hooks need the whole frame scanned: if the last reply had hooks this
-// one probably has too, and a plain frame needs no other scan.
+// whether it is a message, unless who brought it has done so. Hooks need the whole frame scanned:
+// if the last reply had hooks this one probably has too, and a plain frame needs no other scan.
 func (d *serverSide) lookAt(m *wire.Message) bool {
+	if m.Kind() != wire.Unreadable {
+		return true
+	}
 	if d.hooked {
 		d.scanner.Look(m)
 		if m.Plain() && m.Kind() != wire.Batch {

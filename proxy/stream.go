@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/flow"
 	"github.com/attache-mcp/attache/proxy/internal/noise"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -22,7 +23,7 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	env.Feed(chunk)
 	if s.c.whole || s.enforces("it is longer than the hold limit") {
 		s.log.Warn("a message over the hold limit was refused, as rules, or what takes credentials out, must be able to read it; raise limits.hold or send less", "limit_bytes", s.o.Hold)
-		if m := drainLine(wire.Client, r, &env); s.over.Load() {
+		if m := flow.Drain(wire.Client, r, &env); s.over.Load() {
 			return errOver
 		} else if !m.Kind().IsReply() || !s.asks.Swallow(wire.Client, m) {
 			s.reportAside(m, whyLong, wire.CodeInvalidRequest)
@@ -32,11 +33,11 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 		return nil
 	}
 	if err := s.ready(); err != nil {
-		s.failRequests(drainLine(wire.Client, r, &env), err)
+		s.failRequests(flow.Drain(wire.Client, r, &env), err)
 		return err
 	}
 	if s.supervisor != nil && !s.awaitOpen() {
-		if m := drainLine(wire.Client, r, &env); m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
+		if m := flow.Drain(wire.Client, r, &env); m.Kind() == wire.Request && callid.Clean(m.ID()) != nil {
 			s.queue(s.link.Load().Before().Unsent(m.ID()), nil)
 		}
 		return nil
@@ -44,20 +45,6 @@ func (s *session) streamFromClient(r *wire.Reader, chunk []byte) error {
 	s.watch(ServerIn, nil)
 	s.sendLong(r, chunk, &env)
 	return nil
-}
-
-// drainLine reads a long line to its end without keeping it, and returns what is known
-// of it.
-func drainLine(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
-	for more := true; more; {
-		var chunk []byte
-		var err error
-		if chunk, more, err = r.Next(); err != nil {
-			break // the pump meets it again
-		}
-		env.Feed(chunk)
-	}
-	return wire.Oversize(from, env)
 }
 
 // sendLong writes a long line to the upstream, and puts the call it makes in the

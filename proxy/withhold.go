@@ -3,6 +3,7 @@ package proxy
 import (
 	"github.com/attache-mcp/attache/proxy/internal/array"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
+	"github.com/attache-mcp/attache/proxy/internal/flow"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -50,7 +51,7 @@ func (s *session) mayHold() bool { return s.link.Load().Unread.Any() || s.calls.
 // withhold drops a long line and answers the call it was for with an error. The
 // caller holds v.mu.
 func (s *session) withhold(r *wire.Reader, env *wire.Envelope) {
-	m := drainLine(wire.Server, r, env)
+	m := flow.Drain(wire.Server, r, env)
 	if s.over.Load() {
 		return
 	}

@@ -36,6 +36,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
@@ -172,6 +173,7 @@ type Front struct {
 	streams  tasks.Group // on bare connections, which the HTTP server does not know of
 
 	pulse pulse.Pulse
+	names atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that took the last message
 }
 
 // New returns a Front.
@@ -192,6 +194,7 @@ func New(o Options) *Front {
 		o.Conversation = func(*wire.Message) string { return "" }
 	}
 	f := &Front{o: o, log: o.Log, byID: map[string]*session{}, byKey: map[string][]*session{}}
+	f.names.Store(new([][]string))
 	if o.Store != nil {
 		f.keeper = sessions.NewKeeper(o.Store, o.Log)
 	}

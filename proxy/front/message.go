@@ -39,12 +39,13 @@ type message struct {
 // scanners lends scanners, which are large.
 var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
-// parse looks at a body with a line end, which it makes one line in place. An error text says
-// why it is no message.
-func parse(body []byte) (p *message, code int, text string) {
+// parse looks at a body with a line end, which it makes one line in place and which nobody changes
+// afterwards. names are wire.Scanner.ArgumentNames. An error text says why it is no message.
+func parse(body []byte, names [][]string) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, body)
 	scanner := scanners.Get().(*wire.Scanner)
+	scanner.ArgumentNames = names
 	scanner.Look(&p.m) // which is quicker than package json
 	if !p.m.Plain() {
 		// A plain frame has no line end inside.
@@ -53,6 +54,7 @@ func parse(body []byte) (p *message, code int, text string) {
 		scanner.Look(&p.m)
 	}
 	scanners.Put(scanner)
+	p.m.Fixed = true
 	switch {
 	case p.m.Plain() && p.m.Kind() != wire.Batch:
 	case !json.Valid(p.m.Frame()):

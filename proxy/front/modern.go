@@ -48,7 +48,7 @@ func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
-	err = s.in.put(x.r.Context(), p.m.Line())
+	err = x.hand(s, p)
 	release()
 	if err != nil && !errors.Is(err, errOver) {
 		s.withdraw(c)
@@ -146,8 +146,9 @@ func (s *session) abandon(ctx context.Context, c *call) {
 	}
 	s.abandoned[c.id] = struct{}{}
 	s.mu.Unlock()
-	b := append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), c.raw...)
-	_ = s.in.put(ctx, append(b, `,"reason":"the client closed the connection"}}`+"\n"...))
+	b := append([]byte(`{"requestId":`), c.raw...)
+	b = append(b, `,"reason":"the client closed the connection"}`...)
+	_ = s.in.Put(ctx, wire.NewNotification(wire.Client, "notifications/cancelled", b))
 }
 
 // notifyModern takes a notification. One for which there is no session has no effect.
@@ -165,7 +166,7 @@ func (x *exchange) notifyModern(p *message, release func()) {
 	x.f.mu.Unlock()
 	if to != nil && to.use() {
 		defer to.release()
-		_ = to.in.put(x.r.Context(), p.m.Line())
+		_ = x.hand(to, p)
 		to.cancelled(cancelled)
 	}
 	release()

@@ -3,6 +3,7 @@ package front
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
@@ -33,7 +34,7 @@ func (x *exchange) post() {
 		return
 	}
 	defer release()
-	p, code, text := parse(line)
+	p, code, text := parse(line, *x.f.names.Load())
 	if text != "" {
 		x.refuse(http.StatusBadRequest, nil, code, text)
 		return
@@ -221,7 +222,7 @@ func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func
 		}
 	}
 	cancelled := p.cancels()
-	err = s.in.put(x.r.Context(), p.m.Line())
+	err = x.hand(s, p)
 	if err != nil && p.m.Kind().IsReply() {
 		s.asked.Add(p.m.Get("id").Raw) // the client may send it again
 	}
@@ -240,6 +241,16 @@ func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func
 		return x.answer(t, a, p.status), nil
 	}
 	return true, nil
+}
+
+// hand hands a message to the relay of a session. Under which rules that has looked at it is noted,
+// so that it need not look again at the next one.
+func (x *exchange) hand(s *session, p *message) error {
+	err := s.in.Put(x.r.Context(), &p.m)
+	if names := p.m.ArgumentNames(); !slices.EqualFunc(names, *x.f.names.Load(), slices.Equal) {
+		x.f.names.Store(&names)
+	}
+	return err
 }
 
 // cancels returns the key of the request that a message cancels, "" if it cancels none.

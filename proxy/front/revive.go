@@ -59,25 +59,25 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	}
 	s.kept.Restore(saved)
 	f.byID[id] = s
-	s.in.hold()
+	s.in.Hold()
 	t := newStream(false)
 	line, err := s.ask(t, "initialize", []byte(saved.Initialize))
 	if err != nil {
 		return nil, err // its relay has ended already
 	}
-	s.in.first(line)
+	s.in.First(line)
 	go s.shakeHands(t)
 	return s, nil
 }
 
-// ask returns the line of a request of attache's own, whose reply goes to t.
-func (s *session) ask(t *stream, method string, params []byte) ([]byte, error) {
+// ask returns a request of attache's own, whose reply goes to t.
+func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
 	id := strconv.AppendQuote(nil, "attache-"+newID())
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
 	if _, err := s.add([]*call{c}); err != nil {
 		return nil, err
 	}
-	return wire.NewRequest(wire.Client, id, method, params).Line(), nil
+	return wire.NewRequest(wire.Client, id, method, params), nil
 }
 
 // shakeHands waits for the reply to the initialize of a session that was opened again, on t,
@@ -100,15 +100,15 @@ func (s *session) shakeHands(t *stream) {
 		return
 	}
 	s.f.log.Info("a session goes on that another process of attache had", "session", s.label())
-	s.in.first(wire.NewNotification(wire.Client, "notifications/initialized", nil).Line())
+	s.in.First(wire.NewNotification(wire.Client, "notifications/initialized", nil))
 	ignored := newStream(false)
 	ignored.leave()
 	for _, q := range s.kept.Requests() {
 		if line, err := s.ask(ignored, q.Method, q.Params); err == nil {
-			s.in.first(line)
+			s.in.First(line)
 		}
 	}
-	s.in.release()
+	s.in.Release()
 }
 
 // A fate says why a session is closed.

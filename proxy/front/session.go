@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/internal/inbox"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/internal/callid"
@@ -24,7 +24,7 @@ type session struct {
 	key  string // where it is in byKey; "" in the revisions before
 	who  Principal
 	seen func(who Principal, credential string)
-	in   *inbox
+	in   *inbox.Inbox
 	stop context.CancelFunc // ends the relay whatever it waits for
 
 	kept   *sessions.Kept // nil without a Store, and in revision 2026-07-28
@@ -64,7 +64,7 @@ type call struct {
 }
 
 // errOver is what a message meets that comes to a session that is over.
-var errOver = errors.New("the session is over")
+var errOver = inbox.ErrClosed
 
 // newID returns an id that nobody can guess.
 func newID() string {
@@ -77,7 +77,7 @@ func newID() string {
 // place among the limits for it.
 func (f *Front) open(id string, who Principal, credential string) (*session, error) {
 	s := &session{
-		f: f, id: id, who: who, in: newInbox(),
+		f: f, id: id, who: who, in: inbox.New(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
 	o := Opening{Who: who, Credential: credential, Request: s.request}
@@ -226,7 +226,7 @@ func (s *session) closeLocked(text string, why fate) (closed bool) {
 	s.mu.Unlock()
 	s.f.removeLocked(s)
 	s.part(why)
-	s.in.close()
+	s.in.Close()
 	s.stopStalled(-1)
 	for _, t := range gets {
 		t.close()
@@ -240,7 +240,7 @@ const stallTime = 1500 * time.Millisecond
 // stopStalled stops a relay that does not come to the end of its input, as its upstream does
 // not read. before is how much of the input was left stallTime ago.
 func (s *session) stopStalled(before int) {
-	left := s.in.left()
+	left := s.in.Left()
 	switch left {
 	case 0:
 	case before:

@@ -170,16 +170,11 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 			f.Reset()
 			return
 		}
-		line := x.learn(m)
+		x.learn(m)
 		if i >= 0 {
 			x.answered(i)
 		}
-		if line != nil {
-			f.Reset()
-			x.s.out.Write(line)
-		} else {
-			f.Deliver()
-		}
+		f.Deliver()
 	}
 }
 
@@ -232,22 +227,16 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	}
 }
 
-// learn reads an answer that says something of the server, before the client has it. It
-// returns the line to send in its place, nil for none.
-func (x *exchange) learn(m *wire.Message) []byte {
-	if m.Kind() != wire.Result {
-		return nil
-	}
+// learn reads an answer that says something of the server, before the client has it, and takes
+// out of it what the client must not see.
+func (x *exchange) learn(m *wire.Message) {
 	switch {
-	case m.TooLarge():
+	case m.Kind() != wire.Result || m.TooLarge():
 	case x.method == "initialize" && !x.modern:
 		x.s.session.agree(m.Result(), x.ticket.generation)
 	case x.method == "tools/list" && x.modern:
-		if x.s.mirror.learn(m, x.s.log) {
-			return bytes.Clone(m.Line())
-		}
+		x.s.mirror.learn(m, x.s.log)
 	}
-	return nil
 }
 
 // An eventTaker takes the messages of a stream.

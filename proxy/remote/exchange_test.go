@@ -168,9 +168,9 @@ type slowReader struct {
 }
 
 // Line implements wire.Sink.
-func (s slowReader) Line(line []byte, more bool) error {
+func (s slowReader) Line(m *wire.Message, more bool) error {
 	<-s.release
-	return s.pipeSink.Line(line, more)
+	return s.pipeSink.Line(m, more)
 }
 
 // The relay may take the answer to initialize no sooner than it has sent the next message.

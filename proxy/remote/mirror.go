@@ -136,8 +136,8 @@ func integer(v wire.Value) (int64, bool) {
 }
 
 // learn reads a list of tools. It takes the tools out whose annotations are not valid,
-// as a client of the transport must, and reports whether there were any.
-func (v *mirror) learn(m *wire.Message, log *slog.Logger) (edited bool) {
+// as a client of the transport must.
+func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	list := m.Get("result", "tools")
 	var bad []string
 	for tool := range list.Elements() {
@@ -150,11 +150,11 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) (edited bool) {
 		v.set(name, found)
 	}
 	if bad == nil {
-		return false
+		return
 	}
 	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid", "tools", elided(strings.Join(bad, " ")))
 	drop := func(tool wire.Value) bool { return slices.Contains(bad, tool.Get("name").Text()) }
-	return m.Apply(wire.RemoveElements(list, drop)...) == nil
+	_ = m.Apply(wire.RemoveElements(list, drop)...) // which leaves what it cannot edit as it is
 }
 
 func (v *mirror) set(tool string, found []parameter) {

@@ -202,7 +202,7 @@ func (i stdin) Take(m *wire.Message) bool {
 		s.inside.Load() > 0 || n > s.o.Hold || callid.Clean(m.ID()) == nil || !s.ledger.hasRoom(n) {
 		return false
 	}
-	s.sendMessage(m, bytes.Clone(m.Line()))
+	s.sendMessage(m, m.KeepLine())
 	return true
 }
 
@@ -226,8 +226,8 @@ func (s *Server) Stdout() io.Reader {
 type pipeSink struct{ *mempipe.Pipe }
 
 // Line implements wire.Sink.
-func (p pipeSink) Line(line []byte, _ bool) error {
-	_, err := p.Write(line)
+func (p pipeSink) Line(m *wire.Message, _ bool) error {
+	_, err := p.Write(m.Line())
 	return err
 }
 

@@ -54,8 +54,8 @@ func (m *Message) Apply(splices ...Splice) error {
 		from = s.Off + s.Len
 	}
 	buf = append(append(buf, m.frame[from:]...), m.eol...)
-	m.setLine(buf)
-	m.edited = true
+	m.SetLine(buf)
+	m.edited, m.Fixed = true, false // the room is used again
 	if m.kind != Batch && !m.shift(splices) {
 		m.relocate()
 	}

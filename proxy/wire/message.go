@@ -67,6 +67,8 @@ type span struct{ start, end int }
 type Message struct {
 	// From is the peer that sent the frame.
 	From Peer
+	// Fixed says that nobody writes to the bytes of the line any more, so they may be kept.
+	Fixed bool
 
 	line      []byte // the frame and its line end
 	frame     []byte
@@ -75,8 +77,9 @@ type Message struct {
 	ambiguity Ambiguity
 	ids       int // how many top-level ids a look found
 	spans     [slots]span
-	method    string // "" where it is none of methods
-	deep      bool   // the look went into params
+	method    string     // "" where it is none of methods
+	deep      bool       // the look went into params
+	names     [][]string // the ArgumentNames of that look
 	edited    bool
 	tooLarge  bool
 	room      []byte // what edits write to; the used part is the lines of this frame
@@ -86,7 +89,7 @@ type Message struct {
 // are not copied and never written to. Nothing has been looked at yet.
 func (m *Message) Reset(from Peer, line []byte) {
 	line = line[:len(line):len(line)]
-	m.From, m.line, m.frame, m.eol = from, line, line, nil
+	m.From, m.Fixed, m.line, m.frame, m.eol = from, false, line, line, nil
 	m.forget()
 	m.kind, m.ambiguity = Unreadable, 0
 	m.deep, m.edited, m.tooLarge = false, false, false
@@ -99,6 +102,16 @@ func (m *Message) Reset(from Peer, line []byte) {
 			end--
 		}
 		m.frame, m.eol = line[:end:end], line[end:]
+	}
+}
+
+// ResetTo makes m the frame of other, and takes over what was read of it, unless other was
+// edited. The bytes are other's and never written to.
+func (m *Message) ResetTo(other *Message) {
+	if m.Reset(other.From, other.line); !other.edited {
+		room := m.room
+		*m = *other
+		m.room = room
 	}
 }
 
@@ -145,6 +158,14 @@ func (m *Message) Frame() []byte {
 // Line returns the frame's bytes and its line end, as they go on the wire.
 func (m *Message) Line() []byte { return m.line }
 
+// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed.
+func (m *Message) KeepLine() []byte {
+	if m.Fixed {
+		return m.line
+	}
+	return bytes.Clone(m.line)
+}
+
 // LineEnd returns the bytes that ended the line: "\n", "\r\n", or none for the
 // last line of a stream.
 func (m *Message) LineEnd() []byte { return m.eol }
@@ -169,6 +190,9 @@ func (m *Message) Plain() bool { return m.ambiguity == 0 && !m.tooLarge && m.kin
 
 // Looked reports whether the whole frame was looked at, as [Scanner.Look] does.
 func (m *Message) Looked() bool { return m.deep }
+
+// ArgumentNames returns those of the [Scanner] that has looked at the whole frame.
+func (m *Message) ArgumentNames() [][]string { return m.names }
 
 // ID returns the raw bytes of the request id, and nil when there is none, more
 // than one, or one that is neither a string nor an integer: an id that nothing
@@ -269,19 +293,17 @@ func (m *Message) at(s slot) Value {
 // Clone returns a copy that shares no bytes with m and may be kept.
 func (m *Message) Clone() *Message {
 	c := *m
-	c.room = nil
+	c.room, c.Fixed = nil, true
 	if m.tooLarge {
 		c.frame = bytes.Clone(m.frame)
 		return &c
 	}
-	buf := make([]byte, 0, len(m.frame)+len(m.eol))
-	buf = append(append(buf, m.frame...), m.eol...)
-	c.setLine(buf)
+	c.SetLine(append(make([]byte, 0, len(m.line)), m.line...))
 	return &c
 }
 
-// setLine makes line, which ends like the line before, the line of m.
-func (m *Message) setLine(line []byte) {
+// SetLine makes line, which is a copy of m's and ends like it, the line of m.
+func (m *Message) SetLine(line []byte) {
 	n := len(line) - len(m.eol)
 	m.line, m.frame, m.eol = line, line[:n:n], line[n:]
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
@@ -43,6 +44,13 @@ const (
 	roleArguments
 )
 
+// LookOnce is Look, unless m was looked at with the same ArgumentNames and is as it was then.
+func (s *Scanner) LookOnce(m *Message) {
+	if !m.deep || m.edited || !slices.EqualFunc(m.names, s.ArgumentNames, slices.Equal) {
+		s.Look(m)
+	}
+}
+
 // Look reads m's frame once, from the first byte to the last: it records where
 // the envelope's members and those of params stand, sets the kind, and says
 // whether the frame is plain.
@@ -55,7 +63,7 @@ func (s *Scanner) Look(m *Message) {
 		s.stack = make([]container, fewContainers)
 	}
 	m.forget()
-	m.ambiguity, m.deep = 0, true
+	m.ambiguity, m.deep, m.names = 0, true, s.ArgumentNames
 	start := skipBlank(s.b, 0)
 	end := s.value(start)
 	if end < 0 || skipBlank(s.b, end) != len(s.b) {

@@ -4,10 +4,11 @@ import "io"
 
 // A Sink takes the lines of a peer. Its methods are called from one goroutine at a time.
 type Sink interface {
-	// Line takes a whole line with its line end, and returns when it has been handled: the
-	// bytes are the caller's again. more says that the caller has another one, so what becomes
-	// of this one may wait for company. The error says that no line is taken any more.
-	Line(line []byte, more bool) error
+	// Line takes the message on a whole line with its line end, which may have been looked at,
+	// and returns when it has been handled: message and bytes are the caller's again, but not the
+	// bytes of one that is Fixed. more says that the caller has another one, so what becomes of
+	// this one may wait for company. The error says that no line is taken any more.
+	Line(m *Message, more bool) error
 	// Lines takes lines until the end of from, so also one that is too long to be whole. They begin
 	// with begun, which has no line end and whose memory is the Sink's.
 	Lines(begun []byte, from io.Reader) error
@@ -19,8 +20,8 @@ type Sink interface {
 type Trier interface {
 	Sink
 	// Try is Line for a caller that must not wait for the other peer. It reports false, and has
-	// done nothing, if it might have to wait.
-	Try(line []byte) bool
+	// done nothing, if it might have to wait; else m has what the Sink has read of it.
+	Try(m *Message) bool
 }
 
 // A Pusher is a peer that hands over its lines itself: those of one that speaks HTTP come whole.

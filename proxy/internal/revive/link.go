@@ -93,7 +93,7 @@ func (l *Link) Read(to LineTaker) {
 
 // A LineTaker takes the lines of a server, as a wire.Sink without the end.
 type LineTaker interface {
-	Line(line []byte, more bool) error
+	Line(m *wire.Message, more bool) error
 	Lines(begun []byte, from io.Reader) error
 }
 
@@ -104,11 +104,11 @@ type linkOutput struct {
 }
 
 // Line implements wire.Sink.
-func (s linkOutput) Line(line []byte, more bool) error {
+func (s linkOutput) Line(m *wire.Message, more bool) error {
 	if s.l.o.Count {
 		s.l.said.Add(1)
 	}
-	return s.to.Line(line, more)
+	return s.to.Line(m, more)
 }
 
 // Lines implements wire.Sink.

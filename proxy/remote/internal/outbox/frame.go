@@ -149,16 +149,28 @@ func (f *Frame) End() *wire.Message {
 		return wire.Oversize(wire.Server, &f.env)
 	}
 	f.msg.Reset(wire.Server, append(*f.room, '\n'))
-	if !f.msg.LookEnvelope() {
-		return nil
+	if f.size <= smallMessage {
+		scanner := scanners.Get().(*wire.Scanner)
+		scanner.Look(&f.msg)
+		scanners.Put(scanner)
 	}
-	return &f.msg
+	if f.msg.Plain() && f.msg.Kind() != wire.Batch || f.msg.LookEnvelope() {
+		return &f.msg
+	}
+	return nil
 }
+
+// smallMessage is how long a message may be that is looked at whole at once: that costs little
+// more than to look for its members, and the relay need not look again.
+const smallMessage = 4 << 10
+
+// scanners lends scanners, which are large.
+var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
 // Deliver hands over the message that End returned, and makes the frame ready for the next.
 func (f *Frame) Deliver() {
 	if f.room != nil {
-		f.Out.Write(f.msg.Line())
+		f.Out.put(&f.msg)
 	}
 	f.Reset()
 }

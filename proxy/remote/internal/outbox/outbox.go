@@ -3,7 +3,6 @@
 package outbox
 
 import (
-	"bytes"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -22,15 +21,43 @@ type Outbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	to      wire.Sink
-	busy    bool    // somebody hands lines over, or to is not known yet
-	wanted  int     // how many wait to hand over a long line
-	waiting *[]byte // lines that are to be handed over, in firstRoom; nil for none
-	over    bool    // no more lines are taken
-	ended   bool    // the relay is to know that
+	busy    bool   // somebody hands lines over, or to is not known yet
+	wanted  int    // how many wait to hand over a long line
+	waiting *batch // lines that are to be handed over; nil for none
+	over    bool   // no more lines are taken
+	ended   bool   // the relay is to know that
 }
 
-// mostGathered is how long a line may be that waits for others.
-const mostGathered = 16 << 10
+// A batch is lines that wait to be handed over, and what was read of them.
+type batch struct {
+	text     []byte // within firstRoom
+	messages []wire.Message
+}
+
+// batches lend an Outbox its batch, as few have lines that wait.
+var batches = sync.Pool{New: func() any { return &batch{text: make([]byte, 0, firstRoom)} }}
+
+const (
+	// mostGathered is how long a line may be that waits for others.
+	mostGathered = 16 << 10
+	// mostWaiting is how many lines wait.
+	mostWaiting = 128
+)
+
+// hasRoom reports whether a line of n bytes may wait, too.
+func (b *batch) hasRoom(n int) bool {
+	return b == nil || len(b.text)+n <= firstRoom && len(b.messages) < mostWaiting
+}
+
+// add has a message wait, whose line it copies.
+func (b *batch) add(m *wire.Message) {
+	n := len(b.text)
+	b.text = append(b.text, m.Line()...)
+	b.messages = append(b.messages, wire.Message{})
+	c := &b.messages[len(b.messages)-1]
+	c.ResetTo(m)
+	c.SetLine(b.text[n:len(b.text):len(b.text)])
+}
 
 // New returns an Outbox whose frames keep up to limit bytes, beyond the first room of each.
 func New(limit int) *Outbox {
@@ -49,16 +76,26 @@ func (o *Outbox) Push(to wire.Sink) {
 
 // Write hands over a line, or has it wait for Flush.
 func (o *Outbox) Write(line []byte) {
+	var m wire.Message
+	m.Reset(wire.Server, line)
+	o.put(&m)
+}
+
+// put hands over a message, or has it wait for Flush.
+func (o *Outbox) put(m *wire.Message) {
+	n := len(m.Line())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(line) > mostGathered {
+	if n > mostGathered {
 		if o.acquireLocked() {
-			o.handLocked(line)
+			one := make([]wire.Message, 1)
+			one[0].ResetTo(m)
+			o.handLocked(one)
 			o.releaseLocked()
 		}
 		return
 	}
-	for !o.over && (o.wanted > 0 || o.waiting != nil && len(*o.waiting)+len(line) > firstRoom) {
+	for !o.over && (o.wanted > 0 || !o.waiting.hasRoom(n)) {
 		if o.busy || o.wanted > 0 {
 			o.changed.Wait()
 			continue
@@ -70,9 +107,9 @@ func (o *Outbox) Write(line []byte) {
 		return
 	}
 	if o.waiting == nil {
-		o.waiting = borrow(firstRoom)
+		o.waiting = batches.Get().(*batch)
 	}
-	*o.waiting = append(*o.waiting, line...)
+	o.waiting.add(m)
 }
 
 // Flush hands over the lines that wait, unless somebody does. Whoever reads an answer calls it
@@ -130,22 +167,21 @@ func (o *Outbox) releaseLocked() {
 
 // handWaitingLocked hands over the lines that wait, but not those that come meanwhile.
 func (o *Outbox) handWaitingLocked() {
-	if room := o.waiting; room != nil {
+	if b := o.waiting; b != nil {
 		o.waiting = nil
 		o.changed.Broadcast()
-		o.handLocked(*room)
-		giveBack(room)
+		o.handLocked(b.messages)
+		b.text, b.messages = b.text[:0], b.messages[:0]
+		batches.Put(b)
 	}
 }
 
-// handLocked hands over lines. The caller holds mu, which is free meanwhile.
-func (o *Outbox) handLocked(lines []byte) {
+// handLocked hands over messages. The caller holds mu, which is free meanwhile.
+func (o *Outbox) handLocked(messages []wire.Message) {
 	o.mu.Unlock()
 	var err error
-	left := len(lines)
-	for line := range bytes.Lines(lines) {
-		left -= len(line)
-		if err = o.to.Line(line, left > 0); err != nil {
+	for i := range messages {
+		if err = o.to.Line(&messages[i], i+1 < len(messages)); err != nil {
 			break
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A recorder is a relay that notes what it is handed. It takes lines when take lets it.
@@ -37,16 +39,22 @@ func (r *recorder) enter() func() {
 	}
 }
 
-func (r *recorder) Line(line []byte, more bool) error {
+func (r *recorder) Line(m *wire.Message, more bool) error {
 	defer r.enter()()
+	line := string(m.Line())
+	if m.Kind() != wire.Unreadable {
+		if err := wrongReading(m); err != nil {
+			panic(err)
+		}
+	}
 	if r.take != nil {
-		if err := r.take(string(line)); err != nil {
+		if err := r.take(line); err != nil {
 			return err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lines, r.more = append(r.lines, string(line)), append(r.more, more)
+	r.lines, r.more = append(r.lines, line), append(r.more, more)
 	return nil
 }
 
@@ -64,6 +72,25 @@ func (r *recorder) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended++
+}
+
+// wrongReading returns what is wrong in what was read of a message, which a fresh look would not
+// find.
+func wrongReading(m *wire.Message) error {
+	var fresh wire.Message
+	fresh.Reset(wire.Server, m.Line())
+	if m.Looked() {
+		new(wire.Scanner).Look(&fresh)
+	} else {
+		fresh.LookEnvelope()
+	}
+	reading := func(m *wire.Message) string {
+		return fmt.Sprintf("%q %q %v %v %q %q %q %q %q", m.Frame(), m.LineEnd(), m.Kind(), m.Ambiguity(), m.ID(), m.Method(), m.Params().Raw, m.Result().Raw, m.ErrorObject().Raw)
+	}
+	if got, want := reading(m), reading(&fresh); got != want || m.Looked() && !m.Plain() {
+		return fmt.Errorf("read %s, want %s", got, want)
+	}
+	return nil
 }
 
 // message returns a notification with so many letters.
@@ -215,9 +242,9 @@ func TestLineBreaks(t *testing.T) {
 // A refusing relay takes no lines.
 type refusing struct{}
 
-func (refusing) Line([]byte, bool) error       { return io.ErrClosedPipe }
-func (refusing) Lines([]byte, io.Reader) error { return io.ErrClosedPipe }
-func (refusing) End()                          {}
+func (refusing) Line(*wire.Message, bool) error { return io.ErrClosedPipe }
+func (refusing) Lines([]byte, io.Reader) error  { return io.ErrClosedPipe }
+func (refusing) End()                           {}
 
 // The room of a long message may be given back as soon as the relay has it. The race detector
 // sees who uses it then.
@@ -232,4 +259,43 @@ func TestRoomOfALongMessage(t *testing.T) {
 		f.Reset()
 		o.End()
 	}
+}
+
+// What is handed over has been looked at, and reads as if the relay had looked at it.
+func TestReadings(t *testing.T) {
+	texts := []string{
+		message("a", 10), message("a", smallMessage), message("a", mostGathered),
+		`{"jsonrpc":"2.0","id":1,"result":{"a":[1,2]}}`, `{"result":{},"jsonrpc":"2.0","id":"1"}`,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}`, `{"jsonrpc":"2.0","id":1,"result":{},"error":null}`,
+		`{"jsonrpc":"2.0","id":1,"id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`,
+		`{"jsonrpc":"2.0","id":1.5,"result":{}}`, `{"jsonrpc":"2.0","id":null,"result":{"a":1,"a":2}}`,
+		`{"jsonrpc":"2.0","\u0069d":1,"result":{}}`, "{\"jsonrpc\":\"2.0\",\r\"id\":1,\"result\":{}}", "\xef\xbb\xbf{}",
+		`{"jsonrpc":"2.0","method":"a","Method":"b"}`, `{"jsonrpc":"2.0","method":"a","params":{"a":}}`,
+		`[{"jsonrpc":"2.0","id":1,"result":{}}]`, `{"jsonrpc":"2.0"}`, `{}`, `noise`, `[noise]`, ` {"jsonrpc":"2.0","id":1,"result":{}} `,
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, o := &recorder{}, New(0)
+		o.Push(r)
+		var want []string
+		for _, text := range texts {
+			f := &Frame{Out: o}
+			f.Put([]byte(text))
+			var m wire.Message
+			m.Reset(wire.Server, []byte(text))
+			is := m.LookEnvelope()
+			if got := f.End(); (got != nil) != is {
+				t.Errorf("%.100q is a message: %t, want %t", text, got != nil, is)
+			}
+			if is {
+				want = append(want, text+"\n")
+				f.Deliver()
+			}
+			f.Reset()
+		}
+		o.Flush()
+		synctest.Wait()
+		if !slices.Equal(r.lines, want) {
+			t.Errorf("handed over %.1000q", r.lines)
+		}
+	})
 }

@@ -1,41 +1,47 @@
-package front
+// Package inbox takes the messages of the requests of one session to its relay, in their order.
+package inbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// inboxRoom is how many bytes of lines may wait for the relay, beside the last of them.
-const inboxRoom = 64 << 10
+// room is how many bytes of lines may wait for the relay, beside the last of them.
+const room = 64 << 10
 
-// An inbox takes the lines of a session's handlers to its relay. A goroutine hands them
+// An Inbox takes the lines of a session's handlers to its relay. A goroutine hands them
 // over, as a server that does not read must not hold up a handler; there is one only while
-// lines wait. The zero value is not ready: see newInbox.
-type inbox struct {
+// lines wait. The zero value is not ready: see New.
+type Inbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	relay   wire.Sink  // nil before it takes lines
 	try     wire.Trier // relay, if it is one; else nil
-	lines   [][]byte
+	lines   []*wire.Message
 	bytes   int
 	handing bool // a goroutine hands lines over
 	closed  bool
 	ended   bool // the relay knows that no more come
 	held    bool // lines that are put wait in behind
-	behind  [][]byte
+	behind  []*wire.Message
 }
 
-func newInbox() *inbox {
-	i := &inbox{}
+// ErrClosed is what a message meets that comes behind Close.
+var ErrClosed = errors.New("the session is over")
+
+// New returns an Inbox that has no relay yet.
+func New() *Inbox {
+	i := &Inbox{}
 	i.changed.L = &i.mu
 	return i
 }
 
 // Push implements proxy.Pusher.
-func (i *inbox) Push(to wire.Sink) {
+func (i *Inbox) Push(to wire.Sink) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.relay = to
@@ -43,24 +49,24 @@ func (i *inbox) Push(to wire.Sink) {
 	i.handLocked()
 }
 
-// put adds a line, which the inbox keeps, and waits while too much waits before it. The
-// error is errOver, or that of ctx if its client left while it waited.
-func (i *inbox) put(ctx context.Context, line []byte) error {
+// Put adds a line, which the inbox keeps and nobody changes, and waits while too much waits before
+// it. The error is ErrClosed, or that of ctx if its client left while it waited.
+func (i *Inbox) Put(ctx context.Context, line *wire.Message) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.bytes > inboxRoom && !i.closed {
+	if i.bytes > room && !i.closed {
 		defer context.AfterFunc(ctx, i.wake)()
 	}
-	for i.bytes > inboxRoom && !i.closed {
+	for i.bytes > room && !i.closed {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		i.changed.Wait()
 	}
 	if i.closed {
-		return errOver
+		return ErrClosed
 	}
-	if i.bytes += len(line); i.held {
+	if i.bytes += len(line.Line()); i.held {
 		i.behind = append(i.behind, line)
 		return nil
 	}
@@ -75,7 +81,7 @@ func (i *inbox) put(ctx context.Context, line []byte) error {
 
 // tryLocked has the relay take a line here and now, and hands it over like others if the relay
 // might have to wait. The caller holds mu, which is free meanwhile.
-func (i *inbox) tryLocked(line []byte) {
+func (i *Inbox) tryLocked(line *wire.Message) {
 	i.handing = true
 	i.mu.Unlock()
 	taken := i.try.Try(line)
@@ -89,24 +95,24 @@ func (i *inbox) tryLocked(line []byte) {
 	i.handLocked()
 }
 
-// hold has the lines that are put wait until release.
-func (i *inbox) hold() {
+// Hold has the lines that are put wait until Release.
+func (i *Inbox) Hold() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.held = true
 }
 
-// first adds a line in front of those that wait for release.
-func (i *inbox) first(line []byte) {
+// First adds a line in front of those that wait for Release.
+func (i *Inbox) First(line *wire.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.lines = append(i.lines, line)
-	i.bytes += len(line)
+	i.bytes += len(line.Line())
 	i.handLocked()
 }
 
-// release lets the lines go on that wait.
-func (i *inbox) release() {
+// Release lets the lines go on that wait.
+func (i *Inbox) Release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.lines = append(i.lines, i.behind...)
@@ -115,14 +121,14 @@ func (i *inbox) release() {
 }
 
 // wake has everybody who waits look again.
-func (i *inbox) wake() {
+func (i *Inbox) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.changed.Broadcast()
 }
 
 // handLocked has the lines handed over that wait. The caller holds mu.
-func (i *inbox) handLocked() {
+func (i *Inbox) handLocked() {
 	if i.relay != nil && !i.handing && !i.ended && (len(i.lines) > 0 || i.closed) {
 		i.handing = true
 		go i.hand()
@@ -130,7 +136,7 @@ func (i *inbox) handLocked() {
 }
 
 // hand hands over lines until none waits, and behind the last of all the end.
-func (i *inbox) hand() {
+func (i *Inbox) hand() {
 	for {
 		line, more := i.next()
 		switch {
@@ -146,7 +152,7 @@ func (i *inbox) hand() {
 
 // next returns the next line, and whether others follow. Where there is no line, the
 // goroutine that hands over ends; the end may follow.
-func (i *inbox) next() (line []byte, more bool) {
+func (i *Inbox) next() (line *wire.Message, more bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.lines) == 0 {
@@ -162,15 +168,15 @@ func (i *inbox) next() (line []byte, more bool) {
 }
 
 // leaveLocked says that a line does not wait any more. The caller holds mu.
-func (i *inbox) leaveLocked(line []byte) {
-	full := i.bytes > inboxRoom
-	if i.bytes -= len(line); full {
+func (i *Inbox) leaveLocked(line *wire.Message) {
+	full := i.bytes > room
+	if i.bytes -= len(line.Line()); full {
 		i.changed.Broadcast()
 	}
 }
 
-// left returns how much the relay has not taken: 0 if it knows the end, else at least 1.
-func (i *inbox) left() int {
+// Left returns how much the relay has not taken: 0 if it knows the end, else at least 1.
+func (i *Inbox) Left() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
@@ -179,8 +185,8 @@ func (i *inbox) left() int {
 	return 1 + i.bytes
 }
 
-// close ends the input of the relay behind the lines that wait.
-func (i *inbox) close() {
+// Close ends the input of the relay behind the lines that wait.
+func (i *Inbox) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.closed = true
