@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -80,8 +81,10 @@ func TestKeptLines(t *testing.T) {
 	kept, _ := runPushed(t, proxy.Options{Layers: []middleware.Layer{edits}}, func(to wire.Sink) {
 		for n := range messages {
 			text := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/x","params":{"n":%d}}`, n) + "\n"
+			padding := strings.Repeat("x", n%2<<20)
+			const edited = `{"jsonrpc":"2.0","method":"notifications/x","params":{"edit":%d,"padding":"%s","edited":%d}}` + "\n"
 			if n%3 == 1 {
-				text = fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/x","params":{"edit":%d,"edited":0}}`, n) + "\n"
+				text = fmt.Sprintf(edited, n, padding, 0)
 			}
 			line := []byte(text)
 			var m wire.Message
@@ -93,7 +96,7 @@ func TestKeptLines(t *testing.T) {
 				clear(line)
 			}
 			if n%3 == 1 {
-				text = fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/x","params":{"edit":%d,"edited":%d}}`, n, n) + "\n"
+				text = fmt.Sprintf(edited, n, padding, n)
 			}
 			lines, want = append(lines, line), append(want, text)
 		}
@@ -103,7 +106,7 @@ func TestKeptLines(t *testing.T) {
 	}
 	for n, line := range kept {
 		if string(line) != want[n] {
-			t.Errorf("kept %q, want %q", line, want[n])
+			t.Errorf("kept %.300q, want %.300q", line, want[n])
 		}
 		if shared := &line[0] == &lines[n][0]; shared != (n%3 == 0) {
 			t.Errorf("line %d is the client's own: %t", n, shared)

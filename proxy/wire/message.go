@@ -158,9 +158,10 @@ func (m *Message) Frame() []byte {
 // Line returns the frame's bytes and its line end, as they go on the wire.
 func (m *Message) Line() []byte { return m.line }
 
-// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed.
+// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed or those of
+// an edit whose room is too large to be used again.
 func (m *Message) KeepLine() []byte {
-	if m.Fixed {
+	if m.Fixed || m.edited && cap(m.room) > keepRoom {
 		return m.line
 	}
 	return bytes.Clone(m.line)
