@@ -221,6 +221,8 @@ func panicLayer(*proxytest.Session, string) middleware.Layer {
 			return errors.Join(next(ctx, m), broken(ctx, m))
 		case where == "hook":
 			call.OnReply(func(context.Context, *wire.Message) error { panic("broken hook") })
+		case where == "failing hook":
+			call.OnReply(func(context.Context, *wire.Message) error { return errors.New("no luck") })
 		case where == "resumed":
 			call.Suspend(m, nil, time.Second, broken)
 			return nil
