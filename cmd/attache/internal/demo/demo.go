@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware/teams"
@@ -69,7 +70,7 @@ func (p *printer) request(step step, x exchange) {
 		p.Why("filled from " + x.workspace.From + " of " + describeSource(x.workspace))
 	}
 	p.Why(step.request)
-	p.Logged(x.logged)
+	p.Wrapped(term.Notice, "log: ", strings.Join(strings.Fields(x.logged), " "))
 }
 
 // reply shows the server's answer.

@@ -23,9 +23,9 @@ func (d *Doctor) print() error {
 			p.Line(term.Heading, check)
 		}
 		style := map[level]term.Style{levelOK: term.Good, levelNote: term.Quiet, levelWarning: term.Notice, levelProblem: term.Bad}[f.Level]
-		p.Hanging(mark(f.Level), f.Text, style)
+		p.Hanging(style, mark(f.Level), f.Text)
 		if f.Do != "" {
-			p.Hanging("           do: ", f.Do, term.Reason)
+			p.Hanging(term.Reason, "           do: ", f.Do)
 		}
 	}
 	if d.Rules != "" {

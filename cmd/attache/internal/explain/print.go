@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -71,7 +72,7 @@ func (p *printer) call(x *callReport, n, of int) {
 	v := verdictOf(x)
 	gap := max(2, term.Width-utf8.RuneCountInString(what+v.Text))
 	p.Line(term.Plain, p.In(term.Heading, what)+strings.Repeat(" ", gap)+p.In(v.Style, v.Text))
-	p.wrapped("schema: ", x.Schema, term.Quiet)
+	p.Wrapped(term.Quiet, "schema: ", x.Schema)
 	for _, e := range x.Servers {
 		p.Line(term.Quiet, "servers."+e.Name+" holds for this server ("+e.At+")")
 	}
@@ -80,12 +81,12 @@ func (p *printer) call(x *callReport, n, of int) {
 		if x.Outcome == outcomeGoesOn {
 			hidden += "; a client may call it all the same"
 		}
-		p.wrapped("hidden: ", hidden, term.Notice)
+		p.Wrapped(term.Notice, "hidden: ", hidden)
 	}
 	p.facts(x.Facts)
 	if x.Ambiguity != "" {
 		p.Line(term.Plain, "")
-		p.wrapped("ambiguous: ", x.Ambiguity+"; so parsers may read it differently, and no layer sees it. "+ambiguityRule(x), term.Notice)
+		p.Wrapped(term.Notice, "ambiguous: ", x.Ambiguity+"; so parsers may read it differently, and no layer sees it. "+ambiguityRule(x))
 	}
 	for i, part := range x.Layers {
 		if x.Ambiguity == "" {
@@ -226,7 +227,7 @@ func (p *printer) outcome(x *callReport) {
 	case outcomeRefused:
 		p.Line(term.Heading, "the server gets nothing, the client gets")
 		p.Line(term.Plain, "  "+string(x.Answer))
-		p.wrapped("the model reads: ", x.Text, term.Bad)
+		p.Wrapped(term.Bad, "the model reads: ", strings.Join(strings.Fields(x.Text), " "))
 	default:
 		p.Line(term.Heading, "nobody gets it")
 	}
@@ -255,27 +256,5 @@ func (p *printer) wayBack(x *callReport) {
 }
 
 func onReply(notes []noteReport) bool {
-	for _, n := range notes {
-		if n.On == "reply" {
-			return true
-		}
-	}
-	return false
-}
-
-// wrapped writes a text of several words, wrapped.
-func (p *printer) wrapped(lead, text string, style term.Style) {
-	if text == "" {
-		return
-	}
-	line := lead
-	indent := strings.Repeat(" ", len(lead))
-	for _, word := range strings.Fields(text) {
-		if utf8.RuneCountInString(line+word) > term.Width && strings.TrimSpace(line) != "" {
-			p.Line(style, line)
-			line = indent
-		}
-		line += word + " "
-	}
-	p.Line(style, line)
+	return slices.ContainsFunc(notes, func(n noteReport) bool { return n.On == "reply" })
 }

@@ -80,45 +80,35 @@ func (p *Printer) Why(text string) {
 	}
 }
 
-// Logged writes what attache logged, wrapped.
-func (p *Printer) Logged(text string) {
-	line := "log:"
-	for _, word := range strings.Fields(text) {
-		if utf8.RuneCountInString(line+" "+word) > Width {
-			p.Line(Notice, line)
-			line = "    "
-		}
-		line += " " + word
-	}
-	if text != "" {
-		p.Line(Notice, line)
-	}
-}
-
 // A Verdict says what attache did to a message.
 type Verdict struct {
 	Style Style
 	Text  string
 }
 
-// Hanging writes text behind lead. On a terminal it is wrapped, and aligned behind
-// lead; anywhere else, where it may be searched, it is one line.
-func (p *Printer) Hanging(lead, text string, style Style) {
+// Hanging writes text behind lead. On a terminal it is wrapped; anywhere else, where it may be
+// searched, it is one line.
+func (p *Printer) Hanging(style Style, lead, text string) {
 	if !p.Colours {
 		p.Line(style, lead+text)
 		return
 	}
-	indent := strings.Repeat(" ", len(lead))
-	line, begun := lead, false
-	for _, word := range strings.Split(text, " ") {
-		if begun && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Width {
+	p.Wrapped(style, lead, text)
+}
+
+// Wrapped writes the words of text behind lead, and aligns all lines behind it. It writes nothing
+// without a text.
+func (p *Printer) Wrapped(style Style, lead, text string) {
+	if text == "" {
+		return
+	}
+	line, indent, begun := lead, strings.Repeat(" ", utf8.RuneCountInString(lead)), false
+	for word := range strings.SplitSeq(text, " ") {
+		if begun && utf8.RuneCountInString(line+word) > Width {
 			p.Line(style, line)
-			line, begun = indent, false
+			line = indent
 		}
-		if begun {
-			line += " "
-		}
-		line, begun = line+word, true
+		line, begun = line+word+" ", true
 	}
 	p.Line(style, line)
 }
