@@ -51,7 +51,7 @@ func (b *bench) part(ctx context.Context, round int, p part) error {
 			if !p.takes(s) || b.results.failed(p, s) {
 				continue
 			}
-			v, err := b.quietly(ctx, p, s)
+			v, err := b.once(ctx, p, s)
 			switch {
 			case ctx.Err() != nil:
 				return errInterrupted
@@ -66,30 +66,9 @@ func (b *bench) part(ctx context.Context, round int, p part) error {
 	return nil
 }
 
-// quietly measures one process of a subject, again while others disturb it and
-// there is patience left.
-func (b *bench) quietly(ctx context.Context, p part, s subject) (sample, error) {
-	n := &b.results.noise
-	n.Slots++
-	for try := 1; ; try++ {
-		b.patience -= waitQuiet(ctx, min(b.plan.Quiet, b.patience))
-		w := startWatch()
-		v, err := b.once(ctx, p, s)
-		foreign, span := w.stop()
-		switch {
-		case err != nil || !disturbed(foreign, span):
-			return v, err
-		case try >= b.plan.Tries || b.patience <= 0:
-			n.Kept++
-			return v, nil
-		}
-		n.Again++
-		b.patience -= span
-		fmt.Fprintf(b.progress, "  %s again: others used %.0f%% of a CPU\n", s.Name, 100*foreign.Seconds()/span.Seconds())
-	}
-}
-
+// once measures one process of a subject, when the machine is quiet or there is no patience left.
 func (b *bench) once(ctx context.Context, p part, s subject) (sample, error) {
+	b.patience -= waitQuiet(ctx, min(b.plan.Quiet, b.patience))
 	ctx, cancel := context.WithTimeout(ctx, b.plan.Timeout)
 	defer cancel()
 	v, err := p.measure(ctx, b.plan, s, p.rows)

@@ -18,9 +18,8 @@
 // or fails is reported and the exit status is 1. A bound that is missed is not
 // a failure, it is a row that says so.
 //
-// Other processes on the machine disturb the figures. Before each measurement
-// the benchmark waits for the machine to be quiet, and what was disturbed all
-// the same is measured again; how often is part of the report.
+// Other processes on the machine disturb the figures, so the benchmark waits before each
+// measurement for the machine to be quiet.
 //
 // With -soak TIME it measures nothing but what is left: see package soak. With -load TIME it
 // measures a database that many machines share: see package load.

@@ -40,7 +40,7 @@ func testSubjects(t *testing.T) []subject {
 func tinyPlan() plan {
 	return plan{
 		Rounds: 2, Processes: 1, Starts: 1, Warm: 2, Calls: 5, Large: 1, Messages: 300, Window: 64,
-		Budget: 100 * time.Millisecond, Timeout: 30 * time.Second, Tries: 1,
+		Budget: 100 * time.Millisecond, Timeout: 30 * time.Second,
 	}
 }
 

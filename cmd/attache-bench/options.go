@@ -72,19 +72,18 @@ type plan struct {
 	Window    int // of them in flight
 	Budget    time.Duration
 	Timeout   time.Duration // for one process, start to end
-	Tries     int           // of one measurement while others disturb it
 	Quiet     time.Duration // longest wait for a quiet machine before a measurement
-	Patience  time.Duration // for waits and further tries in a round, together
+	Patience  time.Duration // for these waits in a round, together
 }
 
 func (o options) plan() plan {
 	p := plan{
 		Rounds: 5, Processes: 8, Starts: 3, Warm: 50, Calls: 500, Large: 12, Messages: 20000, Window: 64,
-		Budget: time.Second, Timeout: time.Minute, Tries: 5, Quiet: 20 * time.Second, Patience: 4 * time.Minute,
+		Budget: time.Second, Timeout: time.Minute, Quiet: 20 * time.Second, Patience: 4 * time.Minute,
 	}
 	if o.quick {
 		p.Rounds, p.Processes, p.Starts, p.Warm, p.Calls, p.Large, p.Messages = 1, 1, 1, 20, 200, 4, 3000
-		p.Tries, p.Quiet = 1, 0
+		p.Quiet = 0
 	}
 	if o.rounds > 0 {
 		p.Rounds = o.rounds

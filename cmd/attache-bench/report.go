@@ -16,7 +16,6 @@ type report struct {
 	date     string
 	took     time.Duration
 	rounds   int
-	noise    noise
 	rows     []rowReport
 	failures []failure
 }
@@ -35,7 +34,7 @@ type cellReport struct {
 func newReport(b *bench, took time.Duration) *report {
 	r := &report{
 		date: time.Now().UTC().Format("2006-01-02"), took: took, rounds: b.plan.Rounds,
-		noise: b.results.noise, failures: b.results.failures,
+		failures: b.results.failures,
 	}
 	for _, p := range b.parts {
 		for _, row := range p.rows {
@@ -76,8 +75,6 @@ func (r *report) write(w io.Writer) error {
 
 func (r *report) heading(b *strings.Builder) {
 	fmt.Fprintf(b, "attache-bench, %s, %s, %d CPUs, %s, %d rounds interleaved in %.0f s\n\n", r.date, runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), runtime.Version(), r.rounds, r.took.Seconds())
-	n := r.noise
-	fmt.Fprintf(b, "%d measurements; %d made again because other processes used over %.0f%% of a CPU, %d kept although they did.\n\n", n.Slots, n.Again, foreignShare*100, n.Kept)
 }
 
 // figures prints what each subject did: the median over the rounds, the least

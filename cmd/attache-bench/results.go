@@ -10,7 +10,6 @@ type results struct {
 	rounds   int
 	values   map[cell][][]float64 // by round, one value a process
 	failures []failure
-	noise    noise
 }
 
 type cell struct{ row, subject string }

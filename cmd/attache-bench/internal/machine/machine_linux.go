@@ -123,16 +123,3 @@ func machineTimes() []time.Duration {
 	}
 	return out
 }
-
-// ForeignBusy returns the CPU time used so far by all but this process and those
-// that it started and that have ended.
-func ForeignBusy() time.Duration {
-	sum := Busy()
-	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
-		var u unix.Rusage
-		if unix.Getrusage(who, &u) == nil {
-			sum -= time.Duration(u.Utime.Nano() + u.Stime.Nano())
-		}
-	}
-	return sum
-}

@@ -13,8 +13,8 @@ func TestTellsOfThisProcess(t *testing.T) {
 	if err != nil || before <= 0 {
 		t.Errorf("CPU time %v, %v", before, err)
 	}
-	if Busy() <= 0 || ForeignBusy() <= 0 {
-		t.Errorf("machine %v, others %v", Busy(), ForeignBusy())
+	if Busy() <= 0 {
+		t.Errorf("the machine was busy for %v", Busy())
 	}
 	if _, err := PeakResident(0); err == nil {
 		t.Error("peak memory of no process")

@@ -34,6 +34,3 @@ func KillGroup(*exec.Cmd) {}
 
 // Busy is for Linux.
 func Busy() time.Duration { return 0 }
-
-// ForeignBusy is for Linux.
-func ForeignBusy() time.Duration { return 0 }
