@@ -61,6 +61,18 @@ func (a *account) note(client string, q *request, what string, f fate) {
 	a.fates[q.number] = f
 }
 
+// served reports whether clients of so many kinds have so many results each.
+func (a *account) served(kinds, results int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, got := range a.kinds {
+		if got["result"] >= results {
+			kinds--
+		}
+	}
+	return kinds == 0
+}
+
 // count counts something that was done to attache.
 func (a *account) count(event string) {
 	a.mu.Lock()

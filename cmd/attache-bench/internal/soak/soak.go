@@ -73,7 +73,9 @@ func (r *run) play(ctx context.Context) error {
 	}
 	defer r.stop()
 	fmt.Fprintln(r.o.Log, "soak: one session of each kind, to compare with")
-	r.clients(ctx, 3*time.Second, 1)
+	for d := 3 * time.Second; d < patience && !r.account.served(len(r.kinds()), 10); d *= 2 {
+		r.clients(ctx, d, 1) // longer on a slow machine: each kind has left its traces in the state before
+	}
 	before, err := r.rest(ctx, state{})
 	if err != nil {
 		return err

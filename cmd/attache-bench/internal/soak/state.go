@@ -185,7 +185,7 @@ func (r *run) processes() (pids []int) {
 
 // leftovers checks that no process is left when all were ended.
 func (r *run) leftovers() {
-	for began := time.Now(); len(r.processes()) > 0 && time.Since(began) < 10*time.Second; {
+	for began := time.Now(); len(r.processes()) > 0 && time.Since(began) < patience; {
 		time.Sleep(100 * time.Millisecond)
 	}
 	for _, pid := range r.processes() {
