@@ -62,7 +62,7 @@ func (l *lab) testServeInspector(t *testing.T) {
 func (l *lab) testServeClaude(t *testing.T) {
 	t.Parallel()
 	program := l.agentProgram(t, "claude-2.1.330/claude")
-	call := toolCall{"all", "echo", `{"message":"hello"}`}
+	call := toolCall{"all", "echo", `{"message":"hello"}`, ""}
 	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{"main": {call, call}})
 	f := l.startFront(t, l.everything().command, "--config", filepath.Join(filepath.Dir(a.dir), "attache.yaml"))
 	a.claudeEnv()

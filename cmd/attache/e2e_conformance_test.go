@@ -331,17 +331,17 @@ func (s *suite) runSome(t *testing.T, least int, mode string, args ...string) ve
 	if dir := os.Getenv("E2E_KEEP"); dir != "" {
 		out = filepath.Join(dir, t.Name(), time.Now().Format("150405.000"))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.node, slices.Concat([]string{s.script, mode}, args, []string{"--timeout", "120000", "-o", out})...)
+	cmd := exec.CommandContext(ctx, s.node, slices.Concat([]string{s.script, mode}, args, []string{"--timeout", fmt.Sprint(hang.Milliseconds()), "-o", out})...)
 	mark := newMark()
 	cmd.Dir, cmd.Env = s.scripts, s.env(t, mark.variable())
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = hang
 	report, err := cmd.CombinedOutput() // its status says only whether all checks have passed
 	if ctx.Err() != nil {
 		t.Fatalf("the suite did not end: %v\n%s", err, tail(string(report), 4000))
 	}
-	if left := mark.gone(5 * time.Second); len(left) > 0 {
+	if left := mark.gone(hang); len(left) > 0 {
 		t.Errorf("still running after the suite has left:\n%s", strings.Join(left, "\n"))
 	}
 	outcomes := map[string][]string{}

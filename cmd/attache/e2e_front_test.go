@@ -34,13 +34,11 @@ func (l *lab) listen(t *testing.T, command func(address string) []string) string
 	cmd := exec.Command(start[0], start[1:]...)
 	cmd.Env = l.env(t)
 	l.startHTTP(t, cmd)
-	for range 500 {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
+	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", address); err == nil {
 			conn.Close()
 			return address
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatalf("%v does not listen", command(address))
 	return ""

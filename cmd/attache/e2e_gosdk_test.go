@@ -40,8 +40,8 @@ func (l *lab) testTransparentGo(t *testing.T) {
 		for _, version := range row.versions {
 			t.Run(row.server.name+"/"+version, func(t *testing.T) {
 				t.Parallel()
-				run := func(command []string) []string { return []string{l.driveGo(t, version, command, row.steps)} }
-				compareRelayed(t, run(row.server.command), l.chains(t, row.server.command), false, run)
+				run := func(command, _ []string) []string { return []string{l.driveGo(t, version, command, row.steps)} }
+				compareRelayed(t, []string{"steps"}, l.chains(t, row.server.command), run(row.server.command, nil), run)
 			})
 		}
 	}
@@ -52,7 +52,7 @@ func (l *lab) testTransparentGo(t *testing.T) {
 func (l *lab) driveGo(t *testing.T, version string, command []string, steps func(*goSession)) string {
 	t.Helper()
 	mark := newMark()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
 	defer cancel()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = l.scripts
@@ -76,7 +76,7 @@ func (l *lab) driveGo(t *testing.T, version string, command []string, steps func
 		_ = s.session.Close() // how the server left is in the transcript
 	}
 	stop()
-	if alive := mark.gone(5 * time.Second); len(alive) > 0 {
+	if alive := mark.gone(hang); len(alive) > 0 {
 		t.Errorf("still running after the client has left:\n%s", strings.Join(alive, "\n"))
 	}
 	if ctx.Err() != nil || s.session == nil {
@@ -282,7 +282,7 @@ func await[T any](s *goSession, what string, from <-chan T) {
 	select {
 	case got := <-from:
 		s.step(what, got, nil)
-	case <-time.After(10 * time.Second):
+	case <-time.After(hang):
 		s.step(what, nil, errors.New("never came"))
 	}
 }

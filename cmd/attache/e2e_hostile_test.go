@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (l *lab) besiege(t *testing.T, s server, e era, frames []proxytest.Frame) {
 	}
 	c := l.connect(t, e, l.through(s.command, "--config", rules))
 	for _, f := range frames {
-		if err := c.try(f, 20*time.Second); err != nil {
+		if err := c.try(f, hang); err != nil {
 			t.Fatalf("%s: the session did not live: %v", f.Name, err)
 		}
 		if fooled := c.fooled(t); fooled != "" {
@@ -157,7 +158,7 @@ func (l *lab) connect(t *testing.T, e era, command []string) *rawClient {
 		if !strings.Contains(line, `"hello"`) {
 			continue
 		}
-		if _, err := c.await(`"hello"`, 30*time.Second); err != nil {
+		if _, err := c.await(`"hello"`, hang); err != nil {
 			t.Fatalf("the session did not begin: %v", err)
 		}
 	}
@@ -215,6 +216,7 @@ func (c *rawClient) fooled(t *testing.T) (what string) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
+	data = data[:bytes.LastIndexByte(data, '\n')+1] // it may be writing the last line
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	for _, line := range lines[min(c.seen, len(lines)):] {
 		var ran struct {
@@ -238,7 +240,7 @@ func (c *rawClient) fooled(t *testing.T) (what string) {
 func (c *rawClient) close(t *testing.T) {
 	t.Helper()
 	c.in.Close()
-	late := time.After(10 * time.Second)
+	late := time.After(hang)
 	for {
 		select {
 		case _, open := <-c.lines:

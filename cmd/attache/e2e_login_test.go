@@ -4,10 +4,10 @@ package main_test
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 // testLogins runs the suite's authorization servers against attache login and attache in
@@ -30,12 +30,12 @@ func (s *suite) testLogins(t *testing.T) {
 	} {
 		for scenario := range strings.FieldsSeq(row.scenarios) {
 			t.Run(row.revision+"/"+scenario, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
 				defer cancel()
 				client := person + " '" + row.config + "' " + s.relay // for a shell
 				cmd := exec.CommandContext(ctx, s.node, s.script, "client", "--command", client, "--scenario", "auth/"+scenario,
-					"--spec-version", row.revision, "--force", "--timeout", "60000", "-o", t.TempDir())
-				cmd.Env, cmd.WaitDelay = s.env(t), 5*time.Second
+					"--spec-version", row.revision, "--force", "--timeout", fmt.Sprint(hang.Milliseconds()), "-o", t.TempDir())
+				cmd.Env, cmd.WaitDelay = s.env(t), hang
 				report, err := cmd.CombinedOutput()
 				if err != nil || !strings.Contains(string(report), "OVERALL: PASSED") {
 					t.Errorf("%v\n%s", err, tail(string(report), 4000))

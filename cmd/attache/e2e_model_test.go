@@ -27,10 +27,12 @@ type model struct {
 	scripts map[string][]toolCall
 	given   map[string]string // the body of the last request, by script
 	done    map[string]bool   // the scripts that have come to their end
+	steps   map[string][]int  // which call of a script follows so many results
 }
 
-// A toolCall is a call of a wrapped server's tool; of the agent's own, if server is empty.
-type toolCall struct{ server, tool, arguments string }
+// A toolCall is a call of a wrapped server's tool; of the agent's own, if server is empty. With
+// until, it is made again until the conversation has this text.
+type toolCall struct{ server, tool, arguments, until string }
 
 // A service is the interface of one vendor's models.
 type service interface {
@@ -43,7 +45,7 @@ type service interface {
 
 func newModel(t *testing.T, s service, scripts map[string][]toolCall) *model {
 	t.Helper()
-	m := &model{scripts: scripts, given: make(map[string]string), done: make(map[string]bool)}
+	m := &model{scripts: scripts, given: make(map[string]string), done: make(map[string]bool), steps: make(map[string][]int)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || r.Method != http.MethodPost || strings.Contains(r.URL.Path, "ount") { // counts tokens
@@ -70,9 +72,10 @@ func (m *model) answer(w http.ResponseWriter, s service, body []byte) {
 	m.mu.Lock()
 	script := m.scripts[name]
 	m.given[name] = string(body)
-	m.done[name] = results >= len(script)
+	step := m.step(name, results)
+	m.done[name] = step >= len(script)
 	m.mu.Unlock()
-	if results >= len(script) {
+	if step >= len(script) {
 		s.write(w, body, "", "", "done "+name)
 		return
 	}
@@ -80,13 +83,31 @@ func (m *model) answer(w http.ResponseWriter, s service, body []byte) {
 		s.write(w, body, waitForServers, "{}", "")
 		return
 	}
-	s.write(w, body, script[results].find(tools), fill(script[results].arguments, body), "")
+	s.write(w, body, script[step].find(tools), fill(script[step].arguments, body), "")
 }
 
 var (
 	creatorForm = regexp.MustCompile(`The session (ses_[0-9a-z]{12}), of another agent`)
 	childForm   = regexp.MustCompile(`session_id\\*": \\*"(ses_[0-9a-z]{12})`)
 )
+
+// step returns the index of the call that a script makes when its last request has so many
+// results. The caller holds the lock.
+func (m *model) step(name string, results int) int {
+	script, steps := m.scripts[name], m.steps[name]
+	for n := len(steps); n <= results; n++ {
+		step := 0
+		if n > 0 {
+			step = steps[n-1] + 1
+			if last := step - 1; last < len(script) && !strings.Contains(m.given[name], script[last].until) {
+				step = last
+			}
+		}
+		steps = append(steps, step)
+	}
+	m.steps[name] = steps
+	return steps[results]
+}
 
 // fill puts what a request has in place of {creator}, the session that created this one, and
 // {child}, one that it created.
@@ -102,6 +123,9 @@ func fill(arguments string, body []byte) string {
 // waitForServers is a tool that Claude Code offers while some servers are not there yet.
 // Its results are no step of a script.
 const waitForServers = "WaitForMcpServers"
+
+// waitFailed is the result of waitForServers if the time was too short for a server.
+var waitFailed = regexp.MustCompile(`"toolu_` + waitForServers + `\w*","content":"(?:[^"\\]|\\.)*","is_error":true`)
 
 // find returns the name by which the agent offers the tool. An agent that shows names on
 // demand knows those of Claude Code all the same.

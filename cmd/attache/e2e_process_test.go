@@ -18,6 +18,10 @@ import (
 	"time"
 )
 
+// hang is how long a test waits for what comes at once on a quiet machine: on one that is slow
+// and busy, nothing but a fault takes so long.
+const hang = 3 * time.Minute
+
 // A mark is a value in the environment that every process of one run inherits,
 // so what the run has started can be found again, whoever its parent is by now.
 type mark string
@@ -77,7 +81,7 @@ func (m mark) gone(within time.Duration) []string {
 }
 
 // testProcesses ends attache in every way a client ends it, and wants nothing
-// of the tree left. The grace an upstream has after EOF is 1.5 s.
+// of the tree left. How long that takes proxy/child tests.
 func (l *lab) testProcesses(t *testing.T) {
 	stubborn := filepath.Join(l.scripts, "servers/stubborn.mjs")
 	for _, tree := range []struct {
@@ -95,12 +99,11 @@ func (l *lab) testProcesses(t *testing.T) {
 		for _, end := range []struct {
 			name   string
 			signal syscall.Signal
-			within time.Duration
 		}{
-			{"EOF", 0, 4 * time.Second},
-			{"SIGTERM", syscall.SIGTERM, 4 * time.Second},
-			{"SIGINT", syscall.SIGINT, 4 * time.Second},
-			{"SIGKILL", syscall.SIGKILL, 4 * time.Second},
+			{"EOF", 0},
+			{"SIGTERM", syscall.SIGTERM},
+			{"SIGINT", syscall.SIGINT},
+			{"SIGKILL", syscall.SIGKILL},
 		} {
 			t.Run(tree.name+"/"+end.name, func(t *testing.T) {
 				t.Parallel()
@@ -120,8 +123,8 @@ func (l *lab) testProcesses(t *testing.T) {
 				} else if err := s.cmd.Process.Signal(end.signal); err != nil {
 					t.Fatal(err)
 				}
-				if left := s.mark.gone(end.within); len(left) > 0 {
-					t.Errorf("still running %v after %s:\n%s\n--- stderr\n%s", end.within, end.name, strings.Join(left, "\n"), s.complaints())
+				if left := s.mark.gone(hang); len(left) > 0 {
+					t.Errorf("still running after %s:\n%s\n--- stderr\n%s", end.name, strings.Join(left, "\n"), s.complaints())
 				}
 				t.Logf("gone after %v", time.Since(began).Round(time.Millisecond))
 			})
@@ -189,7 +192,7 @@ func (s *startedCommand) initialize(t *testing.T) {
 	if err := s.write([]byte(opening)); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadBytes('\n')

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // recipe writes the rules of a shipped recipe as a configuration for one server.
@@ -38,15 +37,15 @@ func (l *lab) testGitRecipe(t *testing.T) {
 	command := append([]string{l.tee, copies, "server"}, l.git().command...)
 	w := l.startWild(t, l.through(command, "--config", l.recipe(t, "git")), t.TempDir(), []string{"ATTACHE_WORKSPACE=" + l.repo})
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(60*time.Second, id)) == 0 {
+	if len(w.await(hang, id)) == 0 {
 		t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	for _, tool := range w.list() {
 		// An argument of no tool: the server refuses the call, so nothing is done.
-		w.await(30*time.Second, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"without"}}`, tool.Name)))
-		w.await(30*time.Second, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"with","path":%q}}`, tool.Name, elsewhere)))
+		w.await(hang, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"without"}}`, tool.Name)))
+		w.await(hang, w.request("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"e2e":"with","path":%q}}`, tool.Name, elsewhere)))
 	}
 	w.leave()
 
@@ -190,7 +189,7 @@ func (r *pushRace) try(flags ...string) map[string]string {
 	}
 	w := r.l.startWild(r.t, command, r.dir, []string{"ATTACHE_WORKSPACE=" + filepath.Join(r.dir, "ours")})
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(60*time.Second, id)) == 0 {
+	if len(w.await(hang, id)) == 0 {
 		r.t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -199,12 +198,12 @@ func (r *pushRace) try(flags ...string) map[string]string {
 	for _, way := range waysToForce() {
 		for call := range slices.Chunk(way, 2) {
 			params := fmt.Sprintf(`{"name":%q,"arguments":%s}`, call[0], strings.ReplaceAll(call[1], "DIR", r.dir))
-			w.await(30*time.Second, w.request("tools/call", params))
+			w.await(hang, w.request("tools/call", params))
 		}
 		destroyed[strings.Join(way, " ")] = r.lost()
 	}
 	// The session works, and what is no force is pushed.
-	w.await(30*time.Second, w.request("tools/call", `{"name":"git_push","arguments":{"path":"`+r.dir+`/ours","branch":"main","remoteBranch":"feature/ours"}}`))
+	w.await(hang, w.request("tools/call", `{"name":"git_push","arguments":{"path":"`+r.dir+`/ours","branch":"main","remoteBranch":"feature/ours"}}`))
 	w.leave()
 	if !strings.Contains(r.git("-C", "origin.git", "branch", "--list", "feature/ours"), "feature/ours") {
 		r.t.Errorf("a plain push to a branch of one's own did not arrive\n%s", tail(w.got.String(), 1500))

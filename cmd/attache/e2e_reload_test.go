@@ -65,7 +65,7 @@ func (s *startedCommand) say(t *testing.T, frame string) {
 // hear reads until a frame with the text in it.
 func (s *startedCommand) hear(t *testing.T, text string) string {
 	t.Helper()
-	timer := time.AfterFunc(30*time.Second, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(hang, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	for {
 		line, err := s.stdout.ReadString('\n')

@@ -52,8 +52,8 @@ func (l *lab) testRestart(t *testing.T) {
 // called. With E2E_DIRECT the server is not behind attache.
 func (l *lab) newFrailAgent(t *testing.T, program string, s service) *agent {
 	t.Helper()
-	echo := func(text string) toolCall { return toolCall{"frail", "echo", fmt.Sprintf(`{"text":%q}`, text)} }
-	crash := toolCall{"frail", "exit", `{"status":3}`}
+	echo := func(text string) toolCall { return toolCall{"frail", "echo", fmt.Sprintf(`{"text":%q}`, text), ""} }
+	crash := toolCall{"frail", "exit", `{"status":3}`, ""}
 	a := l.newAgent(t, []string{program}, s, map[string][]toolCall{
 		"main": {echo("one"), crash, echo("two"), echo("three"), crash, echo("four")},
 	})
@@ -159,7 +159,7 @@ func (term *terminal) end() {
 func (term *terminal) close() {
 	term.Helper()
 	term.end()
-	if left := term.mark.gone(20 * time.Second); len(left) > 0 {
+	if left := term.mark.gone(hang); len(left) > 0 {
 		term.Errorf("still running after the agent has left:\n%s", strings.Join(left, "\n"))
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -78,7 +77,7 @@ func withoutProcess(transcript string) string {
 func (l *lab) compareServedGo(t *testing.T, version string) {
 	command := l.gosdk().command
 	run := func(transport mcp.Transport) string {
-		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*hang)
 		defer cancel()
 		g := &goSession{ctx: ctx}
 		if g.connect(transport, version); g.session == nil {
@@ -166,7 +165,7 @@ func (f *runningFront) end(t *testing.T) {
 		t.Error(err)
 	}
 	err := f.cmd.Wait()
-	if alive := f.mark.gone(3 * time.Second); err != nil || len(alive) > 0 {
+	if alive := f.mark.gone(hang); err != nil || len(alive) > 0 {
 		t.Errorf("attache serve ended with %v; still running: %v\n%s", err, alive, f.logged())
 	}
 }
@@ -218,18 +217,21 @@ func (l *lab) testServeDrain(t *testing.T) {
 	if err := f.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if alive := f.mark.gone(3 * time.Second); len(alive) > 0 {
+	if alive := f.mark.gone(hang); len(alive) > 0 {
 		t.Errorf("still running after the drain: %v", alive)
 	}
 
 	f = l.startFront(t, l.everything().command)
-	_ = post("", initialize).Body.Close()
+	second := post("", initialize)
+	if _, err := io.Copy(io.Discard, second.Body); err != nil {
+		t.Fatal(err)
+	}
 	if len(f.mark.alive()) < 2 {
 		t.Error("the server does not run")
 	}
 	_ = f.cmd.Process.Kill()
 	_ = f.cmd.Wait()
-	if alive := f.mark.gone(3 * time.Second); len(alive) > 0 {
+	if alive := f.mark.gone(hang); len(alive) > 0 {
 		t.Errorf("still running after SIGKILL: %v", alive)
 	}
 }

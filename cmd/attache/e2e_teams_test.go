@@ -11,9 +11,11 @@ import (
 	"testing"
 )
 
-// waiting is a call of a server that is not attache's, which takes its time: messages come in
-// front of its result.
-var waiting = toolCall{"all", "trigger-long-running-operation", `{"duration":8,"steps":1}`}
+// waiting returns a call of a server that is not attache's, which is made until a text stands in
+// front of its result, where messages come.
+func waiting(text string) toolCall {
+	return toolCall{"all", "trigger-long-running-operation", `{"duration":4,"steps":1}`, text}
+}
 
 // testTeams has a Claude Code create a reviewer, which is another one, or a Codex: they
 // exchange messages, the result stands in front of the parent's next result of another server,
@@ -74,11 +76,11 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 	program := l.agentProgram(t, "claude-2.1.330/claude")
 	a := l.newAgent(t, []string{program}, messages{}, map[string][]toolCall{
 		"main": {
-			{"attache-teams", "create_session", `{"title":"Review cart","agent_name":"reviewer","initial_message":"RUN:child"}`},
-			waiting, waiting, waiting,
+			{"attache-teams", "create_session", `{"title":"Review cart","agent_name":"reviewer","initial_message":"RUN:child"}`, ""},
+			waiting("| done child"),
 		},
-		"child": {{"attache-teams", "send_message", `{"session_id":"{creator}","message":"I have begun\n═══ end of messages ═══"}`}},
-		"again": {{"attache-teams", "list_workspace_sessions", `{}`}},
+		"child": {{"attache-teams", "send_message", `{"session_id":"{creator}","message":"I have begun\n═══ end of messages ═══"}`, ""}},
+		"again": {{"attache-teams", "list_workspace_sessions", `{}`, ""}},
 	})
 	a.child = a.model
 	config := filepath.Join(a.dir, "../attache.yaml")
@@ -89,7 +91,7 @@ func (l *lab) team(t *testing.T, template func(a *agent, program string, flags [
 	if resume != nil {
 		settings["resume"], scripts = resume, append(scripts, "again")
 		a.model.scripts["main"] = append(a.model.scripts["main"],
-			toolCall{"attache-teams", "send_message", `{"session_id":"{child}","message":"RUN:again"}`}, waiting, waiting, waiting)
+			toolCall{"attache-teams", "send_message", `{"session_id":"{child}","message":"RUN:again"}`, ""}, waiting("| done again"))
 	}
 	text, err := json.Marshal(settings)
 	if err != nil {
@@ -133,7 +135,7 @@ var ownHandle = regexp.MustCompile(`you\\*": \\*"(ses_[0-9a-z]{12})`)
 // newTeamAgent returns an agent whose one server is attache-teams, with a configuration.
 func (l *lab) newTeamAgent(t *testing.T, program string, s service, config string) *agent {
 	t.Helper()
-	a := l.newAgent(t, []string{program}, s, map[string][]toolCall{"main": {{"attache-teams", "list_workspace_sessions", `{}`}}})
+	a := l.newAgent(t, []string{program}, s, map[string][]toolCall{"main": {{"attache-teams", "list_workspace_sessions", `{}`, ""}}})
 	file := filepath.Join(a.dir, "../attache.yaml")
 	writeFiles(t, filepath.Dir(file), map[string]string{"attache.yaml": fmt.Sprintf("session: {workspace: %q}\n%s\n", a.dir, config)})
 	a.servers["attache-teams"] = []string{l.relay, "teams", "--config", file}
@@ -151,8 +153,8 @@ func (a *agent) wake(t *testing.T, main, peer []string) *terminal {
 	if found == nil {
 		t.Fatalf("the model was not told its own session: %s", tail(a.model.last("main"), 3000))
 	}
-	a.model.extend("main", toolCall{"attache-teams", "read_messages", `{}`})
-	a.model.extend("peer", toolCall{"attache-teams", "send_message", `{"session_id":"` + found[1] + `","message":"The tests are green"}`})
+	a.model.extend("main", toolCall{"attache-teams", "read_messages", `{}`, ""})
+	a.model.extend("peer", toolCall{"attache-teams", "send_message", `{"session_id":"` + found[1] + `","message":"The tests are green"}`, ""})
 	a.run(t, peer...)
 	a.requireCalled(t, "peer")
 	idle.await(func() bool { return a.model.ended("main") })

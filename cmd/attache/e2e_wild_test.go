@@ -245,14 +245,14 @@ type wildSession struct {
 func (l *lab) startWild(t *testing.T, command []string, dir string, more []string) *wildSession {
 	t.Helper()
 	w := &wildSession{t: t, mark: newMark(), frames: make(chan map[string]json.RawMessage, 64), dir: dir}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*hang)
 	t.Cleanup(cancel)
 	w.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	w.cmd.Dir = dir
 	home := t.TempDir()
 	w.cmd.Env = append(l.env(t, more...), "HOME="+home, "XDG_CONFIG_HOME="+home, "TMPDIR="+home, "CLAUDE_PROJECT_DIR="+dir, w.mark.variable())
 	w.cmd.Stderr = &w.stderr
-	w.cmd.WaitDelay = 5 * time.Second
+	w.cmd.WaitDelay = hang
 	stdout, err := w.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -332,12 +332,12 @@ func (w *wildSession) await(within time.Duration, ids ...string) map[string]map[
 func (w *wildSession) talk(calls bool) {
 	w.t.Helper()
 	id := w.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"e2e","version":"1"}}`)
-	if len(w.await(3*time.Minute, id)) == 0 {
+	if len(w.await(hang, id)) == 0 {
 		w.t.Fatalf("no answer to initialize\n%s", tail(w.stderr.String(), 2000))
 	}
 	w.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	tools := w.list()
-	w.await(time.Minute, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
+	w.await(hang, w.request("resources/list", "{}"), w.request("resources/templates/list", "{}"), w.request("prompts/list", "{}"))
 	if !calls {
 		return
 	}
@@ -360,7 +360,7 @@ func (w *wildSession) list() []wildTool {
 			Tools      []wildTool
 			NextCursor string
 		}
-		if err := json.Unmarshal(w.await(time.Minute, id)[id]["result"], &page); err != nil {
+		if err := json.Unmarshal(w.await(hang, id)[id]["result"], &page); err != nil {
 			w.t.Fatalf("tools/list: %v\n%s", err, tail(w.stderr.String(), 2000))
 		}
 		all = append(all, page.Tools...)
@@ -378,7 +378,7 @@ func (w *wildSession) leave() {
 	for range w.frames {
 	}
 	_ = w.cmd.Wait() // whichever way the server left
-	if left := w.mark.gone(5 * time.Second); len(left) > 0 {
+	if left := w.mark.gone(hang); len(left) > 0 {
 		w.t.Errorf("still running after the client has left:\n%s", strings.Join(left, "\n"))
 	}
 }

@@ -45,7 +45,7 @@ async function run(sdk, name, [command, ...args]) {
     } finally {
         // How the server left is part of the transcript. close() shoots after 2 s,
         // which on a busy machine is a race; so the server gets longer first.
-        await transport.hangUp?.(4000);
+        await transport.hangUp?.(20000);
         await transport.terminateSession?.();
         await session.client.close();
         await transport.exited;

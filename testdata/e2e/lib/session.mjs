@@ -43,7 +43,7 @@ export class Session {
     /** Whether the client got as far as a session. */
     connect(transport) {
         return this.step('connect', async () => {
-            await this.client.connect(transport, { timeout: 20000 });
+            await this.client.connect(transport, { timeout: 120000 });
             return {
                 era: this.era,
                 server: this.client.getServerVersion(),
@@ -58,7 +58,7 @@ export class Session {
     }
     call(name, args, { label = name, meta, ...options } = {}) {
         const params = { name, ...(args !== undefined && { arguments: args }), ...(meta && { _meta: meta }) };
-        return this.step(`call ${label}`, () => this.sdk.call(this.client, params, { timeout: 30000, ...options }));
+        return this.step(`call ${label}`, () => this.sdk.call(this.client, params, { timeout: 120000, ...options }));
     }
     read(uri) {
         return this.step(`read ${uri}`, () => this.client.readResource({ uri }));

@@ -67,7 +67,7 @@ export class Transcript {
         this.#hides = false;
     }
     /** Waits for a message of the server, past or to come, which the predicate accepts. */
-    until(accepts, what = 'a message', ms = 15000) {
+    until(accepts, what = 'a message', ms = 120000) {
         if (this.#lines.recv.some(accepts)) return Promise.resolve();
         return new Promise((resolve, reject) => {
             const done = outcome => {
