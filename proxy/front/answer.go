@@ -6,19 +6,17 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A writer writes the messages of a stream to a response, as JSON or as events.
 type writer struct {
-	x      *exchange
-	accept accept.Accept
-	status func(reply []byte) int // of an error that is sent as JSON
-	mode   mode
-	open   bool   // within a message that comes in parts
-	events []byte // that are not written yet
+	x       *exchange
+	message *message // that is answered; nil for a GET
+	mode    mode
+	open    bool   // within a message that comes in parts
+	events  []byte // that are not written yet
 }
 
 type mode uint8
@@ -30,14 +28,12 @@ const (
 )
 
 // answer writes what comes on a stream until it ends or the client leaves. It reports
-// whether it has ended. status is that of a reply that is sent as JSON.
-func (x *exchange) answer(t *stream, a accept.Accept, status func(reply []byte) int) bool {
-	w := &writer{x: x, accept: a, status: status}
+// whether it has ended.
+func (x *exchange) answer(t *stream, to *message) bool {
+	w := &writer{x: x, message: to}
 	defer t.leave()
-	if !a.JSON {
-		if w.begin() != nil {
-			return false
-		}
+	if !x.accept.JSON && w.begin() != nil {
+		return false
 	}
 	return w.run(t)
 }
@@ -124,14 +120,16 @@ var ofJSON, notStored = []string{"application/json"}, []string{"no-store"}
 
 // decide chooses JSON where the reply comes first, and events for all else.
 func (w *writer) decide(first item) error {
-	if w.accept.JSON && (first.final || !w.accept.Events) {
+	if w.x.accept.JSON && (first.final || !w.x.accept.Events) {
 		w.mode = asJSON
 		h := w.x.w.Header()
 		h["Content-Type"], h["Cache-Control"] = ofJSON, notStored
 		if first.final && first.part == whole {
-			h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
+			if len(first.data) > 1<<10 { // the server adds it to a body of "a few KB" (http.ResponseWriter)
+				h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
+			}
 			if first.failed {
-				w.x.w.WriteHeader(w.status(first.data))
+				w.x.w.WriteHeader(w.message.status(first.data))
 			}
 		}
 		return nil
@@ -155,7 +153,7 @@ func (w *writer) begin() error {
 // over, also if nobody writes.
 func (w *writer) comment() error {
 	switch {
-	case w.mode == asJSON || w.open || !w.accept.Events:
+	case w.mode == asJSON || w.open || !w.x.accept.Events:
 		w.x.allowWrite()
 		return nil
 	case w.mode == undecided:
@@ -166,13 +164,11 @@ func (w *writer) comment() error {
 
 func (w *writer) write(b []byte, flush bool) error {
 	w.x.allowWrite()
-	if _, err := w.x.w.Write(b); err != nil {
-		return err
+	_, err := w.x.w.Write(b)
+	if err == nil && flush {
+		err = w.x.rc.Flush()
 	}
-	if flush {
-		return w.x.rc.Flush()
-	}
-	return nil
+	return err
 }
 
 // item writes a message or a part of one.

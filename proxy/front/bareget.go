@@ -24,8 +24,8 @@ type bareGet struct {
 
 // serveBare begins a GET stream, which ends with the session, or when its client leaves.
 func (f *Front) serveBare(response *bare.Response, s *session, t *stream) {
-	x := &exchange{f: f, w: response, rc: http.NewResponseController(response)}
-	g := &bareGet{s: s, t: t, w: &writer{x: x, accept: accept.Accept{Events: true}}, response: response, writing: true}
+	x := &exchange{f: f, w: response, rc: *http.NewResponseController(response), accept: accept.Accept{Events: true}}
+	g := &bareGet{s: s, t: t, w: &writer{x: x}, response: response, writing: true}
 	f.streams.Begin()
 	t.join(&f.pulse)
 	t.mu.Lock()

@@ -14,21 +14,17 @@ import (
 // readBody reads the body whole, before anything is written: a server of HTTP/1.1 that
 // answers while it reads loses answers. It returns the body with a line end. ok is false if the
 // request was refused.
-func (x *exchange) readBody() (line []byte, release func(), ok bool) {
-	limits := x.f.o.Limits
-	tooLarge := func() {
-		x.w.Header().Set("Connection", "close")
-		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, "the body is larger than this server accepts")
+func (x *exchange) readBody() (line []byte, ok bool) {
+	b := &x.body
+	b.limits = x.f.o.Limits
+	err := errTooLarge
+	if x.r.ContentLength <= b.limits.Body {
+		err = b.read(x.r.Body, x.r.ContentLength)
 	}
-	if x.r.ContentLength > limits.Body {
-		tooLarge()
-		return nil, nil, false
-	}
-	b := bodyBuffer{limits: limits}
-	err := b.read(x.r.Body, x.r.ContentLength)
 	switch {
 	case errors.Is(err, errTooLarge):
-		tooLarge()
+		x.w.Header().Set("Connection", "close")
+		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, "the body is larger than this server accepts")
 	case errors.Is(err, ErrBusy):
 		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "too many large requests are being read: try again")
 	case err != nil:
@@ -36,10 +32,9 @@ func (x *exchange) readBody() (line []byte, release func(), ok bool) {
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")
 	default:
 		_ = x.rc.SetReadDeadline(time.Time{})
-		return append(bytes.TrimRight(b.data, " \t\r\n"), '\n'), b.release, true
+		return append(bytes.TrimRight(b.data, " \t\r\n"), '\n'), true
 	}
-	b.release()
-	return nil, nil, false
+	return nil, false
 }
 
 // errTooLarge is what a body meets that is over the limit.
@@ -102,6 +97,8 @@ func (b *bodyBuffer) grow(size int64) error {
 
 // release gives the bytes back.
 func (b *bodyBuffer) release() {
-	b.limits.GiveBytes(b.taken)
+	if b.taken > 0 {
+		b.limits.GiveBytes(b.taken)
+	}
 	b.taken, b.data = 0, nil
 }

@@ -40,6 +40,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
 	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
@@ -203,7 +204,7 @@ func New(o Options) *Front {
 
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{f: f, w: w, r: r, rc: http.NewResponseController(w)}
+	x := &exchange{f: f, w: w, r: r, rc: *http.NewResponseController(w)}
 	if r.Header["Expect"] != nil {
 		// The server answers that when the body is read, also on a connection whose
 		// last deadline is over.
@@ -234,7 +235,9 @@ type exchange struct {
 	f          *Front
 	w          http.ResponseWriter
 	r          *http.Request
-	rc         *http.ResponseController
+	rc         http.ResponseController
+	accept     accept.Accept
+	body       bodyBuffer // of the message, until that was handed over
 	who        Principal
 	credential string
 	headed     bool // the headers have been written, before the answer

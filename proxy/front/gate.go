@@ -77,7 +77,7 @@ func (x *exchange) preflight(cors bool) {
 // authenticate finds out who sends the request. A credential counts in the header alone,
 // and on each request: a session id proves nothing.
 func (x *exchange) authenticate() bool {
-	scheme, credential, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
+	scheme, credential, _ := strings.Cut(x.header("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		credential = ""
 	}

@@ -19,7 +19,7 @@ func (x *exchange) get() {
 		x.notServed()
 		return
 	}
-	if a, _ := accept.Parse(x.r.Header.Values("Accept")); !a.Events {
+	if x.accept, _ = accept.Parse(x.r.Header["Accept"]); !x.accept.Events {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "a GET opens a stream of events: accept text/event-stream")
 		return
 	}
@@ -31,6 +31,7 @@ func (x *exchange) get() {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "events have no ids here, so a stream cannot be taken up again: open a new one without Last-Event-ID")
 		return
 	}
+	x.accept.JSON = false
 	t := newStream(true)
 	s := x.session(id, nil)
 	for s != nil && !s.attach(t) {
@@ -48,7 +49,7 @@ func (x *exchange) get() {
 	defer s.release()
 	defer s.detach(t)
 	defer t.leave()
-	w := &writer{x: x, accept: accept.Accept{Events: true}}
+	w := &writer{x: x}
 	if w.begin() == nil {
 		w.run(t)
 	}

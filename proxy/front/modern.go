@@ -6,20 +6,19 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // postModern takes a message of revision 2026-07-28 or later. Each request stands alone:
 // it names its revision and, if its host has one, its conversation.
-func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
+func (x *exchange) postModern(p *message) {
 	switch {
 	case p.m.Kind() == wire.Batch || p.m.Kind().IsReply():
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "a client of this revision sends requests and notifications alone, one at a time")
 		return
 	case p.id == nil:
-		x.notifyModern(p, release)
+		x.notifyModern(p)
 		return
 	case p.revision == "":
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidParams, "_meta lacks "+protocolKey+", which the header MCP-Protocol-Version announces")
@@ -29,7 +28,7 @@ func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeHeaderMismatch, why)
 		return
 	}
-	t := newStream(a.Events)
+	t := newStream(x.accept.Events)
 	c := p.calls(t)[0]
 	s, err := x.f.join(x.f.key(x.who, p), c, x.who, x.credential)
 	if err != nil {
@@ -49,15 +48,15 @@ func (x *exchange) postModern(p *message, a accept.Accept, release func()) {
 		return
 	}
 	err = x.hand(s, p)
-	release()
+	x.body.release()
 	if err != nil && !errors.Is(err, errOver) {
 		s.withdraw(c)
 		return
 	}
-	if c.listens && a.Events {
-		a.JSON = false // headers leave at once
+	if c.listens && x.accept.Events {
+		x.accept.JSON = false // headers leave at once
 	}
-	if !x.answer(t, a, p.status) {
+	if !x.answer(t, p) {
 		s.abandon(x.r.Context(), c)
 	}
 }
@@ -152,7 +151,7 @@ func (s *session) abandon(ctx context.Context, c *call) {
 }
 
 // notifyModern takes a notification. One for which there is no session has no effect.
-func (x *exchange) notifyModern(p *message, release func()) {
+func (x *exchange) notifyModern(p *message) {
 	key := x.f.key(x.who, p)
 	cancelled := p.cancels()
 	x.f.mu.Lock()
@@ -169,7 +168,7 @@ func (x *exchange) notifyModern(p *message, release func()) {
 		_ = x.hand(to, p)
 		to.cancelled(cancelled)
 	}
-	release()
+	x.body.release()
 	x.finish(http.StatusAccepted)
 }
 

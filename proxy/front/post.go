@@ -15,12 +15,12 @@ const versionHeader = "Mcp-Protocol-Version"
 
 // post takes a message.
 func (x *exchange) post() {
-	if !accept.IsJSON(x.r.Header.Get("Content-Type")) {
+	if !accept.IsJSON(x.header("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
 		return
 	}
-	a, ok := accept.Parse(x.r.Header.Values("Accept"))
-	if !ok {
+	var ok bool
+	if x.accept, ok = accept.Parse(x.r.Header["Accept"]); !ok {
 		x.refuse(http.StatusNotAcceptable, nil, wire.CodeInvalidRequest, "answers are application/json or text/event-stream: accept them")
 		return
 	}
@@ -29,29 +29,37 @@ func (x *exchange) post() {
 		return
 	}
 	defer x.f.o.Limits.Finish()
-	line, release, ok := x.readBody()
+	line, ok := x.readBody()
+	defer x.body.release()
 	if !ok {
 		return
 	}
-	defer release()
 	p, code, text := parse(line, *x.f.names.Load())
 	if text != "" {
 		x.refuse(http.StatusBadRequest, nil, code, text)
 		return
 	}
 	p.request = x.r
-	if p.revision != "" || !legacyHeader(x.r.Header.Get(versionHeader)) || x.cancelsModern(p) {
-		x.postModern(p, a, release)
+	if p.revision != "" || !legacyHeader(x.header(versionHeader)) || x.cancelsModern(p) {
+		x.postModern(p)
 		return
 	}
-	x.postLegacy(p, a, release)
+	x.postLegacy(p)
+}
+
+// header returns a header of the request. The name is spelled as net/http has it.
+func (x *exchange) header(name string) string {
+	if v := x.r.Header[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
 }
 
 // cancelsModern reports whether a message cancels a request of revision 2026-07-28, which
 // has no header rules for notifications: there is no session in which it could be another's.
 func (x *exchange) cancelsModern(p *message) bool {
 	return p.m.Kind() == wire.Notification && p.m.MethodIs("notifications/cancelled") &&
-		x.r.Header.Get(sessionHeader) == "" && x.r.Header.Get(versionHeader) == ""
+		x.header(sessionHeader) == "" && x.header(versionHeader) == ""
 }
 
 // legacyHeader reports whether a request with that version header is of a revision with
@@ -59,14 +67,14 @@ func (x *exchange) cancelsModern(p *message) bool {
 func legacyHeader(version string) bool { return version < modernRevision }
 
 // postLegacy takes a message of a revision with a handshake.
-func (x *exchange) postLegacy(p *message, a accept.Accept, release func()) {
-	if version := x.r.Header.Get(versionHeader); version != "" && !legacyRevision(version) {
+func (x *exchange) postLegacy(p *message) {
+	if version := x.header(versionHeader); version != "" && !legacyRevision(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
 		return
 	}
-	id := x.r.Header.Get(sessionHeader)
+	id := x.header(sessionHeader)
 	if id == "" && p.id != nil && p.m.MethodIs("initialize") {
-		x.initialize(p, a, release)
+		x.initialize(p)
 		return
 	}
 	if id == "" {
@@ -78,20 +86,20 @@ func (x *exchange) postLegacy(p *message, a accept.Accept, release func()) {
 		if s == nil {
 			return
 		}
-		delivered = x.postTo(s, p, a, release)
+		delivered = x.postTo(s, p)
 		s.release()
 	}
 }
 
 // postTo takes a message of a session. It reports false, and has done nothing, if the session
 // is over.
-func (x *exchange) postTo(s *session, p *message, a accept.Accept, release func()) bool {
+func (x *exchange) postTo(s *session, p *message) bool {
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
 		return true
 	}
-	x.w.Header()[sessionHeader] = []string{s.id}
-	_, err := x.deliver(s, p, a, release)
+	x.w.Header()[sessionHeader] = x.r.Header[sessionHeader][:1]
+	_, err := x.deliver(s, p)
 	return err == nil
 }
 
@@ -141,8 +149,8 @@ func (s *session) takesBatch(p *message) bool {
 }
 
 // initialize opens a session and takes its first message.
-func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
-	s, err := x.f.create(sessions.Route(x.r.Header.Get(routeHeader)), x.who, x.credential)
+func (x *exchange) initialize(p *message) {
+	s, err := x.f.create(sessions.Route(x.header(routeHeader)), x.who, x.credential)
 	if err != nil {
 		x.misled(p.id, sessions.Key{}, err)
 		return
@@ -153,7 +161,7 @@ func (x *exchange) initialize(p *message, a accept.Accept, release func()) {
 	}
 	defer s.release()
 	x.w.Header()[sessionHeader] = []string{s.id}
-	answered, err := x.deliver(s, p, a, release)
+	answered, err := x.deliver(s, p)
 	if err != nil {
 		x.noSession(p.id)
 	}
@@ -193,8 +201,8 @@ func (x *exchange) crowd(id []byte) {
 // deliver hands a message to the relay of a session, and answers the request. It reports
 // false if the client left before the answer. The error is errOver if the session is over and
 // the request has no answer yet.
-func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func()) (answered bool, err error) {
-	t := newStream(a.Events)
+func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
+	t := newStream(x.accept.Events)
 	calls := p.calls(t)
 	switch {
 	case len(calls) > 0 && s.kept == nil && x.f.Draining():
@@ -205,7 +213,7 @@ func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func
 		return true, nil
 	case p.m.Kind().IsReply() && !s.expects(&p.m):
 		x.f.log.Info("a reply to no request of the server's was dropped", "session", s.label())
-		release()
+		x.body.release()
 		x.finish(http.StatusAccepted)
 		return true, nil
 	}
@@ -229,7 +237,7 @@ func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func
 	if len(calls) == 0 && errors.Is(err, errOver) {
 		return true, err
 	}
-	release()
+	x.body.release()
 	switch {
 	case len(calls) == 0 && err == nil:
 		s.cancelled(cancelled)
@@ -238,7 +246,7 @@ func (x *exchange) deliver(s *session, p *message, a accept.Accept, release func
 		s.withdraw(calls...)
 		return false, nil
 	default:
-		return x.answer(t, a, p.status), nil
+		return x.answer(t, p), nil
 	}
 	return true, nil
 }

@@ -141,9 +141,7 @@ func (t *stream) take(used []item) (items []item, closed, silent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	items, t.items, t.bytes = t.items, used[:0], 0
-	if silent = t.silent; silent {
-		t.silent = false
-	}
+	silent, t.silent = t.silent, false
 	if len(items) > 0 && !t.closed {
 		t.due = time.Now().Add(aliveTime)
 	}

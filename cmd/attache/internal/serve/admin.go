@@ -111,29 +111,22 @@ var bounds = [...]float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60}
 // counts are the counters of requests that /metrics shows.
 type counts struct {
 	mu       sync.Mutex
-	requests map[outcome]uint64
+	requests [len(methods)][1000]uint64 // by method and status
 	took     [len(bounds) + 1]uint64
 	sum      float64
 }
 
-// An outcome is the labels by which requests are counted.
-type outcome struct {
-	method string
-	status int
-}
+// methods are the methods by which requests are counted. A client may send any.
+var methods = [...]string{http.MethodPost, http.MethodGet, http.MethodDelete, http.MethodOptions, "other"}
 
 func (c *counts) add(method string, status int, took time.Duration) {
-	switch method {
-	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions:
-	default:
-		method = "other" // the client's to choose, and kept for good
+	of := 0
+	for of < len(methods)-1 && methods[of] != method {
+		of++
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.requests == nil {
-		c.requests = map[outcome]uint64{}
-	}
-	c.requests[outcome{method, status}]++
+	c.requests[of][status]++
 	if method != http.MethodPost {
 		return // a GET takes as long as its session
 	}
@@ -164,8 +157,12 @@ func (c *counts) write(b *strings.Builder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.WriteString("# HELP attache_http_requests_total Requests that were answered.\n# TYPE attache_http_requests_total counter\n")
-	for o, n := range c.requests {
-		fmt.Fprintf(b, "attache_http_requests_total{method=\"%s\",status=\"%d\"} %d\n", o.method, o.status, n)
+	for i, method := range methods {
+		for status, n := range c.requests[i] {
+			if n > 0 {
+				fmt.Fprintf(b, "attache_http_requests_total{method=\"%s\",status=\"%d\"} %d\n", method, status, n)
+			}
+		}
 	}
 	const name = "attache_http_post_duration_seconds"
 	fmt.Fprintf(b, "# HELP %s How long it took to answer a POST.\n# TYPE %s histogram\n", name, name)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"testing"
 )
 
@@ -70,7 +71,7 @@ func TestGetIsNotedAtItsEnd(t *testing.T) {
 func (c *counts) of(method string, status int) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.requests[outcome{method, status}]
+	return c.requests[slices.Index(methods[:], method)][status]
 }
 
 // request sends a request of a session without a body.

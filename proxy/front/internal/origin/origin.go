@@ -21,22 +21,25 @@ func HostAllowed(header string, allowed []string, local netip.Addr) bool {
 		return true
 	}
 	if local.Unmap().IsLoopback() {
-		return IsLoopbackHost(header)
+		return isLoopback(host)
 	}
 	return len(allowed) == 0
 }
 
 // IsLoopbackHost reports whether a Host header names the loopback interface.
-func IsLoopbackHost(header string) bool {
-	host := hostname(header)
+func IsLoopbackHost(header string) bool { return isLoopback(hostname(header)) }
+
+func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // hostname returns the name in a Host header, without port and brackets.
 func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
+	if strings.Contains(host, ":") { // else there is an error, which is built
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			return name
+		}
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
