@@ -159,8 +159,8 @@ func (v otlpVariables) endpoint() string {
 	return strings.TrimSuffix(base, "/") + "/v1/" + strings.ToLower(v.signal)
 }
 
-// headers reads name=value,name=value, percent-encoded. Headers are often secret, so an error
-// contains nothing of them.
+// headers returns the headers that the variable lists as name=value,name=value, with the values
+// percent-encoded. A header is often a secret, so the error does not quote the variable.
 func (v otlpVariables) headers() (map[string]string, error) {
 	out := map[string]string{}
 	for _, pair := range strings.Split(v.get("HEADERS"), ",") {

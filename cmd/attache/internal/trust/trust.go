@@ -134,7 +134,7 @@ func (s Store) Untrust(path string) (bool, error) {
 }
 
 // All returns what is trusted, in no particular order. It skips files that are not records, that
-// others could have written, or that have the name of another workspace: they trust nobody.
+// others could have written, and those whose name is that of another workspace. None of these grants trust.
 func (s Store) All() ([]Record, error) {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
