@@ -163,6 +163,21 @@ func TestLongIDsAreBounded(t *testing.T) {
 	<-done
 }
 
+// Ids that are not kept inline count no longer when their calls are answered, however they are spelled.
+func TestLongIDsGiveRoomBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := proxytest.Setup{Options: proxy.Options{Hold: pipeSize}}.Start(t)
+		for i := range 1200 { // of 1 KiB, where 1 MiB may be in flight
+			id := fmt.Sprintf(`"\u0069%d%s"`, i, strings.Repeat("i", 1000))
+			call, reply := `{"jsonrpc":"2.0","id":`+id+`,"method":"x"}`, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`
+			s.Client.Send(call)
+			s.Server.Expect(call)
+			s.Server.Send(reply)
+			s.Client.Expect(reply)
+		}
+	})
+}
+
 // Lines over the hold limit pass without being held, both ways.
 func TestLongLinesAreNotHeld(t *testing.T) {
 	const size = 64 << 20
