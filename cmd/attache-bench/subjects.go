@@ -72,8 +72,6 @@ type subject struct {
 	Parts []string
 	// Front is a configuration that admits many sessions, for one without another.
 	Front string
-	// Workspace is the member that a filled call has, as JSON.
-	Workspace string
 }
 
 // briefed is in every briefing.
@@ -174,21 +172,21 @@ func subjects(self, attache, dir string, env []string) []subject {
 	base := cleanEnv(env, filepath.Join(dir, "home"))
 	behind := func(command ...string) []string { return append(command, server...) }
 	return []subject{
-		{Name: direct, Argv: server, Env: base, Workspace: member},
-		{Name: line, Argv: behind(self, modeLine), Env: base, Workspace: member},
-		{Name: bytecopy, Argv: behind(self, modeCopy), Env: base, Workspace: member},
-		{Name: floor, Argv: behind(self), Env: base, Workspace: member, Parts: []string{string(httpToStdio), string(stdioToHTTP), string(httpToHTTP)}},
-		{Name: plain, Argv: behind(attache, "--"), Env: base, Workspace: member, Front: filepath.Join(dir, "front.yaml")},
+		{Name: direct, Argv: server, Env: base},
+		{Name: line, Argv: behind(self, modeLine), Env: base},
+		{Name: bytecopy, Argv: behind(self, modeCopy), Env: base},
+		{Name: floor, Argv: behind(self), Env: base, Parts: []string{string(httpToStdio), string(stdioToHTTP), string(httpToHTTP)}},
+		{Name: plain, Argv: behind(attache, "--"), Env: base, Front: filepath.Join(dir, "front.yaml")},
 		{
-			Name: filling, Fills: true, Briefs: true, Workspace: member,
+			Name: filling, Fills: true, Briefs: true,
 			Argv: behind(attache, "--config", filepath.Join(dir, "config.yaml"),
 				"--policy", filepath.Join(dir, "policies"), "--scope", "acme", "--"),
 			Env: append(slices.Clone(base), "ATTACHE_WORKSPACE="+workspace),
 		},
-		ruled(ruling, "rules.yaml", attache, dir, base, server, member),
-		ruled(celling, "cel.yaml", attache, dir, base, server, member),
+		ruled(ruling, "rules.yaml", attache, dir, base, server),
+		ruled(celling, "cel.yaml", attache, dir, base, server),
 		{
-			Name: teaming, Workspace: member, Parts: []string{"start", "small calls", "pipelined"},
+			Name: teaming, Parts: []string{"start", "small calls", "pipelined"},
 			Argv: behind(attache, "--config", filepath.Join(dir, "teams.yaml"), "--workspace-id", "bench", "--session", "bench", "--"),
 			Env:  base,
 		},
@@ -206,10 +204,10 @@ func cleanEnv(env []string, home string) []string {
 }
 
 // ruled returns a subject with the rules of the file.
-func ruled(name, file, attache, dir string, base, server []string, member string) subject {
+func ruled(name, file, attache, dir string, base, server []string) subject {
 	argv := []string{attache, "--config", filepath.Join(dir, file), "--workspace", filepath.Join(dir, "workspace"), "--"}
 	return subject{
-		Name: name, Fills: true, Workspace: member,
+		Name: name, Fills: true,
 		Parts: []string{"start", "small calls", "pipelined"},
 		Argv:  append(argv, server...),
 		Env:   append(slices.Clone(base), "ATTACHE_API_KEY="+rules.Key),

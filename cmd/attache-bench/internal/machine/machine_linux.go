@@ -91,35 +91,24 @@ func KillGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKI
 // tick is the unit of the times in /proc.
 const tick = 10 * time.Millisecond
 
-// The fields of /proc/stat's first line, after its name.
+// The fields of /proc/stat's first line, of which the first is its name.
 const (
-	statIdle   = 3
-	statIowait = 4
-	statSteal  = 7
+	statIdle   = 4
+	statIowait = 5
+	statSteal  = 8
 )
 
 // Busy is the CPU time that all processes have used, and that a
 // hypervisor took, since the machine was started.
 func Busy() time.Duration {
-	var busy time.Duration
-	for i, v := range machineTimes() {
-		if i != statIdle && i != statIowait && i <= statSteal { // what follows is counted before
-			busy += v
-		}
-	}
-	return busy
-}
-
-// machineTimes returns the fields of /proc/stat's first line.
-func machineTimes() []time.Duration {
 	b, _ := os.ReadFile("/proc/stat")
 	first, _, _ := strings.Cut(string(b), "\n")
-	var out []time.Duration
-	for i, f := range strings.Fields(first) {
-		if i > 0 {
-			n, _ := strconv.Atoi(f)
-			out = append(out, time.Duration(n)*tick)
+	ticks := 0
+	for i, field := range strings.Fields(first) {
+		if i > 0 && i != statIdle && i != statIowait && i <= statSteal { // what follows is counted before
+			n, _ := strconv.Atoi(field)
+			ticks += n
 		}
 	}
-	return out
+	return time.Duration(ticks) * tick
 }

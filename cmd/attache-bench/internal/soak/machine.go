@@ -108,7 +108,7 @@ func (r *run) server() []string { return []string{r.self, Stdio, r.ledger} }
 
 // newFront returns a front that is not started yet.
 func (r *run) newFront(name string) *front {
-	f := &front{program: program{run: r, name: name, address: machine.FreeAddress(), place: &place{name: name}}, admin: machine.FreeAddress()}
+	f := &front{program: program{run: r, name: name, address: machine.FreeAddress(), place: &place{}}, admin: machine.FreeAddress()}
 	f.argv = []string{r.o.Attache, "serve", "--config", f.config(), "--listen", f.address}
 	return f
 }
@@ -117,7 +117,7 @@ func (f *front) config() string { return filepath.Join(f.run.dir, "config", f.na
 
 // start starts all that clients reach.
 func (r *run) start(ctx context.Context) error {
-	r.remote = &remote{program{run: r, name: "remote server", address: machine.FreeAddress(), place: &place{name: "remote server"}}}
+	r.remote = &remote{program{run: r, name: "remote server", address: machine.FreeAddress(), place: &place{}}}
 	r.remote.argv = []string{r.self, HTTP, r.remote.address, r.ledger}
 	r.steady, r.shaky = r.newFront("steady front"), r.newFront("shaky front")
 	if err := r.configure(0); err != nil {

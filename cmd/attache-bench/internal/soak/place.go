@@ -10,7 +10,6 @@ import (
 // A place is a process that is killed and started again: the server of a client, a front, a
 // remote server. It knows when, so that an error can be told from a fault.
 type place struct {
-	name   string
 	mu     sync.Mutex
 	deaths []*death
 }

@@ -134,7 +134,7 @@ func (r *run) kinds() (all []*client) {
 			era = "modern"
 		}
 		server := func(c *client) *client {
-			c.server = &place{name: "its server"}
+			c.server = &place{}
 			c.places = append(c.places, c.server)
 			return c
 		}
