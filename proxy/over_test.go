@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -193,4 +194,40 @@ func TestIdleSessionIsSmall(t *testing.T) {
 		t.Errorf("an idle session has %d bytes of heap", each)
 	}
 	runtime.KeepAlive(all)
+}
+
+// ServerExit is watched when the server ends the session, and when nobody else has.
+func TestServerExitIsWatched(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  func(*proxytest.Session)
+		want int
+	}{
+		{"the server ends", func(s *proxytest.Session) { s.Exit(errors.New("exit status 3")) }, 1},
+		{"the client leaves", func(s *proxytest.Session) { s.Client.Close(); s.Server.ExpectEOF(); s.Exit(nil) }, 0},
+		{"the context ends", func(s *proxytest.Session) { s.Cancel() }, 0},
+		{"the client's output breaks", func(s *proxytest.Session) {
+			s.Client.CloseInput()
+			s.Server.Send(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var exits []string
+				s := proxytest.Setup{Options: proxy.Options{Watch: func(p proxy.Point, line []byte) {
+					if p == proxy.ServerExit {
+						exits = append(exits, string(line))
+					}
+				}}}.Start(t)
+				call := `{"jsonrpc":"2.0","id":1,"method":"x"}`
+				s.Client.Send(call)
+				s.Server.Expect(call)
+				test.end(s)
+				_ = s.Wait()
+				if len(exits) != test.want {
+					t.Errorf("ServerExit was watched with %q, want %d times", exits, test.want)
+				}
+			})
+		})
+	}
 }
