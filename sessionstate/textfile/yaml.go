@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -127,8 +128,17 @@ func syntaxError(err error) error {
 		key, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
 		return errorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon behind it: write one, and its value")
 	}
+	message = quoted.ReplaceAllStringFunc(message, func(q string) string {
+		if text, err := strconv.Unquote(q); err == nil {
+			return quoteShort(text)
+		}
+		return "this"
+	})
 	return errorAt(t, "is not YAML that can be read ("+printable(message)+"): correct it here or just before")
 }
+
+// quoted matches what the parser quotes of the file.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
 // errorAt returns an error at a token.
 func errorAt(t *token.Token, text string) *SyntaxError {
