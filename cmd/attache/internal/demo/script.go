@@ -14,7 +14,7 @@ a model forgets. attache fills it in, puts policies in front of the first answer
 of each session, carries messages between agents, and passes all else on as it
 is. All of this really happens.
 
-"+" attache put in   "-" attache took out   "»" why   "…" not shown here`
+"-" before attache   "+" after attache   "»" why   "…" not shown here`
 
 const outro = `
 Put attache in front of a server in your client's configuration:

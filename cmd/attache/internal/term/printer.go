@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// A Printer writes the demo. Errors of out are kept by it until its Flush.
+// A Printer writes lines to Out, which keeps an error until its Flush.
 type Printer struct {
 	Out     *bufio.Writer
 	Colours bool
