@@ -81,7 +81,7 @@ func (m mark) gone(within time.Duration) []string {
 }
 
 // testProcesses ends attache in every way a client ends it, and wants nothing
-// of the tree left. How long that takes proxy/child tests.
+// of the tree left. The steps that end a server are tested in proxy/child.
 func (l *lab) testProcesses(t *testing.T) {
 	stubborn := filepath.Join(l.scripts, "servers/stubborn.mjs")
 	for _, tree := range []struct {

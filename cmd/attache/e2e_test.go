@@ -382,8 +382,9 @@ func compareOnce(t *testing.T, scenarios []string, ch chain, direct []string, ru
 
 // sameButEnd reports whether two transcripts are equal up to how the server ended, the last line.
 func sameButEnd(direct, relayed string) bool {
-	a, _, _ := strings.Cut(direct, `{"exit":`)
-	b, _, _ := strings.Cut(relayed, `{"exit":`)
+	const end = "\n{\"exit\":"
+	a, _, _ := strings.Cut(direct, end)
+	b, _, _ := strings.Cut(relayed, end)
 	return a == b
 }
 
