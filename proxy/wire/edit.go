@@ -55,7 +55,7 @@ func (m *Message) Apply(splices ...Splice) error {
 	}
 	buf = append(append(buf, m.frame[from:]...), m.eol...)
 	m.SetLine(buf)
-	m.edited, m.Fixed = true, false // the room is used again
+	m.edited = true
 	if m.kind != Batch && !m.shift(splices) {
 		m.relocate()
 	}

@@ -266,8 +266,8 @@ func (m *Message) Get(keys ...string) Value {
 	return v.Get(rest...)
 }
 
-// known returns the deepest member on the way of keys whose place is recorded. In a plain frame
-// that was looked at, one whose place is not recorded is not there.
+// known returns the deepest recorded member on the way of keys, and the keys that are left. A plain
+// frame that was looked at does not have a member whose place could be recorded and is not.
 func (m *Message) known(keys []string) (Value, []string) {
 	if keys[0] == "params" && len(keys) > 1 {
 		if s := slotAmong([]byte(keys[1]), slotName, slotMeta); s != slotNone && (m.deep || m.at(s).Exists()) {
@@ -294,19 +294,20 @@ func (m *Message) at(s slot) Value {
 // Clone returns a copy that shares no bytes with m and may be kept.
 func (m *Message) Clone() *Message {
 	c := *m
-	c.room, c.Fixed = nil, true
+	c.room = nil
 	if m.tooLarge {
 		c.frame = bytes.Clone(m.frame)
 		return &c
 	}
 	c.SetLine(append(make([]byte, 0, len(m.line)), m.line...))
+	c.Fixed = true
 	return &c
 }
 
-// SetLine makes line, which is a copy of m's and ends like it, the line of m.
+// SetLine makes line, which has the line end of m's, the line of m. It is not Fixed.
 func (m *Message) SetLine(line []byte) {
 	n := len(line) - len(m.eol)
-	m.line, m.frame, m.eol = line, line[:n:n], line[n:]
+	m.Fixed, m.line, m.frame, m.eol = false, line, line[:n:n], line[n:]
 }
 
 // forget drops what a look found.

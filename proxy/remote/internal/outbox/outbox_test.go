@@ -299,3 +299,14 @@ func TestReadings(t *testing.T) {
 		}
 	})
 }
+
+// The copy of a line that waits for others is used again: it is not Fixed, even if the line is.
+func TestWaitingLinesAreNotFixed(t *testing.T) {
+	var m wire.Message
+	m.Reset(wire.Server, []byte(message("a", 10)+"\n"))
+	m.Fixed = true
+	var b batch
+	if b.add(&m); b.messages[0].Fixed {
+		t.Error("the copy may be kept")
+	}
+}
