@@ -19,7 +19,7 @@ import (
 type clientSide struct {
 	mu      sync.Mutex
 	scanner wire.Scanner
-	msg     wire.Message // that was handed over: of clientLines
+	msg     wire.Message // of a client that pushes: the one being handled
 	ctx     middleware.Context
 	chain   middleware.Handler
 	enforce bool     // a layer enforces

@@ -20,7 +20,7 @@ import (
 type serverSide struct {
 	mu      sync.Mutex
 	scanner wire.Scanner
-	msg     wire.Message // that was handed over: of serverLines
+	msg     wire.Message // of a server that pushes: the one being handled
 	ctx     middleware.Context
 	chain   middleware.Handler
 	plain   bool // there are no layers
@@ -80,8 +80,9 @@ func (s *session) isMessage(m *wire.Message) bool {
 }
 
 // lookAt reads as much of a frame of the server as is needed to know what it is, and reports
-// whether it is a message, unless who brought it has done so. Hooks need the whole frame scanned:
-// if the last reply had hooks this one probably has too, and a plain frame needs no other scan.
+// whether it is a message. A server that pushes has read its messages already. Hooks need the whole
+// frame scanned: if the last reply had hooks this one probably has too, and a plain frame needs no
+// other scan.
 func (d *serverSide) lookAt(m *wire.Message) bool {
 	if m.Kind() != wire.Unreadable {
 		return true

@@ -251,8 +251,8 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	return true, nil
 }
 
-// hand hands a message to the relay of a session. Under which rules that has looked at it is noted,
-// so that it need not look again at the next one.
+// hand hands a message to the relay of a session. It notes the ArgumentNames of the relay: when the
+// next message is parsed with them, the relay need not look at it again.
 func (x *exchange) hand(s *session, p *message) error {
 	err := s.in.Put(x.r.Context(), &p.m)
 	if names := p.m.ArgumentNames(); !slices.EqualFunc(names, *x.f.names.Load(), slices.Equal) {

@@ -61,11 +61,11 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	f.byID[id] = s
 	s.in.Hold()
 	t := newStream(false)
-	line, err := s.ask(t, "initialize", []byte(saved.Initialize))
+	m, err := s.ask(t, "initialize", []byte(saved.Initialize))
 	if err != nil {
 		return nil, err // its relay has ended already
 	}
-	s.in.First(line)
+	s.in.First(m)
 	go s.shakeHands(t)
 	return s, nil
 }
@@ -104,8 +104,8 @@ func (s *session) shakeHands(t *stream) {
 	ignored := newStream(false)
 	ignored.leave()
 	for _, q := range s.kept.Requests() {
-		if line, err := s.ask(ignored, q.Method, q.Params); err == nil {
-			s.in.First(line)
+		if m, err := s.ask(ignored, q.Method, q.Params); err == nil {
+			s.in.First(m)
 		}
 	}
 	s.in.Release()

@@ -10,27 +10,27 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// room is how many bytes of lines may wait for the relay, beside the last of them.
+// room is how many bytes of messages may wait for the relay, beside the last of them.
 const room = 64 << 10
 
-// An Inbox takes the lines of a session's handlers to its relay. A goroutine hands them
+// An Inbox takes the messages of a session's handlers to its relay. A goroutine hands them
 // over, as a server that does not read must not hold up a handler; there is one only while
-// lines wait. The zero value is not ready: see New.
+// messages wait. The zero value is not ready: see New.
 type Inbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	relay   wire.Sink  // nil before it takes lines
+	relay   wire.Sink  // nil before it takes messages
 	try     wire.Trier // relay, if it is one; else nil
-	lines   []*wire.Message
-	bytes   int
-	handing bool // a goroutine hands lines over
+	waiting []*wire.Message
+	bytes   int  // of waiting and behind
+	handing bool // a goroutine hands messages over
 	closed  bool
 	ended   bool // the relay knows that no more come
-	held    bool // lines that are put wait in behind
+	held    bool // messages that are put wait in behind
 	behind  []*wire.Message
 }
 
-// ErrClosed is what a message meets that comes behind Close.
+// ErrClosed is the error of Put after Close.
 var ErrClosed = errors.New("the session is over")
 
 // New returns an Inbox that has no relay yet.
@@ -40,7 +40,7 @@ func New() *Inbox {
 	return i
 }
 
-// Push implements proxy.Pusher.
+// Push implements wire.Pusher.
 func (i *Inbox) Push(to wire.Sink) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -49,9 +49,10 @@ func (i *Inbox) Push(to wire.Sink) {
 	i.handLocked()
 }
 
-// Put adds a line, which the inbox keeps and nobody changes, and waits while too much waits before
-// it. The error is ErrClosed, or that of ctx if its client left while it waited.
-func (i *Inbox) Put(ctx context.Context, line *wire.Message) error {
+// Put adds a message, which the inbox keeps and whose bytes nobody changes, and waits while too much
+// waits before it. The relay may look at the message before Put returns. The error is ErrClosed, or
+// that of ctx if its client left while it waited.
+func (i *Inbox) Put(ctx context.Context, m *wire.Message) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.bytes > room && !i.closed {
@@ -66,56 +67,56 @@ func (i *Inbox) Put(ctx context.Context, line *wire.Message) error {
 	if i.closed {
 		return ErrClosed
 	}
-	if i.bytes += len(line.Line()); i.held {
-		i.behind = append(i.behind, line)
+	if i.bytes += len(m.Line()); i.held {
+		i.behind = append(i.behind, m)
 		return nil
 	}
-	if i.try != nil && !i.handing && len(i.lines) == 0 {
-		i.tryLocked(line)
+	if i.try != nil && !i.handing && len(i.waiting) == 0 {
+		i.tryLocked(m)
 		return nil
 	}
-	i.lines = append(i.lines, line)
+	i.waiting = append(i.waiting, m)
 	i.handLocked()
 	return nil
 }
 
-// tryLocked has the relay take a line here and now, and hands it over like others if the relay
+// tryLocked has the relay take a message here and now, and hands it over like others if the relay
 // might have to wait. The caller holds mu, which is free meanwhile.
-func (i *Inbox) tryLocked(line *wire.Message) {
+func (i *Inbox) tryLocked(m *wire.Message) {
 	i.handing = true
 	i.mu.Unlock()
-	taken := i.try.Try(line)
+	taken := i.try.Try(m)
 	i.mu.Lock()
 	i.handing = false
 	if taken {
-		i.leaveLocked(line)
+		i.leaveLocked(m)
 	} else {
-		i.lines = slices.Insert(i.lines, 0, line)
+		i.waiting = slices.Insert(i.waiting, 0, m)
 	}
 	i.handLocked()
 }
 
-// Hold has the lines that are put wait until Release.
+// Hold has the messages that are put wait until Release.
 func (i *Inbox) Hold() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.held = true
 }
 
-// First adds a line in front of those that wait for Release.
-func (i *Inbox) First(line *wire.Message) {
+// First adds a message in front of those that wait for Release.
+func (i *Inbox) First(m *wire.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.lines = append(i.lines, line)
-	i.bytes += len(line.Line())
+	i.waiting = append(i.waiting, m)
+	i.bytes += len(m.Line())
 	i.handLocked()
 }
 
-// Release lets the lines go on that wait.
+// Release lets the messages go on that wait.
 func (i *Inbox) Release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.lines = append(i.lines, i.behind...)
+	i.waiting = append(i.waiting, i.behind...)
 	i.held, i.behind = false, nil
 	i.handLocked()
 }
@@ -127,21 +128,21 @@ func (i *Inbox) wake() {
 	i.changed.Broadcast()
 }
 
-// handLocked has the lines handed over that wait. The caller holds mu.
+// handLocked has the messages handed over that wait. The caller holds mu.
 func (i *Inbox) handLocked() {
-	if i.relay != nil && !i.handing && !i.ended && (len(i.lines) > 0 || i.closed) {
+	if i.relay != nil && !i.handing && !i.ended && (len(i.waiting) > 0 || i.closed) {
 		i.handing = true
 		go i.hand()
 	}
 }
 
-// hand hands over lines until none waits, and behind the last of all the end.
+// hand hands over messages until none waits, and behind the last of all the end.
 func (i *Inbox) hand() {
 	for {
-		line, more := i.next()
+		m, more := i.next()
 		switch {
-		case line != nil:
-			_ = i.relay.Line(line, more) // which fails when the session is over
+		case m != nil:
+			_ = i.relay.Line(m, more) // which fails when the session is over
 			continue
 		case more:
 			i.relay.End()
@@ -150,27 +151,27 @@ func (i *Inbox) hand() {
 	}
 }
 
-// next returns the next line, and whether others follow. Where there is no line, the
+// next returns the next message, and whether others follow. Where there is none, the
 // goroutine that hands over ends; the end may follow.
-func (i *Inbox) next() (line *wire.Message, more bool) {
+func (i *Inbox) next() (m *wire.Message, more bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.lines) == 0 {
+	if len(i.waiting) == 0 {
 		i.handing, i.ended = false, i.closed
 		return nil, i.ended
 	}
-	line, i.lines[0] = i.lines[0], nil
-	if i.lines = i.lines[1:]; len(i.lines) == 0 {
-		i.lines = nil
+	m, i.waiting[0] = i.waiting[0], nil
+	if i.waiting = i.waiting[1:]; len(i.waiting) == 0 {
+		i.waiting = nil
 	}
-	i.leaveLocked(line)
-	return line, len(i.lines) > 0
+	i.leaveLocked(m)
+	return m, len(i.waiting) > 0
 }
 
-// leaveLocked says that a line does not wait any more. The caller holds mu.
-func (i *Inbox) leaveLocked(line *wire.Message) {
+// leaveLocked says that a message does not wait any more. The caller holds mu.
+func (i *Inbox) leaveLocked(m *wire.Message) {
 	full := i.bytes > room
-	if i.bytes -= len(line.Line()); full {
+	if i.bytes -= len(m.Line()); full {
 		i.changed.Broadcast()
 	}
 }
@@ -185,7 +186,7 @@ func (i *Inbox) Left() int {
 	return 1 + i.bytes
 }
 
-// Close ends the input of the relay behind the lines that wait.
+// Close ends the input of the relay behind the messages that wait.
 func (i *Inbox) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -36,7 +36,7 @@ func isLoopback(host string) bool {
 
 // hostname returns the name in a Host header, without port and brackets.
 func hostname(host string) string {
-	if strings.Contains(host, ":") { // else there is an error, which is built
+	if strings.Contains(host, ":") { // without a port SplitHostPort would allocate an error
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			return name
 		}
