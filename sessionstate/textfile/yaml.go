@@ -149,12 +149,12 @@ func errorAt(t *token.Token, text string) *SyntaxError {
 	return e
 }
 
-// quoteShort quotes a word that is too short to be a key or token.
+// quoteShort quotes a word that is too short to be a key or token, also with its escapes.
 func quoteShort(s string) string {
-	if len(s) > 20 {
-		return "this"
+	if q := strconv.Quote(s); len(q) <= len(`""`)+20 {
+		return q
 	}
-	return strconv.Quote(s)
+	return "this"
 }
 
 // printable returns s without what moves a cursor or splits a line.
