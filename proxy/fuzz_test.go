@@ -30,9 +30,9 @@ const (
 	fuzzNoise
 )
 
-// FuzzRelay sends two streams through the relay, in one piece, in pieces, and as messages that
-// the peers have looked at. That makes no difference; without layers and rules what comes out is what
-// went in, but for noise; with a rule that enforces nothing ambiguous comes out.
+// FuzzRelay sends two streams through the relay three times: in one piece, in pieces, and as messages
+// that the peers have read already. The output is the same each time. Without layers and rules it is
+// the input without noise. With a rule that enforces, it has no ambiguous message.
 func FuzzRelay(f *testing.F) {
 	for _, s := range fuzzSeeds(f) {
 		for _, flags := range []byte{0, fuzzEnforce, fuzzLayers, fuzzNoise, fuzzEnforce | fuzzLayers} {

@@ -62,8 +62,8 @@ func runPushed(t *testing.T, o proxy.Options, push pushFunc) (kept [][]byte, cli
 	return kept, string(out.Bytes())
 }
 
-// A server may keep the line of a message that its client does not write to again, and a copy of one
-// that a layer has edited or whose client writes to it again.
+// A server keeps a line itself if nobody writes to its bytes again. It keeps a copy if a layer has
+// edited the line, or if the client uses the bytes for its next one.
 func TestKeptLines(t *testing.T) {
 	const messages = 30
 	edits := middleware.Layer{Name: "edits", Wrap: func(next middleware.Handler) middleware.Handler {

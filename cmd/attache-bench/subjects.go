@@ -183,8 +183,8 @@ func subjects(self, attache, dir string, env []string) []subject {
 				"--policy", filepath.Join(dir, "policies"), "--scope", "acme", "--"),
 			Env: append(slices.Clone(base), "ATTACHE_WORKSPACE="+workspace),
 		},
-		ruled(ruling, "rules.yaml", attache, dir, base, server),
-		ruled(celling, "cel.yaml", attache, dir, base, server),
+		withRules(ruling, "rules.yaml", attache, dir, base, server),
+		withRules(celling, "cel.yaml", attache, dir, base, server),
 		{
 			Name: teaming, Parts: []string{"start", "small calls", "pipelined"},
 			Argv: behind(attache, "--config", filepath.Join(dir, "teams.yaml"), "--workspace-id", "bench", "--session", "bench", "--"),
@@ -203,8 +203,8 @@ func cleanEnv(env []string, home string) []string {
 	return append(out, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home)
 }
 
-// ruled returns a subject with the rules of the file.
-func ruled(name, file, attache, dir string, base, server []string) subject {
+// withRules returns a subject with the rules in a file of dir.
+func withRules(name, file, attache, dir string, base, server []string) subject {
 	argv := []string{attache, "--config", filepath.Join(dir, file), "--workspace", filepath.Join(dir, "workspace"), "--"}
 	return subject{
 		Name: name, Fills: true,

@@ -39,8 +39,9 @@ type message struct {
 // scanners lends scanners, which are large.
 var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
-// parse looks at a body with a line end, which it makes one line in place and which nobody changes
-// afterwards. names are wire.Scanner.ArgumentNames. An error text says why it is no message.
+// parse reads a body that ends in a newline. It makes the body one line, in place; nobody may change
+// the body after that. names are those of wire.Scanner.ArgumentNames. If the body is no message, code
+// and text are those of the error to answer with.
 func parse(body []byte, names [][]string) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, body)

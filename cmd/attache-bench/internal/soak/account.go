@@ -61,7 +61,7 @@ func (a *account) note(client string, q *request, what string, f fate) {
 	a.fates[q.number] = f
 }
 
-// served reports whether clients of so many kinds have so many results each.
+// served reports whether at least that many kinds of clients have at least that many results each.
 func (a *account) served(kinds, results int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,7 +70,7 @@ func (a *account) served(kinds, results int) bool {
 			kinds--
 		}
 	}
-	return kinds == 0
+	return kinds <= 0
 }
 
 // count counts something that was done to attache.

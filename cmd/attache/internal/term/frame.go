@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Width is how many columns the output takes, and margin what stands in front of each line of
-// a frame: its sign and a space.
+// Width is the width of the output in columns. Of these, margin are in front of each line of a frame,
+// for its sign ("+", "-" or none) and a space.
 const (
 	Width  = 80
 	margin = 2

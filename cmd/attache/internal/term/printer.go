@@ -86,8 +86,8 @@ type Verdict struct {
 	Text  string
 }
 
-// Hanging writes text behind lead. On a terminal it is wrapped; anywhere else, where it may be
-// searched, it is one line.
+// Hanging writes text behind lead. On a terminal it wraps the text. In a file or a pipe the text stays
+// one line, so that one can search for it.
 func (p *Printer) Hanging(style Style, lead, text string) {
 	if !p.Colours {
 		p.Line(style, lead+text)
@@ -96,8 +96,8 @@ func (p *Printer) Hanging(style Style, lead, text string) {
 	p.Wrapped(style, lead, text)
 }
 
-// Wrapped writes the words of text behind lead, and aligns all lines behind it. It writes nothing
-// without a text.
+// Wrapped writes the words of text behind lead, in lines that begin at the same column. If text is
+// empty it writes nothing.
 func (p *Printer) Wrapped(style Style, lead, text string) {
 	if text == "" {
 		return

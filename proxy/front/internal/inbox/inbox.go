@@ -96,7 +96,7 @@ func (i *Inbox) tryLocked(m *wire.Message) {
 	i.handLocked()
 }
 
-// Hold has the messages that are put wait until Release.
+// Hold makes messages that are put from now on wait until Release.
 func (i *Inbox) Hold() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -112,7 +112,7 @@ func (i *Inbox) First(m *wire.Message) {
 	i.handLocked()
 }
 
-// Release lets the messages go on that wait.
+// Release ends Hold, and hands over the messages that waited for it.
 func (i *Inbox) Release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -121,14 +121,15 @@ func (i *Inbox) Release() {
 	i.handLocked()
 }
 
-// wake has everybody who waits look again.
+// wake wakes everyone who waits on changed.
 func (i *Inbox) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.changed.Broadcast()
 }
 
-// handLocked has the messages handed over that wait. The caller holds mu.
+// handLocked starts a goroutine that hands over the waiting messages, unless one runs or none may
+// go yet. The caller holds mu.
 func (i *Inbox) handLocked() {
 	if i.relay != nil && !i.handing && !i.ended && (len(i.waiting) > 0 || i.closed) {
 		i.handing = true
@@ -136,7 +137,7 @@ func (i *Inbox) handLocked() {
 	}
 }
 
-// hand hands over messages until none waits, and behind the last of all the end.
+// hand hands over messages until none waits, and tells the relay of the end once all have gone.
 func (i *Inbox) hand() {
 	for {
 		m, more := i.next()

@@ -34,7 +34,7 @@ type batch struct {
 	messages []wire.Message
 }
 
-// batches lend an Outbox its batch, as few have lines that wait.
+// batches lends a batch to an Outbox that has lines that wait. Few have at any time.
 var batches = sync.Pool{New: func() any { return &batch{text: make([]byte, 0, firstRoom)} }}
 
 const (
@@ -49,7 +49,7 @@ func (b *batch) hasRoom(n int) bool {
 	return b == nil || len(b.text)+n <= firstRoom && len(b.messages) < mostWaiting
 }
 
-// add has a message wait, whose line it copies.
+// add copies a message and its line into the batch.
 func (b *batch) add(m *wire.Message) {
 	n := len(b.text)
 	b.text = append(b.text, m.Line()...)
