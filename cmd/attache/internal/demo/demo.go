@@ -16,9 +16,13 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
+// outputSize is more than the demo prints. All of it is written when the sessions have ended: the reader
+// of a pipe may go away, as head does, and that ends this process, which would leave a folder behind.
+const outputSize = 1 << 20
+
 // Run plays the script and writes what happens to w.
 func Run(ctx context.Context, w io.Writer, colours bool) error {
-	p := &printer{&term.Printer{Out: bufio.NewWriter(w), Colours: colours}}
+	p := &printer{&term.Printer{Out: bufio.NewWriterSize(w, outputSize), Colours: colours}}
 	p.Line(term.Plain, intro)
 	for _, act := range script() {
 		p.Title(act.title)

@@ -41,6 +41,22 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// A reader that goes away ends the process at a write: no folder of the demo is there then.
+func TestNoFolderIsLeft(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := Run(t.Context(), writer(func(text []byte) {
+		if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || left != nil {
+			t.Errorf("at a write there are %q, %v", left, err)
+		}
+	}), false); err != nil {
+		t.Error(err)
+	}
+}
+
+type writer func([]byte)
+
+func (w writer) Write(text []byte) (int, error) { w(text); return len(text), nil }
+
 // firstDifference returns the first line that differs.
 func firstDifference(got, want string) string {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
