@@ -26,6 +26,9 @@ func (c clientLines) Line(m *wire.Message, more bool) error {
 	if len(m.Line()) > c.s.o.Hold {
 		return c.Lines(nil, bytes.NewReader(m.Line()))
 	}
+	if len(m.Line()) > 64<<10 { // what a pipe holds
+		c.s.widenToServer()
+	}
 	c.s.awaitReader()
 	c.s.c.msg.ResetTo(m)
 	return c.s.fail(c.s.fromClient(&c.s.c.msg, !more))
