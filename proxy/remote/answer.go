@@ -100,11 +100,22 @@ func each(out *outbox.Outbox, body io.Reader, feed func([]byte)) error {
 	}
 }
 
+// largeBody is how long an answer may be that is read before there is room for all of it.
+const largeBody = 64 << 10
+
 // readJSON takes an answer that is one message, or an array of them.
 func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 	f := &outbox.Frame{Out: x.s.out}
 	defer f.Reset()
-	if err := each(f.Out, body, f.Add); err != nil {
+	var kept bool
+	var err error
+	if body == resp.Body && resp.ContentLength > largeBody {
+		kept, err = f.ReadBody(body, resp.ContentLength)
+	}
+	if !kept {
+		err = each(f.Out, body, f.Add)
+	}
+	if err != nil {
 		f.Reset() // a line that has been begun holds up all others
 		x.fail("the connection to the server broke in the middle of its answer: " + err.Error())
 		return

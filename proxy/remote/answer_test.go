@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -23,6 +24,7 @@ func TestAnswers(t *testing.T) {
 	note := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
 	odd := `{ "id" :1, "x":"\u0041\/", "jsonrpc":"2.0","result":{"n":1.0,"big":9007199254740993,"a":1,"a":2} }`
 	one := []string{result}
+	long := `{"jsonrpc":"2.0","id":1,"result":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for _, c := range []struct {
 		name   string
 		status int
@@ -34,6 +36,8 @@ func TestAnswers(t *testing.T) {
 		{"U01 JSON with a line end", 200, "application/json; charset=utf-8", result + "\n", one},
 		{"U01 JSON, bytes kept", 200, asJSON, odd, []string{odd}},
 		{"U01 JSON on lines", 200, asJSON, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":1,\n\"result\":{}\n}\r\n", []string{`{ "jsonrpc":"2.0",   "id":1, "result":{} }`}},
+		{"U01 long JSON", 200, asJSON, long + "\n", []string{long}},
+		{"U01 long JSON on lines", 200, asJSON, "{\n" + long[1:] + "\r\n", []string{"{ " + long[1:]}},
 		{"U01 SSE", 200, asEvents, "event: message\ndata: " + result + "\n\n", one},
 		{"U01 SSE, bytes kept", 200, asEvents, "data: " + odd + "\n\n", []string{odd}},
 		{"U01 CRLF", 200, asEvents, "event: message\r\ndata: " + result + "\r\n\r\n", one},
@@ -67,6 +71,9 @@ func TestAnswers(t *testing.T) {
 			cl := connect(t, func(w http.ResponseWriter, _ *http.Request) {
 				if w.Header()["Content-Type"] = nil; c.kind != "" {
 					w.Header().Set("Content-Type", c.kind)
+				}
+				if c.kind == asJSON {
+					w.Header().Set("Content-Length", strconv.Itoa(len(c.body)))
 				}
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"io"
 	"math/bits"
 	"sync"
 
@@ -95,6 +96,41 @@ func (f *Frame) Put(b []byte) {
 	default:
 		*f.room = append(*f.room, b...)
 	}
+}
+
+// ReadBody takes a whole message from a body of size bytes without a copy. Its tokens may be on
+// several lines. kept is false, and nothing has been read, if too much would be kept.
+func (f *Frame) ReadBody(body io.Reader, size int64) (kept bool, err error) {
+	if size >= f.Out.limit || !f.grow(int(size)+1) {
+		return false, nil
+	}
+	for err == nil {
+		room, n := *f.room, 0
+		n, err = body.Read(room[len(room):cap(room)])
+		f.read(room[len(room) : len(room)+n])
+		f.Out.Flush()
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return true, err
+}
+
+// read takes a part that was read to where the message goes on. What follows a line break may have
+// to stand elsewhere.
+func (f *Frame) read(b []byte) {
+	i := 0
+	if f.breaks == 0 {
+		if i = bytes.IndexByte(b, '\n'); i < 0 {
+			i = len(b)
+		}
+		if cr := bytes.IndexByte(b[:i], '\r'); cr >= 0 {
+			i = cr
+		}
+		*f.room = (*f.room)[:len(*f.room)+i]
+		f.size += i
+	}
+	f.Add(bytes.Clone(b[i:]))
 }
 
 // grow makes room for n bytes more. It reports false if too much is kept.

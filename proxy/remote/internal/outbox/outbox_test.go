@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -237,6 +238,46 @@ func TestLineBreaks(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
+}
+
+// A body that is read at once is the message that its parts are, wherever its line breaks are.
+func TestReadBody(t *testing.T) {
+	const limit = 2 * firstRoom
+	text := "\r\n\n{\"jsonrpc\":\n\"2.0\",\r\n \"method\":\"a\",\"params\":\"" + strings.Repeat("x", 200) + "\"\n\r\n}\r\n"
+	for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader, func(r io.Reader) io.Reader { return r }} {
+		for from := range len(text) - 200 { // so that each break comes first
+			o := New(limit)
+			o.Push(refusing{})
+			want, got := &Frame{Out: o}, &Frame{Out: o}
+			want.Add([]byte(text[from:]))
+			body := read(strings.NewReader(text[from:]))
+			if kept, err := got.ReadBody(body, int64(len(text)-from)); !kept || err != nil {
+				t.Fatalf("kept %t, error %v", kept, err)
+			}
+			if got.Size() != want.Size() || got.breaks != want.breaks || !bytes.Equal(*got.room, *want.room) {
+				t.Fatalf("got %.100q, want %.100q", *got.room, *want.room)
+			}
+			got.Reset()
+			want.Reset()
+			if o.kept.Load() != 0 {
+				t.Fatal("something is kept")
+			}
+		}
+	}
+}
+
+// A body that is too long, or that breaks off, is not taken for a message.
+func TestReadBodyFails(t *testing.T) {
+	o := New(2 * firstRoom)
+	f := &Frame{Out: o}
+	for _, size := range []int64{2 * firstRoom, 3 * firstRoom, 1 << 62} {
+		if kept, err := f.ReadBody(strings.NewReader("{}"), size); kept || err != nil || f.Size() != 0 || o.kept.Load() != 0 {
+			t.Errorf("%d bytes: kept %t, error %v, size %d", size, kept, err, f.Size())
+		}
+	}
+	if kept, err := f.ReadBody(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("{}"))), 2); !kept || err != iotest.ErrTimeout {
+		t.Errorf("kept %t, error %v", kept, err)
+	}
 }
 
 // A refusing relay takes no lines.
