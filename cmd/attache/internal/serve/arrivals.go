@@ -18,7 +18,10 @@ type arrivals struct {
 }
 
 // An arrival is a connection.
-type arrival struct{ handled atomic.Bool }
+type arrival struct {
+	handled atomic.Bool
+	watch   *watch // nil over TLS
+}
 
 type arrivalKey struct{}
 
@@ -26,6 +29,10 @@ type arrivalKey struct{}
 func (a *arrivals) watch(server *http.Server) {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		one := new(arrival)
+		if own, ok := c.(*connection); ok {
+			one.watch = &own.watch
+			ctx, own.watch.left = context.WithCancel(ctx)
+		}
 		a.n.Add(1)
 		a.open.Store(c, one)
 		return context.WithValue(ctx, arrivalKey{}, one)
@@ -39,11 +46,14 @@ func (a *arrivals) watch(server *http.Server) {
 	}
 }
 
-// request notes that a request is handled.
-func (a *arrivals) request(r *http.Request) {
-	if one, ok := r.Context().Value(arrivalKey{}).(*arrival); ok {
-		a.handle(one)
+// request notes that a request is handled. It returns the watch of its connection, nil for none.
+func (a *arrivals) request(r *http.Request) *watch {
+	one, ok := r.Context().Value(arrivalKey{}).(*arrival)
+	if !ok {
+		return nil
 	}
+	a.handle(one)
+	return one.watch
 }
 
 func (a *arrivals) handle(one *arrival) {

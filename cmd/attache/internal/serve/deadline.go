@@ -18,16 +18,30 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	now := time.Now()
-	return &connection{
+	own := &connection{
 		Conn: c,
 		read: deadline{set: c.SetReadDeadline, began: now}, write: deadline{set: c.SetWriteDeadline, began: now},
-	}, nil
+	}
+	own.watch = watch{c: own, begin: deadline{set: own.watch.set}}
+	return own, nil
 }
 
 // A connection is a connection of a listener.
 type connection struct {
 	net.Conn
 	read, write deadline
+	watch       watch
+}
+
+// Read implements net.Conn.
+func (c *connection) Read(b []byte) (int, error) {
+	if len(b) == 1 && c.watch.postpone() {
+		return 0, nil
+	}
+	if n := c.watch.take(b); n > 0 {
+		return n, nil
+	}
+	return c.Conn.Read(b)
 }
 
 // SetDeadline implements net.Conn.
@@ -57,6 +71,10 @@ func (c *connection) CloseWrite() error {
 func (c *connection) Close() error {
 	c.read.stop()
 	c.write.stop()
+	c.watch.begin.stop()
+	if c.watch.left != nil {
+		c.watch.left()
+	}
 	return c.Conn.Close()
 }
 

@@ -124,7 +124,11 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 // logRequests counts and logs each request after it was answered.
 func (s *service) logRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.arrivals.request(r)
+		watched := s.arrivals.request(r)
+		if watched != nil {
+			watched.handle(r)
+			defer watched.end()
+		}
 		began := time.Now()
 		seen := &response{ResponseWriter: w}
 		defer func() {

@@ -1,0 +1,145 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A connListener accepts what it receives.
+type connListener chan net.Conn
+
+func (l connListener) Accept() (net.Conn, error) {
+	if c, ok := <-l; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l connListener) Close() error { close(l); return nil }
+
+func (l connListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A countedConn counts the reads of one byte.
+type countedConn struct {
+	net.Conn
+	single *atomic.Int64
+}
+
+func (c countedConn) Read(b []byte) (int, error) {
+	if len(b) == 1 {
+		c.single.Add(1)
+	}
+	return c.Conn.Read(b)
+}
+
+// dialHandler serves a handler as a service does, on one connection, and returns the client's end of
+// that, and how often the server reads one byte of it.
+func dialHandler(t *testing.T, h http.HandlerFunc) (client net.Conn, single *atomic.Int64) {
+	s := &service{Options: Options{Log: slog.New(slog.DiscardHandler)}, quiet: quietTimer{quiet: func() {}}}
+	server := &http.Server{Handler: s.logRequests(h)}
+	s.arrivals.watch(server)
+	l := make(connListener, 1)
+	go server.Serve(listener{l})
+	ours, theirs := net.Pipe()
+	single = new(atomic.Int64)
+	l <- countedConn{ours, single}
+	t.Cleanup(func() {
+		theirs.Close()
+		server.Close()
+	})
+	return theirs, single
+}
+
+const short = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
+
+// The handler of a request learns that its client has left, and not before a while has passed: until
+// then nobody looks.
+func TestWatch(t *testing.T) {
+	for _, c := range []struct{ leaves, learns time.Duration }{
+		{0, watchAfter},
+		{watchAfter / 2, watchAfter},
+		{4 * watchAfter, 4 * watchAfter},
+		{time.Hour, time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			learnt := make(chan time.Duration, 1)
+			client, _ := dialHandler(t, func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.ReadAll(r.Body)
+				began := time.Now()
+				<-r.Context().Done()
+				learnt <- time.Since(began)
+			})
+			fmt.Fprint(client, short)
+			synctest.Wait()
+			time.Sleep(c.leaves)
+			client.Close()
+			if took := <-learnt; took != c.learns {
+				t.Errorf("a client left after %v, and the handler learnt it after %v", c.leaves, took)
+			}
+		})
+	}
+}
+
+// Requests on one connection are answered in their order, and whole, if the next one comes while one
+// is handled, too. While one is handled that takes a short time nobody reads: the HTTP server only
+// begins when the handler waits.
+func TestRequestsBesideWatch(t *testing.T) {
+	for _, takes := range []time.Duration{0, watchAfter / 2, 5 * watchAfter} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			client, single := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				time.Sleep(takes)
+				n++
+				fmt.Fprintf(w, "%d %s %v %v", n, body, err, r.Context().Err())
+			})
+			const all = 4
+			go func() {
+				for range all {
+					fmt.Fprint(client, short)
+				}
+			}()
+			in := bufio.NewReader(client)
+			for i := range all {
+				resp, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := io.ReadAll(resp.Body); string(got) != fmt.Sprintf("%d {} <nil> <nil>", i+1) || err != nil {
+					t.Errorf("answer %d, each after %v: %s (%v)", i+1, takes, got, err)
+				}
+			}
+			if watched := single.Load() > 0; takes > 0 && watched != (takes > watchAfter) {
+				t.Errorf("with requests that took %v the server read one byte %d times", takes, single.Load())
+			}
+		})
+	}
+}
+
+// The end of the server ends the context of a request that nobody watches yet.
+func TestCloseEndsHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := make(chan struct{})
+		var own context.CancelFunc
+		client, _ := dialHandler(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			one := r.Context().Value(arrivalKey{}).(*arrival)
+			own = func() { one.watch.c.Close() }
+			<-r.Context().Done()
+			close(left)
+		})
+		fmt.Fprint(client, short)
+		synctest.Wait()
+		own()
+		<-left
+	})
+}
