@@ -84,7 +84,8 @@ func (p Pages) Digest(method string) []byte {
 	return nil
 }
 
-// Lists returns the methods whose lists a new server is asked for, to compare them.
+// Lists returns the methods whose lists a new server is asked for, to compare them. These are
+// the lists that the client has read: no other can have changed for it (R11).
 func (r *Record) Lists() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 const maxKept = 64 << 10
 
 // Repeatable reports whether a request may be sent to a server twice (R8). retry says so
-// of tools; nil for none.
+// of tools; nil for none. It is the operator's word: the annotations of a server may be wrong.
 func Repeatable(m *wire.Message, retry func(tool string) bool) bool {
 	if m.Kind() != wire.Request || !m.Plain() || len(m.Line()) > maxKept {
 		return false

@@ -46,8 +46,9 @@ func (e Ending) Err() error {
 // Clean reports whether the server left of its own accord.
 func (e Ending) Clean() bool { return e.Exit == "exit status 0" }
 
-// Lost returns the answer to a call that may have run when the server ended (R9). often
-// says that one like it was running the last time too (R14).
+// Lost returns the answer to a call that may have run when the server ended (R9). The client gets
+// it at once: it would learn nothing more by waiting for the next server. often says that one like
+// it was running the last time too (R14), which is known only of calls that attache repeats.
 func (e Ending) Lost(id []byte, often bool) *wire.Message {
 	text := e.what() + " while this call was running; it may or may not have taken effect; " +
 		e.next() + ", and what it kept in memory is gone: check before repeating a call that changes something"

@@ -201,7 +201,8 @@ func cancelParams(id []byte, why string) []byte {
 
 // bringUp starts the server of a link, tells it what it has to know, and lets frames
 // through to it. One that left of its own accord is started when a frame waits for it, and
-// not before (R4).
+// not before; one that crashed is started at once, however long it was not used, as nothing
+// measures when a message last passed (R4).
 func (v *Supervisor) bringUp(ctx context.Context, l *Link) error {
 	if !v.policy.Unpaced {
 		if err := v.await(ctx, l); err != nil {
