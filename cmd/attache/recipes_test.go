@@ -40,7 +40,7 @@ func TestRecipes(t *testing.T) {
 				t.Fatalf("the recipe does not apply to %s", server[1])
 			}
 			for _, rule := range settings.Arguments {
-				checkListed(t, r.Name, listed, rule.Tools, rule.Argument)
+				checkListed(t, r.Name, listed, rule.Tools, strings.Join(rule.Argument, "."))
 			}
 			for _, rule := range settings.Access.Rules {
 				checkListed(t, r.Name, listed, rule.Tools, "")

@@ -69,8 +69,8 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, kept K
 		return nil, err
 	}
 	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, kept.keys)}
-	if s.Identity.JWT.Configured() {
-		o := s.Identity.JWT.Tokens()
+	if s.Identity.AcceptsTokens() {
+		o := s.Identity.Tokens()
 		o.Kept = kept.tokens
 		if c.tokens, err = identity.NewTokens(o); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func ownToken(p cli.Process, s *config.Settings) Credential {
 		if given := strings.TrimSpace(p.Getenv(config.TokenVariable)); given != "" {
 			return fixed(given, setting.Origin{Name: config.TokenVariable})
 		}
-		if given := strings.TrimSpace(p.Getenv(config.JWTVariable)); given != "" && s.Identity.JWT.Configured() {
+		if given := strings.TrimSpace(p.Getenv(config.JWTVariable)); given != "" && s.Identity.AcceptsTokens() {
 			return fixed(given, setting.Origin{Name: config.JWTVariable})
 		}
 	}
@@ -295,7 +295,7 @@ func (c *Authenticator) configure(o *capture.Options, s *config.Settings, log *s
 // secretVariables returns the variables with our credentials, which no server gets.
 func secretVariables(s *config.Settings) []string {
 	names := []string{config.APIKeyVariable, config.TokenVariable}
-	if s.Identity.JWT.Configured() {
+	if s.Identity.AcceptsTokens() {
 		names = append(names, config.JWTVariable)
 	}
 	return names

@@ -6,6 +6,8 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/access"
 	"github.com/attache-mcp/attache/middleware/announce"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
@@ -20,8 +22,8 @@ func principalLists(s *config.Settings) (lists []announce.List) {
 			return []announce.List{announce.Tools, announce.Prompts, announce.Resources}
 		}
 	}
-	if slices.ContainsFunc(s.Rewrite, func(r config.RewriteRule) bool { return uses(r.When) }) ||
-		slices.ContainsFunc(s.Arguments, func(r config.ArgumentRule) bool { return uses(r.When) }) ||
+	if slices.ContainsFunc(s.Rewrite, func(r rewrite.Rule) bool { return uses(r.When) }) ||
+		slices.ContainsFunc(s.Arguments, func(r arguments.Rule) bool { return uses(r.When) }) ||
 		s.Access.Hide && slices.ContainsFunc(s.Access.Rules, func(r access.Rule) bool { return len(r.Require) > 0 || uses(r.When) }) {
 		lists = append(lists, announce.Tools)
 	}

@@ -12,6 +12,7 @@ package assembly
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -177,8 +178,8 @@ func (s *Shared) compileCapture() (err error) {
 		return nil
 	}
 	o := capture.Options{
-		WorkspaceKeys:    paths(s.settings.Session.Meta.Workspace),
-		ConversationKeys: paths(s.settings.Session.Meta.Conversation),
+		WorkspaceKeys:    s.settings.Session.Meta.Workspace,
+		ConversationKeys: s.settings.Session.Meta.Conversation,
 		Roots:            s.settings.Session.Roots,
 		Patience:         s.settings.Identity.Patience,
 	}
@@ -192,11 +193,19 @@ func (s *Shared) compileCapture() (err error) {
 	return err
 }
 
+// ArgumentRules returns the configured rules, or the built-in one.
+func ArgumentRules(s *config.Settings) []arguments.Rule {
+	if s.Arguments == nil {
+		return []arguments.Rule{arguments.Default()}
+	}
+	return s.Arguments
+}
+
 // compileRules compiles the rules about calls. Without rules a layer is left out.
 func (s *Shared) compileRules() (err error) {
 	if len(s.settings.Rewrite) > 0 {
 		s.rewrite, err = rewrite.Compile(rewrite.Options{
-			Rules:  config.RewriteRules(s.settings.Rewrite),
+			Rules:  s.settings.Rewrite,
 			Server: s.settings.Server.Name,
 		})
 		if err != nil {
@@ -229,11 +238,7 @@ func (p *process) putInForce(s *Shared) []*Conn {
 	defer p.mu.Unlock()
 	p.current = s
 	p.who.Store(s.authenticator)
-	var all []*Conn
-	for c := range p.conns {
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(maps.Keys(p.conns))
 }
 
 // Reload compiles settings and puts them in force on every connection. An error
@@ -284,11 +289,7 @@ func (s *Shared) Announce(changed func(*announce.Announce) []announce.List) {
 func (p *process) connections() []*Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []*Conn
-	for c := range p.conns {
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(maps.Keys(p.conns))
 }
 
 // Settings returns what s was compiled from.
@@ -315,12 +316,4 @@ func (s *Shared) Close() {
 	if s.heads != nil {
 		s.heads.Close(headsEnd)
 	}
-}
-
-func paths(in []config.MetaPath) [][]string {
-	out := make([][]string, 0, len(in))
-	for _, p := range in {
-		out = append(out, p)
-	}
-	return out
 }

@@ -8,34 +8,23 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// An ArgumentRule says where an argument of some tools comes from.
-type ArgumentRule struct {
-	Name     string   // where it is in the configuration: "servers.git.arguments[0]"
-	Tools    []string // globs
-	Argument string   // a name, or names joined by dots
-	Value    *expression.Program
-	When     *expression.Program // nil: always
-	Mode     string              // "fill", "pin" or "forbid"
-	Schema   string              // "keep", "optional" or "hide"; empty: what the mode does
-	Required *bool               // nil: not said
-}
-
 // argumentRuleList is the list of the rules for arguments.
-func argumentRuleList(to *[]ArgumentRule) setting.Value {
-	return setting.Entries[ArgumentRule]{
+func argumentRuleList(to *[]arguments.Rule) setting.Value {
+	return setting.Entries[arguments.Rule]{
 		To:       to,
-		Default:  ArgumentRule{Mode: "fill"},
-		Name:     func(r *ArgumentRule) *string { return &r.Name },
+		Default:  arguments.Rule{Mode: arguments.Fill},
+		Name:     func(r *arguments.Rule) *string { return &r.Name },
 		Options:  ruleOptions,
 		Required: []string{"tools", "argument"},
 		Example:  argumentExample,
 		Unset:    "the built-in rule: fill workspace from session.workspace.path",
-		Check:    func(r *ArgumentRule) error { return checkArgument(*to, r) },
+		Check:    func(r *arguments.Rule) error { return checkArgument(*to, r) },
 		Warn:     bindsOverFill,
 	}
 }
@@ -43,14 +32,14 @@ func argumentRuleList(to *[]ArgumentRule) setting.Value {
 const argumentExample = `{tools: ["git_*"], argument: path, value: session.workspace.path}`
 
 // ruleOptions returns what can be set in one rule for arguments.
-func ruleOptions(r *ArgumentRule) []setting.Option {
+func ruleOptions(r *arguments.Rule) []setting.Option {
 	return []setting.Option{
 		{Key: "tools", Help: "globs of the tools' names", Value: globs(&r.Tools)},
-		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: setting.Text(&r.Argument, argumentPath)},
+		{Key: "argument", Help: "the name of the argument, or its path into objects: options.workspace", Value: dotted{&r.Argument}},
 		{Key: "value", Help: "where the value comes from: a path such as session.workspace.path, or an expression", Value: argumentValue{&r.Value}},
 		{Key: "when", Help: "the condition under which the rule applies", Value: setting.Expression(&r.When, expression.Bool)},
-		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", Value: setting.Choice(&r.Mode, "fill", "pin", "forbid")},
-		{Key: "schema", Help: "what the model is shown of the argument", Value: setting.Choice(&r.Schema, "keep", "optional", "hide")},
+		{Key: "mode", Help: "fill: set if the call lacks it; pin: always set; forbid: a call that has it is refused", Value: setting.Choice((*string)(&r.Mode), string(arguments.Fill), string(arguments.Pin), string(arguments.Forbid))},
+		{Key: "schema", Help: "what the model is shown of the argument", Value: setting.Choice((*string)(&r.Schema), string(arguments.Keep), string(arguments.Optional), string(arguments.Hide))},
 		{Key: "required", Help: "refuse a call that lacks the argument when there is no value either", Value: setting.OptionalBool(&r.Required)},
 	}
 }
@@ -61,31 +50,31 @@ var errCallSays = errors.New("the call would say who calls, as the value depends
 // letsCallSay reports whether the value of a rule depends on the principal and its condition
 // reads the very argument that it sets. The call would then choose between its own value and the
 // principal's, as with a fill.
-func letsCallSay(when, value *expression.Program, argument string) bool {
-	return when != nil && value.UsesPrincipal() && when.ReadsArgument(strings.Split(argument, "."))
+func letsCallSay(when, value *expression.Program, argument []string) bool {
+	return when != nil && value.UsesPrincipal() && when.ReadsArgument(argument)
 }
 
 // checkArgument says what is wrong with r, by itself or beside those before it.
-func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
+func checkArgument(all []arguments.Rule, r *arguments.Rule) error {
 	switch {
-	case r.Mode == "forbid" && r.Value != nil:
+	case r.Mode == arguments.Forbid && r.Value != nil:
 		return errors.New("mode forbid takes no value, it refuses the argument whatever it is: remove the value, or write mode: pin to set it")
-	case r.Mode != "forbid" && r.Value == nil:
+	case r.Mode != arguments.Forbid && r.Value == nil:
 		return fmt.Errorf("has no %q: write it as %s", "value", argumentExample)
-	case r.Mode != "fill" && r.Required != nil:
+	case r.Mode != arguments.Fill && r.Required != nil:
 		return fmt.Errorf("required is for mode fill: remove it; a call that mode %s cannot be applied to is refused in any case", r.Mode)
-	case r.Mode == "fill" && r.Value.UsesPrincipal():
+	case r.Mode == arguments.Fill && r.Value.UsesPrincipal():
 		return fmt.Errorf("mode fill would let the call say who calls, as the value depends on the principal (%s): write mode: pin", r.Value)
-	case r.Mode == "pin" && r.Value.UsesArguments():
+	case r.Mode == arguments.Pin && r.Value.UsesArguments():
 		return errors.New("a pinned value must not depend on arguments, which are the client's to choose: take it from session or principal")
-	case r.Mode == "pin" && letsCallSay(r.When, r.Value, r.Argument):
+	case r.Mode == arguments.Pin && letsCallSay(r.When, r.Value, r.Argument):
 		return errCallSays
 	}
 	for i := range all {
 		if &all[i] == r {
 			break
 		}
-		if all[i].covers(r) && (!r.bindsOver(&all[i]) || r.covers(&all[i])) {
+		if covers(&all[i], r) && (!bindsOver(r, &all[i]) || covers(r, &all[i])) {
 			return fmt.Errorf("never applies: %s is about the same argument of the same tools, and the first that applies counts: remove one of the two", all[i].Name)
 		}
 	}
@@ -94,17 +83,17 @@ func checkArgument(all []ArgumentRule, r *ArgumentRule) error {
 
 // bindsOver reports whether r takes precedence over earlier, a rule before it, where both apply:
 // pin and forbid come before fill.
-func (r *ArgumentRule) bindsOver(earlier *ArgumentRule) bool {
-	return r.Mode != "fill" && earlier.Mode == "fill"
+func bindsOver(r, earlier *arguments.Rule) bool {
+	return r.Mode != arguments.Fill && earlier.Mode == arguments.Fill
 }
 
 // bindsOverFill names the first rule before rule i that rule i takes calls from,
 // though the order suggests the contrary.
-func bindsOverFill(all []ArgumentRule, i int) string {
+func bindsOverFill(all []arguments.Rule, i int) string {
 	r := &all[i]
 	for n := range all[:i] {
-		if earlier := &all[n]; earlier.Argument == r.Argument && r.bindsOver(earlier) && overlap(earlier.Tools, r.Tools) {
-			return fmt.Sprintf("mode %s holds for the argument %s also where %s (mode fill), which stands before it, names the tool: put %s first, or name other tools in %s", r.Mode, r.Argument, earlier.Name, r.Name, earlier.Name)
+		if earlier := &all[n]; slices.Equal(earlier.Argument, r.Argument) && bindsOver(r, earlier) && overlap(earlier.Tools, r.Tools) {
+			return fmt.Sprintf("mode %s holds for the argument %s also where %s (mode fill), which stands before it, names the tool: put %s first, or name other tools in %s", r.Mode, strings.Join(r.Argument, "."), earlier.Name, r.Name, earlier.Name)
 		}
 	}
 	return ""
@@ -118,17 +107,25 @@ func overlap(a, b []string) bool {
 }
 
 // covers reports whether r applies to every call that later is for.
-func (r *ArgumentRule) covers(later *ArgumentRule) bool {
-	if r.Argument != later.Argument || r.When != nil {
-		return false
-	}
-	for _, pattern := range later.Tools {
-		if !slices.Contains(r.Tools, pattern) && !slices.Contains(r.Tools, "*") {
-			return false
-		}
-	}
-	return true
+func covers(r, later *arguments.Rule) bool {
+	return slices.Equal(r.Argument, later.Argument) && r.When == nil && !slices.ContainsFunc(later.Tools, func(pattern string) bool {
+		return !slices.Contains(r.Tools, pattern) && !slices.Contains(r.Tools, "*")
+	})
 }
+
+// dotted is the path of an argument.
+type dotted struct{ to *[]string }
+
+func (v dotted) Set(s, base string) error {
+	err := setting.Text(&s, argumentPath).Set(s, base)
+	if err == nil {
+		*v.to = strings.Split(s, ".")
+	}
+	return err
+}
+
+func (v dotted) String() string         { return strings.Join(*v.to, ".") }
+func (v dotted) Schema() map[string]any { return map[string]any{"type": "string"} }
 
 // An argumentValue is an expression for the value of an argument. Most are plain
 // paths, and for what is nearly one the reader says which.

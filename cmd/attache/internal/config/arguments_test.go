@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
@@ -17,16 +18,16 @@ func program(src string, want expression.Type) *expression.Program {
 }
 
 // fullArguments is what full.yaml has under arguments.
-func fullArguments() []ArgumentRule {
+func fullArguments() []arguments.Rule {
 	yes := true
-	return []ArgumentRule{
-		{Name: "arguments[0]", Tools: []string{"git_*"}, Argument: "path", Value: program("session.workspace.path", expression.Any), Mode: "fill", Schema: "hide", Required: &yes},
+	return []arguments.Rule{
+		{Name: "arguments[0]", Tools: []string{"git_*"}, Argument: []string{"path"}, Value: program("session.workspace.path", expression.Any), Mode: "fill", Schema: "hide", Required: &yes},
 		{
-			Name: "arguments[1]", Tools: []string{"search", "list_?"}, Argument: "options.tenant", Mode: "pin",
+			Name: "arguments[1]", Tools: []string{"search", "list_?"}, Argument: []string{"options", "tenant"}, Mode: "pin",
 			Value: program("principal.tenant", expression.Any),
 			When:  program(`session.trust == "sandboxed"`, expression.Bool),
 		},
-		{Name: "arguments[2]", Tools: []string{"git_push"}, Argument: "force", Mode: "forbid"},
+		{Name: "arguments[2]", Tools: []string{"git_push"}, Argument: []string{"force"}, Mode: "forbid"},
 	}
 }
 

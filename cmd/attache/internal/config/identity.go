@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
@@ -21,21 +20,12 @@ const (
 	TenantVariable = "MCP_TENANT_ID"
 )
 
-// JWTSettings configure which tokens are accepted. Without an issuer none is.
-type JWTSettings struct {
-	Issuer, Audience string
-	JWKS             string // an address, or the absolute path of a file
-	Leeway           time.Duration
-	Claims           identity.Claims
-	Timeout          time.Duration // see [identity.TokenOptions]; no option
-}
-
-// Configured reports whether any tokens are accepted.
-func (s JWTSettings) Configured() bool { return s.Issuer != "" }
+// AcceptsTokens reports whether any tokens are accepted.
+func (s *IdentitySettings) AcceptsTokens() bool { return s.JWT.Issuer != "" }
 
 // Tokens returns the options of [identity.NewTokens].
-func (s JWTSettings) Tokens() identity.TokenOptions {
-	o := identity.TokenOptions{Issuer: s.Issuer, Audience: s.Audience, JWKS: s.JWKS, Claims: s.Claims, Leeway: s.Leeway, Timeout: s.Timeout}
+func (s *IdentitySettings) Tokens() identity.TokenOptions {
+	o := s.JWT
 	if o.Leeway == 0 {
 		o.Leeway = -1 // there, 0 is the default
 	}
@@ -99,8 +89,8 @@ func claimNames(c *identity.Claims) []claimField {
 }
 
 // defaultJWT returns the default settings for tokens.
-func defaultJWT() JWTSettings {
-	return JWTSettings{
+func defaultJWT() identity.TokenOptions {
+	return identity.TokenOptions{
 		Leeway: identity.DefaultLeeway,
 		Claims: identity.Claims{
 			User: "sub", Tenant: "org_id", Email: "email", Roles: "roles", Permissions: "permissions",
@@ -223,7 +213,7 @@ func (l *loader) checkTokens(s *Settings) {
 	if first == "" {
 		return
 	}
-	if _, err := identity.NewTokens(s.Identity.JWT.Tokens()); err != nil {
+	if _, err := identity.NewTokens(s.Identity.Tokens()); err != nil {
 		at := s.Origin(first)
 		key, _, _ := strings.Cut(err.Error(), " ")
 		if l.problems.Concern(key) {

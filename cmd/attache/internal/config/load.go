@@ -146,9 +146,8 @@ func (s *Settings) misfits() (problems setting.Problems) {
 	for i, r := range s.Access.Rules {
 		add(r.Name, access.CheckOrder(s.Access.Rules, i))
 	}
-	rewrites := RewriteRules(s.Rewrite)
-	for i, r := range rewrites {
-		add(r.Name, rewrite.Collision(rewrites, i))
+	for i, r := range s.Rewrite {
+		add(r.Name, rewrite.Collision(s.Rewrite, i))
 	}
 	return problems
 }

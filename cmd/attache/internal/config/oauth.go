@@ -40,7 +40,7 @@ func oauthOptions(s *Settings) []setting.Option {
 		{Key: "server.oauth.client_secret", Help: "its secret: a text, {env: VARIABLE} or {file: FILE}", Value: setting.SecretValue(&o.ClientSecret)},
 		{Key: "server.oauth.client_metadata", Help: "the https address of a client id metadata document, used where the authorization server takes one", Value: setting.Text(&o.ClientMetadata, checkDocument)},
 		{Key: "server.oauth.issuer", Help: "the authorization server to use; default: the first that the server names", Value: setting.Text(&o.Issuer, checkIssuer)},
-		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", Value: setting.Words{To: &o.Scopes, Check: checkScope}},
+		{Key: "server.oauth.scopes", Help: "scopes to ask for; default: those that the server names", Value: setting.Words{To: &o.Scopes, Check: scope}},
 		{Key: "server.oauth.redirect", Help: "where the browser brings its answer, such as http://127.0.0.1:8765/callback; default: a port that is free", Value: setting.Text(&o.Redirect, checkRedirect)},
 		{Key: "server.oauth.store", Help: "auto: encrypt saved logins with a key of the system's key ring, where there is one; file: only close the file to others", Value: setting.Choice(&o.Store, "auto", StoreFile)},
 	}
@@ -86,13 +86,6 @@ func checkRedirect(s string) error {
 	local := err == nil && slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname())
 	if !local || u.Scheme != "http" || u.Port() == "" || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("is no address on this machine: write one such as http://127.0.0.1:8765/callback")
-	}
-	return nil
-}
-
-func checkScope(s string) error {
-	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c >= 0x7F || c == '"' || c == '\\' }) {
-		return errors.New("is no scope: write one word each")
 	}
 	return nil
 }

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // fullRewrite is what full.yaml has under rewrite.
-func fullRewrite() []RewriteRule {
+func fullRewrite() []rewrite.Rule {
 	program := func(src string, want expression.Type) *expression.Program {
 		p, err := expression.Compile(src, want)
 		if err != nil {
@@ -17,14 +18,14 @@ func fullRewrite() []RewriteRule {
 		}
 		return p
 	}
-	return []RewriteRule{
+	return []rewrite.Rule{
 		{Name: "rewrite[0]", Tools: []string{"delete_*"}, Hide: true},
 		{
 			Name: "rewrite[1]", Tools: []string{"search"}, When: program(`session.trust == "sandboxed"`, expression.Bool),
 			Rename: "search_code", Describe: "Search the code.",
-			Set: map[string]*expression.Program{
-				"labels":         program(`["agent"]`, expression.Any),
-				"options.tenant": program("principal.tenant", expression.Any),
+			Set: []rewrite.Setting{
+				{Path: []string{"labels"}, Value: program(`["agent"]`, expression.Any)},
+				{Path: []string{"options", "tenant"}, Value: program("principal.tenant", expression.Any)},
 			},
 		},
 	}

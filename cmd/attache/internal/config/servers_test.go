@@ -64,7 +64,7 @@ func TestServers(t *testing.T) {
 		}
 	}
 	s, _ := loadFor(t, twoServers, "npx", "@cyanheads/git-mcp-server")
-	if len(s.Arguments) != 2 || s.Arguments[0].Argument != "force" || s.Arguments[1].Argument != "tenant" {
+	if len(s.Arguments) != 2 || s.Arguments[0].Argument[0] != "force" || s.Arguments[1].Argument[0] != "tenant" {
 		t.Errorf("arguments %+v", s.Arguments)
 	}
 	if s.Access.Default != "allow" || len(s.Access.Rules) != 2 || s.Access.Rules[0].Tools[0] != "b" || s.Server.Env["A"] != "b" {

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/middleware/arguments"
+	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/middleware/rewrite"
+	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // Settings are the configuration file, the environment and the flags taken together, with
@@ -18,8 +22,8 @@ type Settings struct {
 	Operator  OperatorSettings
 	Policy    PolicySettings
 	Briefing  BriefingSettings
-	Arguments []ArgumentRule // nil: no key, the built-in rule holds; empty: no rules
-	Rewrite   []RewriteRule
+	Arguments []arguments.Rule // nil: no key, the built-in rule holds; empty: no rules
+	Rewrite   []rewrite.Rule
 	Access    AccessSettings
 	Audit     AuditSettings
 	Trace     TraceSettings
@@ -82,12 +86,8 @@ type SessionSettings struct {
 
 // MetaSettings say where in _meta to look.
 type MetaSettings struct {
-	Workspace, Conversation []MetaPath
+	Workspace, Conversation [][]string // paths into objects, each element a literal key
 }
-
-// A MetaPath is a path into objects. With one element it is one literal key, dots
-// and slashes included.
-type MetaPath []string
 
 // HostEnvSettings name the variables that hosts set for the servers they start.
 type HostEnvSettings struct {
@@ -101,9 +101,9 @@ type IdentitySettings struct {
 	MetaToken  bool
 	Cache      time.Duration
 	KeyPrefix  string
-	TokenFile  string // absolute; empty for none. See [assembly.ownToken].
-	JWT        JWTSettings
-	Patience   time.Duration // see [capture.Options]; no option
+	TokenFile  string                // absolute; empty for none. See [assembly.ownToken].
+	JWT        identity.TokenOptions // without an issuer no token is accepted
+	Patience   time.Duration         // see [capture.Options]; no option
 }
 
 // PolicySettings say where policies come from. At most one of Dir and URL is set.
@@ -142,13 +142,7 @@ func DefaultSettings(dir string) *Settings {
 			Trust:       "direct",
 			TTL:         12 * time.Hour,
 			EnvPrefixes: []string{setting.Prefix},
-			Meta: MetaSettings{
-				Workspace: []MetaPath{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}},
-				Conversation: []MetaPath{
-					{"vscode.conversationId"}, {"openai/session"}, {"ai.opencode/sessionID"},
-					{"sessionID"}, {"antigravity.google/conversation_id"}, {"threadId"},
-				},
-			},
+			Meta:        MetaSettings{Workspace: capture.DefaultWorkspaceKeys(), Conversation: capture.DefaultConversationKeys()},
 			HostEnv: HostEnvSettings{
 				Session:   []string{"CLAUDE_CODE_SESSION_ID"},
 				Workspace: []string{"CLAUDE_PROJECT_DIR"},

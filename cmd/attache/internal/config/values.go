@@ -11,7 +11,6 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/policy/httpsource"
-	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // place is the path of a workspace.
@@ -156,10 +155,4 @@ func globSyntax(s string) error {
 		return fmt.Errorf(`%q: a pattern has only * for any characters and ? for one: write a pattern for each name`, s)
 	}
 	return nil
-}
-
-// expressions are the expressions that give arguments their values.
-func expressions(to *map[string]*expression.Program) setting.Value {
-	return setting.ByName[*expression.Program]{To: to, Check: argumentPath,
-		Value: func(p **expression.Program) setting.Value { return setting.Expression(p, expression.Any) }}
 }

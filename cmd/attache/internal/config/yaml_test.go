@@ -92,15 +92,15 @@ func fullSettings() *Settings {
 			TTL:         90 * time.Minute,
 			EnvPrefixes: []string{"ATTACHE", "PARACHUTE"},
 			Meta: MetaSettings{
-				Workspace:    []MetaPath{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}},
-				Conversation: []MetaPath{{"threadId"}},
+				Workspace:    [][]string{{"io.github.attache-mcp/workspace"}, {"orbit", "workspace"}, {"orbit.workspace"}},
+				Conversation: [][]string{{"threadId"}},
 			},
 			HostEnv: HostEnvSettings{Session: []string{"CLAUDE_CODE_SESSION_ID", "OTHER_SESSION"}, Workspace: []string{}},
 			GitRoot: true,
 		},
 		Identity: IdentitySettings{KeysFile: "/conf/keys/all.yaml", MetaAPIKey: true, Cache: 5 * time.Second, KeyPrefix: "corp",
 			MetaToken: true, TokenFile: "/run/secrets/token",
-			JWT: JWTSettings{
+			JWT: identity.TokenOptions{
 				Issuer: "https://login.example/", Audience: "attache", JWKS: "https://login.example/jwks.json", Leeway: 10 * time.Second,
 				Claims: identity.Claims{
 					User: "preferred_username", Tenant: "https://acme.example/tenant", Email: "-", Roles: "realm_access.roles",
@@ -341,7 +341,7 @@ func checkAccepted(t *testing.T, s *Settings) {
 		}
 	}
 	for _, r := range s.Arguments {
-		if len(r.Tools) == 0 || r.Argument == "" || (r.Value == nil) != (r.Mode == "forbid") {
+		if len(r.Tools) == 0 || len(r.Argument) == 0 || (r.Value == nil) != (r.Mode == "forbid") {
 			t.Errorf("accepted rule %+v", r)
 		}
 	}

@@ -87,7 +87,7 @@ func Identity(s *config.Settings) (all setting.Problems) {
 		}
 	}
 	if jwks := s.Identity.JWT.JWKS; jwks != "" && !strings.Contains(jwks, "://") {
-		if tokens, err := identity.NewTokens(s.Identity.JWT.Tokens()); err == nil {
+		if tokens, err := identity.NewTokens(s.Identity.Tokens()); err == nil {
 			if err := tokens.CheckKeys(context.Background()); err != nil {
 				all.Add(s.Origin("identity.jwt.jwks"), "identity.jwt.jwks: %v", err)
 			}

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
-	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
@@ -118,7 +117,7 @@ func (e *endpoint) frontOptions() front.Options {
 	if e.shared.Authenticates() {
 		o.Authenticate = e.authenticate
 		o.Scope = strings.Join(e.s.settings.Scopes, " ")
-		if e.Settings.Identity.JWT.Configured() && e.s.settings.PublicURL != "" {
+		if e.Settings.Identity.AcceptsTokens() && e.s.settings.PublicURL != "" {
 			o.Metadata = e.s.metadataURL(e)
 		}
 	}
@@ -253,7 +252,7 @@ func (e *endpoint) conversation(m *wire.Message) string {
 }
 
 // firstText returns the first text found at one of the paths.
-func firstText(meta wire.Value, paths []config.MetaPath) string {
+func firstText(meta wire.Value, paths [][]string) string {
 	for _, path := range paths {
 		if text := meta.Get(path...).Text(); text != "" {
 			return text

@@ -8,18 +8,18 @@ import (
 
 // Paths are places in an object, each a key or the keys on the way to it, in the order in
 // which they are read until one has a value.
-type Paths[P ~[]string] struct{ To *[]P }
+type Paths struct{ To *[][]string }
 
 // EmptyAdvice returns what to do about a key without a value.
-func (v Paths[P]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
+func (v Paths) EmptyAdvice() string { return Words{}.EmptyAdvice() }
 
 // Read implements [Structure].
-func (v Paths[P]) Read(r *Reader, key string, n ast.Node) {
+func (v Paths) Read(r *Reader, key string, n ast.Node) {
 	items, ok := r.Items(key, n)
 	if !ok {
 		return
 	}
-	all := make([]P, 0, len(items))
+	all := make([][]string, 0, len(items))
 	for _, item := range items {
 		var path []string
 		switch {
@@ -41,7 +41,7 @@ func (v Paths[P]) Read(r *Reader, key string, n ast.Node) {
 }
 
 // String implements [Value].
-func (v Paths[P]) String() string {
+func (v Paths) String() string {
 	var all []string
 	for _, p := range *v.To {
 		if len(p) == 1 {
@@ -54,7 +54,7 @@ func (v Paths[P]) String() string {
 }
 
 // Schema implements [Value].
-func (v Paths[P]) Schema() map[string]any {
+func (v Paths) Schema() map[string]any {
 	text := map[string]any{"type": "string", "minLength": 1}
 	path := map[string]any{"type": "array", "minItems": 1, "items": text}
 	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{text, path}}}
