@@ -22,3 +22,13 @@ func PrivateList(call *Call, layer string, result wire.Value, modern bool) []wir
 	}
 	return []wire.Splice{wire.AddMember(result, "cacheScope", after)}
 }
+
+// AnnotationsOf returns the annotations in an entry of tools/list as a [Tool] has them, so that a
+// tool is listed as its calls are judged.
+func AnnotationsOf(entry wire.Value) []byte {
+	a := entry.Get("annotations")
+	if !a.IsObject() || len(a.Raw) > maxAnnotations {
+		return nil
+	}
+	return a.Raw
+}

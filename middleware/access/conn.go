@@ -14,9 +14,6 @@ import (
 
 // ConnOptions are what one client connection adds to the rules.
 type ConnOptions struct {
-	// LookupFailed, if not nil, returns why the principal of a session could not be
-	// looked up, or nil. Rules that depend on the principal then refuse.
-	LookupFailed func(view *sessionstate.Context) error
 	// Catalog knows what tools/list said on this connection; nil means an empty one.
 	Catalog *middleware.Catalog
 	// Log gets refusals; nil discards them.
@@ -26,9 +23,8 @@ type ConnOptions struct {
 // Conn applies the rules to one client connection.
 type Conn struct {
 	*Shared
-	lookupFailed func(view *sessionstate.Context) error
-	catalog      *middleware.Catalog
-	log          *slog.Logger
+	catalog *middleware.Catalog
+	log     *slog.Logger
 
 	// Used by the client's direction only.
 	inputs expression.Inputs // of the call being judged
@@ -37,7 +33,7 @@ type Conn struct {
 
 // Connect returns the layers of one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{Shared: s, lookupFailed: o.LookupFailed, catalog: o.Catalog, log: o.Log}
+	c := &Conn{Shared: s, catalog: o.Catalog, log: o.Log}
 	if c.catalog == nil {
 		c.catalog = new(middleware.Catalog)
 	}
@@ -66,7 +62,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 // call judges a call. until is when it does not wait any more, zero if it has not waited.
 func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, until time.Time) error {
 	call := middleware.CallFrom(ctx)
-	view := viewOf(call)
+	view := sessionstate.ContextOf(call)
 	tool := m.Name().View()
 	d, steps, answered := c.judge(m, view, tool, until, call.Explained())
 	if answered != nil {
@@ -106,11 +102,6 @@ func (c *Conn) suspend(call *middleware.Call, m *wire.Message, next middleware.H
 	})
 }
 
-func viewOf(call *middleware.Call) *sessionstate.Context {
-	view, _ := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
-	return view
-}
-
 // judge decides about a call and, if it is allowed, takes its tokens. With explain
 // it also returns the result of each rule. If it returns a channel, nothing is decided until
 // that is closed; at until, if that is not zero, it decides in any case.
@@ -126,7 +117,7 @@ func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, u
 			in.Annotations = t.Annotations
 		}
 	}
-	q := request{inputs: in, lookupErr: c.lookupErr(view)}
+	q := request{inputs: in}
 	if explain {
 		d = c.decide(c.all, q, func(s step) { steps = append(steps, s) })
 	} else {
@@ -143,13 +134,6 @@ func (c *Conn) judge(m *wire.Message, view *sessionstate.Context, tool string, u
 	return d, steps, answered
 }
 
-func (c *Conn) lookupErr(view *sessionstate.Context) error {
-	if c.lookupFailed == nil {
-		return nil
-	}
-	return c.lookupFailed(view)
-}
-
 // logRefusal warns of a call that could not be decided, because somebody has to
 // correct the cause.
 func (c *Conn) logRefusal(call *middleware.Call, view *sessionstate.Context, tool string, d *decision) {
@@ -158,13 +142,5 @@ func (c *Conn) logRefusal(call *middleware.Call, view *sessionstate.Context, too
 		level = slog.LevelWarn
 	}
 	session, _ := view.Lookup("session.id")
-	c.log.Log(call.LogContext(), level, "a call was refused", "tool", cut(tool), "why", d.String(), "session", session.Value)
-}
-
-// cut shortens a tool name from the client for a log line.
-func cut(name string) string {
-	if len(name) > 200 {
-		return name[:200] + "…"
-	}
-	return name
+	c.log.Log(call.LogContext(), level, "a call was refused", "tool", middleware.Clip(tool), "why", d.String(), "session", session.Value)
 }

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -12,10 +11,9 @@ import (
 
 // A request is a call or a listed tool to decide about.
 type request struct {
-	inputs    *expression.Inputs
-	lookupErr error // why the principal could not be looked up
-	listing   bool  // asks whether any arguments could make a call allowed
-	matched   bool  // the tool is known to match each rule
+	inputs  *expression.Inputs
+	listing bool // asks whether any arguments could make a call allowed
+	matched bool // the tool is known to match each rule
 }
 
 // A Reason says what a rule did with a call.
@@ -147,8 +145,6 @@ func (r *Rule) refusal(missing []string) string {
 	return textDenied
 }
 
-var errLookup = errors.New("the caller's identity could not be looked up")
-
 // apply returns the result of one rule.
 func (r *Rule) apply(q *request) step {
 	if !q.matched {
@@ -159,8 +155,8 @@ func (r *Rule) apply(q *request) step {
 			return step{reason: OtherTools}
 		}
 	}
-	if q.lookupErr != nil && r.usesPrincipal() {
-		return step{reason: errored, err: errLookup}
+	if c := q.inputs.Context; c != nil && c.Unidentified != nil && r.usesPrincipal() {
+		return step{reason: errored, err: expression.ErrUnidentified}
 	}
 	maybe := q.listing && r.readsArguments()
 	if r.When != nil && !maybe {

@@ -23,7 +23,7 @@ func (c *Conn) wrapLists(next middleware.Handler) middleware.Handler {
 		if m.From == wire.Client && m.MethodIs("tools/list") && c.filters {
 			call := middleware.CallFrom(ctx)
 			call.MustHold()
-			call.OnReply(c.filterReply(viewOf(call)))
+			call.OnReply(c.filterReply(sessionstate.ContextOf(call)))
 		}
 		return next(ctx, m)
 	}
@@ -74,24 +74,17 @@ func (c *Conn) filter(call *middleware.Call, view *sessionstate.Context, list wi
 	return edits
 }
 
-// maxAnnotations bounds annotations as middleware.Catalog does, so that a tool is
-// listed as its calls are judged.
-const maxAnnotations = 4 << 10
-
 var errNoName = errors.New("the tool has no name")
 
 // judgeEntry decides whether an entry stays in the list. An entry without a name
 // cannot be called or judged, so it goes.
 func (c *Conn) judgeEntry(view *sessionstate.Context, entry wire.Value) decision {
-	name, annotations := entry.Get("name"), entry.Get("annotations")
-	if !annotations.IsObject() || len(annotations.Raw) > maxAnnotations {
-		annotations = wire.Value{}
-	}
+	name := entry.Get("name")
 	if !name.IsString() {
 		return undecided(byDefaultRule, errNoName)
 	}
-	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: annotations.Raw, Server: c.o.Server}
-	return c.decide(c.all, request{inputs: &in, lookupErr: c.lookupErr(view), listing: true}, nil)
+	in := expression.Inputs{Context: view, Tool: name.View(), Annotations: middleware.AnnotationsOf(entry), Server: c.o.Server}
+	return c.decide(c.all, request{inputs: &in, listing: true}, nil)
 }
 
 // withhold replaces a list that cannot be filtered by an error. The relay does so

@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 
 // who is a capture layer that knows everything: "who=USER@TENANT" with
 // ":ROLE_OR_PERMISSION" any number of times, "who=nobody"; a "+modern" behind it
-// is the era, a "+sandboxed" the trust.
+// is the era, a "+sandboxed" the trust, a "+lost" an identity that could not be looked up.
 func who(_ *proxytest.Session, arg string) middleware.Layer {
 	name, flags, _ := strings.Cut(arg, "+")
 	view := &sessionstate.Context{
@@ -36,6 +36,9 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 	}
 	if strings.Contains(flags, "sandboxed") {
 		view.Trust.Value = "sandboxed"
+	}
+	if strings.Contains(flags, "lost") {
+		view.Unidentified = errors.New("the key file is gone")
 	}
 	if name != "nobody" {
 		words := strings.Split(name, ":")
@@ -67,11 +70,7 @@ func layer(t *testing.T, s *proxytest.Session, name string) middleware.Layer {
 		t.Fatal(err)
 	}
 	catalog := new(middleware.Catalog)
-	conn := access.ConnOptions{Catalog: catalog}
-	if name == "lookup" {
-		conn.LookupFailed = func(*sessionstate.Context) error { return errors.New("the key file is gone") }
-	}
-	a := shared.Connect(conn)
+	a := shared.Connect(access.ConnOptions{Catalog: catalog})
 	l := a.Layer()
 	judge := l.Wrap
 	l.Wrap = func(next middleware.Handler) middleware.Handler {

@@ -1,12 +1,12 @@
 package arguments
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // A toolCall is one call on its way through the layer.
@@ -153,8 +153,8 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 		return false, nil
 	case r.When == nil:
 		return true, nil
-	case r.enforces() && tc.view != nil && tc.view.Unidentified != nil && r.When.UsesPrincipal():
-		return false, errLookup
+	case r.enforces() && r.When.Identified(tc.view) != nil:
+		return false, expression.ErrUnidentified
 	}
 	holds, err := r.When.Holds(c.inputs(tc))
 	if err == nil && !holds {
@@ -162,10 +162,6 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 	}
 	return holds, err
 }
-
-// errLookup: a condition that depends on the principal says nothing while a
-// credential could not be turned into one.
-var errLookup = errors.New("the caller's identity could not be looked up")
 
 // refuseUndecided returns the refusal of a rule for which it cannot be decided whether it
 // applies: none, if the rule only fills.

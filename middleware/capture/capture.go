@@ -14,8 +14,8 @@
 // messages. The request that needs it waits until it has ended, for three seconds at most. In a
 // busy session the next look-up ends before the old answer expires,
 // so nothing waits, and if its source does not answer, the old answer holds until it expires.
-// If a look-up fails otherwise or takes too long, the session has no principal, and
-// [Conn.LookupFailed] returns the reason: a layer that decides by the principal then refuses.
+// If a look-up fails otherwise or takes too long, the session has no principal, and the
+// context's Unidentified is the reason: a layer that decides by the principal then refuses.
 package capture
 
 import (

@@ -365,16 +365,6 @@ func (c *Conn) withPrincipal(known *sessionstate.Context, id *identity, found fi
 	return c.view.view
 }
 
-// LookupFailed returns why the principal of a view could not be looked up; nil if it could, or
-// if there is no credential. It is for a layer that decides by the principal and must refuse
-// what it cannot decide.
-func (c *Conn) LookupFailed(view *sessionstate.Context) error {
-	if view == nil {
-		return nil
-	}
-	return view.Unidentified
-}
-
 // Credential returns the last credential of a session, without a text if the last request had
 // none. It is for a policy source that acts for the session.
 func (c *Conn) Credential(session string) Credential {

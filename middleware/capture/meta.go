@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,12 +128,10 @@ func (c *Conn) candidates(key wire.Value) []candidate {
 	if found := c.index[string(raw)]; found != nil {
 		return found
 	}
-	for _, b := range raw {
-		if b == '\\' {
-			return c.index[key.Text()]
-		}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return nil
 	}
-	return nil
+	return c.index[key.Text()]
 }
 
 // longest returns how long the value may be, in bytes.

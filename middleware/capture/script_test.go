@@ -73,7 +73,7 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 	layer.Wrap = func(next middleware.Handler) middleware.Handler {
 		return wrap(func(ctx context.Context, m *wire.Message) error {
 			if m.From == wire.Client {
-				s.Note("%s", seen(c, middleware.CallFrom(ctx)))
+				s.Note("%s", seen(middleware.CallFrom(ctx)))
 			}
 			return next(ctx, m)
 		})
@@ -82,14 +82,14 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 }
 
 // seen says what a layer further in sees.
-func seen(c *capture.Conn, call *middleware.Call) string {
+func seen(call *middleware.Call) string {
 	view := call.Value(sessionstate.ContextKey{}).(*sessionstate.Context)
 	text := "nobody"
 	if p := view.Principal; p != nil {
 		text = strings.Join(append([]string{p.User}, p.Permissions...), ":")
 	}
 	trust, _ := view.Lookup("session.trust")
-	if err := c.LookupFailed(view); err != nil {
+	if err := view.Unidentified; err != nil {
 		return text + " " + trust.Value + ": " + err.Error()
 	}
 	return text

@@ -220,7 +220,7 @@ var errUnknown = errors.New("the fact it is set to is not known in this session"
 // valueOf evaluates a setting. An unknown fact is not set as an empty string, which a server may
 // read as "all"; an expression can return "" if that is meant.
 func (c *Conn) valueOf(s *Setting) ([]byte, error) {
-	if err := checkIdentified(s.Value, &c.in); err != nil {
+	if err := s.Value.Identified(c.in.Context); err != nil {
 		return nil, err
 	}
 	if path := s.Value.Path(); sessionstate.KnownPath(path) {

@@ -108,18 +108,6 @@ func replace(call *middleware.Call, reply *wire.Message, why, text string) {
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, text)
 }
 
-// maxAnnotations is how long annotations may be, in bytes; longer ones count as none.
-const maxAnnotations = 4 << 10
-
-// annotationsOf returns the annotations that an entry of the list declares.
-func annotationsOf(entry wire.Value) []byte {
-	a := entry.Get("annotations")
-	if !a.IsObject() || len(a.Raw) > maxAnnotations {
-		return nil
-	}
-	return a.Raw
-}
-
 // edits are the edits of one list.
 type edits struct {
 	c       *Conn
@@ -151,7 +139,7 @@ func (e *edits) tool(entry wire.Value) int {
 	if !name.IsString() {
 		return c.nameless()
 	}
-	in := expression.Inputs{Context: e.view, Tool: name.View(), Annotations: annotationsOf(entry), Server: c.server}
+	in := expression.Inputs{Context: e.view, Tool: name.View(), Annotations: middleware.AnnotationsOf(entry), Server: c.server}
 	if rule, _ := c.hiddenBy(&in, c.all.hide); rule != none {
 		return rule
 	}

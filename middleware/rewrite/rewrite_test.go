@@ -237,7 +237,7 @@ func FuzzList(f *testing.F) {
 		`[{"name":"n" , "x" : 1e400 },7,[],"n",{"description":"n"}]`, `[{ },{"name":"dd"},{"name":"x","description":{"a":[1]}}]`,
 		`[{"n\u0061me":"\u0068"},{"name":"\u00e9"}]`, `[{"name":"a","annotations":{"title":"shown"}},{"name":"a"}]`,
 		`[{"name":"a","annotations":{"readOnlyHint":true,"x":1e999}},{"name":"a","annotations":{"title":"shown","x":-1e999}}]`,
-		`[{"name":"a","annotations":{"readOnlyHint":true,"x":"` + strings.Repeat("x", maxAnnotations) + `"}},{"name":"` + strings.Repeat("k", 1025) + `"}]`,
+		`[{"name":"a","annotations":{"readOnlyHint":true,"x":"` + strings.Repeat("x", 4<<10) + `"}},{"name":"` + strings.Repeat("k", 1025) + `"}]`,
 		`[{"name":""},{"name":"h"}]`, `[{"name":"h","name":"k"}]`, `[{"name":7},{"name":null},{"name":["h"]}]`,
 	} {
 		f.Add(seed)
@@ -309,7 +309,7 @@ func hiddenByModel(name wire.Value, raw json.RawMessage) bool {
 		return false
 	}
 	a := wire.Value{Raw: raw}.Get("annotations")
-	if len(a.Raw) > maxAnnotations || a.Exists() && json.Unmarshal(a.Raw, new(any)) != nil {
+	if len(a.Raw) > 4<<10 || a.Exists() && json.Unmarshal(a.Raw, new(any)) != nil {
 		return true // a number over those of float64 cannot be read, so the condition is not decided
 	}
 	return string(a.Get("readOnlyHint").Raw) != "true" && !a.Get("title").Equals("shown")

@@ -248,7 +248,7 @@ func (r *Rule) judgeNamed(in *expression.Inputs, named bool, err error) (outcome
 	case r.When == nil:
 		return applies, nil
 	}
-	if err := checkIdentified(r.When, in); err != nil {
+	if err := r.When.Identified(in.Context); err != nil {
 		return undecided, err
 	}
 	holds, err := r.When.Holds(in)
@@ -259,15 +259,4 @@ func (r *Rule) judgeNamed(in *expression.Inputs, named bool, err error) (outcome
 		return conditionFalse, nil
 	}
 	return applies, nil
-}
-
-var errLookup = errors.New("the caller's identity could not be looked up")
-
-// checkIdentified returns an error if a program asks for a principal whose look-up has
-// failed: it would be decided as for somebody else.
-func checkIdentified(p *expression.Program, in *expression.Inputs) error {
-	if in.Context != nil && in.Context.Unidentified != nil && p.UsesPrincipal() {
-		return errLookup
-	}
-	return nil
 }

@@ -116,6 +116,8 @@ var (
 	// ErrArguments: the arguments or annotations are not an object, have too many
 	// values, or a number out of range.
 	ErrArguments = errors.New("the JSON of the call cannot be read by an expression")
+	// ErrUnidentified: see [Program.Identified].
+	ErrUnidentified = errors.New("the caller's identity could not be looked up")
 	// ErrEvaluation: something else, such as a division by zero.
 	ErrEvaluation = errors.New("the expression cannot be evaluated")
 )

@@ -217,6 +217,16 @@ func (p *Program) UsesPrincipal() bool { return p.uses&usesPrincipal != 0 }
 // a principal its result means nothing.
 func (p *Program) ReadsPrincipal() bool { return p.uses&readsPrincipal != 0 }
 
+// Identified returns [ErrUnidentified] if the result can depend on who calls, and a credential
+// of the session could not be turned into a principal: the program would then decide as for
+// somebody else. A layer that enforces asks for it first.
+func (p *Program) Identified(c *sessionstate.Context) error {
+	if c != nil && c.Unidentified != nil && p.UsesPrincipal() {
+		return ErrUnidentified
+	}
+	return nil
+}
+
 // UsesSession reports whether the result can differ between sessions; a program
 // that uses the principal does.
 func (p *Program) UsesSession() bool { return p.uses&(usesSession|usesPrincipal) != 0 }

@@ -129,9 +129,8 @@ func (b *builder) rewrite() (middleware.Layer, bool) {
 func (b *builder) accessConn() *access.Conn {
 	if b.access == nil && b.shared.access != nil {
 		b.access = b.shared.access.Connect(access.ConnOptions{
-			LookupFailed: b.conn.capture.LookupFailed,
-			Catalog:      &b.conn.catalog,
-			Log:          b.shared.log,
+			Catalog: &b.conn.catalog,
+			Log:     b.shared.log,
 		})
 	}
 	return b.access
