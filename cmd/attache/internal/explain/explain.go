@@ -83,7 +83,6 @@ func (e *Explainer) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.scrub(calls)
 	if e.JSON {
 		err = e.printJSON(explanation{Version: 1, Calls: calls})
 	} else {
@@ -132,7 +131,7 @@ func (e *Explainer) frameCall(ctx context.Context, frame []byte) ([]callReport, 
 		x.Schema = tools.from
 		return []callReport{x}, nil
 	}
-	p := &probe{layers: o.Layers, wanted: func(seen *wire.Message) bool { return bytes.Equal(seen.Frame(), m.Frame()) }}
+	p := &probe{scrubber: e.scrubber(), layers: o.Layers, wanted: func(seen *wire.Message) bool { return bytes.Equal(seen.Frame(), m.Frame()) }}
 	o.Layers = p.chain()
 	shown, err := e.session(ctx, o, m, tools)
 	if err != nil {
@@ -157,16 +156,27 @@ func (e *Explainer) session(ctx context.Context, o proxy.Options, m *wire.Messag
 	startSession(ctx, o, s)
 	defer s.end()
 	if !m.MethodIs("initialize") {
-		listed, err := s.handshake(ctx)
+		listed, err := s.handshake()
 		if err != nil {
-			return nil, err
+			return nil, ended(ctx)
 		}
-		shown = inspect.ToolNames(wire.Value{Raw: listed}.Get("result", "tools").Raw)
+		shown = inspect.ToolNames(listed.Get("result", "tools").Raw)
 		if err := unknownTool(m, tools, shown); err != nil {
 			return nil, err
 		}
 	}
-	return shown, s.frame(ctx, m)
+	if s.frame(m) != nil {
+		return nil, ended(ctx)
+	}
+	return shown, nil
+}
+
+// ended returns why a session has ended before its time.
+func ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("nothing came of it within %s", timeout)
+	}
+	return errors.New("the session ended early; see what is logged above")
 }
 
 // unknownTool returns a warning about a call of a tool that neither the server has nor the
@@ -243,7 +253,8 @@ func look(frame []byte, names [][]string) *wire.Message {
 
 // ambiguous explains a frame that parsers may read differently: no layer sees it.
 func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
-	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: rawJSON(m.Frame()), Ambiguity: m.Ambiguity().String()}
+	scrub := e.scrubber()
+	x := callReport{Method: m.Method(), Tool: m.Name().Text(), Frame: scrub.json(m.Frame()), Ambiguity: m.Ambiguity().String()}
 	for _, l := range o.Layers {
 		x.Layers = append(x.Layers, layerReport{Name: l.Name})
 	}
@@ -254,7 +265,7 @@ func (e *Explainer) ambiguous(m *wire.Message, o proxy.Options) callReport {
 		return x
 	}
 	reply := wire.ErrorReply(m.ID(), m.Ambiguity().Code(), "refused: "+x.Ambiguity)
-	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", rawJSON(reply.Frame()), wire.ReplyText(reply.Root())
+	x.Outcome, x.By, x.Answer, x.Text = outcomeRefused, "relay", scrub.json(reply.Frame()), scrub.text(wire.ReplyText(reply.Root()))
 	return x
 }
 
@@ -270,7 +281,7 @@ func (e *Explainer) recording(ctx context.Context, session *record.Session) ([]c
 	}
 	o := conn.Relay()
 	o.Restart = conn.Restart()
-	p := &probe{layers: o.Layers, wanted: func(m *wire.Message) bool { return m.MethodIs("tools/call") }}
+	p := &probe{scrubber: e.scrubber(), layers: o.Layers, wanted: func(m *wire.Message) bool { return m.MethodIs("tools/call") }}
 	o.Layers = p.chain()
 	names := middleware.Needs(o.Layers...).ArgumentNames
 	o.Watch = func(at proxy.Point, line []byte) {
@@ -322,45 +333,27 @@ func (e *Explainer) pick(calls []callReport) ([]callReport, error) {
 	return calls, nil
 }
 
-// scrub removes secrets from what is printed.
-func (e *Explainer) scrub(calls []callReport) {
+// A scrubber removes secrets from what comes from a frame. Facts contain none.
+type scrubber struct{ *record.Scrubber }
+
+func (e *Explainer) scrubber() scrubber {
 	secrets := config.Secrets(e.Process, e.Settings, nil)
 	secrets.Home, secrets.Host = "", ""
-	scrub := record.NewScrubber(secrets)
-	for i := range calls {
-		scrubCall(scrub, &calls[i])
-	}
+	return scrubber{record.NewScrubber(secrets)}
 }
 
-// scrubCall scrubs everything that comes from a frame. Facts contain no secrets.
-func scrubCall(scrub *record.Scrubber, x *callReport) {
-	clean := func(raw *json.RawMessage) {
-		if *raw != nil {
-			*raw = scrub.Line(*raw)
-		}
+// json returns a frame, nil if there is none.
+func (s scrubber) json(frame []byte) json.RawMessage { return s.member(nil, frame) }
+
+// member returns the value of the member at a path, nil if there is none.
+func (s scrubber) member(path []string, raw []byte) json.RawMessage {
+	if raw == nil {
+		return nil
 	}
-	for _, raw := range []*json.RawMessage{&x.Frame, &x.Sent, &x.Answer} {
-		clean(raw)
-	}
-	x.Text = string(scrub.Line([]byte(x.Text)))
-	for i := range x.Layers {
-		part := &x.Layers[i]
-		for _, edit := range []*editReport{part.Request, part.Reply} {
-			if edit != nil {
-				clean(&edit.Before)
-				clean(&edit.After)
-			}
-		}
-		for j := range part.Notes {
-			n := &part.Notes[j]
-			for _, raw := range []*json.RawMessage{&n.Before, &n.After} {
-				if *raw != nil {
-					*raw = assembly.ScrubMember(scrub, n.Path, *raw)
-				}
-			}
-		}
-	}
+	return assembly.ScrubMember(s.Scrubber, path, rawJSON(bytes.Clone(raw)))
 }
+
+func (s scrubber) text(text string) string { return string(s.Line([]byte(text))) }
 
 func (e *Explainer) printJSON(x any) error {
 	out := bufio.NewWriter(e.Stdout)

@@ -13,6 +13,7 @@ import (
 // A probe watches between the layers of a chain, and keeps what happens to the frames to
 // explain.
 type probe struct {
+	scrubber
 	layers []middleware.Layer
 	wanted func(m *wire.Message) bool
 
@@ -111,7 +112,7 @@ func (p *probe) note(t *trail, n middleware.Note) {
 	t.notes = append(t.notes, noteReport{
 		Rule: n.Rule, Act: string(n.Act), Why: n.Why, On: on,
 		Path:   append([]string(nil), n.Path...),
-		Before: rawJSON(bytes.Clone(n.Before)), After: rawJSON(bytes.Clone(n.After)),
+		Before: p.member(n.Path, n.Before), After: p.member(n.Path, n.After),
 		Source: n.Source,
 	})
 }
@@ -131,10 +132,10 @@ func (t *trail) reached() int {
 func (p *probe) explain(t *trail) callReport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := callReport{Method: t.method, Tool: t.tool, Frame: rawJSON(t.frames[0]), Facts: knownFacts(t.view)}
+	x := callReport{Method: t.method, Tool: t.tool, Frame: p.json(t.frames[0]), Facts: knownFacts(t.view)}
 	last := t.reached()
 	for k, l := range p.layers {
-		part := layerReport{Name: l.Name, Reached: k <= last, Request: edited(t.frames, k, k+1), Reply: edited(t.replies, k+1, k)}
+		part := layerReport{Name: l.Name, Reached: k <= last, Request: p.edited(t.frames, k, k+1), Reply: p.edited(t.replies, k+1, k)}
 		for i, layer := range t.noteLayers {
 			if layer == l.Name {
 				part.Notes = append(part.Notes, t.notes[i])
@@ -144,21 +145,21 @@ func (p *probe) explain(t *trail) callReport {
 	}
 	switch {
 	case last == len(p.layers):
-		x.Outcome, x.Sent = outcomeGoesOn, rawJSON(t.frames[last])
+		x.Outcome, x.Sent = outcomeGoesOn, p.json(t.frames[last])
 		return x
 	case t.replies[0] == nil:
 		x.Outcome = outcomeDropped
 	default:
-		x.Outcome, x.Answer, x.Text = outcomeRefused, rawJSON(t.replies[0]), wire.ReplyText(wire.Value{Raw: t.replies[0]})
+		x.Outcome, x.Answer, x.Text = outcomeRefused, p.json(t.replies[0]), p.text(wire.ReplyText(wire.Value{Raw: t.replies[0]}))
 	}
 	x.By = p.layers[last].Name
 	return x
 }
 
 // edited returns how a frame changed between two places, nil if it did not.
-func edited(frames [][]byte, from, to int) *editReport {
+func (p *probe) edited(frames [][]byte, from, to int) *editReport {
 	if frames[from] == nil || frames[to] == nil || bytes.Equal(frames[from], frames[to]) {
 		return nil
 	}
-	return &editReport{rawJSON(frames[from]), rawJSON(frames[to])}
+	return &editReport{p.json(frames[from]), p.json(frames[to])}
 }

@@ -2,10 +2,7 @@ package explain
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -26,110 +23,56 @@ type session struct {
 	tools   []byte // the array of the server's tools
 	modern  bool
 	name    string // of the server
-	in      *io.PipeWriter
-	replies chan []byte
-	over    chan error
+	in, out *mempipe.Pipe
+	client  *inspect.Client
+	over    chan struct{} // closed when the relay is
 }
 
 // startSession starts a relay with the options o.
 func startSession(ctx context.Context, o proxy.Options, s *session) {
-	in, client := io.Pipe()
-	output, out := io.Pipe()
-	s.in, s.replies, s.over = client, make(chan []byte, 64), make(chan error, 1)
-	o.ClientIn, o.ClientOut = in, out
+	s.in, s.out, s.over = mempipe.New(0), mempipe.New(0), make(chan struct{})
+	s.client = inspect.NewClient(s.in, s.out)
+	o.ClientIn, o.ClientOut = s.in, s.out
 	o.Start = func(context.Context) (proxy.Upstream, error) {
 		return mempipe.Serve(func(in io.Reader, out io.Writer) error { return serve(in, out, s.answer) }), nil
 	}
 	go func() {
-		s.over <- proxy.Run(ctx, o)
-		in.Close()
-		out.Close()
-	}()
-	go func() {
-		defer close(s.replies)
-		lines := bufio.NewReader(output)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				return
-			}
-			s.replies <- bytes.TrimSuffix(line, []byte{'\n'})
-		}
+		defer close(s.over)
+		defer s.out.CloseWrite()
+		_ = proxy.Run(ctx, o) // it logs why it ends
 	}()
 }
-
-// The ids of what the session says beside the frame that is explained.
-const (
-	idInitialize = `"attache-explain-initialize"`
-	idList       = `"attache-explain-list"`
-	idEnd        = `"attache-explain-end"`
-)
-
-const legacyInitialize = `{"jsonrpc":"2.0","id":` + idInitialize + `,"method":"initialize","params":{` +
-	`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}}`
 
 // handshake sends the messages of a client before its first call, and returns the reply to
 // tools/list as the client sees it.
-func (s *session) handshake(ctx context.Context) ([]byte, error) {
-	params := `{}`
+func (s *session) handshake() (wire.Value, error) {
 	if s.modern {
-		params = `{"_meta":{` + inspect.ModernMeta + `}}`
-	} else {
-		if _, err := s.ask(ctx, []byte(legacyInitialize), idInitialize); err != nil {
-			return nil, err
-		}
-		if err := s.say([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
-			return nil, err
-		}
+		return s.client.Ask("tools/list", `{`+inspect.ModernMember+`}`)
 	}
-	return s.ask(ctx, []byte(`{"jsonrpc":"2.0","id":`+idList+`,"method":"tools/list","params":`+params+`}`), idList)
+	if _, err := s.client.Initialize(); err != nil {
+		return wire.Value{}, err
+	}
+	return s.client.Ask("tools/list", `{}`)
 }
 
 // frame sends the frame m and returns when everything that follows from it has happened.
-func (s *session) frame(ctx context.Context, m *wire.Message) error {
+func (s *session) frame(m *wire.Message) (err error) {
 	if m.Plain() && m.Kind() == wire.Request {
-		_, err := s.ask(ctx, m.Frame(), string(m.ID()))
+		_, err = s.client.Exchange(m.Method(), string(m.Frame()), string(m.ID()))
 		return err
 	}
-	if err := s.say(m.Frame()); err != nil {
+	if _, err := s.in.Write(append(slices.Clone(m.Frame()), '\n')); err != nil {
 		return err
 	}
 	// Order is kept, so it is over with when what was said behind it is answered.
-	_, err := s.ask(ctx, []byte(`{"jsonrpc":"2.0","id":`+idEnd+`,"method":"ping"}`), idEnd)
+	_, err = s.client.Ask("ping", `{}`)
 	return err
-}
-
-func (s *session) say(frame []byte) error {
-	_, err := s.in.Write(append(slices.Clone(frame), '\n'))
-	return err
-}
-
-// ask sends a request and waits for its reply.
-func (s *session) ask(ctx context.Context, frame []byte, id string) ([]byte, error) {
-	if err := s.say(frame); err != nil {
-		return nil, err
-	}
-	for {
-		select {
-		case reply, ok := <-s.replies:
-			if !ok {
-				return nil, errors.New("the session ended early; see what is logged above")
-			}
-			if string((wire.Value{Raw: reply}).Get("id").Raw) == id {
-				return reply, nil
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("nothing came of it within %s", timeout)
-		}
-	}
 }
 
 // end ends the session as a client does.
 func (s *session) end() {
-	s.in.Close()
+	s.in.CloseWrite()
 	<-s.over
-	for range s.replies { // until the reader has seen the end
-	}
 }
 
 // answer is the server: it returns the reply to a request, nil for any other message.

@@ -94,7 +94,7 @@ func (v Visit) askRemote(ctx context.Context, began time.Time, question func(*Cl
 
 // put puts the question to a server.
 func (v Visit) put(ctx context.Context, began time.Time, question func(*Client) error, in io.Writer, out io.Reader) (took time.Duration, err error) {
-	err = question(&Client{in: in, out: bufio.NewReader(out)})
+	err = question(NewClient(in, out))
 	took = time.Since(began)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("it did not answer within %s", v.Within)
@@ -110,6 +110,11 @@ type Client struct {
 
 	Noise int    // lines that are no JSON
 	First []byte // the first of them
+}
+
+// NewClient returns a client that writes to in, and reads from out.
+func NewClient(in io.Writer, out io.Reader) *Client {
+	return &Client{in: in, out: bufio.NewReader(out)}
 }
 
 // List makes the handshake, if the server knows it, and returns the tools as a JSON array.
@@ -132,7 +137,7 @@ const ModernMember = `"_meta":{` + ModernMeta + `}`
 // Initialize makes the handshake of the legacy era, and returns the reply to it,
 // which may be an error.
 func (l *Client) Initialize() (wire.Value, error) {
-	reply, err := l.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}`)
+	reply, err := l.Ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"attache-explain","version":"1"}}`)
 	if err == nil && reply.Get("result").Exists() {
 		_, err = io.WriteString(l.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	}
@@ -141,7 +146,7 @@ func (l *Client) Initialize() (wire.Value, error) {
 
 // Discover asks a server of the modern era what it is.
 func (l *Client) Discover() (wire.Value, error) {
-	return l.ask("server/discover", `{`+ModernMember+`}`)
+	return l.Ask("server/discover", `{`+ModernMember+`}`)
 }
 
 // Pages returns the tools of all pages of tools/list. meta is a member of params,
@@ -151,7 +156,7 @@ func (l *Client) Pages(meta string) ([]byte, error) {
 	cursor := ""
 	for range maxListPages {
 		params := strings.Trim(meta+","+cursor, ",")
-		reply, err := l.ask("tools/list", `{`+params+`}`)
+		reply, err := l.Ask("tools/list", `{`+params+`}`)
 		if err != nil {
 			return nil, err
 		}
@@ -171,12 +176,17 @@ func (l *Client) Pages(meta string) ([]byte, error) {
 	return slices.Concat([]byte{'['}, bytes.Join(all, []byte{','}), []byte{']'}), nil
 }
 
-// ask sends a request and returns the reply, past everything else that the server
+// Ask sends a request and returns the reply, past everything else that the server
 // says.
-func (l *Client) ask(method, params string) (wire.Value, error) {
+func (l *Client) Ask(method, params string) (wire.Value, error) {
 	l.n++
 	id := fmt.Sprintf(`"attache-explain-%d"`, l.n)
-	if _, err := io.WriteString(l.in, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+"}\n"); err != nil {
+	return l.Exchange(method, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+"}", id)
+}
+
+// Exchange is Ask for the frame of a request with that raw id.
+func (l *Client) Exchange(method, frame, id string) (wire.Value, error) {
+	if _, err := io.WriteString(l.in, frame+"\n"); err != nil {
 		return wire.Value{}, fmt.Errorf("it ended before it answered %s", method) // it reads no more
 	}
 	for {
