@@ -35,8 +35,8 @@ type Claims struct {
 	Plan, Scope, Trust string
 }
 
-// complete returns c with the defaults.
-func (c Claims) complete() (Claims, error) {
+// Complete returns c with the defaults.
+func (c Claims) Complete() (Claims, error) {
 	for _, f := range []struct {
 		name             *string
 		field, byDefault string

@@ -41,6 +41,7 @@ package identity
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/attache-mcp/attache/sessionstate"
@@ -95,9 +96,9 @@ type Entry struct {
 func (e Entry) Check(now time.Time) error {
 	switch {
 	case !e.Revoked.IsZero():
-		return &keyError{ErrRevoked, e.ID}
+		return fmt.Errorf("%w: %s: make a new one with attache key create", ErrRevoked, e.ID)
 	case !e.Expires.IsZero() && !now.Before(e.Expires):
-		return &keyError{ErrExpired, e.ID}
+		return fmt.Errorf("%w: %s: make a new one with attache key create", ErrExpired, e.ID)
 	}
 	return nil
 }
@@ -110,15 +111,3 @@ func (e Entry) Principal() *sessionstate.Principal {
 		Plan: e.Plan, Scope: e.Scope, Trust: sessionstate.NormalizeTrust(e.Trust),
 	}
 }
-
-// keyError says what is wrong with a key that is known by its id.
-type keyError struct {
-	kind error
-	id   string
-}
-
-func (e *keyError) Error() string {
-	return e.kind.Error() + ": " + e.id + ": make a new one with attache key create"
-}
-
-func (e *keyError) Unwrap() error { return e.kind }

@@ -28,8 +28,16 @@ type keysYAML struct {
 }
 
 type keyYAML struct {
-	ID          word   `yaml:"id"`
-	SHA256      word   `yaml:"sha256"`
+	ID      word      `yaml:"id"`
+	SHA256  word      `yaml:"sha256"`
+	Owner   ownerYAML `yaml:",inline"`
+	Created word      `yaml:"created,omitempty"`
+	Expires word      `yaml:"expires,omitempty"`
+	Revoked word      `yaml:"revoked,omitempty"`
+}
+
+// ownerYAML is what a key file or a session file says of somebody.
+type ownerYAML struct {
 	User        word   `yaml:"user,omitempty"`
 	Tenant      word   `yaml:"tenant,omitempty"`
 	Email       word   `yaml:"email,omitempty"`
@@ -38,9 +46,13 @@ type keyYAML struct {
 	Plan        word   `yaml:"plan,omitempty"`
 	Scope       word   `yaml:"scope,omitempty"`
 	Trust       word   `yaml:"trust,omitempty"`
-	Created     word   `yaml:"created,omitempty"`
-	Expires     word   `yaml:"expires,omitempty"`
-	Revoked     word   `yaml:"revoked,omitempty"`
+}
+
+func (w ownerYAML) attributes() Attributes {
+	return Attributes{
+		User: w.User.text, Tenant: w.Tenant.text, Email: w.Email.text, Roles: texts(w.Roles), Permissions: texts(w.Permissions),
+		Plan: w.Plan.text, Scope: w.Scope.text, Trust: w.Trust.text,
+	}
 }
 
 const knownKeys = "id, sha256, user, tenant, email, roles, permissions, plan, scope, trust, created, expires, revoked"
@@ -173,13 +185,7 @@ func withPlace(err error, known string) error {
 
 // entry reads what is written of one key.
 func (w keyYAML) entry() (e Entry, err error) {
-	e = Entry{
-		ID: w.ID.text, SHA256: strings.ToLower(w.SHA256.text),
-		Attributes: Attributes{
-			User: w.User.text, Tenant: w.Tenant.text, Email: w.Email.text, Roles: texts(w.Roles), Permissions: texts(w.Permissions),
-			Plan: w.Plan.text, Scope: w.Scope.text, Trust: w.Trust.text,
-		},
-	}
+	e = Entry{ID: w.ID.text, SHA256: strings.ToLower(w.SHA256.text), Attributes: w.Owner.attributes()}
 	if e.ID == "" || strings.ContainsFunc(e.ID, func(r rune) bool { return !isKeyRune(r) }) {
 		return Entry{}, &placeError{w.ID.at, "id is missing or has other characters than letters, digits and dashes: correct it"}
 	}
@@ -292,9 +298,11 @@ func keyYAMLOf(e Entry) keyYAML {
 		return words
 	}
 	return keyYAML{
-		ID: word{text: e.ID}, SHA256: word{text: e.SHA256}, User: word{text: e.User}, Tenant: word{text: e.Tenant}, Email: word{text: e.Email},
-		Roles: list(e.Roles), Permissions: list(e.Permissions),
-		Plan: word{text: e.Plan}, Scope: word{text: e.Scope}, Trust: word{text: e.Trust},
+		ID: word{text: e.ID}, SHA256: word{text: e.SHA256},
+		Owner: ownerYAML{
+			User: word{text: e.User}, Tenant: word{text: e.Tenant}, Email: word{text: e.Email}, Roles: list(e.Roles), Permissions: list(e.Permissions),
+			Plan: word{text: e.Plan}, Scope: word{text: e.Scope}, Trust: word{text: e.Trust},
+		},
 		Created: at(e.Created), Expires: at(e.Expires), Revoked: at(e.Revoked),
 	}
 }

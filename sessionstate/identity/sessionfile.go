@@ -69,17 +69,10 @@ func ReadSessionFile(path string) (SessionFile, error) {
 
 // sessionYAML is the shape of the file.
 type sessionYAML struct {
-	User        word   `yaml:"user"`
-	Tenant      word   `yaml:"tenant"`
-	Email       word   `yaml:"email"`
-	Roles       []word `yaml:"roles"`
-	Permissions []word `yaml:"permissions"`
-	Plan        word   `yaml:"plan"`
-	Scope       word   `yaml:"scope"`
-	Trust       word   `yaml:"trust"`
-	Workspace   word   `yaml:"workspace"`
-	WorkspaceID word   `yaml:"workspace_id"`
-	Session     word   `yaml:"session"`
+	Owner       ownerYAML `yaml:",inline"`
+	Workspace   word      `yaml:"workspace"`
+	WorkspaceID word      `yaml:"workspace_id"`
+	Session     word      `yaml:"session"`
 }
 
 const knownSession = "user, tenant, email, roles, permissions, plan, scope, trust, workspace, workspace_id, session"
@@ -113,17 +106,13 @@ func jsonAsYAML(text []byte) []byte {
 // session checks what was written and returns it.
 func (w sessionYAML) session() (SessionFile, error) {
 	s := SessionFile{
-		Trust:     sessionstate.NormalizeTrust(w.Trust.text),
+		Trust:     sessionstate.NormalizeTrust(w.Owner.Trust.text),
 		Workspace: w.Workspace.text, WorkspaceID: w.WorkspaceID.text, Session: w.Session.text,
 	}
 	if s.Workspace != "" && !filepath.IsAbs(s.Workspace) {
 		return SessionFile{}, &placeError{w.Workspace.at, "workspace is no absolute path: write it from the root on"}
 	}
-	p := &sessionstate.Principal{
-		KeyID: "session file", User: w.User.text, Tenant: w.Tenant.text, Email: w.Email.text,
-		Roles: texts(w.Roles), Permissions: texts(w.Permissions),
-		Plan: w.Plan.text, Scope: w.Scope.text, Trust: s.Trust,
-	}
+	p := Entry{ID: "session file", Attributes: w.Owner.attributes()}.Principal()
 	switch {
 	case p.User+p.Tenant+p.Email+p.Plan+p.Scope != "" || p.Roles != nil || p.Permissions != nil:
 		s.Principal = p

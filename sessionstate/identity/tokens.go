@@ -137,7 +137,7 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	claims, err := o.Claims.complete()
+	claims, err := o.Claims.Complete()
 	if err != nil {
 		return nil, err
 	}

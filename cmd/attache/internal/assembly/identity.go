@@ -40,17 +40,9 @@ type Credential struct {
 	unused setting.Origin
 }
 
-// KeyWarnings are called with the reason why keys that were read before hold although what they were read
-// from cannot be read again; see [identity.Options] and [identity.TokenOptions]. The
-// zero value tells nobody.
-type KeyWarnings struct {
-	keys   func(error) // of the key file
-	tokens func(error) // of the key set for tokens
-}
-
 // NewAuthenticator returns the Authenticator for s. It opens the database with the keys, if they
 // are in one. An error is a mistake in the settings.
-func NewAuthenticator(p cli.Process, s *config.Settings, kept KeyWarnings) (*Authenticator, error) {
+func NewAuthenticator(p cli.Process, s *config.Settings) (*Authenticator, error) {
 	db, err := OpenDatabase(p, s, 1, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -59,19 +51,21 @@ func NewAuthenticator(p cli.Process, s *config.Settings, kept KeyWarnings) (*Aut
 	if db != nil {
 		keys = openKeys(db)
 	}
-	return newAuthenticator(p, s, keys, kept)
+	return newAuthenticator(p, s, keys, nil, nil)
 }
 
-// newAuthenticator is NewAuthenticator with the keys of the process, nil for the key file.
-func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, kept KeyWarnings) (*Authenticator, error) {
+// newAuthenticator is NewAuthenticator with the keys of the process, nil for the key file. keptKeys
+// and keptTokens are told why keys that were read before hold although their file, or the key set
+// for tokens, cannot be read again; see [identity.Options] and [identity.TokenOptions].
+func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, keptKeys, keptTokens func(error)) (*Authenticator, error) {
 	own, err := OperatorCredential(p, s)
 	if err != nil {
 		return nil, err
 	}
-	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, kept.keys)}
+	c := &Authenticator{operator: s.Operator, Own: own, keys: acceptedKeys(s, db, keptKeys)}
 	if s.Identity.AcceptsTokens() {
 		o := s.Identity.Tokens()
-		o.Kept = kept.tokens
+		o.Kept = keptTokens
 		if c.tokens, err = identity.NewTokens(o); err != nil {
 			return nil, err
 		}
@@ -91,13 +85,10 @@ func newAuthenticator(p cli.Process, s *config.Settings, db *keyDatabase, kept K
 // authenticator returns the Authenticator for settings, with the keys that were read
 // under before.
 func (p *process) authenticator(settings *config.Settings, before *Shared) (*Authenticator, error) {
-	who, err := newAuthenticator(p.Process, settings, p.keys, KeyWarnings{
-		keys: func(err error) {
-			p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
-		},
-		tokens: func(err error) {
-			p.Log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)
-		},
+	who, err := newAuthenticator(p.Process, settings, p.keys, func(err error) {
+		p.Log.Warn("the key file was changed and is not valid; the keys read before hold for ten times identity.cache at most", "err", err)
+	}, func(err error) {
+		p.Log.Warn("the key set for tokens cannot be read again; the keys read before hold for an hour at most, withdrawn ones too", "err", err)
 	})
 	if err != nil || before == nil {
 		return who, err

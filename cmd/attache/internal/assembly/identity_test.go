@@ -49,7 +49,7 @@ func callerOf(t *testing.T, settings string, files map[string]string, env ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewAuthenticator(p, s, KeyWarnings{})
+	c, err := NewAuthenticator(p, s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func SessionSource(p cli.Process, s *config.Settings, log *slog.Logger) (policy.
 func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy.Query, error) {
 	base := BaseContext(p, s)
 	q := policy.Query{Scope: s.Policy.Scope, Workspace: s.Session.WorkspaceID, WorkspacePath: base.Workspace.Value}
-	who, err := NewAuthenticator(p, s, KeyWarnings{})
+	who, err := NewAuthenticator(p, s)
 	if err != nil {
 		return q, err
 	}

@@ -1,6 +1,7 @@
 package clientconfig
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -149,37 +150,28 @@ func (s System) Shared(path string) bool {
 }
 
 func claudeCode(s System) []string {
-	if dir := s.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return []string{s.join(dir, ".claude.json")}
-	}
-	return []string{s.join(s.Home, ".claude.json")}
+	return []string{s.join(cmp.Or(s.Getenv("CLAUDE_CONFIG_DIR"), s.Home), ".claude.json")}
 }
 
 func claudeDesktop(s System) []string {
 	const file = "claude_desktop_config.json"
 	paths := []string{s.join(s.config(), "Claude", file)}
 	if s.OS == "windows" {
-		packages := s.join(s.local(), "Packages")
+		local := cmp.Or(s.Getenv("LOCALAPPDATA"), s.join(s.Home, "AppData", "Local")) // what stays on one machine
+		packages := s.join(local, "Packages")
 		paths = append(paths, s.each(packages, "Claude_", "LocalCache", "Roaming", "Claude", file)...)
 	}
 	return paths
 }
 
 func codex(s System) []string {
-	if dir := s.Getenv("CODEX_HOME"); dir != "" {
-		return []string{s.join(dir, "config.toml")}
-	}
-	return []string{s.join(s.Home, ".codex", "config.toml")}
+	return []string{s.join(cmp.Or(s.Getenv("CODEX_HOME"), s.join(s.Home, ".codex")), "config.toml")}
 }
 
 // gemini looks below GEMINI_CLI_HOME, which stands for the home directory and not
 // for the directory .gemini in it.
 func gemini(s System) []string {
-	home := s.Home
-	if dir := s.Getenv("GEMINI_CLI_HOME"); dir != "" {
-		home = dir
-	}
-	return []string{s.join(home, ".gemini", "settings.json")}
+	return []string{s.join(cmp.Or(s.Getenv("GEMINI_CLI_HOME"), s.Home), ".gemini", "settings.json")}
 }
 
 // vscode has a file a profile, and had the servers among the settings before.
@@ -209,23 +201,11 @@ func zed(s System) []string {
 func (s System) config() string {
 	switch s.OS {
 	case "windows":
-		return s.variable("APPDATA", s.join(s.Home, "AppData", "Roaming"))
+		return cmp.Or(s.Getenv("APPDATA"), s.join(s.Home, "AppData", "Roaming"))
 	case "darwin":
 		return s.join(s.Home, "Library", "Application Support")
 	}
-	return s.variable("XDG_CONFIG_HOME", s.join(s.Home, ".config"))
-}
-
-// local is the directory for what stays on one machine, on Windows.
-func (s System) local() string {
-	return s.variable("LOCALAPPDATA", s.join(s.Home, "AppData", "Local"))
-}
-
-func (s System) variable(name, otherwise string) string {
-	if v := s.Getenv(name); v != "" {
-		return v
-	}
-	return otherwise
+	return cmp.Or(s.Getenv("XDG_CONFIG_HOME"), s.join(s.Home, ".config"))
 }
 
 // join joins a path as the system does. Package filepath knows only the system it was compiled
@@ -260,7 +240,7 @@ func (s System) list(dir string) []string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	return slices.Sorted(slices.Values(names))
+	return names
 }
 
 // ThisSystem returns the machine as a process with this environment sees it.

@@ -145,21 +145,11 @@ func plain(data []byte) error {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		return fmt.Errorf("it is in UTF-16: save it as UTF-8")
 	case !utf8.Valid(data):
-		return fmt.Errorf("line %d: a byte that is not UTF-8: correct it, or save the file as UTF-8", lineAt(data, invalid(data)))
+		lines := bytes.Split(data, []byte("\n"))
+		first := slices.IndexFunc(lines, func(line []byte) bool { return !utf8.Valid(line) })
+		return fmt.Errorf("line %d: a byte that is not UTF-8: correct it, or save the file as UTF-8", first+1)
 	}
 	return nil
-}
-
-// invalid returns the offset of the first byte that is not UTF-8.
-func invalid(data []byte) int {
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return len(data)
 }
 
 // lineAt returns the number of the line that contains offset.

@@ -136,10 +136,12 @@ func (j *injector) servers(all *hujson.Object) error {
 		m := &all.Members[i]
 		name := nameOf(*m)
 		j.done.Servers = append(j.done.Servers, name)
-		if why := j.leaveOut(name); why != "" {
-			gone[i] = true
-			j.done.LeftOut = append(j.done.LeftOut, OmittedServer{name, why})
-			continue
+		if j.LeaveOut != nil {
+			if why := j.LeaveOut(name); why != "" {
+				gone[i] = true
+				j.done.LeftOut = append(j.done.LeftOut, OmittedServer{name, why})
+				continue
+			}
 		}
 		if err := j.server(name, m); err != nil {
 			return err
@@ -147,13 +149,6 @@ func (j *injector) servers(all *hujson.Object) error {
 	}
 	j.remove(all, gone)
 	return nil
-}
-
-func (j *injector) leaveOut(name string) string {
-	if j.LeaveOut == nil {
-		return ""
-	}
-	return j.LeaveOut(name)
 }
 
 // remove takes the members that are gone out of object.
@@ -216,12 +211,8 @@ func (j *injector) server(name string, m *hujson.ObjectMember) error {
 
 // override replaces the values of variables that are there.
 func (j *injector) override(server string, env *hujson.Object) {
-	overrides := j.Overrides[server]
-	if len(overrides) == 0 {
-		return
-	}
 	for _, m := range env.Members {
-		if value, ok := overrides[nameOf(m)]; ok {
+		if value, ok := j.Overrides[server][nameOf(m)]; ok {
 			j.splices = append(j.splices, splice{span{m.Value.StartOffset, m.Value.EndOffset}, quote(value)})
 		}
 	}
@@ -229,22 +220,11 @@ func (j *injector) override(server string, env *hujson.Object) {
 
 // members returns the variables that env lacks, as members of an object.
 func (j *injector) members(server string, env *hujson.Object) []string {
-	there := func(string) *hujson.ObjectMember { return nil }
-	if env != nil {
-		there = func(name string) *hujson.ObjectMember {
-			for i := range env.Members {
-				if nameOf(env.Members[i]) == name {
-					return &env.Members[i]
-				}
-			}
-			return nil
-		}
-	}
 	overrides := j.Overrides[server]
 	var out []string
 	for i, v := range j.Variables {
 		_, overridden := overrides[v.Name]
-		m := there(v.Name)
+		m := memberNamed(env, v.Name)
 		switch {
 		case m != nil && !overridden && textOf(m.Value) != v.Value:
 			j.done.Kept = append(j.done.Kept, KeptVariable{server, v.Name})
@@ -253,7 +233,7 @@ func (j *injector) members(server string, env *hujson.Object) []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
-		if there(name) == nil {
+		if memberNamed(env, name) == nil {
 			out = append(out, quote(name)+": "+quote(overrides[name]))
 		}
 	}

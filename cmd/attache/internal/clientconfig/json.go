@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -222,13 +223,24 @@ func isNull(v hujson.Value) bool {
 // commandObject returns the object that is the command of an entry, nil if it is
 // none.
 func commandObject(object *hujson.Object) *hujson.Object {
-	for _, m := range object.Members {
-		if nameOf(m) == "command" {
-			inner, _ := m.Value.Value.(*hujson.Object)
-			return inner
-		}
+	m := memberNamed(object, "command")
+	if m == nil {
+		return nil
 	}
-	return nil
+	inner, _ := m.Value.Value.(*hujson.Object)
+	return inner
+}
+
+// memberNamed returns the first member of an object with a name, nil if there is none.
+func memberNamed(object *hujson.Object, name string) *hujson.ObjectMember {
+	if object == nil {
+		return nil
+	}
+	i := slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool { return nameOf(m) == name })
+	if i < 0 {
+		return nil
+	}
+	return &object.Members[i]
 }
 
 // jsonCommand reads the command of e, which object has under key, and its

@@ -58,9 +58,7 @@ func (d *Document) addTeams(p *Plan, file File, l Launch) {
 	}
 	first := map[string]*Entry{}
 	for _, e := range d.Entries {
-		if e.IsTeams() || e.Name == TeamsServer {
-			first[e.Project] = e
-		} else if first[e.Project] == nil {
+		if e.IsTeams() || e.Name == TeamsServer || first[e.Project] == nil {
 			first[e.Project] = e
 		}
 	}

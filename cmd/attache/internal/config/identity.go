@@ -90,13 +90,8 @@ func claimNames(c *identity.Claims) []claimField {
 
 // defaultJWT returns the default settings for tokens.
 func defaultJWT() identity.TokenOptions {
-	return identity.TokenOptions{
-		Leeway: identity.DefaultLeeway,
-		Claims: identity.Claims{
-			User: "sub", Tenant: "org_id", Email: "email", Roles: "roles", Permissions: "permissions",
-			Plan: identity.Unread, Scope: identity.Unread, Trust: identity.Unread,
-		},
-	}
+	claims, _ := identity.Claims{}.Complete() // only given names can be wrong
+	return identity.TokenOptions{Leeway: identity.DefaultLeeway, Claims: claims}
 }
 
 func claimName(s string) error {

@@ -13,7 +13,7 @@ import (
 // identity reports who a session would act for, and its trust level.
 func (d *Doctor) identity(ctx context.Context) {
 	d.check = "identity"
-	who, err := assembly.NewAuthenticator(d.Process, d.Settings, assembly.KeyWarnings{})
+	who, err := assembly.NewAuthenticator(d.Process, d.Settings)
 	if err != nil {
 		d.problem("correct the setting it names", "%v", err)
 		return

@@ -29,7 +29,7 @@ import (
 // wraps. It returns an error for facts that are not certain, because servers are left out
 // because of them.
 func Context(ctx context.Context, p cli.Process, s *config.Settings) (*sessionstate.Context, error) {
-	who, err := assembly.NewAuthenticator(p, s, assembly.KeyWarnings{})
+	who, err := assembly.NewAuthenticator(p, s)
 	if err != nil {
 		return nil, err
 	}
