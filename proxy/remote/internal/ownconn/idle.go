@@ -1,0 +1,100 @@
+package ownconn
+
+import (
+	"sync"
+	"time"
+)
+
+// An idling is when a connection was given back.
+type idling struct{ since time.Time }
+
+// An idlePool keeps connections that no request uses. Nobody reads from them, so each is looked at
+// before it is used again: a server may have closed it.
+type idlePool struct {
+	limit int           // how many of a host are kept
+	time  time.Duration // how long one is kept
+
+	mu      sync.Mutex
+	hosts   map[string][]*conn // the one used last at the end
+	running bool               // a timer is
+}
+
+// take returns a connection to a host, nil for none.
+func (p *idlePool) take(host string) *conn {
+	for {
+		c := p.pop(host)
+		if c == nil || c.raw.Read(c.look) == nil && c.open && time.Since(c.idle.since) < p.time {
+			return c
+		}
+		_ = c.Close()
+	}
+}
+
+func (p *idlePool) pop(host string) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.hosts[host]
+	n := len(all) - 1
+	if n < 0 {
+		return nil
+	}
+	c := all[n]
+	all[n] = nil
+	p.hosts[host] = all[:n]
+	return c
+}
+
+// put keeps a connection, or closes it if there are enough.
+func (p *idlePool) put(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.raw == nil || len(p.hosts[c.host]) >= p.limit {
+		_ = c.Close()
+		return
+	}
+	c.idle.since = time.Now()
+	if p.hosts == nil {
+		p.hosts = map[string][]*conn{}
+	}
+	p.hosts[c.host] = append(p.hosts[c.host], c)
+	if !p.running {
+		p.running = true
+		time.AfterFunc(p.time, p.expire)
+	}
+}
+
+// expire closes the connections that nobody has used for long enough, and does so again while there
+// are others.
+func (p *idlePool) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, next := time.Now(), p.time
+	for host, all := range p.hosts {
+		n := 0
+		for n < len(all) && now.Sub(all[n].idle.since) >= p.time {
+			_ = all[n].Close()
+			n++
+		}
+		if n == len(all) {
+			delete(p.hosts, host)
+			continue
+		}
+		p.hosts[host] = append(all[:0:0], all[n:]...)
+		next = min(next, p.time-now.Sub(all[n].idle.since))
+	}
+	if p.running = len(p.hosts) > 0; p.running {
+		time.AfterFunc(next, p.expire)
+	}
+}
+
+// closeAll closes all of them.
+func (p *idlePool) closeAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, all := range p.hosts {
+		for _, c := range all {
+			_ = c.Close()
+		}
+	}
+	p.hosts = nil
+}

@@ -1,0 +1,360 @@
+package ownconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A poster posts to a server, which counts its connections.
+type poster struct {
+	t         *testing.T
+	transport *Transport
+	server    *httptest.Server
+	opened    atomic.Int64
+	sent      int // how often the last request was written
+}
+
+func newPoster(t *testing.T, h http.HandlerFunc) *poster {
+	if !checksIdle {
+		t.Skip("http.Transport sends all requests here")
+	}
+	p := &poster{t: t, server: httptest.NewUnstartedServer(h)}
+	p.server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			p.opened.Add(1)
+		}
+	}
+	p.server.Start()
+	t.Cleanup(p.server.Close)
+	p.transport = New(&http.Transport{DialContext: new(net.Dialer).DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Hour})
+	t.Cleanup(p.transport.CloseIdleConnections)
+	return p
+}
+
+// do posts a message and returns the response. Its body ends the test's part.
+func (p *poster) do(ctx context.Context, message string) (*http.Response, error) {
+	p.t.Helper()
+	p.sent = 0
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { p.sent++ }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.server.URL, strings.NewReader(message))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if !p.transport.takesPost(r) {
+		p.t.Fatal("http.Transport sends the request")
+	}
+	return p.transport.RoundTrip(r)
+}
+
+// post posts a message and returns the status and the body of the answer.
+func (p *poster) post(message string) (status int, body string) {
+	p.t.Helper()
+	resp, err := p.do(p.t.Context(), message)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// Messages share a connection, as long as the server keeps it and each answer was read to its end.
+func TestPosts(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	for _, test := range []struct {
+		name   string
+		answer func(w http.ResponseWriter)
+		status int
+		body   string
+		kept   bool
+	}{
+		{"a short answer", func(w http.ResponseWriter) { _, _ = io.WriteString(w, "all") }, 200, "all", true},
+		{"a long one", func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(long)))
+			_, _ = io.WriteString(w, long)
+		}, 200, long, true},
+		{"in chunks", func(w http.ResponseWriter) {
+			for range 3 {
+				_, _ = io.WriteString(w, "part ")
+				_ = http.NewResponseController(w).Flush()
+			}
+		}, 200, "part part part ", true},
+		{"none", func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }, 202, "", true},
+		{"a refusal", func(w http.ResponseWriter) { http.Error(w, "no", http.StatusNotFound) }, 404, "no\n", true},
+		{"hints before", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusEarlyHints)
+			_, _ = io.WriteString(w, "all")
+		}, 200, "all", true},
+		{"the last on a connection", func(w http.ResponseWriter) {
+			w.Header().Set("Connection", "close")
+			_, _ = io.WriteString(w, "all")
+		}, 200, "all", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPoster(t, func(w http.ResponseWriter, r *http.Request) {
+				if b, err := io.ReadAll(r.Body); string(b) != "a message" || err != nil {
+					t.Errorf("the server got %q (%v)", b, err)
+				}
+				test.answer(w)
+			})
+			for range 3 {
+				if status, body := p.post("a message"); status != test.status || body != test.body {
+					t.Errorf("%d with %d bytes", status, len(body))
+				}
+			}
+			want := int64(3)
+			if test.kept {
+				want = 1
+			}
+			if n := p.opened.Load(); n != want || p.sent != 1 {
+				t.Errorf("%d connections; the last message was sent %d times", n, p.sent)
+			}
+		})
+	}
+}
+
+// A connection whose answer was not read to its end is not used again.
+func TestUnreadAnswer(t *testing.T) {
+	p := newPoster(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 10_000)) })
+	for range 2 {
+		resp, err := p.do(t.Context(), "a message")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil || resp.Body.Close() != nil || resp.Body.Close() != nil {
+			t.Errorf("the answer: %v", err)
+		}
+	}
+	if n := p.opened.Load(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// A message is not sent on a connection that the server has closed meanwhile, or has sent something
+// on.
+func TestClosedMeanwhile(t *testing.T) {
+	for name, spoil := range map[string]func(net.Conn){
+		"closed":  func(c net.Conn) { c.Close() },
+		"written": func(c net.Conn) { fmt.Fprint(c, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			const n = 2
+			go func() {
+				for range n {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = c.Read(make([]byte, 4<<10))
+					fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nall")
+					defer c.Close()
+					spoil(c)
+				}
+			}()
+			p := newPoster(t, nil)
+			p.server.URL = "http://" + l.Addr().String()
+			for range n {
+				if status, body := p.post("a message"); status != 200 || body != "all" || p.sent != 1 {
+					t.Fatalf("%d %s, sent %d times", status, body, p.sent)
+				}
+				if kept := p.transport.idle.hosts[l.Addr().String()]; len(kept) == 1 {
+					awaitRead(t, kept[0]) // until what the server did has arrived
+				}
+			}
+		})
+	}
+}
+
+// awaitRead returns when a read of the connection would not wait.
+func awaitRead(t *testing.T, c *conn) {
+	if err := c.raw.Read(func(fd uintptr) bool { c.lookAt(fd); return !c.open }); err != nil {
+		t.Error(err)
+	}
+}
+
+// A message that the server may have seen is not sent again.
+func TestNotSentTwice(t *testing.T) {
+	var got atomic.Int64
+	p := newPoster(t, func(w http.ResponseWriter, _ *http.Request) {
+		if got.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "all")
+	})
+	p.post("first")
+	resp, err := p.do(t.Context(), "second")
+	if err == nil {
+		resp.Body.Close()
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the error is %v", err)
+	}
+	if n := got.Load(); n != 2 || p.sent != 1 {
+		t.Errorf("the server got %d messages, the second was sent %d times", n, p.sent)
+	}
+}
+
+// A deafConn fails to write when it is told to.
+type deafConn struct {
+	*net.TCPConn
+	deaf atomic.Bool
+}
+
+func (c *deafConn) Write(b []byte) (int, error) {
+	if c.deaf.Load() {
+		return 0, syscall.EPIPE
+	}
+	return c.TCPConn.Write(b)
+}
+
+// A message of which nothing left on a connection that had been kept is sent on another one.
+func TestNothingLeft(t *testing.T) {
+	p := newPoster(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	var last *deafConn
+	p.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			last = &deafConn{TCPConn: c.(*net.TCPConn)}
+			c = last
+		}
+		return c, err
+	}
+	p.post("first")
+	last.deaf.Store(true)
+	if status, body := p.post("second"); status != 200 || body != "second" || p.opened.Load() != 2 {
+		t.Errorf("%d %s on %d connections", status, body, p.opened.Load())
+	}
+}
+
+// The context of a request ends it, before the answer and within.
+func TestPostCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	atServer := cancel
+	p := newPoster(t, func(w http.ResponseWriter, r *http.Request) {
+		if b, _ := io.ReadAll(r.Body); string(b) == "begin" {
+			_, _ = io.WriteString(w, "begun")
+			_ = http.NewResponseController(w).Flush()
+		} else {
+			atServer()
+		}
+		<-r.Context().Done()
+	})
+	if resp, err := p.do(ctx, "wait"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", resp, err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	resp, err := p.do(ctx, "begin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := resp.Body.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("a read behind the end: %v", err)
+	}
+	resp.Body.Close()
+	if p.transport.idle.pop(strings.TrimPrefix(p.server.URL, "http://")) != nil {
+		t.Error("the connection was kept")
+	}
+}
+
+// Everything that http.Transport has to check, or does more for, is its business.
+func TestTakesPost(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(r *http.Request)
+		want   bool
+	}{
+		{"a message", func(*http.Request) {}, checksIdle},
+		{"with headers", func(r *http.Request) { r.Header = http.Header{"Mcp-Session-Id": {"1"}, "X-Text": {"caf\xc3\xa9"}} }, checksIdle},
+		{"a long one", func(r *http.Request) { r.ContentLength = maxPosted + 1 }, false},
+		{"of unknown length", func(r *http.Request) { r.ContentLength = -1 }, false},
+		{"without a body", func(r *http.Request) { r.ContentLength = 0 }, false},
+		{"that cannot be read again", func(r *http.Request) { r.GetBody = nil }, false},
+		{"a GET", func(r *http.Request) { r.Method = http.MethodGet }, false},
+		{"TLS", func(r *http.Request) { r.URL.Scheme = "https" }, false},
+		{"a line end in a header", func(r *http.Request) { r.Header = http.Header{"X-Text": {"a\r\nb: c"}} }, false},
+		{"a bad name of one", func(r *http.Request) { r.Header = http.Header{"X Text": {"a"}} }, false},
+		{"the server is asked first", func(r *http.Request) { r.Header = http.Header{"Expect": {"100-continue"}} }, false},
+		{"the connection is closed", func(r *http.Request) { r.Header = http.Header{"Connection": {"close"}} }, false},
+	} {
+		r, err := http.NewRequest(http.MethodPost, "http://host/mcp", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.change(r)
+		if got := newTransport(nil).takesPost(r); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// An idleRaw is that of a connection on which nothing has come.
+type idleRaw struct{ syscall.RawConn }
+
+func (idleRaw) Read(f func(uintptr) bool) error { f(0); return nil }
+
+// Connections are kept for a while, and only so many of a host.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := idlePool{limit: 2, time: 4 * time.Second}
+		var closed atomic.Int64
+		put := func() *conn {
+			ours, theirs := net.Pipe()
+			c := &conn{Conn: ours, host: "host", raw: idleRaw{}, open: true, look: func(uintptr) bool { return true }}
+			go func() { _, _ = theirs.Read(make([]byte, 1)); closed.Add(1) }()
+			pool.put(c)
+			return c
+		}
+		check := func(when string, want int64) {
+			t.Helper()
+			if synctest.Wait(); closed.Load() != want {
+				t.Errorf("%s: %d connections are closed, want %d", when, closed.Load(), want)
+			}
+		}
+		put()
+		time.Sleep(time.Second)
+		second := put()
+		check("two", 0)
+		put()
+		check("one too many", 1)
+		if pool.take("host") != second || pool.take("elsewhere") != nil {
+			t.Error("not the connection that was used last")
+		}
+		pool.put(second)
+		time.Sleep(3 * time.Second)
+		check("after 4 s", 2)
+		time.Sleep(time.Second)
+		check("after 5 s", 3)
+		put()
+		pool.closeAll()
+		check("at the end", 4)
+		if pool.take("host") != nil {
+			t.Error("there is one left")
+		}
+		time.Sleep(time.Minute) // the timer has ended
+	})
+}
