@@ -286,7 +286,7 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	c := middleware.CallFrom(ctx).Relay().(*call)
 	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.mw, m) && c.batch == nil {
-		c.frame = m.KeepLine()
+		c.frame, _ = m.KeepLine()
 	}
 	switch {
 	case c.batch == nil:

@@ -43,7 +43,8 @@ func (u keepingTape) Stdin() io.WriteCloser { return u }
 
 // Take implements wire.MessageTaker.
 func (u keepingTape) Take(m *wire.Message) bool {
-	*u.kept = append(*u.kept, m.KeepLine())
+	line, _ := m.KeepLine()
+	*u.kept = append(*u.kept, line)
 	return true
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -100,9 +99,7 @@ func (w *writer) items(items []item, closed bool) error {
 		if err := w.item(i); err != nil {
 			return err
 		}
-		if i.part != whole {
-			piece.Free(i.data)
-		}
+		i.release()
 	}
 	if w.mode == asJSON && closed && !w.open {
 		return nil // the server flushes at the end

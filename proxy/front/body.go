@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
+	"github.com/attache-mcp/attache/proxy/internal/room"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -43,11 +44,15 @@ var errTooLarge = errors.New("the body is too large")
 // smallBody is how large a body may be without counting against the bytes of all bodies.
 const smallBody = 16 << 10
 
+// largeBody is how long a body may be that has memory of its own, and not memory that is lent.
+const largeBody = 64 << 10
+
 // A bodyBuffer holds a body that is being read.
 type bodyBuffer struct {
 	limits *limit.Limits
 	data   []byte
-	taken  int64 // of the bytes of all bodies
+	lent   *room.Room // what data is; nil if it has memory of its own
+	taken  int64      // of the bytes of all bodies
 }
 
 // read reads a body of length bytes, -1 if that is not known.
@@ -91,8 +96,30 @@ func (b *bodyBuffer) grow(size int64) error {
 		}
 		b.taken += more
 	}
+	if len(b.data) == 0 && size > largeBody {
+		b.giveBack()
+		if b.lent = room.Borrow(int(size)); b.lent != nil {
+			b.data = b.lent.Bytes[:0:size]
+			return nil
+		}
+	}
 	b.data = append(make([]byte, 0, size), b.data...)
 	return nil
+}
+
+// lend has a message, which is the body, say that its memory is lent.
+func (b *bodyBuffer) lend(m *wire.Message) {
+	if b.lent != nil {
+		m.Fixed, m.Lease = false, b.lent
+	}
+}
+
+// giveBack gives the memory back, which others may still hold.
+func (b *bodyBuffer) giveBack() {
+	if b.lent != nil {
+		b.lent.Release()
+		b.lent = nil
+	}
 }
 
 // release gives the bytes back.

@@ -113,7 +113,8 @@ func (o *output) reply(m *wire.Message) {
 	if c.listsTools {
 		s.params.Learn(m.Root())
 	}
-	c.stream.push(item{data: bytes.Clone(m.Frame()), final: closes, failed: m.Kind() == wire.Error}, closes)
+	line, lease := m.KeepLine()
+	c.stream.push(item{data: line[:len(m.Frame())], lease: lease, final: closes, failed: m.Kind() == wire.Error}, closes)
 }
 
 // batch takes an array of replies to the requests that wait for them: as it is, if they

@@ -29,6 +29,7 @@ func (x *exchange) post() {
 		return
 	}
 	defer x.f.o.Limits.Finish()
+	defer x.body.giveBack()
 	line, ok := x.readBody()
 	defer x.body.release()
 	if !ok {
@@ -39,6 +40,7 @@ func (x *exchange) post() {
 		x.refuse(http.StatusBadRequest, nil, code, text)
 		return
 	}
+	x.body.lend(&p.m)
 	p.request = x.r
 	if p.revision != "" || !legacyHeader(x.header(versionHeader)) || x.cancelsModern(p) {
 		x.postModern(p)

@@ -4,7 +4,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // streamRoom is how many bytes the messages may take that wait for the client of a stream,
@@ -22,10 +24,21 @@ const (
 
 // An item is a message that goes to a client, or a part of one, without its line end.
 type item struct {
-	data   []byte // of a part: a piece
+	data   []byte     // of a part: a piece
+	lease  wire.Lease // of data; nil if that is not lent
 	part   part
 	final  bool // it is the reply that ends the stream, or a part of it
 	failed bool // it is an error
+}
+
+// release gives back the memory of an item that was written.
+func (i *item) release() {
+	if i.part != whole {
+		piece.Free(i.data)
+	}
+	if i.lease != nil {
+		i.lease.Release()
+	}
 }
 
 // A stream takes messages from a relay to one HTTP response. The relay's goroutine

@@ -8,6 +8,8 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A ledger bounds the memory of the messages that are being sent: those that wait to be
@@ -84,6 +86,7 @@ func (l *ledger) leave(n int, kept bool) {
 // which the server cannot have executed can be sent again.
 type body struct {
 	line   []byte
+	lease  wire.Lease    // of line; nil if that is not lent
 	long   io.ReadCloser // in place of line: a message over the hold limit, which is read once
 	ledger *ledger       // nil for a message of our own
 
@@ -91,7 +94,7 @@ type body struct {
 
 	mu      sync.Mutex
 	state   bodyState
-	opened  bool          // long was opened
+	opened  int           // how often it was opened
 	written chan struct{} // closed when the body was read to its end; nil if nobody wants to know
 }
 
@@ -140,6 +143,7 @@ func (b *body) left() {
 	b.state = bodyKept
 	if b.ledger != nil && !b.ledger.written(len(b.line)) {
 		b.state, b.line = bodyDropped, nil
+		b.giveBackLocked(true)
 	}
 	if b.written != nil {
 		close(b.written)
@@ -153,7 +157,17 @@ func (b *body) drop() {
 	if b.state != bodyDropped && b.ledger != nil {
 		b.ledger.leave(len(b.line), b.state == bodyKept)
 	}
+	b.giveBackLocked(b.state == bodyKept)
 	b.state, b.line = bodyDropped, nil
+}
+
+// giveBackLocked gives the memory of line back, unless the transport may still read it: it may go on
+// after an error, so one that was opened must have been written, and no other one.
+func (b *body) giveBackLocked(written bool) {
+	if b.lease != nil && (b.opened == 0 || written && b.opened == 1) {
+		b.lease.Release()
+	}
+	b.lease = nil
 }
 
 // open returns the body from its beginning.
@@ -161,13 +175,14 @@ func (b *body) open() (io.ReadCloser, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.state == bodyDropped || b.opened:
+	case b.state == bodyDropped || b.long != nil && b.opened > 0:
 		return nil, errSentOnce
 	case b.long != nil:
-		b.opened = true
+		b.opened++
 		b.begun.Store(true)
 		return b.long, nil
 	}
+	b.opened++
 	// A reader that the transport knows to be in memory leaves with the headers, in one packet.
 	return io.NopCloser(bytes.NewReader(b.line)), nil
 }

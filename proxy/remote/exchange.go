@@ -58,17 +58,18 @@ func (s *Server) sendLine(line []byte) {
 	var m wire.Message
 	m.Reset(wire.Client, line)
 	m.LookEnvelope()
-	s.sendMessage(&m, line)
+	s.sendMessage(&m, line, nil)
 }
 
-// sendMessage sends a message of the relay's, whose line it keeps.
-func (s *Server) sendMessage(m *wire.Message, line []byte) {
+// sendMessage sends a message of the relay's, whose line it keeps. It releases the lease when the
+// line has left.
+func (s *Server) sendMessage(m *wire.Message, line []byte, lease wire.Lease) {
 	if s.isLost() {
 		s.giveBack(line)
 		return
 	}
 	x := s.newExchange()
-	x.body = body{line: line[:len(m.Frame())], ledger: &s.ledger}
+	x.body = body{line: line[:len(m.Frame())], lease: lease, ledger: &s.ledger}
 	s.ledger.enter(len(x.body.line))
 	x.describe(m)
 	switch {

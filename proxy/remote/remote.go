@@ -202,7 +202,8 @@ func (i stdin) Take(m *wire.Message) bool {
 		s.inside.Load() > 0 || n > s.o.Hold || callid.Clean(m.ID()) == nil || !s.ledger.hasRoom(n) {
 		return false
 	}
-	s.sendMessage(m, m.KeepLine())
+	line, lease := m.KeepLine()
+	s.sendMessage(m, line, lease)
 	return true
 }
 

@@ -58,17 +58,28 @@ const (
 
 type span struct{ start, end int }
 
+// A Lease is memory that is used again when all who hold it have released it.
+type Lease interface {
+	// Hold says that one more holds the memory. The caller holds it, or was lent it by who does.
+	Hold()
+	// Release says that one no longer reads the memory. Who never does leaves it to the garbage
+	// collector.
+	Release()
+}
+
 // A Message is a frame, and what was read from it.
 //
-// A Message handed to a layer belongs to the pump that read it: it and every
-// slice taken from it are valid until the layer returns. [Message.Clone] makes
-// one that may be kept; a Message must not be copied otherwise, since edits of
-// both would write to the same room. The zero Message is an empty line.
+// A Message handed to a layer belongs to the pump that read it: it and every slice taken from it
+// are valid until the layer returns. [Message.Clone] makes one that may be kept; a Message must not
+// be copied otherwise, since edits of both would write to the same room. The zero Message is an
+// empty line.
 type Message struct {
 	// From is the peer that sent the frame.
 	From Peer
 	// Fixed says that nobody writes to the bytes of the line any more, so they may be kept.
 	Fixed bool
+	// Lease, if not nil, lets several hold the bytes of the line, which are used again later.
+	Lease Lease
 
 	line      []byte // the frame and its line end
 	frame     []byte
@@ -85,11 +96,11 @@ type Message struct {
 	room      []byte // what edits write to; the used part is the lines of this frame
 }
 
-// Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes
-// are not copied and never written to. Nothing has been looked at yet.
+// Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes are not copied and
+// never written to. Nothing has been looked at yet.
 func (m *Message) Reset(from Peer, line []byte) {
 	line = line[:len(line):len(line)]
-	m.From, m.Fixed, m.line, m.frame, m.eol = from, false, line, line, nil
+	m.From, m.Fixed, m.Lease, m.line, m.frame, m.eol = from, false, nil, line, line, nil
 	m.forget()
 	m.kind, m.ambiguity = Unreadable, 0
 	m.deep, m.edited, m.tooLarge = false, false, false
@@ -115,9 +126,8 @@ func (m *Message) ResetTo(other *Message) {
 	}
 }
 
-// NewMessage returns a message of attache's own making, with a line end. It
-// takes over frame, which must be one JSON object; its members have been looked
-// at.
+// NewMessage returns a message of attache's own making, with a line end. It takes over frame, which
+// must be one JSON object; its members have been looked at.
 func NewMessage(from Peer, frame []byte) *Message {
 	m := &Message{}
 	m.Reset(from, append(frame, '\n'))
@@ -129,9 +139,8 @@ func NewMessage(from Peer, frame []byte) *Message {
 	return m
 }
 
-// Oversize returns the message that stands for a line which streamed by in
-// chunks: its kind and id are known, its bytes are gone, and no edit is
-// possible.
+// Oversize returns the message that stands for a line which streamed by in chunks: its kind and id
+// are known, its bytes are gone, and no edit is possible.
 func Oversize(from Peer, e *Envelope) *Message {
 	m := &Message{From: from, tooLarge: true, kind: e.kind(), ambiguity: e.ambiguity()}
 	if e.state == envBad || e.batch {
@@ -158,17 +167,20 @@ func (m *Message) Frame() []byte {
 // Line returns the frame's bytes and its line end, as they go on the wire.
 func (m *Message) Line() []byte { return m.line }
 
-// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed or those of
-// an edit whose room is too large to be used again.
-func (m *Message) KeepLine() []byte {
-	if m.Fixed || m.edited && cap(m.room) > keepRoom {
-		return m.line
+// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed, those of an
+// edit whose room is too large to be used again, or lent. If lease is not nil, the caller holds it.
+func (m *Message) KeepLine() (line []byte, lease Lease) {
+	switch {
+	case m.Fixed || m.edited && cap(m.room) > keepRoom:
+		return m.line, nil
+	case m.Lease != nil && !m.edited:
+		m.Lease.Hold()
+		return m.line, m.Lease
 	}
-	return bytes.Clone(m.line)
+	return bytes.Clone(m.line), nil
 }
 
-// LineEnd returns the bytes that ended the line: "\n", "\r\n", or none for the
-// last line of a stream.
+// LineEnd returns the bytes that ended the line: "\n", "\r\n", or none for the last of a stream.
 func (m *Message) LineEnd() []byte { return m.eol }
 
 // Kind returns what the frame is.
@@ -177,16 +189,15 @@ func (m *Message) Kind() Kind { return m.kind }
 // Edited reports whether the bytes are other than those that came in.
 func (m *Message) Edited() bool { return m.edited }
 
-// TooLarge reports whether the line was over the hold limit and has streamed
-// by: Frame is nil and every edit returns [ErrTooLarge].
+// TooLarge reports whether the line was over the hold limit and has streamed by: Frame is nil and
+// every edit returns [ErrTooLarge].
 func (m *Message) TooLarge() bool { return m.tooLarge }
 
-// Ambiguity says why parsers may read the frame differently; its zero value
-// means the frame is plain. Set by [Scanner.Look].
+// Ambiguity says why parsers may read the frame differently. Zero means that the frame is plain.
+// Set by [Scanner.Look].
 func (m *Message) Ambiguity() Ambiguity { return m.ambiguity }
 
-// Plain reports whether every parser reads the frame alike. Only a plain frame
-// is ever edited.
+// Plain reports whether every parser reads the frame alike. Only a plain frame is ever edited.
 func (m *Message) Plain() bool { return m.ambiguity == 0 && !m.tooLarge && m.kind != Unreadable }
 
 // Looked reports whether the whole frame was looked at, as [Scanner.Look] does.
@@ -195,9 +206,8 @@ func (m *Message) Looked() bool { return m.deep }
 // ArgumentNames returns those of the [Scanner] that has looked at the whole frame.
 func (m *Message) ArgumentNames() [][]string { return m.names }
 
-// ID returns the raw bytes of the request id, and nil when there is none, more
-// than one, or one that is neither a string nor an integer: an id that nothing
-// can be answered to.
+// ID returns the raw bytes of the request id, and nil when there is none, more than one, or one that
+// is neither a string nor an integer: an id that nothing can be answered to.
 func (m *Message) ID() []byte {
 	if id := m.at(slotID).Raw; m.ids == 1 && validID(id) {
 		return id
@@ -213,8 +223,7 @@ func (m *Message) MethodIs(name string) bool {
 	return m.at(slotMethod).Equals(name)
 }
 
-// Method returns the method, "" for a reply. The method names of the protocol
-// do not allocate.
+// Method returns the method, "" for a reply. The method names of the protocol do not allocate.
 func (m *Message) Method() string {
 	if m.method != "" {
 		return m.method
@@ -304,10 +313,10 @@ func (m *Message) Clone() *Message {
 	return &c
 }
 
-// SetLine makes line, which has the line end of m's, the line of m. It is not Fixed.
+// SetLine makes line, which has the line end of m's, the line of m. It is neither Fixed nor lent.
 func (m *Message) SetLine(line []byte) {
 	n := len(line) - len(m.eol)
-	m.Fixed, m.line, m.frame, m.eol = false, line, line[:n:n], line[n:]
+	m.Fixed, m.Lease, m.line, m.frame, m.eol = false, nil, line, line[:n:n], line[n:]
 }
 
 // forget drops what a look found.

@@ -20,11 +20,10 @@ const (
 
 // A Reader cuts a stream into lines without copying them.
 //
-// It holds a line of up to the hold limit whole, its newline counted even where
-// the last line of a stream lacks it. A longer one is handed out in chunks as
-// it arrives, so the memory of a Reader is bounded by the limit whatever a peer
-// sends. A buffer over smallBuffer is lent to it for a longer line and what else came with
-// that. While a peer says little it has only idleBuffer.
+// It holds a line of up to the hold limit whole, its newline counted even where the last line of a
+// stream lacks it. A longer one is handed out in chunks as it arrives, so the memory of a Reader is
+// bounded by the limit whatever a peer sends. A buffer over smallBuffer is lent to it for a longer
+// line and what else came with that. While a peer says little it has only idleBuffer.
 type Reader struct {
 	src   io.Reader
 	hold  int
@@ -118,10 +117,9 @@ func newReader(src io.Reader, hold, small int) *Reader {
 // small buffer and a larger one is taken into use: time to widen a pipe.
 func (r *Reader) OnLongLine(f func()) { r.grown = f }
 
-// Next returns the next line with its line end, or a chunk of a line over the
-// hold limit, in which case more is true until its last chunk; that one is
-// empty if the stream ends there. The bytes are valid until the next call. The
-// last line of a stream may lack its newline.
+// Next returns the next line with its line end, or a chunk of a line over the hold limit, in which
+// case more is true until its last chunk; that one is empty if the stream ends there. The bytes are
+// valid until the next call. The last line of a stream may lack its newline.
 //
 // The error is the source's, io.EOF at a clean end, and comes alone.
 func (r *Reader) Next() (line []byte, more bool, err error) {

@@ -7,14 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// A Writer is the only thing that writes to a peer. It keeps lines whole: a
-// line is written by one caller, lines of attache's own wait until the one
-// under way has ended, and one that came without a newline, as the last of a
-// stream may, is given it before another line follows.
+// A Writer is the only thing that writes to a peer. It keeps lines whole: a line is written by one
+// caller, lines of attache's own wait until the one under way has ended, and one that came without a
+// newline, as the last of a stream may, is given it before another line follows.
 //
-// Small lines are gathered until Flush, which the pump calls as soon as its
-// reader holds no further line; so writes are fewer when traffic is dense and
-// nothing is delayed when it is not.
+// Small lines are gathered until Flush, which the pump calls as soon as its reader holds no further
+// line; so writes are fewer when traffic is dense and nothing is delayed when it is not.
 type Writer struct {
 	mu    sync.Mutex // held while writing to dst, which may block for as long as the peer likes
 	dst   io.Writer
@@ -64,9 +62,8 @@ func NewWriter(dst io.Writer) *Writer {
 	return &Writer{dst: dst, taker: taker, try: try}
 }
 
-// Write takes a message's line. It may be kept until Flush; its bytes are the
-// caller's again on return. The error is that of the first write that failed,
-// which ends the Writer.
+// Write takes a message's line. It may be kept until Flush; its bytes are the caller's again on
+// return. The error is that of the first write that failed, which ends the Writer.
 //
 // Lines that were queued before go before it.
 func (w *Writer) Write(m *Message) error {
@@ -183,15 +180,13 @@ func (w *Writer) Ready() bool {
 	return !w.open && !w.waiting.Load() && len(w.buf) == 0
 }
 
-// Close lets nothing further be written: not what was kept or queued, and not by
-// those that wait for a write under way. It does not wait for that write, and does
-// not close what the Writer writes to.
+// Close lets nothing further be written: not what was kept or queued, and not by those that wait for
+// a write under way. It does not wait for that write, and does not close what the Writer writes to.
 func (w *Writer) Close() { w.closed.Store(true) }
 
-// Queue hands over a line of attache's own and never blocks: it leaves with the
-// next Flush, or by itself. It takes over line. sent, which may be nil, is
-// called when the line has left, or with the error why it cannot, on whichever
-// goroutine saw to that. Whoever queues bounds how much is queued.
+// Queue hands over a line of attache's own and never blocks: it leaves with the next Flush, or by
+// itself. It takes over line. sent, which may be nil, is called when the line has left, or with the
+// error why it cannot, on whichever goroutine saw to that. Whoever queues bounds how much is queued.
 func (w *Writer) Queue(line []byte, sent func(error)) {
 	w.qmu.Lock()
 	defer w.qmu.Unlock()

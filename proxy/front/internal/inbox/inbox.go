@@ -67,6 +67,9 @@ func (i *Inbox) Put(ctx context.Context, m *wire.Message) error {
 	if i.closed {
 		return ErrClosed
 	}
+	if m.Lease != nil {
+		m.Lease.Hold()
+	}
 	if i.bytes += len(m.Line()); i.held {
 		i.behind = append(i.behind, m)
 		return nil
@@ -90,6 +93,7 @@ func (i *Inbox) tryLocked(m *wire.Message) {
 	i.handing = false
 	if taken {
 		i.leaveLocked(m)
+		release(m)
 	} else {
 		i.waiting = slices.Insert(i.waiting, 0, m)
 	}
@@ -144,11 +148,19 @@ func (i *Inbox) hand() {
 		switch {
 		case m != nil:
 			_ = i.relay.Line(m, more) // which fails when the session is over
+			release(m)
 			continue
 		case more:
 			i.relay.End()
 		}
 		return
+	}
+}
+
+// release gives up the bytes of a message that the relay has handled.
+func release(m *wire.Message) {
+	if m.Lease != nil {
+		m.Lease.Release()
 	}
 }
 

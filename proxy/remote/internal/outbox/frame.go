@@ -3,34 +3,14 @@ package outbox
 import (
 	"bytes"
 	"io"
-	"math/bits"
 	"sync"
 
+	"github.com/attache-mcp/attache/proxy/internal/room"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // firstRoom is how many bytes of a message are kept without counting them.
-const firstRoom = 32 << 10
-
-// rooms lend messages their memory: firstRoom bytes, and each twice as much as the one before.
-var rooms [16]sync.Pool
-
-// borrow returns room for size bytes, which giveBack takes; nil for more than there is.
-func borrow(size int) *[]byte {
-	i := bits.Len(uint(size-1) / firstRoom)
-	if i >= len(rooms) {
-		return nil
-	}
-	if room, ok := rooms[i].Get().(*[]byte); ok {
-		return room
-	}
-	return new(make([]byte, 0, firstRoom<<i))
-}
-
-func giveBack(room *[]byte) {
-	*room = (*room)[:0]
-	rooms[bits.Len(uint(cap(*room)-1)/firstRoom)].Put(room)
-}
+const firstRoom = room.Smallest
 
 // A Frame is a message of the server while it arrives. It is kept until it is whole, so one that
 // arrives slowly does not delay the others; when too much is kept, the message that wants more is
@@ -41,7 +21,7 @@ type Frame struct {
 	// Ours says that it may answer a request of our own: it is never handed over as it arrives.
 	Ours bool
 
-	room     *[]byte // what has arrived; nil before, and when it is not kept
+	room     *room.Room // what has arrived; nil before, and when it is not kept
 	size     int
 	breaks   int           // line breaks that came after the last byte
 	long     *longLine     // not nil if it is
@@ -94,7 +74,7 @@ func (f *Frame) Put(b []byte) {
 		f.env.Feed(b)
 		_, _ = f.long.Write(b)
 	default:
-		*f.room = append(*f.room, b...)
+		f.room.Bytes = append(f.room.Bytes, b...)
 	}
 }
 
@@ -105,9 +85,9 @@ func (f *Frame) ReadBody(body io.Reader, size int64) (kept bool, err error) {
 		return false, nil
 	}
 	for err == nil {
-		room, n := *f.room, 0
-		n, err = body.Read(room[len(room):cap(room)])
-		f.read(room[len(room) : len(room)+n])
+		b, n := f.room.Bytes, 0
+		n, err = body.Read(b[len(b):cap(b)])
+		f.read(b[len(b) : len(b)+n])
 		f.Out.Flush()
 	}
 	if err == io.EOF {
@@ -127,7 +107,7 @@ func (f *Frame) read(b []byte) {
 		if cr := bytes.IndexByte(b[:i], '\r'); cr >= 0 {
 			i = cr
 		}
-		*f.room = (*f.room)[:len(*f.room)+i]
+		f.room.Bytes = f.room.Bytes[:len(f.room.Bytes)+i]
 		f.size += i
 	}
 	f.Add(bytes.Clone(b[i:]))
@@ -137,24 +117,24 @@ func (f *Frame) read(b []byte) {
 func (f *Frame) grow(n int) bool {
 	had := firstRoom
 	if f.room != nil {
-		if had, n = cap(*f.room), n+len(*f.room); n <= had {
+		if had, n = cap(f.room.Bytes), n+len(f.room.Bytes); n <= had {
 			return true
 		}
 	}
-	room := borrow(n)
-	if room == nil {
+	larger := room.Borrow(n)
+	if larger == nil {
 		return false
 	}
-	if more := int64(cap(*room) - had); f.Out.kept.Add(more) > f.Out.limit && more > 0 {
+	if more := int64(cap(larger.Bytes) - had); f.Out.kept.Add(more) > f.Out.limit && more > 0 {
 		f.Out.kept.Add(-more)
-		giveBack(room)
+		larger.Release()
 		return false
 	}
 	if f.room != nil {
-		*room = append(*room, *f.room...)
-		giveBack(f.room)
+		larger.Bytes = append(larger.Bytes, f.room.Bytes...)
+		f.room.Release()
 	}
-	f.room = room
+	f.room = larger
 	return true
 }
 
@@ -163,8 +143,8 @@ func (f *Frame) grow(n int) bool {
 func (f *Frame) pass() {
 	more := 0 // that the room has
 	if f.room != nil {
-		f.env.Feed(*f.room)
-		more = cap(*f.room) - firstRoom
+		f.env.Feed(f.room.Bytes)
+		more = cap(f.room.Bytes) - firstRoom
 	}
 	if !f.Ours && f.env.CanBeMessage() {
 		f.long = f.Out.long(f.room)
@@ -184,7 +164,7 @@ func (f *Frame) End() *wire.Message {
 	case f.long != nil:
 		return wire.Oversize(wire.Server, &f.env)
 	}
-	f.msg.Reset(wire.Server, append(*f.room, '\n'))
+	f.msg.Reset(wire.Server, append(f.room.Bytes, '\n'))
 	if f.size <= smallMessage {
 		scanner := scanners.Get().(*wire.Scanner)
 		scanner.Look(&f.msg)
@@ -206,6 +186,9 @@ var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 // Deliver hands over the message that End returned, and makes the frame ready for the next.
 func (f *Frame) Deliver() {
 	if f.room != nil {
+		if len(f.msg.Line()) > mostGathered {
+			f.msg.Lease = f.room
+		}
 		f.Out.put(&f.msg)
 	}
 	f.Reset()
@@ -224,8 +207,8 @@ func (f *Frame) Reset() {
 // release gives the memory back.
 func (f *Frame) release() {
 	if f.room != nil {
-		f.Out.kept.Add(int64(firstRoom - cap(*f.room)))
-		giveBack(f.room)
+		f.Out.kept.Add(int64(firstRoom - cap(f.room.Bytes)))
+		f.room.Release()
 		f.room = nil
 	}
 }
@@ -238,5 +221,5 @@ func (f *Frame) Beginning() string {
 	if f.room == nil {
 		return ""
 	}
-	return string((*f.room)[:min(len(*f.room), 400)])
+	return string(f.room.Bytes[:min(len(f.room.Bytes), 400)])
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/attache-mcp/attache/proxy/internal/room"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -209,9 +210,9 @@ type longLine struct {
 	read chan struct{} // closed when it has been read
 }
 
-// long begins a long line with what is in room, which is the line's then; nil for nothing. It
+// long begins a long line with what is in begun, which is the line's then; nil for nothing. It
 // returns nil if no lines are taken any more.
-func (o *Outbox) long(room *[]byte) *longLine {
+func (o *Outbox) long(begun *room.Room) *longLine {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.acquireLocked() {
@@ -221,12 +222,12 @@ func (o *Outbox) long(room *[]byte) *longLine {
 	l := &longLine{to, o, make(chan struct{})}
 	go func() {
 		defer close(l.read)
-		var begun []byte
-		if room != nil {
-			begun = *room
-			defer giveBack(room)
+		var b []byte
+		if begun != nil {
+			b = begun.Bytes
+			defer begun.Release()
 		}
-		_ = o.to.Lines(begun, from)
+		_ = o.to.Lines(b, from)
 		from.Close() // what is written when the session is over is dropped
 	}()
 	return l

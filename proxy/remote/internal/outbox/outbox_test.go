@@ -254,8 +254,8 @@ func TestReadBody(t *testing.T) {
 			if kept, err := got.ReadBody(body, int64(len(text)-from)); !kept || err != nil {
 				t.Fatalf("kept %t, error %v", kept, err)
 			}
-			if got.Size() != want.Size() || got.breaks != want.breaks || !bytes.Equal(*got.room, *want.room) {
-				t.Fatalf("got %.100q, want %.100q", *got.room, *want.room)
+			if got.Size() != want.Size() || got.breaks != want.breaks || !bytes.Equal(got.room.Bytes, want.room.Bytes) {
+				t.Fatalf("got %.100q, want %.100q", got.room.Bytes, want.room.Bytes)
 			}
 			got.Reset()
 			want.Reset()

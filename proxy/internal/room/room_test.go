@@ -1,0 +1,33 @@
+package room
+
+import "testing"
+
+func TestBorrow(t *testing.T) {
+	for _, size := range []int{1, Smallest, Smallest + 1, 5 << 20} {
+		r := Borrow(size)
+		if len(r.Bytes) != 0 || cap(r.Bytes) < size || cap(r.Bytes) >= 2*max(size, Smallest) {
+			t.Errorf("%d bytes have room for %d", size, cap(r.Bytes))
+		}
+		r.Bytes = append(r.Bytes, 'x')
+		r.Release()
+	}
+	if r := Borrow(Smallest << len(free)); r != nil {
+		t.Errorf("there is room for %d bytes", cap(r.Bytes))
+	}
+}
+
+// Memory that somebody holds is not lent again.
+func TestHold(t *testing.T) {
+	r := Borrow(1)
+	r.Hold()
+	r.Release()
+	r.Bytes = append(r.Bytes, 'x')
+	for range 100 {
+		other := Borrow(1)
+		if other == r {
+			t.Fatal("it was lent twice")
+		}
+		defer other.Release()
+	}
+	r.Release()
+}

@@ -1,0 +1,59 @@
+package remote
+
+import (
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A counter counts how often a lease was released.
+type counter int
+
+func (c *counter) Hold()    {}
+func (c *counter) Release() { *c++ }
+
+// The memory of a message is given back when it has been written, but not while the transport may
+// read it: after an attempt that failed.
+func TestBodyGivesBack(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit int
+		steps string // o: opened, w: written, d: dropped
+		want  counter
+	}{
+		{"not sent", 10, "d", 1},
+		{"sent", 10, "owd", 1},
+		{"sent, dropped twice", 10, "owdd", 1},
+		{"sent, too long to be kept", 1, "owd", 1},
+		{"failed", 10, "od", 0},
+		{"failed and sent", 10, "oowd", 0},
+		{"failed and sent, too long to be kept", 1, "oowd", 0},
+		{"dropped before it was written", 10, "odw", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var l ledger
+			l.init(t.Context(), c.limit)
+			l.enter(2)
+			var released counter
+			b := &body{line: []byte("{}"), lease: wire.Lease(&released), ledger: &l}
+			for _, step := range c.steps {
+				switch step {
+				case 'o':
+					if r, err := b.open(); err != nil || r == nil {
+						t.Fatal(err)
+					}
+				case 'w':
+					b.left()
+				case 'd':
+					b.drop()
+				}
+			}
+			if released != c.want {
+				t.Errorf("it was given back %d times, want %d", released, c.want)
+			}
+			if l.sending != 0 || l.kept != 0 {
+				t.Errorf("%d bytes are being sent, %d are kept", l.sending, l.kept)
+			}
+		})
+	}
+}
