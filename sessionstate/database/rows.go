@@ -20,6 +20,23 @@ type Rows interface {
 	Close() error
 }
 
+// Collect runs a statement and returns what read makes of each row.
+func Collect[T any](t *Tx, read func(row Rows) (T, error), query string, args ...any) (all []T, err error) {
+	rows, err := t.Rows(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		one, err := read(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
 // A Row is the first row that a statement returns.
 type Row struct {
 	rows Rows

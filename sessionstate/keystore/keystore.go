@@ -75,20 +75,9 @@ func (s *Store) List(ctx context.Context) (all []identity.Entry, err error) {
 	return all, err
 }
 
-func list(tx *database.Tx) (all []identity.Entry, err error) {
-	rows, err := tx.Rows(`SELECT ` + columns + ` FROM api_keys ORDER BY created, id`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		e, err := scan(rows.Scan)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, rows.Err()
+func list(tx *database.Tx) ([]identity.Entry, error) {
+	read := func(row database.Rows) (identity.Entry, error) { return scan(row.Scan) }
+	return database.Collect(tx, read, `SELECT `+columns+` FROM api_keys ORDER BY created, id`)
 }
 
 // Revoke revokes the key with an id as of now, as [identity.Revoke] does in a file.

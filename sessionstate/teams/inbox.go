@@ -83,45 +83,33 @@ func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking
 
 // collect reads the messages into taking, as many as o admits.
 func (t *tx) collect(taking *Taking, o TakeOption) error {
-	rows, err := t.Rows(`SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
+	all, err := database.Collect(t.Tx, scanMessage, `SELECT m.seq, m.id, m.from_session, m.kind, m.body, m.tries, m.created,
 			coalesce(f.title, ''), coalesce(f.agent, ''), coalesce(f.trust, ''), f.id = me.parent, f.parent = me.id
 		FROM messages m JOIN sessions me ON me.tenant = m.tenant AND me.id = m.to_session
 		LEFT JOIN sessions f ON f.tenant = m.tenant AND f.id = m.from_session
 		WHERE m.tenant = ?1 AND m.to_session = ?2 AND m.state = 'queued' AND (m.announced = 0 OR NOT ?3) ORDER BY m.seq`,
 		taking.ref.Tenant, taking.ref.ID, o.Cut)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	room := o.Limit
-	for full := false; rows.Next(); {
-		if full {
-			taking.Remaining++
-			continue
-		}
-		m, err := scanMessage(rows)
-		if err != nil {
-			return err
-		}
+	for i, m := range all {
 		size := utf8.RuneCountInString(m.Body)
 		if o.Cut && size > o.Limit {
 			m.Body, m.Cut, size = firstRunes(m.Body, cutAt), true, cutAt
 		}
-		if full = size > room && len(taking.Messages) > 0; full {
-			taking.Remaining++
-			continue
+		if size > room && i > 0 {
+			taking.Remaining = len(all) - i
+			break
 		}
 		room -= size
 		taking.Messages = append(taking.Messages, m)
 	}
-	return rows.Err()
+	return err
 }
 
-func scanMessage(rows database.Rows) (m Message, err error) {
+func scanMessage(row database.Rows) (m Message, err error) {
 	var tries int
 	var created int64
 	var parent, child sql.NullBool
-	err = rows.Scan(&m.seq, &m.ID, &m.From, &m.Kind, &m.Body, &tries, &created, &m.Title, &m.Agent, &m.Trust, &parent, &child)
+	err = row.Scan(&m.seq, &m.ID, &m.From, &m.Kind, &m.Body, &tries, &created, &m.Title, &m.Agent, &m.Trust, &parent, &child)
 	m.Again, m.Sent, m.Relation = tries > 0, time.Unix(0, created), FromPeer
 	switch {
 	case parent.Bool:
@@ -226,25 +214,17 @@ func (s *Store) MarkSeen(ctx context.Context, taking *Taking) error {
 
 // Receipts returns what became of the messages that a session sent, each change once.
 func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error) {
+	read := func(row database.Rows) (r Receipt, err error) {
+		var at int64
+		err = row.Scan(&r.ID, &r.To, &r.State, &at)
+		r.At = time.Unix(0, at).UTC()
+		return r, err
+	}
 	err = s.soon(ctx, ref.Tenant, func(t *tx) error {
-		all = nil
-		rows, err := t.Rows(`UPDATE messages SET reported = state
+		all, err = database.Collect(t.Tx, read, `UPDATE messages SET reported = state
 			WHERE tenant = ?1 AND from_session = ?2 AND kind = 'message' AND state <> reported
 			RETURNING id, to_session, state, coalesce(seen, carried, expires)`, ref.Tenant, ref.ID)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var r Receipt
-			var at int64
-			if err := rows.Scan(&r.ID, &r.To, &r.State, &at); err != nil {
-				return err
-			}
-			r.At = time.Unix(0, at).UTC()
-			all = append(all, r)
-		}
-		return rows.Err()
+		return err
 	})
 	slices.SortFunc(all, func(a, b Receipt) int { return a.At.Compare(b.At) })
 	return all, err

@@ -46,7 +46,15 @@ func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session
 
 // list returns the sessions before one, by when and as what it was created.
 func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*Session, cursor string, err error) {
-	rows, err := t.Rows(`SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
+	read := func(row database.Rows) (*Session, error) {
+		var veiled bool
+		found, err := scan(row, t.now, &veiled)
+		if err == nil && veiled {
+			found.Title, found.Parent, found.CreatedBy = "", "", ""
+		}
+		return found, err
+	}
+	sessions, err = database.Collect(t.Tx, read, `SELECT `+columns+`, me.trust = 'sandboxed' AND s.trust = 'direct'
 		FROM sessions me JOIN sessions s ON s.tenant = me.tenant AND s.workspace = me.workspace AND s.ended IS NULL
 		WHERE me.tenant = ?2 AND me.id = ?3 AND (me.trust = 'direct' OR s.trust = 'sandboxed' OR s.id = me.parent)
 			AND (NOT ?4 OR s.run_state IN ('starting', 'running') AND s.run_until > ?1
@@ -55,37 +63,12 @@ func (t *tx) list(me Ref, f Filter, before int64, beforeID string) (sessions []*
 			AND (s.created < ?7 OR s.created = ?7 AND s.id < ?8)
 		ORDER BY s.created DESC, s.id DESC LIMIT ?9`,
 		t.now, me.Tenant, me.ID, f.Active, f.Agent, f.ChildrenOf, before, beforeID, f.Limit+1)
-	if err != nil {
-		return nil, "", err
+	if len(sessions) > f.Limit {
+		last := sessions[f.Limit-1]
+		sessions, cursor = sessions[:f.Limit], writeCursor(last.Created.UnixNano(), last.ID)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var veiled bool
-		found, err := scan(andScan{rows, &veiled}, t.now)
-		if err != nil {
-			return nil, "", err
-		}
-		if len(sessions) == f.Limit {
-			last := sessions[len(sessions)-1]
-			cursor = writeCursor(last.Created.UnixNano(), last.ID)
-			break
-		}
-		if veiled {
-			found.Title, found.Parent, found.CreatedBy = "", "", ""
-		}
-		sessions = append(sessions, found)
-	}
-	return sessions, cursor, rows.Err()
+	return sessions, cursor, err
 }
-
-// andScan scans one column more.
-type andScan struct {
-	row interface{ Scan(...any) error }
-	to  any
-}
-
-// Scan implements the method that scan needs.
-func (a andScan) Scan(to ...any) error { return a.row.Scan(append(to, a.to)...) }
 
 func writeCursor(created int64, id string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", created, id))
@@ -127,20 +110,8 @@ func (s *Store) Resumable(ctx context.Context, tenant, workspace string) (sessio
 }
 
 // sessions returns the sessions that a statement selects.
-func (t *tx) sessions(query string, args ...any) (sessions []*Session, err error) {
-	rows, err := t.Rows(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		found, err := scan(rows, t.now)
-		if err != nil {
-			return nil, err
-		}
-		sessions = append(sessions, found)
-	}
-	return sessions, rows.Err()
+func (t *tx) sessions(query string, args ...any) ([]*Session, error) {
+	return database.Collect(t.Tx, func(row database.Rows) (*Session, error) { return scan(row, t.now) }, query, args...)
 }
 
 // IsGone reports whether err says that a session is not registered any more.

@@ -3,6 +3,8 @@ package teams
 import (
 	"context"
 	"fmt"
+
+	"github.com/attache-mcp/attache/sessionstate/database"
 )
 
 // The states of a run.
@@ -193,24 +195,16 @@ func (s *Store) EndByOperator(ctx context.Context, ref Ref) (ended []string, err
 }
 
 func (t *tx) endTree(root Ref) ([]string, error) {
-	rows, err := t.Rows(`WITH RECURSIVE down (id) AS (
+	read := func(row database.Rows) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	}
+	ended, err := database.Collect(t.Tx, read, `WITH RECURSIVE down (id) AS (
 			SELECT id FROM sessions WHERE tenant = ?1 AND id = ?2
 			UNION SELECT s.id FROM sessions s JOIN down ON s.tenant = ?1 AND s.parent = down.id)
 		UPDATE sessions SET ended = ?3 WHERE tenant = ?1 AND id IN (SELECT id FROM down) AND ended IS NULL RETURNING id`,
 		root.Tenant, root.ID, t.now)
 	if err != nil {
-		return nil, err
-	}
-	var ended []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			rows.Close()
-			return nil, err
-		}
-		ended = append(ended, id)
-	}
-	if err := rows.Close(); err != nil {
 		return nil, err
 	}
 	for _, id := range ended {
@@ -236,20 +230,11 @@ type waitingMessage struct {
 }
 
 // waiting returns the messages that the condition where picks out.
-func (t *tx) waiting(where string, args ...any) (all []waitingMessage, err error) {
-	rows, err := t.Rows(`SELECT tenant, to_session, seq, id, from_session, kind FROM messages`+where, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var m waitingMessage
-		if err := rows.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.kind); err != nil {
-			return nil, err
-		}
-		all = append(all, m)
-	}
-	return all, rows.Err()
+func (t *tx) waiting(where string, args ...any) ([]waitingMessage, error) {
+	return database.Collect(t.Tx, func(row database.Rows) (m waitingMessage, err error) {
+		err = row.Scan(&m.to.Tenant, &m.to.ID, &m.seq, &m.id, &m.from, &m.kind)
+		return m, err
+	}, `SELECT tenant, to_session, seq, id, from_session, kind FROM messages`+where, args...)
 }
 
 // giveUp takes a message out of its mailbox, if it still waits there, and tells the session that

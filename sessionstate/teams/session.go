@@ -57,16 +57,16 @@ var columns = `s.tenant, s.id, s.workspace, s.trust, s.title, s.agent, s.parent,
 	(SELECT max(a.called) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `),
 	(SELECT max(a.wakes) FROM attachments a WHERE a.tenant = s.tenant AND a.session = s.id AND ` + fresh("a.until") + `)`
 
-// scan reads a session from a row of columns.
-func scan(row interface{ Scan(...any) error }, now int64) (*Session, error) {
+// scan reads a session from a row of columns, and what the row has behind them into more.
+func scan(row interface{ Scan(...any) error }, now int64, more ...any) (*Session, error) {
 	var s Session
 	var runState string
 	var runUntil, created, seen int64
 	var ended bool
 	var called, wakes sql.NullInt64
-	err := row.Scan(&s.Tenant, &s.ID, &s.Workspace, &s.Trust, &s.Title, &s.Agent, &s.Parent, &s.CreatedBy, &s.Depth, &s.Children,
-		&s.Run, &runState, &runUntil, &s.AgentSession, &s.ExitStatus, &s.CostUSD, &created, &seen, &ended, &s.Queued, &s.ParentOver, &called, &wakes)
-	if err != nil {
+	to := []any{&s.Tenant, &s.ID, &s.Workspace, &s.Trust, &s.Title, &s.Agent, &s.Parent, &s.CreatedBy, &s.Depth, &s.Children,
+		&s.Run, &runState, &runUntil, &s.AgentSession, &s.ExitStatus, &s.CostUSD, &created, &seen, &ended, &s.Queued, &s.ParentOver, &called, &wakes}
+	if err := row.Scan(append(to, more...)...); err != nil {
 		return nil, err
 	}
 	s.Created, s.LastActive = time.Unix(0, created), time.Unix(0, max(created, called.Int64))

@@ -67,22 +67,14 @@ const lostReport = "lost: the machine or the supervisor ended, so it is not know
 // runs, so that no crash takes slots for ever.
 func (s *Store) sweepRuns(ctx context.Context) error {
 	var lost []RunRef
-	err := s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) error {
-		lost = nil
-		rows, err := t.Rows(`SELECT tenant, id, run FROM sessions
+	read := func(row database.Rows) (r RunRef, err error) {
+		err = row.Scan(&r.Tenant, &r.ID, &r.Run)
+		return r, err
+	}
+	err := s.view(ctx, database.Scope{AllTenants: true}, func(t *tx) (err error) {
+		lost, err = database.Collect(t.Tx, read, `SELECT tenant, id, run FROM sessions
 			WHERE run_state IN ('starting', 'running') AND NOT `+fresh("run_until")+` LIMIT ?2`, t.now, sweepAtOnce)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var r RunRef
-			if err := rows.Scan(&r.Tenant, &r.ID, &r.Run); err != nil {
-				return err
-			}
-			lost = append(lost, r)
-		}
-		return rows.Err()
+		return err
 	})
 	for _, r := range lost {
 		if err == nil {

@@ -50,18 +50,10 @@ func (f *Front) inScope(ctx context.Context, s database.Scope, do func(t *tx) er
 }
 
 // peers returns the fronts that a query finds.
-func (t *tx) peers(query string, args ...any) (all []peer, err error) {
-	rows, err := t.Rows(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+func (t *tx) peers(query string, args ...any) ([]peer, error) {
+	return database.Collect(t.Tx, func(row database.Rows) (peer, error) {
 		p := peer{known: true}
-		if err := rows.Scan(&p.id, &p.host, &p.address, &p.until); err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	return all, rows.Err()
+		err := row.Scan(&p.id, &p.host, &p.address, &p.until)
+		return p, err
+	}, query, args...)
 }

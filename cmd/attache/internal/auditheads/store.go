@@ -55,31 +55,23 @@ func (s *Store) At(ctx context.Context, p Place) ([]Entry, error) {
 
 func (s *Store) query(ctx context.Context, query string, args ...any) (all []Entry, err error) {
 	err = s.db.View(ctx, database.Scope{}, func(t *database.Tx) error {
-		all = nil
-		rows, err := t.Rows(query, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var n Entry
-			var file, digest string
-			var seq, noted int64
-			if err := rows.Scan(&file, &seq, &digest, &n.Host, &n.Path, &noted); err != nil {
-				return err
-			}
-			if n.File, err = chain.ParseDigest(file); err != nil {
-				return err
-			}
-			if n.Digest, err = chain.ParseDigest(digest); err != nil {
-				return err
-			}
-			n.Seq, n.At = uint64(seq), time.Unix(0, noted).UTC()
-			all = append(all, n)
-		}
-		return rows.Err()
+		all, err = database.Collect(t, readEntry, query, args...)
+		return err
 	})
 	return all, err
+}
+
+func readEntry(row database.Rows) (n Entry, err error) {
+	var file, digest string
+	var seq, noted int64
+	if err := row.Scan(&file, &seq, &digest, &n.Host, &n.Path, &noted); err != nil {
+		return n, err
+	}
+	n.Seq, n.At = uint64(seq), time.Unix(0, noted).UTC()
+	if n.File, err = chain.ParseDigest(file); err == nil {
+		n.Digest, err = chain.ParseDigest(digest)
+	}
+	return n, err
 }
 
 // ofHour returns the head that was noted of a file in this hour, nil if there is none.
