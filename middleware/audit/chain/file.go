@@ -44,7 +44,7 @@ func errFile(what string, err error) error { return fmt.Errorf("the audit file %
 
 // append writes the records, each as one line, and returns how many of them are in
 // the file.
-func (w *file) append(work *queue) (written int, err error) {
+func (w *file) append(work []item) (written int, err error) {
 	if err := w.lock.take(); err != nil {
 		return 0, errFile("is not ours to write", err)
 	}
@@ -52,7 +52,7 @@ func (w *file) append(work *queue) (written int, err error) {
 	if err := w.refresh(); err != nil {
 		return 0, err
 	}
-	for written < len(work.items) {
+	for written < len(work) {
 		text, end, to := w.lines(work, written)
 		if len(text) == 0 {
 			if err := w.rotate(); err != nil {
@@ -76,7 +76,7 @@ const maxWrite = 256 << 10
 // and as many records of work from index from on as fit. to is the index behind them,
 // and end the tip behind them. There are no lines if the file is full; an empty file
 // always has room for one record.
-func (w *file) lines(work *queue, from int) (text []byte, end tip, to int) {
+func (w *file) lines(work []item, from int) (text []byte, end tip, to int) {
 	text, end = w.room[:0], w.tip
 	if w.newline {
 		text = append(text, '\n')
@@ -84,8 +84,8 @@ func (w *file) lines(work *queue, from int) (text []byte, end tip, to int) {
 	if w.first != nil {
 		text = end.next(text, w.first)
 	}
-	for to = from; to < len(work.items); to++ {
-		body := work.body(to)
+	for to = from; to < len(work); to++ {
+		body := work[to].body
 		size := len(text) + lineLen(len(body))
 		full := w.maxSize > 0 && w.size >= w.retryAt && w.size+int64(size) > w.maxSize
 		if full && (to > from || w.size > 0) || to > from && size > maxWrite {
@@ -93,9 +93,7 @@ func (w *file) lines(work *queue, from int) (text []byte, end tip, to int) {
 		}
 		text = end.next(text, body)
 	}
-	if cap(text) <= keepRoom {
-		w.room = text
-	}
+	w.room = text
 	return text, end, to
 }
 

@@ -63,12 +63,11 @@ func TestAnyHistoryVerifies(t *testing.T) {
 }
 
 // queueOf returns a queue of these records.
-func queueOf(bodies ...[]byte) *queue {
-	var q queue
+func queueOf(bodies ...[]byte) (all []item) {
 	for _, b := range bodies {
-		q.add(b, nil)
+		all = append(all, item{body: b})
 	}
-	return &q
+	return all
 }
 
 // tear leaves a part of a line at the end of the file.

@@ -1,6 +1,8 @@
 package chain
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -54,12 +56,12 @@ type Log struct {
 	file file // the goroutine's
 
 	mu      sync.Mutex
-	queue   queue
-	spare   queue // empty, with the buffers of a queue that was written
-	bytes   int   // of all records that wait, including those being written
-	waiting int   // their number
-	lost    int   // records dropped for which there is no gap record yet
-	gaps    int   // and those for which there is one, or will be
+	queue   []item
+	queued  int // bytes of the records in the queue
+	bytes   int // of all records that wait, including those being written
+	waiting int // their number
+	lost    int // records dropped for which there is no gap record yet
+	gaps    int // and those for which there is one, or will be
 	started bool
 	closed  bool
 	key     []byte
@@ -69,48 +71,15 @@ type Log struct {
 	done   chan struct{} // closed when the goroutine has ended
 
 	// The goroutine's:
-	unwritten queue // because the file could not be written
-	failed    bool  // the last write failed, which was logged
+	unwritten []item // because the file could not be written
+	failed    bool   // the last write failed, which was logged
 }
 
-// A queue holds records that wait. They share one buffer, so that none of them costs an
-// allocation.
-type queue struct {
-	buf   []byte
-	items []item
-}
-
-// An item is one record of a queue.
+// An item is a record that waits.
 type item struct {
-	end     int      // of the record in the buffer
+	body    []byte
 	receipt *Receipt // nil if nobody waits for it
 }
-
-func (q *queue) add(body []byte, receipt *Receipt) {
-	q.buf = append(q.buf, body...)
-	q.items = append(q.items, item{len(q.buf), receipt})
-}
-
-// body returns record i.
-func (q *queue) body(i int) []byte {
-	from := 0
-	if i > 0 {
-		from = q.items[i-1].end
-	}
-	return q.buf[from:q.items[i].end]
-}
-
-// reset returns an empty queue with the buffers of q, unless they have grown large.
-func (q *queue) reset() queue {
-	if cap(q.buf) > keepRoom {
-		return queue{}
-	}
-	clear(q.items)
-	return queue{buf: q.buf[:0], items: q.items[:0]}
-}
-
-// keepRoom bounds a buffer that is kept for the next records, in bytes.
-const keepRoom = 4 << 20
 
 // A Receipt reports whether one record was written.
 type Receipt struct {
@@ -134,21 +103,11 @@ func (r *Receipt) settle(err error) {
 
 // New returns a log. It opens no file before the first record.
 func New(o Options) *Log {
-	if o.Linger <= 0 {
-		o.Linger = DefaultLinger
-	}
-	if o.Queue <= 0 {
-		o.Queue = defaultQueue
-	}
-	if o.Retry <= 0 {
-		o.Retry = defaultRetry
-	}
+	o.Linger, o.Queue, o.Retry = cmp.Or(o.Linger, DefaultLinger), cmp.Or(o.Queue, defaultQueue), cmp.Or(o.Retry, defaultRetry)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return &Log{
 		o:      o,
 		file:   file{path: o.File, maxSize: o.MaxSize, now: o.Now, lock: lock{path: keyFile(o.File)}, write: (*os.File).Write},
@@ -183,12 +142,13 @@ func (l *Log) add(body []byte, receipt *Receipt) {
 		l.started = true
 		go l.run()
 	}
-	l.queue.add(body, receipt)
+	l.queue = append(l.queue, item{bytes.Clone(body), receipt})
+	l.queued += len(body)
 	l.bytes += len(body)
 	l.waiting++
-	if receipt != nil || len(l.queue.buf) > maxWrite {
+	if receipt != nil || l.queued > maxWrite {
 		signal(l.urgent)
-	} else if len(l.queue.items) == 1 {
+	} else if len(l.queue) == 1 {
 		signal(l.wake)
 	}
 }
@@ -283,11 +243,11 @@ func (l *Log) linger() {
 // and nothing will follow.
 func (l *Log) flush() (closed bool) {
 	work, closed := l.take()
-	if len(work.items) == 0 {
+	if len(work) == 0 {
 		return closed
 	}
-	written, err := l.file.append(&work)
-	l.settle(&work, written, err)
+	written, err := l.file.append(work)
+	l.settle(work, written, err)
 	if written > 0 && l.o.Head != nil {
 		l.o.Head(l.file.head())
 	}
@@ -321,47 +281,40 @@ func remedy(err error) string {
 
 // take returns what is to be written: what could not be before, a gap record if
 // records were lost since, and the queue.
-func (l *Log) take() (work queue, closed bool) {
+func (l *Log) take() (work []item, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	work, l.unwritten = l.unwritten, queue{}
+	work, l.unwritten = l.unwritten, nil
 	if l.lost > 0 {
 		gap := l.file.note(note{Kind: kindGap, Records: l.lost, Why: "they could not be written"})
-		work.add(gap, nil)
+		work = append(work, item{body: gap})
 		l.bytes += len(gap)
 		l.waiting++
 		l.gaps += l.lost
 		l.lost = 0
 	}
-	if len(work.items) == 0 {
-		work, l.queue, l.spare = l.queue, l.spare, queue{}
-		return work, l.closed
-	}
-	for i, it := range l.queue.items {
-		work.add(l.queue.body(i), it.receipt)
-	}
-	l.queue = l.queue.reset()
+	work = append(work, l.queue...)
+	l.queue, l.queued = nil, 0
 	return work, l.closed
 }
 
 // settle settles the receipts of work: the first written records are in the file, and
 // err is why the others are not. It keeps those for the next try, unless somebody waits
 // for them.
-func (l *Log) settle(work *queue, written int, err error) {
+func (l *Log) settle(work []item, written int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, it := range work.items {
+	for i, it := range work {
 		switch {
 		case i < written:
 			it.receipt.settle(nil)
 		case it.receipt == nil:
-			l.unwritten.add(work.body(i), nil)
+			l.unwritten = append(l.unwritten, it)
 			continue
 		default:
 			it.receipt.settle(fmt.Errorf("%w: %w", ErrLost, err))
 		}
-		l.bytes -= len(work.body(i))
+		l.bytes -= len(it.body)
 		l.waiting--
 	}
-	l.spare = work.reset()
 }
