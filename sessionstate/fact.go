@@ -30,25 +30,12 @@ const (
 
 // String returns the words for s that people read in explanations and audits.
 func (s Source) String() string {
-	switch s {
-	case None:
-		return "none"
-	case Transport:
-		return "transport"
-	case GitRoot:
-		return "git root"
-	case Roots:
-		return "roots"
-	case HostEnvironment:
-		return "host environment"
-	case InitializeMeta:
-		return "initialize _meta"
-	case RequestMeta:
-		return "request _meta"
-	case Credential:
-		return "credential"
-	case Operator:
-		return "operator"
+	names := [...]string{
+		None: "none", Transport: "transport", GitRoot: "git root", Roots: "roots", HostEnvironment: "host environment",
+		InitializeMeta: "initialize _meta", RequestMeta: "request _meta", Credential: "credential", Operator: "operator",
+	}
+	if int(s) < len(names) {
+		return names[s]
 	}
 	return "unknown source"
 }

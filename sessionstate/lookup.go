@@ -1,5 +1,30 @@
 package sessionstate
 
+import "cmp"
+
+// facts are what [Context.Lookup] knows, in the order in which errors list them.
+var facts = [...]struct {
+	path string
+	of   func(c *Context, p *Principal) Fact
+}{
+	{"session.id", func(c *Context, _ *Principal) Fact { return c.Session }},
+	{"session.workspace.path", func(c *Context, _ *Principal) Fact { return c.Workspace }},
+	{"session.workspace.id", func(c *Context, _ *Principal) Fact { return c.WorkspaceID }},
+	{"session.trust", (*Context).trust},
+	{"session.conversation", func(c *Context, _ *Principal) Fact { return c.Conversation }},
+	{"principal.user", func(_ *Context, p *Principal) Fact { return p.fact("user", p.User) }},
+	{"principal.tenant", func(_ *Context, p *Principal) Fact { return p.fact("tenant", p.Tenant) }},
+	{"principal.email", func(_ *Context, p *Principal) Fact { return p.fact("email", p.Email) }},
+	{"principal.plan", func(_ *Context, p *Principal) Fact { return p.fact("plan", p.Plan) }},
+	{"principal.scope", func(_ *Context, p *Principal) Fact { return p.fact("scope", p.Scope) }},
+}
+
+// nothing and nobody are read in the place of a nil Context or Principal.
+var (
+	nothing Context
+	nobody  Principal
+)
+
 // Lookup returns the fact at path, one of [KnownPaths]. The bool says whether
 // there is such a path; a known path whose fact is absent gives an empty Fact and
 // true. It does not allocate.
@@ -9,35 +34,11 @@ package sessionstate
 // session's own and the principal's; while the session is unidentified, and the
 // operator has not said otherwise, it is [Sandboxed].
 func (c *Context) Lookup(path string) (Fact, bool) {
-	var empty Context
-	if c == nil {
-		c = &empty
-	}
-	p := c.Principal
-	if p == nil {
-		p = &Principal{}
-	}
-	switch path {
-	case "session.id":
-		return c.Session, true
-	case "session.workspace.path":
-		return c.Workspace, true
-	case "session.workspace.id":
-		return c.WorkspaceID, true
-	case "session.trust":
-		return c.trust(p), true
-	case "session.conversation":
-		return c.Conversation, true
-	case "principal.user":
-		return p.fact("user", p.User), true
-	case "principal.tenant":
-		return p.fact("tenant", p.Tenant), true
-	case "principal.email":
-		return p.fact("email", p.Email), true
-	case "principal.plan":
-		return p.fact("plan", p.Plan), true
-	case "principal.scope":
-		return p.fact("scope", p.Scope), true
+	c = cmp.Or(c, &nothing)
+	for i := range facts {
+		if facts[i].path == path {
+			return facts[i].of(c, cmp.Or(c.Principal, &nobody)), true
+		}
 	}
 	return Fact{}, false
 }
@@ -61,17 +62,9 @@ func KnownPath(path string) bool {
 
 // KnownPaths returns the paths that [Context.Lookup] knows, in the order in which errors list
 // them. The caller may change the slice.
-func KnownPaths() []string {
-	return []string{
-		"session.id",
-		"session.workspace.path",
-		"session.workspace.id",
-		"session.trust",
-		"session.conversation",
-		"principal.user",
-		"principal.tenant",
-		"principal.email",
-		"principal.plan",
-		"principal.scope",
+func KnownPaths() (paths []string) {
+	for _, f := range facts {
+		paths = append(paths, f.path)
 	}
+	return paths
 }

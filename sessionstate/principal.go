@@ -1,6 +1,7 @@
 package sessionstate
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -45,28 +46,12 @@ func Overlay(operator, credential *Principal) (*Principal, error) {
 		return operator, ErrOtherPrincipal
 	}
 	p := *operator
-	if credential.KeyID != "" {
-		p.KeyID = credential.KeyID
-	}
-	p.Given = maps.Clone(credential.Given)
-	for name, from := range operator.Given {
-		if p.Given == nil {
-			p.Given = make(map[string]string, len(operator.Given))
-		}
-		p.Given[name] = from
-	}
-	for _, f := range []struct{ to, from *string }{
-		{&p.User, &credential.User},
-		{&p.Tenant, &credential.Tenant},
-		{&p.Email, &credential.Email},
-		{&p.Plan, &credential.Plan},
-		{&p.Scope, &credential.Scope},
-		{&p.Trust, &credential.Trust},
-	} {
-		if *f.to == "" {
-			*f.to = *f.from
-		}
-	}
+	p.KeyID = cmp.Or(credential.KeyID, p.KeyID)
+	p.User, p.Tenant, p.Email = cmp.Or(p.User, credential.User), cmp.Or(p.Tenant, credential.Tenant), cmp.Or(p.Email, credential.Email)
+	p.Plan, p.Scope, p.Trust = cmp.Or(p.Plan, credential.Plan), cmp.Or(p.Scope, credential.Scope), cmp.Or(p.Trust, credential.Trust)
+	p.Given = map[string]string{}
+	maps.Copy(p.Given, credential.Given)
+	maps.Copy(p.Given, operator.Given)
 	if p.Roles == nil {
 		p.Roles = credential.Roles
 	}

@@ -1,6 +1,7 @@
 package sessionstate
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,15 +92,7 @@ const sessionBytes = 1 << 10
 // NewSessions returns an empty table. It starts no goroutine: sessions that are
 // over are removed by the calls of Get.
 func NewSessions(o SessionsOptions) *Sessions {
-	if o.TTL <= 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.Max <= 0 {
-		o.Max = DefaultMax
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
+	o.TTL, o.Max, o.MaxBytes = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.Max, DefaultMax), cmp.Or(o.MaxBytes, DefaultMaxBytes)
 	if o.Now == nil {
 		// Only differences count, and each message asks: the monotonic clock alone
 		// takes half the time of both.

@@ -23,13 +23,8 @@ const (
 
 // String returns the outcome's name.
 func (o Outcome) String() string {
-	switch o {
-	case Open:
-		return "open"
-	case Seen:
-		return "seen"
-	case Unseen:
-		return "unseen"
+	if o <= Unseen {
+		return [...]string{"open", "seen", "unseen"}[o]
 	}
 	return "unknown outcome"
 }
