@@ -1,6 +1,7 @@
 package auditheads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/middleware/audit/chain"
@@ -42,14 +44,11 @@ func PlaceOf(path string) Place {
 // and when it is closed. While the database is away it notes nothing, and the file goes on.
 type Writer struct {
 	o     Options
-	wake  chan struct{} // there is a head
-	end   chan struct{} // closed by Close
-	done  chan struct{} // closed when the goroutine has ended
+	head  atomic.Pointer[chain.Head] // nil for none that is to be noted
+	end   chan struct{}              // closed by Close
+	done  chan struct{}              // closed when the goroutine has ended
 	begin sync.Once
 	close sync.Once
-
-	mu   sync.Mutex
-	head chain.Head // zero for none that is to be noted
 
 	// The goroutine's:
 	ctx     context.Context // ends when Close waits no longer
@@ -59,16 +58,11 @@ type Writer struct {
 
 // NewWriter returns a writer. It starts with the first head.
 func NewWriter(o Options) *Writer {
-	if o.Every <= 0 {
-		o.Every = DefaultEvery
-	}
+	o.Every, o.Log = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	w := &Writer{o: o, wake: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{})}
+	w := &Writer{o: o, end: make(chan struct{}), done: make(chan struct{})}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -78,18 +72,8 @@ func (w *Writer) Note(h chain.Head) {
 	if h.File == (chain.Digest{}) {
 		return
 	}
-	w.mu.Lock()
-	w.head = h
-	w.mu.Unlock()
+	w.head.Store(&h)
 	w.begin.Do(func() { go w.run() })
-	w.signal()
-}
-
-func (w *Writer) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Close notes the last head, and returns when that is done or the grace is over. No head may
@@ -108,16 +92,11 @@ func (w *Writer) Close(grace time.Duration) {
 
 func (w *Writer) run() {
 	defer close(w.done)
+	w.note()
 	for {
 		select {
-		case <-w.wake:
-		case <-w.end:
-			w.note()
-			return
-		}
-		w.note()
-		select {
 		case <-time.After(w.o.Every):
+			w.note()
 		case <-w.end:
 			w.note()
 			return
@@ -128,22 +107,15 @@ func (w *Writer) run() {
 // note notes the head that is to be noted. If it cannot be, it is noted with the next one, or at
 // the end.
 func (w *Writer) note() {
-	w.mu.Lock()
-	h := w.head
-	w.mu.Unlock()
-	if h == (chain.Head{}) {
+	h := w.head.Load()
+	if h == nil {
 		return
 	}
-	if err := w.store(h); err != nil {
+	if err := w.store(*h); err != nil {
 		w.o.Log.Debug("the end of the audit file was not noted in the shared database; it is tried again", "file", w.o.Place.Path, "err", err)
-		w.signal()
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.head == h {
-		w.head = chain.Head{}
-	}
+	w.head.CompareAndSwap(h, nil)
 }
 
 // tries is how often a head is put while other processes put theirs. Those that end together
