@@ -73,7 +73,7 @@ func (w *world) startFront(n int) ([]*attache, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.run(func() {
+	w.work.Go(func() {
 		defer server.Close()
 		defer front.Close()
 		w.every(fronts.RenewEvery, func() {
@@ -95,7 +95,7 @@ func (w *world) startStdio(ctx context.Context) (all []*attache, err error) {
 			return nil, err
 		}
 		a := &attache{world: w, instance: rand.Text(), teams: registry, turns: turns}
-		w.run(func() {
+		w.work.Go(func() {
 			defer server.Close()
 			a.look(ctx)
 		})

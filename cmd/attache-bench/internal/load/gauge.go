@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
@@ -50,10 +49,7 @@ func (g *gauge) read() reading {
 	r := reading{at: time.Now(), whole: machine.Busy()}
 	r.database = treeTime(g.postmaster)
 	r.bouncer, _ = machine.CPUTime(g.bouncer)
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
-		r.own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
+	r.own, _ = machine.CPUTime(os.Getpid())
 	_ = g.cluster.Ask("postgres", `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint, sum(xact_commit)::bigint, pg_database_size('d1') FROM pg_stat_database`,
 		&r.wal, &r.commits, &r.size)
 	return r
@@ -67,8 +63,10 @@ func (r reading) minus(b reading) reading {
 // treeTime returns the CPU time of a process and its children, also of those that have ended.
 func treeTime(pid int) time.Duration {
 	var sum time.Duration
-	for i, f := range statFields(pid) {
-		if i == 15 || i == 16 { // of the children that have ended
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(b), ") ") // the name may have a space in it
+	for i, f := range strings.Fields(rest) {
+		if i == 13 || i == 14 { // of the children that have ended
 			n, _ := strconv.Atoi(f)
 			sum += time.Duration(n) * 10 * time.Millisecond
 		}
@@ -78,13 +76,6 @@ func treeTime(pid int) time.Duration {
 		sum += d
 	}
 	return sum
-}
-
-// statFields returns the fields of /proc/PID/stat, whose first is the id.
-func statFields(pid int) []string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(b), ") ") // the name may have a space in it
-	return append([]string{"", ""}, strings.Fields(rest)...)
 }
 
 // children returns the processes that a process has started.
@@ -116,18 +107,11 @@ func (g *gauge) memory() (backends, clients int, backend, client float64) {
 }
 
 // proportional returns the memory in bytes of a process, with its part of what it shares.
-func proportional(pid string) (float64, error) {
-	b, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
-	if err != nil {
-		return 0, err
-	}
+func proportional(pid string) (kib float64, err error) {
+	b, _ := os.ReadFile("/proc/" + pid + "/smaps_rollup")
 	_, rest, _ := strings.Cut(string(b), "\nPss:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0, os.ErrInvalid
-	}
-	n, err := strconv.ParseFloat(fields[0], 64)
-	return n * 1024, err
+	_, err = fmt.Sscan(rest, &kib)
+	return kib * 1024, err
 }
 
 func openFiles(pid int) int {

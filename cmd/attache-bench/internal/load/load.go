@@ -114,7 +114,7 @@ func (w *world) play(ctx context.Context, g *gauge) error {
 	}
 	ramp := min(o.Duration/5, 20*time.Second)
 	for n := range total {
-		w.run(func() {
+		w.work.Go(func() {
 			if !pause(ctx, random.N(ramp)) {
 				return
 			}
@@ -153,9 +153,6 @@ func (w *world) liveStdio(ctx context.Context, age time.Duration) {
 	}
 	w.live(ctx, attaches, age)
 }
-
-// run runs f in a goroutine that the run waits for.
-func (w *world) run(f func()) { w.work.Go(f) }
 
 // every runs f in the time of the model until the run is over.
 func (w *world) every(d time.Duration, f func()) {

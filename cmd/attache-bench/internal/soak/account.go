@@ -4,7 +4,6 @@ package soak
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -147,6 +146,6 @@ func (a *account) counts() (rows []string, total int) {
 			total += n
 		}
 	}
-	slices.SortFunc(rows, cmp.Compare)
+	slices.Sort(rows)
 	return rows, total
 }

@@ -163,20 +163,25 @@ func (s *slowReader) Read(b []byte) (int, error) {
 	return s.r.Read(b[:min(len(b), 8<<10)])
 }
 
-func (l *httpLink) tell(ctx context.Context, body []byte) error {
-	r, err := l.request(ctx, http.MethodPost, bytes.NewReader(body))
+// send sends a request whose answer has no content, and returns its status.
+func (l *httpLink) send(ctx context.Context, method string, body []byte) (status int, err error) {
+	r, err := l.request(ctx, method, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	resp, err := l.transport.RoundTrip(r)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusAccepted {
-		return fmt.Errorf("HTTP %d for a notification", resp.StatusCode)
+	return resp.StatusCode, resp.Body.Close()
+}
+
+func (l *httpLink) tell(ctx context.Context, body []byte) error {
+	status, err := l.send(ctx, http.MethodPost, body)
+	if err == nil && status != http.StatusAccepted {
+		err = fmt.Errorf("HTTP %d for a notification", status)
 	}
-	return nil
+	return err
 }
 
 func (l *httpLink) end(orderly bool) error {
@@ -187,17 +192,9 @@ func (l *httpLink) end(orderly bool) error {
 	}
 	ctx, cancel := context.WithTimeout(l.life, patience)
 	defer cancel()
-	r, err := l.request(ctx, http.MethodDelete, http.NoBody)
-	if err != nil {
-		return err
+	status, err := l.send(ctx, http.MethodDelete, nil)
+	if err == nil && status >= 300 && status != http.StatusNotFound {
+		err = fmt.Errorf("DELETE got HTTP %d", status)
 	}
-	resp, err := l.transport.RoundTrip(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotFound {
-		return fmt.Errorf("DELETE got HTTP %d", resp.StatusCode)
-	}
-	return nil
+	return err
 }

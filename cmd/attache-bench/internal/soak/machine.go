@@ -25,6 +25,7 @@ type program struct {
 	run     *run
 	name    string
 	address string
+	admin   string // of a front
 	argv    []string
 	place   *place
 	mu      sync.Mutex
@@ -91,33 +92,24 @@ func (p *program) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// A front is attache serve.
-type front struct {
-	program
-	admin string
-}
-
-// A remote is the server over HTTP.
-type remote struct{ program }
-
-func (r *remote) url() string { return "http://" + r.address + "/mcp" }
+func (p *program) url() string { return "http://" + p.address + "/mcp" }
 
 func (r *run) config() string { return filepath.Join(r.dir, "config", "stdio.yaml") }
 
 func (r *run) server() []string { return []string{r.self, Stdio, r.ledger} }
 
-// newFront returns a front that is not started yet.
-func (r *run) newFront(name string) *front {
-	f := &front{program: program{run: r, name: name, address: machine.FreeAddress(), place: &place{}}, admin: machine.FreeAddress()}
+// newFront returns an attache serve that is not started yet.
+func (r *run) newFront(name string) *program {
+	f := &program{run: r, name: name, address: machine.FreeAddress(), admin: machine.FreeAddress(), place: &place{}}
 	f.argv = []string{r.o.Attache, "serve", "--config", f.config(), "--listen", f.address}
 	return f
 }
 
-func (f *front) config() string { return filepath.Join(f.run.dir, "config", f.name+".yaml") }
+func (p *program) config() string { return filepath.Join(p.run.dir, "config", p.name+".yaml") }
 
 // start starts all that clients reach.
 func (r *run) start(ctx context.Context) error {
-	r.remote = &remote{program{run: r, name: "remote server", address: machine.FreeAddress(), place: &place{}}}
+	r.remote = &program{run: r, name: "remote server", address: machine.FreeAddress(), place: &place{}}
 	r.remote.argv = []string{r.self, HTTP, r.remote.address, r.ledger}
 	r.steady, r.shaky = r.newFront("steady front"), r.newFront("shaky front")
 	if err := r.configure(0); err != nil {
@@ -131,9 +123,7 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) programs() []*program {
-	return []*program{&r.remote.program, &r.steady.program, &r.shaky.program}
-}
+func (r *run) programs() []*program { return []*program{r.remote, r.steady, r.shaky} }
 
 func (r *run) stop() {
 	for _, p := range r.programs() {
@@ -146,7 +136,7 @@ func (r *run) stop() {
 func (r *run) configure(version int) error {
 	rules := fmt.Sprintf("arguments:\n  - {tools: [none_%d], argument: workspace, value: '\"/\"'}\naccess:\n  rules:\n    - {tools: [never_%d], deny: true}\n", version, version)
 	files := map[string]string{r.config(): rules}
-	for _, f := range []*front{r.steady, r.shaky} {
+	for _, f := range []*program{r.steady, r.shaky} {
 		files[f.config()] = rules + fmt.Sprintf("serve:\n  admin: %s\n  idle: %v\n  drain: 1s\n  limits: {per_principal: 5000, sessions: 5000, children: 2000}\nservers:\n  local: {server: {command: [%q, %q, %q]}}\n  remote: {server: {url: %q}}\n",
 			f.admin, idle, r.self, Stdio, r.ledger, r.remote.url())
 	}
@@ -187,7 +177,7 @@ func (r *run) chaos(ctx context.Context) {
 }
 
 // get reads what a front shows to who runs it.
-func (f *front) get(ctx context.Context, path string) (string, error) {
+func (f *program) get(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.admin+path, http.NoBody)
 	if err != nil {
 		return "", err

@@ -31,7 +31,7 @@ const (
 
 // live returns the memory that the front had reachable when garbage was collected last. At the
 // default of GOGC the next collection is due at twice that.
-func (f *front) live(ctx context.Context) (bytes float64, err error) {
+func (f *program) live(ctx context.Context) (bytes float64, err error) {
 	text, err := f.get(ctx, "/debug/pprof/heap?debug=1")
 	if err != nil {
 		return 0, err
@@ -44,7 +44,7 @@ func (f *front) live(ctx context.Context) (bytes float64, err error) {
 
 // liveAtRest returns the memory that the front has reachable when garbage was collected twice:
 // what pools have goes with the second collection.
-func (f *front) liveAtRest(ctx context.Context) (float64, error) {
+func (f *program) liveAtRest(ctx context.Context) (float64, error) {
 	for range 2 {
 		if _, err := f.get(ctx, "/debug/pprof/heap?debug=1&gc=1"); err != nil {
 			return 0, err

@@ -28,9 +28,9 @@ type run struct {
 	mark    string // in the environment of every process
 	ledger  string
 	account *account
-	steady  *front // it is never killed
-	shaky   *front
-	remote  *remote
+	steady  *program       // a front that is never killed
+	shaky   *program       // a front
+	remote  *program       // the server over HTTP
 	pending sync.WaitGroup // what later does
 	samples map[string][]sample
 }
@@ -141,7 +141,7 @@ func (r *run) kinds() (all []*client) {
 		of := func(kind string, open opener, places ...*place) *client {
 			return &client{kind: kind + ", " + era, modern: modern, open: open, places: places}
 		}
-		at := func(f *front, kind, path string, places ...*place) *client {
+		at := func(f *program, kind, path string, places ...*place) *client {
 			c := of(kind, openHTTP("http://"+f.address+path), append(places, f.place)...)
 			c.front = f.place
 			return c

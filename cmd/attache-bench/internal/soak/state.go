@@ -4,7 +4,6 @@ package soak
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -66,7 +65,7 @@ func (s state) beyond(before state) (names []string) {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, cmp.Compare)
+	slices.Sort(names)
 	return names
 }
 
@@ -77,7 +76,7 @@ func (r *run) observe(ctx context.Context) (state, error) {
 	look.Env = r.env
 	_ = look.Run() // the file that stays says if it fails
 	s := state{"processes": len(r.processes())}
-	for _, f := range []*front{r.steady, r.shaky} {
+	for _, f := range []*program{r.steady, r.shaky} {
 		if err := f.observe(ctx, s); err != nil {
 			return nil, err
 		}
@@ -89,7 +88,7 @@ func (r *run) observe(ctx context.Context) (state, error) {
 }
 
 // observe counts what the front has.
-func (f *front) observe(ctx context.Context, s state) error {
+func (f *program) observe(ctx context.Context, s state) error {
 	fds, err := os.ReadDir("/proc/" + strconv.Itoa(f.pid()) + "/fd")
 	if err != nil {
 		return err
@@ -144,15 +143,15 @@ for path in sys.argv[1:]:
 
 // rows counts the rows of all tables.
 func (r *run) rows(ctx context.Context, s state) error {
-	paths, err := filepath.Glob(filepath.Join(r.dir, "state", "attache", "*", "*.db"))
-	if err != nil {
-		return err
+	args := []string{"-c", countRows}
+	for _, places := range []string{"*.db", "*/*.db"} {
+		paths, err := filepath.Glob(filepath.Join(r.dir, "state", "attache", places))
+		if err != nil {
+			return err
+		}
+		args = append(args, paths...)
 	}
-	more, err := filepath.Glob(filepath.Join(r.dir, "state", "attache", "*.db"))
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "python3", append([]string{"-c", countRows}, append(paths, more...)...)...)
+	cmd := exec.CommandContext(ctx, "python3", args...)
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("count rows with python3: %w", err)
