@@ -41,8 +41,10 @@ type DB struct {
 	trace   func(statement string) // nil for nobody
 	rebound sync.Map               // statement to its form for the engine
 	version *sql.Stmt
-	known   versionCheck
 	alone   statements // of a file
+
+	checking sync.Mutex
+	checked  bool // the server has a version that can be used
 }
 
 // A Scope is what a transaction is about.
@@ -117,8 +119,16 @@ func (db *DB) Row(ctx context.Context, s Scope, query string, args ...any) Row {
 func (db *DB) single(ctx context.Context, s Scope, query string, args []any) (r result, now time.Time, err error) {
 	q := statement{db.bind(query, args), args}
 	err = db.race(ctx, func() error {
-		r, now, err = db.server.single(ctx, db, s, q)
-		return err
+		return db.server.guard(ctx, db, s, func(ctx context.Context) error {
+			return db.server.onConnection(ctx, func(c *connection) (bool, error) {
+				results, err := c.send(ctx, db.server.settings(s), q)
+				if err == nil {
+					r = results[1]
+					now, err = results[0].now()
+				}
+				return true, err
+			})
+		})
 	})
 	return r, now, err
 }
@@ -134,7 +144,7 @@ func (db *DB) View(ctx context.Context, s Scope, f func(*Tx) error) error {
 
 func (db *DB) transact(ctx context.Context, s Scope, readOnly bool, f func(*Tx) error) error {
 	if db.server != nil {
-		return db.server.transact(ctx, db, s, readOnly, f)
+		return db.server.guard(ctx, db, s, func(ctx context.Context) error { return db.server.once(ctx, db, s, readOnly, f) })
 	}
 	t, err := db.sql.BeginTx(ctx, nil)
 	if err != nil {

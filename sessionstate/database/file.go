@@ -143,7 +143,7 @@ func tryPrepare(ctx context.Context, db *sql.DB, s Schema, steps []string) error
 		return err
 	}
 	if found >= len(steps) {
-		return s.checkVersion(found, len(steps))
+		return Version{s.Name, found, len(steps)}.Err()
 	}
 	// The mode stays in the file. Where the file system has no shared memory SQLite
 	// keeps the old one, which is slower and as right.
@@ -178,6 +178,6 @@ func migrateFile(ctx context.Context, db *sql.DB, steps []string) error {
 
 // busy reports whether err says that another process has the file locked.
 func busy(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }

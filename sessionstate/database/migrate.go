@@ -8,12 +8,6 @@ import (
 	"time"
 )
 
-// A Version is that of the tables of one part.
-type Version struct {
-	Name       string
-	Has, Knows int // of the database, of this program
-}
-
 // migrationLock is the key of the advisory lock that a migration holds.
 const migrationLock = 0x61747461636865 // "attache"
 
@@ -91,9 +85,6 @@ func (s *Server) Versions(ctx context.Context, schemas []Schema) (all []Version,
 	})
 	return all, err
 }
-
-// Err returns why this program cannot use tables of version v, nil if it can.
-func (v Version) Err() error { return Schema{Name: v.Name}.checkVersion(v.Has, v.Knows) }
 
 // Problems returns what is wrong with the server for attache's use, each with what to do.
 func (s *Server) Problems(ctx context.Context, schemas []Schema) (all []string, err error) {

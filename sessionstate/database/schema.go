@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"sync"
 )
 
 // A Schema is the tables of one part of the program. Numbered files make them, and each file
@@ -54,20 +53,19 @@ func (s Schema) steps(engine string) ([]string, error) {
 	return all, nil
 }
 
-// checkVersion returns an error if a program that knows a version cannot use a database that
-// has another one.
-func (s Schema) checkVersion(has, knows int) error {
-	switch {
-	case has > knows+1:
-		return fmt.Errorf("%w: its tables of %s have version %d, and this program knows %d: use a newer attache", ErrVersion, s.Name, has, knows)
-	case has < knows:
-		return fmt.Errorf("%w: its tables of %s have version %d, and this program needs %d: run \"attache store migrate\"", ErrVersion, s.Name, has, knows)
-	}
-	return nil
+// A Version is that of the tables of one part.
+type Version struct {
+	Name       string
+	Has, Knows int // of the database, of this program
 }
 
-// A versionCheck remembers that a server has a version that can be used.
-type versionCheck struct {
-	mu sync.Mutex
-	ok bool
+// Err returns why this program cannot use tables of version v, nil if it can.
+func (v Version) Err() error {
+	switch {
+	case v.Has > v.Knows+1:
+		return fmt.Errorf("%w: its tables of %s have version %d, and this program knows %d: use a newer attache", ErrVersion, v.Name, v.Has, v.Knows)
+	case v.Has < v.Knows:
+		return fmt.Errorf("%w: its tables of %s have version %d, and this program needs %d: run \"attache store migrate\"", ErrVersion, v.Name, v.Has, v.Knows)
+	}
+	return nil
 }

@@ -1,12 +1,14 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -96,14 +98,9 @@ func Connect(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := DefaultTimeouts()
-	for _, t := range []struct{ set, to *time.Duration }{
-		{&o.Timeouts.Connect, &d.Connect}, {&o.Timeouts.Statement, &d.Statement}, {&o.Timeouts.Lock, &d.Lock}, {&o.Timeouts.All, &d.All}, {&o.Timeouts.Answer, &d.Answer}, {&o.Timeouts.Again, &d.Again},
-	} {
-		if *t.set <= 0 {
-			*t.set = *t.to
-		}
-	}
+	t, d := &o.Timeouts, DefaultTimeouts()
+	t.Connect, t.Statement, t.Lock = cmp.Or(t.Connect, d.Connect), cmp.Or(t.Statement, d.Statement), cmp.Or(t.Lock, d.Lock)
+	t.All, t.Answer, t.Again = cmp.Or(t.All, d.All), cmp.Or(t.Answer, d.Answer), cmp.Or(t.Again, d.Again)
 	// A prepared statement belongs to a connection, which pgbouncer gives to others.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.ConnectTimeout = o.Timeouts.Connect
@@ -130,26 +127,6 @@ func (s *Server) Open(schema Schema) *DB { return &DB{sql: s.sql, server: s, sch
 // Close closes the connections.
 func (s *Server) Close() error { return s.sql.Close() }
 
-// transact runs f in a transaction.
-func (s *Server) transact(ctx context.Context, db *DB, scope Scope, readOnly bool, f func(*Tx) error) error {
-	return s.guard(ctx, db, scope, func(ctx context.Context) error { return s.once(ctx, db, scope, readOnly, f) })
-}
-
-// single runs one statement in a transaction of its own. It returns the server's time, too.
-func (s *Server) single(ctx context.Context, db *DB, scope Scope, q statement) (r result, now time.Time, err error) {
-	err = s.guard(ctx, db, scope, func(ctx context.Context) error {
-		return s.onConnection(ctx, func(c *connection) (bool, error) {
-			results, err := c.send(ctx, s.settings(scope), q)
-			if err == nil {
-				r = results[1]
-				now, err = results[0].now()
-			}
-			return true, err
-		})
-	})
-	return r, now, err
-}
-
 // guard runs f, which asks the server, unless that is known to be away, and notes whether the
 // server answered in time.
 func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.Context) error) error {
@@ -162,7 +139,7 @@ func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.
 	if err == nil {
 		err = f(inner)
 	}
-	var lost connectionError
+	_, lost := errors.AsType[connectionError](err)
 	switch {
 	case ctx.Err() != nil && err != nil: // the caller's own
 		s.breaker.abandon()
@@ -170,7 +147,7 @@ func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.
 	case errors.Is(err, errBusy) && s.left.Load() == 0:
 		s.breaker.abandon()
 		return fmt.Errorf("%w: %w", ErrDown, err)
-	case errors.Is(err, errBusy) || errors.As(err, &lost) || isUnable(err) || err != nil && inner.Err() != nil:
+	case errors.Is(err, errBusy) || lost || isUnable(err) || err != nil && inner.Err() != nil:
 		s.breaker.failed(err)
 		return fmt.Errorf("%w: %w", ErrDown, err)
 	}
@@ -180,9 +157,9 @@ func (s *Server) guard(ctx context.Context, db *DB, scope Scope, f func(context.
 
 // check checks the version of the tables of db once.
 func (s *Server) check(ctx context.Context, db *DB) error {
-	db.known.mu.Lock()
-	defer db.known.mu.Unlock()
-	if db.known.ok {
+	db.checking.Lock()
+	defer db.checking.Unlock()
+	if db.checked {
 		return nil
 	}
 	steps, err := db.schema.steps(postgresEngine)
@@ -195,9 +172,9 @@ func (s *Server) check(ctx context.Context, db *DB) error {
 		return err
 	})
 	if err == nil {
-		err = db.schema.checkVersion(has, len(steps))
+		err = Version{db.schema.Name, has, len(steps)}.Err()
 	}
-	db.known.ok = err == nil
+	db.checked = err == nil
 	return err
 }
 
@@ -222,8 +199,8 @@ func (e connectionError) Unwrap() error { return e.error }
 
 // isUnable reports whether the server said that it can do nothing now, or took too long.
 func isUnable(err error) bool {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
 		return false
 	}
 	switch e.Code {
@@ -237,15 +214,7 @@ func isUnable(err error) bool {
 
 // lostRace reports whether a transaction failed only since another one was faster.
 func lostRace(err error) bool {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Code {
-	case "40001", "40P01", // serialization, deadlock
-		"55P03", // lock_timeout
-		"23505": // another one inserted the row
-		return true
-	}
-	return false
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	// serialization, deadlock, lock_timeout, and that another one inserted the row
+	return ok && slices.Contains([]string{"40001", "40P01", "55P03", "23505"}, e.Code)
 }

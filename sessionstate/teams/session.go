@@ -207,14 +207,10 @@ func (s *Store) Session(ctx context.Context, ref Ref) (*Session, error) {
 
 func (t *tx) session(ref Ref) (*Session, error) {
 	found, err := scan(t.Row(`SELECT `+columns+` FROM sessions s WHERE s.tenant = ?2 AND s.id = ?3`, t.now, ref.Tenant, ref.ID), t.now)
-	return found, noSession(err)
-}
-
-func noSession(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
-		return errNoSession
+		err = errNoSession
 	}
-	return err
+	return found, err
 }
 
 // A Renewal is what a process says when it renews its lease.
