@@ -32,6 +32,7 @@
 package audit
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -85,12 +86,7 @@ func Compile(o Options) (*Shared, error) {
 	if o.Log == nil {
 		return nil, errors.New("an audit needs a log: set Options.Log")
 	}
-	if o.Arguments == "" {
-		o.Arguments = Digest
-	}
-	if o.Wait <= 0 {
-		o.Wait = DefaultWait
-	}
+	o.Arguments, o.Wait = cmp.Or(o.Arguments, Digest), cmp.Or(o.Wait, DefaultWait)
 	var run [8]byte
 	_, _ = rand.Read(run[:]) // never fails: crypto/rand, Go 1.24
 	return &Shared{o: o, run: hex.EncodeToString(run[:]), digests: digests{key: o.Log.Key}}, nil

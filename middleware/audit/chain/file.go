@@ -110,7 +110,7 @@ func (w *file) refresh() error {
 	case info.Size() > w.size:
 		return w.read(info.Size())
 	case info.Size() < w.size:
-		return w.readShortened(info.Size())
+		return w.readEndOf(w.size, info.Size(), "the file was cut")
 	}
 	return nil
 }
@@ -161,9 +161,6 @@ func (w *file) read(size int64) error {
 	}
 	return nil
 }
-
-// readShortened reads a file that has become shorter.
-func (w *file) readShortened(size int64) error { return w.readEndOf(w.size, size, "the file was cut") }
 
 // readEndOf reads where the chain in the open file of size bytes ends. If that is before
 // the known end, at was bytes, it writes a record that says why. The numbers continue,
@@ -238,7 +235,8 @@ func (w *file) rotate() error {
 	if err == nil {
 		err = fs.ErrExist
 	} else if errors.Is(err, fs.ErrNotExist) {
-		w.closeKeeping()
+		_ = w.f.Close() // Windows renames no open file
+		w.f = nil
 		err = os.Rename(w.path, name)
 	}
 	if err == nil {
@@ -251,13 +249,6 @@ func (w *file) rotate() error {
 	}
 	w.retryAt = w.size + w.maxSize/4 + 1
 	return nil
-}
-
-// closeKeeping closes the file and keeps what is known of it. Windows renames no open
-// file.
-func (w *file) closeKeeping() {
-	_ = w.f.Close()
-	w.f = nil
 }
 
 // put appends lines; end is the tip behind them. If it fails it returns how many of

@@ -50,18 +50,12 @@ func (l *lock) take() error {
 		if err := filelock.Lock(l.f, lockPatience); err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)
 		}
-		if l.current() {
+		if here, err := os.Stat(l.path); err == nil && os.SameFile(here, l.info) {
 			return nil
 		}
 		l.close() // its file is no longer there
 	}
 	return fmt.Errorf("%s: %w", l.path, errLockMoves)
-}
-
-// current reports whether the locked file is the one that others will lock.
-func (l *lock) current() bool {
-	here, err := os.Stat(l.path)
-	return err == nil && os.SameFile(here, l.info)
 }
 
 func (l *lock) release() { _ = filelock.Unlock(l.f) }

@@ -46,15 +46,13 @@ func Open(path string) (*Snapshot, error) {
 	if _, err := os.Stat(path); err == nil || len(names) == 0 {
 		names = append(names, path)
 	}
-	return openAll(names)
+	return OpenFiles(names...)
 }
 
 // OpenFiles returns these files and no others.
-func OpenFiles(paths ...string) (*Snapshot, error) { return openAll(paths) }
-
-func openAll(names []string) (*Snapshot, error) {
+func OpenFiles(paths ...string) (*Snapshot, error) {
 	s := &Snapshot{}
-	for _, name := range names {
+	for _, name := range paths {
 		f, size, err := openRegular(name)
 		if err != nil {
 			s.Close()
