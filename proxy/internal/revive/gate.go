@@ -15,13 +15,16 @@ var ErrEnded = errors.New("the server has ended")
 
 // A Gate is the input of one life of a server. It is shut until the server is ready:
 // what is written meanwhile is kept, and the writer waits once the limit is reached. It
-// is closed when the server has ended: then every write fails. Make one with NewGate.
+// is closed when the server has ended: then every write fails. A link makes it.
 type Gate struct {
 	open  atomic.Bool       // read without the lock: a frame costs no more than this
 	to    io.Writer         // set before open is
 	try   wire.TryWriter    // to, if it is one; else nil
 	taker wire.MessageTaker // to, if it is one; else nil
-	o     GateOptions
+
+	limit   int           // how many bytes are kept before the writer waits
+	hold    time.Duration // how long a line waits at most
+	expired func()        // called when the oldest line has waited for that long
 
 	settled chan struct{} // closed when the gate is opened or replaced
 	wanted  chan struct{} // closed when something is to be written
@@ -34,16 +37,9 @@ type Gate struct {
 	over     bool
 }
 
-// GateOptions say what a gate keeps while it is shut.
-type GateOptions struct {
-	Limit   int           // how many bytes are kept before the writer waits
-	Hold    time.Duration // how long a line waits at most
-	Expired func()        // called when the oldest line has waited for that long
-}
-
-// NewGate returns a gate that is shut.
-func NewGate(o GateOptions) *Gate {
-	g := &Gate{o: o, settled: make(chan struct{}), wanted: make(chan struct{})}
+// newGate returns the gate of a link, which is shut.
+func newGate(l *Link) *Gate {
+	g := &Gate{limit: l.o.Limit, hold: l.o.Hold, expired: func() { l.o.Expired(l) }, settled: make(chan struct{}), wanted: make(chan struct{})}
 	g.room.L = &g.mu
 	return g
 }
@@ -67,7 +63,7 @@ func (g *Gate) KeepShut(b []byte, wait bool) (kept bool, err error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for wait && !g.over && !g.open.Load() && len(g.kept) >= g.o.Limit {
+	for wait && !g.over && !g.open.Load() && len(g.kept) >= g.limit {
 		g.room.Wait()
 	}
 	switch {
@@ -76,7 +72,7 @@ func (g *Gate) KeepShut(b []byte, wait bool) (kept bool, err error) {
 	case g.over:
 		return false, ErrEnded
 	}
-	g.keepLocked(b, time.Now().Add(g.o.Hold))
+	g.keepLocked(b, time.Now().Add(g.hold))
 	return true, nil
 }
 
@@ -106,7 +102,7 @@ func (g *Gate) keepLocked(lines []byte, deadline time.Time) {
 	if len(g.kept) == 0 {
 		g.wantLocked()
 		g.deadline = deadline
-		g.timer = time.AfterFunc(time.Until(deadline), g.o.Expired)
+		g.timer = time.AfterFunc(time.Until(deadline), g.expired)
 	}
 	g.kept = append(g.kept, lines...)
 }
@@ -165,7 +161,7 @@ func (g *Gate) Open(w io.Writer, edit func(lines []byte) []byte) {
 		g.kept = kept
 		return
 	}
-	g.keepLocked(kept, time.Now().Add(g.o.Hold))
+	g.keepLocked(kept, time.Now().Add(g.hold))
 	g.to = w
 	g.try, _ = w.(wire.TryWriter)
 	g.taker, _ = w.(wire.MessageTaker)

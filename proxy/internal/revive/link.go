@@ -60,7 +60,7 @@ type LinkOptions struct {
 // before it ended.
 func NewLink(o LinkOptions, before Ending) *Link {
 	l := &Link{o: o, before: before, ended: make(chan struct{})}
-	l.Gate = NewGate(GateOptions{Limit: o.Limit, Hold: o.Hold, Expired: func() { o.Expired(l) }})
+	l.Gate = newGate(l)
 	l.In = wire.NewWriter(linkInput{l})
 	return l
 }
