@@ -27,12 +27,11 @@ func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Sec
 			out = append(out, entry)
 		}
 	}
-	add := map[string]string{
-		"_SESSION_ID": secrets.Key, "_WORKSPACE_ID": view.WorkspaceID.Value, "_WORKSPACE_PATH": view.Workspace.Value, "_TRUST_LEVEL": s.Trust,
-	}
-	for _, suffix := range []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE_PATH", "_TRUST_LEVEL"} {
-		if add[suffix] != "" {
-			out = append(out, setting.Prefix+suffix+"="+add[suffix])
+	for _, v := range []struct{ suffix, value string }{
+		{"_SESSION_ID", secrets.Key}, {"_WORKSPACE_ID", view.WorkspaceID.Value}, {"_WORKSPACE_PATH", view.Workspace.Value}, {"_TRUST_LEVEL", s.Trust},
+	} {
+		if v.value != "" {
+			out = append(out, setting.Prefix+v.suffix+"="+v.value)
 		}
 	}
 	if view.Workspace.Value != "" {
@@ -48,31 +47,19 @@ func isSessionVariable(name string, s config.SessionSettings) bool {
 	if slices.Contains(s.HostEnv.Session, name) || slices.Contains(s.HostEnv.Workspace, name) {
 		return true
 	}
-	for _, prefix := range s.EnvPrefixes {
-		for _, suffix := range []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE", "_WORKSPACE_PATH", "_TRUST_LEVEL", "_TRUST", "_SESSION", "_SESSION_PROOF", "_PARENT_SESSION_ID", "_RECORD"} {
-			if name == prefix+suffix {
-				return true
-			}
-		}
+	suffixes := []string{"_SESSION_ID", "_WORKSPACE_ID", "_WORKSPACE", "_WORKSPACE_PATH", "_TRUST_LEVEL", "_TRUST", "_SESSION", "_SESSION_PROOF", "_PARENT_SESSION_ID", "_RECORD"}
+	own := func(prefix string) bool {
+		suffix, ok := strings.CutPrefix(name, prefix)
+		return ok && slices.Contains(suffixes, suffix)
 	}
-	for _, kept := range keptVariables() {
-		if strings.HasPrefix(name, kept) {
-			return false
-		}
+	if slices.ContainsFunc(s.EnvPrefixes, own) {
+		return true
 	}
-	for _, prefix := range []string{"CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// keptVariables returns the beginnings of the hosts' variables that say how a person has set
-// up the program, such as the credential that it uses.
-func keptVariables() []string {
-	return []string{
+	begins := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	// These say how a person has set up the program, such as the credential that it uses.
+	kept := []string{
 		"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_", "CLAUDE_CODE_DISABLE_", "CLAUDE_CODE_MAX_",
 		"CODEX_HOME", "CODEX_API_KEY", "GEMINI_CLI_HOME", "GEMINI_CLI_TRUST_WORKSPACE",
 	}
+	return !slices.ContainsFunc(kept, begins) && slices.ContainsFunc([]string{"CLAUDECODE", "CLAUDE_CODE_", "CODEX_", "GEMINI_CLI"}, begins)
 }

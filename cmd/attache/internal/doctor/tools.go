@@ -152,12 +152,10 @@ func admitsText(schema wire.Value) bool {
 
 // repeated returns a name that occurs twice, "" if none does.
 func repeated(names []string) string {
-	seen := map[string]bool{}
-	for _, name := range names {
-		if seen[name] {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
 			return name
 		}
-		seen[name] = true
 	}
 	return ""
 }

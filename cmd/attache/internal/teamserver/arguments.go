@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"strconv"
+	"regexp"
+	"slices"
 	"strings"
-	"unicode/utf16"
 
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -27,38 +27,11 @@ func checkArguments(raw json.RawMessage) error {
 }
 
 // hasLoneSurrogate reports whether a valid JSON text has the escape of one half of a surrogate
-// pair without the other.
+// pair without the other. It takes the escapes in their order, so that none begins within another.
 func hasLoneSurrogate(raw []byte) bool {
-	for i := bytes.IndexByte(raw, '\\'); i >= 0 && i+1 < len(raw); {
-		unit, ok := escapedUnit(raw[i:])
-		switch {
-		case !ok:
-			i += 2
-		case !utf16.IsSurrogate(unit):
-			i += 6
-		default:
-			second, _ := escapedUnit(raw[i+6:])
-			if utf16.DecodeRune(unit, second) == '\ufffd' {
-				return true
-			}
-			i += 12
-		}
-		next := bytes.IndexByte(raw[i:], '\\')
-		if next < 0 {
-			return false
-		}
-		i += next
-	}
-	return false
-}
-
-// escapedUnit returns the UTF-16 unit whose escape text begins with.
-func escapedUnit(text []byte) (unit rune, ok bool) {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	return rune(n), err == nil
+	escapes := regexp.MustCompile(`\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
+	const lone = len(`\ud800`)
+	return slices.ContainsFunc(escapes.FindAll(raw, -1), func(e []byte) bool { return len(e) == lone })
 }
 
 // decode reads the arguments of a call. An argument that the tool does not have is refused: it
