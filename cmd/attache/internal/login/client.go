@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -68,10 +69,8 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.local && isLoopback(host) {
 		return g.open.RoundTrip(r)
 	}
-	for _, known := range g.hosts {
-		if strings.EqualFold(host, known) {
-			return g.open.RoundTrip(r)
-		}
+	if slices.ContainsFunc(g.hosts, func(known string) bool { return strings.EqualFold(host, known) }) {
+		return g.open.RoundTrip(r)
 	}
 	if ip, err := netip.ParseAddr(host); isLoopback(host) || err == nil && !isPublic(ip) {
 		return nil, fmt.Errorf("%s: %w", host, errPrivate)
