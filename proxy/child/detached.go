@@ -1,9 +1,11 @@
 package child
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 )
 
 // StartDetached starts a command that outlives this process and whoever ends its group: it
@@ -16,31 +18,17 @@ func StartDetached(o Options, input []byte) (stdout io.ReadCloser, err error) {
 	if err != nil {
 		return nil, err
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	ours, theirs, err := os.Pipe() // that of os/exec would be closed when the process has ended
 	if err != nil {
 		return nil, startError(o, path, err)
 	}
-	defer null.Close()
-	theirIn, ourIn, err := os.Pipe()
-	if err != nil {
-		return nil, startError(o, path, err)
+	defer theirs.Close()
+	c := &exec.Cmd{
+		Path: path, Args: o.Argv, Env: o.Env, Dir: o.Dir, Stdin: bytes.NewReader(input), Stdout: theirs, SysProcAttr: detached(),
 	}
-	defer theirIn.Close()
-	ourOut, theirOut, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(startError(o, path, err), ourIn.Close())
+	if err := c.Start(); err != nil {
+		return nil, errors.Join(startError(o, path, err), ours.Close())
 	}
-	defer theirOut.Close()
-	p, err := os.StartProcess(path, o.Argv, &os.ProcAttr{
-		Dir: o.Dir, Env: o.Env, Files: []*os.File{theirIn, theirOut, null}, Sys: detached(),
-	})
-	if err != nil {
-		return nil, errors.Join(startError(o, path, err), ourIn.Close(), ourOut.Close())
-	}
-	go func() { _, _ = p.Wait() }()
-	go func() {
-		_, _ = ourIn.Write(input) // a process that does not read says so by its stdout
-		_ = ourIn.Close()
-	}()
-	return ourOut, nil
+	go func() { _ = c.Wait() }() // a process that does not read its input says so by its stdout
+	return ours, nil
 }
