@@ -49,19 +49,24 @@ func (s *Server) acquire(ctx context.Context) (*connection, error) {
 	}
 	c := &connection{server: s}
 	c.ctx, c.end = context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeouts.Answer)
-	opened := make(chan answer, 1)
-	go func() { opened <- answer{err: c.open()} }()
-	select {
-	case a := <-opened:
-		if a.err != nil {
-			c.release()
-			return nil, connectionError{a.err}
-		}
-		return c, nil
-	case <-ctx.Done():
-		c.left = opened
+	if err := c.await(ctx, func() answer { return answer{err: c.open()} }).err; err != nil {
 		c.release()
-		return nil, connectionError{ctx.Err()}
+		return nil, connectionError{err}
+	}
+	return c, nil
+}
+
+// await returns the answer of f, which goes on if ctx ends first: then the connection is of no use
+// to the caller any more.
+func (c *connection) await(ctx context.Context, f func() answer) answer {
+	answers := make(chan answer, 1)
+	go func() { answers <- f() }()
+	select {
+	case a := <-answers:
+		return a
+	case <-ctx.Done():
+		c.left = answers
+		return answer{err: ctx.Err()}
 	}
 }
 
@@ -82,7 +87,7 @@ func (c *connection) open() (err error) {
 
 // send sends statements together, and returns their results. They are one transaction, unless
 // one is begun or ended by them, and all of them take one round trip. If ctx ends first, the
-// statements go on, and the connection is of no use to the caller any more.
+// statements go on: see await.
 func (c *connection) send(ctx context.Context, statements ...statement) ([]result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -90,15 +95,8 @@ func (c *connection) send(ctx context.Context, statements ...statement) ([]resul
 	if c.left != nil {
 		return nil, context.Canceled
 	}
-	answers := make(chan answer, 1)
-	go func() { answers <- c.exchange(statements) }()
-	select {
-	case a := <-answers:
-		return a.results, a.err
-	case <-ctx.Done():
-		c.left = answers
-		return nil, ctx.Err()
-	}
+	a := c.await(ctx, func() answer { return c.exchange(statements) })
+	return a.results, a.err
 }
 
 func (c *connection) exchange(statements []statement) (a answer) {
