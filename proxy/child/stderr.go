@@ -217,12 +217,10 @@ func (c *stderrCopy) finish(t time.Time) {
 
 // closesBy waits for ch to be closed, until t, and reports whether it was.
 func closesBy(ch <-chan struct{}, t time.Time) bool {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
 	select {
 	case <-ch:
 		return true
-	case <-timer.C:
+	case <-time.After(time.Until(t)):
 		return false
 	}
 }

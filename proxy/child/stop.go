@@ -94,14 +94,12 @@ func (p *Process) abandon() {
 // outlives reports whether the direct child is still there after d. It returns
 // false as soon as it is not, or quit is closed.
 func (p *Process) outlives(d time.Duration, quit <-chan struct{}) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-p.done:
 		return false
 	case <-quit:
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	}
 }

@@ -33,12 +33,11 @@ func (r countingReader) Read(b []byte) (int, error) {
 // calls were in flight, and that does not answer a ping either (R17). The modern era has
 // no ping.
 func (v *Supervisor) watchHang(ctx context.Context, l *Link) {
-	t := time.NewTicker(v.policy.Hang / hangLooks)
-	defer t.Stop()
+	look := time.Tick(v.policy.Hang / hangLooks)
 	said, since := l.said.Load(), time.Now()
 	for {
 		select {
-		case <-t.C:
+		case <-look:
 		case <-l.Ended():
 			return
 		case <-ctx.Done():
@@ -67,6 +66,6 @@ func (v *Supervisor) answersPing(ctx context.Context, l *Link, said int64) bool 
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	v.ask(ctx, "ping", nil)
+	v.askReady(ctx, "ping", nil)
 	return l.said.Load() != said
 }

@@ -26,9 +26,10 @@ func (v *Supervisor) replay(ctx context.Context, l *Link) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	reply, err := v.askFirst(ctx, l, "initialize", params)
-	if err != nil {
-		return err
+	first := func(m *wire.Message) error { return writeFirst(ctx, l, m.Line()) }
+	reply := v.ask(ctx, "initialize", params, first, l.Ended())
+	if reply == nil {
+		return errNotReady
 	}
 	if err := v.record.Same(reply); err != nil {
 		return err
@@ -52,12 +53,11 @@ const settleTime = 5 * time.Second
 // awaitSettled waits for n answers, so that nothing overtakes what was asked: over HTTP each
 // message goes its own way.
 func awaitSettled(ctx context.Context, l *Link, answered <-chan struct{}, n int) error {
-	late := time.NewTimer(settleTime)
-	defer late.Stop()
+	late := time.After(settleTime)
 	for range n {
 		select {
 		case <-answered:
-		case <-late.C:
+		case <-late:
 			return nil
 		case <-l.Ended():
 			return errNotReady
@@ -75,27 +75,34 @@ func (v *Supervisor) forget(id string) {
 	}
 }
 
-// askFirst sends a server a request before frames of the client's reach it, and returns
-// its reply.
-func (v *Supervisor) askFirst(ctx context.Context, l *Link, method string, params []byte) (*wire.Message, error) {
+// ask sends the server a request of attache's own and waits for the reply. It returns nil if there
+// is none by the end of ctx or of the server.
+func (v *Supervisor) ask(ctx context.Context, method string, params []byte, send func(*wire.Message) error, ended <-chan struct{}) *wire.Message {
 	reply := make(chan *wire.Message, 1)
 	id := v.o.Asks.Add(wire.Server, readyTime, func(m *wire.Message) { reply <- m }, v.forget)
 	if id == "" {
-		return nil, errNotReady // the session is over
+		return nil // the session is over
 	}
 	defer v.forget(id)
-	if err := writeFirst(ctx, l, wire.NewRequest(wire.Client, []byte(id), method, params).Line()); err != nil {
-		return nil, err
+	if send(wire.NewRequest(wire.Client, []byte(id), method, params)) != nil {
+		return nil
 	}
 	select {
 	case m := <-reply:
-		if m != nil {
-			return m, nil
-		}
-	case <-l.Ended():
+		return m
+	case <-ended:
 	case <-ctx.Done():
 	}
-	return nil, errNotReady
+	return nil
+}
+
+// askReady asks a server that frames of the client's reach, too.
+func (v *Supervisor) askReady(ctx context.Context, method string, params []byte) *wire.Message {
+	send := func(m *wire.Message) error {
+		v.relay.Send(wire.Server, m)
+		return nil
+	}
+	return v.ask(ctx, method, params, send, nil)
 }
 
 // writeFirst writes lines to a server before frames of the client's reach it.
@@ -125,7 +132,7 @@ func (v *Supervisor) compareLists(ctx context.Context) {
 	for _, method := range v.record.Lists() {
 		var cursor []byte
 		for range maxPages {
-			reply := v.ask(ctx, method, v.record.ListParams(cursor))
+			reply := v.askReady(ctx, method, v.record.ListParams(cursor))
 			if reply == nil {
 				break
 			}
@@ -139,23 +146,5 @@ func (v *Supervisor) compareLists(ctx context.Context) {
 		if v.policy.Changed != nil {
 			v.policy.Changed(c.method, c.before, c.after)
 		}
-	}
-}
-
-// ask sends the server a request of attache's own and waits for the reply, nil if there
-// is none.
-func (v *Supervisor) ask(ctx context.Context, method string, params []byte) *wire.Message {
-	reply := make(chan *wire.Message, 1)
-	id := v.o.Asks.Add(wire.Server, readyTime, func(m *wire.Message) { reply <- m }, v.forget)
-	if id == "" {
-		return nil
-	}
-	v.relay.Send(wire.Server, wire.NewRequest(wire.Client, []byte(id), method, params))
-	select {
-	case m := <-reply:
-		return m
-	case <-ctx.Done():
-		v.forget(id)
-		return <-reply
 	}
 }

@@ -108,3 +108,11 @@ func (r restart) notice(name string) []byte {
 		"; what it kept in memory (open pages, connections, working directory) is gone."
 	return append(append([]byte(`{"type":"text","text":`), wire.Quote(text)...), '}')
 }
+
+// EndText says to a client why its request has no answer whose server has ended.
+func EndText(how error) string {
+	if how == nil {
+		return "the server ended before it answered"
+	}
+	return "the server ended before it answered: " + how.Error()
+}

@@ -235,10 +235,8 @@ func (v *Supervisor) await(ctx context.Context, l *Link) error {
 			return ctx.Err()
 		}
 	}
-	t := time.NewTimer(v.pace.Delay(time.Now()))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(v.pace.Delay(time.Now())):
 	case <-v.byHand:
 		v.pace = Pace{}
 	case <-ctx.Done():
