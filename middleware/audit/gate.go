@@ -56,14 +56,11 @@ func (c *Conn) gate(next middleware.Handler) middleware.Handler {
 // isWritten reports whether a record is in the file. A frame that cannot be
 // suspended, a notification or the member of a batch, waits for it here.
 func isWritten(r *chain.Receipt, until time.Time) bool {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
 	select {
 	case <-r.Done():
-		return r.Err() == nil
-	case <-t.C:
+	case <-time.After(time.Until(until)):
 	}
-	select { // done before the time was over
+	select { // also if both are the case
 	case <-r.Done():
 		return r.Err() == nil
 	default:

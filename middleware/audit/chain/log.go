@@ -187,11 +187,9 @@ func (l *Log) Close(grace time.Duration) error {
 	l.mu.Unlock()
 	if started {
 		signal(l.urgent)
-		t := time.NewTimer(grace)
-		defer t.Stop()
 		select {
 		case <-l.done:
-		case <-t.C:
+		case <-time.After(grace):
 		}
 	}
 	l.mu.Lock()
@@ -212,8 +210,11 @@ func (l *Log) run() {
 			wake = nil // new records wait for the next try
 		}
 		select {
-		case <-wake:
-			l.linger()
+		case <-wake: // for this record, and others that come with it
+			select {
+			case <-time.After(l.o.Linger):
+			case <-l.urgent:
+			}
 		case <-l.urgent:
 		case <-retry:
 		}
@@ -226,16 +227,6 @@ func (l *Log) run() {
 		if l.failed {
 			retry = time.After(l.o.Retry)
 		}
-	}
-}
-
-// linger waits for more records.
-func (l *Log) linger() {
-	t := time.NewTimer(l.o.Linger)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-l.urgent:
 	}
 }
 
