@@ -109,14 +109,13 @@ func (a *attache) look(ctx context.Context) {
 	var version teams.Version
 	var toldOf int64
 	var before *member
-	tick := time.NewTicker(max(a.world.fast(lookEvery), time.Millisecond))
-	defer tick.Stop()
+	tick := time.Tick(max(a.world.fast(lookEvery), time.Millisecond))
 	renewed := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		now, _ := a.teams.Version(ctx, a.world.fast(askEvery))
 		changed, renew := now != version, time.Since(renewed) >= a.world.fast(teams.RenewEvery)

@@ -137,8 +137,6 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		said <- strings.TrimSpace(line)
 	}()
-	timer := time.NewTimer(startTime)
-	defer timer.Stop()
 	select {
 	case line := <-said:
 		if line == started {
@@ -148,7 +146,7 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 			line = "its supervisor ended"
 		}
 		return errors.New(line)
-	case <-timer.C: // the supervisor goes on, and reports the end
+	case <-time.After(startTime): // the supervisor goes on, and reports the end
 		return nil
 	case <-ctx.Done():
 		return nil

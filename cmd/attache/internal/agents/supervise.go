@@ -191,10 +191,7 @@ func (s *supervisor) readOutput() {
 
 // watch returns when the agent has ended, and why it was ended; "" if it ended by itself.
 func (s *supervisor) watch(ctx context.Context) (why string) {
-	limit := time.NewTimer(s.o.TimeLimit)
-	defer limit.Stop()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	limit, look := time.After(s.o.TimeLimit), time.Tick(lookEvery)
 	var version store.Version
 	var renewed time.Time
 	for {
@@ -203,9 +200,9 @@ func (s *supervisor) watch(ctx context.Context) (why string) {
 			return ""
 		case <-ctx.Done():
 			return s.stop("stopped")
-		case <-limit.C:
+		case <-limit:
 			return s.stop("killed after " + s.o.TimeLimit.String())
-		case <-look.C:
+		case <-look:
 		}
 		now, err := s.db.Version(ctx, serverEvery)
 		if err != nil || now == version && time.Since(renewed) < store.RenewEvery {

@@ -81,11 +81,9 @@ func (w *Writer) Note(h chain.Head) {
 func (w *Writer) Close(grace time.Duration) {
 	w.begin.Do(func() { close(w.done) })
 	w.close.Do(func() { close(w.end) })
-	t := time.NewTimer(grace)
-	defer t.Stop()
 	select {
 	case <-w.done:
-	case <-t.C: // it may be reading a large file
+	case <-time.After(grace): // it may be reading a large file
 	}
 	w.cancel()
 }

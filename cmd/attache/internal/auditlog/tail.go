@@ -50,13 +50,11 @@ func (t *Tailer) Last(n uint) error {
 
 // Follow shows the lines that are added after [Tailer.Last], until ctx is done.
 func (t *Tailer) Follow(ctx context.Context) error {
-	tick := time.NewTicker(tailPoll)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(tailPoll):
 		}
 		if err := t.more(); err != nil {
 			return err

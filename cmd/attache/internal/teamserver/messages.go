@@ -148,9 +148,7 @@ func readMessages(ctx context.Context, c *call) (any, error) {
 // (T21); a call that is cancelled meanwhile takes nothing.
 func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store.Taking, error) {
 	until := time.Now().Add(wait)
-	look, progress := time.NewTicker(waitEvery), time.NewTicker(progressEvery)
-	defer look.Stop()
-	defer progress.Stop()
+	look, progress := time.Tick(waitEvery), time.Tick(progressEvery)
 	var version store.Version
 	for first := true; ; first = false {
 		now, err := c.db.Version(ctx, serverEvery)
@@ -169,9 +167,9 @@ func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-progress.C:
+		case <-progress:
 			c.progress(ctx, wait-time.Until(until), wait)
-		case <-look.C:
+		case <-look:
 		}
 	}
 }
