@@ -245,17 +245,13 @@ func (c *client) do(ctx context.Context, q *request) bool {
 		return true
 	}
 	q.succeeded = true
-	c.run.account.note(c.kind, q, "result", resultFate(q))
+	f := unknown
+	if q.method == "tools/call" {
+		f = executed
+	}
+	c.run.account.note(c.kind, q, "result", f)
 	c.check(q, m.Result)
 	return true
-}
-
-// resultFate returns what a result says of the ledger.
-func resultFate(q *request) fate {
-	if q.method == "tools/call" {
-		return executed
-	}
-	return unknown
 }
 
 // check compares a result with the one expected.

@@ -10,24 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/attache-mcp/attache/cmd/attache-bench/internal/machine"
 )
 
-// A sample is the resident memory of a process at a time.
+// A sample is the live memory of the steady front at a time.
 type sample struct {
 	at    time.Duration
 	bytes float64
 }
 
 const mib = 1 << 20
-
-// What is sampled of the steady front. Live is what was reachable when garbage was collected for
-// the last time.
-const (
-	residentMemory = "resident"
-	liveMemory     = "live"
-)
 
 // live returns the memory that the front had reachable when garbage was collected last. At the
 // default of GOGC the next collection is due at twice that.
@@ -57,11 +48,8 @@ func (f *program) liveAtRest(ctx context.Context) (float64, error) {
 func (r *run) watch(ctx context.Context) {
 	for began := time.Now(); ctx.Err() == nil; pause(ctx, 2*time.Second) {
 		at := time.Since(began)
-		if n, err := machine.Resident(r.steady.pid()); err == nil {
-			r.samples[residentMemory] = append(r.samples[residentMemory], sample{at, n})
-		}
 		if n, err := r.steady.live(ctx); err == nil {
-			r.samples[liveMemory] = append(r.samples[liveMemory], sample{at, n})
+			r.samples = append(r.samples, sample{at, n})
 		}
 	}
 }
@@ -82,9 +70,8 @@ func slope(all []sample) float64 {
 }
 
 // mostGrowth is by how much live memory may grow in a run, by its slope: buffers for long lines
-// are lent and collected again, so it goes up and down by some 8 MiB. Resident
-// memory follows for minutes, and is only reported. mostLeft is how much more may be reachable
-// when all sessions have ended.
+// are lent and collected again, so it goes up and down by some 8 MiB. mostLeft is how much more may
+// be reachable when all sessions have ended.
 const (
 	mostGrowth = 64 * mib
 	mostLeft   = 24 * mib
@@ -112,17 +99,16 @@ func (r *run) report(took time.Duration, before, after state, live float64) erro
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		fmt.Fprintf(w, "| %s | %d | %d |\n", name, before[name], after[name])
 	}
-	fmt.Fprint(w, "\n| memory | at the start | at the end | slope |\n|---|---|---|---|\n")
-	for name, all := range r.samples {
-		s := slope(all)
-		fmt.Fprintf(w, "| %s | %.1f MiB | %.1f MiB | %+.1f MiB/hour |\n", name, all[0].bytes/mib, all[len(all)-1].bytes/mib, s*3600/mib)
-		if name == liveMemory && s*took.Seconds() > mostGrowth {
-			a.fault("live memory grows by %.1f MiB/hour", s*3600/mib)
+	if all := r.samples; len(all) > 0 {
+		s, first := slope(all), all[0].bytes
+		fmt.Fprintf(w, "\nlive memory: %.1f MiB at the start, %.1f at the end, %+.1f an hour; %.1f when all sessions have ended\n",
+			first/mib, all[len(all)-1].bytes/mib, s*3600/mib, live/mib)
+		if s*took.Seconds() > mostGrowth {
+			a.fault("live memory grows by %.1f MiB an hour", s*3600/mib)
 		}
-	}
-	fmt.Fprintf(w, "\nlive when all sessions have ended: %.1f MiB\n", live/mib)
-	if first := r.samples[liveMemory]; len(first) > 0 && live > first[0].bytes+mostLeft {
-		a.fault("%.1f MiB are reachable when all sessions have ended", live/mib)
+		if live > first+mostLeft {
+			a.fault("%.1f MiB are reachable when all sessions have ended", live/mib)
+		}
 	}
 	fmt.Fprintf(w, "\n%d faults\n", len(a.faults)+a.more)
 	for _, f := range a.faults {

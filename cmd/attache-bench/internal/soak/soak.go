@@ -32,7 +32,7 @@ type run struct {
 	shaky   *program       // a front
 	remote  *program       // the server over HTTP
 	pending sync.WaitGroup // what later does
-	samples map[string][]sample
+	samples []sample
 }
 
 // Run runs the soak and writes its report.
@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := &run{o: o, dir: dir, self: self, account: newAccount(o.Log), ledger: filepath.Join(dir, "ledger"), samples: map[string][]sample{}}
+	r := &run{o: o, dir: dir, self: self, account: newAccount(o.Log), ledger: filepath.Join(dir, "ledger")}
 	r.mark = "SOAK_RUN=" + filepath.Base(dir)
 	r.env = append(o.Env, r.mark, "XDG_CONFIG_HOME="+dir+"/config", "XDG_STATE_HOME="+dir+"/state", "XDG_RUNTIME_DIR="+dir+"/run", "TMPDIR="+dir+"/tmp")
 	fmt.Fprintf(o.Log, "soak: %v, -seed %d, in %s\n", o.Duration, o.Seed, dir)
