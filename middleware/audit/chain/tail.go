@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // ErrNotALog is returned for a file that is not a log. Name another file.
@@ -80,16 +79,12 @@ func (e *end) setPartial(b []byte) {
 
 // endOf reads the end of the file at path.
 func endOf(path string) (end, error) {
-	f, err := os.Open(path)
+	f, size, err := openRegular(path)
 	if err != nil {
 		return end{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return end{}, err
-	}
-	e, err := readEnd(f, info.Size())
+	e, err := readEnd(f, size)
 	if err != nil {
 		return end{}, fmt.Errorf("%s: %w", path, err)
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,14 +11,6 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 )
-
-// namesText lists names, or says that there are none.
-func namesText(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
 
 // clients looks for attache in the configuration files of clients: the user's, and
 // those of the project in the working directory.
@@ -69,7 +62,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 			without = append(without, e.Name)
 		}
 	}
-	text := f.Client.Title + ": " + f.Path + ": attache is in front of " + namesText(with)
+	text := f.Client.Title + ": " + f.Path + ": attache is in front of " + cmp.Or(strings.Join(with, ", "), "none")
 	if remote > 0 {
 		text += "; not of " + cli.Plural(remote, "remote server")
 	}
@@ -77,7 +70,7 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 		d.ok("%s", text)
 		return true
 	}
-	d.note("attache wrap --file \""+f.Path+"\", with --dry-run first to see what would change", "%s; not of %s", text, namesText(without))
+	d.note("attache wrap --file \""+f.Path+"\", with --dry-run first to see what would change", "%s; not of %s", text, strings.Join(without, ", "))
 	return true
 }
 

@@ -2,16 +2,12 @@ package doctor
 
 import (
 	"bufio"
+	"fmt"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
-
-// mark returns the mark that begins the line of a finding.
-func mark(l level) string {
-	return "  " + string(l) + strings.Repeat(" ", max(1, 9-len(l)))
-}
 
 // print prints the diagnosis for people.
 func (d *Doctor) print() error {
@@ -23,7 +19,7 @@ func (d *Doctor) print() error {
 			p.Line(term.Heading, check)
 		}
 		style := map[level]term.Style{levelOK: term.Good, levelNote: term.Quiet, levelWarning: term.Notice, levelProblem: term.Bad}[f.Level]
-		p.Hanging(style, mark(f.Level), f.Text)
+		p.Hanging(style, fmt.Sprintf("  %-9s", f.Level), f.Text)
 		if f.Do != "" {
 			p.Hanging(term.Reason, "           do: ", f.Do)
 		}
