@@ -1,4 +1,4 @@
-// Package room lends messages that came over HTTP their memory. A large message would else cost
+// Package room lends messages that come or go over HTTP their memory. A large one would else cost
 // more by the memory that is cleared for it and collected after it than by what is done with it.
 package room
 
@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // Smallest is how many bytes a Room has at least.
@@ -46,4 +48,15 @@ func (r *Room) Release() {
 		r.Bytes = r.Bytes[:0]
 		free[class(cap(r.Bytes))].Put(r)
 	}
+}
+
+// Keep is KeepLine of a message, with a large copy in a Room.
+func Keep(m *wire.Message) (line []byte, lease wire.Lease) {
+	if n := len(m.Line()); n > Smallest && !m.Fixed && m.Lease == nil && !m.Edited() {
+		if r := Borrow(n); r != nil {
+			r.Bytes = append(r.Bytes, m.Line()...)
+			return r.Bytes[:n:n], r
+		}
+	}
+	return m.KeepLine()
 }
