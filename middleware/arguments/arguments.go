@@ -38,6 +38,7 @@ package arguments
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"slices"
 	"strings"
@@ -142,7 +143,7 @@ type Conn struct {
 
 	// Client's direction only:
 	plans      map[string]*plan  // by tool
-	states     []ruleState       // by the index of the rule
+	readings   []reading         // of the rules' facts, by the index of the rule
 	in         expression.Inputs // of the call at hand, if reading
 	reading    bool
 	settled    []bool       // by slot: a rule has decided about this call
@@ -158,14 +159,14 @@ type Conn struct {
 
 // Connect returns the layer for one connection.
 func (s *Shared) Connect(o ConnOptions) *Conn {
-	c := &Conn{Shared: s, catalog: o.Catalog, workspace: o.Workspace, log: o.Log}
+	c := &Conn{Shared: s, catalog: o.Catalog, workspace: o.Workspace, log: o.Log, rounds: rounds{seed: maphash.MakeSeed()}}
 	if c.catalog == nil {
 		c.catalog = new(middleware.Catalog)
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.states = make([]ruleState, len(s.rules))
+	c.readings = make([]reading, len(s.rules))
 	c.callValues = make([]wire.Value, 0, len(s.rules))
 	c.settled = make([]bool, s.slots)
 	return c

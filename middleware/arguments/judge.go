@@ -186,7 +186,7 @@ func (c *Conn) keep(tc *toolCall, in *intent) {
 	}
 	if tc.call.Noted() {
 		tc.note(middleware.Note{Rule: in.rule.Name, Act: middleware.Kept, Why: "the call's own value was kept",
-			Path: in.rule.keys, Before: in.callValue.Raw, After: in.value.json(), Source: c.source(in)})
+			Path: in.rule.keys, Before: in.callValue.Raw, After: in.value.json(), Source: in.source()})
 	}
 }
 

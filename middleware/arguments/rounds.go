@@ -15,8 +15,9 @@ import (
 // requestState to the parameters of the first (specification, patterns/mrtr). Only
 // the modern era has rounds.
 type rounds struct {
+	seed maphash.Seed
+
 	mu    sync.Mutex
-	seed  maphash.Seed
 	kept  map[uint64]map[int]string // by round, by the index of the rule: JSON
 	order []uint64
 }
@@ -52,14 +53,8 @@ func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 
 // sum returns the key of a round of the session and principal of view.
 func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
-	r.mu.Lock()
-	if r.seed == (maphash.Seed{}) {
-		r.seed = maphash.MakeSeed()
-	}
-	seed := r.seed
-	r.mu.Unlock()
 	var h maphash.Hash
-	h.SetSeed(seed)
+	h.SetSeed(r.seed)
 	part := func(text string) { h.WriteString(text); h.WriteByte(0) }
 	part(view.Session.Value)
 	if p := view.Principal; p != nil {

@@ -1,6 +1,7 @@
 package arguments
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"sync"
@@ -229,25 +230,14 @@ const (
 	anyKind = texts | numbers | booleans | objects | arrays | nulls
 )
 
-// kindOf returns the type that a JSON Schema calls by that name. An integer is a
-// number: whether a number is a whole one is for the server to see.
-func kindOf(name string) kinds {
-	switch name {
-	case "string":
-		return texts
-	case "number", "integer":
-		return numbers
-	case "boolean":
-		return booleans
-	case "object":
-		return objects
-	case "array":
-		return arrays
-	case "null":
-		return nulls
-	}
-	return 0
+// kindOf are the types by what a JSON Schema calls them. An integer is a number: whether a
+// number is a whole one is for the server to see.
+var kindOf = map[string]kinds{
+	"string": texts, "number": numbers, "integer": numbers, "boolean": booleans, "object": objects, "array": arrays, "null": nulls,
 }
+
+// kindAt are the types by the first byte of a value, but for numbers.
+var kindAt = map[byte]kinds{'"': texts, 't': booleans, 'f': booleans, '{': objects, '[': arrays, 'n': nulls}
 
 // typesOf returns the types that a schema's keyword type allows.
 func typesOf(schema wire.Value) kinds {
@@ -255,9 +245,9 @@ func typesOf(schema wire.Value) kinds {
 	if !kind.Exists() {
 		return anyKind
 	}
-	set := kindOf(kind.Text())
+	set := kindOf[kind.Text()]
 	for k := range kind.Elements() {
-		set |= kindOf(k.Text())
+		set |= kindOf[k.Text()]
 	}
 	return set
 }
@@ -267,19 +257,7 @@ func (k kinds) has(v *value) bool {
 	if v.raw == nil {
 		return k&texts != 0
 	}
-	switch v.raw[0] {
-	case '"':
-		return k&texts != 0
-	case 't', 'f':
-		return k&booleans != 0
-	case '{':
-		return k&objects != 0
-	case '[':
-		return k&arrays != 0
-	case 'n':
-		return k&nulls != 0
-	}
-	return k&numbers != 0
+	return k&cmp.Or(kindAt[v.raw[0]], numbers) != 0
 }
 
 // takes returns the types of which a property can be any value. attache does not choose among

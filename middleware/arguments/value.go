@@ -25,13 +25,6 @@ type reading struct {
 	start  int    // of the value in member
 }
 
-// A ruleState is what a connection remembers of a rule. Client's direction only.
-type ruleState struct {
-	known  reading // of the fact, by the last view
-	origin string  // who the last value was from
-	source string  // and that, as notes have it
-}
-
 // read returns the reading of r's fact in a view, nil if the fact is not known. It
 // is valid until the next.
 func (r *rule) read(view *sessionstate.Context, k *reading) *reading {
@@ -105,15 +98,11 @@ func (v *value) String() string {
 }
 
 // source says where the value of an intent comes from, for notes.
-func (c *Conn) source(in *intent) string {
+func (in *intent) source() string {
 	if in.value.fact().Empty() {
 		return in.rule.Value.String()
 	}
-	st := &c.states[in.rule.index]
-	if origin := in.origin(); st.source == "" || st.origin != origin {
-		st.origin, st.source = origin, in.rule.fact+" from "+origin
-	}
-	return st.source
+	return in.rule.fact + " from " + in.origin()
 }
 
 // origin says who the value of an intent is from.
@@ -133,7 +122,7 @@ func (in *intent) origin() string {
 func (c *Conn) evaluate(tc *toolCall, in *intent) {
 	r := in.rule
 	if r.fact != "" {
-		in.value.known = r.read(tc.view, &c.states[r.index].known)
+		in.value.known = r.read(tc.view, &c.readings[r.index])
 		return
 	}
 	if r.Value == nil {

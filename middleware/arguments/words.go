@@ -42,6 +42,8 @@ const (
 	// strong words say that a path is one of the file system, and not the path of a
 	// project at a host ("group/project").
 	strong vocabulary = `absolute local filesystem disk directory dir folder root`
+	// system are the strong words that stand in front of a path.
+	system vocabulary = `absolute full local filesystem`
 	// links lead from a path to what it is of.
 	links vocabulary = `to of for containing where`
 	// strangers stand before a place that is not the one worked in.
@@ -135,8 +137,10 @@ func subjectOf(s []string) (kind textKind, words string) {
 		return barePathText, strings.Join(s[:to], " ")
 	case isWorkedIn(s, to):
 		return workspacePathText, strings.Join(s[:to+2], " ")
+	case !links.has(s[to]) && goesOn(s, to):
+		return nothingText, ""
 	case !links.has(s[to]):
-		return otherUnless(goesOn(s, to)), strings.Join(s[:to], " ")
+		return otherPathText, strings.Join(s[:to], " ")
 	}
 	isStrong = isStrong || slices.ContainsFunc(s[at:to], func(w string) bool { return strong.has(w) }) || s[to] != "of"
 	return pathTo(s, to+1, isStrong)
@@ -187,13 +191,6 @@ func sure(s []string, end int, isStrong bool) textKind {
 	return workspacePathText
 }
 
-func otherUnless(harmless bool) textKind {
-	if harmless {
-		return nothingText
-	}
-	return otherPathText
-}
-
 // goesOn reports whether a sentence may go on at i as it does and mean no other thing:
 // "path to the project to build", but not "path to the project file", nor "path to
 // the project, a folder or a file".
@@ -225,14 +222,12 @@ func workingDirectory(s []string) int {
 // absolute one, "" if it does not.
 func absolutePath(s []string) string {
 	for i := range s {
-		if i > 0 && heads.has(s[i]) && (s[i-1] == "absolute" || s[i-1] == "full" || s[i-1] == "local" || s[i-1] == "filesystem") && goesOn(s, i+1) && !isLink(s, i+1) {
+		if i > 0 && heads.has(s[i]) && system.has(s[i-1]) && goesOn(s, i+1) && (i+1 == len(s) || !links.has(s[i+1])) {
 			return s[i-1] + " " + s[i]
 		}
 	}
 	return ""
 }
-
-func isLink(s []string, i int) bool { return i < len(s) && links.has(s[i]) }
 
 // skip returns the index of the first word from at on that is not of a set.
 func skip(s []string, at int, of vocabulary) int {

@@ -102,7 +102,8 @@ func rank(r *rule) int {
 // says that it stands there since the rule was judged.
 func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 	if !c.overlap && bytes.Equal(raw, in.callValue.Raw) { // bytes: parsers must not differ about it
-		tc.skipNow(in.rule, "the call has this value already")
+		tc.skip(in.rule, "the call has this value already")
+		tc.addNotes()
 		return nil
 	}
 	if !written {
@@ -123,15 +124,9 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 	}
 	if tc.call.Noted() {
 		tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Edited, Why: why, Pinned: in.rule.enforces(),
-			Path: in.rule.keys, Before: in.callValue.Raw, After: raw, Source: c.source(in)})
+			Path: in.rule.keys, Before: in.callValue.Raw, After: raw, Source: in.source()})
 	}
 	return nil
-}
-
-// skipNow is skip for a judgement that is final.
-func (tc *toolCall) skipNow(r *rule, why string) {
-	tc.skip(r, why)
-	tc.addNotes()
 }
 
 // spot returns the member to set so that the argument has the value raw, and what

@@ -110,7 +110,7 @@ func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name s
 	if t.rule, err = c.hiddenBy(in, some.hide); t.rule != none {
 		t.why = hidden("tool", err)
 	} else {
-		t.rename = c.renamedBy(in, some.rename)
+		t.rename = c.first(in, keepsName, some.rename)
 	}
 	in.Clear()
 	return t

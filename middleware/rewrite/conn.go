@@ -165,16 +165,8 @@ func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (o
 	return none, nil
 }
 
-// renamedBy returns the index of the rule that renames the tool, none if it keeps its name.
-func (c *Conn) renamedBy(in *expression.Inputs, rules []int) int {
-	return c.first(in, "it keeps its name", rules)
-}
-
-// describedBy returns the index of the rule that describes the tool, none if it keeps its
-// description.
-func (c *Conn) describedBy(in *expression.Inputs) int {
-	return c.first(in, "it keeps its description", c.all.describe)
-}
+// keepsName is what becomes of a tool for which a rule that renames cannot be evaluated.
+const keepsName = "it keeps its name"
 
 // first returns the index of the first rule that applies to the tool. A rule that cannot be
 // evaluated does not apply, which is logged.

@@ -165,36 +165,14 @@ func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context,
 // watchItems adds the hook that edits a list of prompts or resources. member identifies an
 // entry.
 func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, list, member string, by func(*sessionstate.Context, string) (int, error)) {
-	call.MustHold()
-	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
-		if reply.Kind() == wire.Error || reply.TooLarge() {
-			return nil
+	c.watch(call, edits{view: view, list: list, binds: true, private: c.privateItems, hides: func(_ *edits, entry wire.Value) int {
+		name := entry.Get(member)
+		if !name.IsString() {
+			return c.nameless()
 		}
-		call := middleware.CallFrom(ctx)
-		result := reply.Get("result")
-		entries := result.Get(list)
-		switch {
-		case !reply.Plain(), entries.Exists() && !entries.IsArray():
-			c.withhold(call, reply, true, reply.Ambiguity().String())
-			return nil
-		case !entries.Exists():
-			return nil
-		}
-		e := edits{c: c, call: call, view: view, list: list}
-		e.remove(entries, func(entry wire.Value) int {
-			name := entry.Get(member)
-			if !name.IsString() {
-				return c.nameless()
-			}
-			rule, _ := by(view, name.View())
-			return rule
-		})
-		if c.privateItems {
-			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
-		}
-		e.apply(reply, true)
-		return nil
-	})
+		rule, _ := by(view, name.View())
+		return rule
+	}})
 }
 
 // promptHiddenBy returns the index of the rule that hides a prompt, none if it is shown. err

@@ -13,43 +13,51 @@ import (
 
 // watchTools adds the hook that reads, and if necessary edits, the reply to tools/list.
 func (c *Conn) watchTools(call *middleware.Call, view *sessionstate.Context) {
-	if !c.lists {
-		return
+	if c.lists {
+		c.watch(call, edits{view: view, list: "tools", binds: c.binds(), private: c.privateTools, hides: (*edits).tool})
 	}
-	if c.binds() {
+}
+
+// watch adds the hook that makes the edits of a list.
+func (c *Conn) watch(call *middleware.Call, of edits) {
+	if of.binds {
 		call.MustHold()
 	}
 	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
-		c.showTools(ctx, reply, view)
+		e := of
+		e.c, e.call = c, middleware.CallFrom(ctx)
+		e.show(reply)
 		return nil
 	})
 }
 
-// showTools edits a page of the server's tools, which the catalogue has learnt.
-func (c *Conn) showTools(ctx context.Context, reply *wire.Message, view *sessionstate.Context) {
+// show edits a page of the list.
+func (e *edits) show(reply *wire.Message) {
 	if reply.Kind() == wire.Error || reply.TooLarge() {
 		return
 	}
 	result := reply.Get("result")
-	list := result.Get("tools")
-	call := middleware.CallFrom(ctx)
+	list := result.Get(e.list)
 	switch {
 	case !reply.Plain(), list.Exists() && !list.IsArray():
-		c.withhold(call, reply, c.binds(), reply.Ambiguity().String())
+		e.withhold(reply, reply.Ambiguity().String())
 		return
 	case !list.Exists():
 		return
 	}
-	if a, b, name := c.collision(view); name != "" {
-		c.replaceCollision(call, reply, ambiguous(a, b, name))
-		return
+	if e.list == "tools" { // which the catalogue has learnt
+		if a, b, name := e.c.collision(e.view); name != "" {
+			e.c.replaceCollision(e.call, reply, ambiguous(a, b, name))
+			return
+		}
 	}
-	e := edits{c: c, call: call, view: view, list: "tools"}
-	e.remove(list, e.tool)
-	if c.privateTools {
-		e.splices = append(e.splices, middleware.PrivateList(e.call, layerName, result, view != nil && view.Modern)...)
+	e.remove(list)
+	if e.private {
+		e.splices = append(e.splices, middleware.PrivateList(e.call, layerName, result, e.view != nil && e.view.Modern)...)
 	}
-	e.apply(reply, c.binds())
+	if err := reply.Apply(e.splices...); err != nil {
+		e.withhold(reply, err.Error())
+	}
 }
 
 // collision returns two tools of the server that the client would see under one name; the name
@@ -92,14 +100,14 @@ func (c *Conn) replaceCollision(call *middleware.Call, reply *wire.Message, text
 
 // withhold replaces a list that cannot be edited by an error if it may show something that must
 // be hidden or renamed. Other lists pass.
-func (c *Conn) withhold(call *middleware.Call, reply *wire.Message, binds bool, why string) {
-	if !binds {
-		call.Note(middleware.Note{Layer: layerName, Act: middleware.Failed, Why: "the list cannot be edited: " + why})
-		c.log.WarnContext(call.LogContext(), "a list could not be edited and passes as it is", "why", why)
+func (e *edits) withhold(reply *wire.Message, why string) {
+	if !e.binds {
+		e.call.Note(middleware.Note{Layer: layerName, Act: middleware.Failed, Why: "the list cannot be edited: " + why})
+		e.c.log.WarnContext(e.call.LogContext(), "a list could not be edited and passes as it is", "why", why)
 		return
 	}
-	c.log.WarnContext(call.LogContext(), "a list could not be edited and was answered with an error", "why", why)
-	replace(call, reply, "the list cannot be edited: "+why, "the server's list could not be read, so that the rewrite rules could not be applied to it")
+	e.c.log.WarnContext(e.call.LogContext(), "a list could not be edited and was answered with an error", "why", why)
+	replace(e.call, reply, "the list cannot be edited: "+why, "the server's list could not be read, so that the rewrite rules could not be applied to it")
 }
 
 // replace turns a reply into an error.
@@ -113,15 +121,18 @@ type edits struct {
 	c       *Conn
 	call    *middleware.Call
 	view    *sessionstate.Context
-	list    string // the member of the result
-	at      int    // the entry being looked at
+	list    string                       // the member of the result
+	hides   func(*edits, wire.Value) int // returns the rule that hides an entry, none if it stays
+	binds   bool                         // the list must not pass without the edits
+	private bool                         // what is listed depends on who asks
+	at      int                          // the entry being looked at
 	splices []wire.Splice
 }
 
-// remove removes from a list the entries for which hides returns a rule.
-func (e *edits) remove(list wire.Value, hides func(wire.Value) int) {
+// remove removes the entries that are hidden.
+func (e *edits) remove(list wire.Value) {
 	gone := wire.RemoveElements(list, func(entry wire.Value) bool {
-		rule := hides(entry)
+		rule := e.hides(e, entry)
 		if rule != none {
 			e.note(rule, "hide", "", entry.Raw, nil)
 		}
@@ -143,10 +154,10 @@ func (e *edits) tool(entry wire.Value) int {
 	if rule, _ := c.hiddenBy(&in, c.all.hide); rule != none {
 		return rule
 	}
-	if rule := c.renamedBy(&in, c.all.rename); rule != none {
+	if rule := c.first(&in, keepsName, c.all.rename); rule != none {
 		e.set(rule, "rename", entry, "name", c.rules[rule].Rename)
 	}
-	if rule := c.describedBy(&in); rule != none {
+	if rule := c.first(&in, "it keeps its description", c.all.describe); rule != none {
 		e.set(rule, "describe", entry, "description", c.rules[rule].Describe)
 	}
 	return none
@@ -182,11 +193,4 @@ func (e *edits) note(rule int, act, member string, before, after []byte) {
 		path = append(path, member)
 	}
 	e.c.note(e.call, rule, act, path, before, after)
-}
-
-// apply applies the edits. binds says that the list must not pass without them.
-func (e *edits) apply(reply *wire.Message, binds bool) {
-	if err := reply.Apply(e.splices...); err != nil {
-		e.c.withhold(e.call, reply, binds, err.Error())
-	}
 }
