@@ -66,7 +66,7 @@ func (c *program) inject(ctx context.Context, flags setting.Flags, user string, 
 		return err
 	}
 	for _, prefix := range prefixes {
-		if err := config.CheckPrefix(prefix); err != nil {
+		if err := config.CheckVariable(prefix); err != nil {
 			return cli.Usagef("--prefix: %v", err)
 		}
 		s.Session.EnvPrefixes = prefixes

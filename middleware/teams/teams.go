@@ -140,16 +140,13 @@ func Compile(o Options) *Shared {
 // closed.
 func (s *Shared) Close() {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
 		return
 	}
-	s.closed = true
-	var registered []*session
-	for _, m := range s.sessions {
-		registered = append(registered, m)
-	}
-	s.mu.Unlock()
+	registered := s.all()
 	close(s.done)
 	over := make(chan struct{})
 	go func() {

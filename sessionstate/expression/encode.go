@@ -9,17 +9,6 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// appendJSON appends v as JSON, the members of a map in the order of their names. ok
-// is false for what JSON has no value for.
-func appendJSON(out []byte, v ref.Val) (_ []byte, ok bool) {
-	value, ok := native(v)
-	if !ok {
-		return out, false
-	}
-	text, err := encode(value)
-	return append(out, text...), err == nil
-}
-
 // encode returns v as JSON. An error is a number that JSON has no text for.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -29,7 +18,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// native returns v as package json takes it.
+// native returns v as package json takes it. ok is false for what JSON has no value for.
 func native(v ref.Val) (_ any, ok bool) {
 	switch v := v.(type) {
 	case types.Null:

@@ -265,8 +265,10 @@ func toValue(result ref.Val, want Type) (Value, error) {
 			return Value{Bool: bool(b)}, nil
 		}
 	case Any:
-		if out, ok := appendJSON(nil, result); ok {
-			return Value{JSON: out}, nil
+		if v, ok := native(result); ok {
+			if text, err := encode(v); err == nil {
+				return Value{JSON: text}, nil
+			}
 		}
 	}
 	return Value{}, ErrType

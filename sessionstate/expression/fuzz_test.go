@@ -73,10 +73,10 @@ func FuzzDecode(f *testing.F) {
 		if len(members) != len(want) {
 			t.Fatalf("%q: %d members, want %d", raw, len(members), len(want))
 		}
-		out, ok := appendJSON(nil, types.NewStringInterfaceMap(types.DefaultTypeAdapter, members))
+		out, err := toValue(types.NewStringInterfaceMap(types.DefaultTypeAdapter, members), Any)
 		var got map[string]any
-		if !ok || json.Unmarshal(out, &got) != nil {
-			t.Fatalf("%q encodes to %q", raw, out)
+		if err != nil || json.Unmarshal(out.JSON, &got) != nil {
+			t.Fatalf("%q encodes to %q", raw, out.JSON)
 		}
 		a, _ := json.Marshal(got)
 		b, _ := json.Marshal(want)

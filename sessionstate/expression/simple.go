@@ -174,18 +174,16 @@ func (s *simpleExpression) uses() uses {
 
 // eval returns the value of an expression that is not a condition.
 func (s *simpleExpression) eval(in *Inputs) Value {
-	t := &s.terms[0]
-	if t.op != opPath && t.op != opLiteral {
+	switch t := &s.terms[0]; {
+	case t.op == opLiteral:
+		return encoded(t.text)
+	case t.op != opPath:
 		return encoded(s.holds(in))
-	}
-	if t.op == opPath && isListPath(t.path) {
+	case isListPath(t.path):
 		return encoded(append([]string{}, in.list(t.path)...))
+	default:
+		return encoded(in.text(t.path))
 	}
-	text := t.text
-	if t.op == opPath {
-		text = in.text(t.path)
-	}
-	return encoded(text)
 }
 
 func (s *simpleExpression) holds(in *Inputs) bool {

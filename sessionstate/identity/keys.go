@@ -63,7 +63,7 @@ func NewKey(a Attributes, prefix string, expiry time.Duration, now time.Time) (k
 	if prefix == "" {
 		prefix = DefaultPrefix
 	}
-	if err := errors.Join(checkPrefix(prefix), checkAttributes(a), checkExpiry(expiry)); err != nil {
+	if err := errors.Join(CheckPrefix(prefix), checkAttributes(a), checkExpiry(expiry)); err != nil {
 		return "", Entry{}, err
 	}
 	now = now.UTC().Truncate(time.Second)
@@ -143,11 +143,10 @@ func edit(file string, change func([]Entry) ([]Entry, error)) error {
 	return nil
 }
 
-// checkPrefix keeps keys to characters that survive every shell and header.
-func checkPrefix(prefix string) error {
-	fits := len(prefix) <= 32 && !strings.ContainsFunc(prefix, func(r rune) bool { return !isKeyRune(r) && r != '_' })
-	if !fits {
-		return fmt.Errorf("prefix %.40q: use at most 32 letters, digits, dashes and underscores", prefix)
+// CheckPrefix keeps keys to characters that survive every shell and header.
+func CheckPrefix(prefix string) error {
+	if prefix == "" || len(prefix) > 32 || strings.ContainsFunc(prefix, func(r rune) bool { return !isKeyRune(r) && r != '_' }) {
+		return fmt.Errorf("%.40q is no prefix for keys: write at most 32 letters, digits, dashes and underscores, such as atk", prefix)
 	}
 	return nil
 }

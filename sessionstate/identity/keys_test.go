@@ -117,8 +117,8 @@ func TestCreateRefuses(t *testing.T) {
 		expiry     time.Duration
 		says       string
 	}{
-		{"prefix", identity.Attributes{}, "a b", 0, `prefix "a b": use at most 32 letters`},
-		{"long prefix", identity.Attributes{}, strings.Repeat("a", 33), 0, "use at most 32"},
+		{"prefix", identity.Attributes{}, "a b", 0, `"a b" is no prefix for keys: write at most 32 letters`},
+		{"long prefix", identity.Attributes{}, strings.Repeat("a", 33), 0, "write at most 32"},
 		{"expiry", identity.Attributes{}, "", -time.Hour, "give a time ahead"},
 		{"line break", identity.Attributes{User: "a\nb"}, "", 0, "leave out line breaks"},
 		{"control character", identity.Attributes{Permissions: []string{"a\x1bb"}}, "", 0, "control characters"},

@@ -158,15 +158,11 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 	}, nil
 }
 
-var ed25519Named sync.Once
-
 // nameEd25519 has the library know EdDSA under the name that RFC 9864 gives it with
 // that curve, which is the only one the library has.
-func nameEd25519() {
-	ed25519Named.Do(func() {
-		jwt.RegisterSigningMethod("Ed25519", func() jwt.SigningMethod { return jwt.SigningMethodEdDSA })
-	})
-}
+var nameEd25519 = sync.OnceFunc(func() {
+	jwt.RegisterSigningMethod("Ed25519", func() jwt.SigningMethod { return jwt.SigningMethodEdDSA })
+})
 
 // Resolve returns the principal of the token. The errors are those above, each with a reason,
 // and ctx's own. It reads the key set, from the network or the disk, only if there is none yet, if

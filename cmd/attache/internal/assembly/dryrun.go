@@ -2,9 +2,8 @@ package assembly
 
 import (
 	"slices"
-	"unicode/utf8"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -13,17 +12,7 @@ import (
 // the beginning, without secrets.
 func (s *Shared) shown() func(path []string, raw []byte) string {
 	scrub := s.scrubbed()
-	return func(path []string, raw []byte) string {
-		text := string(scrub(path, raw))
-		if len(text) <= cli.MaxShown {
-			return text
-		}
-		end := cli.MaxShown
-		for end > 0 && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		return text[:end] + "…"
-	}
+	return func(path []string, raw []byte) string { return middleware.Clip(string(scrub(path, raw))) }
 }
 
 // scrubbed returns a function that takes the secrets in use, and what looks like one,

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -234,15 +235,10 @@ func (c *Authenticator) credential(came capture.Credential) (text string, from i
 
 // passing reports whether a failure may end by itself: an issuer comes back, a file is renewed.
 func passing(err error) bool {
-	for _, kind := range []error{
+	return slices.ContainsFunc([]error{
 		identity.ErrKeyStore, identity.ErrKeySet, identity.ErrTokenKey, identity.ErrTokenExpired, identity.ErrTokenNotYetValid,
 		identity.ErrTokenFile, identity.ErrSessionFile, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-	return false
+	}, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // unanswered reports whether a failure says nothing of the credential: the database with the keys

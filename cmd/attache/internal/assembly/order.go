@@ -62,7 +62,7 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 			rehearsed = append(rehearsed, layer)
 		default:
 			if rehearsed != nil {
-				layers = append(layers, s.rehearsal(rehearsed))
+				layers = append(layers, s.dryRun.Connect(dryrun.ConnOptions{Layers: rehearsed}).Layer())
 				rehearsed = nil
 			}
 			layers = append(layers, layer)
@@ -70,11 +70,6 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 	}
 	c.briefing = b.briefingConn
 	return layers
-}
-
-// rehearsal returns a layer inside which others decide and do not act.
-func (s *Shared) rehearsal(layers []middleware.Layer) middleware.Layer {
-	return s.dryRun.Connect(dryrun.ConnOptions{Layers: layers}).Layer()
 }
 
 // A builder makes the layers of one connection.

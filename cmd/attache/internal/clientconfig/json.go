@@ -63,22 +63,16 @@ func tooDeep(data []byte) int {
 		case ']', '}':
 			depth--
 		case '"':
-			i = skipString(data, i)
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
 		case '/':
 			i += max(commentLength(data[i:])-1, 0)
 		}
 	}
 	return -1
-}
-
-// skipString returns where the string that begins at i ends.
-func skipString(data []byte, i int) int {
-	for i++; i < len(data) && data[i] != '"'; i++ {
-		if data[i] == '\\' {
-			i++
-		}
-	}
-	return i
 }
 
 // commentLength returns how long the comment is that b begins with, 0 if it does

@@ -164,7 +164,7 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 	case 1:
 		e.Odd = "it is not a table"
 	case 2:
-		r.field(e, n, at, inline)
+		r.field(e, n, names[len(names)-1], at, inline)
 	case 3:
 		if isSecret(path[len(path)-2].value) && v.Raw.Length > 0 {
 			r.secrets = append(r.secrets, r.literal(v).span)
@@ -172,20 +172,15 @@ func (r *tomlReader) keyValue(n *unstable.Node, path keyPath, inline bool) {
 	}
 }
 
-// field reads one field of a server, whose key stands at at.
-func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, at span, inline bool) {
+// field reads one field of a server, whose key stands at at and ends in last.
+func (r *tomlReader) field(e *tomlEntry, n *unstable.Node, last literal, at span, inline bool) {
 	v := n.Value()
-	keys := n.Key()
-	var last *unstable.Node
-	for keys.Next() {
-		last = keys.Node()
-	}
-	switch name := string(last.Data); {
+	switch name := last.value; {
 	case name == "command" && v.Kind != unstable.String:
 		e.Odd = "its command is not a text"
 	case name == "command":
 		e.command = r.literal(v)
-		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.Raw.Offset]), inline)
+		e.newArgs = r.newArgs(e.command, at, string(r.text[at.from:last.from-r.base]), inline)
 	case name == "args":
 		r.args(e, n, at)
 		e.form.set(name, r.place(n, last, at, inline))
@@ -254,8 +249,8 @@ func (r *tomlReader) listSpan(n *unstable.Node, at span) span {
 }
 
 // place returns a field of a server: n with its key at at, whose last name is last.
-func (r *tomlReader) place(n, last *unstable.Node, at span, inline bool) tomlField {
-	f := tomlField{key: r.literal(last), from: r.base + at.from, prefix: string(r.text[at.from:last.Raw.Offset])}
+func (r *tomlReader) place(n *unstable.Node, last literal, at span, inline bool) tomlField {
+	f := tomlField{key: last, from: r.base + at.from, prefix: string(r.text[at.from : last.from-r.base])}
 	if v := n.Value(); v.Kind == unstable.Array {
 		f.value.span = r.listSpan(n, at)
 		for it := v.Children(); it.Next(); {

@@ -3,11 +3,9 @@ package config
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -314,15 +312,4 @@ func (l *loader) set(s *Settings, o setting.Option, text string, from setting.Or
 		key = policyKey(&s.Policy) // --policy is the one flag without a key
 	}
 	s.origins[key] = from
-}
-
-// keyPrefix accepts what keys may begin with.
-func keyPrefix(s string) error {
-	strange := strings.ContainsFunc(s, func(c rune) bool {
-		return c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
-	})
-	if s == "" || len(s) > 32 || strange {
-		return fmt.Errorf("%q is no prefix for keys: write at most 32 letters, digits, dashes and underscores, such as atk", s)
-	}
-	return nil
 }

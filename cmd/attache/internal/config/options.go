@@ -8,6 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/identity"
 )
 
 // Options returns every option there is, bound to s, in the order of `config show`. It is
@@ -80,7 +81,7 @@ func identityOptions(s *Settings) []setting.Option {
 		{Key: "identity.keys_file", Help: "the hashes of the keys that are accepted (see \"attache key create\"); with store.url, what \"attache key import\" brings into the database", Value: setting.Path(&o.KeysFile)},
 		{Key: "identity.meta_api_key", Help: `accept a key in _meta["io.github.attache-mcp/apiKey"]`, Value: setting.Bool(&o.MetaAPIKey)},
 		{Key: "identity.cache", Help: "how long the result of a key's look-up is used", Value: setting.Duration(&o.Cache, time.Millisecond)},
-		{Key: "identity.key_prefix", Help: "what the keys made here begin with", Value: setting.Text(&o.KeyPrefix, keyPrefix)},
+		{Key: "identity.key_prefix", Help: "what the keys made here begin with", Value: setting.Text(&o.KeyPrefix, identity.CheckPrefix)},
 	}
 }
 

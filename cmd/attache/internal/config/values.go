@@ -97,21 +97,13 @@ func policyKey(p *PolicySettings) string {
 // variables are names and values for an environment.
 func variables(to *map[string]string) setting.Value {
 	return setting.ByName[string]{
-		To: to, Check: variableName, Pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
+		To: to, Check: CheckVariable, Pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
 		Value: func(s *string) setting.Value { return variable{s} },
 	}
 }
 
-// variableName accepts the name of a variable for a server.
-func variableName(s string) error {
-	if s == "" || setting.VariableName(s) != nil {
-		return fmt.Errorf("%q is no name of a variable: write letters, digits and _, such as MY_TOKEN", s)
-	}
-	return nil
-}
-
-// CheckPrefix accepts a prefix of the names of variables.
-func CheckPrefix(s string) error { return cmp.Or(setting.NotEmpty(s), setting.VariableName(s)) }
+// CheckVariable accepts the name of a variable, or what such names begin with.
+func CheckVariable(s string) error { return cmp.Or(setting.NotEmpty(s), setting.VariableName(s)) }
 
 // variable is the value of an environment variable. Line breaks are allowed, and numbers
 // and booleans are kept as they are written. It is often a secret, so it is not shown.

@@ -1,6 +1,8 @@
 package setting
 
 import (
+	"cmp"
+
 	"github.com/goccy/go-yaml/ast"
 )
 
@@ -80,23 +82,12 @@ func TextOf(n ast.Node) string {
 	return n.GetToken().Value
 }
 
-// KindOf names what n is, for people.
-func KindOf(n ast.Node) string {
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-		return "keys and values"
-	case *ast.SequenceNode:
-		return "a list"
-	case *ast.StringNode, *ast.LiteralNode:
-		return "a text"
-	case *ast.IntegerNode:
-		return "a number"
-	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return "a number with a fraction"
-	case *ast.BoolNode:
-		return "true or false"
-	case *ast.NullNode:
-		return "nothing"
-	}
-	return "this"
+// kinds are the names of the types of nodes, for people.
+var kinds = map[ast.NodeType]string{
+	ast.MappingType: "keys and values", ast.MappingValueType: "keys and values", ast.SequenceType: "a list",
+	ast.StringType: "a text", ast.LiteralType: "a text", ast.IntegerType: "a number", ast.BoolType: "true or false", ast.NullType: "nothing",
+	ast.FloatType: "a number with a fraction", ast.InfinityType: "a number with a fraction", ast.NanType: "a number with a fraction",
 }
+
+// KindOf names what n is, for people.
+func KindOf(n ast.Node) string { return cmp.Or(kinds[n.Type()], "this") }

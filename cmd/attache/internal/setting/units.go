@@ -67,22 +67,17 @@ func Size(to *int64, least, most int64) Scalar {
 }
 
 // sizeUnits are tried in this order, so that "8MiB" is not taken for "8Mi" bytes.
-func sizeUnits() []struct {
+var sizeUnits = [...]struct {
 	name  string
 	bytes int64
-} {
-	return []struct {
-		name  string
-		bytes int64
-	}{
-		{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-		{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1},
-	}
+}{
+	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+	{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1},
 }
 
 // parseSize returns the size that s stands for; with an error, the one before.
 func parseSize(s string, before, least, most int64) (int64, error) {
-	for _, unit := range sizeUnits() {
+	for _, unit := range sizeUnits {
 		digits, ok := strings.CutSuffix(s, unit.name)
 		if !ok {
 			continue
@@ -101,7 +96,7 @@ func parseSize(s string, before, least, most int64) (int64, error) {
 
 // sizeText returns n in the largest unit that divides it.
 func sizeText(n int64) string {
-	for _, unit := range sizeUnits()[:3] {
+	for _, unit := range sizeUnits[:3] {
 		if n >= unit.bytes && n%unit.bytes == 0 {
 			return strconv.FormatInt(n/unit.bytes, 10) + unit.name
 		}
