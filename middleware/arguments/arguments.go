@@ -104,9 +104,7 @@ func Compile(o Options) (*Shared, error) {
 		s.rules = append(s.rules, r)
 	}
 	s.slots = len(paths)
-	for slot := range s.slots {
-		bindingFirst(s.rules, slot)
-	}
+	bindingFirst(s.rules)
 	var reads []middleware.Layer
 	for i := range s.rules {
 		s.rules[i].index = i

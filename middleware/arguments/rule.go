@@ -148,21 +148,13 @@ func (r *rule) enforces() bool { return r.Mode != Fill }
 // bindingFirst puts those of the rules for one argument that bind the client in the
 // places before those that only fill, so that they count: a fill that somebody wrote
 // first must not open what a pin closes.
-func bindingFirst(rules []rule, slot int) {
-	var places []int
-	var binding, filling []rule
-	for i, r := range rules {
-		switch {
-		case r.slot != slot:
-			continue
-		case r.enforces():
-			binding = append(binding, r)
-		default:
-			filling = append(filling, r)
+func bindingFirst(rules []rule) {
+	for i := range rules {
+		for at, j := i, i-1; j >= 0; j-- {
+			if rules[j].slot == rules[at].slot && rank(&rules[j]) < rank(&rules[at]) {
+				rules[j], rules[at] = rules[at], rules[j]
+				at = j
+			}
 		}
-		places = append(places, i)
-	}
-	for n, r := range append(binding, filling...) {
-		rules[places[n]] = r
 	}
 }

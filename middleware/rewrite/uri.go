@@ -4,10 +4,12 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -222,28 +224,5 @@ func schemeOf(uri string) string {
 // reach reports whether one of the patterns may match a URI of a scheme, any scheme
 // if that is "".
 func reach(patterns []string, scheme string) bool {
-	if scheme == "" {
-		return true
-	}
-	for _, p := range patterns {
-		if begins(p, scheme+":") {
-			return true
-		}
-	}
-	return false
-}
-
-// begins reports whether a pattern may match a name that begins with prefix.
-func begins(pattern, prefix string) bool {
-	for i := range len(prefix) {
-		pattern = strings.TrimPrefix(pattern, `\`)
-		switch {
-		case pattern == "" || pattern[0] != '?' && pattern[0] != '*' && pattern[0] != prefix[i]:
-			return false
-		case pattern[0] == '*':
-			return true
-		}
-		pattern = pattern[1:]
-	}
-	return true
+	return scheme == "" || slices.ContainsFunc(patterns, func(p string) bool { return glob.Overlap(p, scheme+":*") })
 }

@@ -97,7 +97,7 @@ func compileCEL(src string, want Type) (*Program, error) {
 	}
 	p.engine = &engine{types: &l.types, program: program, loops: loops}
 	if want == Bool {
-		p.guards, p.guarded = guardsOf(checked.NativeRep())
+		p.guards = guardsOf(checked.NativeRep())
 	}
 	if p.uses == 0 {
 		v, err := p.engine.eval(&Inputs{}, want)

@@ -77,8 +77,7 @@ type Program struct {
 
 	arguments [][]string // the paths that it reads; an empty path is all arguments
 
-	guards  []guard // sides of a condition that may decide it without the engine
-	guarded bool    // the guards are all its sides
+	guards []guard // sides of a condition that may decide it without the engine
 }
 
 // Compile checks an expression that has to yield want. The error is an *[Error].
@@ -149,8 +148,8 @@ func (p *Program) decide(in *Inputs) (bool, error) {
 	if p.simple != nil {
 		return p.simple.holds(in), nil
 	}
-	if value, sure := p.judge(in); sure {
-		return value, nil
+	if slices.ContainsFunc(p.guards, func(g guard) bool { return g.fails(in) }) {
+		return false, nil
 	}
 	v, err := p.engine.eval(in, Bool)
 	return v.Bool, err

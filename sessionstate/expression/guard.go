@@ -7,7 +7,6 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
-	"github.com/tidwall/gjson"
 )
 
 // A guard is one side of an && at the top of a condition that can be evaluated without
@@ -19,18 +18,18 @@ type guard struct {
 	member  string   // an argument that has() tests for
 }
 
-// guardsOf returns the guards of a condition. all reports that it has no other sides.
-func guardsOf(checked *ast.AST) (guards []guard, all bool) {
+// guardsOf returns the guards of a condition.
+func guardsOf(checked *ast.AST) (guards []guard) {
 	sides := conjuncts(nil, checked.Expr())
 	if len(sides) < 2 {
-		return nil, false
+		return nil
 	}
 	for _, side := range sides {
 		if g, ok := guardOf(checked, side); ok {
 			guards = append(guards, g)
 		}
 	}
-	return guards, len(guards) == len(sides)
+	return guards
 }
 
 // conjuncts appends the sides of nested && to out.
@@ -63,57 +62,19 @@ func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
 	return guard{program: p}, true
 }
 
-// holds evaluates the guard; sure is false if the whole has to be evaluated.
-func (g *guard) holds(in *Inputs) (value, sure bool) {
+// fails reports whether the guard is surely false.
+func (g *guard) fails(in *Inputs) bool {
 	if g.program == nil {
-		if lacks(in.Arguments, g.member) {
-			return false, true
-		}
-		return hasMember(in.Arguments, g.member)
+		return lacks(in.Arguments, g.member)
 	}
 	value, err := g.program.Holds(in)
-	return value, err == nil
-}
-
-// judge evaluates the guards of a condition. sure is false if the whole has to be
-// evaluated.
-func (p *Program) judge(in *Inputs) (value, sure bool) {
-	known := 0
-	for i := range p.guards {
-		switch value, sure := p.guards[i].holds(in); {
-		case sure && !value:
-			return false, true
-		case sure:
-			known++
-		}
-	}
-	return true, p.guarded && known == len(p.guards)
+	return err == nil && !value
 }
 
 // lacks reports whether an object surely has no member of that name, because its text
 // contains neither the name nor \u, the only other spelling. A name with a slash, which
 // an expression can have in backticks, has a third one.
 func lacks(object []byte, name string) bool {
-	return len(object) > 0 && object[0] == '{' && strings.IndexByte(name, '/') < 0 &&
+	return len(object) == 0 || object[0] == '{' && strings.IndexByte(name, '/') < 0 &&
 		!bytes.Contains(object, []byte(name)) && !bytes.Contains(object, []byte(`\u`))
-}
-
-// hasMember reports whether the object raw has a member of that name, without decoding
-// the values. sure is false if a name is escaped, or raw is not an object.
-func hasMember(raw []byte, name string) (has, sure bool) {
-	if len(raw) == 0 {
-		return false, true
-	}
-	object := gjson.ParseBytes(raw)
-	if !object.IsObject() || !gjson.ValidBytes(raw) {
-		return false, false
-	}
-	sure = true
-	object.ForEach(func(key, _ gjson.Result) bool {
-		inside := key.Raw[1 : len(key.Raw)-1]
-		sure = strings.IndexByte(inside, '\\') < 0
-		has = sure && inside == name
-		return sure && !has
-	})
-	return has, sure
 }

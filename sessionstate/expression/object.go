@@ -161,14 +161,6 @@ func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	return p.Provider.FindStructType(name)
 }
 
-// FindStructFieldNames implements types.Provider.
-func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
-	if f := p.fields[name]; f != nil {
-		return slices.Sorted(maps.Keys(f)), true
-	}
-	return p.Provider.FindStructFieldNames(name)
-}
-
 // FindStructFieldType implements types.Provider.
 func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	if f := p.fields[name]; f != nil {
@@ -176,14 +168,6 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 		return t, ok
 	}
 	return p.Provider.FindStructFieldType(name, field)
-}
-
-// NewValue implements types.Provider. An expression cannot make objects.
-func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
-	if p.fields[name] != nil {
-		return types.NewErr("unsupported type: %s is not made in an expression", name)
-	}
-	return p.Provider.NewValue(name, fields)
 }
 
 // fieldNames returns the fields of the object at a path, "" if there is none.
