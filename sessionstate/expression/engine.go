@@ -233,9 +233,6 @@ func (c chains) call(e ast.Expr) {
 	default:
 		return
 	}
-	if key.Kind() != ast.LiteralKind {
-		return
-	}
 	if name, ok := key.AsLiteral().(types.String); ok {
 		c.field(e, of, string(name))
 	}

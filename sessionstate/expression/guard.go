@@ -34,7 +34,7 @@ func guardsOf(checked *ast.AST) (guards []guard) {
 
 // conjuncts appends the sides of nested && to out.
 func conjuncts(out []ast.Expr, e ast.Expr) []ast.Expr {
-	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.LogicalAnd {
+	if e.AsCall().FunctionName() != operators.LogicalAnd {
 		return append(out, e)
 	}
 	for _, arg := range e.AsCall().Args() {
@@ -44,11 +44,8 @@ func conjuncts(out []ast.Expr, e ast.Expr) []ast.Expr {
 }
 
 func guardOf(checked *ast.AST, side ast.Expr) (guard, bool) {
-	if side.Kind() == ast.SelectKind {
-		s := side.AsSelect()
-		if s.IsTestOnly() && s.Operand().Kind() == ast.IdentKind && s.Operand().AsIdent() == "arguments" {
-			return guard{member: s.FieldName()}, true
-		}
+	if s := side.AsSelect(); s.IsTestOnly() && s.Operand().AsIdent() == "arguments" {
+		return guard{member: s.FieldName()}, true
 	}
 	// A side that cannot be written out, such as a loop, is no guard.
 	src, err := cel.ExprToString(side, checked.SourceInfo())

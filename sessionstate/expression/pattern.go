@@ -7,6 +7,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
 )
 
 // notPattern begins the error for a pattern of matches that is not valid.
@@ -24,15 +25,12 @@ func (patterns) Name() string { return "attache.patterns" }
 func (patterns) Validate(_ *cel.Env, _ cel.ValidatorConfig, a *ast.AST, found *cel.Issues) {
 	for _, call := range ast.MatchDescendants(ast.NavigateAST(a), ast.FunctionMatcher(overloads.Matches)) {
 		args := call.AsCall().Args()
-		if len(args) == 0 || args[len(args)-1].Kind() != ast.LiteralKind {
+		if len(args) == 0 {
 			continue
 		}
 		pattern := args[len(args)-1]
-		text, ok := pattern.AsLiteral().Value().(string)
-		if !ok {
-			continue
-		}
-		if _, err := regexp.Compile(text); err != nil {
+		text, _ := pattern.AsLiteral().(types.String) // the empty pattern is valid
+		if _, err := regexp.Compile(string(text)); err != nil {
 			found.ReportErrorAtID(pattern.ID(), "%s%s", notPattern, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		}
 	}

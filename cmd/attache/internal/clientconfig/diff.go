@@ -56,11 +56,10 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 		changed = clip(changed, first, len(changed)-tail)
 	}
 	lines := []DiffLine{head}
-	for _, l := range strings.Split(string(old), "\n") {
-		lines = append(lines, DiffLine{'-', strings.TrimSuffix(l, "\r")})
-	}
-	for _, l := range strings.Split(string(changed), "\n") {
-		lines = append(lines, DiffLine{'+', strings.TrimSuffix(l, "\r")})
+	for i, text := range [][]byte{old, changed} {
+		for _, l := range strings.Split(string(text), "\n") {
+			lines = append(lines, DiffLine{"-+"[i], strings.TrimSuffix(l, "\r")})
+		}
 	}
 	return lines
 }

@@ -188,24 +188,14 @@ func jsonEntry(m *hujson.ObjectMember, project string) *Entry {
 		e.Odd = "it is not an object"
 		return e
 	}
-	var kind, address string
-	for _, m := range object.Members {
-		name := nameOf(m)
-		switch {
-		case name == "type":
-			kind = textOf(m.Value)
-		case isAddress(name) && !isNull(m.Value):
-			address = name
-		}
-	}
 	if inner := commandObject(object); inner != nil {
 		// Zed's older form: "command": {"path": ..., "args": [...]}
 		e.jsonCommand(inner, "path")
 	} else {
 		e.jsonCommand(object, "command")
 	}
-	e.classify(kind, address)
 	e.remote = readRemote(object)
+	e.classify(e.remote.kind.value.value, e.remote.address.key.value)
 	return e
 }
 

@@ -57,7 +57,7 @@ func readRemote(object *hujson.Object) *remoteForm {
 	}
 	for i, m := range object.Members {
 		switch name := nameOf(m); {
-		case isAddress(name):
+		case isAddress(name) && !isNull(m.Value):
 			set(&f.address, m)
 		case name == "type":
 			set(&f.kind, m)

@@ -27,26 +27,19 @@ func (was *Settings) Reloaded(s *Settings) *Settings {
 	out.Identity.KeysFile, out.Identity.JWT, out.Identity.TokenFile = s.Identity.KeysFile, s.Identity.JWT, s.Identity.TokenFile
 	out.APIKeyFile, out.File, out.Warnings, out.Applied = s.APIKeyFile, s.File, s.Warnings, s.Applied
 	out.origins = maps.Clone(was.origins)
-	maps.DeleteFunc(out.origins, func(key string, _ setting.Origin) bool { return isRule(key) })
+	maps.DeleteFunc(out.origins, func(key string, _ setting.Origin) bool { return isReloadable(key) })
 	for key, from := range s.origins {
-		if isRule(key) {
+		if isReloadable(key) {
 			out.origins[key] = from
-		}
-	}
-	for _, o := range Options(s) {
-		if now, _ := SplitReloadable([]string{o.Key}); len(now) == 0 {
-			continue
-		}
-		delete(out.origins, o.Key)
-		if from, set := s.origins[o.Key]; set {
-			out.origins[o.Key] = from
 		}
 	}
 	return &out
 }
 
-// isRule reports whether a key is the name of a rule: access.rules[1].
-func isRule(key string) bool { return strings.HasSuffix(key, "]") }
+// isReloadable reports whether a key takes effect now, or is the name of a rule: access.rules[1].
+func isReloadable(key string) bool {
+	return strings.HasSuffix(key, "]") || slices.ContainsFunc(reloadable, func(r string) bool { return Below(key, r) })
+}
 
 // Values returns the text of every key's value.
 func (s *Settings) Values() map[string]string {
@@ -91,7 +84,7 @@ func Below(key, above string) bool {
 // SplitReloadable separates the keys that take effect now from those that take effect later.
 func SplitReloadable(changed []string) (now, later []string) {
 	for _, key := range changed {
-		if slices.ContainsFunc(reloadable, func(r string) bool { return Below(key, r) }) {
+		if isReloadable(key) {
 			now = append(now, key)
 		} else {
 			later = append(later, key)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -130,9 +129,6 @@ func scope(s string) error {
 	return nil
 }
 
-// errHalfTLS: one of the two files is missing.
-var errHalfTLS = errors.New("serve.tls: name both the certificate (cert) and its key (key)")
-
 // CheckServe returns which settings of serve contradict each other.
 func CheckServe(s *Settings) (all setting.Problems) {
 	o := &s.Serve
@@ -141,7 +137,7 @@ func CheckServe(s *Settings) (all setting.Problems) {
 		if o.Cert == "" {
 			at = s.Origin("serve.tls.key")
 		}
-		all.Add(at, "%v", errHalfTLS)
+		all.Add(at, "serve.tls: name both the certificate (cert) and its key (key)")
 	}
 	return all
 }
