@@ -76,10 +76,9 @@ type Options struct {
 // Shared holds the compiled rules. It serves any number of connections at once.
 type Shared struct {
 	o        Options
-	rules    []rule
-	all      []*rule // the same
-	slots    int     // of different arguments
-	overlap  bool    // the argument of a rule is inside that of another
+	rules    []*rule
+	slots    int  // of different arguments
+	overlap  bool // the argument of a rule is inside that of another
 	enforces bool
 	names    [][]string // the argument names of the rules and their conditions, by depth
 
@@ -101,15 +100,14 @@ func Compile(o Options) (*Shared, error) {
 		r.slot = paths[r.path]
 		s.annotated = s.annotated || usesAnnotations(r.When) || usesAnnotations(r.Value)
 		s.enforces = s.enforces || r.enforces()
-		s.rules = append(s.rules, r)
+		s.rules = append(s.rules, &r)
 	}
 	s.slots = len(paths)
 	bindingFirst(s.rules)
 	var reads []middleware.Layer
-	for i := range s.rules {
-		s.rules[i].index = i
-		s.all = append(s.all, &s.rules[i])
-		reads = append(reads, middleware.Layer{ArgumentNames: s.rules[i].reads()})
+	for i, r := range s.rules {
+		r.index = i
+		reads = append(reads, middleware.Layer{ArgumentNames: r.reads()})
 	}
 	s.names = middleware.Needs(reads...).ArgumentNames
 	for outer := range paths {

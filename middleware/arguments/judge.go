@@ -124,11 +124,11 @@ const manyRules = 4
 // rulesFor returns the rules that may be for the call: of a tool that was listed,
 // those that were found to be for it then.
 func (c *Conn) rulesFor(tc *toolCall) []*rule {
-	if len(c.all) < manyRules || tc.call.Explained() {
-		return c.all
+	if len(c.rules) < manyRules || tc.call.Explained() {
+		return c.rules
 	}
 	if c.lookUp(tc); tc.plan == nil {
-		return c.all
+		return c.rules
 	}
 	return tc.plan.rules
 }

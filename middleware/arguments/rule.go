@@ -148,10 +148,10 @@ func (r *rule) enforces() bool { return r.Mode != Fill }
 // bindingFirst puts those of the rules for one argument that bind the client in the
 // places before those that only fill, so that they count: a fill that somebody wrote
 // first must not open what a pin closes.
-func bindingFirst(rules []rule) {
+func bindingFirst(rules []*rule) {
 	for i := range rules {
 		for at, j := i, i-1; j >= 0; j-- {
-			if rules[j].slot == rules[at].slot && rank(&rules[j]) < rank(&rules[at]) {
+			if rules[j].slot == rules[at].slot && rank(rules[j]) < rank(rules[at]) {
 				rules[j], rules[at] = rules[at], rules[j]
 				at = j
 			}

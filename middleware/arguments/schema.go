@@ -21,7 +21,7 @@ type plan struct {
 // newPlan reads a tool's schema for the rules.
 func (s *Shared) newPlan(t *middleware.Tool) *plan {
 	p := &plan{tool: t}
-	for _, r := range s.all {
+	for _, r := range s.rules {
 		named, err := r.names(t.Name)
 		if named || err != nil {
 			p.rules = append(p.rules, r)

@@ -200,7 +200,7 @@ func (c *Conn) logShown(call *middleware.Call, tools []int) {
 		if n == 0 {
 			continue
 		}
-		r := &c.rules[i]
+		r := c.rules[i]
 		c.log.Log(call.LogContext(), c.level(event{kind: "shown", rule: r}), "edited the schemas in tools/list",
 			"argument", r.path, "tools", n, "shown", string(r.Schema))
 	}

@@ -184,11 +184,11 @@ func (c *Conn) evaluate(rules []int) refusal {
 }
 
 // collect adds the values of rule i to those of the call, except for arguments that an earlier
-// rule has set.
+// rule has set, or one that contains them.
 func (c *Conn) collect(i int, rule *Rule) error {
 	for n := range rule.Set {
 		s := &rule.Set[n]
-		if c.isCovered(s) {
+		if slices.ContainsFunc(c.values, func(v value) bool { return isInside(s.Path, v.setting.Path) }) {
 			continue
 		}
 		raw, err := c.valueOf(s)
@@ -196,23 +196,13 @@ func (c *Conn) collect(i int, rule *Rule) error {
 			return err
 		}
 		v := value{i, s, raw}
-		if c.encloses(s) {
+		if slices.ContainsFunc(c.values, func(v value) bool { return isInside(v.setting.Path, s.Path) }) {
 			c.values = slices.Insert(c.values, 0, v) // and what stands inside of it comes after
 			continue
 		}
 		c.values = append(c.values, v)
 	}
 	return nil
-}
-
-// encloses reports whether an earlier rule has set an argument inside this one.
-func (c *Conn) encloses(s *Setting) bool {
-	return slices.ContainsFunc(c.values, func(v value) bool { return isInside(v.setting.Path, s.Path) })
-}
-
-// isCovered reports whether an earlier rule has set the argument, or one that contains it.
-func (c *Conn) isCovered(s *Setting) bool {
-	return slices.ContainsFunc(c.values, func(v value) bool { return isInside(s.Path, v.setting.Path) })
 }
 
 var errUnknown = errors.New("the fact it is set to is not known in this session")

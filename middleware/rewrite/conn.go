@@ -104,8 +104,8 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 // known, so the conditions read the client's last frame.
 func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.Handler) error {
 	switch {
-	case m.MethodIs("notifications/resources/updated"):
-		if c.hidesURIs() && c.hidesURI(m.Get("params", "uri")) {
+	case c.hidesURIs() && m.MethodIs("notifications/resources/updated"):
+		if rule, _ := c.uriHiddenBy(c.last.Load(), m.Get("params", "uri").View()); rule != none {
 			middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the resource is hidden"})
 			return nil // the client cannot have asked for it
 		}
@@ -115,27 +115,14 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 	return next(ctx, m)
 }
 
-// hidesURI reports whether a rule, applied to the client's last frame, hides a resource.
-func (c *Conn) hidesURI(uri wire.Value) bool {
-	rule, _ := c.uriHiddenBy(c.last.Load(), uri.View())
-	return rule != none
-}
-
 // fill fills the inputs of rules for a tool, by the server's name.
 func (c *Conn) fill(in *expression.Inputs, view *sessionstate.Context, name string) {
 	in.Context, in.Tool, in.Server = view, name, c.server
 	if c.learns {
-		in.Annotations = c.annotations(name)
+		if tool, _ := c.catalog.Tool(name); tool != nil {
+			in.Annotations = tool.Annotations
+		}
 	}
-}
-
-// annotations returns what the server declared of a tool, nil if that is unknown.
-func (c *Conn) annotations(name string) []byte {
-	tool, _ := c.catalog.Tool(name)
-	if tool == nil {
-		return nil
-	}
-	return tool.Annotations
 }
 
 // has reports whether the server is known to have a tool.

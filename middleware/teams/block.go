@@ -151,12 +151,6 @@ func title(client, workspace string) string {
 	if workspace != "" {
 		client += " in " + filepath.Base(workspace)
 	}
-	return firstTitle(oneLine(client))
-}
-
-func firstTitle(s string) string {
-	if utf8.RuneCountInString(s) <= store.MaxTitle {
-		return s
-	}
-	return string([]rune(s)[:store.MaxTitle])
+	runes := []rune(oneLine(client))
+	return string(runes[:min(len(runes), store.MaxTitle)])
 }

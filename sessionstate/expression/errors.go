@@ -68,9 +68,7 @@ func before(src string, line, column int) string {
 func remedy(problem, before string) string {
 	switch {
 	case strings.HasPrefix(problem, "undefined field"):
-		object := before[strings.LastIndexFunc(before, func(r rune) bool {
-			return r != '.' && r != '_' && (r >= 0x80 || !isLetter(byte(r)))
-		})+1:]
+		object := before[strings.LastIndexFunc(before, endsPath)+1:]
 		if fields := fieldNames(strings.Trim(object, ".")); fields != "" {
 			return strings.Trim(object, ".") + " has " + fields
 		}
@@ -89,11 +87,13 @@ func remedy(problem, before string) string {
 	return "see the package documentation of expressions, and https://cel.dev for the language"
 }
 
+func endsPath(r rune) bool { return r != '.' && r != '_' && (r >= 0x80 || !isLetter(byte(r))) }
+
 // compareField returns the remedy for an object where a value is needed, as in
 // server == "x".
 func compareField(problem string) string {
 	_, object, _ := strings.Cut(problem, typePrefix)
-	if end := strings.IndexFunc(object, func(r rune) bool { return r != '_' && r != '.' && (r >= 0x80 || !isLetter(byte(r))) }); end >= 0 {
+	if end := strings.IndexFunc(object, endsPath); end >= 0 {
 		object = strings.TrimSuffix(object[:end], ".")
 	}
 	fields := fieldNames(object)

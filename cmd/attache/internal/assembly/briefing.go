@@ -12,15 +12,15 @@ import (
 // compileBriefing compiles the briefing from the policy source and from trusted workspaces, if
 // there are any.
 func (s *Shared) compileBriefing() error {
-	configured, err := policySource(s.Process, s.settings)
+	configured, token, err := policySource(s.Process, s.settings)
 	if err != nil {
 		return err
 	}
-	if configured.token != "" {
-		s.secrets = append(s.secrets, configured.token)
+	if token != "" {
+		s.secrets = append(s.secrets, token)
 		s.redactLog()
 	}
-	source := s.keepPolicies(configured.Source)
+	source := s.keepPolicies(configured)
 	trusted := trustedSource(s.Process, s.settings, source, s.Log)
 	if source == nil && trusted == nil {
 		return nil
@@ -29,7 +29,7 @@ func (s *Shared) compileBriefing() error {
 	o := briefing.Options{
 		Source:     source,
 		Scope:      s.settings.Policy.Scope,
-		Anonymous:  configured.token != "",
+		Anonymous:  token != "",
 		Turns:      s.turns,
 		Structured: toolresult.Structured(b.Structured),
 		Wait:       b.Wait,

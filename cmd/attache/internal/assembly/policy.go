@@ -20,11 +20,11 @@ func ConfiguredSource(p cli.Process, s *config.Settings) (policy.Source, error) 
 	if err := filecheck.PolicyToken(p, s); err != nil {
 		return nil, err
 	}
-	source, err := policySource(p, s)
-	if err == nil && source.Source == nil {
+	source, _, err := policySource(p, s)
+	if err == nil && source == nil {
 		err = cli.Usagef("no policies are configured: give a directory or an address with --policy, or policy.dir or policy.url in the configuration")
 	}
-	return source.Source, err
+	return source, err
 }
 
 // SessionSource returns what a session asks: the configured source with the
@@ -69,30 +69,23 @@ func PolicyQuery(ctx context.Context, p cli.Process, s *config.Settings) (policy
 	return q, nil
 }
 
-// A configuredSource is where policies come from; its Source is nil if they come from
-// nowhere.
-type configuredSource struct {
-	policy.Source
-	token string // with which the source answers anybody; may be empty
-}
-
-// policySource returns what the settings name as the source of policies.
-func policySource(p cli.Process, s *config.Settings) (from configuredSource, err error) {
+// policySource returns what the settings name as the source of policies, nil for none, and the token
+// with which it answers anybody, if there is one.
+func policySource(p cli.Process, s *config.Settings) (from policy.Source, token string, err error) {
 	switch {
 	case s.Policy.Dir != "":
-		return configuredSource{Source: filesource.New(s.Policy.Dir)}, nil
+		return filesource.New(s.Policy.Dir), "", nil
 	case s.Policy.URL == "":
-		return configuredSource{}, nil
+		return nil, "", nil
 	}
-	token := ""
 	if s.Policy.TokenEnv != "" {
 		if token = p.Getenv(s.Policy.TokenEnv); token == "" {
-			return configuredSource{}, fmt.Errorf("policy.token_env names %s, which is not set: set it, or leave the key out to send the session's API key", s.Policy.TokenEnv)
+			return nil, "", fmt.Errorf("policy.token_env names %s, which is not set: set it, or leave the key out to send the session's API key", s.Policy.TokenEnv)
 		}
 	}
 	h, err := httpsource.New(httpsource.Options{URL: s.Policy.URL, Timeout: s.Policy.Timeout, Token: policy.Credential(token)})
 	if err != nil {
-		return configuredSource{}, err
+		return nil, "", err
 	}
-	return configuredSource{h, token}, nil
+	return h, token, nil
 }

@@ -24,8 +24,6 @@ type Waker struct {
 	Command []string
 }
 
-func (w Waker) isInbox() bool { return w.Command == nil }
-
 // claudeInbox is what the configuration calls a Waker without a command.
 const claudeInbox = "claude-inbox"
 
@@ -63,7 +61,7 @@ func teamsOptions(s *Settings) []setting.Option {
 		{Key: "teams.max_sessions", Help: "how many created sessions may run at once in a workspace", Value: setting.Count(&l.MaxSessions, 0, most)},
 		{Key: "teams.spawn_every", Help: "the shortest time between two creations by one session", Value: setting.Duration(&l.SpawnEvery, 0)},
 		{Key: "teams.replies", Help: "whether a sandboxed session may write to the direct one that created it: parent or none", Value: setting.Choice(&o.Replies, "parent", "none")},
-		{Key: "teams.wake", Help: "how a session that makes no calls is told of messages: the inbox of Claude Code, or a command for the clients that a glob names", Value: setting.WordOr[Waker]{To: &o.Wake, Word: claudeInbox, IsWord: Waker.isInbox, Object: wakerValue}},
+		{Key: "teams.wake", Help: "how a session that makes no calls is told of messages: the inbox of Claude Code, or a command for the clients that a glob names", Value: setting.List[Waker]{To: &o.Wake, Item: wakerValue}},
 		{Key: "agents", Help: "the agents that sessions may create, by name", Value: setting.ByName[Agent]{To: &s.Agents, Check: teams.CheckName, Value: agentValue}},
 	}
 }
@@ -88,14 +86,14 @@ func agentValue(a *Agent) setting.Value {
 	}}
 }
 
-// wakerValue is the value of a waker that is a command.
-func wakerValue(w *Waker) setting.Object {
-	return setting.Object{Required: []string{"client", "command"}, Example: `{client: "codex*", command: [codex, queue, --thread, "{host_session}", --message, "{notice}"]}`, Options: []setting.Option{
+// wakerValue is the value of one waker.
+func wakerValue(w *Waker) setting.Structure {
+	return setting.WordOr{Word: claudeInbox, IsWord: w.Command == nil, Object: setting.Object{Required: []string{"client", "command"}, Example: `{client: "codex*", command: [codex, queue, --thread, "{host_session}", --message, "{notice}"]}`, Options: []setting.Option{
 		{Key: "client", Help: "a glob of the names that clients give in clientInfo", Value: setting.Text(&w.Client, setting.NotEmpty)},
 		{Key: "command", Help: "the command that tells the session; {notice} stands for a fixed sentence, {host_session} for the client's own id of the session, {workspace} for its path", Value: setting.Words{
 			To: &w.Command, Check: setting.Placeholders(NoticePlaceholder, HostPlaceholder, WorkspacePlaceholder), Empty: "name the program",
 		}},
-	}}
+	}}}
 }
 
 // The variables of the servers of an agent that a session started.

@@ -47,15 +47,12 @@ func assumedTools(tool string, arguments wire.Value, rules [][]string) toolList 
 		root[m.Key.Text()] = map[string]any{}
 	}
 	for _, path := range rules {
-		at := root
-		for i, name := range path {
-			if i == len(path)-1 {
-				if at[name] == nil {
-					at[name] = map[string]any{}
-				}
-				break
-			}
+		at, last := root, path[len(path)-1]
+		for _, name := range path[:len(path)-1] {
 			at = nested(at, name)
+		}
+		if at[last] == nil {
+			at[last] = map[string]any{}
 		}
 	}
 	list, _ := json.Marshal([]any{map[string]any{ // maps of strings never fail

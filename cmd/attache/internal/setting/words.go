@@ -87,48 +87,65 @@ func (v Words) Schema() map[string]any {
 	return s
 }
 
-// A WordOr is a list of which an entry is one word, or an object.
-type WordOr[T any] struct {
-	To     *[]T
-	Word   string       // stands for an entry of which IsWord is true, as of one that is empty
-	IsWord func(T) bool // reports whether an entry is the word
-	Object func(*T) Object
+// A List is a list of values of one kind.
+type List[T any] struct {
+	To   *[]T
+	Item func(*T) Structure // returns what reads one value
 }
 
 // EmptyAdvice returns what to do about a key without a value.
-func (v WordOr[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
+func (v List[T]) EmptyAdvice() string { return Words{}.EmptyAdvice() }
 
-// Read reads the entries.
-func (v WordOr[T]) Read(r *Reader, key string, n ast.Node) {
+// Read reads the values, which replace the default.
+func (v List[T]) Read(r *Reader, key string, n ast.Node) {
 	items, ok := r.Items(key, n)
 	if !ok {
 		return
 	}
 	*v.To = make([]T, len(items))
 	for i, item := range items {
-		if !IsText(item) {
-			v.Object(&(*v.To)[i]).Read(r, fmt.Sprintf("%s[%d]", key, i), item)
-			continue
-		}
-		var word string
-		r.ReadScalar(key, Choice(&word, v.Word), item)
+		v.Item(&(*v.To)[i]).Read(r, fmt.Sprintf("%s[%d]", key, i), item)
 	}
 }
 
-func (v WordOr[T]) String() string {
+func (v List[T]) String() string {
 	var all []string
 	for i := range *v.To {
-		if entry := &(*v.To)[i]; v.IsWord(*entry) {
-			all = append(all, v.Word)
-		} else {
-			all = append(all, v.Object(entry).String())
-		}
+		all = append(all, v.Item(&(*v.To)[i]).String())
 	}
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
 // Schema returns the schema of the list.
-func (v WordOr[T]) Schema() map[string]any {
-	word := map[string]any{"type": "string", "enum": []string{v.Word}}
-	return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{word, v.Object(new(T)).Schema()}}}
+func (v List[T]) Schema() map[string]any {
+	return map[string]any{"type": "array", "items": v.Item(new(T)).Schema()}
+}
+
+// A WordOr is an object, or one word.
+type WordOr struct {
+	Object
+	Word   string // stands for an object that is empty
+	IsWord bool
+}
+
+// Read reads the word or the object.
+func (v WordOr) Read(r *Reader, key string, n ast.Node) {
+	if !IsText(n) {
+		v.Object.Read(r, key, n)
+		return
+	}
+	var word string
+	r.ReadScalar(key, Choice(&word, v.Word), n)
+}
+
+func (v WordOr) String() string {
+	if v.IsWord {
+		return v.Word
+	}
+	return v.Object.String()
+}
+
+// Schema returns the schema of either.
+func (v WordOr) Schema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"type": "string", "enum": []string{v.Word}}, v.Object.Schema()}}
 }
