@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/sessions"
@@ -326,6 +328,83 @@ func TestServers(t *testing.T) {
 	if _, err := w.fronts["a"].Sessions("other").Take(t.Context(), sessions.NewKey("1", "")); !errors.Is(err, sessions.ErrNone) {
 		t.Error(err)
 	}
+}
+
+// Sessions that end at once end by few statements, and no others do.
+func TestEndAtOnce(t *testing.T) { engines(t, testEndAtOnce) }
+
+func testEndAtOnce(w *world) {
+	w.play("start a\nstart b\nsave b 0")
+	const ended = 3*mostEndings + 1
+	a := w.fronts["a"].Sessions("server")
+	for i := 1; i <= 2*ended; i++ {
+		w.play(fmt.Sprint("save a ", i))
+	}
+	var all sync.WaitGroup
+	for i := range ended + 1 { // also one of another front
+		all.Go(func() {
+			if err := a.Leave(w.Context(), sessions.NewKey(fmt.Sprint(i), ""), true); err != nil {
+				w.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	w.play("take b 0")
+	for i := 1; i <= 2*ended; i++ {
+		want := " none"
+		if i > ended {
+			want = ""
+		}
+		w.play(fmt.Sprint("take a ", i, want))
+	}
+}
+
+// SQLite looks at no other sessions than those that end.
+func TestEndLooksAtFew(t *testing.T) {
+	w := newWorld(t, nil)
+	w.play("start a")
+	args := make([]any, 3+mostEndings)
+	err := w.fronts["a"].in(t.Context(), false, func(tx *tx) error {
+		var plan string
+		err := tx.Row(`EXPLAIN QUERY PLAN `+deleteEnded, args...).Scan(new(int), new(int), new(int), &plan)
+		if !strings.Contains(plan, "(tenant=? AND server=? AND id=?)") {
+			t.Error(plan)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Who ends a session with others learns that it failed.
+func TestEndFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{Front: &Front{db: &database.DB{}}}
+		e, first := s.endings.join("1")
+		if !first {
+			t.Fatal("not the first")
+		}
+		failed := errors.New("failed")
+		for range mostEndings - 1 {
+			go func() {
+				if err := s.end(t.Context(), "2"); err != failed {
+					t.Error(err)
+				}
+			}()
+		}
+		s.endings.wait(t.Context(), e)
+		if other, first := s.endings.join("3"); other == e || !first {
+			t.Error("another session has joined")
+		}
+		e.err = failed
+		close(e.over)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.end(ctx, "4"); err != context.Canceled {
+			t.Error(err)
+		}
+	})
 }
 
 // Of many fronts that want a session at the same time one gets it.

@@ -17,12 +17,13 @@ import (
 )
 
 // Sessions returns the sessions of one server of the service.
-func (f *Front) Sessions(server string) sessions.Store { return &store{f, server} }
+func (f *Front) Sessions(server string) sessions.Store { return &store{Front: f, server: server} }
 
 // A store implements sessions.Store.
 type store struct {
 	*Front
-	server string
+	server  string
+	endings endings
 }
 
 // Save implements sessions.Store.
@@ -145,8 +146,7 @@ func (s *store) find(t *tx, k sessions.Key) (r row, err error) {
 // Leave implements sessions.Store.
 func (s *store) Leave(ctx context.Context, k sessions.Key, ended bool) error {
 	if ended {
-		_, err := s.db.Exec(ctx, database.Scope{Tenant: tenant}, `DELETE FROM front_sessions WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id)
-		return err
+		return s.end(ctx, k.ID)
 	}
 	return s.in(ctx, false, func(t *tx) error {
 		_, err := t.Exec(`UPDATE front_sessions SET front = '', left_at = ?5 WHERE tenant = ?1 AND server = ?2 AND id = ?3 AND front = ?4`, tenant, s.server, k.ID, s.id, t.now)
