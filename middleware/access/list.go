@@ -15,7 +15,7 @@ import (
 // called. It stands in front of the layers that edit
 // calls, because those have to see every tool.
 func (c *Conn) ListLayer() middleware.Layer {
-	return middleware.Layer{Name: listLayerName, Wrap: c.wrapLists, Enforces: true}
+	return middleware.Layer{Name: "access-list", Wrap: c.wrapLists, Enforces: true}
 }
 
 func (c *Conn) wrapLists(next middleware.Handler) middleware.Handler {

@@ -8,10 +8,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-const (
-	layerName     = "access"
-	listLayerName = "access-list"
-)
+const layerName = "access"
 
 // noteDecision makes a note of each skipped rule in steps, and of the decision.
 func (c *Conn) noteDecision(call *middleware.Call, d *decision, steps []step) {

@@ -294,7 +294,9 @@ func (c *Conn) attach(ctx context.Context, s *sessionstate.Session, id *identity
 // initialize starts a legacy connection, or starts it again: facts of an earlier handshake no
 // longer hold.
 func (c *Conn) initialize(call *middleware.Call, m *wire.Message, f *facts) {
-	c.who.forgetSessions()
+	c.who.mu.Lock()
+	clear(c.who.of)
+	c.who.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handshakes++

@@ -144,13 +144,6 @@ func (c *Conn) identityOf(ctx context.Context, session string, inherits bool, f 
 	return id
 }
 
-// forgetSessions forgets which credentials came in which session.
-func (t *identities) forgetSessions() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.of)
-}
-
 // acceptedCredential returns the credential of a frame if the operator allows it. It logs once
 // that a credential was not used, and why.
 func (c *Conn) acceptedCredential(ctx context.Context, f *facts) Credential {

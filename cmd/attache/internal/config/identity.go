@@ -169,7 +169,7 @@ func (l *loader) sessionFile(s *Settings) {
 	if o.File, o.FileErr = identity.ReadSessionFile(o.SessionFile); o.FileErr == nil {
 		// A session file that names another user than the variables may be of another session:
 		// then its workspace does not count either.
-		_, o.FileErr = o.principal()
+		_, o.FileErr = o.With(o.File, nil)
 	}
 	if o.FileErr != nil {
 		o.File = identity.SessionFile{}
@@ -225,7 +225,7 @@ func (l *loader) checkTokens(s *Settings) {
 // value and origin. Trust is not among them: it is session.trust.
 func (s *Settings) OperatorFacts() [][3]string {
 	var all [][3]string
-	p, err := s.Operator.principal()
+	p, err := s.Operator.With(s.Operator.File, s.Operator.FileErr)
 	if err != nil {
 		all = append(all, [3]string{"principal", err.Error(), s.Operator.Origin().String()})
 	}
@@ -238,12 +238,6 @@ func (s *Settings) OperatorFacts() [][3]string {
 		}
 	}
 	return all
-}
-
-// principal returns who the operator says the session acts for, nil if nobody. The
-// session file is read as it was when attache was started; see [assembly.Authenticator] for later.
-func (o OperatorSettings) principal() (*sessionstate.Principal, error) {
-	return o.With(o.File, o.FileErr)
 }
 
 // With returns the principal that the operator's variables and a session file name together.

@@ -238,7 +238,8 @@ func (p *printer) wayBack(x *callReport) {
 	first := true
 	for i := len(x.Layers) - 1; i >= 0; i-- {
 		part := x.Layers[i]
-		if part.Reply == nil && !onReply(part.Notes) || x.Outcome != outcomeGoesOn {
+		noted := slices.ContainsFunc(part.Notes, func(n noteReport) bool { return n.On == "reply" })
+		if part.Reply == nil && !noted || x.Outcome != outcomeGoesOn {
 			continue
 		}
 		if first {
@@ -253,8 +254,4 @@ func (p *printer) wayBack(x *callReport) {
 			p.Frame(part.Reply.Before, part.Reply.After)
 		}
 	}
-}
-
-func onReply(notes []noteReport) bool {
-	return slices.ContainsFunc(notes, func(n noteReport) bool { return n.On == "reply" })
 }
