@@ -120,16 +120,8 @@ func (w *file) refresh() error {
 func (w *file) open() error {
 	was := w.size
 	w.close()
-	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_APPEND, 0)
+	f, info, err := openRegular(w.path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
-		return errFile("could not be opened", err)
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
-	}
-	if err != nil {
-		_ = f.Close()
 		return errFile("could not be opened", err)
 	}
 	w.f, w.info = f, info

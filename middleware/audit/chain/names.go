@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,25 +27,16 @@ func rotatedFiles(path string) ([]string, error) {
 	}
 	ext := filepath.Ext(path)
 	stem := strings.TrimSuffix(filepath.Base(path), ext) + "-"
-	last := map[string]uint64{}
 	var names []string
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), stem)
 		digits, ext := strings.CutSuffix(rest, ext)
-		n, err := strconv.ParseUint(digits, 10, 64)
-		if !ok || !ext || err != nil || len(digits) < 12 {
-			continue
+		if _, err := strconv.ParseUint(digits, 10, 64); ok && ext && err == nil && len(digits) >= 12 {
+			names = append(names, filepath.Join(filepath.Dir(path), e.Name()))
 		}
-		name := filepath.Join(filepath.Dir(path), e.Name())
-		last[name] = n
-		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if last[a] < last[b] {
-			return -1
-		}
-		return 1
-	})
+	// A number of more digits is greater: it has no zeros that fill it up.
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 	return names, nil
 }
 
@@ -60,26 +52,14 @@ func Check(path string) error {
 	case !dir.IsDir():
 		return fmt.Errorf("%s is no directory: name another file", filepath.Dir(path))
 	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file: name another one", path)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, info, err := openRegular(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another writer renames it, as it is full
+		return nil // or another writer renames it, as it is full
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil { // of the file that is there now
-		return err
-	}
 	if _, err = readEnd(f, info.Size()); err != nil {
 		return fmt.Errorf("%s: %w: name another file", path, err)
 	}

@@ -53,34 +53,35 @@ func Open(path string) (*Snapshot, error) {
 func OpenFiles(paths ...string) (*Snapshot, error) {
 	s := &Snapshot{}
 	for _, name := range paths {
-		f, size, err := openRegular(name)
+		f, info, err := openRegular(name, os.O_RDONLY)
 		if err != nil {
 			s.Close()
 			return nil, err
 		}
-		s.Files = append(s.Files, &SnapshotFile{name, io.NewSectionReader(f, 0, size), f, size})
+		s.Files = append(s.Files, &SnapshotFile{name, io.NewSectionReader(f, 0, info.Size()), f, info.Size()})
 	}
 	return s, nil
 }
 
 // openRegular opens a regular file. It checks the kind first, as opening a named pipe
 // would wait for a writer.
-func openRegular(name string) (f *os.File, size int64, err error) {
+func openRegular(name string, flag int) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no regular file: name the file of the log", name)
+		err = fmt.Errorf("%s is no regular file: name the file of the log", name)
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	if f, err = os.Open(name); err != nil {
-		return nil, 0, err
+	f, err := os.OpenFile(name, flag, 0)
+	if err != nil {
+		return nil, nil, err
 	}
-	if info, err = f.Stat(); err != nil {
+	if info, err = f.Stat(); err != nil { // of the file that is there now
 		_ = f.Close()
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return f, info.Size(), nil
+	return f, info, nil
 }
 
 // lockForReading keeps writers away. A copy of a log elsewhere has no lock and no

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 )
 
 // ErrNotALog is returned for a file that is not a log. Name another file.
@@ -79,12 +80,12 @@ func (e *end) setPartial(b []byte) {
 
 // endOf reads the end of the file at path.
 func endOf(path string) (end, error) {
-	f, size, err := openRegular(path)
+	f, info, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
 		return end{}, err
 	}
 	defer f.Close()
-	e, err := readEnd(f, size)
+	e, err := readEnd(f, info.Size())
 	if err != nil {
 		return end{}, fmt.Errorf("%s: %w", path, err)
 	}

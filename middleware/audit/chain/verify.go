@@ -12,19 +12,15 @@ import (
 )
 
 // A Fault is the first place where a chain is broken.
-type Fault struct {
-	File string
-	Line int // from 1
-	What string
-}
+type Fault Remark
 
-func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What) }
+func (f *Fault) Error() string { return Remark(*f).String() }
 
 // A Remark is something in an unbroken chain that a reader should know: an incomplete
 // line, or records that are missing because they could not be written.
 type Remark struct {
 	File string
-	Line int
+	Line int // from 1
 	What string
 }
 
