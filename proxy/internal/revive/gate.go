@@ -100,7 +100,7 @@ func (g *Gate) keepLocked(lines []byte, deadline time.Time) {
 		return
 	}
 	if len(g.kept) == 0 {
-		g.wantLocked()
+		closeOnce(g.wanted)
 		g.deadline = deadline
 		g.timer = time.AfterFunc(time.Until(deadline), g.expired)
 	}
@@ -111,10 +111,8 @@ func (g *Gate) keepLocked(lines []byte, deadline time.Time) {
 func (g *Gate) Want() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wantLocked()
+	closeOnce(g.wanted)
 }
-
-func (g *Gate) wantLocked() { closeOnce(g.wanted) }
 
 func closeOnce(c chan struct{}) {
 	select {
@@ -123,9 +121,6 @@ func closeOnce(c chan struct{}) {
 		close(c)
 	}
 }
-
-// Wanted returns a channel that is closed when something is to be written.
-func (g *Gate) Wanted() <-chan struct{} { return g.wanted }
 
 // Await waits until the gate is opened or replaced. It reports false if one of the
 // channels says before that it is too late.

@@ -228,7 +228,7 @@ func (v *Supervisor) bringUp(ctx context.Context, l *Link) error {
 func (v *Supervisor) await(ctx context.Context, l *Link) error {
 	if l.before.Clean() || v.pace.Down() {
 		select {
-		case <-l.Gate.Wanted():
+		case <-l.Gate.wanted:
 		case <-v.byHand:
 			v.pace = Pace{}
 		case <-ctx.Done():
