@@ -49,11 +49,6 @@ func (c *Credentials) take(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
 		return nil
-	default:
-	}
-	select {
-	case c.turn <- struct{}{}:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
