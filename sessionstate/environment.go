@@ -56,11 +56,6 @@ func fitsVariable(value string) bool {
 // isVariableName reports whether s is a name that every shell can use: letters,
 // digits and underscores, no digit first.
 func isVariableName(s string) bool {
-	for i := range len(s) {
-		letter := s[i] == '_' || 'A' <= s[i] && s[i] <= 'Z' || 'a' <= s[i] && s[i] <= 'z'
-		if !letter && (i == 0 || s[i] < '0' || s[i] > '9') {
-			return false
-		}
-	}
-	return s != ""
+	const letters = "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	return s != "" && strings.Contains(letters, s[:1]) && strings.Trim(s, letters+"0123456789") == ""
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -93,7 +92,7 @@ func (t *tx) collect(taking *Taking, o TakeOption) error {
 	for i, m := range all {
 		size := utf8.RuneCountInString(m.Body)
 		if o.Cut && size > o.Limit {
-			m.Body, m.Cut, size = firstRunes(m.Body, cutAt), true, cutAt
+			m.Body, m.Cut, size = Beginning(m.Body, cutAt), true, cutAt
 		}
 		if size > room && i > 0 {
 			taking.Remaining = len(all) - i
@@ -118,15 +117,6 @@ func scanMessage(row database.Rows) (m Message, err error) {
 		m.Relation = FromChild
 	}
 	return m, err
-}
-
-func firstRunes(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return strings.Clone(s[:i])
-		}
-	}
-	return s
 }
 
 // note writes down that the messages of taking were taken once more.

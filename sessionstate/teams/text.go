@@ -60,3 +60,13 @@ func CheckMessage(name, text string, limit int) (string, error) {
 	}
 	return text, nil
 }
+
+// Beginning returns the first n characters of a text.
+func Beginning(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return strings.Clone(text[:i])
+		}
+	}
+	return text
+}

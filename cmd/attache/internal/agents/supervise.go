@@ -56,7 +56,7 @@ func Supervise(ctx context.Context, stdin io.Reader, stdout io.WriteCloser) erro
 	if err := s.start(); err != nil {
 		e := store.Ending{Failed: true, ExitStatus: -1, Report: "could not start: " + err.Error()}
 		s.recordEnd(e)
-		fmt.Fprintln(stdout, oneLine(err.Error()))
+		fmt.Fprintln(stdout, strings.Join(strings.Fields(err.Error()), " "))
 		_ = stdout.Close()
 		s.report(e)
 		return err
@@ -81,8 +81,6 @@ func (o *Order) open() (*store.Store, error) {
 	}
 	return store.Open(context.Background(), options)
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // A supervisor runs one agent once.
 type supervisor struct {
@@ -253,7 +251,7 @@ func (s *supervisor) ending(why string) store.Ending {
 		text = strings.Join(s.agent.Tail(), "\n")
 	}
 	if text != "" {
-		e.Report += ":\n" + first(text, store.MaxMessage)
+		e.Report += ":\n" + store.Beginning(text, store.MaxMessage)
 	}
 	return e
 }
@@ -281,13 +279,4 @@ func insist(every time.Duration, f func() error) error {
 			return err
 		}
 	}
-}
-
-func first(text string, n int) string {
-	for i := range text {
-		if n--; n < 0 {
-			return text[:i]
-		}
-	}
-	return text
 }
