@@ -31,13 +31,10 @@ var errUnrecorded = errors.New("its start could not be recorded, which audit.req
 // AgentStarted records that an agent is about to be started. If records are required, and
 // this one is not in the file, it returns an error: the agent must not be started.
 func (s *Shared) AgentStarted(a Agent) error {
-	r := s.agent("agent_started", a).text("trust", a.Trust).text("program", clip(a.Program))
+	r := append(s.agent("agent_started", a).text("trust", a.Trust).text("program", clip(a.Program)), '}')
 	if !s.o.Required {
-		s.o.Log.Append(append(r, '}'))
-		return nil
-	}
-	until := time.Now().Add(s.o.Wait)
-	if !isWritten(s.o.Log.Commit(append(r, '}')), until) {
+		s.o.Log.Append(r)
+	} else if !isWritten(s.o.Log.Commit(r), time.Now().Add(s.o.Wait)) {
 		return errUnrecorded
 	}
 	return nil

@@ -14,7 +14,6 @@ package fronts
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -71,9 +70,7 @@ func Open(ctx context.Context, o Options) (*Front, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-	f := &Front{o: o, id: hex.EncodeToString(b[:]), host: host}
+	f := &Front{o: o, id: rand.Text(), host: host}
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
