@@ -121,9 +121,3 @@ func closing(pipes []guardPipe, err error) error {
 	}
 	return err
 }
-
-// attributes: the direct child leads a group of its own and dies with the
-// thread that forked it.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}

@@ -197,7 +197,6 @@ func (a *attache) register(ctx context.Context, s *session) error {
 	})
 }
 
-// leave ends a session.
 func (a *attache) leave(ctx context.Context, s *session) {
 	if a.sessions != nil {
 		_ = a.world.time("front session left", func() error { return a.sessions.Leave(ctx, s.kept(), true) })
@@ -224,7 +223,6 @@ func (a *attache) call(ctx context.Context) {
 	}
 }
 
-// receive takes the messages of a session and settles them.
 func (a *attache) receive(ctx context.Context, ref teams.Ref) error {
 	w := a.world
 	var taken *teams.Taking

@@ -72,7 +72,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	return w.end(context.WithoutCancel(ctx))
 }
 
-// prepare makes the database.
 func (w *world) prepare(cluster *pgserver.Cluster) (*gauge, error) {
 	bouncer, err := cluster.Bouncer(serverConnections)
 	if err != nil {

@@ -29,7 +29,6 @@ type series struct {
 
 func newMeter() *meter { return &meter{began: time.Now(), kinds: map[string]*series{}} }
 
-// reset forgets everything.
 func (m *meter) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -72,7 +72,6 @@ func (a *account) served(kinds, results int) bool {
 	return kinds <= 0
 }
 
-// count counts something that was done to attache.
 func (a *account) count(event string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

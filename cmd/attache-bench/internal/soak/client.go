@@ -74,7 +74,6 @@ type client struct {
 	gone          atomic.Bool // the client has ended its link itself
 }
 
-// live lives until ctx is done.
 func (c *client) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.life(ctx)
@@ -114,7 +113,6 @@ func (c *client) leave(ctx context.Context, orderly bool) {
 	calls.Wait()
 }
 
-// begin does the handshake.
 func (c *client) begin(ctx context.Context) bool {
 	q := c.request("initialize", "", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}`)
 	if !c.do(ctx, q) || !q.succeeded {
@@ -155,7 +153,6 @@ func (c *client) step(ctx context.Context) bool {
 	return true
 }
 
-// burst does n calls at once.
 func (c *client) burst(ctx context.Context, n int, tool string, size int, slow bool) bool {
 	var all sync.WaitGroup
 	var failed atomic.Bool
@@ -317,7 +314,6 @@ func (c *client) excused(start, end time.Time) bool {
 // attache takes it for one that cannot live.
 const killEvery = 20 * time.Second
 
-// kill kills the client's server.
 func (c *client) kill() {
 	pid := int(c.pid.Load())
 	if c.server == nil || time.Since(c.killed) < killEvery || !c.run.marked(pid) {
@@ -345,7 +341,6 @@ func (c *client) hold() {
 	})
 }
 
-// pause waits.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -74,7 +75,7 @@ func (l *httpLink) call(ctx context.Context, q *request) ([]byte, error) {
 			return b, nil
 		case l.life.Err() != nil:
 			return nil, errGone
-		case errors.As(err, new(notReached)) && ctx.Err() == nil && l.client.front.excuses(l.client, q.start, time.Now()):
+		case errors.Is(err, syscall.ECONNREFUSED) && ctx.Err() == nil && l.client.front.excuses(l.client, q.start, time.Now()):
 			pause(ctx, 50*time.Millisecond) // nobody listens: nothing was sent
 			q.start = time.Now()
 			continue
@@ -82,9 +83,6 @@ func (l *httpLink) call(ctx context.Context, q *request) ([]byte, error) {
 		return nil, err
 	}
 }
-
-// notReached is the error of a request for which there was no connection.
-type notReached struct{ error }
 
 func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	r, err := l.request(ctx, http.MethodPost, bytes.NewReader(q.body))
@@ -99,9 +97,6 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	}
 	resp, err := l.transport.RoundTrip(r)
 	if err != nil {
-		if strings.Contains(err.Error(), "connection refused") {
-			return nil, notReached{err}
-		}
 		return nil, fmt.Errorf("no HTTP response: %w", err)
 	}
 	defer resp.Body.Close()
