@@ -160,18 +160,13 @@ func (t *fragment) add(b []byte) {
 // note reads a record of the chain's own; its kind is "" for any other.
 func (v *Verifier) note(text []byte) (note, error) {
 	var n note
-	var kind struct {
-		Kind string `json:"kind"`
-	}
-	if json.Unmarshal(text, &kind) != nil {
-		return note{}, nil
-	}
-	switch kind.Kind {
+	err := json.Unmarshal(text, &n) // reads the kind also where another member is of another type
+	switch n.Kind {
 	case kindBegin, kindRepaired, kindGap, kindShortened:
 	default:
 		return note{}, nil
 	}
-	if json.Unmarshal(text, &n) != nil {
+	if err != nil {
 		return note{}, v.fault(v.line, "it was changed: a record of this kind reads otherwise")
 	}
 	if n.Kind == kindBegin && n.Version != Version {
