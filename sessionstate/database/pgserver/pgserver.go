@@ -34,6 +34,8 @@ type Options struct {
 	Getenv func(string) string // os.Getenv
 	// Settings are arguments of the server: "-c name=value" for each.
 	Settings string
+	// Parent is where the directory of the cluster is made, as for os.MkdirTemp.
+	Parent string
 }
 
 // A Cluster is a PostgreSQL server of its own.
@@ -68,7 +70,7 @@ func New(o Options) (*Cluster, error) {
 	if c.as, err = unprivileged(); err != nil {
 		return nil, err
 	}
-	if c.dir, err = os.MkdirTemp("", "attache-pg-"); err != nil { // short: a socket is in it
+	if c.dir, err = os.MkdirTemp(o.Parent, "attache-pg-"); err != nil { // short: a socket is in it
 		return nil, err
 	}
 	if c.as != nil {

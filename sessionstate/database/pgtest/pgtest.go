@@ -10,7 +10,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/database/pgserver"
 )
 
-// A Cluster is a PostgreSQL server of its own. It does not wait for the disk.
+// A Cluster is a PostgreSQL server of its own. It does not wait for the disk: its files are in
+// memory where there is room for them, and are not synchronized elsewhere.
 type Cluster struct {
 	*pgserver.Cluster
 	t testing.TB
@@ -21,7 +22,7 @@ type Cluster struct {
 func New(t testing.TB, getenv func(string) string) *Cluster {
 	t.Helper()
 	c, err := pgserver.New(pgserver.Options{
-		Getenv: getenv, Settings: "-c fsync=off -c max_connections=200 -c shared_buffers=16MB",
+		Getenv: getenv, Settings: "-c fsync=off -c max_connections=200 -c shared_buffers=16MB", Parent: memory(),
 	})
 	check(t, getenv, err)
 	t.Cleanup(c.Close)

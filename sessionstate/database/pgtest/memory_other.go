@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package pgtest
+
+// memory returns "": no directory is known to be in memory.
+func memory() string { return "" }
