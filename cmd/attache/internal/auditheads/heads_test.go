@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
@@ -213,6 +214,24 @@ func TestAProcessKeepsItsOwnEvidence(t *testing.T) {
 	if want := "record 4 is another one than at 2026-11-22T09:30:00Z: the file was made anew"; err == nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%v\n%s\nwant %s", err, &out, want)
 	}
+}
+
+// Records after a quiet time are noted at once: nobody has minutes to cut them off.
+func TestHeadAfterAQuietTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scene{t: t, store: empty(t), path: filepath.Join(t.TempDir(), "audit.jsonl")}
+		w := auditheads.NewWriter(auditheads.Options{Store: s.store, Place: auditheads.PlaceOf(s.path)})
+		defer w.Close(time.Minute)
+		for n := range 3 {
+			h := s.append(t.Name(), 1)
+			w.Note(h)
+			synctest.Wait()
+			if all := s.noted(h.File); len(all) == 0 || all[len(all)-1].Head != h {
+				t.Fatalf("head %d was not noted: %v", n, all)
+			}
+			time.Sleep(2 * auditheads.DefaultEvery)
+		}
+	})
 }
 
 // What was noted long ago is removed, also of a host that is gone. A writer whose clock is ahead

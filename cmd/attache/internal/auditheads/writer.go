@@ -40,11 +40,12 @@ func PlaceOf(path string) Place {
 	return Place{host, path}
 }
 
-// A Writer notes the end of an audit file: of its first records at once, then every few minutes,
-// and when it is closed. While the database is away it notes nothing, and the file goes on.
+// A Writer notes the end of an audit file: of its first records, and of those after a quiet time, at
+// once, else every few minutes, and when it is closed. While the database is away it notes nothing, and the file goes on.
 type Writer struct {
 	o     Options
 	head  atomic.Pointer[chain.Head] // nil for none that is to be noted
+	wake  chan struct{}              // there is a head
 	end   chan struct{}              // closed by Close
 	done  chan struct{}              // closed when the goroutine has ended
 	begin sync.Once
@@ -62,7 +63,7 @@ func NewWriter(o Options) *Writer {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	w := &Writer{o: o, end: make(chan struct{}), done: make(chan struct{})}
+	w := &Writer{o: o, wake: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{})}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
@@ -74,6 +75,14 @@ func (w *Writer) Note(h chain.Head) {
 	}
 	w.head.Store(&h)
 	w.begin.Do(func() { go w.run() })
+	w.signal()
+}
+
+func (w *Writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Close notes the last head, and returns when that is done or the grace is over. No head may
@@ -90,11 +99,16 @@ func (w *Writer) Close(grace time.Duration) {
 
 func (w *Writer) run() {
 	defer close(w.done)
-	w.note()
 	for {
 		select {
-		case <-time.After(w.o.Every):
+		case <-w.wake:
+		case <-w.end:
 			w.note()
+			return
+		}
+		w.note()
+		select {
+		case <-time.After(w.o.Every):
 		case <-w.end:
 			w.note()
 			return
@@ -111,6 +125,7 @@ func (w *Writer) note() {
 	}
 	if err := w.store(*h); err != nil {
 		w.o.Log.Debug("the end of the audit file was not noted in the shared database; it is tried again", "file", w.o.Place.Path, "err", err)
+		w.signal()
 		return
 	}
 	w.head.CompareAndSwap(h, nil)
