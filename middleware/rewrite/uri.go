@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -224,5 +223,21 @@ func schemeOf(uri string) string {
 // reach reports whether one of the patterns may match a URI of a scheme, any scheme
 // if that is "".
 func reach(patterns []string, scheme string) bool {
-	return scheme == "" || slices.ContainsFunc(patterns, func(p string) bool { return glob.Overlap(p, scheme+":*") })
+	return scheme == "" || slices.ContainsFunc(patterns, func(p string) bool { return begins(p, scheme+":") })
+}
+
+// begins reports whether a pattern may match a name that begins with prefix. It reads the prefix, which
+// may be as long as a message, no further than to the first difference.
+func begins(pattern, prefix string) bool {
+	for i := range len(prefix) {
+		pattern = strings.TrimPrefix(pattern, `\`)
+		switch {
+		case pattern == "" || pattern[0] != '?' && pattern[0] != '*' && pattern[0] != prefix[i]:
+			return false
+		case pattern[0] == '*':
+			return true
+		}
+		pattern = pattern[1:]
+	}
+	return true
 }

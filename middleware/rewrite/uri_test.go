@@ -173,3 +173,12 @@ func TestReach(t *testing.T) {
 		}
 	}
 }
+
+// Whether a rule could hide a URI costs no memory for each byte of it: a client may send one of
+// megabytes.
+func TestReachIsBounded(t *testing.T) {
+	patterns, scheme := []string{"file:///secret/documents/**", "note://team/*"}, strings.Repeat("a", 1<<16)
+	if n := testing.AllocsPerRun(10, func() { reach(patterns, scheme) }); n > 4 {
+		t.Errorf("%v allocations", n)
+	}
+}
