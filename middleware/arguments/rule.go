@@ -145,9 +145,8 @@ func (r *rule) names(tool string) (bool, error) { return glob.Match(r.Tools, too
 // enforces reports whether the rule binds the client.
 func (r *rule) enforces() bool { return r.Mode != Fill }
 
-// bindingFirst puts those of the rules for one argument that bind the client in the
-// places before those that only fill, so that they count: a fill that somebody wrote
-// first must not open what a pin closes.
+// bindingFirst orders the rules of each argument: those that bind the client take the places before
+// those that only fill. A fill that somebody wrote first must not open what a pin closes.
 func bindingFirst(rules []*rule) {
 	for i := range rules {
 		for at, j := i, i-1; j >= 0; j-- {

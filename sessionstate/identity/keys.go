@@ -40,8 +40,15 @@ func Create(file string, a Attributes, prefix string, expiry time.Duration, now 
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", Entry{}, keyFile.error(file, err)
 	}
-	// One of 10,000 keys has the id of another once in 100 million times: the file is then refused.
-	if err := edit(file, func(entries []Entry) ([]Entry, error) { return append(entries, e), nil }); err != nil {
+	err = edit(file, func(entries []Entry) ([]Entry, error) {
+		for slices.ContainsFunc(entries, func(other Entry) bool { return other.ID == e.ID }) {
+			if key, e, err = NewKey(a, prefix, expiry, now); err != nil {
+				return nil, err
+			}
+		}
+		return append(entries, e), nil
+	})
+	if err != nil {
 		return "", Entry{}, err
 	}
 	return key, e, nil

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
@@ -26,12 +27,16 @@ func checkArguments(raw json.RawMessage) error {
 	return nil
 }
 
+// escapes are those of a JSON text: a surrogate pair is one, and so is each half that is alone.
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
+})
+
 // hasLoneSurrogate reports whether a valid JSON text has the escape of one half of a surrogate
 // pair without the other. It takes the escapes in their order, so that none begins within another.
 func hasLoneSurrogate(raw []byte) bool {
-	escapes := regexp.MustCompile(`\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.`)
 	const lone = len(`\ud800`)
-	return slices.ContainsFunc(escapes.FindAll(raw, -1), func(e []byte) bool { return len(e) == lone })
+	return slices.ContainsFunc(escapes().FindAll(raw, -1), func(e []byte) bool { return len(e) == lone })
 }
 
 // decode reads the arguments of a call. An argument that the tool does not have is refused: it
