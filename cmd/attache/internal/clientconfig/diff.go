@@ -50,7 +50,7 @@ func (p *Plan) hunk(from, to int, splices []splice) []DiffLine {
 	changed := apply(p.old[from:to], moved(both, from))
 	head := DiffLine{'@', fmt.Sprintf("line %d", lineAt(p.old, from))}
 	if !bytes.Contains(old, []byte("\n")) && len(old) > 4*longestLine {
-		first, tail := p.entries(from, to)
+		first, tail := p.entries(from, to, splices)
 		first, tail = len(apply(p.old[from:first], moved(between(masks, from, first), from))), len(apply(p.old[tail:to], moved(between(masks, tail, to), tail)))
 		old = clip(old, first, len(old)-tail)
 		changed = clip(changed, first, len(changed)-tail)
@@ -91,18 +91,27 @@ func moved(splices []splice, from int) []splice {
 	return out
 }
 
-// entries returns where the command and the arguments of the entries that change between from
-// and to stand.
-func (p *Plan) entries(from, to int) (first, last int) {
-	first, last = to, from
+// entries returns the part between from and to that the splices change, with what stands there
+// of the names, the commands and the arguments of the entries that change. A remote server has
+// no command, and a name may stand in another line.
+func (p *Plan) entries(from, to int, splices []splice) (first, last int) {
+	first, last = splices[0].from, splices[len(splices)-1].to
 	for _, step := range p.Steps {
 		e := step.Entry
-		if !step.Done || e.offset < from || e.offset >= to {
+		if !step.Done {
 			continue
 		}
-		first, last = min(first, e.offset), max(last, e.command.to)
+		if e.offset >= from {
+			first = min(first, e.offset)
+		}
+		ends := []int{e.command.to}
 		if e.args != nil {
-			last = max(last, e.args.to)
+			ends = append(ends, e.args.to)
+		}
+		for _, end := range ends {
+			if end <= to {
+				last = max(last, end)
+			}
 		}
 	}
 	return first, last

@@ -85,7 +85,7 @@ func (d *Document) gapBefore(e *Entry) string {
 
 // extend adds an edit to a plan, whose step is about a server of attache's own.
 func (d *Document) extend(p *Plan, s splice, near *Entry) {
-	own := &Entry{Name: TeamsServer}
+	own := &Entry{Name: TeamsServer, offset: s.from}
 	if near != nil {
 		own.Project, own.Line = near.Project, near.Line
 	}

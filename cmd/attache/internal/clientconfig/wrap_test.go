@@ -117,10 +117,21 @@ func checkRoundTrip(t *testing.T, file File, data []byte, launch Launch) {
 	if again := after.Wrap(launch, all); again.Changed() {
 		t.Errorf("wrapped twice:\n%s", again.Content)
 	}
-	if got := after.Unwrap(launch, all).Content; !bytes.Equal(got, data) {
+	back := after.Unwrap(launch, all)
+	if got := back.Content; !bytes.Equal(got, data) {
 		t.Errorf("not restored: %s\nwrapped:\n%s", cmp.Diff(string(data), string(got)), plan.Content)
 	}
+	checkShown(t, plan)
+	checkShown(t, back)
 	checkTeams(t, file, data, launch)
+}
+
+// checkShown checks that a difference is shown if there is one.
+func checkShown(t *testing.T, p *Plan) {
+	t.Helper()
+	if lines := p.Diff(nil); len(lines) > 0 != p.Changed() {
+		t.Errorf("of %d edits %d lines are shown", len(p.splices), len(lines))
+	}
 }
 
 // checkTeams checks that attache's own server is added once, and that taking it out with the
@@ -161,6 +172,8 @@ func checkTeams(t *testing.T, file File, data []byte, launch Launch) {
 	if !bytes.Equal(back.Content, data) {
 		t.Errorf("not restored: %s\nwrapped:\n%s", cmp.Diff(string(data), string(back.Content)), plan.Content)
 	}
+	checkShown(t, plan)
+	checkShown(t, back)
 }
 
 // checkWrapped checks that attache starts in after what was started in before.
