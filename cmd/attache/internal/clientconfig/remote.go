@@ -51,14 +51,19 @@ func memberOf(m hujson.ObjectMember) member {
 // readRemote reads the members of an entry that a remote server has.
 func readRemote(object *hujson.Object) *remoteForm {
 	f := &remoteForm{}
+	addresses := 0
 	set := func(to *member, m hujson.ObjectMember) {
 		f.repeated = f.repeated || to.exists()
 		*to = memberOf(m)
 	}
 	for i, m := range object.Members {
 		switch name := nameOf(m); {
-		case isAddress(name) && !isNull(m.Value):
-			set(&f.address, m)
+		case isAddress(name):
+			addresses++
+			f.repeated = f.repeated || addresses > 1
+			if !isNull(m.Value) { // clients write null where there is no address
+				f.address = memberOf(m)
+			}
 		case name == "type":
 			set(&f.kind, m)
 		case name == "headers":
