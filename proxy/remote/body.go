@@ -94,7 +94,7 @@ type body struct {
 
 	mu      sync.Mutex
 	state   bodyState
-	opened  int           // how often it was opened
+	opened  int           // how often it was opened, or its bytes were taken
 	written chan struct{} // closed when the body was read to its end; nil if nobody wants to know
 }
 
@@ -187,10 +187,13 @@ func (b *body) open() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(b.line)), nil
 }
 
-// bytes returns the message, nil if it was dropped.
+// bytes returns the message, nil if it was dropped. Its memory is not given back any more: the
+// transport may go on writing it after the server has answered, and its end would give back what the
+// caller reads.
 func (b *body) bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.opened++
 	return b.line
 }
 

@@ -57,3 +57,21 @@ func TestBodyGivesBack(t *testing.T) {
 		})
 	}
 }
+
+// The memory of a message that somebody reads is not given back when the transport has written it: a
+// server may answer before that.
+func TestBytesAreHeld(t *testing.T) {
+	var l ledger
+	l.init(t.Context(), 1)
+	l.enter(2)
+	var released counter
+	b := &body{line: []byte("{}"), lease: &released, ledger: &l}
+	if _, err := b.open(); err != nil {
+		t.Fatal(err)
+	}
+	line := b.bytes()
+	b.left()
+	if released != 0 {
+		t.Errorf("the memory of %q is another message's", line)
+	}
+}

@@ -25,10 +25,11 @@ type watch struct {
 	has      bool // early has the first byte of the next request
 }
 
-// handle begins to handle a request. Until end, a read of one byte is the HTTP server's. One of
-// HTTP/2 reads frames.
+// handle begins to handle a request. A body of known length is read into what has room for more than
+// one byte, so until end a read of one byte is that of the HTTP server. Not so in a body in chunks,
+// where the server's buffer may have room for one byte left, and over HTTP/2, which reads frames.
 func (w *watch) handle(r *http.Request) {
-	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+	if r.ProtoMajor == 1 && r.ContentLength > 0 {
 		w.handling.Store(true)
 	}
 }
@@ -58,6 +59,10 @@ func (w *watch) end() {
 func (w *watch) set(t time.Time) error {
 	if !t.IsZero() {
 		w.done = make(chan struct{})
+		if w.has { // the client is there, and has sent a request behind the next one
+			close(w.done)
+			return nil
+		}
 		go w.read(w.done)
 		return nil
 	}

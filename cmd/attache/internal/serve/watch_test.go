@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,6 +123,59 @@ func TestRequestsBesideWatch(t *testing.T) {
 				t.Errorf("with requests that took %v the server read one byte %d times", takes, single.Load())
 			}
 		})
+	}
+}
+
+// A request that comes while the first of two that came together is watched is whole, though the HTTP
+// server has the second one already and does not read in between.
+func TestPipelinedBesideWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			time.Sleep(2 * watchAfter)
+			fmt.Fprintf(w, "%s %s %v", r.Method, body, err)
+		})
+		go func() {
+			fmt.Fprint(client, short+short)
+			time.Sleep(watchAfter + watchAfter/2)
+			fmt.Fprint(client, short)
+		}()
+		answered(t, client, "POST {} <nil>", 3)
+	})
+}
+
+// The last byte of a trailer may be all that the HTTP server's buffer has room for: that read is not
+// for the watch.
+func TestTrailerIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := dialHandler(t, func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			fmt.Fprintf(w, "%s %s %v", r.Method, body, err)
+		})
+		go func() {
+			fmt.Fprint(client, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2\r\n{}\r\n0\r\n")
+			synctest.Wait()
+			trailer := "X: " + strings.Repeat("a", 4096-len("X: \r\n\r\n")) + "\r\n\r\n"
+			fmt.Fprint(client, trailer[:4095])
+			synctest.Wait()
+			fmt.Fprint(client, trailer[4095:])
+		}()
+		answered(t, client, "POST {} <nil>", 1)
+	})
+}
+
+// answered reads n answers.
+func answered(t *testing.T, client net.Conn, want string, n int) {
+	t.Helper()
+	in := bufio.NewReader(client)
+	for i := range n {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(resp.Body); string(got) != want || err != nil {
+			t.Errorf("answer %d: %d %s (%v)", i+1, resp.StatusCode, got, err)
+		}
 	}
 }
 

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// An idling is when a connection was given back.
-type idling struct{ since time.Time }
-
 // An idlePool keeps connections that no request uses. Nobody reads from them, so each is looked at
 // before it is used again: a server may have closed it.
 type idlePool struct {
@@ -23,7 +20,7 @@ type idlePool struct {
 func (p *idlePool) take(host string) *conn {
 	for {
 		c := p.pop(host)
-		if c == nil || c.raw.Read(c.look) == nil && c.open && time.Since(c.idle.since) < p.time {
+		if c == nil || c.raw.Read(c.look) == nil && c.open && time.Since(c.idleSince) < p.time {
 			return c
 		}
 		_ = c.Close()
@@ -52,7 +49,7 @@ func (p *idlePool) put(c *conn) {
 		_ = c.Close()
 		return
 	}
-	c.idle.since = time.Now()
+	c.idleSince = time.Now()
 	if p.hosts == nil {
 		p.hosts = map[string][]*conn{}
 	}
@@ -71,7 +68,7 @@ func (p *idlePool) expire() {
 	now, next := time.Now(), p.time
 	for host, all := range p.hosts {
 		n := 0
-		for n < len(all) && now.Sub(all[n].idle.since) >= p.time {
+		for n < len(all) && now.Sub(all[n].idleSince) >= p.time {
 			_ = all[n].Close()
 			n++
 		}
@@ -80,7 +77,7 @@ func (p *idlePool) expire() {
 			continue
 		}
 		p.hosts[host] = append(all[:0:0], all[n:]...)
-		next = min(next, p.time-now.Sub(all[n].idle.since))
+		next = min(next, p.time-now.Sub(all[n].idleSince))
 	}
 	if p.running = len(p.hosts) > 0; p.running {
 		time.AfterFunc(next, p.expire)

@@ -1,6 +1,6 @@
 // Package ownconn sends requests on plain connections of its own, where http.Transport has two
 // goroutines for each: a request whose response is open for hours then takes 17 KiB less, and a
-// short message half of the CPU time.
+// call from stdio to HTTP a quarter less CPU time.
 package ownconn
 
 import (
@@ -29,8 +29,8 @@ type Transport struct {
 	idle    idlePool
 }
 
-// New returns a Transport that sends all else as t does. t has a DialContext and says how long and
-// how many connections are kept.
+// New returns a Transport that sends all else as t does. t has a DialContext, and says how many
+// connections to a host are kept and how long: 0 stands for none.
 func New(t *http.Transport) *Transport {
 	return &Transport{Transport: t, idle: idlePool{limit: t.MaxIdleConnsPerHost, time: t.IdleConnTimeout}}
 }

@@ -358,3 +358,49 @@ func TestIdle(t *testing.T) {
 		time.Sleep(time.Minute) // the timer has ended
 	})
 }
+
+// Headers that are not valid are refused as http.Transport refuses them.
+func TestPostHeaderNames(t *testing.T) {
+	p := newPoster(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	for _, name := range []string{"X\rText", "X\x10Text", "X Text", ""} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{name: {"secret"}}
+		if _, err := p.transport.RoundTrip(r); err == nil || !strings.Contains(err.Error(), "invalid header field name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// A request that cannot be sent is closed, and an answer that is closed is not read as whole.
+func TestPostCloses(t *testing.T) {
+	p := newPoster(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("x", 10_000)) })
+	resp, err := p.do(t.Context(), "a message")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != http.ErrBodyReadAfterClose {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	p.transport.CloseIdleConnections()
+	p.transport.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, io.EOF }
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	r.Body = closer{r.Body, &closed}
+	if _, err := p.transport.RoundTrip(r); err == nil || !closed {
+		t.Errorf("error %v, closed %t", err, closed)
+	}
+}
+
+type closer struct {
+	io.Reader
+	closed *bool
+}
+
+func (c closer) Close() error { *c.closed = true; return nil }
