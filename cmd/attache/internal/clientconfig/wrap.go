@@ -133,7 +133,7 @@ func Bare(file File, data []byte, l Launch) []byte {
 
 // plan makes the plan of edit for the entries that are chosen.
 func (d *Document) plan(chosen func(string) bool, edit func(*Entry) ([]splice, string)) *Plan {
-	p := &Plan{Content: d.data, old: d.data, secrets: d.secrets}
+	p := &Plan{Content: d.data, old: d.data, secrets: slices.Clone(d.secrets)}
 	for _, e := range d.Entries {
 		if !chosen(e.Name) || e.IsTeams() {
 			continue
