@@ -93,7 +93,8 @@ func (r *relay) Awaits(id []byte) bool {
 }
 
 // Replace implements revive.Relay. What did not reach the last upstream, and what may be
-// repeated, waits for the next; the other calls in flight are answered with an error (R8).
+// repeated, waits for the next; the other calls in flight are answered with an error
+// (rules R8 and R9 of docs/restart.md).
 func (r *relay) Replace(ctx context.Context, last, next *revive.Link, how revive.Ending) (lost int) {
 	s := (*session)(r)
 	s.c.mu.Lock()
@@ -185,7 +186,7 @@ func (s *session) takesReply(m *wire.Message) bool {
 	return s.supervisor != nil && s.supervisor.LeftBehind(m) || s.asks.Swallow(wire.Client, m)
 }
 
-// holdExpired answers the calls that have waited for an upstream for too long (R7).
+// holdExpired answers the calls that have waited for an upstream for too long.
 func (s *session) holdExpired(l *revive.Link) {
 	lines, _ := l.Gate.TakeKept()
 	s.answerAside(func() {

@@ -120,7 +120,8 @@ func (w *cutWriter) Write(b []byte) (int, error) {
 const handshakeOut = len(`{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}` + "\n")
 
 // Whenever a server ends, every request has exactly one answer, no server reads a
-// tools/call twice, and what a life answers is passed on as it is (R7, R8, R9).
+// tools/call twice, and what a life answers is passed on as it is (rules R7 to R9 of
+// docs/restart.md).
 func TestAnyTimeOfDeath(t *testing.T) {
 	const requests = 12
 	first := handshakeOut + len(`"i"`) - len("0")
@@ -161,7 +162,7 @@ func FuzzRestart(f *testing.F) {
 			lines: []int{0, int(line2), int(line3)},
 			leave: leave,
 		}
-		if cut1 > 0 { // behind the handshake: before it a death ends the session (R1)
+		if cut1 > 0 { // behind the handshake: before it a death ends the session
 			d.cut[0] = handshakeOut + len(`"i"`) - len("0") + int(cut1)
 		}
 		if line1 > 0 {

@@ -144,7 +144,7 @@ func (s *suite) testServer(t *testing.T, revision string) {
 
 // testKilled runs the suite scenario by scenario against attache serve, and kills the server
 // behind it in between, and in each session before the first request after the handshake; three
-// deaths of a process in a row would be a crash loop (R13), so then another attache takes over.
+// deaths of a process in a row would be a crash loop, so then another attache takes over.
 // Without E2E_KILLS it takes the scenarios of tools alone.
 func (s *suite) testKilled(t *testing.T, revision string, direct verdicts, server string, kill func() int) {
 	direct = maps.Clone(direct)

@@ -57,7 +57,7 @@ func (l *lab) killAtRandom(t *testing.T, random *rand.Rand) (kills int) {
 	s.initialize(t)
 	s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	s.send(t, `{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"x"}}`)
-	s.awaitAnswers(t, 0, 1) // before, a server that ends ends the session (R1)
+	s.awaitAnswers(t, 0, 1) // before, a server that ends ends the session
 	id := 1
 	for range 1 + random.IntN(4) {
 		calls := 1 + random.IntN(4)

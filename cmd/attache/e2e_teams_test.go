@@ -143,8 +143,8 @@ func (l *lab) newTeamAgent(t *testing.T, program string, s service, config strin
 }
 
 // wake has another session write to an agent in a terminal that waits for its user, who types
-// nothing. The agent is woken, by a notice without a word of the peer's, and reads the message
-// (T31). main are the arguments of the agent behind its prompt, peer those of the other.
+// nothing. The agent is woken, by a notice without a word of the peer's, and reads the message.
+// main are the arguments of the agent behind its prompt, peer those of the other.
 func (a *agent) wake(t *testing.T, main, peer []string) *terminal {
 	t.Helper()
 	idle := a.openTerminal(t, append([]string{"RUN:main"}, main...)...)

@@ -104,7 +104,7 @@ func TestServeRefusesDatagrams(t *testing.T) {
 
 // A session goes on with another process of attache, however the first one ended, and is briefed
 // once.
-func TestServeF17GoesOnAfterRestart(t *testing.T) {
+func TestServeGoesOnAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	config := filepath.Join(dir, "config.yaml")
@@ -190,8 +190,8 @@ func TestServeStatus(t *testing.T) {
 	}
 }
 
-// attache restart reaches the servers of attache serve, whose clients go on (R18).
-func TestServeR18Restart(t *testing.T) {
+// attache restart reaches the servers of attache serve, whose clients go on.
+func TestServeRestart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
 	t.Setenv("XDG_RUNTIME_DIR", dir)

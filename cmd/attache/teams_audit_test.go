@@ -45,7 +45,7 @@ func (tm *team) awaitNote(tool, note string) (record object) {
 	return record
 }
 
-// Every operation is in the audit, and each run of an agent in records of its supervisor (T41).
+// Every operation is in the audit, and each run of an agent in records of its supervisor.
 func TestTeamsAudit(t *testing.T) {
 	tm := newTeam(t, "0s")
 	config := filepath.Join(tm.dir, "config", "attache", "config.yaml")

@@ -44,8 +44,8 @@ func forked(tm *team) (pid int) {
 	return pid
 }
 
-// Whoever ends an agent, nothing of it is left, no slot is lost, and there is one result (T24 to
-// T29). See also TestKilledAtEveryMoment.
+// Whoever ends an agent, nothing of it is left, no slot is lost, and there is one result.
+// See also TestKilledAtEveryMoment.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -141,7 +141,7 @@ func TestRunsEnd(t *testing.T) {
 	})
 }
 
-// An agent that is over goes on when a message comes (T30), under its own session.
+// An agent that is over goes on when a message comes, under its own session.
 func TestResumed(t *testing.T) {
 	tm := newTeam(t, "0s")
 	m := tm.join("parent", "proj", "direct")

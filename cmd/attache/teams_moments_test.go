@@ -22,7 +22,7 @@ import (
 )
 
 // Whoever is killed, and whenever: no process is left beyond what on_parent_end lets run, no
-// slot is lost, and each run has one result (T24 to T29). The moments are events that the test
+// slot is lost, and each run has one result. The moments are events that the test
 // sees, and no times. A row where the victim is not there any more, or not yet, changes
 // nothing, and has to end as any run does.
 func TestKilledAtEveryMoment(t *testing.T) {

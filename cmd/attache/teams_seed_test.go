@@ -91,7 +91,7 @@ func TestCreateSession(t *testing.T) {
 		}
 	})
 	run("workspace_scoped_agent_discovery", func(tm *team) {
-		// Agents are the operator's alone (T5): what a workspace has of that name counts for nothing.
+		// Agents are the operator's alone: what a workspace has of that name counts for nothing.
 		m := tm.join("parent", "proj", "direct")
 		m.refused("Agent not found", "create_session", good(object{"agent_name": "specialist"}))
 		m.create("agent", "do env PWD")
@@ -140,7 +140,7 @@ func TestSendMessage(t *testing.T) {
 		for _, text := range []string{"a\x00b", "a\x1bb", "a\rb"} {
 			a.refused("Message contains invalid control characters", "send_message", send(to, text))
 		}
-		a.do("send_message", send(to, "a\r\n\r\nb")) // T18: text of Windows has blank lines
+		a.do("send_message", send(to, "a\r\n\r\nb")) // text of Windows has blank lines
 		if got := b.messages(1); got[0] != "a\n\nb" {
 			tm.Errorf("got %q", got)
 		}

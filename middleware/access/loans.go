@@ -26,7 +26,7 @@ const (
 const (
 	// loanTime is how long tokens may be spent after they were lent. A process borrows as many
 	// as the bucket gains in this time at most, and a tenth of the bucket, so that processes
-	// that do not call keep few from the others (S8).
+	// that do not call keep few from the others.
 	loanTime, loanShare = 10 * time.Second, 10
 	// askTime bounds how long the Lender may take, waitTime how long a call waits for it.
 	askTime, waitTime = 3 * time.Second, time.Second

@@ -15,7 +15,7 @@ import (
 const MarkerKey = "io.github.attache-mcp/messages"
 
 // margin stands in front of every line that another agent wrote. No line of the frame begins
-// so, and so no text of a peer can end the block or pass for a word of attache's (T32).
+// so, and so no text of a peer can end the block or pass for a word of attache's.
 const margin = "  | "
 
 // Block returns the text in front of a result that carries messages, of which remaining more
@@ -82,7 +82,7 @@ func ago(d time.Duration) string {
 
 // Clean returns text without what a terminal or a reader does not show as it is: controls,
 // escape sequences, characters that turn the direction of text or have no width. What other
-// programs take for the end of a line becomes one (T32).
+// programs take for the end of a line becomes one.
 func Clean(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var b strings.Builder
@@ -130,7 +130,7 @@ func escape(text string) int {
 
 func oneLine(text string) string { return strings.ReplaceAll(Clean(text), "\n", " ") }
 
-// notice returns the text that wakes a session. Nothing in it was written by a peer (T31).
+// notice returns the text that wakes a session. Nothing in it was written by a peer.
 func notice(count, fromParent int) string {
 	messages, wait := "messages", "wait"
 	if count == 1 {

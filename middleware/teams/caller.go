@@ -16,7 +16,7 @@ import (
 // CallerKey is the member of params._meta that tells the server of the teams tools who calls.
 const CallerKey = "io.github.attache-mcp/caller"
 
-// Callers hands the caller of a tool to a server in this process (T2). The zero value is
+// Callers hands the caller of a tool to a server in this process. The zero value is
 // ready.
 type Callers struct {
 	mu   sync.Mutex
@@ -164,7 +164,7 @@ func (c *Caller) onSent(f func(error)) {
 	}
 }
 
-// Note adds to the audit's record of the call what a tool did (T41).
+// Note adds to the audit's record of the call what a tool did.
 func (c *Caller) Note(act middleware.Act, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -72,7 +72,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	switch m.Kind() {
 	case wire.Notification:
 		if c.o.Callers != nil && m.MethodIs("notifications/initialized") {
-			c.shared.of(view, c.o.Results) // T8
+			c.shared.of(view, c.o.Results) // registers the session: others see it before its first call
 		}
 		return
 	case wire.Request:
@@ -90,7 +90,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 		call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		return
 	case c.o.Callers == nil || !view.Modern || m.MethodIs("server/discover"):
-		return // T8: a probe leaves no trace
+		return // a probe leaves no trace
 	}
 	s := c.of(view)
 	if c.o.Callers != nil && m.MethodIs("tools/call") {
@@ -114,7 +114,7 @@ func (c *Conn) of(view *sessionstate.Context) *session {
 }
 
 // expect has the reply to a call carry the messages that wait when it comes. Without mail the
-// reply is not read (T39).
+// reply is not read.
 func (c *Conn) expect(call *middleware.Call, s *session, r toolresult.Response) {
 	s.begun.Add(1)
 	c.shared.askWithCall(s)
@@ -144,7 +144,7 @@ func (r *carrier) Reply(ctx context.Context, reply *wire.Message) error {
 	return r.c.respond(call, view, r.s, r.response, reply)
 }
 
-// noteSeen notes that the client has sent a further request after messages went to it (T35).
+// noteSeen notes that the client has sent a further request after messages went to it.
 func (c *Conn) noteSeen(call *middleware.Call, s *session) {
 	if !s.unseen.Load() {
 		return
@@ -200,7 +200,7 @@ func (c *Conn) respond(call *middleware.Call, view *sessionstate.Context, s *ses
 	return nil
 }
 
-// carry puts messages into a reply, and settles them when it was written (T35).
+// carry puts messages into a reply, and settles them when it was written.
 func (c *Conn) carry(call *middleware.Call, view *sessionstate.Context, t *turn, taking *store.Taking, r toolresult.Response, reply *wire.Message) error {
 	marker, _ := json.Marshal(map[string]any{MarkerKey: map[string]any{"ids": strings.Fields(ids(taking))}})
 	plan := c.o.Results.Plan(call, c.shared.o.Structured, c.o.Catalog, r, reply)
@@ -234,7 +234,7 @@ func ids(taking *store.Taking) string {
 	return strings.Join(all, " ")
 }
 
-// note adds a note to the audit's record of the call (T41).
+// note adds a note to the audit's record of the call.
 func note(call *middleware.Call, act middleware.Act, why string) {
 	call.Note(middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }

@@ -183,7 +183,7 @@ func states(t *testing.T, db *store.Store, s *store.Session) (all []string) {
 }
 
 // A message comes in front of the next result, once, all else stays as it is, and the sender
-// learns what became of it (T31 to T35).
+// learns what became of it.
 func TestCarried(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
@@ -226,7 +226,7 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// Of all servers of a session one carries a message (T14).
+// Of all servers of a session one carries a message.
 func TestOneServerCarries(t *testing.T) {
 	db := openStore(t)
 	me := person(t, db, "me")
@@ -286,7 +286,7 @@ func TestStructured(t *testing.T) {
 	})
 	c.call("f")
 	send(t, db, peer, me, "one")
-	for n := 0; n < 3; { // the client may not show them: three times, and then not again (T34)
+	for n := 0; n < 3; { // the client may not show them: three times, and then not again
 		if strings.Contains(c.call("odd"), "  | one") {
 			n++
 		} else {
@@ -301,7 +301,7 @@ func TestStructured(t *testing.T) {
 }
 
 // Without mail a reply is not read; a message that came while the call was in flight is
-// carried (T39).
+// carried.
 func TestReplyIsReadForMailAlone(t *testing.T) {
 	db := openStore(t)
 	peer, me := person(t, db, "peer"), person(t, db, "me")
@@ -347,7 +347,7 @@ func TestReplyIsReadForMailAlone(t *testing.T) {
 }
 
 // A session that makes no calls is woken by a notice without a word of the peer's, once in
-// thirty seconds, and not while a call is in flight (T31).
+// thirty seconds, and not while a call is in flight.
 func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t)
@@ -441,7 +441,7 @@ func TestRegisterAgain(t *testing.T) {
 }
 
 // A session is not woken while a call to another of its servers is in flight: its result carries
-// the messages (T31).
+// the messages.
 func TestNotWokenAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t)
@@ -470,7 +470,7 @@ func TestNotWokenAtWork(t *testing.T) {
 	})
 }
 
-// A probe, a list and a session without a workspace leave no trace (T8).
+// A probe, a list and a session without a workspace leave no trace.
 func TestNoTrace(t *testing.T) {
 	opened := false
 	shared := teams.Compile(teams.Options{

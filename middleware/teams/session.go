@@ -59,7 +59,7 @@ func (m *session) calling(now time.Time) bool {
 	return m.begun.Load() > m.ended.Load() && now.Sub(time.Unix(0, m.last.Load())) < time.Hour
 }
 
-// keyOf returns the key of the session of a call, "" if it could not be found again (T7): the
+// keyOf returns the key of the session of a call, "" if it could not be found again: the
 // key of the connection alone is known to no other process.
 func (s *Shared) keyOf(view *sessionstate.Context, client string) string {
 	switch {
@@ -77,7 +77,7 @@ func (s *Shared) keyOf(view *sessionstate.Context, client string) string {
 }
 
 // manyConversations returns the names of clients of which one process holds many
-// conversations, so that it does not stand for one (T7).
+// conversations, so that it does not stand for one.
 func manyConversations() []string {
 	return []string{"claude-ai", "Visual Studio Code", "Visual Studio Code - Insiders", "cursor-vscode", "Zed"}
 }
@@ -195,7 +195,7 @@ func (s *Shared) attach(ctx context.Context, m *session) {
 }
 
 // askEvery is how often a database is asked for messages that does not tell when it was
-// changed (S2).
+// changed.
 const askEvery = 10 * time.Second
 
 // askWithCall finds out, while a call is in flight, whether messages wait that its result can carry.

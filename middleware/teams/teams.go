@@ -2,11 +2,11 @@
 // user's agents, and carries messages from other agents in front of the results of tools.
 //
 // Any result of any server of the session carries them, exactly once and in order: the
-// servers take turns (T14), and a message is settled when the bytes have left (T35). The text
+// servers take turns, and a message is settled when the bytes have left. The text
 // is framed so that nothing in it can pass for the user's or for attache's ([Block]).
 //
 // Without mail the layer costs a call next to nothing: a goroutine of the process asks whether
-// the file has changed, and sets a flag that the calls read (T39). Nothing is registered, and
+// the file has changed, and sets a flag that the calls read. Nothing is registered, and
 // no file opened, before a tool is called.
 //
 // The layer enriches: where the registry cannot be used the tools work, no messages come, and
@@ -26,11 +26,11 @@ import (
 )
 
 const (
-	// DefaultWait is how long a result is held back for its messages (T39).
+	// DefaultWait is how long a result is held back for its messages.
 	DefaultWait = 300 * time.Millisecond
-	// lookEvery is how often the file is asked for changes (T39).
+	// lookEvery is how often the file is asked for changes.
 	lookEvery = 250 * time.Millisecond
-	// wakeAfter and wakeEvery say when a session that makes no calls is woken (T31).
+	// wakeAfter and wakeEvery say when a session that makes no calls is woken.
 	wakeAfter, wakeEvery = 5 * time.Second, 30 * time.Second
 	// tellEvery is how often a process at work says so while messages wait.
 	tellEvery = time.Second
@@ -58,11 +58,11 @@ type Options struct {
 	// Server is the name of the server behind this process, Host and PID where it runs.
 	Server, Host string
 	PID          int
-	// Token proves a session that attache started, "" for another (T22).
+	// Token proves a session that attache started, "" for another.
 	Token string
-	// Workspace returns the id of the workspace of a session, "" if it has none (T11).
+	// Workspace returns the id of the workspace of a session, "" if it has none.
 	Workspace func(*sessionstate.Context) string
-	// ClientProcess names the process that started this one, "" if that is not known (T7).
+	// ClientProcess names the process that started this one, "" if that is not known.
 	ClientProcess func() string
 	// TTL is the idle time that ends a session of a person; 0 stands for 12 hours.
 	TTL time.Duration
@@ -71,10 +71,10 @@ type Options struct {
 	// Wait bounds how long a result is held back; 0 stands for DefaultWait.
 	Wait time.Duration
 	// Waker returns what tells a session that makes no calls of messages, nil if nothing
-	// can (T31); nil for none.
+	// can; nil for none.
 	Waker func(Host) Wake
 	// Resume starts the agents again that are over and for which messages wait; nil if this
-	// process cannot (T30). It is called every 30 seconds, in the background.
+	// process cannot. It is called every 30 seconds, in the background.
 	Resume func(ctx context.Context, s *store.Store, me *store.Session, view *sessionstate.Context)
 	// Now is the clock; nil stands for time.Now.
 	Now func() time.Time

@@ -81,8 +81,8 @@ func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, e
 }
 
 // shakeHands waits for the reply to the initialize of a session that was opened again, on t,
-// tells the server what else it has to know, and lets go what waits behind that (R5). A
-// server that agrees to something else than before would not do what the client expects of
+// tells the server what else it has to know, and lets go what waits behind that (rule R5
+// of docs/restart.md). A server that agrees to something else than before would not do what the client expects of
 // it, so the session has ended. One that gives no result may give one next time.
 func (s *session) shakeHands(t *stream) {
 	<-t.wake
@@ -146,7 +146,7 @@ func (s *session) part(why fate) {
 }
 
 // handOver lets another process take a session that was left, as its relay has ended: two
-// processes of a server that has locks must not run at once (R2).
+// processes of a server that has locks must not run at once.
 func (s *session) handOver() {
 	s.f.mu.Lock()
 	why := s.fate

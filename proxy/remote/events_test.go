@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 		{"id: " + strings.Repeat("x", maxValue+1) + "\ndata: a\n\n", []string{"|a||-1ns", ""}},
 	} {
 		want := strings.Join(c.want, "\n")
-		for n := 1; n <= len(c.stream); n++ { // U02: every chunk border
+		for n := 1; n <= len(c.stream); n++ { // every chunk border
 			if got := parse(c.stream, n); got != want {
 				t.Errorf("%.60q in chunks of %d:\ngot  %q\nwant %q", c.stream, n, got, want)
 				break

@@ -22,13 +22,13 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// U11: a connection that ends after the request was written is an error, and the call is
+// A connection that ends after the request was written is an error, and the call is
 // executed once at most.
-func TestU11ConnectionEnds(t *testing.T) { testConnectionEnds(t, nil) }
+func TestConnectionEnds(t *testing.T) { testConnectionEnds(t, nil) }
 
-// U12: also if the request has the header by which net/http takes it for one that can be
+// Also if the request has the header by which net/http takes it for one that can be
 // repeated, whoever has set it.
-func TestU12IdempotencyKey(t *testing.T) {
+func TestIdempotencyKey(t *testing.T) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		t.Run(name, func(t *testing.T) {
 			testConnectionEnds(t, func(o *remote.Options) { o.Header = http.Header{name: {"x"}} })
@@ -88,8 +88,8 @@ func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
 	}
 }
 
-// U13: what the server says of a time to wait reaches the client, and nothing is sent again.
-func TestU13RetryAfter(t *testing.T) {
+// What the server says of a time to wait reaches the client, and nothing is sent again.
+func TestRetryAfter(t *testing.T) {
 	var calls atomic.Int32
 	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
@@ -104,8 +104,8 @@ func TestU13RetryAfter(t *testing.T) {
 	}
 }
 
-// U14: a redirect to another origin is not followed, whatever it is; nothing reaches it.
-func TestU14Redirects(t *testing.T) {
+// A redirect to another origin is not followed, whatever it is; nothing reaches it.
+func TestRedirects(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other origin got %s with %v", r.Method, r.Header)
 	}))
@@ -223,9 +223,9 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// U15, U28: what the transport does not send: an encoding, an origin; cookies go back to
+// What the transport does not send: an encoding, an origin; cookies go back to
 // the session that they were given to.
-func TestU28WhatIsSent(t *testing.T) {
+func TestWhatIsSent(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		if r.method == "initialize" {
@@ -249,8 +249,8 @@ func TestU28WhatIsSent(t *testing.T) {
 	}
 }
 
-// U29: a proxy gets the requests, and the server's name need not be known here.
-func TestU29Proxy(t *testing.T) {
+// A proxy gets the requests, and the server's name need not be known here.
+func TestProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Host != "mcp.example.invalid" {
 			t.Errorf("the proxy got %s", r.URL)
@@ -309,8 +309,8 @@ func TestFirstByte(t *testing.T) {
 	})
 }
 
-// U30: a server that is there and silent shows by the pings of HTTP/2 within 30 s.
-func TestU30Blackhole(t *testing.T) {
+// A server that is there and silent shows by the pings of HTTP/2 within 30 s.
+func TestBlackhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemory()
 		var silent atomic.Bool

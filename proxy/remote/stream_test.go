@@ -20,7 +20,7 @@ func events(w http.ResponseWriter, text string) {
 }
 
 // A stream that breaks with an id is taken up again by GET, or the call fails.
-func TestU05Resume(t *testing.T) {
+func TestResume(t *testing.T) {
 	note := func(n int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}`, n)
 	}
@@ -90,9 +90,9 @@ func TestU05Resume(t *testing.T) {
 	}
 }
 
-// U06: the server says how long to wait before the stream is taken up again, and one that
+// The server says how long to wait before the stream is taken up again, and one that
 // has said next to nothing is not asked without end.
-func TestU06Retry(t *testing.T) {
+func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
 		var waited []time.Duration
@@ -123,9 +123,9 @@ func TestU06Retry(t *testing.T) {
 	})
 }
 
-// U15 and U16: the stream of the server's own. What it says goes to the client, and the
+// The stream of the server's own. What it says goes to the client, and the
 // client's answer goes back.
-func TestU16ServerAsks(t *testing.T) {
+func TestServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
 		const pong = `{"jsonrpc":"2.0","id":"p","result":{}}`
@@ -152,9 +152,9 @@ func TestU16ServerAsks(t *testing.T) {
 	})
 }
 
-// U16: a server drops what it asks on a stream that is not there yet, so no call overtakes
+// A server drops what it asks on a stream that is not there yet, so no call overtakes
 // the request for the stream.
-func TestU16StreamBeforeCalls(t *testing.T) {
+func TestStreamBeforeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
 		called := make(chan struct{})
@@ -180,9 +180,9 @@ func TestU16StreamBeforeCalls(t *testing.T) {
 	})
 }
 
-// U15: a server that offers no stream of its own is asked once, one that fails ever more
+// A server that offers no stream of its own is asked once, one that fails ever more
 // rarely.
-func TestU15OwnStream(t *testing.T) {
+func TestOwnStream(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
@@ -268,7 +268,7 @@ func TestSessionLostOnOwnStream(t *testing.T) {
 	c.over()
 }
 
-// F25: what belongs to a call comes before its answer, and nothing is held back.
+// What belongs to a call comes before its answer, and nothing is held back.
 func TestNothingIsHeldBack(t *testing.T) {
 	const note = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
 	heard := make(chan struct{})
@@ -284,9 +284,9 @@ func TestNothingIsHeldBack(t *testing.T) {
 	c.over()
 }
 
-// F27: a cancellation reaches the server behind its request, and the answer may be
+// A cancellation reaches the server behind its request, and the answer may be
 // missing.
-func TestF27Cancelled(t *testing.T) {
+func TestCancelled(t *testing.T) {
 	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
 	l := &legacy{}
 	called, end := make(chan struct{}), make(chan struct{})

@@ -9,7 +9,7 @@
 //
 // A server that ended under its client ends again, and another one starts in its place when it
 // did then. What a recording cannot tell is how long something took: a call that waited in vain
-// for a server, or came in a crash loop (R13), is not answered. A line too long to be held was not
+// for a server, or came in a crash loop, is not answered. A line too long to be held was not
 // recorded.
 package replay
 

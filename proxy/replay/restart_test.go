@@ -129,7 +129,7 @@ func toolCall(name string) string {
 	return `"method":"tools/call","params":{"name":"` + name + `"}`
 }
 
-// A server that ended and was started again does so in the replay, too (R19).
+// A server that ended and was started again does so in the replay, too.
 func TestServerEnds(t *testing.T) {
 	const list, prompts = `"method":"tools/list"`, `"method":"prompts/list"`
 	policy := &proxy.Restart{Name: "frail", Notice: true}

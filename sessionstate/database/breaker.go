@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How long the breaker stays open, and after how many failures it opens (S6).
+// How long the breaker stays open, and after how many failures it opens.
 const (
 	openAfter   = 2
 	firstOpen   = time.Second

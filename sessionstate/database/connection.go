@@ -152,7 +152,7 @@ func (c *connection) giveBack() {
 	<-c.server.slots
 }
 
-// begin begins a transaction in which the settings of scope hold (S4, S5). It returns the
+// begin begins a transaction in which the settings of scope hold. It returns the
 // server's time.
 func (c *connection) begin(ctx context.Context, scope Scope, readOnly bool) (now time.Time, err error) {
 	text := `begin`

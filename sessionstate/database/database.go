@@ -7,8 +7,6 @@
 //
 // The package repairs nothing. A database that is damaged, of another version or away is an
 // error, and the caller decides what it does without.
-//
-// The rule numbers (S4) are those of the design.
 package database
 
 import (
@@ -49,12 +47,12 @@ type DB struct {
 
 // A Scope is what a transaction is about.
 type Scope struct {
-	// Tenant is whose rows the transaction sees; "" where there is one tenant (S4).
+	// Tenant is whose rows the transaction sees; "" where there is one tenant.
 	Tenant string
 	// AllTenants has the transaction see the rows of every tenant.
 	AllTenants bool
 	// Relaxed does not wait until a change is on the disk: the last ones may be lost when the
-	// server's machine fails (S5). A file is always like this.
+	// server's machine fails. A file is always like this.
 	Relaxed bool
 	// Urgent asks a server also while it is thought to be away: nobody can try again later.
 	Urgent bool

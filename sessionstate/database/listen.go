@@ -68,7 +68,7 @@ func (n *notices) tell(payload string) {
 	}
 }
 
-// Listen hears notices until ctx is done, on a connection of its own (S3). pgbouncer carries none
+// Listen hears notices until ctx is done, on a connection of its own. pgbouncer carries none
 // in transaction mode. A connection that is lost is opened again, after 1 s, 2 s, and so on to
 // 30 s; whoever needs what notices tell of asks the database meanwhile. It returns at once if
 // nobody has called OnNotice before.

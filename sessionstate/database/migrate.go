@@ -20,7 +20,7 @@ const (
 )
 
 // Migrate brings the tables of the parts to the version that this program knows, all of them or
-// none, and returns the versions there were. Of several callers one does it (S11).
+// none, and returns the versions there were. Of several callers one does it.
 func (s *Server) Migrate(ctx context.Context, schemas []Schema) (before []Version, err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrationTime)
 	defer cancel()
@@ -123,7 +123,7 @@ func (s *Server) connectionProblems() []string {
 	return []string{"the connection does not prove that the server is the right one: add sslmode=verify-full to store.url"}
 }
 
-// roleProblems says whether row level security holds for the role (S4).
+// roleProblems says whether row level security holds for the role.
 func roleProblems(t *Tx) (all []string, err error) {
 	var name string
 	var super, bypass bool

@@ -8,7 +8,7 @@ import (
 
 // A Schema is the tables of one part of the program. Numbered files make them, and each file
 // changes the tables of the one before. N.sql runs on both engines; N.sqlite.sql or
-// N.postgres.sql runs after it on one of them. The last number is the version (S11).
+// N.postgres.sql runs after it on one of them. The last number is the version.
 //
 // A file adds, and takes away only what the version before it does not use: a program works
 // with its own version and with the next one.

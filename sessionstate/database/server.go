@@ -43,21 +43,20 @@ type Timeouts struct {
 	Again     time.Duration // how long a transaction is tried again that lost a race with another one
 }
 
-// DefaultTimeouts returns those of S5.
+// DefaultTimeouts returns what a process uses that is not told otherwise.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second, Answer: 10 * time.Second, Again: 5 * time.Second}
 }
 
 // idleTime is how long a connection is kept that nobody uses: thousands of processes may share
-// a server (S2).
+// a server.
 const idleTime = 10 * time.Second
 
 // A Server is a PostgreSQL database, for the whole process. It connects when something is asked
 // of it, and works through pgbouncer in transaction mode: what a transaction needs is set
 // within it.
 //
-// After two failures it does not ask the server for a while, and returns [ErrDown] at once
-// (S6).
+// After two failures it does not ask the server for a while, and returns [ErrDown] at once.
 type Server struct {
 	o       ServerOptions
 	sql     *sql.DB

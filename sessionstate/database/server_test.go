@@ -125,7 +125,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// A statement that forgets the tenant reads and changes nothing of another one (S4).
+// A statement that forgets the tenant reads and changes nothing of another one.
 func TestTenantsAreApart(t *testing.T) {
 	t.Parallel()
 	s := connect(t, ServerOptions{URL: pgtest.New(t, os.Getenv).Database()})
@@ -313,7 +313,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// What a connection can do to a transaction, and what the caller learns of it (S6).
+// What a connection can do to a transaction, and what the caller learns of it.
 func TestConnectionsThatFail(t *testing.T) {
 	cluster := pgtest.New(t, os.Getenv)
 	url := cluster.Database()

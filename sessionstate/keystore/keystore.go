@@ -4,8 +4,6 @@
 // A [Store] reads and changes them for people, a [Resolver] says whose a key is. A key belongs
 // to a tenant, which is known only once the key was found; so a look-up sees all tenants, and
 // nothing else does it but the commands of the operator.
-//
-// The rule numbers (S9) are those of the design.
 package keystore
 
 import (

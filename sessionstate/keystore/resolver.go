@@ -27,7 +27,7 @@ const (
 )
 
 // A Resolver says whose a key is. It asks the database at most once in its cache time for each
-// key, known or not (S9), and keeps only hashes of keys. While the database does not answer,
+// key, known or not, and keeps only hashes of keys. While the database does not answer,
 // an answer holds until its time is over, and then nobody is identified.
 type Resolver struct {
 	*answers

@@ -1,14 +1,12 @@
 // Package ratestore keeps the token buckets of rates in a database that many processes share.
 //
 // [Store] implements [sessionstate.Lender]: a process borrows a few tokens and spends them
-// without asking again (S8). In each span of time no more tokens are lent than the bucket holds
+// without asking again. In each span of time no more tokens are lent than the bucket holds
 // and gains, so all processes together exceed the limit by what they hold at its beginning.
 //
 // A row has the time at which its bucket is full again, by the clock of the database. A bucket
 // that is full needs no row. The tokens of a process that died are not lent again; the bucket
 // fills as if they had been spent.
-//
-// The rule numbers (S8) are those of the design.
 package ratestore
 
 import (
@@ -56,7 +54,7 @@ func (s *Store) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.
 	return loan, nil
 }
 
-// in runs f in a transaction that need not be on the disk when it is over (S5).
+// in runs f in a transaction that need not be on the disk when it is over.
 func (s *Store) in(ctx context.Context, scope database.Scope, f func(tx *database.Tx, now time.Time) error) error {
 	scope.Relaxed = true
 	return s.db.In(ctx, scope, func(tx *database.Tx) error {

@@ -35,7 +35,7 @@ type Child struct {
 
 // Create creates a child of parent, with its first message and its first run, in the state
 // [Starting]. Where parent created one with the same SpawnKey before, that one is returned,
-// and made is false (T19). A limit that is reached is a [Refusal].
+// and made is false. A limit that is reached is a [Refusal].
 func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (child *Session, made bool, err error) {
 	err = s.in(ctx, parent.Tenant, func(t *tx) error {
 		child, made = nil, false
@@ -79,7 +79,7 @@ func (t *tx) spawned(parent Ref, key string) (*Session, error) {
 	return child, err
 }
 
-// takeSlots takes what a run of a new child needs of the limits (T12). A time of the last
+// takeSlots takes what a run of a new child needs of the limits. A time of the last
 // creation that lies ahead was written before the clock was set back.
 func (t *tx) takeSlots(parent Ref, l Limits) error {
 	n, err := t.Exec(`UPDATE sessions SET children = children + 1, spawned = spawned + 1, last_spawn = ?3

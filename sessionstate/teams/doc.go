@@ -14,6 +14,4 @@
 // A message is delivered at least once. Whoever takes messages holds the session's inbox for
 // [InboxLease], so they come in order, and says afterwards what became of them. If it dies in
 // between, the messages are taken again and say so ([Message.Again]).
-//
-// The rule numbers (T12) are those of the design.
 package teams

@@ -8,7 +8,7 @@ import (
 )
 
 // A Refusal is an error whose text is for the agent that asked. It has nothing in it of
-// sessions that the agent may not see (T20).
+// sessions that the agent may not see.
 type Refusal string
 
 // Error returns the text.
@@ -37,7 +37,7 @@ const (
 )
 
 // ErrUnproved is returned by [Store.Attach] to a caller that names a spawned session and
-// does not have its token (T22).
+// does not have its token.
 var ErrUnproved = errors.New("a session that an agent started is claimed without its token")
 
 // errNoSession is returned for a session that is not in the registry any more.

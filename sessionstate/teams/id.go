@@ -10,7 +10,7 @@ import (
 // crockford has no letter that is taken for another or for a digit.
 const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// handleLength is how many characters follow the prefix of a handle: 60 bits (T6).
+// handleLength is how many characters follow the prefix of a handle: 60 bits.
 const handleLength = 12
 
 // newHandle returns a random handle with a prefix: models copy short ids better than UUIDs.

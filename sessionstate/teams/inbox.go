@@ -12,7 +12,7 @@ import (
 )
 
 // Mail returns the number of the last message that waits and that a tool result could carry, 0
-// if there is none. It takes some microseconds in a file (T39).
+// if there is none. It takes some microseconds in a file.
 func (s *Store) Mail(ctx context.Context, ref Ref) (last int64, err error) {
 	err = s.db.Row(ctx, database.Scope{Tenant: ref.Tenant, Relaxed: true}, `SELECT seq FROM messages
 		WHERE tenant = ?1 AND to_session = ?2 AND state = 'queued' AND announced = 0 ORDER BY seq DESC LIMIT 1`, ref.Tenant, ref.ID).Scan(&last)
@@ -24,7 +24,7 @@ func (s *Store) Mail(ctx context.Context, ref Ref) (last int64, err error) {
 
 // How much a taker takes at once, in characters.
 const (
-	// CarryLimit is for a tool result that carries messages in front of what it says (T33).
+	// CarryLimit is for a tool result that carries messages in front of what it says.
 	CarryLimit = 16_000
 	// ReadLimit is for an agent that reads its messages.
 	ReadLimit = 60_000
@@ -53,7 +53,7 @@ type Taking struct {
 	owner string
 }
 
-// Take takes the messages of a session, in order (T14). It returns none if there are none,
+// Take takes the messages of a session, in order. It returns none if there are none,
 // or if another taker has the inbox. What is taken must be settled within [InboxLease], or
 // it is taken again. Nothing taken by Peek is to be settled.
 func (s *Store) Take(ctx context.Context, ref Ref, o TakeOption) (taking *Taking, err error) {
@@ -139,7 +139,7 @@ const (
 	// Arrived: the messages were written where the client shows them to the model.
 	Arrived
 	// Unsure: they were written where the client may not show them. They come again, until
-	// that has happened three times (T34).
+	// that has happened three times.
 	Unsure
 )
 
@@ -222,7 +222,7 @@ func (s *Store) Receipts(ctx context.Context, ref Ref) (all []Receipt, err error
 
 // ClaimWake reports whether the session is to be woken by the caller now: messages wait for
 // longer than after, none of its processes had a call for as long, and nobody woke it within
-// every (T31).
+// every.
 func (s *Store) ClaimWake(ctx context.Context, ref Ref, after, every time.Duration) (count int, fromParent int, err error) {
 	err = s.soon(ctx, ref.Tenant, func(t *tx) error {
 		count, fromParent = 0, 0

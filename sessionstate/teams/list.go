@@ -28,7 +28,7 @@ const ErrCursor = Refusal("cursor is not one that list_workspace_sessions return
 
 // List returns the sessions of the workspace of me that me may see, the youngest first, and
 // the cursor of the rest, "" if there is none. A sandboxed session sees no direct one but its
-// own parent, and of that no title (T36).
+// own parent, and of that no title.
 func (s *Store) List(ctx context.Context, me Ref, f Filter) (sessions []*Session, cursor string, err error) {
 	if f.Limit <= 0 || f.Limit > MaxListed {
 		f.Limit = MaxListed

@@ -11,13 +11,13 @@ const (
 	First Kind = "initial"
 	// Text is what one agent wrote to another.
 	Text Kind = "message"
-	// Result tells a session how a run of one that it created ended (T27).
+	// Result tells a session how a run of one that it created ended.
 	Result Kind = "result"
-	// Notice tells a sender of a message that will not arrive (T35).
+	// Notice tells a sender of a message that will not arrive.
 	Notice Kind = "notice"
 )
 
-// The states of a message (T35).
+// The states of a message.
 const (
 	Queued        = "queued"        // it waits in the mailbox
 	Carried       = "carried"       // its bytes went to the client
@@ -26,7 +26,7 @@ const (
 	Undeliverable = "undeliverable" // its session was ended
 )
 
-// A Relation is what a sender is to the receiver, according to the registry (T32).
+// A Relation is what a sender is to the receiver, according to the registry.
 type Relation string
 
 // The relations.

@@ -21,7 +21,7 @@ type RunRef struct {
 	Run int
 }
 
-// BeginRun makes a session that is over begin a further run, and returns its number (T30). It
+// BeginRun makes a session that is over begin a further run, and returns its number. It
 // returns 0 where there is nothing to begin: the session's run is not over, a process of it is
 // alive, no message waits, the session or its parent was ended, or a limit is reached. Of many
 // callers at most one begins. key and token are as in [Child]: those of the run before are gone.
@@ -73,10 +73,10 @@ func (s *Store) MarkRunning(ctx context.Context, r RunRef, agentSession string) 
 // A RunView is what a supervisor has to know while its agent runs.
 type RunView struct {
 	Over       bool // the session was ended, or the run is another's: the agent has to go
-	ParentOver bool // the parent was ended, or is gone for a while (T29)
+	ParentOver bool // the parent was ended, or is gone for a while
 }
 
-// RenewRun renews the lease of a run (T25).
+// RenewRun renews the lease of a run.
 func (s *Store) RenewRun(ctx context.Context, r RunRef) (v RunView, err error) {
 	err = s.soon(ctx, r.Tenant, func(t *tx) error {
 		v = RunView{}
@@ -104,7 +104,7 @@ type Ending struct {
 }
 
 // EndRun ends a run: what it took of the limits is given back, and the parent gets a message
-// of the kind [Result]. Of many callers exactly one does that, and gets true (T12, T27). A run
+// of the kind [Result]. Of many callers exactly one does that, and gets true. A run
 // that counted as lost, as its supervisor could not reach the database for longer than a lease,
 // is told of once more, as it ended.
 func (s *Store) EndRun(ctx context.Context, r RunRef, e Ending) (mine bool, err error) {
@@ -164,7 +164,7 @@ func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
 }
 
 // End ends a session that the session by created, itself or through others, and the sessions
-// that it created (T29). What waits for them will not arrive. Ending a session twice is no
+// that it created. What waits for them will not arrive. Ending a session twice is no
 // error. It returns the sessions that were ended; the supervisors end their agents.
 func (s *Store) End(ctx context.Context, by Ref, id string) (ended []string, err error) {
 	err = s.in(ctx, by.Tenant, func(t *tx) error {
@@ -238,7 +238,7 @@ func (t *tx) waiting(where string, args ...any) ([]waitingMessage, error) {
 }
 
 // giveUp takes a message out of its mailbox, if it still waits there, and tells the session that
-// wrote it (T35).
+// wrote it.
 func (t *tx) giveUp(m waitingMessage, state, why string) error {
 	if _, err := t.Exec(`UPDATE sessions SET seen = seen WHERE tenant = ?1 AND id = ?2`, m.to.Tenant, m.to.ID); err != nil { // locks the mailbox
 		return err

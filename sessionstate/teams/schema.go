@@ -17,21 +17,21 @@ func Schema() database.Schema { return database.Schema{Name: "teams", Files: fil
 
 // The times that the store works by.
 const (
-	// Lease is how long a process that stopped renewing counts as alive (T9), and a run
-	// whose supervisor did (T25).
+	// Lease is how long a process that stopped renewing counts as alive, and a run
+	// whose supervisor did.
 	Lease = 90 * time.Second
 	// RenewEvery is how often the holder of a lease renews it.
 	RenewEvery = 30 * time.Second
-	// InboxLease is how long a taker may leave messages unsettled (T14).
+	// InboxLease is how long a taker may leave messages unsettled.
 	InboxLease = 10 * time.Second
-	// Expiry is how long a message waits for its session (T35).
+	// Expiry is how long a message waits for its session.
 	Expiry = 24 * time.Hour
 	// Retention is how long a settled message and a session that is over are kept.
 	Retention = 7 * 24 * time.Hour
-	// BusyFor is how long a session counts as working after a call (T9).
+	// BusyFor is how long a session counts as working after a call.
 	BusyFor = time.Minute
 	// ParentGone is how long a session has to be gone to count as over for those that it
-	// created (T29).
+	// created.
 	ParentGone = 10 * time.Minute
 )
 
@@ -55,7 +55,7 @@ type Store struct {
 	wrote   atomic.Int64     // messages that this process put into mailboxes
 }
 
-// lockWait is how long a method waits while another process has the file locked (T15).
+// lockWait is how long a method waits while another process has the file locked.
 const lockWait = 5 * time.Second
 
 // Open opens the database of o. An error means that the file cannot be used, and names it. A
@@ -80,7 +80,7 @@ func (s *Store) Close() error { return s.db.Close() }
 // A Version changes when a process has changed the database.
 type Version struct{ others, own int64 }
 
-// Version returns the version of the database. Of a file it takes some microseconds (T39); a
+// Version returns the version of the database. Of a file it takes some microseconds; a
 // server is not asked, and its version changes once in every.
 func (s *Store) Version(ctx context.Context, every time.Duration) (v Version, err error) {
 	v.own = s.wrote.Load()
@@ -94,7 +94,7 @@ func (s *Store) in(ctx context.Context, tenant string, f func(tx *tx) error) err
 }
 
 // soon runs f in a transaction of a tenant that may be lost when the server's machine fails:
-// what it changes is found out or told again (S5).
+// what it changes is found out or told again.
 func (s *Store) soon(ctx context.Context, tenant string, f func(tx *tx) error) error {
 	return s.transact(ctx, database.Scope{Tenant: tenant, Relaxed: true}, f)
 }
@@ -143,7 +143,7 @@ func fresh(column string) string {
 }
 
 // parentOver is the condition that the session p, which is NULL if it is forgotten, is over
-// at time ?1 for those that it created: it was ended, or is gone for [ParentGone] (T29).
+// at time ?1 for those that it created: it was ended, or is gone for [ParentGone].
 var parentOver = `(p.id IS NULL OR p.ended IS NOT NULL OR (p.seen <= ?1 - ` + parentGone + ` AND p.run_state NOT IN ('starting', 'running')
 	AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = p.tenant AND a.session = p.id AND ` + fresh("a.until") + `)))`
 

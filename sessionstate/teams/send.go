@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The limits on messages (T36, T37).
+// The limits on messages.
 const (
 	maxQueued    = 50 // unread, of one target
 	perMinute    = 10 // of one sender to one target
@@ -23,7 +23,7 @@ type Draft struct {
 	To      string // the handle of the target
 	Body    string
 	SendKey string // "" for none: see [Store.Send]
-	// AnswerParent lets a sandboxed session write to the one that created it (T36).
+	// AnswerParent lets a sandboxed session write to the one that created it.
 	AnswerParent bool
 }
 
@@ -35,9 +35,9 @@ type SentMessage struct {
 }
 
 // Send puts a message of the session from into the mailbox of its target. Where from sent
-// one with the same SendKey there before, that one is returned (T19). Who may write to whom
-// is T36; whatever the reason is, a target that may not be written to is [ErrTarget], by the
-// same statements, so that neither the text nor the time tells which (T13).
+// one with the same SendKey there before, that one is returned. mayReceive says who
+// may write to whom. Whatever the reason is, a target that may not be written to is [ErrTarget],
+// by the same statements, so that neither the text nor the time tells which.
 func (s *Store) Send(ctx context.Context, from Ref, d Draft) (sent *SentMessage, err error) {
 	err = s.in(ctx, from.Tenant, func(t *tx) error {
 		to := Ref{from.Tenant, d.To}
@@ -107,7 +107,7 @@ func (t *tx) sent(to Ref, id string) (*SentMessage, error) {
 	return &SentMessage{ID: id, Target: target, Expires: time.Unix(0, expires)}, err
 }
 
-// flood refuses what one sender sends to one target too often (T37).
+// flood refuses what one sender sends to one target too often.
 func (t *tx) flood(from, to Ref, body string) error {
 	var same, minute, burst int
 	var minuteFirst, burstFirst sql.NullInt64

@@ -13,7 +13,7 @@ import (
 // A Ref names a session: its tenant, "" where there is one, and its handle.
 type Ref struct{ Tenant, ID string }
 
-// A State says what a session is doing (T9).
+// A State says what a session is doing.
 type State string
 
 // The states. A session is active in the first three.
@@ -34,7 +34,7 @@ type Session struct {
 	Parent, CreatedBy              string // Parent is a handle, "" for none
 	Depth, Children                int
 	State                          State
-	ParentOver                     bool // its run is over, and so is the session that created it (T29)
+	ParentOver                     bool // its run is over, and so is the session that created it
 	Attached                       bool // one of its processes is alive
 	Wakes                          bool // one of them can wake it
 	Run                            int
@@ -121,8 +121,8 @@ type Attachment struct {
 	Wakes    bool // the process can wake the session
 }
 
-// Attach registers the session of c, if it is not known, and the process that serves it
-// (T8, T9). It returns [ErrNoContext] for a session that is not known and has no workspace,
+// Attach registers the session of c, if it is not known, and the process that serves it.
+// It returns [ErrNoContext] for a session that is not known and has no workspace,
 // and [ErrUnproved].
 func (s *Store) Attach(ctx context.Context, c Claim, a Attachment) (*Session, error) {
 	var found *Session

@@ -12,7 +12,7 @@ import (
 )
 
 // Why a session may not be written to, or not be ended, shows neither in the words nor in the
-// work: the same statements run, whichever the reason is, so the time does not tell (T13).
+// work: the same statements run, whichever the reason is, so the time does not tell.
 func TestRefusalsTakeTheSameStatements(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { now = now.Add(11 * time.Second); return now }

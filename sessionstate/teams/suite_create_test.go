@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// T11, T12: the child has the workspace of its parent, and at most its trust.
+// The child has the workspace of its parent, and at most its trust.
 func createInherits(b *bench) {
 	for _, row := range [][3]string{
 		{"direct", "direct", "direct"}, {"direct", "sandboxed", "sandboxed"},
@@ -24,7 +24,7 @@ func createInherits(b *bench) {
 	}
 }
 
-// T12, T20: each limit has its text.
+// Each limit has its text.
 func createLimits(b *bench) {
 	l := teams.Limits{MaxChildren: 2, MaxSpawned: 4, MaxDepth: 2, MaxSessions: 5}
 	create := func(parent teams.Ref) (teams.Ref, error) {
@@ -72,7 +72,7 @@ func createLimits(b *bench) {
 	b.refused(err, "Spawn limit reached (4 sessions in the life of one)")
 }
 
-// T12: create, create at once: error, a second later: works.
+// Create, create at once: error, a second later: works.
 func createRate(b *bench) {
 	parent := b.person("w", "direct")
 	_, _, err := b.Create(b.Context(), parent, b.newChild("direct"), teams.DefaultLimits())
@@ -120,7 +120,7 @@ func createAtOnce(b *bench) {
 	b.same(try(30, func(int) teams.Ref { return two }, l), 10)
 }
 
-// T19.
+// A child that is asked for again with the same key is made once.
 func createKey(b *bench) {
 	parent := b.person("w", "direct")
 	c := b.newChild("direct")
@@ -139,7 +139,7 @@ func createKey(b *bench) {
 	}
 }
 
-// T12, T27: whoever ends a run first gives the slot back and reports, and nobody else.
+// Whoever ends a run first gives the slot back and reports, and nobody else.
 func slotsComeBackOnce(b *bench) {
 	parent := b.person("w", "direct")
 	keeps := b.child(parent, "direct")
@@ -170,7 +170,7 @@ func slotsComeBackOnce(b *bench) {
 	b.same(b.session(keeps).State, teams.Starting)
 }
 
-// T27: what an agent's program wrote is reported whatever its bytes are: PostgreSQL keeps only UTF-8
+// What an agent's program wrote is reported whatever its bytes are: PostgreSQL keeps only UTF-8
 // without NUL.
 func reportOfAnyBytes(b *bench) {
 	parent := b.person("w", "direct")
@@ -179,7 +179,7 @@ func reportOfAnyBytes(b *bench) {
 	b.same(b.read(parent), []string{"a\ufffdb\ufffdc\n"})
 }
 
-// T25: a run whose supervisor is gone is failed, once, by whoever sees it. If the supervisor was
+// A run whose supervisor is gone is failed, once, by whoever sees it. If the supervisor was
 // only cut off from the database, what it says later counts, once.
 func lostRun(b *bench) {
 	parent := b.person("w", "direct")
@@ -209,7 +209,7 @@ func lostRun(b *bench) {
 	b.same([]any{b.session(lost.Ref).State, b.session(parent).Children, b.read(parent)}, []any{teams.Finished, 1, []string{"late"}})
 }
 
-// T30: a run that is over is followed by at most one other, which counts as a child again.
+// A run that is over is followed by at most one other, which counts as a child again.
 func resume(b *bench) {
 	parent := b.person("w", "direct")
 	child := b.child(parent, "direct")

@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// T36, over all pairs of trust and relation.
+// Who may write to whom, over all pairs of trust and relation.
 func whoMayWrite(b *bench) {
 	for _, fromTrust := range []string{"direct", "sandboxed"} {
 		for _, toTrust := range []string{"direct", "sandboxed"} {
@@ -66,7 +66,7 @@ func (b *bench) pair(relation, fromTrust, toTrust string) (from, to teams.Ref, p
 	return b.person("w", fromTrust), b.person("w", toTrust), true
 }
 
-// T37, T20.
+// A sender that writes too often is refused, with a text.
 func sendLimits(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	n := 0
@@ -105,7 +105,7 @@ func sendLimits(b *bench) {
 	b.check(send())
 }
 
-// T19.
+// A message that is sent again with the same key is there once.
 func sendKey(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	d := teams.Draft{To: to.ID, Body: "hello", SendKey: "k"}
@@ -134,7 +134,7 @@ func sendersAtOnce(b *bench) {
 	b.same(bodies, []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})
 }
 
-// T14, T38: one taker at a time, in the order of sending.
+// One taker at a time, in the order of sending.
 func takeInOrder(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	mail := func() bool {
@@ -166,7 +166,7 @@ func takeInOrder(b *bench) {
 	b.same([]any{second.Messages[0].Body, second.Messages[0].Again}, []any{"five", false})
 }
 
-// T33.
+// A result carries as many messages as it has room for, and cuts one that alone is too long.
 func takeWhatFits(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	long := strings.Repeat("ü", teams.CarryLimit+1)
@@ -196,7 +196,7 @@ func takeWhatFits(b *bench) {
 	b.same(b.session(to).Queued, 0)
 }
 
-// T35: what a taker that died has not settled comes again, and says so.
+// What a taker that died has not settled comes again, and says so.
 func takenAgain(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
@@ -210,7 +210,7 @@ func takenAgain(b *bench) {
 	b.same(len(b.take(to).Messages), 0)
 }
 
-// T34.
+// A message that may not have been shown comes three times, and then not again.
 func unsure(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")
@@ -222,7 +222,7 @@ func unsure(b *bench) {
 	b.same([]any{len(b.take(to).Messages), b.session(to).Queued}, []any{0, 0})
 }
 
-// T35: the sender learns each change once.
+// The sender learns each change once.
 func receipts(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	got := func() (states []string) {
@@ -244,7 +244,7 @@ func receipts(b *bench) {
 	b.same(got(), []string{"seen"})
 }
 
-// T35: a sender is told unasked of what will not arrive.
+// A sender is told unasked of what will not arrive.
 func expiry(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")

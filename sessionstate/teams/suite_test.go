@@ -9,8 +9,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// runSuite runs what holds for every database. open opens a new, empty store with a clock. The
-// rule numbers (T9) are those of the design.
+// runSuite runs what holds for every database. open opens a new, empty store with a clock.
 func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams.Store) {
 	for _, test := range []struct {
 		name string
@@ -53,7 +52,7 @@ func runSuite(t *testing.T, open func(t *testing.T, now func() time.Time) *teams
 	}
 }
 
-// T6 to T9, T11: a session is one across the processes that know its key.
+// A session is one across the processes that know its key.
 func attach(b *bench) {
 	c := teams.Claim{Key: "k", Workspace: "w", Trust: "direct", Title: "claude-code in shop"}
 	first := b.claim(c)
@@ -78,7 +77,7 @@ func attach(b *bench) {
 	b.same(b.claim(teams.Claim{Key: "k", Workspace: "w", Trust: "direct"}).Trust, "sandboxed") // only down
 }
 
-// T22: a spawned session is proved by its token, or known by what its host wrote into _meta.
+// A spawned session is proved by its token, or known by what its host wrote into _meta.
 func proof(b *bench) {
 	parent := b.person("w", "direct")
 	b.pass(time.Second)
@@ -126,7 +125,7 @@ func onHosts(b *bench) {
 	state(teams.Gone)
 }
 
-// T9, T10.
+// A session works after a call, is idle later, and is gone when nothing renews it.
 func states(b *bench) {
 	ref := b.person("w", "direct")
 	b.same(b.session(ref).State, teams.Working)
@@ -158,7 +157,7 @@ func states(b *bench) {
 	b.same([]any{s.ExitStatus, s.CostUSD, s.Active()}, []any{3, "0.02", false})
 }
 
-// T29.
+// A session ends those that it created, and no others.
 func end(b *bench) {
 	parent := b.person("w", "direct")
 	child := b.child(parent, "direct")
@@ -193,7 +192,7 @@ func end(b *bench) {
 	b.same([]any{mine, b.read(parent)}, []any{true, []string{"ended"}})
 }
 
-// T29: a session is over for those that it created when it was gone for ten minutes.
+// A session is over for those that it created when it was gone for ten minutes.
 func parentOver(b *bench) {
 	key := teams.Claim{Key: "person", Workspace: "w", Trust: "direct"}
 	person, agent := b.claim(key).Ref, b.child(b.person("w", "direct"), "direct")
@@ -233,7 +232,7 @@ func parentOver(b *bench) {
 	b.same([]any{b.session(person).State, b.session(ofPerson.Ref).ParentOver}, []any{teams.Ended, true})
 }
 
-// T36, and the filters.
+// Who sees which sessions, and the filters.
 func list(b *bench) {
 	direct := b.person("w", "direct")
 	sandboxed := b.child(direct, "sandboxed")
@@ -270,7 +269,7 @@ func list(b *bench) {
 	b.refused(err, teams.ErrCursor.Error())
 }
 
-// T31.
+// A session is woken when a message waits and no call comes for it.
 func wake(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	claim := func() int {
@@ -292,7 +291,7 @@ func wake(b *bench) {
 	b.same(claim(), 0)
 }
 
-// T9, T14: what was taken before the clock was set back is free again.
+// What was taken before the clock was set back is free again.
 func clockSetBack(b *bench) {
 	from, to := b.person("w", "direct"), b.person("w", "direct")
 	b.write(from, to, "one")

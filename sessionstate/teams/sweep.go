@@ -20,7 +20,7 @@ const (
 
 // Sweep ends what is over: runs that are lost, messages that expired, sessions of people that
 // were unused for idle; and forgets what was over for [Retention]. It is for all tenants. Of
-// the processes that share a server one does it (S12).
+// the processes that share a server one does it.
 func (s *Store) Sweep(ctx context.Context, idle time.Duration) error {
 	if s.db.Shared() {
 		if mine, err := s.takeSweep(ctx); err != nil || !mine {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Each statement of the program names the tenant whose rows it is about (S4). Those for all
+// Each statement of the program names the tenant whose rows it is about. Those for all
 // tenants are listed here, and run in a scope that says so.
 func TestStatementsNameTheTenant(t *testing.T) {
 	forAll := map[string]int{

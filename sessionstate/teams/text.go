@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what an agent writes, in characters (T17).
+// Limits on what an agent writes, in characters.
 const (
 	MaxTitle   = 200
 	MaxFirst   = 10_000
@@ -17,7 +17,7 @@ const (
 )
 
 // CheckTitle checks the title of a session, which other models are shown: letters and digits
-// of any script, space, "_" and "-" (T17).
+// of any script, space, "_" and "-".
 func CheckTitle(title string) error {
 	if n := utf8.RuneCountInString(title); n == 0 || n > MaxTitle {
 		return Refusal("Session title must be 1-200 characters")
@@ -42,7 +42,7 @@ func CheckName(name string) error {
 }
 
 // CheckMessage returns text as it is kept, with line feeds alone as line ends, or why it
-// cannot be sent (T18). name is what the caller knows the text as.
+// cannot be sent. name is what the caller knows the text as.
 func CheckMessage(name, text string, limit int) (string, error) {
 	switch n := utf8.RuneCountInString(text); {
 	case n == 0:

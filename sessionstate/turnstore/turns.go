@@ -20,7 +20,7 @@ type Turns struct {
 	tenant string
 }
 
-// in runs f in a transaction that need not be on the disk when it is over (S5).
+// in runs f in a transaction that need not be on the disk when it is over.
 func (t *Turns) in(ctx context.Context, f func(tx *database.Tx, now int64) error) error {
 	return t.store.db.In(ctx, database.Scope{Tenant: t.tenant, Relaxed: true}, func(tx *database.Tx) error {
 		now := tx.Now()

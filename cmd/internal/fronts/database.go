@@ -34,7 +34,7 @@ type tx struct {
 }
 
 // in runs f in a transaction, which may run again. The change is on the disk when in returns,
-// unless it is relaxed (S5).
+// unless it is relaxed.
 func (f *Front) in(ctx context.Context, relaxed bool, do func(t *tx) error) error {
 	return f.inScope(ctx, database.Scope{Tenant: tenant, Relaxed: relaxed}, do)
 }

@@ -1,14 +1,13 @@
 // Package fronts keeps the sessions of attache serve in a database that several fronts share,
 // so that a session goes on in another front when its own has ended.
 //
-// Each front has a row, whose lease it renews every [RenewEvery] (S7). A session belongs to
+// Each front has a row, whose lease it renews every [RenewEvery]. A session belongs to
 // the front that opened or took it. Another front may take it when that front has left it, or
 // when its lease is over; on the same machine also when its process is gone, which shows in a
 // file that it has locked. Every change is one transaction, so of many fronts one gets a
 // session, and a front that is killed leaves all of a change or nothing.
 //
-// The database has the SHA-256 of a session's id, not the id. The rule numbers (S7) are those
-// of the design.
+// The database has the SHA-256 of a session's id, not the id.
 package fronts
 
 import (

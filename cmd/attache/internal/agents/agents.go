@@ -1,10 +1,10 @@
 // Package agents runs the agents that sessions create, each under a supervisor of its own: a
 // process of attache's that outlives the client, is the parent of the agent, and reports how
-// it ended (T24, T27).
+// it ended.
 //
 // [Launcher] starts a supervisor and waits until it has started the agent or could not.
-// [Supervise] is the supervisor. Which command is run is the operator's configuration alone
-// (T5): the supervisor is told by the process that starts it, through a pipe.
+// [Supervise] is the supervisor. Which command is run is the operator's configuration alone:
+// the supervisor is told by the process that starts it, through a pipe.
 package agents
 
 import (
@@ -31,7 +31,7 @@ import (
 // Command is the command that runs a supervisor.
 const Command = "agent-run"
 
-// startTime is how long a supervisor may take to start its agent (T24).
+// startTime is how long a supervisor may take to start its agent.
 const startTime = 2 * time.Second
 
 // An Order tells a supervisor what to run.
@@ -67,7 +67,7 @@ func (l *Launcher) Agent(name, trust string) (config.Agent, error) {
 }
 
 // CanResume reports whether a message starts the agent of a session again: its run is over, its
-// template says how, and the session that created it is not over (T29, T30).
+// template says how, and the session that created it is not over.
 func (l *Launcher) CanResume(s *teams.Session) bool {
 	agent := l.Settings().Agents[s.Agent]
 	over := s.State == teams.Finished || s.State == teams.Failed
@@ -157,7 +157,7 @@ func (l *Launcher) launch(ctx context.Context, o Order, handle string) error {
 const started = "started"
 
 // Resume starts the agents of a workspace again that are over and for which messages wait, if
-// their templates say how (T30). Before that it reports the ends of runs that could not be
+// their templates say how. Before that it reports the ends of runs that could not be
 // reported.
 func (l *Launcher) Resume(ctx context.Context, db *teams.Store, me *teams.Session, view *sessionstate.Context) {
 	sendSpooled(ctx, db, Directory(l.Process), l.Log)

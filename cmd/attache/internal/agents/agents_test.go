@@ -8,7 +8,7 @@ import (
 )
 
 // Only an agent that is over, whose template says how, and for whose result somebody waits or
-// need not, is started again (T29, T30).
+// need not, is started again.
 func TestCanResume(t *testing.T) {
 	settings := config.DefaultSettings("")
 	resume := []string{"agent", "--resume", "{session}"}

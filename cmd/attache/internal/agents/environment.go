@@ -12,7 +12,7 @@ import (
 )
 
 // environment returns the environment of an agent: our own, without our secrets and without
-// what would make the agent take its parent's session for its own (T22), and what says which
+// what would make the agent take its parent's session for its own, and what says which
 // session it is.
 func (l *Launcher) environment(agent config.Agent, s *teams.Session, secrets Secrets, view *sessionstate.Context) []string {
 	settings := l.Settings()

@@ -63,7 +63,7 @@ func TestRemoveOld(t *testing.T) {
 	}
 }
 
-// A file keeps the beginning of what an agent writes, and the agent is not told (T26).
+// A file keeps the beginning of what an agent writes, and the agent is not told.
 func TestOutputIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	o, err := newOutput(path)

@@ -23,7 +23,7 @@ func openAudit(o Order) (*audit.Shared, error) {
 	})
 }
 
-// recordStart records that the agent is about to be started (T41).
+// recordStart records that the agent is about to be started.
 func (s *supervisor) recordStart() error {
 	if s.audit == nil {
 		return nil

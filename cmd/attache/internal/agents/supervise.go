@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// maxOutput is how much is kept of each output of a run (T26).
+	// maxOutput is how much is kept of each output of a run.
 	maxOutput = 10 << 20
-	// killAfter is how long an agent may go on after SIGTERM (T28).
+	// killAfter is how long an agent may go on after SIGTERM.
 	killAfter = 10 * time.Second
 	// lookEvery is how often a supervisor looks whether its session was ended.
 	lookEvery = 500 * time.Millisecond
@@ -154,7 +154,7 @@ func (s *supervisor) prompt(taking *store.Taking) {
 	}
 }
 
-// prompt returns the text that an agent gets by stdin (T23).
+// prompt returns the text that an agent gets by stdin.
 func prompt(me *store.Session, taking *store.Taking, now time.Time) string {
 	var b strings.Builder
 	var others []store.Message

@@ -16,7 +16,7 @@ import (
 )
 
 // A run whose parent is over goes on to its end or is stopped, as its template says, and has
-// one result (T29).
+// one result.
 func TestOnParentEnd(t *testing.T) {
 	for _, test := range []struct{ onParentEnd, want string }{
 		{"stop", "stopped, as the session that created it is over, after "},
@@ -76,7 +76,7 @@ func TestOnParentEnd(t *testing.T) {
 	}
 }
 
-// Where records are required, no agent starts whose start is not recorded (T41).
+// Where records are required, no agent starts whose start is not recorded.
 func TestStartIsRecorded(t *testing.T) {
 	for _, test := range []struct {
 		name, file string

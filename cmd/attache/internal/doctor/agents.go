@@ -13,7 +13,7 @@ import (
 const budgetFlag = "--max-budget-usd"
 
 // agents checks the templates of agents: whether their programs exist, and what bounds their
-// cost, which attache cannot see (T28).
+// cost, which attache cannot see.
 func (d *Doctor) agents() {
 	d.check = "agents"
 	switch {

@@ -20,8 +20,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote"
 )
 
-// U29: a private authority, a client certificate and HTTP/2 are used as configured.
-func TestU29TLS(t *testing.T) {
+// A private authority, a client certificate and HTTP/2 are used as configured.
+func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"proto":"`+r.Proto+`"}}`)

@@ -14,7 +14,7 @@ import (
 )
 
 // checkArguments refuses arguments that are no object, and text with half a character in it,
-// which package json would replace (T18).
+// which package json would replace.
 func checkArguments(raw json.RawMessage) error {
 	switch {
 	case len(raw) == 0:

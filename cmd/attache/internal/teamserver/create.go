@@ -85,7 +85,7 @@ func createSession(ctx context.Context, c *call) (any, error) {
 	return out, nil
 }
 
-// checkKey checks what makes a retry safe (T19).
+// checkKey checks what makes a retry safe.
 func checkKey(key string) error {
 	if utf8.RuneCountInString(key) > store.MaxKey {
 		return store.Refusal("key too long (max 64 chars)")

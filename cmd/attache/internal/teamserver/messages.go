@@ -144,8 +144,8 @@ func readMessages(ctx context.Context, c *call) (any, error) {
 	return out, err
 }
 
-// await takes the messages, once there are some or wait is over. It asks the file for changes
-// (T21); a call that is cancelled meanwhile takes nothing.
+// await takes the messages, once there are some or wait is over. It asks the file for changes;
+// a call that is cancelled meanwhile takes nothing.
 func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store.Taking, error) {
 	until := time.Now().Add(wait)
 	look, progress := time.Tick(waitEvery), time.Tick(progressEvery)

@@ -3,7 +3,7 @@
 // sessions that it created.
 //
 // The server runs in this process, behind the relay and all its layers, and is relayed to as
-// any other. Who calls a tool is never an argument: the layer teams provides it (T2).
+// any other. Who calls a tool is never an argument: the layer teams provides it.
 package teamserver
 
 import (
@@ -75,7 +75,7 @@ type call struct {
 
 // handler returns the handler of a tool. What run returns is one block of JSON, without
 // structuredContent: a client that shows that alone would not show messages in front of it. An
-// error is a result, so that the model reads it (T20).
+// error is a result, so that the model reads it.
 func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		handle, _ := request.Params.Meta[teams.CallerKey].(string)

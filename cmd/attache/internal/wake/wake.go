@@ -1,4 +1,4 @@
-// Package wake tells a session that makes no calls of messages that wait (T31): by the inbox
+// Package wake tells a session that makes no calls of messages that wait: by the inbox
 // that its client gives the servers that it starts, or by a command of the operator's.
 package wake
 

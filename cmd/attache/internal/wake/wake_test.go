@@ -15,7 +15,7 @@ import (
 	"github.com/attache-mcp/attache/middleware/teams"
 )
 
-// The two lines that Claude Code's inbox takes (T31); nothing is put there unasked.
+// The two lines that Claude Code's inbox takes; nothing is put there unasked.
 func TestInbox(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "inbox")
 	listener, err := net.Listen("unix", socket)
