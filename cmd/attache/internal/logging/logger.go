@@ -3,6 +3,7 @@
 package logging
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"time"
@@ -21,16 +22,18 @@ func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
 	k := newSecrets(p, s)
 	if s.Log.Format == "json" {
-		return slog.New(&redactor{traceHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})}, k, jsonUnescaped})
+		return slog.New(&redactor{hook{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), withTrace}, k, jsonUnescaped})
 	}
-	return slog.New(&redactor{traceHandler{textHandler(w, level, term.HasColour(p.Getenv, p.Stderr))}, k, textUnescaped})
+	return slog.New(&redactor{hook{textHandler(w, level, term.HasColour(p.Getenv, p.Stderr)), withTrace}, k, textUnescaped})
 }
 
-// Tee makes wrap's handler see each record of log, without secrets. Call it before log is
-// used.
-func Tee(log *slog.Logger, wrap func(slog.Handler) slog.Handler) {
+// Tee has see look at each record of log, without secrets. Call it before log is used.
+func Tee(log *slog.Logger, see func(slog.Record)) {
 	if h, ok := log.Handler().(*redactor); ok {
-		h.Handler = wrap(h.Handler)
+		h.Handler = hook{h.Handler, func(_ context.Context, r slog.Record) slog.Record {
+			see(r)
+			return r
+		}}
 	}
 }
 

@@ -92,7 +92,7 @@ func Run(ctx context.Context, o Options) int {
 	defer s.close()
 	defer runtime.KeepAlive(make([]byte, headroom))
 	defer debug.SetGCPercent(debug.SetGCPercent(growth))
-	logging.Tee(o.Log, s.reports.Handler)
+	logging.Tee(o.Log, s.reports.Log)
 	s.heedSignals()
 	defer s.ignoreSignals()
 	listeners, err := s.listen(ctx)

@@ -39,7 +39,7 @@ func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*c
 func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error), version string, teams *assembly.TeamsOptions) int {
 	p, s := w.p, w.s
 	w.reports = status.NewRecorder(os.Getpid(), s.Server.Name, w.describe)
-	logging.Tee(w.log, w.reports.Handler)
+	logging.Tee(w.log, w.reports.Log)
 	t := telemetry.Start(p, s.Server.Name, version, w.log)
 	defer t.Close()
 	conn := assembly.ConnOptions{Control: &w.control, Status: w.reports}

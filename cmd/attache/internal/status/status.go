@@ -228,34 +228,14 @@ func (r *Recorder) snapshot() Report {
 	return report
 }
 
-// Handler returns a handler that keeps warnings and errors for the report and hands
-// every record on to next.
-func (r *Recorder) Handler(next slog.Handler) slog.Handler { return &handler{next, r} }
-
-type handler struct {
-	slog.Handler
-	recorder *Recorder
-}
-
-// Handle implements [slog.Handler].
-func (h *handler) Handle(ctx context.Context, record slog.Record) error {
-	if record.Level >= slog.LevelWarn {
-		r := h.recorder
-		r.mu.Lock()
-		all := append(r.report.Warnings, Event{r.now(), shorten(record.Message)})
-		r.report.Warnings = all[max(len(all)-maxRecent, 0):]
-		r.publish.changed()
-		r.mu.Unlock()
+// Log keeps a record for the report, if it is a warning or an error.
+func (r *Recorder) Log(record slog.Record) {
+	if record.Level < slog.LevelWarn {
+		return
 	}
-	return h.Handler.Handle(ctx, record)
-}
-
-// WithAttrs implements [slog.Handler].
-func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &handler{h.Handler.WithAttrs(attrs), h.recorder}
-}
-
-// WithGroup implements [slog.Handler].
-func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{h.Handler.WithGroup(name), h.recorder}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := append(r.report.Warnings, Event{r.now(), shorten(record.Message)})
+	r.report.Warnings = all[max(len(all)-maxRecent, 0):]
+	r.publish.changed()
 }

@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,9 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -35,7 +37,9 @@ func TestRecorder(t *testing.T) {
 	} {
 		r.listener("git_push")(nil, n)
 	}
-	log := slog.New(r.Handler(slog.NewTextHandler(io.Discard, nil))).With("a", 1).WithGroup("g")
+	log := logging.New(cli.Process{Stderr: io.Discard}, config.DefaultSettings(""), io.Discard)
+	logging.Tee(log, r.Log)
+	log = log.With("a", 1).WithGroup("g")
 	log.Info("not kept")
 	for i := range maxRecent + 5 {
 		log.Warn("warning " + strconv.Itoa(i) + strings.Repeat("x", 400))
