@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/auditheads"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -43,10 +42,7 @@ func OpenDatabase(p cli.Process, s *config.Settings, connections int, log *slog.
 // TeamsFile returns the file of the registry of sessions, "" if the user has no state
 // directory.
 func TeamsFile(p cli.Process) string {
-	if p.StateDir == "" {
-		return ""
-	}
-	return filepath.Join(p.StateDir, "attache", "teams.db")
+	return p.StatePath("teams.db")
 }
 
 // OpenTeams opens the registry of sessions, which stays open to the end of the process: that
@@ -64,12 +60,11 @@ func OpenTeams(p cli.Process, db *database.Server) (*store.Store, error) {
 // write out the log of SQLite, which others may do, and a client that ends its servers does
 // not wait long.
 func openTurns(p cli.Process, db *database.Server) (*turnstore.Store, error) {
-	if db == nil && p.StateDir == "" {
+	path := p.StatePath("briefings.db")
+	if db == nil && path == "" {
 		return nil, errNoState
 	}
-	return turnstore.Open(context.Background(), turnstore.Options{
-		Server: db, Path: filepath.Join(p.StateDir, "attache", "briefings.db"),
-	})
+	return turnstore.Open(context.Background(), turnstore.Options{Server: db, Path: path})
 }
 
 var errNoState = errors.New("it is not known where the user's state belongs: set HOME")

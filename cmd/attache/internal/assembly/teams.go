@@ -63,11 +63,11 @@ func (s *Shared) compileTeams() error {
 // watches returns the directory of [teams.Options.Watches]. Each process asks a file itself. A
 // state directory may be shared by machines, or containers, which have different hosts.
 func watches(p *process, host string) string {
-	if p.Database == nil || p.Process.StateDir == "" {
+	if p.Database == nil {
 		return ""
 	}
 	registry := sha256.Sum256([]byte(p.Database.Address() + "\n" + host))
-	return filepath.Join(p.Process.StateDir, "attache", "watches", hex.EncodeToString(registry[:8]))
+	return p.Process.StatePath("watches", hex.EncodeToString(registry[:8]))
 }
 
 // teams is left out where the operator has not switched it on.

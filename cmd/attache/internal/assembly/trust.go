@@ -2,7 +2,6 @@ package assembly
 
 import (
 	"log/slog"
-	"path/filepath"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -14,10 +13,7 @@ import (
 // TrustStore returns the store of the workspaces that the user trusts with policies of their
 // own. Without a state directory it keeps nothing.
 func TrustStore(p cli.Process) trust.Store {
-	if p.StateDir == "" {
-		return trust.Store{}
-	}
-	return trust.Store{Dir: filepath.Join(p.StateDir, "attache", "trusted")}
+	return trust.Store{Dir: p.StatePath("trusted")}
 }
 
 // trustedSource returns next with the policies of the workspaces that the user

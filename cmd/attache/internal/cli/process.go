@@ -4,6 +4,7 @@ package cli
 
 import (
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,14 @@ type Process struct {
 	// Tokens are those that attache has got for servers since it was started. They must
 	// not reach a log or a recording. It may be nil.
 	Tokens *Tokens
+}
+
+// StatePath returns where attache keeps something of this user, "" without a StateDir.
+func (p Process) StatePath(names ...string) string {
+	if p.StateDir == "" {
+		return ""
+	}
+	return filepath.Join(p.StateDir, "attache", filepath.Join(names...))
 }
 
 // Tokens are secrets that become known while attache runs.

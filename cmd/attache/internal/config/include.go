@@ -118,10 +118,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 	if len(r.Problems) > before {
 		return "", "", nil, false
 	}
-	fetcher := include.Fetcher{}
-	if l.StateDir != "" {
-		fetcher.Dir = l.StateDir + "/attache/includes"
-	}
+	fetcher := include.Fetcher{Dir: l.StatePath("includes")}
 	data, note, err := fetcher.Read(context.Background(), source)
 	if err != nil {
 		r.AddProblem(n, "%s: %v", key, err)

@@ -2,7 +2,6 @@ package remoteserver
 
 import (
 	"net/http"
-	"path/filepath"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -12,10 +11,7 @@ import (
 // Logins returns where the user's logins are kept. Its Dir is empty where there is no
 // place for them.
 func Logins(p cli.Process) login.Store {
-	if p.StateDir == "" {
-		return login.Store{}
-	}
-	return login.Store{Dir: filepath.Join(p.StateDir, "attache", "logins")}
+	return login.Store{Dir: p.StatePath("logins")}
 }
 
 // Login returns how to log in to the remote server of the settings.

@@ -20,12 +20,9 @@ import (
 // client comes back. Where the database cannot be used, sessions live in this process alone.
 func (s *service) joinFronts(ctx context.Context) {
 	_, port, _ := net.SplitHostPort(s.settings.Listen)
-	if s.Process.StateDir == "" && s.database == nil || port == "0" && len(s.Listeners) == 0 {
+	dir := s.Process.StatePath("fronts")
+	if dir == "" && s.database == nil || port == "0" && len(s.Listeners) == 0 {
 		return
-	}
-	dir := ""
-	if s.Process.StateDir != "" {
-		dir = filepath.Join(s.Process.StateDir, "attache", "fronts")
 	}
 	var all []string
 	for _, server := range s.Servers {

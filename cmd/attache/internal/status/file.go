@@ -22,10 +22,7 @@ func Dir(p cli.Process) string {
 	if dir := p.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return filepath.Join(dir, "attache")
 	}
-	if p.StateDir != "" {
-		return filepath.Join(p.StateDir, "attache", "run")
-	}
-	return ""
+	return p.StatePath("run")
 }
 
 // Two files stand for a process: PID.json with its report, and PID.lock, which it
