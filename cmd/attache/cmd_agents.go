@@ -51,15 +51,9 @@ stop them. What they write is kept for seven days.`,
 
 // agentCommand makes cmd do something with the registry of the configuration.
 func (c *program) agentCommand(cmd *cobra.Command, do func(context.Context, *teams.Store, []string) error) *cobra.Command {
-	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := config.Load(c.Process, flags, nil)
-		if err != nil {
-			return err
-		}
-		return agents.Use(c.Process, s, func(db *teams.Store) error { return do(cmd.Context(), db, args) })
-	}
-	return cmd
+	return c.withSettings(cmd, setting.NewFlags(cmd), func(ctx context.Context, s *config.Settings, args []string) error {
+		return agents.Use(c.Process, s, func(db *teams.Store) error { return do(ctx, db, args) })
+	})
 }
 
 // oneAgent wants the id of one session.

@@ -3,7 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,15 +45,7 @@ command behind "--", what holds for that server.`,
 		Args:        noFile,
 		Annotations: map[string]string{mayTakeServer: "yes"},
 	}
-	flags := config.AddFlags(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error {
-		s, err := config.Load(c.Process, flags, c.server)
-		if err != nil {
-			return err
-		}
-		return c.show(s)
-	}
-	return cmd
+	return c.withSettings(cmd, config.AddFlags(cmd), func(_ context.Context, s *config.Settings, _ []string) error { return c.show(s) })
 }
 
 // longValue is from how many characters on a value does not push out the column
@@ -121,11 +113,6 @@ default. Editors that know YAML complete and check a file that names it in its f
     # yaml-language-server: $schema=./attache.schema.json`,
 		Example: `  attache config schema > attache.schema.json`,
 		Args:    noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			out := json.NewEncoder(c.Stdout)
-			out.SetEscapeHTML(false)
-			out.SetIndent("", "  ")
-			return out.Encode(config.Schema())
-		},
+		RunE:    func(*cobra.Command, []string) error { return term.WriteJSON(c.Stdout, config.Schema()) },
 	}
 }

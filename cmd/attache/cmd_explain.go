@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -56,11 +58,7 @@ func (c *program) explainCommand() *cobra.Command {
 	for _, name := range []string{"record", "dry-run", "stdout-noise"} {
 		_ = f.MarkHidden(name)
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags, c.server)
-		if err != nil {
-			return err
-		}
+	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error {
 		if err := e.Check(); err != nil {
 			return err
 		}
@@ -69,7 +67,6 @@ func (c *program) explainCommand() *cobra.Command {
 			x.Settings.Log.Level = "warn" // the explanation has what is logged at info
 		}
 		x.Log = logging.New(c.Process, x.Settings, c.Stderr)
-		return x.Run(cmd.Context())
-	}
-	return cmd
+		return x.Run(ctx)
+	})
 }

@@ -127,15 +127,9 @@ file is used for nothing else.`,
   attache key import --config ./attache.yaml`,
 		Args: noArguments,
 	}
-	flags := setting.NewFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags, nil)
-		if err != nil {
-			return err
-		}
-		return keys.Import(cmd.Context(), c.Process, s)
-	}
-	return cmd
+	return c.withSettings(cmd, setting.NewFlags(cmd), func(ctx context.Context, s *config.Settings, _ []string) error {
+		return keys.Import(ctx, c.Process, s)
+	})
 }
 
 // keyList prints what is known of each key.

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // subcommands returns attache's own commands, in no order: help sorts them.
@@ -42,6 +46,18 @@ func group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	cmd.Args = wantsCommand
 	cmd.RunE = func(*cobra.Command, []string) error { return nil } // wantsCommand lets nothing through
 	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// withSettings makes cmd load the settings, with what is behind "--", and do something with them.
+func (c *program) withSettings(cmd *cobra.Command, flags setting.Flags, do func(ctx context.Context, s *config.Settings, args []string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := config.Load(c.Process, flags, c.server)
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), s, args)
+	}
 	return cmd
 }
 

@@ -54,13 +54,7 @@ for the scope or the key given, and its answer is printed.`,
 
 // readsPolicies makes cmd a command that loads the settings and runs run.
 func (c *program) readsPolicies(cmd *cobra.Command, run func(policies.Command, context.Context) error) *cobra.Command {
-	flags := config.AddFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags, nil)
-		if err != nil {
-			return err
-		}
-		return run(policies.Command{Process: c.Process, Settings: s}, cmd.Context())
-	}
-	return cmd
+	return c.withSettings(cmd, config.AddFlags(cmd), func(ctx context.Context, s *config.Settings, _ []string) error {
+		return run(policies.Command{Process: c.Process, Settings: s}, ctx)
+	})
 }

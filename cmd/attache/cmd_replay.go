@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -32,13 +34,8 @@ func (c *program) replayCommand() *cobra.Command {
 	flags := config.AddFlags(cmd)
 	update := cmd.Flags().Bool("update", false, "rewrite the files with what comes out today")
 	_ = cmd.Flags().MarkHidden("record")
-	cmd.RunE = func(cmd *cobra.Command, files []string) error {
-		s, err := config.Load(c.Process, flags, nil)
-		if err != nil {
-			return err
-		}
+	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, files []string) error {
 		r := &replays.Replayer{Process: c.Process, Settings: s, Flags: flags, Update: *update, Log: logging.New(c.Process, s, c.Stderr)}
-		return r.Run(cmd.Context(), files)
-	}
-	return cmd
+		return r.Run(ctx, files)
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -36,16 +37,11 @@ Without keys or tokens it listens on the loopback interface alone.`,
 	cmd.Flags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
 	cmd.Annotations = map[string]string{mayTakeServer: "yes"}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.serve(cmd, flags) }
-	return cmd
+	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error { return c.serve(ctx, s, flags) })
 }
 
 // serve runs what serveCommand describes.
-func (c *program) serve(cmd *cobra.Command, flags setting.Flags) error {
-	s, err := config.Load(c.Process, flags, c.server)
-	if err != nil {
-		return err
-	}
+func (c *program) serve(ctx context.Context, s *config.Settings, flags setting.Flags) error {
 	if err := config.CheckServe(s).Err(); err != nil {
 		return err
 	}
@@ -61,10 +57,7 @@ func (c *program) serve(cmd *cobra.Command, flags setting.Flags) error {
 	defer sink.Close()
 	log := logging.New(c.Process, s, sink)
 	o := serve.Options{Process: process, Settings: s, Servers: servers, Listeners: listeners, Version: ownVersion(), Log: log}
-	if status := serve.Run(cmd.Context(), o); status != 0 {
-		return cli.ExitError(status)
-	}
-	return nil
+	return cli.ExitWith(serve.Run(ctx, o))
 }
 
 // servedServers returns the server behind "--", or those of the configuration.

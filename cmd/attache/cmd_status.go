@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/overview"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 )
 
 // statusCommand shows what attache is in front of and what it does.
@@ -29,9 +29,7 @@ often it filled, pinned and refused. Values of arguments are not shown.`,
 			return err
 		}
 		if *asJSON {
-			out := json.NewEncoder(c.Stdout)
-			out.SetIndent("", "  ")
-			return out.Encode(report)
+			return term.WriteJSON(c.Stdout, report)
 		}
 		_, err = c.Stdout.Write([]byte(report.Text(now)))
 		return err

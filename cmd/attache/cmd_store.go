@@ -15,15 +15,9 @@ import (
 func (c *program) storeCommand() *cobra.Command {
 	sub := func(name, short, long string, do func(context.Context, cli.Process, *config.Settings) error) *cobra.Command {
 		cmd := &cobra.Command{Use: name + " [flags]", Short: short, Long: long, Example: "  attache store " + name, Args: noArguments}
-		flags := setting.NewFlags(cmd)
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-			s, err := config.Load(c.Process, flags, nil)
-			if err != nil {
-				return err
-			}
-			return do(cmd.Context(), c.Process, s)
-		}
-		return cmd
+		return c.withSettings(cmd, setting.NewFlags(cmd), func(ctx context.Context, s *config.Settings, _ []string) error {
+			return do(ctx, c.Process, s)
+		})
 	}
 	return group(&cobra.Command{
 		Use:   "store",

@@ -51,10 +51,7 @@ into the client's configuration. It needs teams.enabled, and agents that it may 
 		p := c.Process
 		p.Stdout = c.out.To // as it is: it is the protocol's
 		log := logging.New(p, s, sink)
-		if status := session.RunTeams(cmd.Context(), p, s, load, ownVersion(), executable, log); status != 0 {
-			return cli.ExitError(status)
-		}
-		return nil
+		return cli.ExitWith(session.RunTeams(cmd.Context(), p, s, load, ownVersion(), executable, log))
 	}
 	return cmd
 }

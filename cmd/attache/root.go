@@ -141,11 +141,7 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	cmd.DisableFlagsInUseLine = true
 	cmd.Annotations = map[string]string{takesServer: "yes"}
 	cmd.Args = c.serverGiven
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := config.Load(c.Process, flags, c.server)
-		if err != nil {
-			return err
-		}
+	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error {
 		server := s.CommandOr(c.server)
 		if len(server) == 0 {
 			return cli.Usagef("no server to wrap: give its command or its address behind \"--\", as in \"%s -- npx -y @cyanheads/git-mcp-server\"; \"attache demo\" shows attache at work, \"attache --help\" lists everything", cmd.CommandPath())
@@ -154,12 +150,8 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 		defer sink.Close()
 		log := logging.New(c.Process, s, sink)
 		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
-		if status := session.Run(cmd.Context(), c.Process, s, load, ownVersion(), server, log); status != 0 {
-			return cli.ExitError(status)
-		}
-		return nil
-	}
-	return cmd
+		return cli.ExitWith(session.Run(ctx, c.Process, s, load, ownVersion(), server, log))
+	})
 }
 
 // takesServer marks the commands that a "--" may stand behind; mayTakeServer those

@@ -16,6 +16,14 @@ type ExitError int
 
 func (e ExitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
+// ExitWith returns the error that ends the program with a status, nil for 0.
+func ExitWith(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return ExitError(status)
+}
+
 // A UsageError is a mistake in how attache was called: exit status 2.
 type UsageError struct{ text string }
 

@@ -4,7 +4,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/proxy/record"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -92,10 +92,7 @@ func (d *Doctor) Report(asJSON bool) error {
 	d.scrub()
 	var err error
 	if asJSON {
-		enc := json.NewEncoder(d.Stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(d.diagnosis)
+		err = term.WriteJSON(d.Stdout, d.diagnosis)
 	} else {
 		err = d.print()
 	}

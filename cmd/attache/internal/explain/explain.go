@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -19,6 +18,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/cmd/attache/internal/term"
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/record"
@@ -84,7 +84,7 @@ func (e *Explainer) Run(ctx context.Context) error {
 		return err
 	}
 	if e.JSON {
-		err = e.printJSON(explanation{Version: 1, Calls: calls})
+		err = term.WriteJSON(e.Stdout, explanation{Version: 1, Calls: calls})
 	} else {
 		err = e.print(calls)
 	}
@@ -354,14 +354,3 @@ func (s scrubber) member(path []string, raw []byte) json.RawMessage {
 }
 
 func (s scrubber) text(text string) string { return string(s.Line([]byte(text))) }
-
-func (e *Explainer) printJSON(x any) error {
-	out := bufio.NewWriter(e.Stdout)
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(x); err != nil {
-		return err
-	}
-	return out.Flush()
-}

@@ -36,7 +36,7 @@ func (e *Explainer) printChain() error {
 		chain = append(chain, link{name, does[name]})
 	}
 	if e.JSON {
-		return e.printJSON(chain)
+		return term.WriteJSON(e.Stdout, chain)
 	}
 	fmt.Fprintln(e.Stdout, "client")
 	for i, x := range chain {

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -24,4 +25,12 @@ func (o *Output) Write(b []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// WriteJSON writes v as JSON that people can read, too.
+func WriteJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
