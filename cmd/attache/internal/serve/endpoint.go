@@ -31,7 +31,7 @@ type endpoint struct {
 	s         *service
 	shared    *assembly.Shared
 	front     *front.Front
-	reread    *session.Refresher
+	reloader  *session.Reloader
 	telemetry *telemetry.Telemetry
 	stderr    *lineWriter
 	process   bool // each session has a process
@@ -62,8 +62,8 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
-	e.reread = session.NewRefresher(e.shared, server.Load, s.Log)
-	e.reread.Watch()
+	e.reloader = session.NewReloader(e.shared, server.Load, s.Log)
+	e.reloader.Watch()
 	e.front = front.New(e.frontOptions())
 	return e, nil
 }
@@ -97,7 +97,7 @@ func (e *endpoint) chooseStart() error {
 }
 
 func (e *endpoint) close() {
-	e.reread.Close()
+	e.reloader.Close()
 	e.shared.Close()
 	e.telemetry.Close()
 }

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -93,8 +92,8 @@ func Run(ctx context.Context, o Options) int {
 	defer runtime.KeepAlive(make([]byte, headroom))
 	defer debug.SetGCPercent(debug.SetGCPercent(growth))
 	logging.Tee(o.Log, s.reports.Log)
-	s.heedSignals()
-	defer s.ignoreSignals()
+	s.signals = session.HeedSignals()
+	defer s.signals.Ignore()
 	listeners, err := s.listen(ctx)
 	if err != nil {
 		o.Log.Error("attache cannot listen", "err", err)
@@ -120,10 +119,7 @@ type service struct {
 	endpoints  []*endpoint
 	reports    *status.Recorder
 	urls       []string // of the endpoints; set before reports are published
-
-	ending     chan os.Signal // those that end attache
-	reading    chan os.Signal // those that have the configuration read again
-	restarting chan os.Signal // those that have the servers restarted
+	signals    session.Signals
 }
 
 func newService(ctx context.Context, o Options) (*service, error) {
@@ -134,7 +130,6 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	limits.Bodies = max(limits.Bodies, 2*limits.Body)
 	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker(), quiet: quietTimer{quiet: newMemoryReturner()}}
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
-	s.ending, s.reading, s.restarting = make(chan os.Signal, 2), make(chan os.Signal, 1), make(chan os.Signal, 1)
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
 	var err error
 	if s.database, err = assembly.OpenDatabase(o.Process, o.Settings, databaseConnections, o.Log); err != nil {
@@ -256,7 +251,7 @@ func (s *service) names() string {
 func (s *service) describe(r *status.Report) {
 	sessions, _ := s.limits.Counts()
 	r.Front = &status.Front{URLs: s.urls, Sessions: sessions}
-	r.Restart = len(session.RestartSignals()) > 0 && slices.ContainsFunc(s.endpoints, func(e *endpoint) bool {
+	r.Restart = session.CanRestart() && slices.ContainsFunc(s.endpoints, func(e *endpoint) bool {
 		return e.process && e.Settings.Server.Restart.On != "never"
 	})
 }
@@ -286,35 +281,17 @@ func (s *service) url(listener net.Listener, e *endpoint) string {
 	return (&url.URL{Scheme: scheme, Host: listener.Addr().String(), Path: e.Path}).String()
 }
 
-// heedSignals starts to handle signals. Before that, they end attache as they end any program.
-func (s *service) heedSignals() {
-	signal.Notify(s.ending, session.EndingSignals()...)
-	// One that our parent ignores, as nohup does, stays ignored.
-	if all := slices.DeleteFunc(session.ReloadSignals(), signal.Ignored); len(all) > 0 {
-		signal.Notify(s.reading, all...)
-	}
-	if all := session.RestartSignals(); len(all) > 0 {
-		signal.Notify(s.restarting, all...)
-	}
-}
-
-func (s *service) ignoreSignals() {
-	signal.Stop(s.ending)
-	signal.Stop(s.reading)
-	signal.Stop(s.restarting)
-}
-
 // await returns when the service must end, with the exit status.
 func (s *service) await(ctx context.Context, failed <-chan error) int {
 	for {
 		select {
-		case <-s.reading:
+		case <-s.signals.Reload:
 			for _, e := range s.endpoints {
-				e.reread.Now()
+				e.reloader.Reload()
 			}
-		case <-s.restarting:
+		case <-s.signals.Restart:
 			s.Log.Info("the servers are restarted by hand", "sessions", s.children.restart())
-		case sig := <-s.ending:
+		case sig := <-s.signals.Ending:
 			s.Log.Info("ending: no new sessions, calls in flight are answered", "signal", sig.String(), "within", s.settings.Drain)
 			return 0
 		case <-ctx.Done():
@@ -332,7 +309,7 @@ func (s *service) drain(server *http.Server, listeners []net.Listener) {
 	defer cancel()
 	go func() {
 		select {
-		case <-s.ending:
+		case <-s.signals.Ending:
 			cancel()
 		case <-ctx.Done():
 		}

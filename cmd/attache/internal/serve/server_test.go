@@ -188,7 +188,7 @@ func TestKeys(t *testing.T) {
 	if err := identity.Revoke(file, last.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	r.endpoints[0].reread.Now()
+	r.endpoints[0].reloader.Reload()
 	if got := call(keys[1]); got != 401 {
 		t.Error("a revoked key:", got)
 	}
@@ -271,7 +271,7 @@ func TestReload(t *testing.T) {
 	if err := os.WriteFile(r.endpoints[0].Settings.File, []byte("access: {rules: [{tools: [whoami], deny: true}]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.endpoints[0].reread.Now()
+	r.endpoints[0].reloader.Reload()
 	if got := call(); !strings.Contains(got, "Permission denied") {
 		t.Error(got)
 	}

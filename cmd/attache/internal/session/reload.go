@@ -17,9 +17,10 @@ import (
 	"github.com/attache-mcp/attache/middleware/glob"
 )
 
-// A reloader reads the configuration, the keys and the policies again while a
-// session runs. A version that is not valid is logged and changes nothing.
-type reloader struct {
+// A Reloader reads the configuration, the keys and the policies again, on request or when a file
+// changes, and applies them to all connections. A version that is not valid is logged and changes
+// nothing.
+type Reloader struct {
 	load func() (*config.Settings, error)
 	log  *slog.Logger
 
@@ -27,13 +28,22 @@ type reloader struct {
 	shared   *assembly.Shared // in force
 	problem  string           // what was wrong with the last version
 	deferred string           // the keys of the last version that do not take effect
+
+	watching sync.Mutex // guards what follows
+	watcher  *watcher   // nil while nothing is watched
+	closed   bool
 }
 
-// reload reads everything again.
-func (r *reloader) reload() { r.reloadFrom(fingerprint(r.files())) }
+// NewReloader returns a Reloader for shared, whose settings load reads again.
+func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error), log *slog.Logger) *Reloader {
+	return &Reloader{load: load, log: log, shared: shared}
+}
+
+// Reload reads everything again.
+func (r *Reloader) Reload() { r.reloadFrom(fingerprint(r.files())) }
 
 // reloadFrom reads everything again, if the files are still in the state before.
-func (r *reloader) reloadFrom(before string) {
+func (r *Reloader) reloadFrom(before string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := stillThere(r.shared.Settings().File)
@@ -77,7 +87,7 @@ func stillThere(path string) error {
 var errWritten = errors.New("the files changed while they were read")
 
 // readAgain reads the configuration and applies it, if the files are still in the state before.
-func (r *reloader) readAgain(before string) error {
+func (r *Reloader) readAgain(before string) error {
 	s, err := r.load()
 	if fingerprint(r.filesLocked()) != before {
 		return errWritten
@@ -89,7 +99,7 @@ func (r *reloader) readAgain(before string) error {
 }
 
 // replace applies s. An error leaves everything as it was.
-func (r *reloader) replace(s *config.Settings) error {
+func (r *Reloader) replace(s *config.Settings) error {
 	was := r.shared.Settings()
 	changed := slices.DeleteFunc(config.ChangedKeys(was, s), func(key string) bool { return config.SessionFileLost(was, s, key) })
 	now, later := config.SplitReloadable(changed)
@@ -117,7 +127,7 @@ func (r *reloader) replace(s *config.Settings) error {
 }
 
 // logDeferred logs once which keys take effect only in the next session.
-func (r *reloader) logDeferred(keys string) {
+func (r *Reloader) logDeferred(keys string) {
 	if keys != "" && keys != r.deferred {
 		r.log.Warn("the configuration was changed; this takes effect when attache is started again", "keys", keys)
 	}
@@ -125,7 +135,7 @@ func (r *reloader) logDeferred(keys string) {
 }
 
 // refuse logs once why a version is not applied.
-func (r *reloader) refuse(err error) {
+func (r *Reloader) refuse(err error) {
 	if r.problem == err.Error() {
 		return
 	}
@@ -144,13 +154,13 @@ func (r *reloader) refuse(err error) {
 }
 
 // files returns the files that are read again when they change.
-func (r *reloader) files() []string {
+func (r *Reloader) files() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.filesLocked()
 }
 
-func (r *reloader) filesLocked() []string {
+func (r *Reloader) filesLocked() []string {
 	s := r.shared.Settings()
 	all := append(slices.Clone(s.Included), s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile)
 	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
@@ -227,16 +237,30 @@ func hiding(s *config.Settings) map[string][]string {
 	return rules
 }
 
-// watch starts to call reloadFrom when one of the files changes. It returns nil if there are no
-// files, or the system has no room for a watcher.
-func (r *reloader) watch() *watcher {
+// Watch starts to read everything again whenever one of the files changes, if there are any.
+func (r *Reloader) Watch() {
 	if len(r.files()) == 0 {
-		return nil
+		return
 	}
 	w, err := watch(r.files, r.reloadFrom)
 	if err != nil {
 		r.log.Info("attache cannot watch the configuration for changes here; send SIGHUP to have it read again", "why", err)
-		return nil
+		return
 	}
-	return w
+	r.watching.Lock()
+	defer r.watching.Unlock()
+	if r.closed {
+		w.close()
+		return
+	}
+	r.watcher = w
+}
+
+// Close stops the watch, also one that is about to start.
+func (r *Reloader) Close() {
+	r.watching.Lock()
+	defer r.watching.Unlock()
+	if r.closed = true; r.watcher != nil {
+		r.watcher.close()
+	}
 }

@@ -22,7 +22,7 @@ import (
 // A reloadTest is a session whose files change while it runs.
 type reloadTest struct {
 	*proxytest.Session
-	*reloader
+	*Reloader
 	t   *testing.T
 	dir string
 	log lockedLog
@@ -69,7 +69,7 @@ func newReloading(t *testing.T, text string, env ...string) *reloadTest {
 		t.Fatal(err)
 	}
 	o := shared.Connect(assembly.ConnOptions{Control: &control}).Relay()
-	r.reloader = &reloader{load: load, log: log, shared: shared}
+	r.Reloader = NewReloader(shared, load, log)
 	r.Session = proxytest.Setup{Options: o}.Start(t)
 	return r
 }
@@ -87,7 +87,7 @@ func (r *reloadTest) change(name, text, words string) {
 	r.t.Helper()
 	r.write(name, text)
 	r.log.Reset()
-	r.reload()
+	r.Reload()
 	r.told(words)
 }
 
@@ -204,13 +204,13 @@ func TestReloadNothing(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	r.reload()
+	r.Reload()
 	r.told("cannot be read")
 	refused()
 	if err := os.Mkdir(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.reload()
+	r.Reload()
 	r.told("is no file any more")
 	refused()
 }
@@ -296,7 +296,7 @@ func TestReloadKeys(t *testing.T) {
 	if err := os.WriteFile(file, []byte("keys: {"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.reload()
+	r.Reload()
 	r.told("the keys read before hold")
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
@@ -307,7 +307,7 @@ func TestReloadKeys(t *testing.T) {
 	if err := identity.Revoke(file, entry.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	r.reload()
+	r.Reload()
 	r.Client.Expect(toolsChanged)
 	r.Client.Send(callDrop)
 	r.Client.Expect(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Permission denied: the access rules could not be applied to this call"}],"isError":true}}`)
@@ -352,9 +352,9 @@ func TestReloadPolicies(t *testing.T) {
 	r := newReloading(t, "policy: {dir: "+dir+", scope: acme}\n")
 	r.begin()
 	write("two")
-	r.reload()
+	r.Reload()
 	write("[three")
-	r.reload()
+	r.Reload()
 	r.told("those read before hold")
 	r.passes(r.Client, r.Server, callDrop)
 	r.Server.Send(dropped)
@@ -362,7 +362,7 @@ func TestReloadPolicies(t *testing.T) {
 		t.Errorf("briefed with %s", got)
 	}
 	write("four")
-	r.reload()
+	r.Reload()
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
 }

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,7 +56,7 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 		return cli.ExitUsage
 	}
 	w.conn = shared.Connect(conn)
-	w.reloader = &reloader{load: load, log: w.log, shared: shared}
+	w.reloader = NewReloader(shared, load, w.log)
 	warnSettings(s, w.log)
 	if s.Teams.Enabled && s.DryRun {
 		w.log.Warn("dry run: teams.enabled has no effect: the session is not registered and carries no messages")
@@ -85,10 +84,9 @@ type relay struct {
 
 	heeding  <-chan struct{} // closed when signals are heeded
 	control  proxy.Control
-	reloader *reloader
+	reloader *Reloader
 	reports  *status.Recorder
-	restarts bool     // the server is a process, and started again when it ends
-	watching *watcher // nil before the server is started, and where nothing can be watched
+	restarts bool // the server is a process, and started again when it ends
 
 	mu       sync.Mutex
 	server   server
@@ -96,8 +94,7 @@ type relay struct {
 	before   server    // the one that was in use, while another is started again
 	signaled os.Signal // what ended us before the server was started
 	ending   bool      // a signal ends us
-	over     bool
-	withdraw func() // removes the report of the status; nil before the server is started
+	withdraw func()    // removes the report of the status; nil before the server is started
 }
 
 // headroom is how many bytes are reserved and never touched in front of a remote server, so that
@@ -223,7 +220,9 @@ func (w *relay) start(context.Context) (proxy.Upstream, error) {
 	if dir := status.Dir(w.p); dir != "" {
 		w.withdraw = w.reports.Publish(dir)
 	}
-	go w.watch() // it takes its time, which no message is to wait for
+	// A client may have started attache only to probe it, so the files are watched only now; that
+	// takes its time, for which no message is to wait.
+	go w.reloader.Watch()
 	return server.upstream(), nil
 }
 
@@ -262,39 +261,23 @@ func (w *relay) ready() {
 	w.before = nil
 }
 
-// watch starts to watch the configured files, if there are any. A client may have started
-// attache only to probe it, so the watch starts with the server.
-func (w *relay) watch() {
-	watching := w.reloader.watch()
-	w.mu.Lock()
-	over := w.over
-	w.watching = watching
-	w.mu.Unlock()
-	if over && watching != nil {
-		watching.close()
-	}
-}
-
 // describe adds the facts of the session to a report.
 func (w *relay) describe(r *status.Report) {
 	if known := w.conn.Context(); known != nil {
 		r.Session, r.Workspace = known.Session.Value, known.Workspace.Value
 	}
-	r.Restart = w.restarts && len(restartSignals) > 0
+	r.Restart = w.restarts && CanRestart()
 }
 
 // unwatch stops watching files, and removes the status file of this process.
 func (w *relay) unwatch() {
 	w.mu.Lock()
-	w.over = true
-	watching, withdraw := w.watching, w.withdraw
+	withdraw := w.withdraw
 	w.mu.Unlock()
 	if withdraw != nil {
 		withdraw()
 	}
-	if watching != nil {
-		watching.close()
-	}
+	w.reloader.Close()
 }
 
 // heedSignals forwards signals to the server until the function that it returns is called. It
@@ -305,29 +288,20 @@ func (w *relay) unwatch() {
 // So this runs beside the first frame, and the server waits for it: before the first frame a
 // signal may end attache as it ends any program.
 func (w *relay) heedSignals() (stop func()) {
-	signals := make(chan os.Signal, 4)
-	again, restart := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	var signals Signals
 	heeding, done := make(chan struct{}), make(chan struct{})
 	w.heeding = heeding
 	go func() {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-		signal.Notify(signals, endingSignals...)
-		// A signal that our parent ignores, as nohup does, stays ignored here
-		// and in the server, which inherits it: to listen would undo that for both.
-		if heeded := slices.DeleteFunc(slices.Clone(reloadSignals), signal.Ignored); len(heeded) > 0 {
-			signal.Notify(again, heeded...)
-		}
-		if len(restartSignals) > 0 {
-			signal.Notify(restart, restartSignals...)
-		}
+		signals = HeedSignals()
 		close(heeding)
 		for {
 			select {
-			case sig := <-signals:
+			case sig := <-signals.Ending:
 				w.signal(sig)
-			case <-again:
-				go w.reloader.reload() // which may wait for a server that does not read
-			case <-restart:
+			case <-signals.Reload:
+				go w.reloader.Reload() // which may wait for a server that does not read
+			case <-signals.Restart:
 				w.restart()
 			case <-done:
 				return
@@ -336,9 +310,7 @@ func (w *relay) heedSignals() (stop func()) {
 	}()
 	return func() {
 		<-heeding
-		signal.Stop(signals)
-		signal.Stop(again)
-		signal.Stop(restart)
+		signals.Ignore()
 		close(done)
 	}
 }
