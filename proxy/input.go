@@ -31,6 +31,7 @@ func (c clientLines) Line(m *wire.Message, more bool) error {
 	}
 	c.s.awaitReader()
 	c.s.c.msg.ResetTo(m)
+	defer c.s.c.msg.GiveBack()
 	return c.s.fail(c.s.fromClient(&c.s.c.msg, !more))
 }
 

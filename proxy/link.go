@@ -19,6 +19,7 @@ func (v serverLines) Line(m *wire.Message, more bool) error {
 		return v.Lines(nil, bytes.NewReader(m.Line()))
 	}
 	v.s.v.msg.ResetTo(m)
+	defer v.s.v.msg.GiveBack()
 	return v.s.fail(v.s.fromServer(&v.s.v.msg, !more))
 }
 

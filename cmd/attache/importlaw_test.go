@@ -44,8 +44,9 @@ func (l law) allows(other string) bool {
 func importLaw() []law {
 	layer := []string{"middleware", "middleware/glob", "middleware/toolresult", "proxy/wire", "policy", "sessionstate", "sessionstate/expression"}
 	return []law{
-		{"proxy/wire", []string{"proxy/wire/internal/jsonstring"}, "reading and writing frames is of use without the rest, and nothing may bend it"},
+		{"proxy/wire", []string{"proxy/wire/internal/jsonstring", "proxy/wire/internal/lanes", "proxy/internal/room"}, "reading and writing frames is of use without the rest, and nothing may bend it"},
 		{"proxy/wire/internal/jsonstring", nil, "a string of JSON means the same wherever it stands"},
+		{"proxy/wire/internal/lanes", nil, "eight bytes are compared at once, whatever they say"},
 		{"proxy/child", nil, "a process is a process, whatever is said to it"},
 		{"policy", nil, "policies know no JSON-RPC: other programs render them too"},
 		{"sessionstate/textfile", nil, "a file is read with the same care whatever it says"},
@@ -60,7 +61,7 @@ func importLaw() []law {
 		{"proxy/internal/headertext", nil, "a text in a header is written and read in one place"},
 		{"proxy/internal/callid", []string{"proxy/wire"}, "an id is compared the same way whatever the request"},
 		{"proxy/internal/flow", []string{"proxy/wire"}, "bytes wait and leave the same way whatever they say"},
-		{"proxy/internal/room", []string{"proxy/wire"}, "messages are lent memory, whatever they say"},
+		{"proxy/internal/room", nil, "messages are lent memory, whatever they say"},
 		{"proxy/internal/tasks", nil, "the end of a session waits for work of any kind"},
 		{"proxy/front", []string{"proxy", "proxy/front/internal/accept", "proxy/front/internal/bare", "proxy/front/internal/inbox", "proxy/front/internal/limit", "proxy/front/internal/mirrored", "proxy/front/internal/origin", "proxy/front/internal/piece", "proxy/front/internal/pulse", "proxy/front/sessions", "proxy/internal/callid", "proxy/internal/room", "proxy/internal/tasks", "proxy/wire", "proxy/mempipe"}, "it leads clients to relays, and does not know what these do"},
 		{"proxy/front/internal/accept", nil, "it reads headers"},
@@ -74,7 +75,7 @@ func importLaw() []law {
 		{"proxy/front/sessions", []string{"proxy/internal/revive", "proxy/wire"}, "what is kept of a session does not depend on where it is kept"},
 		{"proxy/remote/internal/outbox", []string{"proxy/internal/room", "proxy/wire"}, "lines are handed over the same way whatever answer they came in"},
 		{"proxy/remote/internal/ownconn", nil, "it sends requests, whatever they ask for"},
-		{"proxy/remote", []string{"proxy/remote/internal/outbox", "proxy/remote/internal/ownconn", "proxy/wire", "proxy/mempipe", "proxy/internal/callid", "proxy/internal/headertext", "proxy/internal/room"}, "a remote server is a stream of lines to the relay, whatever is in them"},
+		{"proxy/remote", []string{"proxy/remote/internal/outbox", "proxy/remote/internal/ownconn", "proxy/wire", "proxy/mempipe", "proxy/internal/callid", "proxy/internal/headertext"}, "a remote server is a stream of lines to the relay, whatever is in them"},
 		{"proxy/record", nil, "a recording is lines in a file, whoever wrote them"},
 		{"proxy/replay", []string{"proxy", "proxy/record", "proxy/mempipe"}, "a recording is played through the relay itself, and by a command as well as in tests, so without package testing"},
 		{"proxy/mempipe", nil, "a server in memory knows nothing of what is said to it"},

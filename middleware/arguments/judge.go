@@ -81,7 +81,9 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 // find finds what the call has for each of the rules, in one pass over its
 // arguments.
 func (c *Conn) find(tc *toolCall, rules []*rule) {
-	c.callValues = c.callValues[:len(rules)]
+	if c.callValues = c.callValues[:len(rules)]; tc.m.HasNoNames() {
+		return
+	}
 	left := len(rules)
 	for m := range tc.m.Arguments().Members() {
 		for i, r := range rules {

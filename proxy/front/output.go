@@ -3,7 +3,6 @@ package front
 import (
 	"bytes"
 
-	"github.com/attache-mcp/attache/proxy/internal/room"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -114,7 +113,7 @@ func (o *output) reply(m *wire.Message) {
 	if c.listsTools {
 		s.params.Learn(m.Root())
 	}
-	line, lease := room.Keep(m)
+	line, lease := m.KeepLine()
 	c.stream.push(item{data: line[:len(m.Frame())], lease: lease, final: closes, failed: m.Kind() == wire.Error}, closes)
 }
 

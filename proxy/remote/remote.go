@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/callid"
-	"github.com/attache-mcp/attache/proxy/internal/room"
 	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -203,7 +202,7 @@ func (i stdin) Take(m *wire.Message) bool {
 		s.inside.Load() > 0 || n > s.o.Hold || callid.Clean(m.ID()) == nil || !s.ledger.hasRoom(n) {
 		return false
 	}
-	line, lease := room.Keep(m)
+	line, lease := m.KeepLine()
 	s.sendMessage(m, line, lease)
 	return true
 }

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+
+	"github.com/attache-mcp/attache/proxy/internal/room"
 )
 
 // MaxEdited is the longest line an edit may make, in bytes: what the TypeScript
@@ -30,7 +32,7 @@ type Splice struct {
 
 const (
 	firstRoom = 16 << 10 // room for edits of everyday frames
-	keepRoom  = 1 << 20  // how much room is kept from one frame to the next
+	keepRoom  = 1 << 20  // how much room is kept from one frame to the next; more is lent
 )
 
 // Apply makes all splices at once. Offsets are those of the frame as it is; the
@@ -55,7 +57,9 @@ func (m *Message) Apply(splices ...Splice) error {
 	}
 	buf = append(append(buf, m.frame[from:]...), m.eol...)
 	m.SetLine(buf)
-	m.edited = true
+	if m.edited, m.noNames = true, false; m.lent != nil {
+		m.Lease = m.lent
+	}
 	if m.kind != Batch && !m.shift(splices) {
 		m.relocate()
 	}
@@ -104,7 +108,15 @@ func (m *Message) growth(splices []Splice) (grown int, err error) {
 func (m *Message) makeRoom(n int) []byte {
 	start := len(m.room)
 	if cap(m.room)-start < n {
-		m.room, start = make([]byte, 0, max(n+n/8, firstRoom)), 0
+		m.lent, start = nil, 0 // values from before may be in it, so it is not given back
+		if n > keepRoom {
+			m.lent = room.Borrow(n)
+		}
+		if m.lent != nil {
+			m.room = m.lent.Bytes
+		} else {
+			m.room = make([]byte, 0, max(n+n/8, firstRoom))
+		}
 	}
 	m.room = m.room[:start+n]
 	return m.room[start:start:len(m.room)]

@@ -1,6 +1,10 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/attache-mcp/attache/proxy/internal/room"
+)
 
 // A Peer is one end of the session.
 type Peer uint8
@@ -93,7 +97,9 @@ type Message struct {
 	names     [][]string // the ArgumentNames of that look
 	edited    bool
 	tooLarge  bool
-	room      []byte // what edits write to; the used part is the lines of this frame
+	noNames   bool       // none of names is in the arguments
+	room      []byte     // what edits write to; the used part is the lines of this frame
+	lent      *room.Room // what room is, if it is large
 }
 
 // Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes are not copied and
@@ -104,9 +110,8 @@ func (m *Message) Reset(from Peer, line []byte) {
 	m.forget()
 	m.kind, m.ambiguity = Unreadable, 0
 	m.deep, m.edited, m.tooLarge = false, false, false
-	if m.room = m.room[:0]; cap(m.room) > keepRoom {
-		m.room = nil
-	}
+	m.GiveBack()
+	m.room = m.room[:0]
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		end := n - 1
 		if end > 0 && line[end-1] == '\r' {
@@ -116,13 +121,21 @@ func (m *Message) Reset(from Peer, line []byte) {
 	}
 }
 
+// GiveBack gives back the memory of a large edit. The message is not used again before Reset.
+func (m *Message) GiveBack() {
+	if m.lent != nil {
+		m.lent.Release()
+		m.room, m.lent = nil, nil
+	}
+}
+
 // ResetTo makes m the frame of other, and takes over what was read of it, unless other was
 // edited. The bytes are other's and never written to.
 func (m *Message) ResetTo(other *Message) {
 	if m.Reset(other.From, other.line); !other.edited {
 		room := m.room
 		*m = *other
-		m.room = room
+		m.room, m.lent = room, nil
 	}
 }
 
@@ -167,15 +180,20 @@ func (m *Message) Frame() []byte {
 // Line returns the frame's bytes and its line end, as they go on the wire.
 func (m *Message) Line() []byte { return m.line }
 
-// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed, those of an
-// edit whose room is too large to be used again, or lent. If lease is not nil, the caller holds it.
+// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed or lent. If lease
+// is not nil, the caller holds it.
 func (m *Message) KeepLine() (line []byte, lease Lease) {
-	switch {
-	case m.Fixed || m.edited && cap(m.room) > keepRoom:
+	switch n := len(m.line); {
+	case m.Fixed:
 		return m.line, nil
-	case m.Lease != nil && !m.edited:
+	case m.Lease != nil:
 		m.Lease.Hold()
 		return m.line, m.Lease
+	case n > room.Smallest:
+		if r := room.Borrow(n); r != nil {
+			r.Bytes = append(r.Bytes, m.line...)
+			return r.Bytes[:n:n], r
+		}
 	}
 	return bytes.Clone(m.line), nil
 }
@@ -202,6 +220,9 @@ func (m *Message) Plain() bool { return m.ambiguity == 0 && !m.tooLarge && m.kin
 
 // Looked reports whether the whole frame was looked at, as [Scanner.Look] does.
 func (m *Message) Looked() bool { return m.deep }
+
+// HasNoNames reports whether the look found none of the names that it looked for in the arguments.
+func (m *Message) HasNoNames() bool { return m.noNames }
 
 // ArgumentNames returns those of the [Scanner] that has looked at the whole frame.
 func (m *Message) ArgumentNames() [][]string { return m.names }
@@ -303,7 +324,7 @@ func (m *Message) at(s slot) Value {
 // Clone returns a copy that shares no bytes with m and may be kept.
 func (m *Message) Clone() *Message {
 	c := *m
-	c.room = nil
+	c.room, c.lent = nil, nil
 	if m.tooLarge {
 		c.frame = bytes.Clone(m.frame)
 		return &c
@@ -320,7 +341,7 @@ func (m *Message) SetLine(line []byte) {
 }
 
 // forget drops what a look found.
-func (m *Message) forget() { m.ids, m.spans, m.method = 0, [slots]span{}, "" }
+func (m *Message) forget() { m.ids, m.spans, m.method, m.noNames = 0, [slots]span{}, "", false }
 
 // settle sets the kind from the members found, and the method. An error that is null beside a
 // result is seen in the wild, and says nothing.

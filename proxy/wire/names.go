@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
+	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
 )
 
 // A nameSet holds the names of the members of all open objects, to find equal
@@ -30,14 +31,14 @@ func shortName(b []byte, i int) (hash uint64, end int) {
 	if i+8 > len(b) {
 		return 0, 0
 	}
-	w := word(b, i)
-	f := textEnd(w)
+	w := lanes.Word(b, i)
+	f := lanes.TextEnd(w)
 	if f == 0 {
 		return 0, 0
 	}
 	n := bits.TrailingZeros64(f) / 8
 	w &= f&-f>>7 - 1
-	if w&laneHigh != 0 || b[i+n] != '"' {
+	if w&lanes.High != 0 || b[i+n] != '"' {
 		return 0, 0
 	}
 	return w | uint64(n+1)<<56, i + n

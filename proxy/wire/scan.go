@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
+	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
 )
 
 // A Scanner looks at client frames. It is iterative, so no frame can exhaust
@@ -63,7 +64,7 @@ func (s *Scanner) Look(m *Message) {
 		s.stack = make([]container, fewContainers)
 	}
 	m.forget()
-	m.ambiguity, m.deep, m.names = 0, true, s.ArgumentNames
+	m.ambiguity, m.deep, m.names, m.noNames = 0, true, s.ArgumentNames, len(s.ArgumentNames) > 0
 	start := skipBlank(s.b, 0)
 	end := s.value(start)
 	if end < 0 || skipBlank(s.b, end) != len(s.b) {
@@ -258,7 +259,7 @@ func (s *Scanner) text(i int) (end int, escaped bool) {
 		case i == len(b) || b[i] < 0x20:
 			return -1, escaped
 		case b[i] == '"':
-			if seen&laneHigh != 0 && !utf8.Valid(b[start:i]) {
+			if seen&lanes.High != 0 && !utf8.Valid(b[start:i]) {
 				s.flag(NotUTF8)
 			}
 			return i + 1, escaped
@@ -274,8 +275,8 @@ func (s *Scanner) text(i int) (end int, escaped bool) {
 // or behind i, len(b) if there is none, and seen with all bytes before it.
 func textRun(b []byte, i int, seen uint64) (int, uint64) {
 	for n := 0; i+8 <= len(b); n++ {
-		w := word(b, i)
-		if f := textEnd(w); f != 0 {
+		w := lanes.Word(b, i)
+		if f := lanes.TextEnd(w); f != 0 {
 			return i + bits.TrailingZeros64(f)/8, seen | w&(f&-f>>7-1)
 		}
 		seen |= w
@@ -294,8 +295,8 @@ func textRun(b []byte, i int, seen uint64) (int, uint64) {
 func longText(b []byte, i int, seen uint64) (int, uint64) {
 	for ; i+32 <= len(b); i += 32 {
 		p := b[i : i+32 : i+32]
-		w0, w1, w2, w3 := word(p, 0), word(p, 8), word(p, 16), word(p, 24)
-		if (textEndBits(w0)|textEndBits(w1)|textEndBits(w2)|textEndBits(w3))&laneHigh != 0 {
+		w0, w1, w2, w3 := lanes.Word(p, 0), lanes.Word(p, 8), lanes.Word(p, 16), lanes.Word(p, 24)
+		if (lanes.TextEndBits(w0)|lanes.TextEndBits(w1)|lanes.TextEndBits(w2)|lanes.TextEndBits(w3))&lanes.High != 0 {
 			break
 		}
 		seen |= w0 | w1 | w2 | w3
@@ -325,7 +326,7 @@ func escape(b []byte, i int) int {
 func number(b []byte, i int) int {
 	if i+8 <= len(b) {
 		// An integer of up to seven digits, as most are.
-		if f := notDigit(word(b, i)); f != 0 {
+		if f := lanes.NotDigit(lanes.Word(b, i)); f != 0 {
 			n := bits.TrailingZeros64(f) / 8
 			if (n == 1 || n > 1 && b[i] != '0') && class[b[i+n]]&clsFraction == 0 {
 				return i + n

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"math/bits"
+
+	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
 )
 
 // Skipping finds where a value ends. It matches brackets and strings and checks
@@ -60,7 +62,7 @@ func skipValue(b []byte, i int) int {
 func skipString(b []byte, i int) int {
 	if i++; i+8 <= len(b) {
 		// A short one, as most are.
-		if f := stringMark(word(b, i)); f != 0 && b[i+bits.TrailingZeros64(f)/8] == '"' {
+		if f := lanes.StringMark(lanes.Word(b, i)); f != 0 && b[i+bits.TrailingZeros64(f)/8] == '"' {
 			return i + bits.TrailingZeros64(f)/8 + 1
 		}
 	}
@@ -115,7 +117,7 @@ func stringEnd(b []byte, i int) (end int, escaped bool) {
 // end if there is none.
 func nearMark(b []byte, i, end int) int {
 	for ; i+8 <= end; i += 8 {
-		if f := stringMark(word(b, i)); f != 0 {
+		if f := lanes.StringMark(lanes.Word(b, i)); f != 0 {
 			return i + bits.TrailingZeros64(f)/8
 		}
 	}
@@ -152,18 +154,18 @@ type skip struct {
 // b.
 //
 // A word at a time: the sum of the quotes up to a lane is odd inside a string;
-// multiplying by laneOnes makes such sums for all lanes at once. The sums of
+// multiplying by Ones makes such sums for all lanes at once. The sums of
 // brackets outside strings tell the depth in the same way.
 func (k *skip) over(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
-		w := word(b, i)
-		ascii := ^w & lanes.high
-		w &= lanes.low
-		quotes := ascii &^ ((w ^ lanes.quote) + lanes.low)
-		if slashes := ascii &^ ((w ^ lanes.slash) + lanes.low); slashes != 0 || k.escaped {
+		w := lanes.Word(b, i)
+		ascii := ^w & lanes.Vars.High
+		w &= lanes.Vars.Low
+		quotes := ascii &^ ((w ^ lanes.Vars.Quote) + lanes.Vars.Low)
+		if slashes := ascii &^ ((w ^ lanes.Vars.Slash) + lanes.Vars.Low); slashes != 0 || k.escaped {
 			quotes &^= k.escapedLanes(slashes)
 		}
-		in := (quotes>>7)*lanes.ones ^ k.inString
+		in := (quotes>>7)*lanes.Vars.Ones ^ k.inString
 		if in == ^uint64(0) && !k.escaped {
 			// Nothing but text: on to the end of the string.
 			if i, k.escaped = stringEnd(b, i+8); k.escaped || i == len(b) {
@@ -172,14 +174,14 @@ func (k *skip) over(b []byte, i int) int {
 			i -= 8
 			continue
 		}
-		w |= lanes.bit5 // [ and ] become { and }
-		opened := ((ascii &^ ((w ^ lanes.open) + lanes.low)) >> 7 &^ in) * lanes.ones
-		closed := ((ascii &^ ((w ^ lanes.close) + lanes.low)) >> 7 &^ in) * lanes.ones
+		w |= lanes.Vars.Bit5 // [ and ] become { and }
+		opened := ((ascii &^ ((w ^ lanes.Vars.Open) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
+		closed := ((ascii &^ ((w ^ lanes.Vars.Close) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
 		if int(closed>>56) >= k.depth {
 			// The outermost may close in this word: the first lane of depth zero.
 			// What a lane below zero borrows spoils only the lanes above it.
-			depths := opened + uint64(k.depth)*lanes.ones - closed
-			if zero := (depths - lanes.ones) &^ depths & lanes.high; zero != 0 {
+			depths := opened + uint64(k.depth)*lanes.Vars.Ones - closed
+			if zero := (depths - lanes.Vars.Ones) &^ depths & lanes.Vars.High; zero != 0 {
 				k.depth = 0
 				return i + bits.TrailingZeros64(zero)/8 + 1
 			}

@@ -61,7 +61,10 @@ func slotAmong(name []byte, first, last slot) slot {
 // for one.
 func (s *Scanner) flagTwin(name []byte, known []string) {
 	for _, k := range known {
-		if string(name) != k && SameName(name, k) {
+		switch {
+		case string(name) == k:
+			s.m.noNames = false
+		case SameName(name, k):
 			s.flag(TwinName)
 		}
 	}

@@ -28,6 +28,7 @@ func Each(from wire.Peer, r *wire.Reader, await func(), whole func(m *wire.Messa
 		default:
 			m.Reset(from, line)
 			err = whole(&m, !r.Buffered())
+			m.GiveBack()
 		}
 		if err != nil {
 			return false, err

@@ -1,13 +1,12 @@
-// Package room lends messages that come or go over HTTP their memory. A large one would else cost
-// more by the memory that is cleared for it and collected after it than by what is done with it.
+// Package room lends memory to large messages that come or go over HTTP, or are edited. Each would
+// else cost more by the memory that is cleared for it and collected after it than by what is done
+// with it.
 package room
 
 import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
-
-	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // Smallest is how many bytes a Room has at least.
@@ -48,15 +47,4 @@ func (r *Room) Release() {
 		r.Bytes = r.Bytes[:0]
 		free[class(cap(r.Bytes))].Put(r)
 	}
-}
-
-// Keep is KeepLine of a message, with a large copy in a Room.
-func Keep(m *wire.Message) (line []byte, lease wire.Lease) {
-	if n := len(m.Line()); n > Smallest && !m.Fixed && m.Lease == nil && !m.Edited() {
-		if r := Borrow(n); r != nil {
-			r.Bytes = append(r.Bytes, m.Line()...)
-			return r.Bytes[:n:n], r
-		}
-	}
-	return m.KeepLine()
 }

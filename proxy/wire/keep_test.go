@@ -1,0 +1,104 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/internal/room"
+)
+
+// A line that is kept is a copy, unless it may be kept as it is.
+func TestKeepLine(t *testing.T) {
+	lent := room.Borrow(1)
+	defer lent.Release()
+	for _, c := range []struct {
+		name           string
+		size           int
+		fixed          bool
+		lease          Lease
+		shared, leased bool
+	}{
+		{name: "small", size: 100},
+		{name: "large", size: 2 * room.Smallest, leased: true},
+		{name: "fixed", size: 2 * room.Smallest, fixed: true, shared: true},
+		{name: "lent", size: 2 * room.Smallest, lease: lent, shared: true, leased: true},
+	} {
+		var m Message
+		m.Reset(Client, append(bytes.Repeat([]byte("x"), c.size), '\n'))
+		m.Fixed, m.Lease = c.fixed, c.lease
+		line, lease := m.KeepLine()
+		if !bytes.Equal(line, m.Line()) {
+			t.Errorf("%s: %d bytes were kept", c.name, len(line))
+		}
+		if shared := &line[0] == &m.Line()[0]; shared != c.shared || (lease != nil) != c.leased {
+			t.Errorf("%s: shared %t, lease %v", c.name, shared, lease)
+		}
+		if lease != nil {
+			lease.Release()
+		}
+	}
+}
+
+// The line of a large edit that somebody keeps is not written to by the edits of later messages,
+// and one that the message was reset to does not give back what it did not borrow.
+func TestKeepLargeEdit(t *testing.T) {
+	frame := []byte(strings.Replace(callFrame, "1}}}", `"`+strings.Repeat("x", 2*keepRoom)+`"}}}`, 1))
+	var m, other Message
+	var s Scanner
+	edit := func(m *Message, name string) {
+		m.Reset(Client, frame)
+		s.Look(m)
+		if err := m.Set(Quote(name), "params", "name"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(&m, "first")
+	line, lease := m.KeepLine()
+	if lease == nil || &line[0] != &m.Line()[0] {
+		t.Fatal("a large edit was copied")
+	}
+	want := bytes.Clone(line)
+	other.ResetTo(&m)
+	m.GiveBack()
+	other.GiveBack()
+	for _, name := range []string{"second", "third"} {
+		edit(&m, name)
+		edit(&other, name)
+		_ = m.Clone()
+	}
+	if !bytes.Equal(line, want) {
+		t.Error("a line that was kept has changed")
+	}
+	lease.Release()
+}
+
+// A message has no names only if a look searched for them and what it found still stands.
+func TestHasNoNames(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":`
+	for _, c := range []struct {
+		names     [][]string
+		arguments string
+		none      bool
+	}{
+		{nil, `{"path":1}`, false},
+		{[][]string{{"path"}}, `{}`, true},
+		{[][]string{{"path"}}, `{"other":{"path":1}}`, true},
+		{[][]string{{"other", "path"}}, `{"a":0,"path":1}`, false},
+		{[][]string{{"path"}}, `{"\u0070ath":1}`, false},
+		{[][]string{{"options"}, {"path"}}, `{"options":{}}`, false},
+	} {
+		var m Message
+		m.Reset(Client, []byte(call+c.arguments+"}}\n"))
+		s := Scanner{ArgumentNames: c.names}
+		if s.Look(&m); !m.Plain() || m.HasNoNames() != c.none {
+			t.Errorf("%s with the names %q: %v, %t", c.arguments, c.names, m.Ambiguity(), m.HasNoNames())
+		}
+		if err := m.Set([]byte("1"), "params", "arguments", "path"); err != nil || m.HasNoNames() {
+			t.Errorf("%s after an edit: %v, %t", c.arguments, err, m.HasNoNames())
+		}
+		if n := NewMessage(Client, bytes.Clone(m.Frame())); n.HasNoNames() {
+			t.Errorf("%s: a message that was not searched has no names", c.arguments)
+		}
+	}
+}
