@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -72,6 +73,21 @@ func (d *Doctor) configuration(mistakes error) {
 	}
 	for _, e := range d.Settings.Applied {
 		d.ok("servers.%s holds for this server (%v)", e.Name, e.From)
+	}
+	d.unmatched()
+}
+
+// unmatched names the entries that recognise their server by its package where the command hides
+// which one it runs, as sh -c does: their rules do not hold then.
+func (d *Doctor) unmatched() {
+	var entries []string
+	program, hidden := d.Settings.HiddenPackage(d.Server)
+	for _, e := range hidden {
+		entries = append(entries, fmt.Sprintf("%s is for %v", e.Name, &e.Match))
+	}
+	if len(entries) > 0 {
+		d.note(fmt.Sprintf("if one is meant for it, give its match this command, as in {command: %s}", program),
+			"no entry of servers holds for this server: %s", strings.Join(entries, ", "))
 	}
 }
 

@@ -3,6 +3,8 @@ package servername
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,8 +53,8 @@ func Package(command []string) string {
 	command = underCmd(command)
 	name := Program(command[0])
 	program := command[0]
-	if (name == "node" || name == "bun") && len(command) > 1 {
-		program = command[1]
+	if name == "node" || name == "bun" {
+		program = script(command[1:])
 	}
 	if p := installedPackage(program); p != "" {
 		return p
@@ -62,6 +64,60 @@ func Package(command []string) string {
 			if p := r.packageIn(rest); p != "" {
 				return p
 			}
+		}
+	}
+	return ""
+}
+
+// LinkedPackage returns the npm package whose program the command runs by the link that npm made
+// to it when the package was installed (npm install --global), "" for any other command. path is
+// the variable PATH. As the result depends on the files of this machine, it recognises the entry
+// of a server and names none.
+func LinkedPackage(command []string, path string) string {
+	if len(command) == 0 || strings.Contains(command[0], "://") {
+		return ""
+	}
+	command = underCmd(command)
+	name, program := Program(command[0]), command[0]
+	if name == "node" || name == "bun" {
+		program = script(command[1:])
+	} else if slices.ContainsFunc(runners(), func(r runner) bool { return slices.Contains(r.programs, name) }) {
+		return "" // npx is a link into npm, which is not the server
+	} else if !strings.ContainsAny(program, `/\`) {
+		program = inPath(program, path)
+	}
+	file, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return ""
+	}
+	return installedPackage(file)
+}
+
+// inPath returns the file by which the system finds a program of that name, "" if there is none.
+func inPath(program, path string) string {
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, program)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}
+
+// nodeFlags are flags of Node that stand alone and change nothing of which file it runs.
+var nodeFlags = strings.Fields(`--no-warnings --no-deprecation --enable-source-maps --experimental-strip-types
+	--experimental-transform-types --preserve-symlinks --trace-warnings --trace-deprecation --use-system-ca`)
+
+// script returns the file that Node is told to run, "" if it is not certain which argument that
+// is.
+func script(args []string) string {
+	for _, arg := range args {
+		flag, _, joined := strings.Cut(arg, "=")
+		switch {
+		case !strings.HasPrefix(arg, "-"):
+			return arg
+		case flag == "--eval" || flag == "--print" || !joined && !slices.Contains(nodeFlags, flag):
+			return ""
 		}
 	}
 	return ""
