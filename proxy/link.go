@@ -18,9 +18,8 @@ func (v serverLines) Line(m *wire.Message, more bool) error {
 	if len(m.Line()) > v.s.o.Hold {
 		return v.Lines(nil, bytes.NewReader(m.Line()))
 	}
-	v.s.v.msg.ResetTo(m)
-	defer v.s.v.msg.GiveBack()
-	return v.s.fail(v.s.fromServer(&v.s.v.msg, !more))
+	defer m.GiveBack()
+	return v.s.fail(v.s.fromServer(m, !more))
 }
 
 // Lines implements revive.LineTaker. An error of the reader ends the lines, and not the session.

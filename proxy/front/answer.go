@@ -104,10 +104,8 @@ func (w *writer) items(items []item, closed bool) error {
 	if w.mode == asJSON && closed && !w.open {
 		return nil // the server flushes at the end
 	}
-	if len(w.events) > 0 {
-		if err := w.writeEvents(); err != nil {
-			return err
-		}
+	if err := w.writeEvents(); err != nil {
+		return err
 	}
 	return w.x.rc.Flush()
 }
@@ -168,10 +166,16 @@ func (w *writer) write(b []byte, flush bool) error {
 	return err
 }
 
-// item writes a message or a part of one.
+// item writes a message, a part of one, or events.
 func (w *writer) item(i item) error {
 	if w.open && i.part == whole {
 		return errCut
+	}
+	if i.text {
+		if err := w.writeEvents(); err != nil {
+			return err
+		}
+		return w.write(i.data, false)
 	}
 	begins := !w.open // a message that goes on
 	w.open = i.part == middle
@@ -187,7 +191,7 @@ func (w *writer) item(i item) error {
 // becomes a line of data of its own, as readers join these.
 func (w *writer) event(data []byte, begins, ends bool) error {
 	if begins {
-		w.events = append(w.events, "event: message\ndata: "...)
+		w.events = append(w.events, eventStart...)
 	}
 	for {
 		at := bytes.IndexByte(data, '\r')
@@ -210,10 +214,13 @@ func (w *writer) event(data []byte, begins, ends bool) error {
 		w.events = append(w.events, data...)
 	}
 	if ends {
-		w.events = append(w.events, "\n\n"...)
+		w.events = append(w.events, eventEnd...)
 	}
 	return nil
 }
+
+// What stands around the data of an event.
+const eventStart, eventEnd = "event: message\ndata: ", "\n\n"
 
 // maxEvents is about how many bytes of events are written at once.
 const maxEvents = 32 << 10
@@ -221,6 +228,9 @@ const maxEvents = 32 << 10
 // writeEvents writes the events that were added.
 func (w *writer) writeEvents() error {
 	b := w.events
+	if len(b) == 0 {
+		return nil
+	}
 	w.events = w.events[:0]
 	return w.write(b, false)
 }

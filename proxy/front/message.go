@@ -120,9 +120,19 @@ func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 
 // callKey returns the text under which an id or a token is found: its bytes, with the
 // escapes of a string resolved, since peers may spell it differently.
-func callKey(raw []byte) string {
+func callKey(raw []byte) string { return string(unescaped(raw)) }
+
+func unescaped(raw []byte) []byte {
 	if len(raw) > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
-		return string(wire.Quote(wire.Value{Raw: raw}.Text()))
+		return wire.Quote(wire.Value{Raw: raw}.Text())
 	}
-	return string(raw)
+	return raw
+}
+
+// find returns the call under the callKey of raw, nil for none.
+func find(calls map[string]*call, raw []byte) *call {
+	if len(raw) == 0 {
+		return nil
+	}
+	return calls[string(unescaped(raw))]
 }

@@ -54,7 +54,7 @@ func (o *output) Take(m *wire.Message) bool {
 		o.reply(m)
 	default:
 		o.s.asks(m)
-		o.s.pass(o.s.streamFor(m), bytes.Clone(m.Frame()))
+		o.s.pass(o.s.streamFor(m), m.Frame())
 	}
 	return true
 }
@@ -95,7 +95,7 @@ func (o *output) reply(m *wire.Message) {
 		delete(s.abandoned, callKey(raw))
 		s.mu.Unlock()
 		if len(raw) == 0 || string(raw) == "null" {
-			s.pass(s.streamFor(m), bytes.Clone(m.Frame())) // whose it is only the client may know
+			s.pass(s.streamFor(m), m.Frame()) // whose it is only the client may know
 		} else {
 			s.f.log.Debug("a reply that no request waits for was dropped", "session", s.label())
 		}
@@ -156,10 +156,7 @@ func (o *output) batch(m *wire.Message) {
 // callLocked returns the call that a reply with the raw id answers, nil if there is
 // none. The caller holds s.mu.
 func (s *session) callLocked(raw []byte) *call {
-	if len(raw) == 0 {
-		return nil
-	}
-	return s.calls[callKey(raw)]
+	return find(s.calls, raw)
 }
 
 // streamFor returns the stream of what is not a reply: that of the call it names by a
@@ -175,10 +172,10 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.tokens[callKey(token.Raw)]; c != nil && token.Exists() && c.stream.attached() {
+	if c := find(s.tokens, token.Raw); c != nil && c.stream.attached() {
 		return c.stream
 	}
-	if c := s.calls[callKey(listen.Raw)]; c != nil && listen.Exists() && c.stream.attached() {
+	if c := find(s.calls, listen.Raw); c != nil && c.stream.attached() {
 		return c.stream
 	}
 	if only := s.onlyCallLocked(); only != nil && !isListChange(m) {
@@ -237,9 +234,9 @@ func (s *session) getLocked() *stream {
 	return nil
 }
 
-// pass gives a message that is not a reply to a stream, or keeps it for the next one.
+// pass gives a copy of a message that is not a reply to a stream, or keeps it for the next one.
 func (s *session) pass(t *stream, frame []byte) {
-	if t != nil && t.push(item{data: frame}, false) {
+	if t != nil && t.pushEvent(frame) {
 		return
 	}
 	s.mu.Lock()
@@ -254,7 +251,7 @@ func (s *session) pass(t *stream, frame []byte) {
 		}
 		return
 	}
-	s.pending = append(s.pending, frame)
+	s.pending = append(s.pending, bytes.Clone(frame))
 	s.waiting += len(frame)
 }
 

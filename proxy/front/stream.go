@@ -1,11 +1,13 @@
 package front
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
+	"github.com/attache-mcp/attache/proxy/internal/room"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -27,6 +29,7 @@ type item struct {
 	data   []byte     // of a part: a piece
 	lease  wire.Lease // of data; nil if that is not lent
 	part   part
+	text   bool // data is the text of whole events
 	final  bool // it is the reply that ends the stream, or a part of it
 	failed bool // it is an error
 }
@@ -54,8 +57,10 @@ type stream struct {
 	mu     sync.Mutex
 	room1  [1]item // where items begins: most streams have one
 	items  []item
-	bytes  int           // that items take
-	closed bool          // nothing follows what is in items
+	text   []byte        // of the events that follow items
+	lent   *room.Room    // what text is; nil if it has memory of its own
+	bytes  int           // that items and text take
+	closed bool          // nothing follows what is in items and text
 	gone   bool          // nobody reads any more
 	room   chan struct{} // not nil while push waits
 	due    time.Time     // when the client is to see that the stream is alive
@@ -72,7 +77,64 @@ func newStream(events bool) *stream {
 // session, until the write to it takes too long. It reports false if nobody reads.
 func (t *stream) push(i item, closes bool) bool {
 	t.mu.Lock()
-	for t.bytes > 0 && t.bytes+cap(i.data) > streamRoom && !t.gone {
+	defer t.mu.Unlock()
+	if !t.awaitRoomLocked(cap(i.data)) {
+		return false
+	}
+	t.addLocked(i, closes)
+	return true
+}
+
+const (
+	// smallText is how much text has memory of its own. More is rare on streams that are idle, of
+	// which there may be thousands with an event at the same time.
+	smallText = 4 << 10
+	// textRoom is how much there is in memory that is lent.
+	textRoom = 64 << 10
+)
+
+// pushEvent is push for a copy of a message that is no reply, where the client takes events. Many
+// may come at once, so they are gathered as they are written.
+func (t *stream) pushEvent(frame []byte) bool {
+	n := len(eventStart) + len(frame) + len(eventEnd)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.awaitRoomLocked(n) {
+		return false
+	}
+	if n > textRoom/2 || bytes.IndexByte(frame, '\r') >= 0 {
+		t.addLocked(item{data: bytes.Clone(frame)}, false)
+		return true
+	}
+	if size := len(t.text) + n; size > textRoom {
+		t.endTextLocked()
+	} else if size > smallText && t.lent == nil {
+		t.lent = room.Borrow(textRoom)
+		t.text = append(t.lent.Bytes, t.text...)
+	}
+	t.text = append(append(append(t.text, eventStart...), frame...), eventEnd...)
+	t.bytes += n
+	t.wakeUp()
+	return true
+}
+
+// endTextLocked makes text an item, which others may follow.
+func (t *stream) endTextLocked() {
+	if len(t.text) == 0 {
+		return
+	}
+	i := item{data: t.text, text: true}
+	if t.lent != nil {
+		i.lease = t.lent
+	}
+	t.items = append(t.items, i)
+	t.text, t.lent = nil, nil
+}
+
+// awaitRoomLocked waits for room for n bytes, and reports whether somebody reads. The caller holds
+// mu, which is free meanwhile.
+func (t *stream) awaitRoomLocked(n int) bool {
+	for t.bytes > 0 && t.bytes+n > streamRoom && !t.gone {
 		if t.room == nil {
 			t.room = make(chan struct{})
 		}
@@ -81,12 +143,7 @@ func (t *stream) push(i item, closes bool) bool {
 		<-room
 		t.mu.Lock()
 	}
-	defer t.mu.Unlock()
-	if t.gone || t.closed {
-		return false
-	}
-	t.addLocked(i, closes)
-	return true
+	return !t.gone && !t.closed
 }
 
 // offer is push that does not wait. It reports false if there is no room or nobody reads.
@@ -110,6 +167,7 @@ func (t *stream) force(i item, closes bool) {
 }
 
 func (t *stream) addLocked(i item, closes bool) {
+	t.endTextLocked()
 	t.items = append(t.items, i)
 	t.bytes += cap(i.data)
 	t.closed = closes
@@ -153,6 +211,7 @@ func (t *stream) Remind(now time.Time) {
 func (t *stream) take(used []item) (items []item, closed, silent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.endTextLocked()
 	items, t.items, t.bytes = t.items, used[:0], 0
 	silent, t.silent = t.silent, false
 	if len(items) > 0 && !t.closed {
@@ -170,7 +229,7 @@ func (t *stream) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = true
-	t.items, t.bytes = nil, 0
+	t.items, t.text, t.lent, t.bytes = nil, nil, nil, 0
 	if t.room != nil {
 		close(t.room)
 		t.room = nil

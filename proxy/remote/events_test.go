@@ -1,7 +1,9 @@
 package remote
 
 import (
+	"bufio"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,4 +86,41 @@ func FuzzEvents(f *testing.F) {
 			t.Errorf("%q in two parts: %q, whole: %q", stream, got, want)
 		}
 	})
+}
+
+// Messages in events are whole however the stream is cut, and wherever what has been read is
+// overwritten.
+func TestEventsInPieces(t *testing.T) {
+	s, err := Start(Options{URL: "http://127.0.0.1/mcp", Transport: bodies(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.cancel()
+	out := bufio.NewReader(s.Stdout())
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		stream := []byte(strings.ReplaceAll(`data: {"jsonrpc":"2.0","method":"a"}||data: {"jsonrpc":"2.0",|data: "method":"b"}||`, "|", end))
+		const want = `{"jsonrpc":"2.0","method":"a"}` + "\n" + `{"jsonrpc":"2.0", "method":"b"}` + "\n"
+		for n := 1; n <= len(stream); n++ {
+			taker := &eventTaker{x: &exchange{s: s}}
+			taker.f.Out = s.out
+			feed := taker.feed(newEventParser(taker))
+			room := make([]byte, n)
+			for part := range slices.Chunk(stream, n) {
+				feed(room[:copy(room, part)])
+				clear(room)
+			}
+			s.out.Write([]byte("end\n"))
+			s.out.Flush()
+			got := ""
+			for line := ""; line != "end\n"; {
+				got += line
+				if line, err = out.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got != want {
+				t.Fatalf("lines end with %q, pieces of %d: got %q", end, n, got)
+			}
+		}
+	}
 }
