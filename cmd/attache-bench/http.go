@@ -133,7 +133,8 @@ func (d direction) begin(ctx context.Context, s subject) (*bed, error) {
 	}
 	b.subject.Argv = slices.Concat(words, server)
 	if b.proxy, err = b.launch(ctx, b.subject.Argv, b.address); err != nil {
-		return nil, errors.Join(err, b.end())
+		b.end()
+		return nil, err
 	}
 	return b, nil
 }
@@ -157,13 +158,12 @@ func (b *bed) launch(ctx context.Context, argv []string, address string) (*exec.
 }
 
 // end ends the proxy and the server.
-func (b *bed) end() error {
+func (b *bed) end() {
 	for _, cmd := range []*exec.Cmd{b.proxy, b.server} {
 		if cmd != nil {
 			stopGroup(cmd)
 		}
 	}
-	return nil
 }
 
 // stopGroup asks a command to end, and kills it and what it started if it does not.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -64,24 +63,24 @@ func (c *program) show(s *config.Settings) error {
 			continue
 		}
 		for _, name := range o.Entries() {
-			rows = append(rows, row{name, strings.Map(cli.Printable, config.RuleText(s, name)), s.Origin(name).String(), false})
+			rows = append(rows, row{name, cli.Printable(config.RuleText(s, name)), s.Origin(name).String(), false})
 		}
 		if len(o.Entries()) > 0 {
 			continue
 		}
 		text := o.Shown()
 		at := s.Origin(o.Key)
-		rows = append(rows, row{o.Key, cmp.Or(strings.Map(cli.Printable, text), `""`), at.String(), at.Default()})
+		rows = append(rows, row{o.Key, cmp.Or(cli.Printable(text), `""`), at.String(), at.Default()})
 	}
 	for _, e := range s.Servers {
-		text := strings.Map(cli.Printable, e.Match.String())
+		text := cli.Printable(e.Match.String())
 		if slices.ContainsFunc(s.Applied, func(a config.Server) bool { return a.From == e.From }) {
 			text += ", holds for this server"
 		}
 		rows = append(rows, row{"servers." + e.Name, text, e.From.String(), false})
 	}
 	for _, fact := range s.OperatorFacts() {
-		rows = append(rows, row{fact[0], strings.Map(cli.Printable, fact[1]), fact[2], false})
+		rows = append(rows, row{fact[0], cli.Printable(fact[1]), fact[2], false})
 	}
 	keys, values := 0, 0
 	for _, r := range rows {

@@ -59,7 +59,7 @@ func (c *program) restart(running []status.Report, name string) error {
 		if err := session.Restart(r.PID); err != nil {
 			return fmt.Errorf("process %d in front of %s cannot be told to restart it: %w", r.PID, r.Server, err)
 		}
-		fmt.Fprintf(c.Stdout, "%s: process %d was told to restart it\n", strings.Map(cli.Printable, r.Server), r.PID)
+		fmt.Fprintf(c.Stdout, "%s: process %d was told to restart it\n", cli.Printable(r.Server), r.PID)
 	}
 	return nil
 }

@@ -65,23 +65,20 @@ func (c *program) split(args []string) []string {
 
 // exitStatus reports err and returns what the program is to exit with.
 func (c *program) exitStatus(err error) int {
-	var status cli.ExitError
 	if err == nil {
 		return 0
 	}
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[cli.ExitError](err); ok {
 		return int(status)
 	}
-	var mistakes setting.Problems
-	if errors.As(err, &mistakes) {
+	if mistakes, ok := errors.AsType[setting.Problems](err); ok {
 		for _, m := range mistakes {
 			fmt.Fprintln(c.Stderr, "attache:", m)
 		}
 		return cli.ExitUsage
 	}
 	fmt.Fprintln(c.Stderr, "attache:", err)
-	var usage cli.UsageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[cli.UsageError](err); ok {
 		return cli.ExitUsage
 	}
 	return cli.ExitFailure

@@ -157,8 +157,7 @@ const noTime = "there was no time to read it: try again"
 // unreadable is the text for what the system refused, without the path, which is
 // named already.
 func unreadable(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 	}
 	return fmt.Sprintf("cannot be read (%v): correct its permissions or take it out", err)

@@ -158,9 +158,8 @@ func Check(dir string) []Problem {
 	}
 	switch {
 	case err != nil:
-		var down *dirError
 		text := err.Error()
-		if errors.As(err, &down) {
+		if down, ok := errors.AsType[*dirError](err); ok {
 			text = down.text
 		}
 		return []Problem{{File: dir, Text: text}}

@@ -223,8 +223,7 @@ func (s *Source) refusal(status int) error {
 // begins with the whole address, which contains the query; only the error below it is
 // wrapped.
 func (s *Source) down(ctx context.Context, err error) error {
-	var asked *url.Error
-	if errors.As(err, &asked) {
+	if asked, ok := errors.AsType[*url.Error](err); ok {
 		err = asked.Err
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

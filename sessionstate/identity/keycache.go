@@ -56,8 +56,7 @@ func newKeyCache(o TokenOptions) (*keyCache, error) {
 	default:
 		c.read = func(context.Context) ([]byte, error) {
 			data, _, err := textfile.Read(o.JWKS, keySetFile)
-			var path *fs.PathError
-			if errors.As(err, &path) {
+			if path, ok := errors.AsType[*fs.PathError](err); ok {
 				return nil, path.Err // the errors of the cache name the file
 			}
 			return data, err
@@ -120,12 +119,10 @@ func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, 
 	response, err := client.Do(request)
 	if err != nil {
 		// What net/http says begins with the whole address.
-		var asked *url.Error
-		if errors.As(err, &asked) {
+		if asked, ok := errors.AsType[*url.Error](err); ok {
 			err = asked.Err
 		}
-		var untrusted *tls.CertificateVerificationError
-		if errors.As(err, &untrusted) {
+		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 			err = fmt.Errorf("%w: have this machine trust who signed it (on Linux also by SSL_CERT_FILE)", err)
 		}
 		return nil, err

@@ -59,7 +59,7 @@ func (s *Store) Create(ctx context.Context, parent Ref, c Child, l Limits) (chil
 		if err != nil {
 			return err
 		}
-		if _, err := t.deliver(ref, letter{from: parent.ID, kind: First, body: c.Message}); err != nil {
+		if err := t.deliver(ref, letter{from: parent.ID, kind: First, body: c.Message}); err != nil {
 			return err
 		}
 		made = true

@@ -97,7 +97,7 @@ func testServerKilledWhileSending(t *testing.T, cluster *pgtest.Cluster, url str
 }
 
 // While the server is away what needs it is refused with one text, and what has it not is as
-// before; when it is back all goes on (section 13 of the design, last column).
+// before; when it is back all goes on.
 func testServerAway(t *testing.T, cluster *pgtest.Cluster, url string) {
 	s := openQuick(t, url)
 	me, other := person(t, s, "me"), person(t, s, "other")

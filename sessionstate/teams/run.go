@@ -130,7 +130,7 @@ func (t *tx) correctLost(r RunRef, e Ending) (bool, error) {
 	if err := t.Row(`SELECT parent FROM sessions WHERE tenant = ?1 AND id = ?2`, r.Tenant, r.ID).Scan(&parent); err != nil {
 		return false, err
 	}
-	_, err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
+	err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
 	return err == nil, err
 }
 
@@ -159,7 +159,7 @@ func (t *tx) endRun(r RunRef, e Ending) (bool, error) {
 	if _, err := t.Exec(`UPDATE workspaces SET live = live - 1 WHERE tenant = ?1 AND id = ?2 AND live > 0`, r.Tenant, workspace); err != nil {
 		return false, err
 	}
-	_, err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
+	err = t.deliver(Ref{r.Tenant, parent}, letter{from: r.ID, kind: Result, body: e.Report})
 	return err == nil, err
 }
 
@@ -255,6 +255,5 @@ func (t *tx) giveUp(m waitingMessage, state, why string) error {
 		return nil
 	}
 	notice := fmt.Sprintf("your message %s to %s did not arrive: %s", m.id, m.to.ID, why)
-	_, err = t.deliver(Ref{m.to.Tenant, m.from}, letter{from: m.to.ID, kind: Notice, body: notice})
-	return err
+	return t.deliver(Ref{m.to.Tenant, m.from}, letter{from: m.to.ID, kind: Notice, body: notice})
 }

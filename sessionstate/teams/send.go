@@ -139,16 +139,16 @@ type letter struct {
 }
 
 // deliver puts a message of attache's own into a mailbox, which no limit bounds: a result
-// is always delivered, also one with bytes that PostgreSQL would not keep. It returns false if the
-// session is not there or was ended.
-func (t *tx) deliver(to Ref, l letter) (bool, error) {
+// is always delivered, also one with bytes that PostgreSQL would not keep. A
+// session that is not there or was ended gets none.
+func (t *tx) deliver(to Ref, l letter) error {
 	n, err := t.Exec(`UPDATE sessions SET queued = queued + 1 WHERE tenant = ?1 AND id = ?2 AND ended IS NULL`, to.Tenant, to.ID)
 	if err != nil || n == 0 {
-		return false, err
+		return err
 	}
 	l.body = strings.ToValidUTF8(strings.ReplaceAll(l.body, "\x00", "\ufffd"), "\ufffd")
 	_, err = t.put(to, l)
-	return err == nil, err
+	return err
 }
 
 // put inserts a message for a session whose count of unread messages has it already.

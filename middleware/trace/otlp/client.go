@@ -138,9 +138,8 @@ func (c *client) post(ctx context.Context, body []byte) (again bool, err error) 
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		var outer *url.Error // has the whole URL in it
-		if errors.As(err, &outer) {
-			err = outer.Err
+		if outer, ok := errors.AsType[*url.Error](err); ok {
+			err = outer.Err // without the whole URL
 		}
 		return true, err
 	}

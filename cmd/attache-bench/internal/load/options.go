@@ -7,10 +7,10 @@
 // pgbouncer, as in those programs; connections and servers are real, and the attaches around
 // the stores are goroutines, which relay no messages.
 //
-// The model is that of the design (section 15): a session lasts 30 minutes, has 5 servers and
-// makes 40 calls; one in ten, all of them of stdio attaches, is in a team and writes 20 messages; at the peak there are three
-// times as many as on average, and the peak is what is played. First it is played in real time,
-// then at twice the speed, four times and so on, until the database does not keep up.
+// A session lasts 30 minutes, has 5 servers and makes 40 calls; one in ten, all of them of stdio
+// attaches, is in a team and writes 20 messages; at the peak there are three times as many as on
+// average, and the peak is what is played. First it is played in real time, then at twice the
+// speed, four times and so on, until the database does not keep up.
 //
 // At the end every message that was sent must have been received, once, and no limit exceeded.
 package load

@@ -108,7 +108,7 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 		body = &slowReader{r: body}
 	}
 	if kind := resp.Header.Get("Content-Type"); strings.HasPrefix(kind, "text/event-stream") {
-		return readEvents(body, q.id)
+		return readEvents(body)
 	}
 	b, err := io.ReadAll(body)
 	if err != nil {
@@ -128,8 +128,8 @@ func (l *httpLink) try(ctx context.Context, q *request) ([]byte, error) {
 	return b, nil
 }
 
-// readEvents reads events up to the one that answers id.
-func readEvents(body io.Reader, id string) ([]byte, error) {
+// readEvents reads events up to one that answers; do compares its id.
+func readEvents(body io.Reader) ([]byte, error) {
 	lines := bufio.NewReader(body)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -145,7 +145,7 @@ func readEvents(body io.Reader, id string) ([]byte, error) {
 			return nil, fmt.Errorf("the event %.200q cannot be read: %w", data, err)
 		}
 		if m.Method == "" {
-			return data, nil // whose id do compares
+			return data, nil
 		}
 	}
 }

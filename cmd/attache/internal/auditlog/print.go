@@ -87,7 +87,7 @@ func (p *Printer) call(r *record) {
 	var parts []string
 	add := func(s term.Style, text string) {
 		if text != "" {
-			parts = append(parts, p.In(s, strings.Map(cli.Printable, text)))
+			parts = append(parts, p.In(s, cli.Printable(text)))
 		}
 	}
 	add(term.Quiet, p.moment(r.Time))
@@ -136,7 +136,7 @@ func (p *Printer) details(r *record) {
 
 // line prints text in one style.
 func (p *Printer) line(style term.Style, text string) {
-	p.Line(style, strings.Map(cli.Printable, text))
+	p.Line(style, cli.Printable(text))
 }
 
 func (p *Printer) moment(t time.Time) string {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -8,33 +9,26 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
-// PrintableOrTab is [Printable] for text with tabs, which files are indented with.
-func PrintableOrTab(c rune) rune {
-	if c == '\t' {
-		return c
-	}
-	return Printable(c)
-}
-
 // Elided returns s in one line of printable characters, and without its middle if
 // it is very long, as when a whole file was taken for one word. The end says what
 // to do.
 func Elided(s string) string {
 	const keep = 300
-	s = strings.Map(Printable, s)
+	s = Printable(s)
 	if len(s) <= 3*keep {
 		return s
 	}
 	return strings.ToValidUTF8(s[:keep], "") + " ... " + strings.ToValidUTF8(s[len(s)-keep:], "")
 }
 
-// Printable replaces characters that would move the cursor or split a line. Use it with
-// strings.Map.
-func Printable(c rune) rune {
-	if unicode.IsPrint(c) {
-		return c
-	}
-	return '\uFFFD'
+// Printable replaces characters that would move the cursor or split a line, other than keep.
+func Printable(text string, keep ...rune) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) || slices.Contains(keep, c) {
+			return c
+		}
+		return '\uFFFD'
+	}, text)
 }
 
 // Nearest returns the word that given was probably meant to be, empty if none is

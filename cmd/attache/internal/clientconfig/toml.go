@@ -48,8 +48,7 @@ func (d *Document) readTOML(sections []section) error {
 // tomlProblem says what the parser found wrong, without the lines around it.
 func tomlProblem(err error) error {
 	text := strings.TrimPrefix(err.Error(), "toml: ")
-	var at *toml.DecodeError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, column := at.Position()
 		return fmt.Errorf("it is not valid TOML: line %d, column %d: %s: correct it there", line, column, text)
 	}

@@ -52,8 +52,7 @@ func (d *Doctor) configuration(mistakes error) {
 	if d.valid {
 		mistakes = filecheck.All(d.Process, d.Settings)
 	}
-	var all setting.Problems
-	errors.As(mistakes, &all)
+	all, _ := errors.AsType[setting.Problems](mistakes)
 	for _, p := range all {
 		d.problem(`correct it there; "attache config check" tells when all is well`, "%v", p)
 	}

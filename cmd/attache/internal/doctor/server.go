@@ -96,8 +96,7 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	})
 	defer waiting.Stop()
 	legacy := d.visit(ctx, inspect.Visit{Target: target, Within: inspect.Timeout}, (*inspect.Client).Initialize, "")
-	var started *child.StartError
-	if errors.As(legacy.err, &started) {
+	if started, ok := errors.AsType[*child.StartError](legacy.err); ok {
 		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
 		return
 	}

@@ -184,8 +184,7 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	request.Header.Set("User-Agent", "attache")
 	response, err := f.client().Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // the caller names the address
 		}
 		return nil, fmt.Errorf("it cannot be fetched: %w", err)

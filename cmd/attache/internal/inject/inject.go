@@ -142,7 +142,7 @@ func Read(p cli.Process, args []string) (data []byte, name string, err error) {
 	} else if args[0] == "" {
 		return nil, "", cli.Usagef("the file's name is empty: was it a variable that is not set?")
 	} else {
-		name = strings.Map(cli.Printable, args[0])
+		name = cli.Printable(args[0])
 		data, err = cli.ReadAtMost(args[0], clientfile.MaxFile)
 	}
 	switch {

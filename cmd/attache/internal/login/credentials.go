@@ -193,8 +193,8 @@ func (c *Credentials) keep(g *Grant, stored string) {
 // isEnd reports whether an error says that the grant is of no more use. A client that was
 // registered by hand may have a wrong secret for a while.
 func (c *Credentials) isEnd(err error, g *Grant) bool {
-	var refused *refusedError
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*refusedError](err)
+	if !ok {
 		return false
 	}
 	switch refused.code {

@@ -68,11 +68,11 @@ func (g *Grant) expired(now time.Time) bool {
 func (g *Grant) Describe(now time.Time) string {
 	text := ""
 	if len(g.Scopes) > 0 {
-		text = " (" + strings.Map(cli.Printable, strings.Join(g.Scopes, " ")) + ")"
+		text = " (" + cli.Printable(strings.Join(g.Scopes, " ")) + ")"
 	}
 	switch {
 	case g.Ended != "":
-		return text + ": has ended: " + strings.Map(cli.Printable, g.Ended)
+		return text + ": has ended: " + cli.Printable(g.Ended)
 	case !g.Usable(now):
 		return text + ": has ended " + g.Expires.Local().Format(time.DateTime)
 	case g.CanRenew:
@@ -81,7 +81,7 @@ func (g *Grant) Describe(now time.Time) string {
 		text += ", until " + g.Expires.Local().Format(time.DateTime)
 	}
 	if len(g.Wanted) > 0 {
-		text += "; the server wants more rights (" + strings.Map(cli.Printable, strings.Join(g.Wanted, " ")) + "): log in again"
+		text += "; the server wants more rights (" + cli.Printable(strings.Join(g.Wanted, " ")) + "): log in again"
 	}
 	return text
 }

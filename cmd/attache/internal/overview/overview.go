@@ -98,13 +98,13 @@ func (r *Report) Text(now time.Time) string {
 	var b strings.Builder
 	b.WriteString("clients\n")
 	for _, c := range r.Clients {
-		fmt.Fprintf(&b, "  %s: %s\n", c.Client, strings.Map(cli.Printable, c.File))
+		fmt.Fprintf(&b, "  %s: %s\n", c.Client, cli.Printable(c.File))
 		for _, part := range []struct {
 			what  string
 			names []string
 		}{{"wrapped", c.Wrapped}, {"not wrapped", c.Others}, {"remote", c.Remote}} {
 			if len(part.names) > 0 {
-				fmt.Fprintf(&b, "    %-12s %s\n", part.what, strings.Map(cli.Printable, strings.Join(part.names, ", ")))
+				fmt.Fprintf(&b, "    %-12s %s\n", part.what, cli.Printable(strings.Join(part.names, ", ")))
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (r *Report) Text(now time.Time) string {
 		b.WriteString("logins\n")
 	}
 	for _, l := range r.Logins {
-		fmt.Fprintf(&b, "  %s\n", strings.Map(cli.Printable, l.text))
+		fmt.Fprintf(&b, "  %s\n", cli.Printable(l.text))
 	}
 	b.WriteString("running\n")
 	for _, s := range r.Running {

@@ -141,8 +141,7 @@ func (r *Reloader) refuse(err error) {
 	}
 	r.problem = err.Error()
 	problems := []string{err.Error()}
-	var mistakes setting.Problems
-	if errors.As(err, &mistakes) {
+	if mistakes, ok := errors.AsType[setting.Problems](err); ok {
 		problems = problems[:0]
 		for _, m := range mistakes {
 			problems = append(problems, m.String())

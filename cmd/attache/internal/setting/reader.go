@@ -49,8 +49,7 @@ func (f Field) Empty() bool { return f.Value == nil || f.Value.Type() == ast.Nul
 // was a mistake.
 func (r *Reader) Parse(data []byte) (content ast.Node, ok bool) {
 	content, err := textfile.ParseYAML(data)
-	var syntax *textfile.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*textfile.SyntaxError](err); ok {
 		r.Problems.Add(Origin{File: r.File, Line: syntax.Line, Column: syntax.Column}, "%s", syntax.Text)
 	}
 	return content, err == nil

@@ -11,7 +11,7 @@ import (
 // Write writes the report for people. now is the time.
 func (r Report) Write(b *strings.Builder, now time.Time) {
 	line := func(format string, args ...any) {
-		fmt.Fprintln(b, strings.Map(cli.Printable, fmt.Sprintf(format, args...)))
+		fmt.Fprintln(b, cli.Printable(fmt.Sprintf(format, args...)))
 	}
 	line("  %s: process %d, for %s", r.Server, r.PID, now.Sub(r.Started).Round(time.Second))
 	if r.Session != "" {

@@ -13,12 +13,7 @@ func PrintableLines(text string) string {
 	parts := strings.SplitAfter(text, "\x1b[")
 	for i, part := range parts {
 		body, begins := strings.CutSuffix(part, "\x1b[")
-		body = strings.Map(func(c rune) rune {
-			if c == '\n' || c == '\t' {
-				return c
-			}
-			return cli.Printable(c)
-		}, body)
+		body = cli.Printable(body, '\n', '\t')
 		if begins && i+1 < len(parts) && isColour(parts[i+1]) {
 			body += "\x1b["
 		} else if begins {

@@ -16,7 +16,7 @@ func Table(out io.Writer, rows [][]string) error {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			if cells[i] = strings.Map(cli.Printable, cell); cell == "" {
+			if cells[i] = cli.Printable(cell); cell == "" {
 				cells[i] = "-"
 			}
 		}

@@ -29,21 +29,21 @@ func (c Command) Trust(path string) error {
 	e, problems := filesource.ParseLoose(w.file(), w.text)
 	bad := false
 	for _, p := range problems {
-		fmt.Fprintln(c.Stdout, printable(p.String()))
+		fmt.Fprintln(c.Stdout, cli.Printable(p.String()))
 		bad = bad || !p.Warning
 	}
 	switch {
 	case bad:
 		return cli.Usagef("nothing was trusted: correct the file first")
 	case e.Empty():
-		return cli.Usagef("%s has no policies and no objectives: write one first", printable(w.file()))
+		return cli.Usagef("%s has no policies and no objectives: write one first", cli.Printable(w.file()))
 	}
 	if err := c.Store.Trust(w.path, w.real, w.text, time.Now()); err != nil {
 		return c.denied(err)
 	}
 	c.reportHidden(w)
 	_, err = fmt.Fprintf(c.Stdout, "%s\n\ntrusted: %s, as it is now (%s); from the next session on\n",
-		policy.Render(e, 0), printable(w.file()), policy.Digest(string(w.text)))
+		policy.Render(e, 0), cli.Printable(w.file()), policy.Digest(string(w.text)))
 	return err
 }
 
@@ -56,7 +56,7 @@ func (c Command) Show(path string) error {
 	}
 	shown := c.reportHidden(w)
 	fmt.Fprintln(c.Stdout, strings.TrimRight(shown, "\n"))
-	_, err = fmt.Fprintf(c.Stderr, "attache: the policies of %s %s\n", printable(w.path), c.state(w))
+	_, err = fmt.Fprintf(c.Stderr, "attache: the policies of %s %s\n", cli.Printable(w.path), c.state(w))
 	return err
 }
 
@@ -67,9 +67,9 @@ func (c Command) Untrust(path string) error {
 	case err != nil:
 		return c.denied(err)
 	case !found:
-		return fmt.Errorf("%s was not trusted: \"attache trust --list\" shows what is", printable(path))
+		return fmt.Errorf("%s was not trusted: \"attache trust --list\" shows what is", cli.Printable(path))
 	}
-	_, err = fmt.Fprintf(c.Stdout, "untrusted: %s; sessions that have had its policies keep them\n", printable(path))
+	_, err = fmt.Fprintf(c.Stdout, "untrusted: %s; sessions that have had its policies keep them\n", cli.Printable(path))
 	return err
 }
 
@@ -92,7 +92,7 @@ func (c Command) List() error {
 		case policy.Digest(string(text)) != r.Digest:
 			state = "changed"
 		}
-		fmt.Fprintf(c.Stdout, "%-10s  %s  %s\n", state, r.Trusted.Format(time.DateOnly), printable(r.Workspace))
+		fmt.Fprintf(c.Stdout, "%-10s  %s  %s\n", state, r.Trusted.Format(time.DateOnly), cli.Printable(r.Workspace))
 	}
 	return nil
 }
@@ -113,9 +113,9 @@ func open(path string) (w workspace, err error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("there is no %s in %s: give the workspace that has one", File, printable(w.path))
+		err = fmt.Errorf("there is no %s in %s: give the workspace that has one", File, cli.Printable(w.path))
 	case err != nil:
-		err = fmt.Errorf("%s in %s cannot be read: %w", File, printable(w.path), cli.Unreadable(err))
+		err = fmt.Errorf("%s in %s cannot be read: %w", File, cli.Printable(w.path), cli.Unreadable(err))
 	}
 	return w, err
 }
@@ -144,6 +144,3 @@ func (c Command) state(w workspace) string {
 func (c Command) denied(err error) error {
 	return fmt.Errorf("%w: correct the permissions of %s", err, c.Store.Dir)
 }
-
-// printable returns text without what could move a cursor.
-func printable(text string) string { return strings.Map(cli.Printable, text) }

@@ -39,7 +39,7 @@ func (j *Job) targets() ([]clientconfig.File, error) {
 	var places []string
 	found := false
 	for _, f := range j.clientFiles(clients) {
-		places = append(places, printable(f.Path))
+		places = append(places, cli.Printable(f.Path))
 		if _, err := os.Lstat(f.Path); err != nil {
 			continue
 		}

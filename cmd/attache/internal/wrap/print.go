@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
@@ -21,9 +20,9 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 	if f.Client != nil {
 		title = f.Client.Title
 	}
-	fmt.Fprintf(&j.report, "%s: %s\n", title, printable(f.Path))
+	fmt.Fprintf(&j.report, "%s: %s\n", title, cli.Printable(f.Path))
 	for _, w := range warnings {
-		fmt.Fprintf(&j.report, "  note       %s\n", printable(w))
+		fmt.Fprintf(&j.report, "  note       %s\n", cli.Printable(w))
 	}
 	for _, step := range plan.Steps {
 		fmt.Fprintln(&j.report, "  "+j.stepText(step))
@@ -76,7 +75,7 @@ func (j *Job) stepText(s clientconfig.Step) string {
 	if s.Text != "" {
 		text += ": " + s.Text
 	}
-	return printable(text)
+	return cli.Printable(text)
 }
 
 // showDiff shows the lines that would change.
@@ -84,7 +83,7 @@ func (j *Job) showDiff(plan *clientconfig.Plan) {
 	marks := map[byte]string{'@': "\x1b[36m", '-': "\x1b[31m", '+': "\x1b[32m"}
 	coloured := term.HasColour(j.Getenv, j.Stdout)
 	for _, l := range plan.Diff(looksSecret) {
-		line := string(l.Op) + strings.Map(cli.PrintableOrTab, l.Text)
+		line := string(l.Op) + cli.Printable(l.Text, '\t')
 		if l.Op == '@' {
 			line = "@@ " + l.Text + " @@"
 		}
@@ -119,7 +118,7 @@ func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done
 		}
 	}
 	for _, path := range left {
-		fmt.Fprintf(&j.report, "  backup in %s\n", printable(path))
+		fmt.Fprintf(&j.report, "  backup in %s\n", cli.Printable(path))
 	}
 	return nil
 }
@@ -134,6 +133,3 @@ func (j *Job) reportNext() {
 		fmt.Fprintln(&j.report, what)
 	}
 }
-
-// printable returns text without what could move a cursor.
-func printable(text string) string { return strings.Map(cli.Printable, text) }

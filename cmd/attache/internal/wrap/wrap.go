@@ -71,7 +71,7 @@ func (j *Job) Run() error {
 	var failures []string
 	for _, f := range files {
 		if err := j.edit(f); err != nil {
-			failures = append(failures, fmt.Sprintf("attache: %s: %v\n", printable(f.Path), err))
+			failures = append(failures, fmt.Sprintf("attache: %s: %v\n", cli.Printable(f.Path), err))
 		}
 	}
 	j.reportNext()
@@ -96,7 +96,7 @@ func (j *Job) checkServers(files []clientconfig.File) error {
 	for _, f := range files {
 		d, err := clientconfig.Open(f)
 		if err != nil {
-			return fmt.Errorf("%s: %w", printable(f.Path), err)
+			return fmt.Errorf("%s: %w", cli.Printable(f.Path), err)
 		}
 		for _, e := range d.Entries {
 			names = append(names, e.Name)
