@@ -3,7 +3,7 @@
 //
 // A part of the program has a [Schema] of its own and uses it through a [DB], by the same
 // statements on both engines. [OpenFile] opens a file, [Connect] a PostgreSQL server, of which
-// [Server.Open] gives each part its DB.
+// [Server.Open] gives each part its DB; [Open] does either.
 //
 // The package repairs nothing. A database that is damaged, of another version or away is an
 // error, and the caller decides what it does without.
@@ -32,6 +32,9 @@ var (
 
 // A DB is the tables of one part of the program. It is safe for use by several goroutines.
 type DB struct {
+	// Clock is the clock that Now reads; nil stands for the one that the processes share.
+	Clock func() time.Time
+
 	sql    *sql.DB
 	server *Server // nil for a file
 	schema Schema
@@ -104,13 +107,15 @@ func (db *DB) Row(ctx context.Context, s Scope, query string, args ...any) Row {
 	args = plain(args)
 	if db.server != nil {
 		r, now, err := db.single(ctx, s, query, args)
-		return Row{r.rows(), err, now}
+		return Row{r.rows(), err, db.now(now)}
 	}
 	stmt, err := db.alone.get(ctx, db.sql, db.bind(query, args))
 	if err != nil {
 		return rowOf(nil, err)
 	}
-	return rowOf(stmt.QueryContext(ctx, args...))
+	row := rowOf(stmt.QueryContext(ctx, args...))
+	row.now = db.now(time.Time{})
+	return row
 }
 
 // single runs one statement on a server. It returns the server's time, too.
@@ -258,12 +263,15 @@ func plain(args []any) []any {
 
 // Now returns the time by the clock that the processes share: a server's own, or that of this
 // machine. On a server it is when the transaction began.
-func (t *Tx) Now() time.Time { return nowOr(t.now) }
+func (t *Tx) Now() time.Time { return t.db.now(t.now) }
 
-// nowOr returns the time of a server, that of this machine if it is zero.
-func nowOr(t time.Time) time.Time {
-	if t.IsZero() {
+// now returns the time of the server, that of this machine if it is zero.
+func (db *DB) now(server time.Time) time.Time {
+	switch {
+	case db.Clock != nil:
+		return db.Clock()
+	case server.IsZero():
 		return time.Now()
 	}
-	return t
+	return server
 }

@@ -31,6 +31,14 @@ type FileOptions struct {
 	Trace func(statement string)
 }
 
+// Open returns the tables of o.Schema: on the server, or in the file of o if server is nil.
+func Open(ctx context.Context, server *Server, o FileOptions) (*DB, error) {
+	if server != nil {
+		return server.Open(o.Schema), nil
+	}
+	return OpenFile(ctx, o)
+}
+
 // OpenFile opens the file of o, which several processes of a user may share, creates it if it
 // does not exist, and brings its tables to the version that this program knows. Many processes
 // may do so at once; one process opens a file once. The file is readable by its owner alone

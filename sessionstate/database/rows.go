@@ -41,14 +41,14 @@ func Collect[T any](t *Tx, read func(row Rows) (T, error), query string, args ..
 type Row struct {
 	rows Rows
 	err  error
-	now  time.Time // zero for that of this machine
+	now  time.Time
 }
 
 // rowOf returns the first row of a result.
 func rowOf(rows Rows, err error) Row { return Row{rows: rows, err: err} }
 
-// Now returns the time at which the statement ran, as [Tx.Now] does.
-func (r Row) Now() time.Time { return nowOr(r.now) }
+// Now returns the time at which a statement of [DB.Row] ran, as [Tx.Now] does.
+func (r Row) Now() time.Time { return r.now }
 
 // Scan copies the columns of the row to dest, and returns the error of the statement, or
 // [sql.ErrNoRows].

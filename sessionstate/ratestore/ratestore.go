@@ -27,10 +27,7 @@ var files embed.FS
 func Schema() database.Schema { return database.Schema{Name: "rates", Files: files} }
 
 // A Store lends tokens. It is safe for use by several processes and goroutines.
-type Store struct {
-	db  *database.DB
-	now func() time.Time // nil for the database's clock
-}
+type Store struct{ db *database.DB }
 
 // New returns the buckets in db, which was opened with [Schema].
 func New(db *database.DB) *Store { return &Store{db: db} }
@@ -58,11 +55,7 @@ func (s *Store) Lend(ctx context.Context, b sessionstate.Bucket, d sessionstate.
 func (s *Store) in(ctx context.Context, scope database.Scope, f func(tx *database.Tx, now time.Time) error) error {
 	scope.Relaxed = true
 	return s.db.In(ctx, scope, func(tx *database.Tx) error {
-		now := tx.Now()
-		if s.now != nil {
-			now = s.now()
-		}
-		return f(tx, now)
+		return f(tx, tx.Now())
 	})
 }
 

@@ -58,7 +58,8 @@ func TestOnSQLite(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = db.Close() })
-				return &Store{db: db, now: c.now}
+				db.Clock = c.now
+				return New(db)
 			})
 		})
 	}
@@ -71,7 +72,11 @@ func TestOnPostgreSQL(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			url := cluster.Copy(made)
 			c := newClock()
-			test.test(t, c, func() *Store { return &Store{db: databasetest.Connect(t, url).Open(Schema()), now: c.now} })
+			test.test(t, c, func() *Store {
+				db := databasetest.Connect(t, url).Open(Schema())
+				db.Clock = c.now
+				return New(db)
+			})
 		})
 	}
 	t.Run("a tenant sees its own", func(t *testing.T) {

@@ -51,8 +51,7 @@ type Options struct {
 type Store struct {
 	db      *database.DB
 	address string
-	now     func() time.Time // nil for the database's clock
-	wrote   atomic.Int64     // messages that this process put into mailboxes
+	wrote   atomic.Int64 // messages that this process put into mailboxes
 }
 
 // lockWait is how long a method waits while another process has the file locked.
@@ -61,14 +60,16 @@ const lockWait = 5 * time.Second
 // Open opens the database of o. An error means that the file cannot be used, and names it. A
 // server is not asked yet.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.Server != nil {
-		return &Store{db: o.Server.Open(Schema()), address: o.Server.Address(), now: o.Now}, nil
-	}
-	db, err := database.OpenFile(ctx, database.FileOptions{Path: o.Path, Wait: lockWait, Schema: Schema(), LocalOnly: true})
+	db, err := database.Open(ctx, o.Server, database.FileOptions{Path: o.Path, Wait: lockWait, Schema: Schema(), LocalOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, address: o.Path, now: o.Now}, nil
+	db.Clock = o.Now
+	s := &Store{db: db, address: o.Path}
+	if o.Server != nil {
+		s.address = o.Server.Address()
+	}
+	return s, nil
 }
 
 // Address returns where the registry is, without a secret.
@@ -104,7 +105,7 @@ func (s *Store) soon(ctx context.Context, tenant string, f func(tx *tx) error) e
 func (s *Store) transact(ctx context.Context, scope database.Scope, f func(tx *tx) error) error {
 	var wrote int64
 	err := s.db.In(ctx, scope, func(d *database.Tx) error {
-		w := s.tx(d)
+		w := newTx(d)
 		err := f(w)
 		wrote = w.wrote
 		return err
@@ -118,15 +119,7 @@ func (s *Store) transact(ctx context.Context, scope database.Scope, f func(tx *t
 
 // view runs f, which only reads.
 func (s *Store) view(ctx context.Context, scope database.Scope, f func(tx *tx) error) error {
-	return unavailable(s.db.View(ctx, scope, func(d *database.Tx) error { return f(s.tx(d)) }))
-}
-
-func (s *Store) tx(d *database.Tx) *tx {
-	now := d.Now()
-	if s.now != nil {
-		now = s.now()
-	}
-	return &tx{Tx: d, now: now.UnixNano()}
+	return unavailable(s.db.View(ctx, scope, func(d *database.Tx) error { return f(newTx(d)) }))
 }
 
 // A tx is one transaction.
@@ -135,6 +128,8 @@ type tx struct {
 	now   int64
 	wrote int64 // messages put into mailboxes
 }
+
+func newTx(d *database.Tx) *tx { return &tx{Tx: d, now: d.Now().UnixNano()} }
 
 // fresh is the condition that a lease holds at time ?1. One that would hold for longer than
 // two leases was taken before the clock was set back, and is over.

@@ -46,7 +46,8 @@ func TestRefusalsTakeTheSameStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := &Store{db: db, now: clock}
+	db.Clock = clock
+	s := &Store{db: db}
 	for _, operation := range []struct {
 		name string
 		do   func(to string) error

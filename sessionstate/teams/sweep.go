@@ -44,11 +44,7 @@ func (s *Store) takeSweep(ctx context.Context) (mine bool, err error) {
 	if err := row.Scan(&until); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return false, unavailable(err)
 	}
-	now := row.Now()
-	if s.now != nil {
-		now = s.now()
-	}
-	if left := until - now.UnixNano(); left > 0 && left <= int64(2*sweepEvery) {
+	if left := until - row.Now().UnixNano(); left > 0 && left <= int64(2*sweepEvery) {
 		return false, nil
 	}
 	err = s.soon(ctx, "", func(t *tx) error {

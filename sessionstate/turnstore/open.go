@@ -36,24 +36,23 @@ type Options struct {
 // may use one database at once; one process opens it once.
 type Store struct {
 	db  *database.DB
-	now func() time.Time // nil for the database's clock
-	max int              // how many keys of a tenant Sweep leaves; 0 for all
+	max int // how many keys of a tenant Sweep leaves; 0 for all
 }
 
 // Open opens the database of o. Many processes may create a file at once. An error means that
 // the file cannot be used, and names it. A server is not asked yet.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.Server != nil {
-		return &Store{db: o.Server.Open(Schema()), now: o.Now}, nil
-	}
-	s := &Store{now: o.Now, max: sessionstate.DefaultMax}
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
 	}
-	var err error
-	s.db, err = database.OpenFile(ctx, database.FileOptions{Path: o.Path, Wait: o.Wait, Schema: Schema()})
+	db, err := database.Open(ctx, o.Server, database.FileOptions{Path: o.Path, Wait: o.Wait, Schema: Schema()})
 	if err != nil {
 		return nil, err
+	}
+	db.Clock = o.Now
+	s := &Store{db: db}
+	if !db.Shared() {
+		s.max = sessionstate.DefaultMax
 	}
 	return s, nil
 }

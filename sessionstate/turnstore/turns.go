@@ -23,11 +23,7 @@ type Turns struct {
 // in runs f in a transaction that need not be on the disk when it is over.
 func (t *Turns) in(ctx context.Context, f func(tx *database.Tx, now int64) error) error {
 	return t.store.db.In(ctx, database.Scope{Tenant: t.tenant, Relaxed: true}, func(tx *database.Tx) error {
-		now := tx.Now()
-		if t.store.now != nil {
-			now = t.store.now()
-		}
-		return f(tx, now.UnixNano())
+		return f(tx, tx.Now().UnixNano())
 	})
 }
 

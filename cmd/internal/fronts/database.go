@@ -20,13 +20,6 @@ const tenant = ""
 // lockWait is how long a statement waits while another process has the file locked.
 const lockWait = 5 * time.Second
 
-func (o *Options) open(ctx context.Context) (*database.DB, error) {
-	if o.Server != nil {
-		return o.Server.Open(Schema()), nil
-	}
-	return database.OpenFile(ctx, database.FileOptions{Path: o.Path, Wait: lockWait, Schema: Schema(), LocalOnly: true})
-}
-
 // A tx is one transaction.
 type tx struct {
 	*database.Tx
@@ -41,11 +34,7 @@ func (f *Front) in(ctx context.Context, relaxed bool, do func(t *tx) error) erro
 
 func (f *Front) inScope(ctx context.Context, s database.Scope, do func(t *tx) error) error {
 	return f.db.In(ctx, s, func(t *database.Tx) error {
-		now := t.Now()
-		if f.o.Now != nil {
-			now = f.o.Now()
-		}
-		return do(&tx{t, now.UnixNano()})
+		return do(&tx{t, t.Now().UnixNano()})
 	})
 }
 

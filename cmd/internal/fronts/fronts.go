@@ -73,10 +73,12 @@ func Open(ctx context.Context, o Options) (*Front, error) {
 	if err := f.takeLock(); err != nil {
 		return nil, err
 	}
-	if f.db, err = o.open(ctx); err != nil {
+	f.db, err = database.Open(ctx, o.Server, database.FileOptions{Path: o.Path, Wait: lockWait, Schema: Schema(), LocalOnly: true})
+	if err != nil {
 		f.unlock()
 		return nil, err
 	}
+	f.db.Clock = o.Now
 	return f, nil
 }
 
