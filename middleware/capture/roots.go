@@ -57,7 +57,10 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 	return done, true
 }
 
-// takeRoots stores the first root as the workspace, if the session has none.
+// takeRoots stores the client's root as the workspace, if the session has none. Of several roots,
+// such as the folders of an editor, none is the one worked in, so they leave the workspace unknown:
+// a call that is filled with the wrong one is worse than one that is not filled. Roots inside the
+// first are part of it.
 func (c *Conn) takeRoots(key string, reply *wire.Message) {
 	if reply == nil {
 		c.log.Debug("the client did not answer roots/list")
@@ -66,18 +69,27 @@ func (c *Conn) takeRoots(key string, reply *wire.Message) {
 	var first string
 	n := 0
 	for root := range reply.Get("result", "roots").Elements() {
-		if path := filePath(root.Get("uri").Text()); path != "" && c.usable(context.Background(), path, "roots/list") {
-			if n++; n == 1 {
-				first = path
-			}
+		path := filePath(root.Get("uri").Text())
+		if path == "" || first != "" && isInside(path, first) || !c.usable(context.Background(), path, "roots/list") {
+			continue
+		}
+		if n++; n == 1 {
+			first = path
 		}
 	}
 	if n > 1 {
-		c.log.Info("the client has several roots; the first is taken as the workspace", "workspace", first, "roots", n)
+		c.log.Info("the client has several roots, so none is taken as the workspace; name the workspace with --workspace", "roots", n)
+		first = ""
 	}
 	c.sessions.Get(key).Update(func(old *sessionstate.Context) *sessionstate.Context {
 		return old.WithWorkspace(sessionstate.Fact{Value: first, Source: sessionstate.Roots, From: "roots/list"})
 	})
+}
+
+// isInside reports whether a path is the directory or in it, as far as their texts say.
+func isInside(path, dir string) bool {
+	inside, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(inside)
 }
 
 // Refresh attaches the session's present context to a call that has waited.
