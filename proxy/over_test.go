@@ -46,6 +46,7 @@ func (c *counter) Write(b []byte) (int, error) { c.Add(1); return len(b), nil }
 // whatever is stuck at that moment: in a write to the client, in one to the server,
 // or in a read of what the server left behind.
 func TestNothingAfterRun(t *testing.T) {
+	t.Parallel()
 	out := &stuckWriter{free: make(chan struct{}), stuck: make(chan struct{})}
 	var watched, seen atomic.Int64
 	logged := new(counter)

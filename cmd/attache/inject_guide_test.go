@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/sessionstate"
 )
@@ -30,8 +28,8 @@ func TestInjectGuide(t *testing.T) {
 	if status := run(t.Context(), p); status != 0 {
 		t.Fatalf("exit status %d: %s", status, &stderr)
 	}
-	if diff := cmp.Diff(blocks["json out"], out.String()); diff != "" {
-		t.Error(diff)
+	if want := blocks["json out"]; out.String() != want {
+		t.Errorf("it becomes\n%s\nwant\n%s", &out, want)
 	}
 	if !strings.Contains(stderr.String(), "this one is "+sessionstate.Sandboxed) {
 		t.Errorf("shell is not left out for its trust: %s", &stderr)

@@ -25,6 +25,7 @@ const accepted = http.StatusNotFound
 // takes them. A key that is revoked there is refused, also while the database is away, and a key
 // that nobody has asked for is then nobody's.
 func TestKeysInTheDatabase(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	first, second := t.TempDir(), t.TempDir()
 	url := cluster.Database()

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +20,10 @@ func TestMain(m *testing.M) {
 		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 			panic(err)
 		}
+	}
+	// Most tests wait for processes they started.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil { // -parallel wins
+		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"attache": main, "argserver": argServer, "envserver": envServer, "echoserver": echoProgram, "steps": stepsProgram, "doctorserver": doctorServer, "teamsagent": teamsAgent, "fakebrowser": fakeBrowser})
 }
@@ -38,6 +45,7 @@ func argServer() {
 
 // TestScripts runs the whole program, one script a subject.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		// Where the user's configuration is looked for, on every system the same.

@@ -28,6 +28,7 @@ const (
 // Two processes that share a database have one limit together, also when one of them is killed.
 // While the database is away rates.down says what happens.
 func TestRatesOfTwoProcesses(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	dir, url := t.TempDir(), cluster.Database()
 	for _, down := range []string{"closed", "share"} {

@@ -47,6 +47,7 @@ func (tm *team) awaitNote(tool, note string) (record object) {
 
 // Every operation is in the audit, and each run of an agent in records of its supervisor.
 func TestTeamsAudit(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, "0s")
 	config := filepath.Join(tm.dir, "config", "attache", "config.yaml")
 	file := filepath.Join(filepath.Dir(config), "audit.jsonl")

@@ -143,6 +143,7 @@ func TestRunsEnd(t *testing.T) {
 
 // An agent that is over goes on when a message comes, under its own session.
 func TestResumed(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, "0s")
 	m := tm.join("parent", "proj", "direct")
 	id := m.create("session", "do print first")["session_id"].(string)
@@ -163,6 +164,7 @@ func TestResumed(t *testing.T) {
 
 // A spawned session is not claimed by its id alone, and its trust is not raised by a flag.
 func TestClaimed(t *testing.T) {
+	t.Parallel()
 	tm := newTeam(t, "0s")
 	m := tm.join("parent", "proj", "direct")
 	m.create("sandboxed", "do env ATTACHE_SESSION_ID", "do env ATTACHE_SESSION_PROOF", "do await end")

@@ -321,6 +321,7 @@ func TestEchoOfASignal(t *testing.T) {
 // A process that is stuck in the kernel does not take us with it. Here it is one
 // that was never started, so nobody will reap it.
 func TestProcessThatNothingEnds(t *testing.T) {
+	t.Parallel()
 	pipes, err := openPipes()
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestUpstream(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ script, want string }{
 		{"read a; echo $a", "<nil>"},
 		{"read a; echo $a; echo no key >&2; exit 3", "exit status 3; its last words on stderr:\nno key"},

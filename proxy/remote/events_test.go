@@ -36,6 +36,7 @@ func parse(stream string, n int) string {
 
 // The examples and rules of WHATWG HTML, "Server-sent events".
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		stream string
 		want   []string // name|data|id|retry of each event, and the data of one that is not ended

@@ -10,6 +10,7 @@ import (
 
 // Stop ends a session whose server does not answer, and tells the server so.
 func TestStopEndsHangingCalls(t *testing.T) {
+	t.Parallel()
 	l := &legacy{}
 	called, release := make(chan struct{}), make(chan struct{})
 	l.answer = func(w http.ResponseWriter, r request) bool {

@@ -245,6 +245,7 @@ func TestOwnStreamAfterRefusal(t *testing.T) {
 // A server that restarts shows in the stream of its own: the session begins again though
 // the client says nothing.
 func TestSessionLostOnOwnStream(t *testing.T) {
+	t.Parallel()
 	l := &legacy{}
 	var restarted atomic.Bool
 	again := make(chan struct{})

@@ -71,11 +71,25 @@ func count(t *testing.T, db *DB, s Scope) (n int) {
 	return n
 }
 
+// TestServer runs the tests that do not stop their server on one.
+func TestServer(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	for name, test := range map[string]func(*testing.T, *pgtest.Cluster){
+		"Versions": testVersions, "TenantsAreApart": testTenantsAreApart, "RacesAreRunAgain": testRacesAreRunAgain,
+		"ConnectionsThatFail": testConnectionsThatFail, "ConnectionOutlivesItsCallers": testConnectionOutlivesItsCallers,
+		"Urgent": testUrgent, "Breaker": testBreaker,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, cluster)
+		})
+	}
+}
+
 // Of many that migrate at once one does it. A program works with tables of its version and of
 // the next one, and says what to do about others.
-func TestVersions(t *testing.T) {
-	t.Parallel()
-	url := pgtest.New(t, os.Getenv).Database()
+func testVersions(t *testing.T, cluster *pgtest.Cluster) {
+	url := cluster.Database()
 	s := connect(t, ServerOptions{URL: url})
 	use := func(versions int) error {
 		return s.Open(notes(versions)).View(t.Context(), Scope{}, func(tx *Tx) error { return nil })
@@ -126,9 +140,8 @@ func TestVersions(t *testing.T) {
 }
 
 // A statement that forgets the tenant reads and changes nothing of another one.
-func TestTenantsAreApart(t *testing.T) {
-	t.Parallel()
-	s := connect(t, ServerOptions{URL: pgtest.New(t, os.Getenv).Database()})
+func testTenantsAreApart(t *testing.T, cluster *pgtest.Cluster) {
+	s := connect(t, ServerOptions{URL: cluster.Database()})
 	migrate(t, s, notes(1))
 	db := s.Open(notes(1))
 	for _, tenant := range []string{"", "a", "b"} {
@@ -159,11 +172,10 @@ func TestTenantsAreApart(t *testing.T) {
 }
 
 // Two transactions that lock the same rows in another order both take place.
-func TestRacesAreRunAgain(t *testing.T) {
-	t.Parallel()
+func testRacesAreRunAgain(t *testing.T, cluster *pgtest.Cluster) {
 	o := slow
 	o.Lock = 50 * time.Millisecond
-	s := connect(t, ServerOptions{URL: pgtest.New(t, os.Getenv).Database(), Timeouts: o})
+	s := connect(t, ServerOptions{URL: cluster.Database(), Timeouts: o})
 	migrate(t, s, notes(1))
 	db := s.Open(notes(1))
 	for _, id := range []string{"1", "2"} {
@@ -314,8 +326,7 @@ func (c *clock) pass(d time.Duration) {
 }
 
 // What a connection can do to a transaction, and what the caller learns of it.
-func TestConnectionsThatFail(t *testing.T) {
-	cluster := pgtest.New(t, os.Getenv)
+func testConnectionsThatFail(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	direct := connect(t, ServerOptions{URL: url})
 	migrate(t, direct, notes(1))
@@ -363,8 +374,7 @@ func TestConnectionsThatFail(t *testing.T) {
 // Who does not wait for an answer leaves the connection to it, and the transaction is undone.
 // A connection that was closed would have pgbouncer close one, too, and so keep a server that is
 // slow busy with connecting. One that has not answered for long is replaced.
-func TestConnectionOutlivesItsCallers(t *testing.T) {
-	cluster := pgtest.New(t, os.Getenv)
+func testConnectionOutlivesItsCallers(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	direct := connect(t, ServerOptions{URL: url})
 	migrate(t, direct, notes(1))
@@ -424,8 +434,8 @@ func TestConnectionOutlivesItsCallers(t *testing.T) {
 }
 
 // What cannot be tried again later asks a server that is thought to be away.
-func TestUrgent(t *testing.T) {
-	url := pgtest.New(t, os.Getenv).Database()
+func testUrgent(t *testing.T, cluster *pgtest.Cluster) {
+	url := cluster.Database()
 	s := connect(t, ServerOptions{URL: url})
 	migrate(t, s, notes(1))
 	for range openAfter {
@@ -440,8 +450,7 @@ func TestUrgent(t *testing.T) {
 }
 
 // A server that does not answer holds nobody up after two failures, and is asked again.
-func TestBreaker(t *testing.T) {
-	cluster := pgtest.New(t, os.Getenv)
+func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 	url := cluster.Database()
 	migrate(t, connect(t, ServerOptions{URL: url}), notes(1))
 	l, over := newLink(t, cluster, url)

@@ -66,6 +66,7 @@ func TestOnSQLite(t *testing.T) {
 }
 
 func TestOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	made := migrated(t, cluster)
 	for _, test := range suite {
@@ -97,6 +98,7 @@ func TestOnPostgreSQL(t *testing.T) {
 
 // A database that is away is ErrDown, and one without the table says what to do.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	s := New(databasetest.Connect(t, cluster.Database()).Open(Schema()))
 	if _, err := s.Lend(t.Context(), bucket, sessionstate.Demand{Want: 1}); !errors.Is(err, database.ErrVersion) {

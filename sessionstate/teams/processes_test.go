@@ -95,7 +95,7 @@ func gate(t *testing.T) (stdin *os.File, open func()) {
 
 // Limits hold over processes that compete: of 30 creations of 10 processes under one parent
 // 10 succeed, of 10 within a second one, and of ten parents' all.
-func TestLimitsOverProcesses(t *testing.T) { testLimitsOverProcesses(t, newFile(t)) }
+func TestLimitsOverProcesses(t *testing.T) { t.Parallel(); testLimitsOverProcesses(t, newFile(t)) }
 
 func testLimitsOverProcesses(t *testing.T, at func() string) {
 	for _, test := range []struct {
@@ -179,7 +179,7 @@ func createAs(t *testing.T, s *teams.Store, arg string) {
 
 // 1,000 messages of 5 senders to one session. Two processes take some and are killed before they
 // settle them; then 5 others take all: none is lost, and one that came twice says so.
-func TestTakersOverProcesses(t *testing.T) { testTakersOverProcesses(t, newFile(t)) }
+func TestTakersOverProcesses(t *testing.T) { t.Parallel(); testTakersOverProcesses(t, newFile(t)) }
 
 func testTakersOverProcesses(t *testing.T, at func() string) {
 	path := at()

@@ -15,6 +15,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	runSuite(t, func(t *testing.T, now func() time.Time) *teams.Store {
 		return open(t, filepath.Join(t.TempDir(), "teams.db"), now)
 	})
@@ -23,19 +24,26 @@ func TestStore(t *testing.T) {
 // TestPostgreSQL runs everything on one PostgreSQL: the suite of TestStore, also through pgbouncer
 // in transaction mode, which gives a connection to another client after each transaction.
 func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
-	made := migrated(t, cluster.Database())
-	suite := func(t *testing.T, url string) {
+	at := func() string { return migrated(t, cluster.Database()) }
+	suite := func(t *testing.T, over func(database string) string) {
+		made := at()
 		runSuite(t, func(t *testing.T, now func() time.Time) *teams.Store {
 			cluster.Empty(made)
-			return openURL(t, url, now)
+			return openURL(t, over(made), now)
 		})
 	}
-	t.Run("Store", func(t *testing.T) { suite(t, made) })
-	t.Run("StoreBehindPgbouncer", func(t *testing.T) { suite(t, cluster.Bouncer(t, os.Getenv)(made)) })
-	at := func() string { return migrated(t, cluster.Database()) }
-	t.Run("LimitsOverProcesses", func(t *testing.T) { testLimitsOverProcesses(t, at) })
-	t.Run("TakersOverProcesses", func(t *testing.T) { testTakersOverProcesses(t, at) })
+	t.Run("AtOnce", func(t *testing.T) {
+		for name, test := range map[string]func(t *testing.T){
+			"Store":                func(t *testing.T) { suite(t, func(url string) string { return url }) },
+			"StoreBehindPgbouncer": func(t *testing.T) { suite(t, cluster.Bouncer(t, os.Getenv)) },
+			"LimitsOverProcesses":  func(t *testing.T) { testLimitsOverProcesses(t, at) },
+			"TakersOverProcesses":  func(t *testing.T) { testTakersOverProcesses(t, at) },
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
+		}
+	})
 	t.Run("ServerKilledWhileSending", func(t *testing.T) { testServerKilledWhileSending(t, cluster, at()) })
 	t.Run("ServerAway", func(t *testing.T) { testServerAway(t, cluster, at()) })
 }

@@ -15,6 +15,7 @@ import (
 )
 
 func TestTurnsOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	url := cluster.Database()
 	connect := func(t *testing.T) *database.Server {

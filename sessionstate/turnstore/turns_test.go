@@ -23,6 +23,7 @@ import (
 )
 
 func TestTurns(t *testing.T) {
+	t.Parallel()
 	statetest.Run(t, func(t *testing.T, now func() time.Time) sessionstate.Turns {
 		return opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: now})
 	})
@@ -70,6 +71,7 @@ func other(t *testing.T, path string, statements ...string) *sql.DB {
 // Processes that start at the same time: one of them makes the file, and one of them
 // gets each turn. Another is killed in the midst of it.
 func TestProcessesShareAFile(t *testing.T) {
+	t.Parallel()
 	if path := os.Getenv("TURNSTORE_TEST_FILE"); path != "" {
 		takeAsProcess(t, path)
 		return

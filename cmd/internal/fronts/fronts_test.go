@@ -155,21 +155,31 @@ func saved(name string) sessions.Session {
 	}
 }
 
-// engines runs a test on each engine.
-func engines(t *testing.T, test func(w *world)) {
-	t.Run("SQLite", func(t *testing.T) { test(newWorld(t, nil)) })
-	t.Run("PostgreSQL", func(t *testing.T) {
-		cluster := pgtest.New(t, os.Getenv)
-		url := cluster.Database()
-		connect := func() *database.Server { return databasetest.Connect(t, url) }
-		if _, err := connect().Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
-			t.Fatal(err)
-		}
-		test(newWorld(t, connect))
-	})
+// tests are those that pass on each engine.
+func tests() map[string]func(w *world) {
+	return map[string]func(w *world){"Sessions": testSessions, "EndAtOnce": testEndAtOnce, "TakenOnce": testTakenOnce}
 }
 
-func TestSessions(t *testing.T) { engines(t, testSessions) }
+func TestOnSQLite(t *testing.T) {
+	for name, test := range tests() {
+		t.Run(name, func(t *testing.T) { test(newWorld(t, nil)) })
+	}
+}
+
+func TestOnPostgreSQL(t *testing.T) {
+	cluster := pgtest.New(t, os.Getenv)
+	for name, test := range tests() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := cluster.Database()
+			connect := func() *database.Server { return databasetest.Connect(t, url) }
+			if _, err := connect().Migrate(t.Context(), []database.Schema{Schema()}); err != nil {
+				t.Fatal(err)
+			}
+			test(newWorld(t, connect))
+		})
+	}
+}
 
 // testSessions plays each script with servers of its own: what is kept for one is not kept for
 // another, and a front serves all of them.
@@ -331,8 +341,6 @@ func TestServers(t *testing.T) {
 }
 
 // Sessions that end at once end by few statements, and no others do.
-func TestEndAtOnce(t *testing.T) { engines(t, testEndAtOnce) }
-
 func testEndAtOnce(w *world) {
 	w.play("start a\nstart b\nsave b 0")
 	const ended = 3*mostEndings + 1
@@ -399,6 +407,7 @@ func TestEndFails(t *testing.T) {
 		}
 		e.err = failed
 		close(e.over)
+		synctest.Wait() // those that joined have learnt it
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.end(ctx, "4"); err != context.Canceled {
@@ -408,8 +417,6 @@ func TestEndFails(t *testing.T) {
 }
 
 // Of many fronts that want a session at the same time one gets it.
-func TestTakenOnce(t *testing.T) { engines(t, testTakenOnce) }
-
 func testTakenOnce(w *world) {
 	w.play("start a")
 	for _, name := range []string{"b", "c", "d", "e"} {

@@ -18,6 +18,7 @@ import (
 // TestLockIsKept: somebody locks a log and does not let go. What is awaited fails in
 // time, what is not waits, it is told once, and all goes on afterwards.
 func TestLockIsKept(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	write(t, Options{File: path}, 0, 1)
 	keeper, err := os.OpenFile(keyFile(path), os.O_CREATE|os.O_RDWR, 0o600)

@@ -18,6 +18,7 @@ import (
 // A run whose parent is over goes on to its end or is stopped, as its template says, and has
 // one result.
 func TestOnParentEnd(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ onParentEnd, want string }{
 		{"stop", "stopped, as the session that created it is over, after "},
 		{"finish", "finished after "},

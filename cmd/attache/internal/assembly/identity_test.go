@@ -137,7 +137,7 @@ func testAPIKey(t *testing.T) (key, hash string) {
 func TestRefusedCredentials(t *testing.T) {
 	const operator = "eve(MCP_USER_ID)    "
 	meta := strings.Replace(jwtConfig, "{jwt", "{meta_api_key: true, meta_token: true, keys_file: keys.yaml, jwt", 1)
-	public := []byte(attachetest.Key.Public().(ed25519.PublicKey))
+	public := []byte(attachetest.Key().Public().(ed25519.PublicKey))
 	none := attachetest.SignToken(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, "1", nil)
 	tests := map[string]struct {
 		config string
@@ -151,8 +151,8 @@ func TestRefusedCredentials(t *testing.T) {
 		"no audience":                        {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"aud": nil})}, want: identity.ErrAudience, text: `have it issued for "attache"`},
 		"for another":                        {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"aud": "billing"})}, want: identity.ErrAudience, text: "token is for another audience"},
 		"by another":                         {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"iss": "https://evil.test"})}, want: identity.ErrIssuer, text: "identity.jwt.issuer"},
-		"unknown key":                        {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, attachetest.OtherKey, "2", nil)}, want: identity.ErrTokenKey, text: "token is signed by an unknown key"},
-		"another's key under the known name": {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, attachetest.OtherKey, "1", nil)}, want: identity.ErrSignature, text: "signature of the token is wrong"},
+		"unknown key":                        {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, attachetest.OtherKey(), "2", nil)}, want: identity.ErrTokenKey, text: "token is signed by an unknown key"},
+		"another's key under the known name": {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodEdDSA, attachetest.OtherKey(), "1", nil)}, want: identity.ErrSignature, text: "signature of the token is wrong"},
 		"unsigned":                           {env: []string{"ATTACHE_TOKEN=" + none}, want: identity.ErrAlgorithm, text: "not signed in a way that is accepted"},
 		"the public key as a secret":         {env: []string{"ATTACHE_TOKEN=" + attachetest.SignToken(jwt.SigningMethodHS256, public, "1", nil)}, want: identity.ErrAlgorithm, text: "not signed in a way that is accepted"},
 		"no user":                            {env: []string{"ATTACHE_TOKEN=" + attachetest.Token(map[string]any{"sub": nil})}, want: identity.ErrToken, text: `it has no claim "sub": correct identity.jwt.claims.user`},

@@ -21,15 +21,19 @@ const (
 	Audience = "attache"
 )
 
-// Key is the key of the issuer, and otherKey one that it does not have.
-var (
-	Key      = ed25519.NewKeyFromSeed([]byte("a seed that is no secret of ours"))
-	OtherKey = ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
-)
+// Key returns the key of the issuer.
+func Key() ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed([]byte("a seed that is no secret of ours"))
+}
+
+// OtherKey returns a key that the issuer does not have.
+func OtherKey() ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed([]byte("another seed, no secret of ours "))
+}
 
 // KeySet is the key set of the issuer.
 func KeySet() []byte {
-	x := base64.RawURLEncoding.EncodeToString(Key.Public().(ed25519.PublicKey))
+	x := base64.RawURLEncoding.EncodeToString(Key().Public().(ed25519.PublicKey))
 	return []byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"` + x + `"}]}`)
 }
 
@@ -50,7 +54,7 @@ func claims(changed map[string]any) jwt.MapClaims {
 
 // Token returns a token that the issuer signed.
 func Token(changed map[string]any) string {
-	return SignToken(jwt.SigningMethodEdDSA, Key, "1", changed)
+	return SignToken(jwt.SigningMethodEdDSA, Key(), "1", changed)
 }
 
 func SignToken(method jwt.SigningMethod, key any, kid string, changed map[string]any) string {

@@ -100,10 +100,11 @@ func (s *scene) rotated() []string {
 	return all
 }
 
-func TestHeads(t *testing.T) { run(t, empty) }
+func TestHeads(t *testing.T) { t.Parallel(); run(t, empty) }
 
 // The same on PostgreSQL.
 func TestHeadsOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.New(t, os.Getenv)
 	made := cluster.Database()
 	first := databasetest.Connect(t, made)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,9 +30,11 @@ func Schema() map[string]any {
 }
 
 // AddFlags adds to cmd the flags that stand above the configuration.
-func AddFlags(cmd *cobra.Command) setting.Flags {
-	return setting.AddFlags(cmd, Options(&Settings{}))
-}
+func AddFlags(cmd *cobra.Command) setting.Flags { return setting.AddFlags(cmd, described()) }
+
+// described returns the options for what they say of themselves: a start makes flags for ten
+// commands.
+var described = sync.OnceValue(func() []setting.Option { return Options(&Settings{}) })
 
 // RuleText returns the rule of that name, such as "servers.git.arguments[0]", as the
 // configuration writes it, "" if there is none. [Settings.Origin] has its place.

@@ -54,6 +54,7 @@ type member struct{ user, tenant, credential string }
 // principal and server, and each session is briefed once, with its own policies.
 // ATTACHE_ISOLATION_CALLS is how many calls are made altogether.
 func TestSessionsAreApart(t *testing.T) {
+	t.Parallel()
 	calls, members, sessions := 2000, 10, 40
 	if given := os.Getenv("ATTACHE_ISOLATION_CALLS"); given != "" {
 		calls, _ = strconv.Atoi(given)

@@ -346,6 +346,7 @@ func TestLargeHeaders(t *testing.T) {
 
 // TestManyPosts has many requests on connections that are kept, each answered whole.
 func TestManyPosts(t *testing.T) {
+	t.Parallel()
 	r := start(t, "{}\n")
 	resp, _ := r.post(t, http.DefaultClient, initialize)
 	session := resp.Header.Get("Mcp-Session-Id")

@@ -9,6 +9,7 @@ import (
 
 // TestWatch changes files in the ways that editors, and Kubernetes, do.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 	write := func(name, text string) {
@@ -68,6 +69,7 @@ func TestWatch(t *testing.T) {
 // A file beside the configuration that is written to all the time, such as the audit, hides
 // no change.
 func TestWatchBesideABusyFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config, busy := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "audit.jsonl")
 	write := func(path, text string) {
