@@ -45,7 +45,7 @@ type session struct {
 	number    uint64              // of the last call
 	users     int                 // HTTP requests that are being served
 	used      time.Time           // when the last of them ended
-	idle      *time.Timer         // ends the session when there were none for long enough
+	timer     *time.Timer         // ends the session when there were none for long enough; then its relay
 	settled   chan struct{}
 }
 
@@ -91,7 +91,7 @@ func (f *Front) open(id string, who Principal, credential string) (*session, err
 	}
 	s.seen = relay.Seen
 	s.mu.Lock()
-	s.idle = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
+	s.timer = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
 	s.mu.Unlock()
 	ro := relay.Options
 	ro.ClientLines, ro.ClientOut = s.in, &output{s: s}
@@ -125,6 +125,9 @@ func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 		text += ": " + err.Error()
 	}
 	s.close(text, s.fateOfRelay())
+	s.mu.Lock()
+	s.timer.Stop() // which would keep the session's memory
+	s.mu.Unlock()
 	s.handOver()
 }
 
@@ -137,7 +140,7 @@ func (s *session) expire() {
 		left -= time.Since(s.used)
 	}
 	if left > 0 && !s.over {
-		s.idle.Reset(left)
+		s.timer.Reset(left)
 	}
 	idle := left <= 0 && !s.over
 	s.mu.Unlock()
@@ -217,7 +220,7 @@ func (s *session) closeLocked(text string, why fate) (closed bool) {
 	}
 	s.over = true
 	s.f.o.Limits.Close(s.who.ID)
-	s.idle.Stop()
+	s.timer.Stop()
 	gets := s.gets
 	for _, c := range s.calls {
 		s.answerLocked(c, text)
@@ -246,7 +249,9 @@ func (s *session) stopStalled(before int) {
 	case before:
 		s.stop()
 	default:
-		time.AfterFunc(stallTime, func() { s.stopStalled(left) })
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.timer = time.AfterFunc(stallTime, func() { s.stopStalled(left) })
 	}
 }
 

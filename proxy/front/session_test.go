@@ -1,0 +1,29 @@
+package front
+
+import (
+	"context"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+)
+
+// No timer keeps the memory of a session that has ended with its relay.
+func TestEndedSessionHasNoTimer(t *testing.T) {
+	f := New(Options{Open: func(Opening) (Relay, error) {
+		return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
+			return mempipe.NewServer(0), nil
+		}}}, nil
+	}})
+	s, err := f.create("", Principal{}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.end("the test ends it")
+	f.relays.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer.Stop() {
+		t.Error("a timer runs")
+	}
+}
