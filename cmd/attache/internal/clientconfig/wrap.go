@@ -3,6 +3,7 @@ package clientconfig
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,16 @@ type Launch struct {
 	Args []string
 	// Flags are attache's own, in front of the "--".
 	Flags []string
+}
+
+// ThisProgram returns the launch that recognises the entries which start the running attache,
+// whatever its file is called.
+func ThisProgram() Launch {
+	path, err := os.Executable()
+	if err != nil {
+		return Launch{} // those of the usual names are recognised
+	}
+	return Launch{Command: path}
 }
 
 // A Plan is what is to be done to a file. Nothing is written.
@@ -191,7 +202,7 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 	case dashes < 0:
 		return -1, false
 	}
-	asTold := program == l.Command && slices.Equal(withoutBearer(own), l.Args)
+	asTold := l.Command != "" && program == l.Command && len(own) >= len(l.Args) && slices.Equal(own[:len(l.Args)], l.Args) // flags of attache follow
 	return dashes, asTold || slices.ContainsFunc(own, isPackage)
 }
 

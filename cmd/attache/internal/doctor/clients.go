@@ -44,16 +44,17 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 	}
 	var with, without []string
 	wraps := map[*clientconfig.Entry]bool{}
-	for _, step := range doc.Wrap(clientconfig.Launch{}, func(string) bool { return true }).Steps {
+	l := clientconfig.ThisProgram()
+	for _, step := range doc.Wrap(l, func(string) bool { return true }).Steps {
 		wraps[step.Entry] = step.Done
 	}
 	remote := 0
 	for _, e := range doc.Entries {
-		_, wrapped := e.Wrapped(clientconfig.Launch{})
+		_, wrapped := e.Wrapped(l)
 		switch {
 		case e.Remote && !wraps[e]:
 			remote++
-		case wrapped && e.Odd == "" && e.Broken(clientconfig.Launch{}):
+		case wrapped && e.Odd == "" && e.Broken(l):
 			d.problem("put \"--\" and the server's command behind attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)
 		case wrapped:
 			with = append(with, e.Name)

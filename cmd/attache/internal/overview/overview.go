@@ -68,12 +68,13 @@ func clients(p cli.Process) []Client {
 
 func newClient(f clientconfig.File, d *clientconfig.Document) Client {
 	c := Client{Client: f.Client.Title, File: f.Path, Wrapped: []string{}, Others: []string{}, Remote: []string{}}
+	l := clientconfig.ThisProgram()
 	for _, e := range d.Entries {
-		_, wrapped := e.Wrapped(clientconfig.Launch{})
+		_, wrapped := e.Wrapped(l)
 		switch {
 		case e.Remote:
 			c.Remote = append(c.Remote, e.Name)
-		case wrapped && !e.Broken(clientconfig.Launch{}):
+		case wrapped && !e.Broken(l):
 			c.Wrapped = append(c.Wrapped, e.Name)
 		default:
 			c.Others = append(c.Others, e.Name)
