@@ -3,10 +3,11 @@
 # the program that started it does, however that ends. The word "kill" on stdin kills the server and leaves its files.
 cd "$2" || exit 1
 [ -d data ] || "$1/initdb" -D data -U postgres -A trust -E UTF8 --locale=C --no-sync >>log 2>&1 || exit 1
+# What its processes share is in files of the cluster: a killed server would leave it in /dev/shm.
 # Processes of a server that was killed take a moment to notice that.
 for try in 1 2 3 4 5 6 7 8 9 10; do
   "$1/pg_ctl" -D data -l log -w -t 120 -s start \
-    -o "-k $2 -c listen_addresses='' $3" >>log 2>&1 && break
+    -o "-k $2 -c listen_addresses='' -c dynamic_shared_memory_type=mmap $3" >>log 2>&1 && break
   [ "$try" = 10 ] && exit 1
   sleep 1
 done
