@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"sync"
@@ -286,7 +287,7 @@ func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	c := middleware.CallFrom(ctx).Relay().(*call)
 	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.mw, m) && c.batch == nil {
-		c.frame, _ = m.KeepLine()
+		c.frame = bytes.Clone(m.Line())
 	}
 	switch {
 	case c.batch == nil:

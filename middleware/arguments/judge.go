@@ -81,8 +81,8 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 // find finds what the call has for each of the rules, in one pass over its
 // arguments.
 func (c *Conn) find(tc *toolCall, rules []*rule) {
-	if c.callValues = c.callValues[:len(rules)]; tc.m.HasNoNames() {
-		return
+	if c.callValues = c.callValues[:len(rules)]; tc.m.LacksArgumentNames() {
+		return // those names include those of all rules
 	}
 	left := len(rules)
 	for m := range tc.m.Arguments().Members() {

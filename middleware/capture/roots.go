@@ -66,19 +66,19 @@ func (c *Conn) takeRoots(key string, reply *wire.Message) {
 		c.log.Debug("the client did not answer roots/list")
 		return
 	}
-	var first string
-	n := 0
+	first, several := "", false
 	for root := range reply.Get("result", "roots").Elements() {
 		path := filePath(root.Get("uri").Text())
-		if path == "" || first != "" && isInside(path, first) || !c.usable(context.Background(), path, "roots/list") {
-			continue
-		}
-		if n++; n == 1 {
+		switch {
+		case path == "" || !c.usable(context.Background(), path, "roots/list"):
+		case first == "":
 			first = path
+		default:
+			several = several || !isInside(path, first)
 		}
 	}
-	if n > 1 {
-		c.log.Info("the client has several roots, so none is taken as the workspace; name the workspace with --workspace", "roots", n)
+	if several {
+		c.log.Info("the client has several roots, so none is taken as the workspace; name the workspace with --workspace")
 		first = ""
 	}
 	c.sessions.Get(key).Update(func(old *sessionstate.Context) *sessionstate.Context {

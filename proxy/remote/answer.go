@@ -257,15 +257,7 @@ type eventTaker struct {
 	n int // events with data
 }
 
-func (t *eventTaker) data(b []byte) { t.f.Show(b) }
-
-// feed returns the function that reads the next bytes of the stream.
-func (t *eventTaker) feed(p *eventParser) func([]byte) {
-	return func(b []byte) {
-		p.feed(b)
-		t.f.Keep()
-	}
-}
+func (t *eventTaker) data(b []byte) { t.f.Put(b) }
 
 func (t *eventTaker) event(name []byte) {
 	if t.f.Size() == 0 {
@@ -295,7 +287,7 @@ func (x *exchange) readEvents(body io.Reader) {
 	t := &eventTaker{x: x}
 	t.f.Out = x.s.out
 	p := newEventParser(t)
-	err := each(t.f.Out, body, t.feed(p))
+	err := each(t.f.Out, body, p.feed)
 	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
 		t.lastEvent(err)
 		n := t.n
@@ -369,7 +361,7 @@ func (x *exchange) resume(p *eventParser, t *eventTaker, polls int) error {
 	}
 	p.restart()
 	x.resumed = true
-	return each(t.f.Out, body, t.feed(p))
+	return each(t.f.Out, body, p.feed)
 }
 
 // sleep waits, and reports whether ctx was not done before.

@@ -104,11 +104,11 @@ func TestEventsInPieces(t *testing.T) {
 		for n := 1; n <= len(stream); n++ {
 			taker := &eventTaker{x: &exchange{s: s}}
 			taker.f.Out = s.out
-			feed := taker.feed(newEventParser(taker))
-			room := make([]byte, n)
+			parser := newEventParser(taker)
+			read := make([]byte, n)
 			for part := range slices.Chunk(stream, n) {
-				feed(room[:copy(room, part)])
-				clear(room)
+				parser.feed(read[:copy(read, part)])
+				clear(read)
 			}
 			s.out.Write([]byte("end\n"))
 			s.out.Flush()

@@ -57,7 +57,7 @@ func (m *Message) Apply(splices ...Splice) error {
 	}
 	buf = append(append(buf, m.frame[from:]...), m.eol...)
 	m.SetLine(buf)
-	if m.edited, m.noNames = true, false; m.lent != nil {
+	if m.edited, m.lacks = true, false; m.lent != nil {
 		m.Lease = m.lent
 	}
 	if m.kind != Batch && !m.shift(splices) {

@@ -73,8 +73,8 @@ func TestKeepLargeEdit(t *testing.T) {
 	lease.Release()
 }
 
-// A message has no names only if a look searched for them and what it found still stands.
-func TestHasNoNames(t *testing.T) {
+// A message lacks the names only if a look searched for them and what it found still stands.
+func TestLacksArgumentNames(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":`
 	for _, c := range []struct {
 		names     [][]string
@@ -91,13 +91,13 @@ func TestHasNoNames(t *testing.T) {
 		var m Message
 		m.Reset(Client, []byte(call+c.arguments+"}}\n"))
 		s := Scanner{ArgumentNames: c.names}
-		if s.Look(&m); !m.Plain() || m.HasNoNames() != c.none {
-			t.Errorf("%s with the names %q: %v, %t", c.arguments, c.names, m.Ambiguity(), m.HasNoNames())
+		if s.Look(&m); !m.Plain() || m.LacksArgumentNames() != c.none {
+			t.Errorf("%s with the names %q: %v, %t", c.arguments, c.names, m.Ambiguity(), m.LacksArgumentNames())
 		}
-		if err := m.Set([]byte("1"), "params", "arguments", "path"); err != nil || m.HasNoNames() {
-			t.Errorf("%s after an edit: %v, %t", c.arguments, err, m.HasNoNames())
+		if err := m.Set([]byte("1"), "params", "arguments", "path"); err != nil || m.LacksArgumentNames() {
+			t.Errorf("%s after an edit: %v, %t", c.arguments, err, m.LacksArgumentNames())
 		}
-		if n := NewMessage(Client, bytes.Clone(m.Frame())); n.HasNoNames() {
+		if n := NewMessage(Client, bytes.Clone(m.Frame())); n.LacksArgumentNames() {
 			t.Errorf("%s: a message that was not searched has no names", c.arguments)
 		}
 	}

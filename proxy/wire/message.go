@@ -97,7 +97,7 @@ type Message struct {
 	names     [][]string // the ArgumentNames of that look
 	edited    bool
 	tooLarge  bool
-	noNames   bool       // none of names is in the arguments
+	lacks     bool       // none of names is in the arguments
 	room      []byte     // what edits write to; the used part is the lines of this frame
 	lent      *room.Room // what room is, if it is large
 }
@@ -105,12 +105,12 @@ type Message struct {
 // Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes are not copied and
 // never written to. Nothing has been looked at yet.
 func (m *Message) Reset(from Peer, line []byte) {
+	m.GiveBack()
 	line = line[:len(line):len(line)]
 	m.From, m.Fixed, m.Lease, m.line, m.frame, m.eol = from, false, nil, line, line, nil
 	m.forget()
 	m.kind, m.ambiguity = Unreadable, 0
 	m.deep, m.edited, m.tooLarge = false, false, false
-	m.GiveBack()
 	m.room = m.room[:0]
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		end := n - 1
@@ -121,11 +121,12 @@ func (m *Message) Reset(from Peer, line []byte) {
 	}
 }
 
-// GiveBack gives back the memory of a large edit. The message is not used again before Reset.
+// GiveBack gives back the memory of a large edit. The caller resets the message before it uses it
+// again.
 func (m *Message) GiveBack() {
 	if m.lent != nil {
 		m.lent.Release()
-		m.room, m.lent = nil, nil
+		m.room, m.lent, m.Lease = nil, nil, nil
 	}
 }
 
@@ -221,8 +222,9 @@ func (m *Message) Plain() bool { return m.ambiguity == 0 && !m.tooLarge && m.kin
 // Looked reports whether the whole frame was looked at, as [Scanner.Look] does.
 func (m *Message) Looked() bool { return m.deep }
 
-// HasNoNames reports whether the look found none of the names that it looked for in the arguments.
-func (m *Message) HasNoNames() bool { return m.noNames }
+// LacksArgumentNames reports whether the look found that the arguments have none of the members
+// that it looked for. After an edit it reports false.
+func (m *Message) LacksArgumentNames() bool { return m.lacks }
 
 // ArgumentNames returns those of the [Scanner] that has looked at the whole frame.
 func (m *Message) ArgumentNames() [][]string { return m.names }
@@ -341,7 +343,7 @@ func (m *Message) SetLine(line []byte) {
 }
 
 // forget drops what a look found.
-func (m *Message) forget() { m.ids, m.spans, m.method, m.noNames = 0, [slots]span{}, "", false }
+func (m *Message) forget() { m.ids, m.spans, m.method, m.lacks = 0, [slots]span{}, "", false }
 
 // settle sets the kind from the members found, and the method. An error that is null beside a
 // result is seen in the wild, and says nothing.

@@ -4,9 +4,9 @@ import "io"
 
 // A Sink takes the lines of a peer. Its methods are called from one goroutine at a time.
 type Sink interface {
-	// Line takes the message on a whole line with its line end, which may have been looked at and may
-	// be edited, and returns when it has been handled: message and bytes are the caller's again, but
-	// not the bytes of one that is Fixed. more says that the caller has another one, so what becomes of
+	// Line takes the message on a whole line with its line end, which may have been looked at,
+	// and returns when it has been handled: message and bytes are the caller's again, but not the
+	// bytes of one that is Fixed. more says that the caller has another one, so what becomes of
 	// this one may wait for company. The error says that no line is taken any more.
 	Line(m *Message, more bool) error
 	// Lines takes lines until the end of from, so also one that is too long to be whole. They begin

@@ -63,7 +63,7 @@ func (s *Scanner) flagTwin(name []byte, known []string) {
 	for _, k := range known {
 		switch {
 		case string(name) == k:
-			s.m.noNames = false
+			s.m.lacks = false
 		case SameName(name, k):
 			s.flag(TwinName)
 		}

@@ -1,6 +1,6 @@
-// Package room lends memory to large messages that come or go over HTTP, or are edited. Each would
-// else cost more by the memory that is cleared for it and collected after it than by what is done
-// with it.
+// Package room lends memory: to large messages that come or go over HTTP, to large edits, and to the
+// text of many events. New memory would cost more, as it is cleared before its use and collected
+// after it, than what is done with the message.
 package room
 
 import (
@@ -14,7 +14,7 @@ const Smallest = 32 << 10
 
 // A Room is memory that is lent. It implements wire.Lease.
 type Room struct {
-	// Bytes are for one message. They are empty when the Room is borrowed.
+	// Bytes are empty when the Room is borrowed.
 	Bytes   []byte
 	holders atomic.Int32
 }

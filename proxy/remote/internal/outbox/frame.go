@@ -21,7 +21,6 @@ type Frame struct {
 	// Ours says that it may answer a request of our own: it is never handed over as it arrives.
 	Ours bool
 
-	shown    []byte     // what has arrived, where it is not kept yet; else nil
 	room     *room.Room // what has arrived; nil before, and when it is not kept
 	size     int
 	breaks   int           // line breaks that came after the last byte
@@ -61,25 +60,6 @@ func (f *Frame) addPart(b []byte) {
 		}
 	}
 	f.Put(b)
-}
-
-// Show is Put for a part behind which a line break may stand, and which nobody changes before Keep is
-// called. What is a whole message by then needs no room.
-func (f *Frame) Show(b []byte) {
-	if f.size > 0 {
-		f.Keep()
-		f.Put(b)
-		return
-	}
-	f.size, f.shown = len(b), b
-}
-
-// Keep copies what was shown.
-func (f *Frame) Keep() {
-	if b := f.shown; b != nil {
-		f.size, f.shown = 0, nil
-		f.Put(b)
-	}
 }
 
 // Put takes a part as it is.
@@ -178,22 +158,13 @@ func (f *Frame) pass() {
 // End returns the message, nil if what has arrived is none. Its bytes are the frame's, and are
 // not there if it has been handed over.
 func (f *Frame) End() *wire.Message {
-	n := len(f.shown)
-	inPlace := n > 0 && n < cap(f.shown) && f.shown[:n+1][n] == '\n'
-	if !inPlace {
-		f.Keep()
-	}
 	switch {
 	case f.size == 0 || f.unwanted:
 		return nil
 	case f.long != nil:
 		return wire.Oversize(wire.Server, &f.env)
 	}
-	if inPlace {
-		f.msg.Reset(wire.Server, f.shown[:n+1])
-	} else {
-		f.msg.Reset(wire.Server, append(f.room.Bytes, '\n'))
-	}
+	f.msg.Reset(wire.Server, append(f.room.Bytes, '\n'))
 	if f.size <= smallMessage {
 		scanner := scanners.Get().(*wire.Scanner)
 		scanner.Look(&f.msg)
@@ -214,8 +185,8 @@ var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
 // Deliver hands over the message that End returned, and makes the frame ready for the next.
 func (f *Frame) Deliver() {
-	if f.long == nil {
-		if f.room != nil && len(f.msg.Line()) > mostGathered {
+	if f.room != nil {
+		if len(f.msg.Line()) > mostGathered {
 			f.msg.Lease = f.room
 		}
 		f.Out.put(&f.msg)
@@ -230,7 +201,7 @@ func (f *Frame) Reset() {
 		f.long.end()
 	}
 	f.release()
-	f.size, f.breaks, f.shown, f.env, f.long, f.unwanted = 0, 0, nil, wire.Envelope{}, nil, false
+	f.size, f.breaks, f.env, f.long, f.unwanted = 0, 0, wire.Envelope{}, nil, false
 }
 
 // release gives the memory back.
@@ -247,9 +218,8 @@ func (f *Frame) Size() int { return f.size }
 
 // Beginning returns the first bytes of what has arrived, for an error or a log.
 func (f *Frame) Beginning() string {
-	b := f.shown
-	if f.room != nil {
-		b = f.room.Bytes
+	if f.room == nil {
+		return ""
 	}
-	return string(b[:min(len(b), 400)])
+	return string(f.room.Bytes[:min(len(f.room.Bytes), 400)])
 }

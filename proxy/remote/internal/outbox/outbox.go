@@ -4,7 +4,6 @@ package outbox
 
 import (
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -55,7 +54,7 @@ func (b *batch) hasRoom(n int) bool {
 func (b *batch) add(m *wire.Message) {
 	n := len(b.text)
 	b.text = append(b.text, m.Line()...)
-	b.messages = slices.Grow(b.messages, 1)[:len(b.messages)+1]
+	b.messages = append(b.messages, wire.Message{})
 	c := &b.messages[len(b.messages)-1]
 	c.ResetTo(m)
 	c.SetLine(b.text[n:len(b.text):len(b.text)])
@@ -173,7 +172,6 @@ func (o *Outbox) handWaitingLocked() {
 		o.waiting = nil
 		o.changed.Broadcast()
 		o.handLocked(b.messages)
-		clear(b.messages)
 		b.text, b.messages = b.text[:0], b.messages[:0]
 		batches.Put(b)
 	}
