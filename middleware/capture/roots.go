@@ -58,9 +58,8 @@ func (c *Conn) AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bo
 }
 
 // takeRoots stores the client's root as the workspace, if the session has none. Of several roots,
-// such as the folders of an editor, none is the one worked in, so they leave the workspace unknown:
-// a call that is filled with the wrong one is worse than one that is not filled. Roots inside the
-// first are part of it.
+// such as the folders of an editor, it is not known which one the model works in, so they leave the
+// workspace unknown: a wrong value is worse than none. Roots inside the first are part of it.
 func (c *Conn) takeRoots(key string, reply *wire.Message) {
 	if reply == nil {
 		c.log.Debug("the client did not answer roots/list")
@@ -86,7 +85,8 @@ func (c *Conn) takeRoots(key string, reply *wire.Message) {
 	})
 }
 
-// isInside reports whether a path is the directory or in it, as far as their texts say.
+// isInside reports whether a path is the directory or in it. It compares the texts and does not
+// follow links.
 func isInside(path, dir string) bool {
 	inside, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(inside)

@@ -103,18 +103,12 @@ func (e *Server) sets(key string) bool {
 	return !scratch.Origin(key).Default()
 }
 
-// A target is the server that an entry may be for.
-type target struct {
-	command []string // nil where the name alone counts
-	name    string
-	path    string // where the system looks for the command's program
-}
-
-// is reports whether the entry is for the server.
-func (e *Server) is(server target) bool {
-	m, command := &e.Match, server.command
+// is reports whether the entry is for the server that command starts, whose name is
+// name; without a command the entry's own name counts.
+func (e *Server) is(command []string, name string) bool {
+	m := &e.Match
 	if len(command) == 0 || m.Package == nil && m.Command == nil && m.URL == nil {
-		return e.Name == server.name
+		return e.Name == name
 	}
 	matches := func(patterns []string, text string) bool {
 		ok, err := glob.Match(patterns, text)
@@ -122,25 +116,19 @@ func (e *Server) is(server target) bool {
 	}
 	program, bare := command[0], servername.Program(command[0])
 	return matches(m.Package, servername.Package(command)) ||
-		m.Package != nil && matches(m.Package, servername.LinkedPackage(command, server.path)) ||
 		matches(m.URL, program) && strings.Contains(program, "://") ||
 		slices.ContainsFunc(m.Command, func(pattern string) bool {
 			return matches([]string{pattern}, bare) || strings.ContainsAny(pattern, `/\`) && matches([]string{pattern}, program)
 		})
 }
 
-// HiddenPackage returns the entries that recognise their server by its package, and the program
-// of the command, if no entry holds for the command and nobody can tell which package it runs.
-func (s *Settings) HiddenPackage(command []string) (program string, entries []Server) {
+// Unmatched returns the entries that recognise their server by its package, if none holds for the
+// command and its words do not say which package it runs.
+func (s *Settings) Unmatched(command []string) (entries []Server) {
 	if len(command) == 0 || strings.Contains(command[0], "://") || len(s.Applied) > 0 || servername.Package(command) != "" {
-		return "", nil
+		return nil
 	}
-	for _, e := range s.Servers {
-		if e.Match.Package != nil {
-			entries = append(entries, e)
-		}
-	}
-	return servername.Program(command[0]), entries
+	return slices.DeleteFunc(slices.Clone(s.Servers), func(e Server) bool { return e.Match.Package == nil })
 }
 
 // String returns the match as the configuration writes it.

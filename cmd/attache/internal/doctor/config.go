@@ -76,17 +76,16 @@ func (d *Doctor) configuration(mistakes error) {
 	d.unmatched()
 }
 
-// unmatched names the entries that recognise their server by its package where the command hides
-// which one it runs, as sh -c does: their rules do not hold then.
+// unmatched names the entries that recognise their server by its package, if none holds and the
+// command does not say which package it runs: a rule of one of them may be meant for this server.
 func (d *Doctor) unmatched() {
 	var entries []string
-	program, hidden := d.Settings.HiddenPackage(d.Server)
-	for _, e := range hidden {
+	for _, e := range d.Settings.Unmatched(d.Server) {
 		entries = append(entries, fmt.Sprintf("%s is for %v", e.Name, &e.Match))
 	}
 	if len(entries) > 0 {
-		d.note(fmt.Sprintf("if one is meant for it, give its match this command, as in {command: %s}", program),
-			"no entry of servers holds for this server: %s", strings.Join(entries, ", "))
+		d.note("if one is meant for it, start the server by npx or uvx, or by a program of its own, and name that with command: in the match of the entry",
+			"no entry of servers holds for this server, and its command names no package: %s", strings.Join(entries, ", "))
 	}
 }
 

@@ -3,8 +3,6 @@ package servername
 
 import (
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,42 +67,7 @@ func Package(command []string) string {
 	return ""
 }
 
-// LinkedPackage returns the npm package whose program the command runs by the link that npm made
-// to it when the package was installed (npm install --global), "" for any other command. path is
-// the variable PATH. As the result depends on the files of this machine, it recognises the entry
-// of a server and names none.
-func LinkedPackage(command []string, path string) string {
-	if len(command) == 0 || strings.Contains(command[0], "://") {
-		return ""
-	}
-	command = underCmd(command)
-	name, program := Program(command[0]), command[0]
-	if name == "node" || name == "bun" {
-		program = script(command[1:])
-	} else if slices.ContainsFunc(runners(), func(r runner) bool { return slices.Contains(r.programs, name) }) {
-		return "" // npx is a link into npm, which is not the server
-	} else if !strings.ContainsAny(program, `/\`) {
-		program = inPath(program, path)
-	}
-	file, err := filepath.EvalSymlinks(program)
-	if err != nil {
-		return ""
-	}
-	return installedPackage(file)
-}
-
-// inPath returns the file by which the system finds a program of that name, "" if there is none.
-func inPath(program, path string) string {
-	for _, dir := range filepath.SplitList(path) {
-		file := filepath.Join(dir, program)
-		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
-		}
-	}
-	return ""
-}
-
-// nodeFlags are flags of Node that stand alone and change nothing of which file it runs.
+// nodeFlags are flags that take no value and do not change which file Node runs.
 var nodeFlags = strings.Fields(`--no-warnings --no-deprecation --enable-source-maps --experimental-strip-types
 	--experimental-transform-types --preserve-symlinks --trace-warnings --trace-deprecation --use-system-ca`)
 
@@ -125,7 +88,7 @@ func script(args []string) string {
 
 // installedPackage returns the npm package whose file path is, "" if it is in none.
 func installedPackage(path string) string {
-	path = strings.ReplaceAll(path, `\`, "/")
+	path = "/" + strings.ReplaceAll(path, `\`, "/") // it may be relative
 	const modules = "/node_modules/"
 	at := strings.LastIndex(path, modules)
 	if at < 0 {

@@ -1,8 +1,6 @@
 package servername
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -51,6 +49,7 @@ func TestServerName(t *testing.T) {
 		"node /x/node_modules/server-x.js":                                     "node",
 		"node /x/node_modules/@scope/x.js":                                     "node",
 		"node --import /x/node_modules/a/b.js main.js":                         "node",
+		"node node_modules/@scope/server-x/index.js":                           "@scope/server-x",
 		"node --no-warnings --env-file=.env /x/node_modules/server-x/index.js": "server-x",
 		"node --max-old-space-size=512 /x/node_modules/server-x/index.js":      "server-x",
 		"node --eval=1 /x/node_modules/server-x/index.js":                      "node",
@@ -72,43 +71,6 @@ func TestServerName(t *testing.T) {
 		"docker run -i --rm":             "docker",
 	} {
 		if got := Of(strings.Fields(command)); got != want {
-			t.Errorf("%s: %q, want %q", command, got, want)
-		}
-	}
-}
-
-// TestLinkedPackage has a package as npm installs it: its files in node_modules, and a link to
-// its program in a directory of PATH.
-func TestLinkedPackage(t *testing.T) {
-	dir := t.TempDir()
-	files := filepath.Join(dir, "lib/node_modules/@scope/server-x")
-	bin := filepath.Join(dir, "bin")
-	for _, d := range []string{files, bin} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	program := filepath.Join(files, "index.js")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"x", "npx"} {
-		if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
-			t.Skip(err)
-		}
-	}
-	for command, want := range map[string]string{
-		"x --root /src":                        "@scope/server-x",
-		filepath.Join(bin, "x"):                "@scope/server-x",
-		"node " + filepath.Join(bin, "x"):      "@scope/server-x",
-		"npx -y ./local":                       "", // npm's own program, which runs another
-		"y":                                    "",
-		filepath.Join(bin, "y"):                "",
-		"node":                                 "",
-		"":                                     "",
-		"https://x.example/node_modules/a/mcp": "",
-	} {
-		if got := LinkedPackage(strings.Fields(command), bin); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
