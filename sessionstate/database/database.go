@@ -32,7 +32,8 @@ var (
 
 // A DB is the tables of one part of the program. It is safe for use by several goroutines.
 type DB struct {
-	// Clock is the clock that Now reads; nil stands for the one that the processes share.
+	// Clock is the clock that Now reads; nil stands for the one that the processes share. It is set
+	// before the first use.
 	Clock func() time.Time
 
 	sql    *sql.DB

@@ -43,7 +43,7 @@ type Timeouts struct {
 	Again     time.Duration // how long a transaction is tried again that lost a race with another one
 }
 
-// DefaultTimeouts returns what a process uses that is not told otherwise.
+// DefaultTimeouts returns the timeouts that apply unless the caller sets others.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{Connect: time.Second, Statement: 500 * time.Millisecond, Lock: 200 * time.Millisecond, All: 2 * time.Second, Answer: 10 * time.Second, Again: 5 * time.Second}
 }

@@ -32,8 +32,8 @@ func Schema() map[string]any {
 // AddFlags adds to cmd the flags that stand above the configuration.
 func AddFlags(cmd *cobra.Command) setting.Flags { return setting.AddFlags(cmd, described()) }
 
-// described returns the options for what they say of themselves: a start makes flags for ten
-// commands.
+// described returns the options for their names and help texts. They are shared, as a start makes
+// flags for ten commands, so nobody sets their values.
 var described = sync.OnceValue(func() []setting.Option { return Options(&Settings{}) })
 
 // RuleText returns the rule of that name, such as "servers.git.arguments[0]", as the

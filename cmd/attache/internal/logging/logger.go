@@ -27,7 +27,7 @@ func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	return slog.New(&redactor{hook{textHandler(w, level, term.HasColour(p.Getenv, p.Stderr)), withTrace}, k, textUnescaped})
 }
 
-// Tee has see look at each record of log, without secrets. Call it before log is used.
+// Tee calls see with each record of log, without secrets. Call it before log is used.
 func Tee(log *slog.Logger, see func(slog.Record)) {
 	if h, ok := log.Handler().(*redactor); ok {
 		h.Handler = hook{h.Handler, func(_ context.Context, r slog.Record) slog.Record {

@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) int {
 	defer debug.SetGCPercent(debug.SetGCPercent(growth))
 	logging.Tee(o.Log, s.reports.Log)
 	s.signals = session.HeedSignals()
-	defer s.signals.Ignore()
+	defer s.signals.Stop()
 	listeners, err := s.listen(ctx)
 	if err != nil {
 		o.Log.Error("attache cannot listen", "err", err)

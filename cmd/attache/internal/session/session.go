@@ -310,7 +310,7 @@ func (w *relay) heedSignals() (stop func()) {
 	}()
 	return func() {
 		<-heeding
-		signals.Ignore()
+		signals.Stop()
 		close(done)
 	}
 }

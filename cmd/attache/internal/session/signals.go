@@ -28,8 +28,8 @@ func HeedSignals() Signals {
 	return s
 }
 
-// Ignore ends the handling.
-func (s Signals) Ignore() {
+// Stop ends the handling: the signals do what they do without attache.
+func (s Signals) Stop() {
 	signal.Stop(s.Ending)
 	signal.Stop(s.Reload)
 	signal.Stop(s.Restart)

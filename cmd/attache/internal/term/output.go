@@ -27,7 +27,7 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// WriteJSON writes v as JSON that people can read, too.
+// WriteJSON writes v as indented JSON.
 func WriteJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
