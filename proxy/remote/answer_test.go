@@ -32,40 +32,40 @@ func TestAnswers(t *testing.T) {
 		body   string
 		want   []string
 	}{
-		{"JSON", 200, asJSON, result, one},
-		{"JSON with a line end", 200, "application/json; charset=utf-8", result + "\n", one},
-		{"JSON, bytes kept", 200, asJSON, odd, []string{odd}},
-		{"JSON on lines", 200, asJSON, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":1,\n\"result\":{}\n}\r\n", []string{`{ "jsonrpc":"2.0",   "id":1, "result":{} }`}},
-		{"long JSON", 200, asJSON, long + "\n", []string{long}},
-		{"long JSON on lines", 200, asJSON, "{\n" + long[1:] + "\r\n", []string{"{ " + long[1:]}},
-		{"SSE", 200, asEvents, "event: message\ndata: " + result + "\n\n", one},
-		{"SSE, bytes kept", 200, asEvents, "data: " + odd + "\n\n", []string{odd}},
-		{"CRLF", 200, asEvents, "event: message\r\ndata: " + result + "\r\n\r\n", one},
-		{"CR", 200, asEvents, "event: message\rdata: " + result + "\r\r", one},
-		{"mixed line ends", 200, asEvents, "event: message\rdata: " + result + "\r\n\n", one},
-		{"BOM", 200, asEvents, "\xEF\xBB\xBFdata: " + result + "\n\n", one},
-		{"no space", 200, asEvents, "data:" + result + "\n\n", one},
-		{"two lines of data", 200, asEvents, "data: {\"jsonrpc\":\"2.0\",\ndata:\"id\":1,\"result\":{}}\n\n", []string{`{"jsonrpc":"2.0", "id":1,"result":{}}`}},
-		{"several messages", 200, asEvents, "data: " + note + "\n\ndata: " + note + "\n\ndata: " + result + "\n\n", []string{note, note, result}},
-		{"the last event is not ended", 200, asEvents, "data: " + result, one},
-		{"comment", 200, asEvents, ": hello\n\n:\n\ndata: " + result + "\n\n", one},
-		{"unknown field", 200, asEvents, "colour: red\ndata: " + result + "\nx:\n\n", one},
-		{"line without a colon", 200, asEvents, "nothing\ndata\n\ndata: " + result + "\n\n", one},
-		{"other event", 200, asEvents, "event: ping\ndata: " + note + "\n\ndata: " + result + "\n\n", one},
-		{"empty data", 200, asEvents, "id: 1\nretry: 10\ndata:\n\ndata: " + result + "\n\n", one},
-		{"data that is no JSON", 200, asEvents, "data: hello\n\ndata: " + result + "\n\n", one},
-		{"ends without an answer", 200, asEvents, "data: " + note + "\n\n", append([]string{note}, failed("the server ended the stream")...)},
-		{"is empty", 200, asEvents, "", failed("the server ended the stream")},
-		{"half an event", 200, asEvents, `data: {"jsonrpc":"2.0","id":1,"res`, failed("the server ended the stream")},
-		{"202", 202, "", "", failed("the server took the request and does not answer it (HTTP 202 Accepted)")},
-		{"204", 204, "", "", failed("the server took the request and does not answer it (HTTP 204 No Content)")},
-		{"HTML", 200, "text/html", "<html>hello</html>", failed(`the server's answer is no JSON-RPC message for the request: HTTP 200 OK, content type \"text/html\": <html>hello</html>`)},
-		{"no content type", 200, "", result, one},
-		{"empty", 200, asJSON, "", failed("the server's answer is no JSON-RPC message")},
-		{"half of JSON", 200, asJSON, result[:40], failed("the server's answer is no JSON-RPC message")},
-		{"another id", 200, asJSON, `{"jsonrpc":"2.0","id":2,"result":{}}`, append([]string{`{"jsonrpc":"2.0","id":2,"result":{}}`}, failed("the server's answer")...)},
-		{"an array", 200, asJSON, "[" + result + "]", []string{"[" + result + "]"}},
-		{"twice", 200, asEvents, "data: " + result + "\n\ndata: " + result + "\n\n", one},
+		{"U01 JSON", 200, asJSON, result, one},
+		{"U01 JSON with a line end", 200, "application/json; charset=utf-8", result + "\n", one},
+		{"U01 JSON, bytes kept", 200, asJSON, odd, []string{odd}},
+		{"U01 JSON on lines", 200, asJSON, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":1,\n\"result\":{}\n}\r\n", []string{`{ "jsonrpc":"2.0",   "id":1, "result":{} }`}},
+		{"U01 long JSON", 200, asJSON, long + "\n", []string{long}},
+		{"U01 long JSON on lines", 200, asJSON, "{\n" + long[1:] + "\r\n", []string{"{ " + long[1:]}},
+		{"U01 SSE", 200, asEvents, "event: message\ndata: " + result + "\n\n", one},
+		{"U01 SSE, bytes kept", 200, asEvents, "data: " + odd + "\n\n", []string{odd}},
+		{"U01 CRLF", 200, asEvents, "event: message\r\ndata: " + result + "\r\n\r\n", one},
+		{"U01 CR", 200, asEvents, "event: message\rdata: " + result + "\r\r", one},
+		{"U01 mixed line ends", 200, asEvents, "event: message\rdata: " + result + "\r\n\n", one},
+		{"U01 BOM", 200, asEvents, "\xEF\xBB\xBFdata: " + result + "\n\n", one},
+		{"U01 no space", 200, asEvents, "data:" + result + "\n\n", one},
+		{"U01 two lines of data", 200, asEvents, "data: {\"jsonrpc\":\"2.0\",\ndata:\"id\":1,\"result\":{}}\n\n", []string{`{"jsonrpc":"2.0", "id":1,"result":{}}`}},
+		{"U01 several messages", 200, asEvents, "data: " + note + "\n\ndata: " + note + "\n\ndata: " + result + "\n\n", []string{note, note, result}},
+		{"U01 the last event is not ended", 200, asEvents, "data: " + result, one},
+		{"U03 comment", 200, asEvents, ": hello\n\n:\n\ndata: " + result + "\n\n", one},
+		{"U03 unknown field", 200, asEvents, "colour: red\ndata: " + result + "\nx:\n\n", one},
+		{"U03 line without a colon", 200, asEvents, "nothing\ndata\n\ndata: " + result + "\n\n", one},
+		{"U03 other event", 200, asEvents, "event: ping\ndata: " + note + "\n\ndata: " + result + "\n\n", one},
+		{"U03 empty data", 200, asEvents, "id: 1\nretry: 10\ndata:\n\ndata: " + result + "\n\n", one},
+		{"U03 data that is no JSON", 200, asEvents, "data: hello\n\ndata: " + result + "\n\n", one},
+		{"U04 ends without an answer", 200, asEvents, "data: " + note + "\n\n", append([]string{note}, failed("the server ended the stream")...)},
+		{"U04 is empty", 200, asEvents, "", failed("the server ended the stream")},
+		{"U04 half an event", 200, asEvents, `data: {"jsonrpc":"2.0","id":1,"res`, failed("the server ended the stream")},
+		{"U07 202", 202, "", "", failed("the server took the request and does not answer it (HTTP 202 Accepted)")},
+		{"U07 204", 204, "", "", failed("the server took the request and does not answer it (HTTP 204 No Content)")},
+		{"U07 HTML", 200, "text/html", "<html>hello</html>", failed(`the server's answer is no JSON-RPC message for the request: HTTP 200 OK, content type \"text/html\": <html>hello</html>`)},
+		{"U07 no content type", 200, "", result, one},
+		{"U07 empty", 200, asJSON, "", failed("the server's answer is no JSON-RPC message")},
+		{"U07 half of JSON", 200, asJSON, result[:40], failed("the server's answer is no JSON-RPC message")},
+		{"U07 another id", 200, asJSON, `{"jsonrpc":"2.0","id":2,"result":{}}`, append([]string{`{"jsonrpc":"2.0","id":2,"result":{}}`}, failed("the server's answer")...)},
+		{"U07 an array", 200, asJSON, "[" + result + "]", []string{"[" + result + "]"}},
+		{"U07 twice", 200, asEvents, "data: " + result + "\n\ndata: " + result + "\n\n", one},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := connect(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 
 // An error of HTTP is an answer, and the next call works. An error of the server's own
 // for the request passes as it is; one without an id gets that of the request.
-func TestRefusals(t *testing.T) {
+func TestU08Refusals(t *testing.T) {
 	const object = `{"code":-32000,"message":"no","data":{"x":[1]}}`
 	for _, status := range []int{400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 502, 503, 504} {
 		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP %d `, status)
@@ -123,7 +123,7 @@ func TestRefusals(t *testing.T) {
 
 // An answer that is compressed though nobody asked for it is read, or refused with the
 // reason; so is the body of an error.
-func TestCompressed(t *testing.T) {
+func TestU15Compressed(t *testing.T) {
 	packed := func(text string) string {
 		var b strings.Builder
 		z := gzip.NewWriter(&b)

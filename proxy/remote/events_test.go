@@ -35,7 +35,7 @@ func parse(stream string, n int) string {
 }
 
 // The examples and rules of WHATWG HTML, "Server-sent events".
-func TestEvents(t *testing.T) {
+func TestU02Events(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		stream string

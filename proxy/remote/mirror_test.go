@@ -64,8 +64,8 @@ const annotatedTools = `{"tools":[{"name":"t","inputSchema":{"type":"object","pr
 	`"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"b":{"type":"boolean","x-mcp-header":"B"},` +
 	`"deep":{"type":"object","properties":{"er":{"type":"string","x-mcp-header":"Deeper"}}},"plain":{"type":"string"}}}}]}`
 
-// The headers mirror the body that leaves.
-func TestMirror(t *testing.T) {
+// U18 and U19: the headers mirror the body that leaves.
+func TestU18U19Mirror(t *testing.T) {
 	for _, c := range []struct{ name, method, params, want string }{
 		{"list", "tools/list", ``, ``},
 		{"call", "tools/call", `"name":"x","arguments":{"region":"eu"},`, "Mcp-Name: x"},
@@ -111,7 +111,7 @@ func sorted(lines string) string {
 }
 
 // A tool whose annotations are not valid is not shown; the others stay as they are.
-func TestAnnotations(t *testing.T) {
+func TestU20Annotations(t *testing.T) {
 	good := `{"name":"good","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}`
 	for name, schema := range map[string]string{
 		"no token":          `{"properties":{"a":{"type":"string","x-mcp-header":"a b"}}}`,
@@ -143,7 +143,7 @@ func TestAnnotations(t *testing.T) {
 
 // A server that refuses the headers of a call is asked for its tools, and the call is
 // sent once more if that says something new.
-func TestHeaderMismatch(t *testing.T) {
+func TestU21HeaderMismatch(t *testing.T) {
 	const refused = `{"jsonrpc":"2.0","id":2,"error":{"code":-32020,"message":"Header mismatch"}}`
 	for _, c := range []struct {
 		name, tools, want string

@@ -24,11 +24,11 @@ import (
 
 // A connection that ends after the request was written is an error, and the call is
 // executed once at most.
-func TestConnectionEnds(t *testing.T) { testConnectionEnds(t, nil) }
+func TestU11ConnectionEnds(t *testing.T) { testConnectionEnds(t, nil) }
 
 // Also if the request has the header by which net/http takes it for one that can be
 // repeated, whoever has set it.
-func TestIdempotencyKey(t *testing.T) {
+func TestU12IdempotencyKey(t *testing.T) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		t.Run(name, func(t *testing.T) {
 			testConnectionEnds(t, func(o *remote.Options) { o.Header = http.Header{name: {"x"}} })
@@ -89,7 +89,7 @@ func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
 }
 
 // What the server says of a time to wait reaches the client, and nothing is sent again.
-func TestRetryAfter(t *testing.T) {
+func TestU13RetryAfter(t *testing.T) {
 	var calls atomic.Int32
 	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
@@ -105,7 +105,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 // A redirect to another origin is not followed, whatever it is; nothing reaches it.
-func TestRedirects(t *testing.T) {
+func TestU14Redirects(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other origin got %s with %v", r.Method, r.Header)
 	}))
@@ -225,7 +225,7 @@ func TestCredentials(t *testing.T) {
 
 // What the transport does not send: an encoding, an origin; cookies go back to
 // the session that they were given to.
-func TestWhatIsSent(t *testing.T) {
+func TestU28WhatIsSent(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		if r.method == "initialize" {
@@ -250,7 +250,7 @@ func TestWhatIsSent(t *testing.T) {
 }
 
 // A proxy gets the requests, and the server's name need not be known here.
-func TestProxy(t *testing.T) {
+func TestU29Proxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Host != "mcp.example.invalid" {
 			t.Errorf("the proxy got %s", r.URL)
@@ -310,7 +310,7 @@ func TestFirstByte(t *testing.T) {
 }
 
 // A server that is there and silent shows by the pings of HTTP/2 within 30 s.
-func TestBlackhole(t *testing.T) {
+func TestU30Blackhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemory()
 		var silent atomic.Bool

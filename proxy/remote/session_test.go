@@ -44,7 +44,7 @@ func (l *legacy) loses(gone func(http.ResponseWriter)) {
 	}
 }
 
-func TestSessionLost(t *testing.T) {
+func TestU09SessionLost(t *testing.T) {
 	for name, gone := range goneAs {
 		t.Run(name, func(t *testing.T) {
 			l := &legacy{}
@@ -78,7 +78,7 @@ func TestSessionLost(t *testing.T) {
 }
 
 // A call that a second session does not take either is answered, and the session goes on.
-func TestSessionLostAgain(t *testing.T) {
+func TestU10SessionLostAgain(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		if r.method == "tools/call" {
@@ -142,7 +142,7 @@ func TestSessionOfAnotherServer(t *testing.T) {
 }
 
 // Requests that find the session lost begin it again together.
-func TestOneInitializeForAll(t *testing.T) {
+func TestF18OneInitializeForAll(t *testing.T) {
 	l := &legacy{}
 	l.loses(goneAs["404"])
 	c := l.openRelayed(t)
@@ -167,7 +167,7 @@ func TestOneInitializeForAll(t *testing.T) {
 }
 
 // The id that the session has got first is its id.
-func TestSessionID(t *testing.T) {
+func TestU17SessionID(t *testing.T) {
 	l := &legacy{}
 	l.answer = func(w http.ResponseWriter, r request) bool {
 		if r.method != "initialize" {

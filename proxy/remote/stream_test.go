@@ -20,7 +20,7 @@ func events(w http.ResponseWriter, text string) {
 }
 
 // A stream that breaks with an id is taken up again by GET, or the call fails.
-func TestResume(t *testing.T) {
+func TestU05Resume(t *testing.T) {
 	note := func(n int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}`, n)
 	}
@@ -92,7 +92,7 @@ func TestResume(t *testing.T) {
 
 // The server says how long to wait before the stream is taken up again, and one that
 // has said next to nothing is not asked without end.
-func TestRetry(t *testing.T) {
+func TestU06Retry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
 		var waited []time.Duration
@@ -125,7 +125,7 @@ func TestRetry(t *testing.T) {
 
 // The stream of the server's own. What it says goes to the client, and the
 // client's answer goes back.
-func TestServerAsks(t *testing.T) {
+func TestU16ServerAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ping = `{"jsonrpc":"2.0","id":"p","method":"ping"}`
 		const pong = `{"jsonrpc":"2.0","id":"p","result":{}}`
@@ -154,7 +154,7 @@ func TestServerAsks(t *testing.T) {
 
 // A server drops what it asks on a stream that is not there yet, so no call overtakes
 // the request for the stream.
-func TestStreamBeforeCalls(t *testing.T) {
+func TestU16StreamBeforeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &legacy{}
 		called := make(chan struct{})
@@ -182,7 +182,7 @@ func TestStreamBeforeCalls(t *testing.T) {
 
 // A server that offers no stream of its own is asked once, one that fails ever more
 // rarely.
-func TestOwnStream(t *testing.T) {
+func TestU15OwnStream(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		status int
@@ -287,7 +287,7 @@ func TestNothingIsHeldBack(t *testing.T) {
 
 // A cancellation reaches the server behind its request, and the answer may be
 // missing.
-func TestCancelled(t *testing.T) {
+func TestF27Cancelled(t *testing.T) {
 	const cancelled = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
 	l := &legacy{}
 	called, end := make(chan struct{}), make(chan struct{})

@@ -113,7 +113,7 @@ func credentials(o login.Options) *login.Credentials {
 	return login.NewCredentials(o, slog.New(slog.DiscardHandler))
 }
 
-func TestLogin(t *testing.T) {
+func TestU22Login(t *testing.T) {
 	secret := func() (string, error) { return "s3cret", nil }
 	for _, test := range []struct {
 		name    string
@@ -133,14 +133,14 @@ func TestLogin(t *testing.T) {
 		{name: "openid, path appended", server: logintest.Config{IssuerPath: "/tenant", Layout: "append"}},
 		{name: "openid without a path", server: logintest.Config{Layout: "insert"}},
 		{name: "no metadata of the issuer", server: logintest.Config{Layout: "none"}, wrong: "has no metadata"},
-		{name: "metadata of another server", server: logintest.Config{PRM: "https://other.example/mcp"}, wrong: "is about another server, https://other.example/mcp"},
+		{name: "U25 metadata of another server", server: logintest.Config{PRM: "https://other.example/mcp"}, wrong: "is about another server, https://other.example/mcp"},
 		{name: "no PKCE", server: logintest.Config{PKCE: []string{}}, wrong: "PKCE"},
 		{name: "PKCE without S256", server: logintest.Config{PKCE: []string{"plain"}}, wrong: "PKCE with S256"},
-		{name: "issuer in the answer", server: logintest.Config{Iss: "right", AdvertisesIss: true}},
-		{name: "issuer in the answer, not advertised", server: logintest.Config{Iss: "right"}},
-		{name: "other issuer in the answer", server: logintest.Config{Iss: "https://evil.example", AdvertisesIss: true}, wrong: "another authorization server, https://evil.example"},
-		{name: "other issuer in the answer, not advertised", server: logintest.Config{Iss: "https://evil.example"}, wrong: "another authorization server"},
-		{name: "issuer missing in the answer", server: logintest.Config{AdvertisesIss: true}, wrong: "does not say which authorization server"},
+		{name: "U24 issuer in the answer", server: logintest.Config{Iss: "right", AdvertisesIss: true}},
+		{name: "U24 issuer in the answer, not advertised", server: logintest.Config{Iss: "right"}},
+		{name: "U24 other issuer in the answer", server: logintest.Config{Iss: "https://evil.example", AdvertisesIss: true}, wrong: "another authorization server, https://evil.example"},
+		{name: "U24 other issuer in the answer, not advertised", server: logintest.Config{Iss: "https://evil.example"}, wrong: "another authorization server"},
+		{name: "U24 issuer missing in the answer", server: logintest.Config{AdvertisesIss: true}, wrong: "does not say which authorization server"},
 		{name: "secret in the form", server: logintest.Config{Methods: []string{"client_secret_post"}}},
 		{name: "secret in the header", server: logintest.Config{Methods: []string{"client_secret_basic"}}},
 		{
@@ -251,7 +251,7 @@ func TestLoginMeanwhile(t *testing.T) {
 
 // A token that is over is renewed before it is sent, one that was taken back when it is
 // refused, both once for all calls and all processes.
-func TestRenew(t *testing.T) {
+func TestU26Renew(t *testing.T) {
 	for name, config := range map[string]logintest.Config{
 		"over": {Lifetime: time.Second}, // within the leeway, so renewed at once
 		"back": {},
@@ -365,7 +365,7 @@ func TestRenewalNotSaved(t *testing.T) {
 }
 
 // A call that lacks a scope says so, and the next login asks for all scopes.
-func TestStepUp(t *testing.T) {
+func TestU23StepUp(t *testing.T) {
 	s := start(t, logintest.Config{Scopes: []string{"read"}, Offline: true, Needs: func(r *http.Request) string { return r.URL.Query().Get("scope") }})
 	o := options(t, s)
 	c := credentials(o)
@@ -616,7 +616,7 @@ func TestStoreBroken(t *testing.T) {
 }
 
 // A server in the public network cannot lead attache into the private one.
-func TestPrivateAddresses(t *testing.T) {
+func TestU27PrivateAddresses(t *testing.T) {
 	local := start(t, logintest.Config{})
 	for _, test := range []struct {
 		server, issuer, target string

@@ -21,7 +21,7 @@ import (
 )
 
 // A private authority, a client certificate and HTTP/2 are used as configured.
-func TestTLS(t *testing.T) {
+func TestU29TLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"proto":"`+r.Proto+`"}}`)

@@ -79,10 +79,10 @@ func startRemote(t *testing.T, u *remoteUpstream, configuration ...string) *runn
 	return &runningService{s, web.URL + "/mcp"}
 }
 
-// A server closes the stream of an answer and has its client come back: attache does,
+// F29 and F30: a server closes the stream of an answer and has its client come back: attache does,
 // and the client's own stream goes on. The event without a message is for attache alone, as its
 // own streams have no ids.
-func TestPolledServer(t *testing.T) {
+func TestF29F30PolledServer(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{
 		calls: func(w http.ResponseWriter, _ *http.Request, _ string) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -101,7 +101,7 @@ func TestPolledServer(t *testing.T) {
 }
 
 // A session ends for the client also if the server takes no DELETE.
-func TestDeleteNotTaken(t *testing.T) {
+func TestF15DeleteNotTaken(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{})
 	resp, _ := r.post(t, http.DefaultClient, initialize)
 	session := resp.Header.Get("Mcp-Session-Id")
@@ -125,7 +125,7 @@ func TestDeleteNotTaken(t *testing.T) {
 const modernCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 
 // A client of revision 2026-07-28 that leaves ends the request to the server.
-func TestClientLeaves(t *testing.T) {
+func TestF28ClientLeaves(t *testing.T) {
 	arrived, left := make(chan struct{}), make(chan struct{})
 	r := startRemote(t, &remoteUpstream{calls: func(_ http.ResponseWriter, r *http.Request, _ string) {
 		close(arrived)
@@ -152,7 +152,7 @@ func TestClientLeaves(t *testing.T) {
 // A header of an argument that the tool does not have goes on. One that it has says what
 // the body says that leaves, also where a rule pins the argument and hides it: then the client
 // does not know the header, or contradicts the operator.
-func TestUnknownParam(t *testing.T) {
+func TestF44UnknownParam(t *testing.T) {
 	const pinned = `arguments: [{tools: ["*"], argument: region, value: '"eu"', mode: pin}]`
 	r := startRemote(t, &remoteUpstream{calls: func(w http.ResponseWriter, r *http.Request, id string) {
 		w.Header().Set("Content-Type", "application/json")

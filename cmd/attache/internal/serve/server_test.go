@@ -91,9 +91,9 @@ func (r *runningService) post(t *testing.T, c *http.Client, body string, headers
 	return resp, string(b)
 }
 
-// TestMetadata has the documents by which clients find the issuer, and what is said
+// TestF57Metadata has the documents by which clients find the issuer, and what is said
 // of other addresses.
-func TestMetadata(t *testing.T) {
+func TestF57Metadata(t *testing.T) {
 	r := start(t, `
 identity: {jwt: {issuer: "https://issuer.test", audience: attache, jwks: DIR/jwks.json}}
 serve: {public_url: "https://mcp.example.com/mcp"}
@@ -220,7 +220,7 @@ func TestServerRestarts(t *testing.T) {
 }
 
 // Tokens that are expired or have too few rights.
-func TestTokens(t *testing.T) {
+func TestF56Tokens(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "jwks.json"), attachetest.KeySet(), 0o600); err != nil {
 		t.Fatal(err)
@@ -294,9 +294,9 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestSlowClients has clients cut off that are slow with the headers, or the body of a request
+// TestF55SlowClients has clients cut off that are slow with the headers, or the body of a request
 // that has no use for one. More of these are in the scripts of proxy/front.
-func TestSlowClients(t *testing.T) {
+func TestF55SlowClients(t *testing.T) {
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	for _, test := range []struct {
 		sent  string
@@ -326,7 +326,7 @@ func TestSlowClients(t *testing.T) {
 }
 
 // Headers may not be of any size.
-func TestLargeHeaders(t *testing.T) {
+func TestF55LargeHeaders(t *testing.T) {
 	r := start(t, "{}\n")
 	address := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), "/mcp")
 	c, err := net.Dial("tcp", address)
@@ -344,8 +344,8 @@ func TestLargeHeaders(t *testing.T) {
 	}
 }
 
-// TestManyPosts has many requests on connections that are kept, each answered whole.
-func TestManyPosts(t *testing.T) {
+// TestF53ManyPosts has many requests on connections that are kept, each answered whole.
+func TestF53ManyPosts(t *testing.T) {
 	t.Parallel()
 	r := start(t, "{}\n")
 	resp, _ := r.post(t, http.DefaultClient, initialize)

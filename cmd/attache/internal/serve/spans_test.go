@@ -100,7 +100,7 @@ func TestSpans(t *testing.T) {
 }
 
 // The log of requests has neither credentials nor queries in it.
-func TestAccessLog(t *testing.T) {
+func TestF58AccessLog(t *testing.T) {
 	var out bytes.Buffer
 	s := newTestService(t, cli.Process{Stderr: io.Discard})
 	s.Log = slog.New(slog.NewTextHandler(&lineWriter{to: &out}, &slog.HandlerOptions{Level: slog.LevelDebug}))
