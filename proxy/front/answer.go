@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"net/http"
 	"strconv"
 
@@ -67,9 +68,9 @@ func (w *writer) run(t *stream) bool {
 // client has to see that the message was cut.
 var errCut = errors.New("the rest of a message is lost")
 
-// next writes what has come on a stream, which it takes into the room of used, and returns
-// that room. closed says that nothing follows.
-func (w *writer) next(t *stream, used []item) (room []item, closed bool, err error) {
+// next writes what has come on a stream, and returns the slice that it came in, empty, which the
+// next call may use. closed says that nothing follows.
+func (w *writer) next(t *stream, used []item) (empty []item, closed bool, err error) {
 	items, closed, silent := t.take(used)
 	if silent && len(items) == 0 {
 		err = w.comment()
@@ -186,32 +187,25 @@ func (w *writer) item(i item) error {
 	return w.event(i.data, begins, !w.open)
 }
 
-// event adds data as an event or a part of one to what is written next. A bare carriage
-// return, which JSON may have between its tokens, would end the line here: what follows it
-// becomes a line of data of its own, as readers join these.
+// event adds data as an event or a part of one to what is written next.
 func (w *writer) event(data []byte, begins, ends bool) error {
 	if begins {
 		w.events = append(w.events, eventStart...)
 	}
-	for {
-		at := bytes.IndexByte(data, '\r')
-		if at < 0 {
-			break
+	for line, end := range dataLines(data) {
+		if len(w.events)+len(line) > maxEvents {
+			if err := w.writeEvents(); err != nil {
+				return err
+			}
 		}
-		w.events = append(append(w.events, data[:at]...), "\ndata: "...)
-		data = data[at+1:]
-	}
-	if len(w.events)+len(data) > maxEvents {
-		if err := w.writeEvents(); err != nil {
-			return err
+		if len(line) > maxEvents {
+			if err := w.write(line, false); err != nil {
+				return err
+			}
+		} else {
+			w.events = append(w.events, line...)
 		}
-	}
-	if len(data) > maxEvents {
-		if err := w.write(data, false); err != nil {
-			return err
-		}
-	} else {
-		w.events = append(w.events, data...)
+		w.events = append(w.events, end...)
 	}
 	if ends {
 		w.events = append(w.events, eventEnd...)
@@ -219,8 +213,33 @@ func (w *writer) event(data []byte, begins, ends bool) error {
 	return nil
 }
 
-// What stands around the data of an event.
-const eventStart, eventEnd = "event: message\ndata: ", "\n\n"
+// What stands around the data of an event, and between the lines of the data.
+const eventStart, eventEnd, nextLine = "event: message\ndata: ", "\n\n", "\ndata: "
+
+// dataLines yields the lines of the data of an event, and what follows each. A bare carriage return,
+// which JSON may have between its tokens, would end the line there: what follows it becomes a line
+// of data of its own, as readers join these.
+func dataLines(data []byte) iter.Seq2[[]byte, string] {
+	return func(yield func([]byte, string) bool) {
+		for {
+			at := bytes.IndexByte(data, '\r')
+			if at < 0 {
+				yield(data, "")
+				return
+			}
+			if !yield(data[:at], nextLine) {
+				return
+			}
+			data = data[at+1:]
+		}
+	}
+}
+
+// eventSize returns how many bytes the event of a message has.
+func eventSize(frame []byte) int {
+	crs := bytes.Count(frame, []byte{'\r'})
+	return len(eventStart) + len(frame) + crs*(len(nextLine)-len("\r")) + len(eventEnd)
+}
 
 // maxEvents is about how many bytes of events are written at once.
 const maxEvents = 32 << 10

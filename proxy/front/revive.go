@@ -81,9 +81,9 @@ func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, e
 }
 
 // shakeHands waits for the reply to the initialize of a session that was opened again, on t,
-// tells the server what else it has to know, and lets go what waits behind that (rule R5
-// of docs/restart.md). A server that agrees to something else than before would not do what the client expects of
-// it, so the session has ended. One that gives no result may give one next time.
+// tells the server what else it has to know, and lets go what waits behind that (rule R5 of
+// docs/restart.md). A server that agrees to something else than before would not do what the
+// client expects of it, so the session has ended. One that gives no result may give one next time.
 func (s *session) shakeHands(t *stream) {
 	<-t.wake
 	items, _, _ := t.take(nil)

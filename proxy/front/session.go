@@ -45,7 +45,7 @@ type session struct {
 	number    uint64              // of the last call
 	users     int                 // HTTP requests that are being served
 	used      time.Time           // when the last of them ended
-	timer     *time.Timer         // ends the session when there were none for long enough; then its relay
+	timer     *time.Timer         // ends an idle session; when that is over, stops its relay if it stalls
 	settled   chan struct{}
 }
 

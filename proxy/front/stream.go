@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,21 +56,21 @@ type stream struct {
 	member pulse.Member // of the pulse that reminds it
 
 	mu     sync.Mutex
-	room1  [1]item // where items begins: most streams have one
+	first  [1]item // the memory of items at first: most streams have one
 	items  []item
 	text   []byte        // of the events that follow items
-	lent   *room.Room    // what text is; nil if it has memory of its own
-	bytes  int           // that items and text take
+	lent   *room.Room    // the memory of text; nil if it has memory of its own
+	bytes  int           // capacity of items and text
 	closed bool          // nothing follows what is in items and text
 	gone   bool          // nobody reads any more
-	room   chan struct{} // not nil while push waits
+	taken  chan struct{} // is closed when bytes becomes 0; not nil while push waits for that
 	due    time.Time     // when the client is to see that the stream is alive
 	silent bool          // that time has come
 }
 
 func newStream(events bool) *stream {
 	t := &stream{events: events, wake: make(chan struct{}, 1)}
-	t.items = t.room1[:0]
+	t.items = t.first[:0]
 	return t
 }
 
@@ -86,36 +87,57 @@ func (t *stream) push(i item, closes bool) bool {
 }
 
 const (
-	// smallText is how much text has memory of its own. More is rare on streams that are idle, of
-	// which there may be thousands with an event at the same time.
+	// smallText is how much text has memory of its own: an idle stream must not hold textRoom for
+	// one event.
 	smallText = 4 << 10
-	// textRoom is how much there is in memory that is lent.
+	// textRoom is how much text has memory that is lent.
 	textRoom = 64 << 10
 )
 
 // pushEvent is push for a copy of a message that is no reply, where the client takes events. Many
 // may come at once, so they are gathered as they are written.
 func (t *stream) pushEvent(frame []byte) bool {
-	n := len(eventStart) + len(frame) + len(eventEnd)
+	n := eventSize(frame)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.awaitRoomLocked(n) {
+	if n > textRoom/2 {
+		reads := t.awaitRoomLocked(len(frame))
+		if reads {
+			t.addLocked(item{data: slices.Clip(bytes.Clone(frame))}, false)
+		}
+		return reads
+	}
+	var more int // memory for text, at most
+	if len(t.text)+n > cap(t.text) {
+		more = textRoom
+	}
+	if !t.awaitRoomLocked(more) {
 		return false
 	}
-	if n > textRoom/2 || bytes.IndexByte(frame, '\r') >= 0 {
-		t.addLocked(item{data: bytes.Clone(frame)}, false)
-		return true
+	t.growTextLocked(n)
+	t.text = append(t.text, eventStart...)
+	for line, end := range dataLines(frame) {
+		t.text = append(append(t.text, line...), end...)
 	}
-	if size := len(t.text) + n; size > textRoom {
+	t.text = append(t.text, eventEnd...)
+	t.wakeUp()
+	return true
+}
+
+// growTextLocked gives text the memory for n more bytes. All of it counts, since a text that an
+// item follows keeps what it does not use.
+func (t *stream) growTextLocked(n int) {
+	if len(t.text)+n > textRoom {
 		t.endTextLocked()
-	} else if size > smallText && t.lent == nil {
+	}
+	had := cap(t.text)
+	if size := len(t.text) + n; size <= smallText {
+		t.text = slices.Grow(t.text, n)
+	} else if size > had {
 		t.lent = room.Borrow(textRoom)
 		t.text = append(t.lent.Bytes, t.text...)
 	}
-	t.text = append(append(append(t.text, eventStart...), frame...), eventEnd...)
-	t.bytes += n
-	t.wakeUp()
-	return true
+	t.bytes += cap(t.text) - had
 }
 
 // endTextLocked makes text an item, which others may follow.
@@ -131,16 +153,16 @@ func (t *stream) endTextLocked() {
 	t.text, t.lent = nil, nil
 }
 
-// awaitRoomLocked waits for room for n bytes, and reports whether somebody reads. The caller holds
-// mu, which is free meanwhile.
+// awaitRoomLocked waits until n more bytes may be taken, and reports whether somebody reads. It does
+// not wait if n is 0. The caller holds mu, which is free meanwhile.
 func (t *stream) awaitRoomLocked(n int) bool {
-	for t.bytes > 0 && t.bytes+n > streamRoom && !t.gone {
-		if t.room == nil {
-			t.room = make(chan struct{})
+	for n > 0 && t.bytes > 0 && t.bytes+n > streamRoom && !t.gone {
+		if t.taken == nil {
+			t.taken = make(chan struct{})
 		}
-		room := t.room
+		taken := t.taken
 		t.mu.Unlock()
-		<-room
+		<-taken
 		t.mu.Lock()
 	}
 	return !t.gone && !t.closed
@@ -206,33 +228,41 @@ func (t *stream) Remind(now time.Time) {
 	t.wakeUp()
 }
 
-// take returns what has been pushed, into the room of used, whether that is all, and
-// whether the stream has been silent for too long.
+// take returns what has been pushed, whether that is all, and whether the stream has been silent for
+// too long. What is pushed next goes into the memory of used.
 func (t *stream) take(used []item) (items []item, closed, silent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endTextLocked()
-	items, t.items, t.bytes = t.items, used[:0], 0
+	items, t.items = t.items, used[:0]
 	silent, t.silent = t.silent, false
 	if len(items) > 0 && !t.closed {
 		t.due = time.Now().Add(aliveTime)
 	}
-	if t.room != nil {
-		close(t.room)
-		t.room = nil
-	}
+	t.emptiedLocked()
 	return items, t.closed, silent
 }
 
-// leave says that nobody reads any more.
+// leave says that nobody reads any more, and gives back what nobody has taken. The writer gives back
+// what it took; net/http may still read what it could not write, so that is left to the collector.
 func (t *stream) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = true
-	t.items, t.text, t.lent, t.bytes = nil, nil, nil, 0
-	if t.room != nil {
-		close(t.room)
-		t.room = nil
+	t.endTextLocked()
+	for _, i := range t.items {
+		i.release()
+	}
+	t.items = nil
+	t.emptiedLocked()
+}
+
+// emptiedLocked notes that nothing is left, so push need not wait.
+func (t *stream) emptiedLocked() {
+	t.bytes = 0
+	if t.taken != nil {
+		close(t.taken)
+		t.taken = nil
 	}
 }
 
