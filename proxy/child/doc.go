@@ -34,17 +34,17 @@
 //   - PR_SET_PDEATHSIG: the direct child gets SIGKILL when the thread that
 //     forked it ends. That thread is kept for as long as the child lives; a [Forker]
 //     is one for many children.
-//   - A pipe whose last writer is this process and whose reader is set to send
-//     SIGKILL to the child's group when the writers are gone (F_SETOWN,
-//     F_SETSIG, O_ASYNC). The group dies however this process ends, also by
-//     SIGKILL or a crash. See guard_linux.go.
+//   - Pipes of this process alone, whose ends are set to send SIGKILL to the
+//     child's group when the other end is gone (F_SETOWN, F_SETSIG, O_ASYNC). The
+//     group dies however this process ends, also by SIGKILL or a crash. See
+//     guard_linux.go.
 //
 // What they do not cover: a process that left the group (setsid, a daemon); and one
 // that changed its user, which we may not signal. A child that must not be traced while it
 // starts (its file gives it privileges, or system calls are filtered, as in containers) runs
-// a few microseconds before the pipe is armed; what it has started by then is not covered.
+// a few microseconds before the pipes are armed; what it has started by then is not covered.
 //
-// Where the kernel does not take the pipe, as in a sandbox without F_SETSIG, and on macOS and the BSDs, which have no
+// Where the kernel does not take the pipes, as in a sandbox without F_SETSIG, and on macOS and the BSDs, which have no
 // such thing, a shell of ours watches a pipe in a session of its own and sends
 // SIGKILL to the group when we are gone; see watcher.go. On FreeBSD the kernel ends
 // the direct child besides. What that does not cover, apart from the above:

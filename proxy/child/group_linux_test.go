@@ -254,10 +254,12 @@ func watchThreadEnd(t *testing.T, tid int) {
 	}
 }
 
-// The guard alone, without PR_SET_PDEATHSIG and with each of its pipes.
+// The guard alone, without PR_SET_PDEATHSIG: whichever descriptor is closed first, the group
+// ends.
 func TestGuard(t *testing.T) {
-	for i := range (guard{}).pipes {
-		t.Run(fmt.Sprint("pipe ", i), func(t *testing.T) {
+	for i := range 4 {
+		t.Run(fmt.Sprint("descriptor ", i), func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.Command("sleep", "1000")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			if err := cmd.Start(); err != nil {
@@ -271,16 +273,24 @@ func TestGuard(t *testing.T) {
 			if err := g.arm(cmd.Process.Pid); err != nil {
 				t.Fatal(err)
 			}
-			if first, second := g.pipes[0], g.pipes[1]; first.r >= first.w || second.w >= second.r {
-				t.Errorf("descriptors %+v: not one for each order of closing", g.pipes)
-			}
-			unix.Close(g.pipes[i].w)
-			if !w.ended(5 * time.Second) {
-				t.Error("closing the write end ended nobody")
+			fd := &g.pipes[i/2][i%2]
+			unix.Close(*fd)
+			*fd = -1
+			if !w.ended(long) {
+				t.Error("closing the descriptor ended nobody")
 			}
 			cmd.Wait()
-			unix.Close(g.pipes[i].r)
-			closing([]guardPipe{g.pipes[1-i]}, nil)
+			g.close()
+		})
+	}
+}
+
+// What a member of the group forks while the kernel signals one after another ends, too.
+func TestForkingGroupEndsWithUs(t *testing.T) {
+	for i := range 60 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			endsWithUs(t, "wrapper", "is killed", "i=0; while [ $i -lt 400 ]; do i=$((i+1)); (sleep 1000 & wait) & done; wait")
 		})
 	}
 }

@@ -78,26 +78,32 @@ func TestGroupEndsWithUs(t *testing.T) {
 		for _, end := range []string{"is killed", "exits", "panics"} {
 			t.Run(role+"/"+end, func(t *testing.T) {
 				t.Parallel()
-				fifo := filepath.Join(t.TempDir(), "held")
-				if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				script := fmt.Sprintf("trap '' TERM HUP; exec 9>'%s'; sleep 1000 & (sleep 1000 & wait) & echo ready; wait", fifo)
-				cmd := exec.Command(os.Args[0], script, end)
-				cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
-				in, _ := cmd.StdinPipe()
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				held, err := os.Open(fifo) // returns when the script has opened it
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer held.Close()
-				fmt.Fprintln(in, "now")
-				_ = cmd.Wait()
-				readAll(t, held) // to its end, when nobody is left
+				endsWithUs(t, role, end, "sleep 1000 & (sleep 1000 & wait) & echo ready; wait")
 			})
 		}
 	}
+}
+
+// endsWithUs has a process of a role run a script and end. Nobody who runs for the script may
+// be left.
+func endsWithUs(t *testing.T, role, end, script string) {
+	t.Helper()
+	fifo := filepath.Join(t.TempDir(), "held")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], fmt.Sprintf("trap '' TERM HUP; exec 9>'%s'; ", fifo)+script, end)
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
+	in, _ := cmd.StdinPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(fifo) // returns when the script has opened it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	fmt.Fprintln(in, "now")
+	_ = cmd.Wait()
+	readAll(t, held) // to its end, when nobody is left
 }
