@@ -39,12 +39,13 @@
 //     group dies however this process ends, also by SIGKILL or a crash. See
 //     guard_linux.go.
 //
-// What they do not cover: a process that left the group (setsid, a daemon); and one
-// that changed its user, which we may not signal. A child that must not be traced while it
+// What they do not cover: a process that left the group (setsid, a daemon); one
+// that changed its user, which we may not signal; and one that is forked by one that
+// is forked, both in the microseconds in which the group is signalled. A child that must not be traced while it
 // starts (its file gives it privileges, or system calls are filtered, as in containers) runs
 // a few microseconds before the pipes are armed; what it has started by then is not covered.
 //
-// Where the kernel does not take the pipes, as in a sandbox without F_SETSIG, and on macOS and the BSDs, which have no
+// Where the kernel does not support that, as in a sandbox without F_SETSIG, and on macOS and the BSDs, which have no
 // such thing, a shell of ours watches a pipe in a session of its own and sends
 // SIGKILL to the group when we are gone; see watcher.go. On FreeBSD the kernel ends
 // the direct child besides. What that does not cover, apart from the above:

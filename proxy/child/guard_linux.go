@@ -12,11 +12,12 @@ import (
 // ours and neither inherited. Both ends are set to send the signal when something
 // happens to them (O_ASYNC, F_SETSIG, F_SETOWN), and what happens is that the
 // kernel takes our descriptors away: the end that it closes first leaves the
-// other one without a peer. Which that is no manual promises.
+// other one without a peer. No manual says which end that is.
 //
 // There are two pipes, so the signal is sent twice, as once does not reach
 // everybody: Linux 6.18 goes through the group from the youngest process, and what
-// an older one forks meanwhile gets no signal. It gets the second one.
+// an older one forks meanwhile gets no signal. The second signal finds it, unless
+// it forks in that moment too.
 //
 // Leaving an end to the child to hold would not do: the child may close
 // it, and may be dead of PR_SET_PDEATHSIG before our descriptors are closed.

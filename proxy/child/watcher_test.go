@@ -4,13 +4,16 @@ package child
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // family starts a shell with two processes behind it, in a group of their own, and
@@ -92,7 +95,7 @@ func endsWithUs(t *testing.T, role, end, script string) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], fmt.Sprintf("trap '' TERM HUP; exec 9>'%s'; ", fifo)+script, end)
+	cmd := exec.Command(os.Args[0], fmt.Sprintf("trap '' TERM HUP; exec 9>'%s'; echo $$ >&9; ", fifo)+script, end)
 	cmd.Env = append(os.Environ(), roleEnv+"="+role, "GORACE=atexit_sleep_ms=0")
 	in, _ := cmd.StdinPipe()
 	if err := cmd.Start(); err != nil {
@@ -105,5 +108,12 @@ func endsWithUs(t *testing.T, role, end, script string) {
 	defer held.Close()
 	fmt.Fprintln(in, "now")
 	_ = cmd.Wait()
-	readAll(t, held) // to its end, when nobody is left
+	_ = held.SetReadDeadline(time.Now().Add(long))
+	pgid, err := io.ReadAll(held) // to its end, when nobody is left
+	if err != nil {
+		t.Errorf("processes of group %s are left: %v", bytes.TrimSpace(pgid), err)
+		if id, err := strconv.Atoi(string(bytes.TrimSpace(pgid))); err == nil && id > 1 {
+			_ = syscall.Kill(-id, syscall.SIGKILL)
+		}
+	}
 }
