@@ -32,9 +32,10 @@ type httpLink struct {
 	leave     context.CancelFunc // breaks off all that runs
 }
 
-// idleConnection is when a connection ends that was dialed for a request of the client's last
-// moment, and came too late to be closed with the others.
-const idleConnection = 10 * time.Second
+// idleConnection is how long a client keeps a connection without a request. It is far less than
+// the 10 s after which attache closes one that has brought none: a request that is sent while
+// the server closes the connection gets no response.
+const idleConnection = 2 * time.Second
 
 // openHTTP returns what connects a client with the endpoint at url.
 func openHTTP(url string) opener {

@@ -16,8 +16,9 @@ import (
 // ErrBroken is returned when a bound is broken. The report was written and says which.
 var ErrBroken = errors.New("a bound is broken: see the faults above")
 
-// idle is how long a session is kept that nobody uses.
-const idle = 20 * time.Second
+// idle is how long a session is kept that nobody uses: longer than a client may have to wait for
+// a processor, on a machine that is busy with other things.
+const idle = time.Minute
 
 // run is a soak that runs.
 type run struct {
