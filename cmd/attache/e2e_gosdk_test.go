@@ -384,6 +384,10 @@ func (s *goSession) cancelCall() {
 func (s *goSession) changes() {
 	const uri = "fixture://note/1"
 	s.step("subscribe", nil, s.session.Subscribe(s.ctx, &mcp.SubscribeParams{URI: uri}))
+	if s.modern() {
+		// Subscribe does not wait for the server, which runs this request beside the next one.
+		s.step("subscribed", nil, s.wire.await(s.ctx, `"recv"`, "notifications/subscriptions/acknowledged", uri))
+	}
 	s.call("touch", map[string]any{"uri": uri})
 	await(s, "updated", s.updated)
 	s.call("grow", nil)
