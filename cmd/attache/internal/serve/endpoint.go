@@ -62,7 +62,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
-	e.reloader = session.NewReloader(e.shared, server.Load, s.Log)
+	e.reloader = session.NewReloader(e.shared, server.Load, server.state, s.Log)
 	e.reloader.Watch()
 	e.front = front.New(e.frontOptions())
 	return e, nil

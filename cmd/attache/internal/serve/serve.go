@@ -56,6 +56,8 @@ type Server struct {
 	// Settings are its own, and Load reads them again.
 	Settings *config.Settings
 	Load     func() (*config.Settings, error)
+
+	state string // of the files that Settings were read from
 }
 
 const (
@@ -123,6 +125,9 @@ type service struct {
 }
 
 func newService(ctx context.Context, o Options) (*service, error) {
+	for i := range o.Servers {
+		o.Servers[i].state = session.FileState(o.Servers[i].Settings)
+	}
 	set := &o.Settings.Serve
 	limits := front.DefaultLimits()
 	limits.Sessions, limits.PerPrincipal = set.Limits.Sessions, set.Limits.PerPrincipal

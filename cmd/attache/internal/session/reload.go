@@ -21,8 +21,9 @@ import (
 // changes, and applies them to all connections. A version that is not valid is logged and changes
 // nothing.
 type Reloader struct {
-	load func() (*config.Settings, error)
-	log  *slog.Logger
+	load  func() (*config.Settings, error)
+	state string // of the files that were read first
+	log   *slog.Logger
 
 	mu       sync.Mutex       // one reading at a time
 	shared   *assembly.Shared // in force
@@ -34,10 +35,15 @@ type Reloader struct {
 	closed   bool
 }
 
-// NewReloader returns a Reloader for shared, whose settings load reads again.
-func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error), log *slog.Logger) *Reloader {
-	return &Reloader{load: load, log: log, shared: shared}
+// NewReloader returns a Reloader for shared, whose settings load reads again. state is the
+// [FileState] of those that were read first.
+func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error), state string, log *slog.Logger) *Reloader {
+	return &Reloader{load: load, state: state, log: log, shared: shared}
 }
+
+// FileState returns a text that is another one when a file that s depends on has changed. Call it
+// when s has been read: what changes afterwards is read again, also if nothing is watched yet.
+func FileState(s *config.Settings) string { return fingerprint(watched(s)) }
 
 // Reload reads everything again.
 func (r *Reloader) Reload() { r.reloadFrom(fingerprint(r.files())) }
@@ -160,7 +166,11 @@ func (r *Reloader) files() []string {
 }
 
 func (r *Reloader) filesLocked() []string {
-	s := r.shared.Settings()
+	return watched(r.shared.Settings())
+}
+
+// watched returns the files that s depends on.
+func watched(s *config.Settings) []string {
 	all := append(slices.Clone(s.Included), s.File, s.Identity.KeysFile, s.Policy.Dir, s.Operator.SessionFile, s.APIKeyFile)
 	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
 }
@@ -236,12 +246,13 @@ func hiding(s *config.Settings) map[string][]string {
 	return rules
 }
 
-// Watch starts to read everything again whenever one of the files changes, if there are any.
+// Watch starts to read everything again whenever one of the files changes, if there are any, and
+// if one has changed since the first reading.
 func (r *Reloader) Watch() {
 	if len(r.files()) == 0 {
 		return
 	}
-	w, err := watch(r.files, r.reloadFrom)
+	w, err := watch(r.files, r.state, r.reloadFrom)
 	if err != nil {
 		r.log.Info("attache cannot watch the configuration for changes here; send SIGHUP to have it read again", "why", err)
 		return

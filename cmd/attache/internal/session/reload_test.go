@@ -69,7 +69,7 @@ func newReloading(t *testing.T, text string, env ...string) *reloadTest {
 		t.Fatal(err)
 	}
 	o := shared.Connect(assembly.ConnOptions{Control: &control}).Relay()
-	r.Reloader = NewReloader(shared, load, log)
+	r.Reloader = NewReloader(shared, load, FileState(s), log)
 	r.Session = proxytest.Setup{Options: o}.Start(t)
 	return r
 }
@@ -147,6 +147,19 @@ func TestReloadRules(t *testing.T) {
 	r.Client.Expect(toolsChanged)
 	r.passes(r.Client, r.Server, callDrop)
 	r.passes(r.Server, r.Client, dropped)
+}
+
+// A rule that was written after the configuration was read, and before its files are watched,
+// holds too.
+func TestReloadBeforeWatch(t *testing.T) {
+	r := newReloading(t, "access: {rules: []}\n")
+	r.begin()
+	r.write("config.yaml", "access: {rules: [{tools: [drop], deny: true}]}\n")
+	r.Watch()
+	defer r.Close()
+	r.Client.Expect(toolsChanged)
+	r.Client.Send(callDrop)
+	r.Client.Expect(dropRefused)
 }
 
 // A reload that hides a tool changes no list of prompts; one that hides a prompt

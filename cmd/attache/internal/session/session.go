@@ -36,7 +36,7 @@ func Run(ctx context.Context, p cli.Process, s *config.Settings, load func() (*c
 
 // begin assembles the layers and runs the session.
 func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error), version string, teams *assembly.TeamsOptions) int {
-	p, s := w.p, w.s
+	p, s, state := w.p, w.s, FileState(w.s)
 	w.reports = status.NewRecorder(os.Getpid(), s.Server.Name, w.describe)
 	logging.Tee(w.log, w.reports.Log)
 	t := telemetry.Start(p, s.Server.Name, version, w.log)
@@ -56,7 +56,7 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 		return cli.ExitUsage
 	}
 	w.conn = shared.Connect(conn)
-	w.reloader = NewReloader(shared, load, w.log)
+	w.reloader = NewReloader(shared, load, state, w.log)
 	warnSettings(s, w.log)
 	if s.Teams.Enabled && s.DryRun {
 		w.log.Warn("dry run: teams.enabled has no effect: the session is not registered and carries no messages")

@@ -34,17 +34,16 @@ type watcher struct {
 	over    chan struct{}
 }
 
-// watch starts to call changed, until close, whenever one of files has changed, with the state
-// in which two looks found them ([fingerprint]). An error says that the system has no room for a
-// watcher.
-func watch(files func() []string, changed func(state string)) (*watcher, error) {
+// watch starts to call changed, until close, whenever files are in another state than last
+// ([fingerprint]), with the state in which two looks found them. An error says that the system has
+// no room for a watcher.
+func watch(files func() []string, last string, changed func(state string)) (*watcher, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
 	w := &watcher{events: events, files: files, changed: changed, done: make(chan struct{}), over: make(chan struct{})}
-	w.follow()
-	go w.run(fingerprint(files()))
+	go w.run(last)
 	return w, nil
 }
 
@@ -58,9 +57,8 @@ func (w *watcher) close() {
 func (w *watcher) run(last string) {
 	defer close(w.over)
 	state := settler{last: last}
-	settled := time.NewTimer(0)
-	<-settled.C
-	var first time.Time // when what was not looked at yet began
+	settled := time.NewTimer(0) // the first look is at once
+	var first time.Time         // when what was not looked at yet began
 	event := func() {
 		if first.IsZero() {
 			first = time.Now()

@@ -37,7 +37,7 @@ func TestWatch(t *testing.T) {
 	files := func() []string {
 		return []string{at("config.yaml"), at("policies"), at("data/linked.yaml"), at("later.yaml")}
 	}
-	w, err := watch(files, func(string) { changed <- struct{}{} })
+	w, err := watch(files, fingerprint(files()), func(string) { changed <- struct{}{} })
 	if err != nil {
 		t.Skipf("nothing can be watched here: %v", err)
 	}
@@ -79,7 +79,7 @@ func TestWatchBesideABusyFile(t *testing.T) {
 	}
 	write(config, "a")
 	changed := make(chan struct{}, 100)
-	w, err := watch(func() []string { return []string{config} }, func(string) { changed <- struct{}{} })
+	w, err := watch(func() []string { return []string{config} }, fingerprint([]string{config}), func(string) { changed <- struct{}{} })
 	if err != nil {
 		t.Skipf("nothing can be watched here: %v", err)
 	}
