@@ -513,3 +513,47 @@ func TestValuesOfGarbage(t *testing.T) {
 		}
 	}
 }
+
+// Wherever splices fall, what is recorded afterwards is what a look at the new frame finds.
+func TestPlacesAfterSplices(t *testing.T) {
+	texts := []string{"", " ", "3", " 4", "5 ", `"d":6,`, `,"e":7`, `{"f":8}`}
+	apply := func(frame string, peer Peer, splices ...Splice) {
+		m := lookAs(peer, []byte(frame+"\n"))
+		if err := m.Apply(splices...); err != nil {
+			return // they overlap
+		}
+		if fresh := look(m.Line()); fresh.Plain() && fresh.Kind() == m.Kind() {
+			wantFresh(t, m)
+		} else if fresh.Plain() {
+			t.Errorf("%s: %v, looked at anew %v", m.Frame(), m.Kind(), fresh.Kind())
+		}
+	}
+	for _, c := range []struct {
+		peer  Peer
+		frame string
+	}{
+		{Client, `{"id":1,"jsonrpc":"2.0","method":"tools/call","params":{"_meta":{"a":1},"name":"b","arguments":{"c":[2]}}}`},
+		{Client, `{"method":"tools/call","params": {"arguments":{} ,"name": "b" ,"_meta" : 3} ,"jsonrpc":"2.0","id":"x"}`},
+		{Server, `{"jsonrpc":"2.0","id":1,"result":{"a":"b"}}`},
+		{Server, `{"error": {"code":1} ,"id":1,"jsonrpc":"2.0"}`},
+	} {
+		for off := range len(c.frame) {
+			for n := range min(20, len(c.frame)-off+1) {
+				for _, text := range texts {
+					apply(c.frame, c.peer, Splice{off, n, []byte(text)})
+				}
+			}
+		}
+		var values []Splice // each replaces a value, or stands before or behind one
+		for _, v := range places(lookAs(c.peer, []byte(c.frame+"\n"))) {
+			for _, text := range texts {
+				values = append(values, Splice{v.Off, len(v.Raw), []byte(text)}, Splice{v.Off + 1, 0, []byte(text)}, Splice{v.Off + len(v.Raw) - 1, 0, []byte(text)})
+			}
+		}
+		for _, one := range values {
+			for _, other := range values {
+				apply(c.frame, c.peer, one, other)
+			}
+		}
+	}
+}

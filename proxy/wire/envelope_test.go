@@ -31,6 +31,35 @@ func TestLookEnvelope(t *testing.T) {
 	}
 }
 
+// An object is what JSON has for one.
+func TestEnvelopeIsAnObject(t *testing.T) {
+	every(`{}":, 1`, 7, func(line string) {
+		if line == "" || strings.Count(line, "{") > 1 {
+			return // nested values are not looked at
+		}
+		var m Message
+		m.Reset(Server, []byte(line))
+		want := json.Valid([]byte(line)) && strings.HasPrefix(strings.TrimSpace(line), "{")
+		if got := m.locate(skipSpace(m.Frame(), 0)); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	})
+}
+
+// every calls visit with all texts of up to n bytes of the alphabet.
+func every(alphabet string, n int, visit func(text string)) {
+	var grow func(text string)
+	grow = func(text string) {
+		if visit(text); len(text) == n {
+			return
+		}
+		for i := range len(alphabet) {
+			grow(text + alphabet[i:i+1])
+		}
+	}
+	grow("")
+}
+
 // An Envelope and LookEnvelope see the same message, wherever the chunks end.
 func TestEnvelopeInChunks(t *testing.T) {
 	for _, line := range seeds(t) {

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // What a server may write is told from what it logs.
@@ -14,6 +16,7 @@ yes {"jsonrpc":"2.\u0030","id":1.5,"result":"text"}
 yes {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":""}}
 yes {"jsonrpc":"2.0","error":{"code":-32700,"message":""}}
 yes {"jsonrpc":"2.0","id":1,"result":[ [], "a"]}
+yes {"jsonrpc":"2.0","id":1,"result":[{}]}
 yes {"jsonrpc":"2.0","id":1,"result":{},"error":null}
 yes {"jsonrpc":"2.0","method":"a"}
 yes {"jsonrpc":"2.0","id":1,"method":"a","params":null}
@@ -62,6 +65,15 @@ no  {"jsonrpc":"2.0","id":1,"method":"a","params":{'b':1}}
 			t.Errorf("%q has the form of a message", frame)
 		}
 	}
+}
+
+// A text or number is read whole.
+func TestValidStart(t *testing.T) {
+	every("\"\\u0-1.e~\x7f\x1f\xff", 4, func(text string) {
+		if text != "" && validStart([]byte(text)) != (json.Valid([]byte(text)) && utf8.ValidString(text)) {
+			t.Errorf("%q: %v", text, validStart([]byte(text)))
+		}
+	})
 }
 
 func BenchmarkHasForm(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -343,3 +344,52 @@ func TestUntouchedFramesAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// Lines are read into a buffer that suits what came last, and longer ones into larger ones.
+func TestReaderChoosesBuffers(t *testing.T) {
+	const hold = 4 << 20
+	var r *Reader
+	var reads [][]byte // what the source returns, one at a time
+	begun, used := 0, 0
+	r = NewReader(readFunc(func(b []byte) (int, error) {
+		if r.start == r.end {
+			begun = len(r.buf)
+		}
+		n := copy(b, reads[0])
+		if reads[0] = reads[0][n:]; len(reads[0]) == 0 {
+			reads = reads[1:]
+		}
+		return n, nil
+	}), hold)
+	for _, row := range []struct {
+		line, piece int // bytes of the line, and of each read
+		begun, used int // the buffer at its first byte, and at its last one
+	}{
+		{10, 10, idleBuffer, idleBuffer},
+		{idleBuffer/2 - 1, idleBuffer, idleBuffer, idleBuffer},
+		{idleBuffer / 2, idleBuffer, idleBuffer, idleBuffer},
+		{10, 10, smallBuffer, smallBuffer},
+		{10, 10, idleBuffer, idleBuffer},
+		{idleBuffer + 1, 1000, idleBuffer, smallBuffer},
+		{smallBuffer, 1000, idleBuffer, smallBuffer},
+		{smallBuffer + 1, 1000, idleBuffer, longBuffer},
+		{longBuffer, 1000, idleBuffer, longBuffer},
+		{longBuffer + 1, 1000, idleBuffer, hold},
+		{hold, hold, idleBuffer, hold},
+		{10, 10, smallBuffer, smallBuffer},
+	} {
+		line := append(bytes.Repeat([]byte{'x'}, row.line-1), '\n')
+		reads = slices.Collect(slices.Chunk(line, row.piece))
+		got, more, err := r.Next()
+		if used = len(r.buf); !bytes.Equal(got, line) || more || err != nil {
+			t.Fatalf("a line of %d: %d bytes, %v, %v", row.line, len(got), more, err)
+		}
+		if begun != row.begun || used != row.used {
+			t.Errorf("a line of %d was begun in a buffer of %d and ended in one of %d, want %d and %d", row.line, begun, used, row.begun, row.used)
+		}
+	}
+}
+
+type readFunc func(b []byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
