@@ -390,6 +390,15 @@ func TestReaderChoosesBuffers(t *testing.T) {
 	}
 }
 
+// A Reader that may hold no more than a small buffer is idle with less, too.
+func TestReaderOfSmallBuffer(t *testing.T) {
+	for hold, want := range map[int]int{smallBuffer - 1: smallBuffer - 1, smallBuffer: idleBuffer} {
+		if r := NewReader(strings.NewReader(""), hold); len(r.buf) != want {
+			t.Errorf("a limit of %d: a buffer of %d, want %d", hold, len(r.buf), want)
+		}
+	}
+}
+
 type readFunc func(b []byte) (int, error)
 
 func (f readFunc) Read(b []byte) (int, error) { return f(b) }

@@ -56,6 +56,31 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
+// What is cut off anywhere is no JSON, and nothing behind it is read.
+func TestPrefixes(t *testing.T) {
+	for _, frame := range []string{
+		`{"id":-1,"a":[true,false,null,"b\u00e9\\\"c",{"long name of a member":[]}],"d":{"\u0065":{} } } `,
+		`-0.25E-10`, `1234567890`, `12`, `[ 1.5e+3 , -7 , 0 ]`, `"text that is longer than a word \\"`,
+	} {
+		for n := range len(frame) + 1 {
+			want := json.Valid([]byte(frame[:n]))
+			if m := look([]byte(frame[:n])); (m.Ambiguity() != NotJSON) != want {
+				t.Errorf("%q: %v", frame[:n], m.Ambiguity())
+			}
+		}
+	}
+}
+
+// Scratch of everyday size is kept.
+func TestNamesKeepScratch(t *testing.T) {
+	for size, want := range map[int]int{keepNames: keepNames, keepNames + 1: 0} {
+		n := nameSet{open: make([]uint64, 0, size), plain: make([]byte, 0, size)}
+		if n.reset(); cap(n.open) != want || cap(n.plain) != want {
+			t.Errorf("of %d names and bytes %d and %d are kept", size, cap(n.open), cap(n.plain))
+		}
+	}
+}
+
 func idText(id []byte) string {
 	if id == nil {
 		return "-"
