@@ -10,7 +10,7 @@ import (
 
 // reloadable are the keys, or the beginnings of keys, that take effect in a
 // running session. The others say what the session is, and hold until it is over.
-// [Settings.taking] is in step with it.
+// [Settings.Reloaded] is in step with it.
 var reloadable = []string{
 	"arguments", "rewrite", "access", "rates", "policy", "briefing",
 	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",
@@ -25,7 +25,7 @@ func (was *Settings) Reloaded(s *Settings) *Settings {
 	out.Arguments, out.Rewrite, out.Access = s.Arguments, s.Rewrite, s.Access
 	out.Policy, out.Briefing, out.DryRun = s.Policy, s.Briefing, s.DryRun
 	out.Identity.KeysFile, out.Identity.JWT, out.Identity.TokenFile = s.Identity.KeysFile, s.Identity.JWT, s.Identity.TokenFile
-	out.APIKeyFile, out.File, out.Warnings, out.Applied = s.APIKeyFile, s.File, s.Warnings, s.Applied
+	out.APIKeyFile, out.File, out.Included, out.Warnings, out.Applied = s.APIKeyFile, s.File, s.Included, s.Warnings, s.Applied
 	out.origins = maps.Clone(was.origins)
 	maps.DeleteFunc(out.origins, func(key string, _ setting.Origin) bool { return isReloadable(key) })
 	for key, from := range s.origins {

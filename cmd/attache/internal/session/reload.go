@@ -42,7 +42,7 @@ func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error),
 }
 
 // FileState returns a text that is another one when a file that s depends on has changed. Call it
-// when s has been read: what changes afterwards is read again, also if nothing is watched yet.
+// as soon as s was read: what changes afterwards is read again, also if nothing is watched yet.
 func FileState(s *config.Settings) string { return fingerprint(watched(s)) }
 
 // Reload reads everything again.
@@ -255,6 +255,9 @@ func (r *Reloader) Watch() {
 	w, err := watch(r.files, r.state, r.reloadFrom)
 	if err != nil {
 		r.log.Info("attache cannot watch the configuration for changes here; send SIGHUP to have it read again", "why", err)
+		if fingerprint(r.files()) != r.state {
+			r.Reload()
+		}
 		return
 	}
 	r.watching.Lock()

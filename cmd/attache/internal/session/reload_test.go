@@ -155,11 +155,35 @@ func TestReloadBeforeWatch(t *testing.T) {
 	r := newReloading(t, "access: {rules: []}\n")
 	r.begin()
 	r.write("config.yaml", "access: {rules: [{tools: [drop], deny: true}]}\n")
-	r.Watch()
-	defer r.Close()
+	r.startWatch()
 	r.Client.Expect(toolsChanged)
 	r.Client.Send(callDrop)
 	r.Client.Expect(dropRefused)
+}
+
+func (r *reloadTest) startWatch() {
+	r.t.Helper()
+	r.Watch()
+	r.t.Cleanup(r.Close)
+	if r.watcher == nil {
+		r.t.Skipf("nothing can be watched here: %s", r.log.String())
+	}
+}
+
+// A file that a new version includes is watched like the others.
+func TestReloadNewInclude(t *testing.T) {
+	r := newReloading(t, "access: {rules: []}\n")
+	r.begin()
+	r.startWatch()
+	r.write("team.yaml", "access: {rules: [{tools: [drop], deny: true}]}\n")
+	r.write("config.yaml", "include: [team.yaml]\n")
+	r.Client.Expect(toolsChanged)
+	r.Client.Send(callDrop)
+	r.Client.Expect(dropRefused)
+	r.write("team.yaml", "access: {rules: []}\n")
+	r.Client.Expect(toolsChanged)
+	r.passes(r.Client, r.Server, callDrop)
+	r.passes(r.Server, r.Client, dropped)
 }
 
 // A reload that hides a tool changes no list of prompts; one that hides a prompt

@@ -83,7 +83,10 @@ func (w *watcher) run(last string) {
 			switch changed, again := state.look(now); {
 			case changed:
 				w.changed(now)
-				w.follow() // what is watched may be other files now
+				w.follow()
+				if fingerprint(w.files()) != now { // other files count now, or one has changed again
+					settled.Reset(sameTime)
+				}
 			case again:
 				settled.Reset(sameTime)
 			}
