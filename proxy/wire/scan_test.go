@@ -56,7 +56,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// What is cut off anywhere is no JSON, and nothing behind it is read.
+// Of a frame that is cut off anywhere nothing behind its end is read.
 func TestPrefixes(t *testing.T) {
 	for _, frame := range []string{
 		`{"id":-1,"a":[true,false,null,"b\u00e9\\\"c",{"long name of a member":[]}],"d":{"\u0065":{} } } `,
