@@ -34,19 +34,19 @@
 //   - PR_SET_PDEATHSIG: the direct child gets SIGKILL when the thread that
 //     forked it ends. That thread is kept for as long as the child lives; a [Forker]
 //     is one for many children.
-//   - Pipes of this process alone, whose ends are set to send SIGKILL to the
-//     child's group when the other end is gone (F_SETOWN, F_SETSIG, O_ASYNC). The
-//     group dies however this process ends, also by SIGKILL or a crash. See
-//     guard_linux.go.
+//   - Pipes that only this process has. When it ends, also by SIGKILL or a crash, the
+//     kernel closes them and sends SIGKILL to the child's group (F_SETOWN, F_SETSIG,
+//     O_ASYNC). See guard_linux.go.
 //
-// What they do not cover: a process that left the group (setsid, a daemon); one
-// that changed its user, which we may not signal; and one that is forked by one that
-// is forked, both in the microseconds in which the group is signalled. A child that must not be traced while it
-// starts (its file gives it privileges, or system calls are filtered, as in containers) runs
-// a few microseconds before the pipes are armed; what it has started by then is not covered.
+// Three kinds of processes are not covered: a process that left the group (setsid, a
+// daemon); one that changed its user, which we may not signal; and one whose parent
+// was itself forked in the microseconds in which the group is signalled. A child that
+// must not be traced while it starts (its file gives it privileges, or system calls are
+// filtered, as in containers) runs a few microseconds before the pipes are armed; what it
+// has started by then is not covered.
 //
-// Where the kernel does not support that, as in a sandbox without F_SETSIG, and on macOS and the BSDs, which have no
-// such thing, a shell of ours watches a pipe in a session of its own and sends
+// A sandbox may not support F_SETSIG, and macOS and the BSDs do not have it. There, a shell
+// of ours watches a pipe in a session of its own and sends
 // SIGKILL to the group when we are gone; see watcher.go. On FreeBSD the kernel ends
 // the direct child besides. What that does not cover, apart from the above:
 // somebody who kills the watcher too, and the millisecond between the child's start

@@ -8,16 +8,17 @@ import (
 )
 
 // A guard makes the kernel send SIGKILL to a process group when this process
-// ends, whatever ends it. It is a pipe into which nothing is written, both ends
-// ours and neither inherited. Both ends are set to send the signal when something
-// happens to them (O_ASYNC, F_SETSIG, F_SETOWN), and what happens is that the
-// kernel takes our descriptors away: the end that it closes first leaves the
-// other one without a peer. No manual says which end that is.
+// ends, for whatever reason. It has two pipes, which carry no data and which no child
+// inherits. Each end of a pipe is set to signal the group when its state changes
+// (F_SETOWN, F_SETSIG, O_ASYNC). When this process ends, the kernel closes its
+// descriptors. The end of a pipe that it closes first leaves the other end without a
+// peer, and the other end signals. No manual says which end the kernel closes first,
+// so both are set.
 //
-// There are two pipes, so the signal is sent twice, as once does not reach
-// everybody: Linux 6.18 goes through the group from the youngest process, and what
-// an older one forks meanwhile gets no signal. The second signal finds it, unless
-// it forks in that moment too.
+// Each pipe signals once, and the group needs two signals. Linux 6.18 signals the
+// members of a group one after another, the youngest first. If an older member forks
+// in that time, the new process gets no signal. The second signal reaches it, unless
+// it forks while that one is sent.
 //
 // Leaving an end to the child to hold would not do: the child may close
 // it, and may be dead of PR_SET_PDEATHSIG before our descriptors are closed.

@@ -31,7 +31,7 @@ func TestLookEnvelope(t *testing.T) {
 	}
 }
 
-// An object is what JSON has for one.
+// locate accepts the objects that encoding/json accepts.
 func TestEnvelopeIsAnObject(t *testing.T) {
 	every(`{}":, 1`, 6, func(line string) {
 		if line == "" || strings.Count(line, "{") > 1 {

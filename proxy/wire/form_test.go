@@ -67,7 +67,7 @@ no  {"jsonrpc":"2.0","id":1,"method":"a","params":{'b':1}}
 	}
 }
 
-// A text or number is read whole.
+// validStart accepts the strings and numbers that encoding/json accepts, in UTF-8.
 func TestValidStart(t *testing.T) {
 	every("\"\\u0-1.e~\x7f\x1f\xff", 4, func(text string) {
 		if text != "" && validStart([]byte(text)) != (json.Valid([]byte(text)) && utf8.ValidString(text)) {

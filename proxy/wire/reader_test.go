@@ -345,12 +345,12 @@ func TestUntouchedFramesAllocateNothing(t *testing.T) {
 	}
 }
 
-// Lines are read into a buffer that suits what came last, and longer ones into larger ones.
+// A Reader chooses its buffer by the size of the last read, and a larger one for a longer line.
 func TestReaderChoosesBuffers(t *testing.T) {
 	const hold = 4 << 20
 	var r *Reader
 	var reads [][]byte // what the source returns, one at a time
-	begun, used := 0, 0
+	begun := 0
 	r = NewReader(readFunc(func(b []byte) (int, error) {
 		if r.start == r.end {
 			begun = len(r.buf)
@@ -381,16 +381,16 @@ func TestReaderChoosesBuffers(t *testing.T) {
 		line := append(bytes.Repeat([]byte{'x'}, row.line-1), '\n')
 		reads = slices.Collect(slices.Chunk(line, row.piece))
 		got, more, err := r.Next()
-		if used = len(r.buf); !bytes.Equal(got, line) || more || err != nil {
+		if !bytes.Equal(got, line) || more || err != nil {
 			t.Fatalf("a line of %d: %d bytes, %v, %v", row.line, len(got), more, err)
 		}
-		if begun != row.begun || used != row.used {
+		if used := len(r.buf); begun != row.begun || used != row.used {
 			t.Errorf("a line of %d was begun in a buffer of %d and ended in one of %d, want %d and %d", row.line, begun, used, row.begun, row.used)
 		}
 	}
 }
 
-// A Reader that may hold no more than a small buffer is idle with less, too.
+// A Reader has an idle buffer if its limit is at least a small buffer.
 func TestReaderOfSmallBuffer(t *testing.T) {
 	for hold, want := range map[int]int{smallBuffer - 1: smallBuffer - 1, smallBuffer: idleBuffer} {
 		if r := NewReader(strings.NewReader(""), hold); len(r.buf) != want {

@@ -56,7 +56,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// Of a frame that is cut off anywhere nothing behind its end is read.
+// A Scanner accepts a prefix of a frame only if encoding/json accepts it.
 func TestPrefixes(t *testing.T) {
 	for _, frame := range []string{
 		`{"id":-1,"a":[true,false,null,"b\u00e9\\\"c",{"long name of a member":[]}],"d":{"\u0065":{} } } `,
@@ -71,7 +71,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// Scratch of everyday size is kept.
+// reset keeps scratch memory of up to keepNames.
 func TestNamesKeepScratch(t *testing.T) {
 	for size, want := range map[int]int{keepNames: keepNames, keepNames + 1: 0} {
 		n := nameSet{open: make([]uint64, 0, size), plain: make([]byte, 0, size)}

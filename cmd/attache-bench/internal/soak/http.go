@@ -32,9 +32,9 @@ type httpLink struct {
 	leave     context.CancelFunc // breaks off all that runs
 }
 
-// idleConnection is how long a client keeps a connection without a request. It is far less than
-// the 10 s after which attache closes one that has brought none: a request that is sent while
-// the server closes the connection gets no response.
+// idleConnection is how long a client keeps an idle connection. attache closes a new connection
+// that sends no request within 10 s. A request that is sent at that moment gets no response, so
+// a client closes its connections much earlier.
 const idleConnection = 2 * time.Second
 
 // openHTTP returns what connects a client with the endpoint at url.

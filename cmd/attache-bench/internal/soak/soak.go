@@ -16,8 +16,8 @@ import (
 // ErrBroken is returned when a bound is broken. The report was written and says which.
 var ErrBroken = errors.New("a bound is broken: see the faults above")
 
-// idle is how long a session is kept that nobody uses: longer than a client may have to wait for
-// a processor, on a machine that is busy with other things.
+// idle is how long attache keeps an unused session. On a busy machine a client may wait for many
+// seconds until it gets a processor; its session must not end meanwhile.
 const idle = time.Minute
 
 // run is a soak that runs.

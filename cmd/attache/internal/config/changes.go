@@ -10,7 +10,7 @@ import (
 
 // reloadable are the keys, or the beginnings of keys, that take effect in a
 // running session. The others say what the session is, and hold until it is over.
-// [Settings.Reloaded] is in step with it.
+// Keep [Settings.Reloaded] in step with it.
 var reloadable = []string{
 	"arguments", "rewrite", "access", "rates", "policy", "briefing",
 	"dry_run", "identity.keys_file", "identity.jwt", "identity.token_file", "identity.api_key_file",

@@ -57,7 +57,7 @@ type Server struct {
 	Settings *config.Settings
 	Load     func() (*config.Settings, error)
 
-	state string // of the files, when Settings had been read
+	state string // the session.FileState of Settings
 }
 
 const (

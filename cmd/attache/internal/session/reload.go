@@ -22,7 +22,7 @@ import (
 // nothing.
 type Reloader struct {
 	load  func() (*config.Settings, error)
-	state string // of the files that were read first
+	state string // the FileState of the first settings
 	log   *slog.Logger
 
 	mu       sync.Mutex       // one reading at a time
@@ -36,13 +36,13 @@ type Reloader struct {
 }
 
 // NewReloader returns a Reloader for shared, whose settings load reads again. state is the
-// [FileState] of those that were read first.
+// [FileState] of the settings of shared.
 func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error), state string, log *slog.Logger) *Reloader {
 	return &Reloader{load: load, state: state, log: log, shared: shared}
 }
 
-// FileState returns a text that is another one when a file that s depends on has changed. Call it
-// as soon as s was read: what changes afterwards is read again, also if nothing is watched yet.
+// FileState returns a fingerprint of the files that s depends on. Call it as soon as s is loaded: a
+// change after that is noticed when [Reloader.Watch] begins.
 func FileState(s *config.Settings) string { return fingerprint(watched(s)) }
 
 // Reload reads everything again.
@@ -246,8 +246,8 @@ func hiding(s *config.Settings) map[string][]string {
 	return rules
 }
 
-// Watch starts to read everything again whenever one of the files changes, if there are any, and
-// if one has changed since the first reading.
+// Watch starts to watch the files, if there are any. It reads everything again whenever one of them
+// changes, and at once if one has changed since the first settings were loaded.
 func (r *Reloader) Watch() {
 	if len(r.files()) == 0 {
 		return

@@ -149,8 +149,7 @@ func TestReloadRules(t *testing.T) {
 	r.passes(r.Server, r.Client, dropped)
 }
 
-// A rule that was written after the configuration was read, and before its files are watched,
-// holds too.
+// A rule takes effect that is written after the configuration was loaded and before the watch begins.
 func TestReloadBeforeWatch(t *testing.T) {
 	r := newReloading(t, "access: {rules: []}\n")
 	r.begin()

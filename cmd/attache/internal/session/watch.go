@@ -34,9 +34,9 @@ type watcher struct {
 	over    chan struct{}
 }
 
-// watch starts to call changed, until close, whenever files are in another state than last
-// ([fingerprint]), with the state in which two looks found them. An error says that the system has
-// no room for a watcher.
+// watch calls changed, until close, whenever the [fingerprint] of files differs from the one before,
+// and passes it the new one, in which two looks agreed. last is the first to compare with. An error
+// means that the system has no room for a watcher.
 func watch(files func() []string, last string, changed func(state string)) (*watcher, error) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *watcher) run(last string) {
 			case changed:
 				w.changed(now)
 				w.follow()
-				if fingerprint(w.files()) != now { // other files count now, or one has changed again
+				if fingerprint(w.files()) != now { // the list of files is another one, or one has changed again
 					settled.Reset(sameTime)
 				}
 			case again:
