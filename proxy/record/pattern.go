@@ -74,7 +74,7 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 			continue
 		}
 		m := p.re.FindSubmatch(b[i:])
-		if m == nil {
+		if m == nil || s.prose && p.name == nameCredential && isPlace(b[:i], m[0]) {
 			continue
 		}
 		if by := p.by(s, m); by != string(m[0]) {
@@ -87,6 +87,13 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 		return b
 	}
 	return append(out, b[done:]...)
+}
+
+// isPlace reports whether what was found is the end of a path or of a configuration key behind the
+// text before it, a colon, and a word.
+func isPlace(before, found []byte) bool {
+	start := bytes.LastIndexFunc(before, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'=?&", r) }) + 1
+	return bytes.Contains(found, []byte(": ")) && bytes.ContainsAny(before[start:], `./\`)
 }
 
 // anchors finds the next of several texts, looking at each byte once for each.

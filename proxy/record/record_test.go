@@ -127,6 +127,33 @@ func TestScrub(t *testing.T) {
 	}
 }
 
+// attache's own texts name files and keys of the configuration: what is wrong with them is no secret.
+func TestScrubProse(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"--api-key-file: /run/secrets/attache-token: there is no such file", ""},
+		{`C:\keys\secret: permission denied`, ""},
+		{"team.yaml:1:9: server.headers.Authorization: /run/key is open to others", ""},
+		{`cannot start "/etc/passwd": permission denied`, ""},
+		{"server.headers.X-Api-Key: stat /run/x: no such file", ""},
+		{"the server answered: x-api-key: abcdef", "the server answered: x-api-key: scrubbed"},
+		{"token: abcdef", "token: scrubbed"},
+		{"/bin/x --token=abcdef", "/bin/x --token=scrubbed"},
+		{"/run/token=abcdef", "/run/token=scrubbed"},
+		{"https://h/p?token: abcdef", "https://h/p?token: scrubbed"},
+		{`{"auth.token": "abcdef"}`, `{"auth.token": "scrubbed"}`},
+		{"/run/token: hunter2-is-long", "/run/token: scrubbed-secret-1"},
+		{"headers.Authorization: Bearer abcdefgh", "headers.Authorization: Bearer scrubbed"},
+	} {
+		s := NewScrubber(Secrets{Values: []string{"hunter2-is-long"}, Prose: true})
+		if c.want == "" {
+			c.want = c.in
+		}
+		if got := string(s.Line([]byte(c.in))); got != c.want {
+			t.Errorf("%s\nbecomes %s\nwant    %s", c.in, got, c.want)
+		}
+	}
+}
+
 // A scrubber that is told its secrets leaves what only looks like one.
 func TestToldScrubber(t *testing.T) {
 	const jwt = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"

@@ -22,6 +22,9 @@ type Secrets struct {
 	Later func() []string
 	// Home is the user's home directory, Host the name of this machine.
 	Home, Host string
+	// Prose says that the text is attache's own: "/run/token: ..." and "headers.Authorization: ..."
+	// say where something is wrong, and no secret follows.
+	Prose bool
 }
 
 // The names of what is replaced, for a header.
@@ -45,6 +48,7 @@ type Scrubber struct {
 	prefix   string    // of keys, if it is another than atk
 	keyForm  []pattern // the one of keys with that prefix, or none
 	told     bool      // only what it was told of, and attache's own keys and tokens
+	prose    bool      // Secrets.Prose
 
 	mu    sync.Mutex
 	seen  *string           // the first of the values in more
@@ -67,7 +71,7 @@ const minSecret = 6
 
 // NewScrubber returns a Scrubber for the secrets.
 func NewScrubber(s Secrets) *Scrubber {
-	out := &Scrubber{later: s.Later, found: map[string]bool{}, keys: map[string]string{}}
+	out := &Scrubber{later: s.Later, prose: s.Prose, found: map[string]bool{}, keys: map[string]string{}}
 	if s.KeyPrefix != "" && s.KeyPrefix != "atk" {
 		out.prefix, out.keyForm = s.KeyPrefix, []pattern{keyPattern(s.KeyPrefix)}
 	}

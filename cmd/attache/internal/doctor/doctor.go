@@ -106,7 +106,7 @@ func (d *Doctor) Report(asJSON bool) error {
 // them.
 func (d *Doctor) scrub() {
 	secrets := config.Secrets(d.Process, d.Settings, nil)
-	secrets.Home, secrets.Host = "", ""
+	secrets.Home, secrets.Host, secrets.Prose = "", "", true
 	if own, err := assembly.OperatorCredential(d.Process, d.Settings); err == nil && own.Text != nil {
 		if text, err := own.Text(); err == nil {
 			secrets.Values = append(secrets.Values, text)

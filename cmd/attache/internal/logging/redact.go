@@ -75,7 +75,7 @@ func newSecrets(p cli.Process, s *config.Settings) *secrets {
 func (k *secrets) hold(s *config.Settings, values []string) {
 	scrub := sync.OnceValue(func() *record.Scrubber {
 		all := config.Secrets(k.p, s, values)
-		all.Home, all.Host = "", "" // a log is to name files as they are
+		all.Home, all.Host, all.Prose = "", "", true // a log is to name files as they are
 		return record.NewScrubber(all)
 	})
 	k.scrub.Store(&scrub)
