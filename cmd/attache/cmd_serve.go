@@ -66,6 +66,11 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 	case c.dashed && (len(c.server) == 0 || c.server[0] == ""):
 		return nil, cli.Usagef("nothing behind \"--\": give the server's command there, or leave \"--\" out to serve those of the configuration")
 	case c.dashed:
+		if config.IsURL(c.server) {
+			if err := c.checkAddress(); err != nil {
+				return nil, err
+			}
+		}
 		load := func() (*config.Settings, error) { return config.Load(c.Process, flags, c.server) }
 		return []serve.Server{{Path: s.Serve.Path, Command: c.server, Settings: s, Load: load}}, nil
 	}

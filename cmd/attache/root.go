@@ -179,17 +179,23 @@ func (c *program) serverGiven(cmd *cobra.Command, args []string) error {
 	case len(args) > 0:
 		return c.strayArgument(cmd, args)
 	case config.IsURL(c.server):
-		if err := remote.CheckURL(c.server[0]); err != nil {
-			return cli.Usagef("the server's address %v", err)
-		}
-		if len(c.server) > 1 {
-			return cli.Usagef("%q stands behind the server's address: only the address stands behind \"--\"; headers come from server.headers", c.server[1])
-		}
+		return c.checkAddress()
 	case !c.dashed: // server.url may name one
 	case len(c.server) == 0:
 		return cli.Usagef("nothing behind \"--\": give the server's command there, as in \"%s -- npx -y @cyanheads/git-mcp-server\"", path)
 	case c.server[0] == "":
 		return cli.Usagef("the server's command is empty: give a program behind \"--\"; was it a variable that is not set?")
+	}
+	return nil
+}
+
+// checkAddress checks the remote server behind a "--".
+func (c *program) checkAddress() error {
+	if err := remote.CheckURL(c.server[0]); err != nil {
+		return cli.Usagef("the server's address %v", err)
+	}
+	if len(c.server) > 1 {
+		return cli.Usagef("%q stands behind the server's address: only the address stands behind \"--\"; headers come from server.headers", c.server[1])
 	}
 	return nil
 }

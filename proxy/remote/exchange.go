@@ -230,8 +230,11 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 			x.ticket = ticket{generation: x.ticket.generation}
 		}
 		resp, err := x.post()
-		if errors.As(err, new(unreachedError)) && x.awaitServer("") {
-			continue
+		if errors.As(err, new(unreachedError)) {
+			if x.awaitServer("") {
+				continue
+			}
+			x.s.isAway(err)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -240,7 +243,7 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 			x.s.session.adopt(resp.Header, x.ticket.generation)
 		}
 		if resp.StatusCode < 300 {
-			x.s.reached.Store(true)
+			x.s.isThere()
 			return resp, nil, nil
 		}
 		refusal := readRefusal(resp)

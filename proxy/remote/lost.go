@@ -23,6 +23,21 @@ type unreachedError struct{ error }
 // Unwrap returns what unreachedError wraps.
 func (e unreachedError) Unwrap() error { return e.error }
 
+// isAway notes that the server could not be reached. The log has the first of such errors in a row.
+func (s *Server) isAway(err error) {
+	if s.away.CompareAndSwap(false, true) {
+		s.log.Warn("a message did not reach the remote server", "why", err)
+	}
+}
+
+// isThere notes that the server has taken a message.
+func (s *Server) isThere() {
+	s.reached.Store(true)
+	if s.away.Load() && s.away.CompareAndSwap(true, false) {
+		s.log.Info("the remote server can be reached again")
+	}
+}
+
 // lose ends the session, which the server does not know any more. What it has not taken is
 // given back, for the next session; requests under way have a moment to be answered.
 func (s *Server) lose(r *refusal) {

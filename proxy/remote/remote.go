@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,6 +100,7 @@ type Server struct {
 	slots   chan struct{} // how many requests may be under way
 	again   bool          // another session was lost before this one
 	reached atomic.Bool   // the server has taken a message, in this session or one before
+	away    atomic.Bool   // it could not be reached the last time, and that was logged
 	lost    chan struct{} // closed when the server does not know the session any more
 	losing  sync.Once
 
@@ -137,15 +139,23 @@ func parseURL(address string) (*url.URL, error) {
 	case err != nil:
 		return nil, errors.New("is not an address: write one such as https://mcp.example.com/mcp")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("begins with %q: write an address that begins with https:// or http://", u.Scheme)
+		return nil, errors.New("does not begin with https:// or http://: write one such as https://mcp.example.com/mcp")
 	case u.Hostname() == "":
 		return nil, errors.New("has no host: write an address such as https://mcp.example.com/mcp")
+	case u.Port() != "" && !isPort(u.Port()):
+		return nil, fmt.Errorf("has the port %s: write one between 1 and 65535", u.Port())
 	case u.User != nil:
 		return nil, errors.New("has a user or a password in it: put an Authorization header into server.headers")
 	case u.Fragment != "":
 		return nil, errors.New("has a fragment: remove what follows #")
 	}
 	return u, nil
+}
+
+// isPort reports whether a number of a port may be one.
+func isPort(number string) bool {
+	n, err := strconv.ParseUint(number, 10, 16)
+	return err == nil && n > 0
 }
 
 // Start begins a session. Nothing is sent before the first message.

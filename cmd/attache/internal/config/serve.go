@@ -61,9 +61,13 @@ func serveOptions(s *Settings) []setting.Option {
 	}
 }
 
-// listenAddress accepts a host and a port.
+// listenAddress accepts a host and a port, which may be the name of a service.
 func listenAddress(s string) error {
-	if _, _, err := net.SplitHostPort(s); err != nil {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
 		return fmt.Errorf("%q is not an address: write a host and a port, such as 127.0.0.1:8333", s)
 	}
 	return nil

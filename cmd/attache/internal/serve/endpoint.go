@@ -72,6 +72,13 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 func (e *endpoint) chooseStart() error {
 	if e.Settings.Server.Remote.URL == "" {
 		e.process, e.start = true, e.startProcess
+		env := slices.Clone(e.s.Process.Env)
+		for name, value := range e.Settings.Server.Env {
+			env = append(env, name+"="+value)
+		}
+		if _, err := child.Find(child.Options{Argv: e.Command, Env: env}); err != nil {
+			e.s.Log.Warn("the server cannot be started: clients get an error until it can", "path", e.Path, "err", err)
+		}
 		return nil
 	}
 	options := remoteserver.Options

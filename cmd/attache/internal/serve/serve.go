@@ -98,7 +98,7 @@ func Run(ctx context.Context, o Options) int {
 	defer s.signals.Stop()
 	listeners, err := s.listen(ctx)
 	if err != nil {
-		o.Log.Error("attache cannot listen", "err", err)
+		o.Log.Error("attache cannot listen: end what listens there, or choose another --listen", "err", err)
 		return cli.ExitFailure
 	}
 	return s.run(ctx, listeners)
