@@ -64,8 +64,8 @@ type Opening struct {
 	// answered yet; nil for none. Its body is read.
 	Request func(id []byte) *http.Request
 	// Session names the session, in this process and in those it goes on in; "" if it
-	// goes on in no other.
-	Session string
+	// goes on in no other. Label names it in a log, which must not have its id.
+	Session, Label string
 }
 
 // A Relay is what a session is made of.

@@ -214,7 +214,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 		x.crowd(p.id)
 		return true, nil
 	case p.m.Kind().IsReply() && !s.expects(&p.m):
-		x.f.log.Info("a reply to no request of the server's was dropped", "session", s.label())
+		x.f.log.Info("a reply to no request of the server's was dropped", "client", s.label())
 		x.body.release()
 		x.finish(http.StatusAccepted)
 		return true, nil

@@ -99,7 +99,7 @@ func (s *session) shakeHands(t *stream) {
 		s.end("the session was to go on with another process of the server, which is " + err.Error() + ": begin a new session with initialize")
 		return
 	}
-	s.f.log.Info("a session goes on that another process of attache had", "session", s.label())
+	s.f.log.Info("a session goes on that another process of attache had", "client", s.label())
 	s.in.First(wire.NewNotification(wire.Client, "notifications/initialized", nil))
 	ignored := newStream(false)
 	ignored.leave()

@@ -80,7 +80,7 @@ func (f *Front) open(id string, who Principal, credential string) (*session, err
 		f: f, id: id, who: who, in: inbox.New(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
-	o := Opening{Who: who, Credential: credential, Request: s.request}
+	o := Opening{Who: who, Credential: credential, Request: s.request, Label: s.label()}
 	if id != "" && f.keeper != nil {
 		s.kept = f.keeper.New(sessions.NewKey(id, who.ID))
 		o.Session = s.kept.Key.ID
@@ -145,7 +145,7 @@ func (s *session) expire() {
 	idle := left <= 0 && !s.over
 	s.mu.Unlock()
 	if idle {
-		s.f.log.Info("a session that nobody used was ended", "session", s.label())
+		s.f.log.Info("a session that nobody used was ended", "client", s.label())
 		s.end("the session was idle for too long")
 	}
 }

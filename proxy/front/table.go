@@ -93,7 +93,7 @@ func (f *Front) evictLocked(who Principal) bool {
 	if oldest == nil {
 		return false
 	}
-	f.log.Info("a session made room for another one of its principal", "session", oldest.label())
+	f.log.Info("a session made room for another one of its principal", "client", oldest.label())
 	return oldest.closeLocked("the session made room for another one", ended)
 }
 

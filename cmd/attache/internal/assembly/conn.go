@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type ConnOptions struct {
 	Status *status.Recorder
 	// Client is who is served in a front, nil for the client that started the process.
 	Client *Client
+	// Log gets what is worth telling of this connection; nil for that of the process.
+	Log *slog.Logger
 }
 
 // A Conn is one client connection: its layers, and what they know of it. Close it
@@ -60,11 +63,14 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	defer s.mu.Unlock()
 	s = s.current
 	c := &Conn{ConnOptions: o}
+	if c.Log == nil {
+		c.Log = s.Log
+	}
 	conn := capture.ConnOptions{
 		Base:     s.baseContext(o.Client),
 		Sessions: sessionstate.NewSessions(sessionstate.SessionsOptions{TTL: s.settings.Session.TTL}),
 		Changed:  func() { c.tell(c.shared.Load().lists) },
-		Log:      s.Log,
+		Log:      c.Log,
 	}
 	if o.Client != nil {
 		conn.Namespace, conn.Session = o.Client.Namespace, o.Client.Session
@@ -122,7 +128,7 @@ func (c *Conn) Relay() proxy.Options {
 		DryRun:       s.settings.DryRun,
 		Control:      c.Control,
 		IDPrefix:     c.IDPrefix,
-		Log:          s.Log,
+		Log:          c.Log,
 	}
 	if c.audit != nil {
 		o.Aside = func(f proxy.Aside) { c.audit.Aside(f.Message, f.Why, f.Code) }

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"log/slog"
 	"slices"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientprocess"
@@ -52,7 +53,10 @@ func Order() []Place {
 
 // chain makes the layers that s has for the connection.
 func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
-	b := &builder{conn: c, shared: s}
+	b := &builder{conn: c, shared: s, log: c.Log}
+	if s.settings.DryRun {
+		b.log = dryrun.Mark(c.Log)
+	}
 	var rehearsed []middleware.Layer
 	for _, place := range Order() {
 		layer, ok := place.layer(b)
@@ -76,6 +80,7 @@ func (c *Conn) chain(s *Shared) (layers []middleware.Layer) {
 type builder struct {
 	conn         *Conn
 	shared       *Shared
+	log          *slog.Logger // of the layers that a dry run keeps from acting
 	access       *access.Conn // made when it is first wanted
 	briefingConn *briefing.Conn
 }
@@ -117,7 +122,7 @@ func (b *builder) rewrite() (middleware.Layer, bool) {
 	if b.shared.rewrite == nil {
 		return middleware.Layer{}, false
 	}
-	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Log: b.shared.log}).Layer(), true
+	return b.shared.rewrite.Connect(rewrite.ConnOptions{Catalog: &b.conn.catalog, Log: b.log}).Layer(), true
 }
 
 // accessConn returns what refuses calls, nil if nothing may be refused.
@@ -125,7 +130,7 @@ func (b *builder) accessConn() *access.Conn {
 	if b.access == nil && b.shared.access != nil {
 		b.access = b.shared.access.Connect(access.ConnOptions{
 			Catalog: &b.conn.catalog,
-			Log:     b.shared.log,
+			Log:     b.log,
 		})
 	}
 	return b.access
@@ -155,7 +160,7 @@ func (b *builder) arguments() (middleware.Layer, bool) {
 	return b.shared.arguments.Connect(arguments.ConnOptions{
 		Catalog:   &b.conn.catalog,
 		Workspace: b.conn.capture,
-		Log:       b.shared.log,
+		Log:       b.log,
 	}).Layer(), true
 }
 
@@ -176,7 +181,7 @@ func (b *builder) briefing() (middleware.Layer, bool) {
 		Catalog:       &b.conn.catalog,
 		Credential:    b.conn.policyKey(b.shared),
 		ClientProcess: clientprocess.Name,
-		Log:           b.shared.log,
+		Log:           b.log,
 	}
 	if !b.shared.settings.DryRun { // in which the client is not shown what the layer makes of a list
 		o.Memory, o.Results = &b.conn.briefed, &b.conn.results

@@ -172,8 +172,13 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	e.s.reports.Changed()
 	owner, _ := s.Who.Value.(*sessionstate.Principal)
 	l := &lastCredential{credential: s.Credential, owner: owner}
+	log := e.s.Log.With("client", s.Label) // "session" is what the layers call their sessions
+	if owner != nil && owner.User != "" {
+		log = log.With("user", owner.User)
+	}
 	conn := e.shared.Connect(assembly.ConnOptions{
 		Control: control,
+		Log:     log,
 		Client:  &assembly.Client{Namespace: namespace(s.Who), Session: s.Session, Latest: l.get, Span: spanOf(s.Request)},
 	})
 	o := conn.Relay()

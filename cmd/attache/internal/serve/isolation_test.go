@@ -131,13 +131,17 @@ func newTestService(t *testing.T, p cli.Process, path ...string) *service {
 }
 
 func tryTestService(p cli.Process, path ...string) (*service, error) {
+	return tryLoggingService(slog.New(slog.DiscardHandler), p, path...)
+}
+
+func tryLoggingService(log *slog.Logger, p cli.Process, path ...string) (*service, error) {
 	load := func() (*config.Settings, error) { return config.Load(p, nil, []string{"echo"}) }
 	settings, err := load()
 	if err != nil {
 		return nil, err
 	}
 	return newService(context.Background(), Options{
-		Process: p, Settings: settings, Log: slog.New(slog.DiscardHandler),
+		Process: p, Settings: settings, Log: log,
 		Servers: []Server{{Path: append(path, settings.Serve.Path)[0], Command: []string{"echo"}, Settings: settings, Load: load}},
 	})
 }

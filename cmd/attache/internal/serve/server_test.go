@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,12 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,12 +45,22 @@ type runningService struct {
 // start serves the configuration in front of echo servers, at path if one is given.
 func start(t *testing.T, config string, path ...string) *runningService {
 	t.Helper()
+	return startLogging(t, slog.New(slog.DiscardHandler), config, path...)
+}
+
+// startLogging is start with a log.
+func startLogging(t *testing.T, log *slog.Logger, config string, path ...string) *runningService {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(config, "DIR", dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := newTestService(t, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}, path...)
+	s, err := tryLoggingService(log, cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
 	s.settings.Listen = "127.0.0.1:0"
 	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
 	listeners, err := s.listen(t.Context())
@@ -191,6 +204,35 @@ func TestKeys(t *testing.T) {
 	r.endpoints[0].reloader.Reload()
 	if got := call(keys[1]); got != 401 {
 		t.Error("a revoked key:", got)
+	}
+}
+
+// The log says whose call was refused.
+func TestLogNamesClients(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	r := startLogging(t, slog.New(slog.NewTextHandler(log, nil)), "identity: {keys_file: "+file+"}\naccess: {rules: [{tools: [whoami], deny: true}]}\n")
+	for _, user := range []string{"bob", "ada"} {
+		key, _, err := identity.Create(file, identity.Attributes{User: user}, "", 0, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.endpoints[0].reloader.Reload()
+		resp, _ := r.post(t, http.DefaultClient, initialize, "Authorization", "Bearer "+key)
+		session := resp.Header.Get("Mcp-Session-Id")
+		r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami"}}`, "Authorization", "Bearer "+key, "Mcp-Session-Id", session)
+		want := regexp.MustCompile(`a call was refused.* client=` + session[:8] + ` user=` + user + ` tool=whoami`)
+		got, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !want.Match(got) || bytes.Contains(got, []byte(session)) {
+			t.Errorf("the log has not %v, or a whole id:\n%s", want, got)
+		}
 	}
 }
 
