@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +16,8 @@ const (
 	// settleTime is how long files must be unchanged before they are read: editors write in
 	// several steps.
 	settleTime = 150 * time.Millisecond
-	// noiseTime bounds that wait: another file in the directory, such as the audit, may be
-	// written all the time.
+	// noiseTime bounds that wait: another file in the directory may be made or renamed all the
+	// time.
 	noiseTime = time.Second
 	// sameTime is how long the files must then still be the same.
 	sameTime = 100 * time.Millisecond
@@ -74,8 +75,10 @@ func (w *watcher) run(last string) {
 			return
 		case <-w.events.Errors: // events were lost: look
 			event()
-		case <-w.events.Events:
-			event()
+		case e := <-w.events.Events:
+			if state.seen == "" && w.concerns(e) { // else the second look comes anyway
+				event()
+			}
 		case <-settled.C:
 			first = time.Time{}
 			w.follow()
@@ -92,6 +95,19 @@ func (w *watcher) run(last string) {
 			}
 		}
 	}
+}
+
+// concerns reports whether an event may be about the files. What is written to a file of another
+// name, such as the audit beside the configuration, is not.
+func (w *watcher) concerns(e fsnotify.Event) bool {
+	name := filepath.Base(e.Name)
+	return e.Op != fsnotify.Write || isYAML(name) ||
+		slices.ContainsFunc(w.files(), func(path string) bool { return filepath.Base(path) == name })
+}
+
+func isYAML(name string) bool {
+	ext := filepath.Ext(name)
+	return ext == ".yaml" || ext == ".yml"
 }
 
 // settler decides when changed files are read: a file that is written in place may parse when it
@@ -159,8 +175,7 @@ func each(path string, visit func(path string, info fs.FileInfo)) {
 		if n++; n > maxWatched {
 			return filepath.SkipAll
 		}
-		ext := filepath.Ext(at)
-		if err != nil || !d.IsDir() && ext != ".yaml" && ext != ".yml" {
+		if err != nil || !d.IsDir() && !isYAML(at) {
 			return nil
 		}
 		if info, err := os.Stat(at); err == nil {

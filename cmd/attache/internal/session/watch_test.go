@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // TestWatch changes files in the ways that editors, and Kubernetes, do.
@@ -93,6 +95,31 @@ func TestWatchBesideABusyFile(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatal("not noticed")
+		}
+	}
+}
+
+// What is written to another file does not put off the look at a configuration that changes often.
+func TestWatchConcerns(t *testing.T) {
+	w := &watcher{files: func() []string {
+		return []string{"/etc/attache/config.json", "/run/secrets/key", "/etc/attache/policies"}
+	}}
+	for _, c := range []struct {
+		name string
+		op   fsnotify.Op
+		want bool
+	}{
+		{"/etc/attache/audit.jsonl", fsnotify.Write, false},
+		{"/etc/attache/audit.jsonl", fsnotify.Create, true}, // such as the ..data of Kubernetes
+		{"/etc/attache/audit.jsonl", fsnotify.Write | fsnotify.Chmod, true},
+		{"/etc/attache/config.json", fsnotify.Write, true},
+		{"./etc/../run/secrets/key", fsnotify.Write, true},
+		{"/etc/attache/policies/deep/one.yaml", fsnotify.Write, true},
+		{"/etc/attache/policies/deep/one.yml", fsnotify.Write, true},
+		{"/etc/attache/policies/notes.txt", fsnotify.Write, false},
+	} {
+		if got := w.concerns(fsnotify.Event{Name: c.name, Op: c.op}); got != c.want {
+			t.Errorf("%s of %s: %v, want %v", c.op, c.name, got, c.want)
 		}
 	}
 }
