@@ -2,7 +2,9 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -13,15 +15,12 @@ import (
 // replaced.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
+	if strings.ContainsFunc(s, beginsEscape) {
+		s = escapes().ReplaceAllString(s, "")
+	}
 	var b strings.Builder
 	last := rune(0) // the character before: 0 at the start; a space is not yet written
-	for i := 0; i < len(s); {
-		if n := escapeLen(s[i:]); n > 0 {
-			i += n
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
+	for _, r := range s {
 		switch r = visible(r, last); {
 		case r == 0, r == frameRune && last == frameRune, r == ' ' && last == 0:
 			continue
@@ -120,65 +119,18 @@ func takesModifier(last, r rune) bool {
 	return last >= utf8.RuneSelf && !unicode.In(last, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han)
 }
 
-// escapeLen returns the length of the terminal escape that s begins with, 0 if it begins
-// with none. An incomplete escape has length 0, so that it does not swallow the text after
-// it; its control character is removed like any other.
-func escapeLen(s string) int {
-	const esc = 0x1B
-	if len(s) < 2 {
-		return 0
-	}
-	kind := s[1]
-	switch {
-	case s[0] == 0xC2 && kind >= 0x80 && kind <= 0x9F:
-		kind -= 0x40 // the one-rune form of ESC and a character from @ to _
-	case s[0] != esc:
-		return 0
-	}
-	switch kind {
-	case '[': // CSI
-		return spanLen(s, 2, 0x20, 0x3F, 0x40, 0x7E)
-	case ']', 'P', 'X', '^', '_': // OSC and the like: a string and its end
-		return stringLen(s, 2)
-	}
-	if s[0] != esc {
-		return 0
-	}
-	return spanLen(s, 1, 0x20, 0x2F, 0x30, 0x7E)
-}
+// escapes matches the escapes of terminals (ECMA-48): control sequences, control strings up to
+// their end (BEL, or ST in either form), and two characters or more. What is incomplete is none,
+// so that it does not swallow the text after it; its control character is removed like any other.
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:\x1b\[|\x{9b})[ -?]*[@-~]` +
+		`|(?:\x1b[]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x00-\x1f\x{80}-\x{9f}]*(?:\x07|\x1b\\|\x{9c})` +
+		`|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\\x60-~])`)
+})
 
-// spanLen returns the length of s up to and with a final byte between lowest and
-// highest, when nothing but bytes between from and to stand between it and start;
-// 0 otherwise.
-func spanLen(s string, start int, from, to, lowest, highest byte) int {
-	end := start
-	for end < len(s) && s[end] >= from && s[end] <= to {
-		end++
-	}
-	if end < len(s) && s[end] >= lowest && s[end] <= highest {
-		return end + 1
-	}
-	return 0
-}
-
-// stringLen returns the length of s up to and with the end of a terminal's
-// control string (BEL, or ST in either form), 0 if it has none after start. Any
-// other control character ends the search, so that a text of many beginnings does not
-// take quadratic time.
-func stringLen(s string, start int) int {
-	for end := start; end < len(s); end++ {
-		rest := s[end:]
-		switch {
-		case rest[0] == 0x07:
-			return end + 1
-		case strings.HasPrefix(rest, "\x1b\\"), strings.HasPrefix(rest, "\u009c"):
-			return end + 2
-		case rest[0] < 0x20, rest[0] == 0xC2 && rest[1] <= 0x9F:
-			return 0
-		}
-	}
-	return 0
-}
+// beginsEscape reports whether an escape may begin with r: with ESC, or the one-rune form of ESC
+// and a character from @ to _.
+func beginsEscape(r rune) bool { return r == 0x1B || r >= 0x80 && r <= 0x9F }
 
 // defuse replaces the words in s by which the block names itself, so that no item can
 // imitate the first line of the frame.
