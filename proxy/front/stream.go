@@ -75,15 +75,13 @@ func newStream(events bool) *stream {
 }
 
 // push adds an item, and waits for room: a client that does not read holds up its own
-// session, until the write to it takes too long. It reports false if nobody reads.
-func (t *stream) push(i item, closes bool) bool {
+// session, until the write to it takes too long.
+func (t *stream) push(i item, closes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.awaitRoomLocked(cap(i.data)) {
-		return false
+	if t.awaitRoomLocked(cap(i.data)) {
+		t.addLocked(i, closes)
 	}
-	t.addLocked(i, closes)
-	return true
 }
 
 const (

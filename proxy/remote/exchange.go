@@ -247,8 +247,8 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 			return resp, nil, nil
 		}
 		refusal := readRefusal(resp)
-		if again, err := x.recover(refusal); !again || err != nil {
-			return nil, refusal, err
+		if !x.recover(refusal) {
+			return nil, refusal, nil
 		}
 	}
 }
@@ -273,21 +273,21 @@ func (x *exchange) post() (*http.Response, error) {
 
 // recover puts right why the server has refused the message without executing it, and
 // reports whether it is to be sent again.
-func (x *exchange) recover(r *refusal) (again bool, err error) {
+func (x *exchange) recover(r *refusal) (again bool) {
 	switch {
 	case r.lostSession(x.ticket) && x.ticket.generation == x.s.session.ticket().generation:
 		x.s.lose(r)
-		return true, nil
+		return true
 	case r.lostSession(x.ticket) && !x.tried.session && !x.reply: // of a session that the client has left
 		x.tried.session = true
-		return true, nil
+		return true
 	case r.status == http.StatusServiceUnavailable && r.after != "":
-		return x.awaitServer(r.after), nil
+		return x.awaitServer(r.after)
 	case r.code == wire.CodeHeaderMismatch && x.modern && x.method == "tools/call" && !x.tried.mirror:
 		x.tried.mirror = true
-		return x.s.mirror.learnAgain(x), nil
+		return x.s.mirror.learnAgain(x)
 	}
-	return false, nil
+	return false
 }
 
 // header returns the headers of the exchange's own.

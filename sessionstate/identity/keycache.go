@@ -38,8 +38,7 @@ type keyCache struct {
 
 // newKeyCache returns a cache for o.JWKS. It reads nothing.
 func newKeyCache(o TokenOptions) (*keyCache, error) {
-	c := &keyCache{name: o.JWKS, hint: "correct the file or identity.jwt.jwks", refresh: o.Refresh, timeout: o.Timeout, now: o.Now, kept: o.Kept}
-	byDefault := DefaultFileRefresh
+	c := &keyCache{name: o.JWKS, hint: "correct the file or identity.jwt.jwks", refresh: FileRefresh, timeout: o.Timeout, now: o.Now, kept: o.Kept}
 	switch scheme, _, ok := strings.Cut(o.JWKS, "://"); {
 	case o.JWKS == "":
 		return nil, errors.New("identity.jwt.jwks is missing: write the file or https address of the issuer's key set")
@@ -52,7 +51,7 @@ func newKeyCache(o TokenOptions) (*keyCache, error) {
 		c.name = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 		client := sync.OnceValue(func() *http.Client { return keySetClient(o.Client) })
 		c.read = func(ctx context.Context) ([]byte, error) { return fetchKeySet(ctx, client(), u) }
-		byDefault = DefaultRefresh
+		c.refresh = Refresh
 	default:
 		c.read = func(context.Context) ([]byte, error) {
 			data, _, err := textfile.Read(o.JWKS, keySetFile)
@@ -61,9 +60,6 @@ func newKeyCache(o TokenOptions) (*keyCache, error) {
 			}
 			return data, err
 		}
-	}
-	if c.refresh <= 0 {
-		c.refresh = byDefault
 	}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout

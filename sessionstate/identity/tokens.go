@@ -61,10 +61,11 @@ const (
 	// MaxLeeway is the most that may be configured: a longer one would keep
 	// expired tokens alive.
 	MaxLeeway = 5 * time.Minute
-	// DefaultRefresh is how long a key set from a URL is relied on.
-	DefaultRefresh = 15 * time.Minute
-	// DefaultFileRefresh is how long a key set from a file is relied on.
-	DefaultFileRefresh = time.Minute
+	// Refresh is how long a key set from a URL is relied on before it is read again, and so the
+	// time within which a key that was withdrawn stops to count.
+	Refresh = 15 * time.Minute
+	// FileRefresh is how long a key set from a file is relied on.
+	FileRefresh = time.Minute
 	// DefaultTimeout is how long Resolve waits for a key set.
 	DefaultTimeout = 2 * time.Second
 	// KeepKeys is for how long, beyond the refresh time, the last key set that was
@@ -94,10 +95,6 @@ type TokenOptions struct {
 	// Leeway is how far the clocks may be apart, at most [MaxLeeway]; 0 means
 	// [DefaultLeeway], and a negative one that they must agree.
 	Leeway time.Duration
-	// Refresh is how long a key set is relied on before it is read again, and so
-	// the time within which a key that was withdrawn stops to count; 0 means
-	// [DefaultRefresh], or [DefaultFileRefresh] for a file.
-	Refresh time.Duration
 	// Timeout is how long Resolve waits for a key set; 0 means [DefaultTimeout].
 	Timeout time.Duration
 	// Kept, if not nil, is called when the key set could not be read again and the last one is

@@ -631,7 +631,7 @@ func TestKeySetRotation(t *testing.T) {
 
 	// A key that is withdrawn counts until the set is read again.
 	server.body.Store(keySetOf(ring["ed"].jwk(nil)))
-	g.later(identity.DefaultRefresh - 1)
+	g.later(identity.Refresh - 1)
 	g.want(old, nil)
 	g.later(1)
 	g.want(old, identity.ErrTokenKey)
@@ -674,7 +674,7 @@ func TestKeySetUnreachable(t *testing.T) {
 
 	// Later the last key set serves, for a bounded time, and new keys are unknown.
 	server.code.Store(503)
-	g.later(identity.DefaultRefresh)
+	g.later(identity.Refresh)
 	g.want(token, nil)
 	g.want(token, nil)
 	server.want(t, 8)
@@ -720,7 +720,7 @@ func TestKeySetKept(t *testing.T) {
 		if err := os.Remove(g.file); err != nil {
 			t.Fatal(err)
 		}
-		g.later(identity.DefaultFileRefresh)
+		g.later(identity.FileRefresh)
 		g.want(token, nil)
 	}
 	g.want(token, nil)
@@ -745,7 +745,7 @@ func TestKeySetKept(t *testing.T) {
 	if err := os.Remove(g.file); err != nil {
 		t.Fatal(err)
 	}
-	g.later(identity.DefaultFileRefresh + identity.KeepKeys)
+	g.later(identity.FileRefresh + identity.KeepKeys)
 	g.want(token, identity.ErrKeySet)
 	wantTold(2)
 }

@@ -90,7 +90,6 @@ func cost(n json.Number) string {
 type codexEvent struct {
 	Type     string `json:"type"`
 	ThreadID string `json:"thread_id"`
-	Message  string `json:"message"`
 	Item     struct {
 		Type string `json:"type"`
 		Text string `json:"text"`

@@ -30,8 +30,8 @@ import (
 const (
 	// MaxAge is how old a signed copy may be before it is fetched again.
 	MaxAge = time.Hour
-	// DefaultTimeout bounds a fetch.
-	DefaultTimeout = 5 * time.Second
+	// timeout bounds a fetch.
+	timeout = 5 * time.Second
 	// MaxSize is how long a file may be, in bytes.
 	MaxSize = 256 << 10
 )
@@ -78,8 +78,6 @@ type Fetcher struct {
 	Dir string
 	// Client makes the requests; nil stands for one without redirects to other hosts.
 	Client *http.Client
-	// Timeout bounds a fetch; 0 stands for [DefaultTimeout].
-	Timeout time.Duration
 	// Now is the clock; nil stands for time.Now.
 	Now func() time.Time
 }
@@ -159,10 +157,6 @@ func (f file) signed() (seconds int64) {
 
 // fetch reads s from the network and verifies it.
 func (f *Fetcher) fetch(ctx context.Context, s Source) (got file, err error) {
-	timeout := f.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if got.content, err = f.get(ctx, s.URL); err != nil {

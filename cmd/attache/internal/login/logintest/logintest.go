@@ -40,7 +40,6 @@ type Config struct {
 	Scopes        []string      // scopes_supported of the resource
 	Offline       bool          // only offline_access gives a refresh token, and only after the person was asked (OpenID Connect Core, 11)
 	Lifetime      time.Duration // of access tokens; 0: they say none
-	NoRefresh     bool
 	// Needs returns the scope that a request needs, "" for none.
 	Needs   func(*http.Request) string
 	Refuses bool // whatever the scope
@@ -321,7 +320,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 // renews reports whether a family has a refresh token.
 func (s *Server) renews(f *family) bool {
 	offline := slices.Contains(strings.Fields(f.scope), "offline_access")
-	return !s.NoRefresh && !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline)
+	return !strings.HasPrefix(f.client, "machine") && (offline || !s.Offline)
 }
 
 // give gives new tokens.
