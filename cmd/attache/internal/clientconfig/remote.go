@@ -33,6 +33,7 @@ type remoteForm struct {
 	login          bool // the client logs in to the server by itself
 	repeated       bool // a member is there twice
 	oddHeaders     bool // a header's value is no text
+	escaped        bool // a text that wrapRemote replaces is not written as unwrapRemote would
 	commandIsFirst bool // args follow the command at once
 }
 
@@ -46,6 +47,12 @@ func memberOf(m hujson.ObjectMember) member {
 		literal{span{m.Name.StartOffset, m.Name.EndOffset}, nameOf(m)},
 		literal{span{m.Value.StartOffset, m.Value.EndOffset}, textOf(m.Value)},
 	}
+}
+
+// replaced notes a text of the entry that wrapRemote puts another in the place of.
+func (f *remoteForm) replaced(v hujson.Value) {
+	l, ok := v.Value.(hujson.Literal)
+	f.escaped = f.escaped || ok && l.Kind() == '"' && string(l) != quote(textOf(v))
 }
 
 // readRemote reads the members of an entry that a remote server has.
@@ -63,11 +70,14 @@ func readRemote(object *hujson.Object) *remoteForm {
 			f.repeated = f.repeated || addresses > 1
 			if !isNull(m.Value) { // clients write null where there is no address
 				f.address = memberOf(m)
+				f.replaced(m.Name)
 			}
 		case name == "type":
 			set(&f.kind, m)
+			f.replaced(m.Value)
 		case name == "headers":
 			set(&f.headers, m)
+			f.replaced(m.Name)
 			f.readHeaders(m.Value)
 		case name == "env":
 			set(&f.env, m)
@@ -100,6 +110,7 @@ func (f *remoteForm) readHeaders(v hujson.Value) {
 			f.oddHeaders = true
 		}
 		f.headerNames = append(f.headerNames, m.key)
+		f.replaced(h.Name)
 	}
 }
 
@@ -120,8 +131,12 @@ func (f *remoteForm) problem(client *Client) string {
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
 	case f.env.exists():
 		return "it is remote and has variables: remove env, which clients do not use there"
+	case f.args.exists():
+		return hasArgs
 	case f.oddHeaders:
 		return "it is remote, and its headers are not all texts"
+	case f.escaped:
+		return "it is remote, and a key, its type or the name of a header is written with escapes, which unwrap could not give back: write the plain characters"
 	case !f.hasUsualType():
 		return "it is remote, and its type is written in a way that unwrap could not give back: write it as your client documents it"
 	}
@@ -136,11 +151,14 @@ func (f *remoteForm) problem(client *Client) string {
 	return ""
 }
 
-// hasUsualType reports whether unwrapRemote can give back the bytes of the type: a word without
-// escapes.
+// hasArgs says why attache is not put in front of a remote server with arguments: its own would
+// be there beside them.
+const hasArgs = "it is remote and has args: remove them, which clients do not use there"
+
+// hasUsualType reports whether the type is a word, which has a place in the note for unwrapRemote.
 func (f *remoteForm) hasUsualType() bool {
 	kind := f.kind.value
-	return !f.kind.exists() || kind.value != "" && !strings.ContainsFunc(kind.value, unicode.IsSpace) && kind.to-kind.from == len(quote(kind.value))
+	return !f.kind.exists() || kind.value != "" && !strings.ContainsFunc(kind.value, unicode.IsSpace)
 }
 
 // advice says what a person should know of the entry when attache is in front of it.

@@ -133,7 +133,7 @@ func (f *tomlForm) problem() string {
 	case f == nil:
 		return ""
 	case f.args.exists():
-		return "it is remote and has args: remove them, which clients do not use there"
+		return hasArgs
 	case f.headers.there && f.envHeaders.there:
 		return "it is remote, with http_headers and env_http_headers: keep one of them, and put the others into server.headers of attache's configuration"
 	case f.headers.there && len(f.headers.keys) == 0 || f.envHeaders.there && len(f.envHeaders.keys) == 0:

@@ -382,7 +382,12 @@ func FuzzUnwrapAfterWrap(f *testing.F) {
 	} {
 		f.Add(true, []byte(text))
 	}
-	f.Add(false, []byte(`{"mcpServers": {"s": {"command": "x", "timeout": 1e999}}}`))
+	for _, entry := range []string{
+		`{"command": "x", "timeout": 1e999}`, `{"type": "http", "url": "https://a.example.com/mcp", "args": []}`,
+		`{"u\u0072l": "https://x", "type": "http"}`, `{"url": "https://x", "h\u0065aders": {"A\u002dB": "c"}}`,
+	} {
+		f.Add(false, []byte(`{"mcpServers": {"s": `+entry+`}}`))
+	}
 	f.Fuzz(func(t *testing.T, isTOML bool, data []byte) {
 		file := File{Path: "x.json"}
 		if isTOML {
