@@ -33,7 +33,7 @@ there are mistakes; warnings do not change it.`,
 	cmd.RunE = func(*cobra.Command, []string) error {
 		s, err := config.Load(c.Process, flags, c.server)
 		if err == nil {
-			err = filecheck.All(c.Process, s)
+			err = filecheck.Config(c.Process, flags, c.server, s)
 		}
 		for _, w := range s.Warnings {
 			fmt.Fprintln(c.Stdout, "warning:", w)

@@ -40,6 +40,8 @@ func All(p cli.Process, s *config.Settings) error {
 	}
 	all = append(all, Identity(s)...)
 	all = append(all, Audit(s)...)
+	all = append(all, remote(p, s)...)
+	all = append(all, serve(p, s)...)
 	if s.Record != "" {
 		dir := filepath.Dir(s.Record)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -43,7 +43,7 @@ func (s Secret) Value(p cli.Process) (string, error) {
 	case s.File != "":
 		text, _, err := textfile.Read(s.File, textfile.Rules{Max: 64 << 10, Closed: 0o077})
 		if err != nil {
-			return "", fmt.Errorf("%s: %w", s.File, err)
+			return "", fmt.Errorf("%s: %w", s.File, cli.Unreadable(err))
 		}
 		value := strings.TrimSpace(string(text))
 		return value, CheckSecret(value)

@@ -1,0 +1,91 @@
+package filecheck
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+	"github.com/attache-mcp/attache/sessionstate/textfile"
+)
+
+// Config returns what [All] does. Without a command no entry of servers holds in s, so it looks
+// at the files that each of them names too.
+func Config(p cli.Process, flags setting.Flags, command []string, s *config.Settings) error {
+	all, _ := errors.AsType[setting.Problems](All(p, s))
+	if len(command) > 0 {
+		return all.Err()
+	}
+	for _, e := range s.Servers {
+		own, err := config.LoadServed(p, flags, e.Name)
+		if err != nil {
+			return err
+		}
+		for _, problem := range remote(p, own) {
+			if !slices.Contains(all, problem) {
+				all = append(all, problem)
+			}
+		}
+	}
+	return all.Err()
+}
+
+// remote returns what is wrong with the files for a remote server. It cannot be reached without
+// them. Variables are not looked at: the client sets them.
+func remote(p cli.Process, s *config.Settings) (all setting.Problems) {
+	r := &s.Server.Remote
+	secret := func(origin, key string, v setting.Secret) {
+		if v.File == "" {
+			return
+		}
+		if _, err := v.Value(p); err != nil {
+			all.Add(s.Origin(origin), "%s: %v", key, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		secret("server.headers", "server.headers."+name, r.Headers[name])
+	}
+	secret("server.oauth.client_secret", "server.oauth.client_secret", r.OAuth.ClientSecret)
+	all = append(all, readable(s, "server.tls.ca", r.CA)...)
+	all = append(all, readable(s, "server.tls.cert", r.Cert)...)
+	return append(all, readable(s, "server.tls.key", r.Key)...)
+}
+
+// serve returns what attache serve would refuse. Whether a shared database has keys is not asked.
+func serve(p cli.Process, s *config.Settings) setting.Problems {
+	all := config.CheckServe(s)
+	all = append(all, readable(s, "serve.tls.cert", s.Serve.Cert)...)
+	all = append(all, readable(s, "serve.tls.key", s.Serve.Key)...)
+	if s.Store.URL.File != "" {
+		if _, err := s.Store.Address(p); err != nil {
+			all.Add(s.Origin("store.url"), "%v", err)
+		}
+	}
+	if !config.IsLoopback(s.Serve.Listen) && !authenticates(s) {
+		all.Add(s.Origin("serve.listen"), "serve.listen: other machines reach %s, and nothing says who may use it: make keys with attache key create, or set identity.jwt, or listen on 127.0.0.1", s.Serve.Listen)
+	}
+	return all
+}
+
+// authenticates reports whether requests to attache serve may need a credential.
+func authenticates(s *config.Settings) bool {
+	if s.Identity.AcceptsTokens() || s.Store.Shared() || !s.Origin("identity.keys_file").Default() {
+		return true
+	}
+	_, err := os.Stat(s.Identity.KeysFile)
+	return err == nil
+}
+
+// readable returns a problem if the file of key cannot be read; path is empty for none.
+func readable(s *config.Settings, key, path string) (all setting.Problems) {
+	if path == "" {
+		return nil
+	}
+	if _, _, err := textfile.Read(path, textfile.Rules{Max: 1 << 20}); err != nil {
+		all.Add(s.Origin(key), "%s: %s: %v", key, path, cli.Unreadable(err))
+	}
+	return all
+}
