@@ -201,7 +201,7 @@ func (c *Conn) admit(tc *toolCall, intents []intent) []intent {
 		p := tc.plan.place(in.rule)
 		if in.rule.Mode != Pin || p.state == absent && !in.callValue.Exists() {
 			if why := p.unfillable(tc.m.Arguments(), &in.value); why != "" {
-				c.passOver(tc, p, why)
+				c.passOver(tc, p, in, why)
 				continue
 			}
 		}
@@ -211,7 +211,7 @@ func (c *Conn) admit(tc *toolCall, intents []intent) []intent {
 }
 
 // passOver notes why an argument is not filled.
-func (c *Conn) passOver(tc *toolCall, p *place, why string) {
+func (c *Conn) passOver(tc *toolCall, p *place, in *intent, why string) {
 	tc.skip(p.rule, why)
 	switch {
 	case p.state == absent || p.state == unclear && p.why == "":
@@ -219,6 +219,8 @@ func (c *Conn) passOver(tc *toolCall, p *place, why string) {
 		c.logUnclear(tc.name, p.rule, p.why)
 	case p.rule.PathOnly && !p.verdict.Path:
 		c.logPassedOver(tc.name, p)
+	case p.state == present && !in.value.empty() && p.misfit(&in.value) != "":
+		c.logMisfit(tc, p, in)
 	}
 }
 

@@ -69,6 +69,12 @@ func (c *Conn) differ(tc *toolCall, in *intent, what string) {
 	}
 }
 
+// logMisfit says once of a tool that an argument does not take the value of a rule.
+func (c *Conn) logMisfit(tc *toolCall, p *place, in *intent) {
+	c.once(event{"misfit", tc.name, p.rule}, slog.LevelInfo, "an argument is not filled, because its schema does not take the rule's value",
+		"tool", middleware.Clip(tc.name), "argument", p.rule.path, "why", p.misfit(&in.value), "rule_source", in.origin())
+}
+
 // shown returns the call's own value as a log line takes it.
 func (c *Conn) shown(in *intent) string {
 	v := in.callValue

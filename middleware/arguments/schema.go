@@ -54,8 +54,10 @@ type place struct {
 	demanded bool   // the objects around it are required too
 	sparse   bool   // the objects around it may be made with nothing else in them
 	takes    kinds
-	verdict  Verdict        // of a rule for paths only
-	pattern  *regexp.Regexp // of a rule for paths only, nil if there is none
+	limit    limit                         // of a text
+	limited  bool                          // limit may refuse a text
+	verdict  Verdict                       // of a rule for paths only
+	last     struct{ text, misfit string } // the text that was checked last, and what was found
 }
 
 // A state says whether a schema has an argument.
@@ -101,11 +103,12 @@ func (r *rule) place(t *middleware.Tool) place {
 		return p
 	}
 	p.takes = takes(at, true)
+	if p.takes&texts != 0 && r.Mode == Fill {
+		p.limit = newLimit(at, true)
+		p.limited = p.limit.some()
+	}
 	if r.PathOnly {
 		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
-		if pattern := at.Get("pattern"); pattern.Exists() && p.verdict.Path {
-			p.pattern, _ = regexp.Compile(pattern.Text()) // Judge has compiled it
-		}
 	}
 	return p
 }
@@ -183,12 +186,34 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 		return "the tool's schema has " + p.why + " around the argument, which attache does not follow"
 	case !p.sparse && !p.rule.around(args):
 		return "the object around it is not there, and by the tool's schema is not to be made for it"
-	case p.takes&p.rule.gives() == 0, !v.empty() && !p.takes.has(v):
+	case p.takes&p.rule.gives() == 0:
 		return textOtherType
 	case p.rule.PathOnly:
-		return p.unsure(v)
+		why = p.unsure(v)
 	}
-	return ""
+	if why == "" && !v.empty() {
+		why = p.misfit(v)
+	}
+	return why
+}
+
+// misfit returns why the argument does not take a value, "" if it does.
+func (p *place) misfit(v *value) string {
+	if !p.takes.has(v) {
+		return textOtherType
+	}
+	if !p.limited {
+		return ""
+	}
+	text, ok := v.text()
+	if !ok {
+		return ""
+	}
+	// The calls of a session give the same value again.
+	if text != p.last.text {
+		p.last.text, p.last.misfit = text, p.limit.refuses(text)
+	}
+	return p.last.misfit
 }
 
 // unsure returns why a rule for paths only does not fill, "" if it does.
@@ -198,8 +223,6 @@ func (p *place) unsure(v *value) string {
 		return p.verdict.Why
 	case !(p.required && p.demanded) && !v.isAnnounced():
 		return "the tool does not require the argument, and the client has not announced a workspace"
-	case p.pattern != nil && !v.empty() && !p.pattern.MatchString(v.fact().Value):
-		return "the value does not match the argument's pattern"
 	}
 	return ""
 }

@@ -20,14 +20,19 @@ import (
 const pinned = "acme"
 
 func pinRule(mode Mode, schema Schema, path ...string) Rule {
-	value, err := expression.Compile("session.id", expression.Any)
-	if err != nil {
-		panic(err)
-	}
+	value := expressionOf("session.id")
 	if mode == Forbid {
 		value = nil
 	}
 	return Rule{Tools: []string{"t"}, Argument: path, Mode: mode, Schema: schema, Value: value}
+}
+
+func expressionOf(text string) *expression.Program {
+	p, err := expression.Compile(text, expression.Any)
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // A toolTest is the layer in front of a server that has one tool, t.
@@ -37,6 +42,9 @@ type toolTest struct {
 	handler middleware.Handler
 	ctx     *middleware.Context
 	sent    *wire.Message
+	session string // the session's id
+
+	listener func(*middleware.Call, middleware.Note) // told everything, if not nil
 }
 
 func newToolTest(t *testing.T, r Rule) *toolTest {
@@ -45,7 +53,7 @@ func newToolTest(t *testing.T, r Rule) *toolTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &toolTest{T: t, ctx: &middleware.Context{Context: t.Context(), Call: new(middleware.Call)}}
+	x := &toolTest{T: t, session: pinned, ctx: &middleware.Context{Context: t.Context(), Call: new(middleware.Call)}}
 	catalog := new(middleware.Catalog)
 	x.conn = shared.Connect(ConnOptions{Catalog: catalog})
 	x.handler = x.conn.Layer().Wrap(catalog.Layer().Wrap(
@@ -64,8 +72,11 @@ func (x *toolTest) handle(method, params string) {
 	x.Helper()
 	x.sent = nil
 	x.ctx.Call.Reset(noRelay{}, true)
+	if x.listener != nil {
+		x.ctx.Call.Listen(true, x.listener)
+	}
 	x.ctx.Call.SetValue(sessionstate.ContextKey{}, &sessionstate.Context{
-		Session:   sessionstate.Fact{Value: pinned, Source: sessionstate.Operator},
+		Session:   sessionstate.Fact{Value: x.session, Source: sessionstate.Operator},
 		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.HostEnvironment, From: "CLAUDE_PROJECT_DIR"},
 	})
 	if err := x.handler(x.ctx, wire.NewRequest(wire.Client, []byte("1"), method, []byte(params))); err != nil {
@@ -262,6 +273,7 @@ func TestNotMentioned(t *testing.T) {
 type dice struct {
 	*rand.Rand
 	definitions []string // that schemas may refer to
+	anyValue    bool     // the schema of p need not admit the rule's value
 }
 
 func (d dice) one(n int) bool { return d.IntN(n) == 0 }
@@ -284,11 +296,24 @@ type object = map[string]any
 // property makes the schema of p. One that has to hold admits the pinned value.
 func (d dice) property(sure bool) any {
 	admits := []any{object{}, object{"type": "string"}, object{"type": "string", "title": "P"}, true,
-		object{"enum": []any{pinned, "x"}}, object{"const": pinned}, object{"type": []any{"string", "null"}}, object{"minLength": 2}}
-	if sure {
+		object{"enum": []any{pinned, "x"}}, object{"const": pinned}, object{"type": []any{"string", "null"}}, object{"minLength": 2},
+		object{"pattern": "^a"}, object{"type": "string", "minLength": 4, "maxLength": 4.0}, object{"format": "hostname"}, object{"format": "path"}}
+	if sure && !d.anyValue {
 		return pick(d, admits...)
 	}
-	return pick(d, append(admits, object{"const": "x"}, object{"type": "integer"}, false, object{"minLength": 9}, object{"enum": []any{"x"}})...)
+	refuses := []any{object{"const": "x"}, object{"type": "integer"}, false, object{"minLength": 9}, object{"enum": []any{"x"}},
+		object{"type": "string", "pattern": "^x"}, object{"maxLength": 3}, object{"format": "uuid"}, object{"type": "string", "format": "uri"}}
+	if some := append(admits, refuses...); !d.anyValue || !d.one(4) {
+		return pick(d, some...)
+	}
+	one, other := pick(d, append(admits, refuses...)...), pick(d, refuses...)
+	return object{pick(d, "anyOf", "oneOf"): []any{one, pick(d, any(object{"type": "null"}), other)}}
+}
+
+// withPatterns replaces the formats that dice makes by patterns, as package jsonschema does
+// not check formats.
+func withPatterns(schema string) []byte {
+	return []byte(strings.NewReplacer(`"format":"uuid"`, `"pattern":"^[0-9a-f-]{36}$"`, `"format":"uri"`, `"pattern":"^[a-z]{2,}:"`).Replace(schema))
 }
 
 // schema makes a schema for the object that holds p. required says that it may
@@ -450,6 +475,9 @@ func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 	if r.Mode == Pin && d.one(4) {
 		r.Schema = Optional
 	}
+	if d.anyValue = r.Mode == Fill; d.anyValue {
+		r.Value = pick(d, r.Value, expressionOf(`"acme"`), expressionOf("7"))
+	}
 	raw, err := json.Marshal(d.root(r.Argument, r.Mode != Forbid))
 	if err != nil {
 		t.Fatal(err)
@@ -457,7 +485,7 @@ func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 	before := string(raw)
 	x := newToolTest(t, r)
 	after := x.shown(before)
-	upstream, shown := resolve(t, []byte(before)), resolve(t, []byte(after))
+	upstream, shown := resolve(t, withPatterns(before)), resolve(t, withPatterns(after))
 	if changed = before != after; upstream == nil || shown == nil || !changed && r.Mode != Fill {
 		return changed, false
 	}

@@ -126,7 +126,7 @@ func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
 	case r.Schema == Keep:
 		return false
 	case r.Mode == Fill:
-		return p.takes&r.gives() != 0 && e.hasValue(r, t)
+		return p.takes&r.gives() != 0 && e.hasValue(p, t)
 	case r.Mode == Pin && !p.demanded && !p.sparse:
 		// The shown schema would admit a call without the object around the argument,
 		// and the call as it is sent would have that object and lack something in it.
@@ -145,19 +145,23 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 	return true
 }
 
-// hasValue reports whether a rule that fills has a value for this session, or may have
-// one by the time of a call.
-func (e *listEdit) hasValue(r *rule, t *middleware.Tool) bool {
+// hasValue reports whether a rule that fills has a value for this session that the
+// argument takes, or may have one by the time of a call and the argument takes any.
+func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
+	r := p.rule
 	if r.fact != "" {
 		fact, _ := e.view.Lookup(r.fact)
-		return !fact.Empty() || r.fact == workspacePath && e.c.canAsk(e.call)
+		if fact.Empty() {
+			return r.fact == workspacePath && e.c.canAsk(e.call) && !p.limited
+		}
+		return p.limit.refuses(fact.Value) == ""
 	}
 	if r.Value.UsesArguments() {
-		return true
+		return !p.limited
 	}
 	raw, err := r.compute(e.inputs(t))
 	v := value{raw: raw}
-	return err == nil && !v.empty()
+	return err == nil && !v.empty() && p.misfit(&v) == ""
 }
 
 // show returns the schema of a tool as the rule has it shown. The objects around the

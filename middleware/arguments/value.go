@@ -81,6 +81,18 @@ func (v *value) json() []byte {
 	return v.known.member[v.known.start:]
 }
 
+// text returns a value that is not empty if it is a text.
+func (v *value) text() (text string, ok bool) {
+	if v.raw == nil {
+		return v.fact().Value, true
+	}
+	raw := wire.Value{Raw: v.raw}
+	if !raw.IsString() {
+		return "", false
+	}
+	return raw.Text(), true
+}
+
 // is reports whether other is this value.
 func (v *value) is(other wire.Value) bool {
 	if v.raw != nil {

@@ -2,7 +2,6 @@ package arguments
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -107,7 +106,7 @@ func judgeForm(property wire.Value) Verdict {
 	if v := property.Get("default"); v.IsString() && !v.Equals("") && !looksLikePath(v.Text()) {
 		return no("default", "the default is no path")
 	}
-	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern.Text()) {
+	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern) {
 		return no("pattern", "the pattern does not match paths")
 	}
 	if v := property.Get("maxLength"); v.Exists() && len(v.Raw) < 3 { // digits
@@ -133,11 +132,10 @@ func looksLikePath(text string) bool {
 	return isAbsolute(text) || text == "." || text == "./" || text == "cwd" || strings.HasPrefix(text, "~/") || strings.HasPrefix(text, "$")
 }
 
-// matchesPath reports whether a pattern, which is the server's, matches paths of every
-// system. Package regexp takes time linear in its input.
-func matchesPath(pattern string) bool {
-	r, err := regexp.Compile(pattern)
-	if err != nil {
+// matchesPath reports whether a pattern matches paths of every system.
+func matchesPath(pattern wire.Value) bool {
+	r := compilePattern(pattern)
+	if r == nil {
 		return false
 	}
 	for _, path := range []string{"/home/ada lovelace/src/shop.v2", `C:\Users\ada\src\shop`} {

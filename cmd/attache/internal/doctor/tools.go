@@ -12,6 +12,7 @@ import (
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/inspect"
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/middleware/arguments"
 	toolglob "github.com/attache-mcp/attache/middleware/glob"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -37,6 +38,9 @@ type argumentGroup struct {
 	Rule  string `json:"rule,omitempty"`
 	Mode  string `json:"mode,omitempty"`
 	Value string `json:"value,omitempty"`
+	// Misfit says why the argument does not take the value there is now, so that calls are
+	// not filled.
+	Misfit string `json:"misfit,omitempty"`
 
 	suggest nameClass
 	builtIn bool // the built-in rule is for it, and leaves it alone
@@ -98,6 +102,8 @@ type toolArgument struct {
 	text     bool // it may be text, which is all that is suggested
 	verdict  arguments.Verdict
 	optional bool
+	schema   []byte // the tool's
+	misfit   string // why it does not take the value of its rule
 }
 
 // maxArgumentDepth is how deep arguments are looked for in objects.
@@ -120,6 +126,7 @@ func toolArguments(list []byte) []toolArgument {
 					tool: tool, path: at, text: admitsText(m.Value),
 					verdict:  arguments.Judge(tool, entry.Get("inputSchema").Raw, at...),
 					optional: !slices.Contains(required, m.Key.Text()),
+					schema:   entry.Get("inputSchema").Raw,
 				})
 				walk(m.Value, at)
 			}
@@ -182,8 +189,9 @@ func groupArguments(all []toolArgument, rules []arguments.Rule) []argumentGroup 
 			if r.Value != nil {
 				g.Value = r.Value.String()
 			}
+			g.Misfit = a.misfit
 		}
-		key := fmt.Sprint(g.Argument, "\x00", g.Kind, g.Rule, g.Optional, g.Why, "\x00", g.Words)
+		key := fmt.Sprint(g.Argument, "\x00", g.Kind, g.Rule, g.Optional, g.Why, "\x00", g.Words, "\x00", g.Misfit)
 		if byKey[key] == nil {
 			byKey[key] = &g
 		}
@@ -305,7 +313,14 @@ func (d *Doctor) examineTools(list []byte, conn *assembly.Conn) {
 	}
 	d.check = "arguments"
 	rules := assembly.ArgumentRules(d.Settings)
-	groups := groupArguments(toolArguments(list), rules)
+	all := toolArguments(list)
+	for i := range all {
+		a := &all[i]
+		if r := ruleFor(*a, rules); r != nil {
+			a.misfit = r.Misfit(&middleware.Tool{Name: a.tool, InputSchema: a.schema}, d.identified(conn.Context()), d.Settings.Server.Name)
+		}
+	}
+	groups := groupArguments(all, rules)
 	d.Arguments = groups
 	for _, g := range groups {
 		d.reportArgument(g, conn, len(names))
@@ -341,6 +356,8 @@ func (d *Doctor) reportArgument(g argumentGroup, conn *assembly.Conn, all int) {
 		d.note("look at the rules below, and paste those that are right for you", "%s looks like %s and is not filled", what, withArticle(g.Kind))
 	case g.Mode == string(arguments.Forbid):
 		d.ok("%s is forbidden by %s", what, rule)
+	case g.Misfit != "":
+		d.warn("write a rule for the other tools alone, or with a value that it takes", "%s is not filled by %s from %s: %s", what, rule, g.Value, g.Misfit)
 	case g.Value == workspaceValue && !g.Path && g.Words != "":
 		d.warn("correct the rule; the value may be session.workspace.id, or a text of your own",
 			"%s is set by %s from %s, which it does not take: %s", what, rule, g.Value, g.reason())

@@ -1,0 +1,162 @@
+package arguments
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// A rule fills only with a text that the argument's schema takes; else the tool is shown as it
+// is, the call passes as it came, and the log, the call's notes and doctor say why. A pin is set.
+func TestLimits(t *testing.T) {
+	const wrongPattern, unread = "the value does not match the argument's pattern", "attache cannot check the value by the argument's "
+	for _, test := range []struct{ value, property, why string }{
+		{"/src/shop", `{"type":"string","pattern":"^/"}`, ""},
+		{"/src/shop", `{"pattern":"shop"}`, ""}, // a pattern is not anchored
+		{"/src/shop", `{"type":"string","pattern":"^[a-z-]+$"}`, wrongPattern},
+		{"/src/shop", `{"pattern":"^[A-Z]:"}`, wrongPattern},
+		{"/src/shop", `{"pattern":"^(?!/etc)"}`, unread + "pattern"},
+		{"/src/shop", `{"pattern":"^\\u002f"}`, unread + "pattern"},
+		{"/src/shop", `{"pattern":"("}`, unread + "pattern"},
+		{"/src/shop", `{"pattern":1}`, unread + "pattern"},
+		{"/src/shop", `{"pattern":"^/((((.{9}){9}){9})*)*"}`, ""},
+		{"/src/shop", `{"minLength":1}`, ""},
+		{"/src/shop", `{"minLength":9}`, ""},
+		{"/src/shop", `{"minLength":10}`, "the value is shorter than the argument's minLength"},
+		{"/src/shop", `{"minLength":"1"}`, unread + "minLength"},
+		{"/src/shop", `{"maxLength":9.0}`, ""},
+		{"/src/shop", `{"maxLength":8}`, "the value is longer than the argument's maxLength"},
+		{"/src/shop", `{"maxLength":0}`, "the value is longer than the argument's maxLength"},
+		{"/src/shop", `{"maxLength":null}`, unread + "maxLength"},
+		{"/src/\U0001F6D2", `{"minLength":6,"maxLength":7}`, ""}, // 6 characters, 7 units of UTF-16
+		{"/src/\U0001F6D2", `{"minLength":7}`, "the value is shorter than the argument's minLength"},
+		{"/src/\U0001F6D2", `{"maxLength":6}`, "the value is longer than the argument's maxLength"},
+		{"/src/shop", `{"format":"directory-path"}`, ""},
+		{"/src/shop", `{"format":"uri"}`, "the value does not have the argument's format, uri"},
+		{"/src/shop", `{"format":"uuid"}`, "the value does not have the argument's format, uuid"},
+		{"/src/shop", `{"anyOf":[{"type":"string","format":"uuid"},{"type":"null"}]}`, "the value does not have the argument's format, uuid"},
+		{"/src/shop", `{"anyOf":[{"type":"string","format":"uuid"},{"type":"string","pattern":"^/"}]}`, ""},
+		{"/src/shop", `{"pattern":"^x","oneOf":[{"type":"string"},{"type":"integer"}]}`, wrongPattern},
+		{"/src/shop", `{"anyOf":[{"type":"string"}],"oneOf":[{"type":"string","maxLength":3},{"type":"null"}]}`, "the value is longer than the argument's maxLength"},
+		{"/src/shop", `{"type":"integer"}`, textOtherType},
+	} {
+		for _, path := range [][]string{{"p"}, {"o", "p"}} {
+			for _, required := range []string{"", `,"required":["p"]`} {
+				t.Run(fmt.Sprint(test.value, test.property, path, required), func(t *testing.T) {
+					schema := `{"type":"object","properties":{"p":` + test.property + `}` + required + `}`
+					empty := `{}`
+					if len(path) > 1 {
+						schema, empty = `{"type":"object","properties":{"o":`+schema+`}}`, `{"o":{}}`
+					}
+					testLimit(t, path, test.value, schema, empty, test.why)
+				})
+			}
+		}
+	}
+}
+
+func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
+	for _, text := range []string{"session.id", `"` + value + `"`} {
+		fill := Rule{Tools: []string{"t"}, Argument: path, Value: expressionOf(text)}
+		x := newToolTest(t, fill)
+		x.session = value
+		var log bytes.Buffer
+		x.conn.log = slog.New(slog.NewTextHandler(&log, nil))
+		var skipped string
+		x.listener = func(_ *middleware.Call, n middleware.Note) {
+			if n.Act == middleware.Skipped {
+				skipped = n.Why
+			}
+		}
+		if shown := x.shown(schema); why != "" && shown != schema || why == "" && strings.Contains(shown, "required") {
+			t.Errorf("%s: shown is %s", text, shown)
+		}
+		want := empty
+		if why == "" {
+			want = strings.Replace(empty, "{}", `{"p":"`+value+`"}`, 1)
+		}
+		for range 2 {
+			if sent := x.call(empty); sent != want || skipped != why {
+				t.Errorf("%s: sent is %s, want %s; skipped, as %q, want %q", text, sent, want, skipped, why)
+			}
+		}
+		if logged := strings.Count(log.String(), "its schema does not take the rule's value"); logged != min(1, len(why)) || !strings.Contains(log.String(), why) {
+			t.Errorf("%s: the log is %s", text, &log)
+		}
+		view := &sessionstate.Context{Session: sessionstate.Fact{Value: value, Source: sessionstate.Operator}}
+		tool := &middleware.Tool{Name: "t", InputSchema: []byte(schema)}
+		if got := fill.Misfit(tool, view, ""); got != why {
+			t.Errorf("%s: Misfit says %q, want %q", text, got, why)
+		}
+		fill.Mode = Pin
+		if x := newToolTest(t, fill); !strings.Contains(x.call(empty), `"p":`) || fill.Misfit(tool, view, "") != "" {
+			t.Errorf("%s: it is not pinned", text)
+		}
+	}
+}
+
+// What a session does not know yet, or a call decides, may be what the argument does not take.
+// Then the schema stays as it is.
+func TestLimitsOfLateValues(t *testing.T) {
+	for property, changed := range map[string]bool{`{"type":"string","minLength":1}`: true, `{"type":"string","pattern":"^/"}`: false} {
+		schema := `{"type":"object","properties":{"p":` + property + `,"q":{"type":"string"}},"required":["p"]}`
+		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: expressionOf("arguments.q")})
+		if shown := x.shown(schema); (shown != schema) != changed {
+			t.Errorf("%s: shown is %s", property, shown)
+		}
+		for q, sent := range map[string]string{"/x": `{"q":"/x","p":"/x"}`, "x": `{"q":"x","p":"x"}`} {
+			if want := sent; q == "x" && !changed {
+				sent = strings.Replace(want, `,"p":"x"`, "", 1)
+			}
+			if got := x.call(`{"q":"` + q + `"}`); got != sent {
+				t.Errorf("%s: sent is %s, want %s", property, got, sent)
+			}
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for format, texts := range map[string][2][]string{
+		"uri": {{"https://example.com/a?b#c", "file:///src/shop", "urn:x:y", "http://[::1]/"},
+			{"", "/src/shop", `C:\src`, "C:/src", "https://", "x:", "https://a b/", "//host/path", "a/b:c", "https://\u00e4/"}},
+		"uri-reference": {{"/src/shop", "https://example.com/", "a"}, {`C:\src`, "a b", "%zz"}},
+		"uuid":          {{"123e4567-e89b-12d3-a456-426614174000"}, {"acme", "123e4567e89b12d3a456426614174000", "urn:uuid:123e4567-e89b-12d3-a456-426614174000"}},
+		"email":         {{"ada@example.com", "a.b+c@x-y.example"}, {"ada", "ada@", "ada@localhost", "Ada <ada@example.com>", "a..b@example.com", ".a@example.com"}},
+		"hostname":      {{"acme", "a-b.example.com"}, {"/src/shop", "a_b", "-a", "a-", "a..b", strings.Repeat("a", 64), strings.Repeat("a.", 126) + "aa"}},
+		"ipv4":          {{"127.0.0.1"}, {"::1", "127.1", "127.0.0.01", "127.0.0.1/8"}},
+		"ipv6":          {{"::1", "fe80::1"}, {"127.0.0.1", "fe80::1%eth0", "[::1]"}},
+		"date-time":     {{"2026-01-31T10:00:00Z", "2026-01-31T10:00:00.5+01:00"}, {"2026-01-31", "2026-02-30T10:00:00Z", "2026-01-31T10:00:00", "2026-01-31 10:00:00Z"}},
+		"date":          {{"2026-01-31"}, {"2026-02-30", "31.1.2026"}},
+		"time":          {{"10:00:00Z", "10:00:00+01:00"}, {"10:00:00", "25:00:00Z"}},
+		"duration":      {{"P1D", "PT5M", "P2W", "P1Y2M3DT4H5M6S"}, {"P", "PT", "P1DT", "1h", "P1D2W"}},
+		"json-pointer":  {{"", "/src/shop", "/a~0b"}, {"src", "/a~b"}},
+	} {
+		is := formats()[format]
+		for _, text := range texts[0] {
+			if !is(text) {
+				t.Errorf("%q is no %s", text, format)
+			}
+		}
+		for _, text := range texts[1] {
+			if is(text) {
+				t.Errorf("%q is a %s", text, format)
+			}
+		}
+	}
+}
+
+// A server's pattern takes bounded memory.
+func TestPatternsAreBounded(t *testing.T) {
+	for _, pattern := range []string{`(?:abcdefghij){1000}`, `(?:(?:a{10}){10}b){50}`, strings.Repeat("a", maxPattern), `^(?:` + strings.Repeat("a?", 2000) + `){2}$`} {
+		x := newToolTest(t, pinRule(Fill, "", "p"))
+		schema := `{"properties":{"p":{"pattern":"` + pattern + `"}},"required":["p"]}`
+		if shown := x.shown(schema); shown != schema {
+			t.Errorf("shown is %s", shown)
+		}
+	}
+}
