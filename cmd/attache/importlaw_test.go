@@ -118,7 +118,7 @@ func importLaw() []law {
 		{rooms + "clientfile", []string{rooms + "cli", "sessionstate/textfile"}, "a file is replaced the same way whatever is in it"},
 		{rooms + "clientconfig", []string{rooms + "clientfile"}, "the files of clients have nothing to do with what is relayed"},
 		{rooms + "trust", []string{"policy", "policy/filesource", "sessionstate/textfile", rooms + "cli"}, "which workspaces are trusted has nothing to do with what is relayed"},
-		{rooms + "wrap", []string{rooms + "cli", rooms + "config", rooms + "setting", rooms + "clientconfig", rooms + "clientfile", rooms + "term", "proxy/record", "proxy/wire"}, "putting attache in front of servers takes their files and attache's flags, and no session"},
+		{rooms + "wrap", []string{rooms + "cli", rooms + "config", rooms + "setting", rooms + "filecheck", rooms + "clientconfig", rooms + "clientfile", rooms + "term", "proxy/record", "proxy/wire"}, "putting attache in front of servers takes their files and attache's flags, and no session"},
 		{rooms + "auditheads", []string{"middleware/audit/chain", "sessionstate/database"}, "where a file ends is noted the same way whatever its records say"},
 		{rooms + "auditlog", []string{rooms + "auditheads", rooms + "cli", rooms + "term", "middleware/audit/chain"}, "records are read the same way whatever wrote them"},
 		{rooms + "inject", []string{library, rooms + "assembly", rooms + "cli", rooms + "clientconfig", rooms + "clientfile", rooms + "config", rooms + "term"}, "it finds out what a session would know, and runs none"},

@@ -19,7 +19,8 @@ const (
 // registry are.
 const codexVariables = `env_vars = ["ATTACHE_SESSION_ID", "ATTACHE_SESSION_PROOF", "ATTACHE_PARENT_SESSION_ID", "ATTACHE_TRUST_LEVEL", "ATTACHE_WORKSPACE_PATH", "ATTACHE_WORKSPACE_ID", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]`
 
-// IsTeams reports whether e starts attache's own server and wraps no other.
+// IsTeams reports whether e starts attache's own server and wraps no other. A second attache has
+// a name that begins with attache-.
 func (e *Entry) IsTeams() bool {
 	if e.Name == TeamsServer && slices.Contains(e.Args, teamsCommand) {
 		return true
@@ -29,7 +30,7 @@ func (e *Entry) IsTeams() bool {
 		program, own = own[1], own[2:]
 	}
 	at := 0
-	if baseName(program) != "attache" {
+	if name := baseName(program); name != "attache" && !strings.HasPrefix(name, "attache-") {
 		if at = slices.IndexFunc(own, isPackage) + 1; at == 0 {
 			return false
 		}

@@ -200,10 +200,44 @@ func (e *Entry) Wrapped(l Launch) (dashes int, wrapped bool) {
 	case baseName(program) == "attache":
 		return dashes, true
 	case dashes < 0:
-		return -1, false
+		return -1, e.IsTeams()
 	}
 	asTold := l.Command != "" && program == l.Command && len(own) >= len(l.Args) && slices.Equal(own[:len(l.Args)], l.Args) // flags of attache follow
 	return dashes, asTold || slices.ContainsFunc(own, isPackage)
+}
+
+// Own returns attache's own arguments in e, a wrapped entry: those behind what starts attache and
+// in front of the "--"; nil if it has none or wraps no server. l is as for [Entry.Wrapped].
+func (e *Entry) Own(l Launch) []string {
+	dashes, wrapped := e.Wrapped(l)
+	if !wrapped || dashes < 0 || e.IsTeams() {
+		return nil
+	}
+	return e.Args[e.launcher(l, dashes):dashes]
+}
+
+// Behind returns the server that e, a wrapped entry, has behind the "--": its command, or its
+// address.
+func (e *Entry) Behind(l Launch) []string {
+	dashes, wrapped := e.Wrapped(l)
+	if !wrapped || dashes < 0 {
+		return nil
+	}
+	return e.Args[dashes+1:]
+}
+
+// Env returns the variables that the client sets for e, as "NAME=value".
+func (e *Entry) Env() (all []string) {
+	if e.toml != nil {
+		for i, name := range e.toml.env.keys {
+			all = append(all, name.value+"="+e.toml.env.texts[i])
+		}
+		return all
+	}
+	for _, v := range e.remote.variables {
+		all = append(all, v.key.value+"="+v.value.value)
+	}
+	return all
 }
 
 // Broken reports whether e starts attache with no server behind a "--". Such an

@@ -6,10 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
 // clients looks for attache in the configuration files of clients: the user's, and
@@ -43,22 +47,27 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 		d.warn("correct the file", "%s: %s: %s", f.Client.Title, f.Path, text)
 	}
 	var with, without []string
-	wraps := map[*clientconfig.Entry]bool{}
+	steps := map[*clientconfig.Entry]clientconfig.Step{}
 	l := clientconfig.ThisProgram()
 	for _, step := range doc.Wrap(l, func(string) bool { return true }).Steps {
-		wraps[step.Entry] = step.Done
+		steps[step.Entry] = step
 	}
-	remote := 0
+	remote, skipped := 0, 0
 	for _, e := range doc.Entries {
 		_, wrapped := e.Wrapped(l)
 		switch {
-		case e.Remote && !wraps[e]:
+		case e.Remote && !steps[e].Done:
 			remote++
+			d.skipped(f, steps[e])
 		case wrapped && e.Odd == "" && e.Broken(l):
 			d.problem("put \"--\" and the server's command behind attache's flags", "%s: %s, line %d: the entry %q starts attache without a server", f.Client.Title, f.Path, e.Line, e.Name)
 		case wrapped:
 			with = append(with, e.Name)
 			d.attacheOf(f, e)
+			d.settingsOf(f, e, l)
+		case e.Odd == "" && !steps[e].Done:
+			skipped++
+			d.skipped(f, steps[e])
 		case e.Odd == "":
 			without = append(without, e.Name)
 		}
@@ -67,12 +76,39 @@ func (d *Doctor) clientFile(f clientconfig.File) bool {
 	if remote > 0 {
 		text += "; not of " + cli.Plural(remote, "remote server")
 	}
+	if skipped > 0 {
+		text += "; not of " + cli.Plural(skipped, "server") + " named above"
+	}
 	if len(without) == 0 {
 		d.ok("%s", text)
 		return true
 	}
 	d.note("attache wrap --file \""+f.Path+"\", with --dry-run first to see what would change", "%s; not of %s", text, strings.Join(without, ", "))
 	return true
+}
+
+// skipped says why wrap skips a server and what to do, if something can be done.
+func (d *Doctor) skipped(f clientconfig.File, step clientconfig.Step) {
+	if at := strings.LastIndex(step.Text, ": "); at >= 0 {
+		d.note(step.Text[at+2:], "%s: %s, line %d: attache is not in front of %q: %s", f.Client.Title, f.Path, step.Entry.Line, step.Entry.Name, step.Text[:at])
+	}
+}
+
+// settingsOf reports what is wrong with the settings of the attache in an entry, which come from
+// its arguments and variables. What was told of doctor's own settings is not told again.
+func (d *Doctor) settingsOf(f clientconfig.File, e *clientconfig.Entry, l clientconfig.Launch) {
+	p := d.Process
+	p.Env = slices.DeleteFunc(slices.Concat(e.Env(), p.Env), func(entry string) bool { return strings.Contains(entry, "=${") })
+	s, err := config.LoadEntry(p, e.Own(l), e.Behind(l))
+	if err == nil {
+		err = filecheck.All(p, s)
+	}
+	all, _ := errors.AsType[setting.Problems](err)
+	for _, one := range all {
+		if !slices.ContainsFunc(d.Findings, func(told finding) bool { return told.Text == cli.Elided(one.String()) }) {
+			d.problem("correct it there; flags of attache are changed by unwrap, then wrap", "%s: %s, line %d: the attache in front of %q: %v", f.Client.Title, f.Path, e.Line, e.Name, one)
+		}
+	}
 }
 
 // attacheOf reports an entry whose attache program does not exist.

@@ -21,7 +21,7 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 		title = f.Client.Title
 	}
 	fmt.Fprintf(&j.report, "%s: %s\n", title, cli.Printable(f.Path))
-	for _, w := range warnings {
+	for _, w := range slices.Concat(warnings, j.notes) {
 		fmt.Fprintf(&j.report, "  note       %s\n", cli.Printable(w))
 	}
 	for _, step := range plan.Steps {

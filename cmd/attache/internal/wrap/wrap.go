@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -49,6 +48,7 @@ type Job struct {
 	Flags setting.Flags
 
 	report bytes.Buffer // for stdout
+	notes  []string     // on the flags
 	reread []string     // what makes the clients read their files again
 }
 
@@ -66,6 +66,9 @@ func (j *Job) Run() error {
 		return err
 	}
 	if err := j.checkServers(files); err != nil {
+		return err
+	}
+	if err := j.checkFlags(carried, files); err != nil {
 		return err
 	}
 	var failures []string
@@ -117,11 +120,7 @@ func (j *Job) checkServers(files []clientconfig.File) error {
 
 // edit edits one file, or shows how.
 func (j *Job) edit(f clientconfig.File) error {
-	path := f.Path
-	if absolute, err := filepath.Abs(path); err == nil {
-		path = absolute
-	}
-	shared := j.Project != "" || clientconfig.ThisSystem(j.Getenv).Shared(path)
+	shared := j.shared(f.Path)
 	launch, err := j.launch(shared)
 	if err != nil {
 		return err

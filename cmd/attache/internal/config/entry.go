@@ -1,0 +1,47 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+)
+
+// LoadEntry returns the settings of the attache that a client starts with args, its own
+// arguments, in front of the server of that command. Arguments with a variable of the client,
+// such as ${workspaceFolder}, are left out with their flag: what the client makes of them is not
+// known.
+func LoadEntry(p cli.Process, args, command []string) (*Settings, error) {
+	cmd := &cobra.Command{}
+	flags := AddFlags(cmd)
+	plain := withoutVariables(args)
+	if len(plain) > 0 && plain[0] == "run" {
+		plain = plain[1:]
+	}
+	err := cmd.ParseFlags(plain)
+	if err == nil && cmd.Flags().NArg() > 0 {
+		err = fmt.Errorf("unexpected %q before \"--\": only attache's flags go there", cmd.Flags().Arg(0))
+	}
+	if err != nil {
+		return nil, setting.Problems{{Text: err.Error()}}
+	}
+	return Load(p, flags, command)
+}
+
+// withoutVariables returns args without those that have a variable of the client in them.
+func withoutVariables(args []string) (plain []string) {
+	for _, arg := range args {
+		last := len(plain) - 1
+		switch {
+		case !strings.Contains(arg, "${"):
+			plain = append(plain, arg)
+		case !strings.HasPrefix(arg, "-") && last >= 0:
+			plain = slices.Delete(plain, last, last+1)
+		}
+	}
+	return plain
+}

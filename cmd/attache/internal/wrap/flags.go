@@ -1,0 +1,62 @@
+package wrap
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
+	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
+)
+
+// checkFlags returns what is wrong with the files that flags name: with them in its arguments
+// each attache would end at its start, or go without what they are for. Relative paths for a
+// shared file are not checked: the client's directory is not known here.
+func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
+	isShared := slices.ContainsFunc(files, func(f clientconfig.File) bool { return j.shared(f.Path) })
+	var args []string
+	for i := 0; i+1 < len(carried); i += 2 {
+		given, err := j.Flags.Get(strings.TrimPrefix(carried[i], "--"))
+		if err == nil && (!isShared || carried[i+1] == given) { // else it became absolute
+			args = append(args, carried[i], carried[i+1])
+		}
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	s, err := config.LoadEntry(j.Process, args, nil)
+	if err == nil {
+		j.noteWorkspace(s, args)
+		err = filecheck.All(j.Process, s)
+	}
+	all, _ := errors.AsType[setting.Problems](err)
+	all = slices.DeleteFunc(all, func(p setting.Problem) bool {
+		return !strings.HasPrefix(p.At.Name, "--") && (p.At.File == "" || !slices.Contains(args, "--config"))
+	})
+	return all.Err()
+}
+
+// noteWorkspace notes a workspace of --workspace that is no directory here. The server may see
+// it.
+func (j *Job) noteWorkspace(s *config.Settings, args []string) {
+	path := s.Session.Workspace
+	if !slices.Contains(args, "--workspace") || !filepath.IsAbs(path) || strings.Contains(path, "${") {
+		return
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		j.notes = append(j.notes, "--workspace: "+cli.Printable(path)+" is no directory: correct it, unless the server sees more")
+	}
+}
+
+// shared reports whether other machines read the client's file at path.
+func (j *Job) shared(path string) bool {
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return j.Project != "" || clientconfig.ThisSystem(j.Getenv).Shared(path)
+}
