@@ -26,21 +26,21 @@ running. A server of several clients is restarted for all of them, and so are al
   attache restart --server git`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			running, err := status.Running(status.Dir(c.Process))
+			may := func(r status.Report) bool { return r.Restart && (name == "" || r.Server == name) }
+			running, err := status.Await(status.Dir(c.Process), may)
 			if err != nil {
 				return fmt.Errorf("what runs cannot be read: %w", err)
 			}
-			return c.restart(running, name)
+			return c.restart(slices.DeleteFunc(running, func(r status.Report) bool { return !may(r) }), name)
 		},
 	}
 	cmd.Flags().StringVar(&name, "server", "", "the `name` of the server, as attache status shows it")
 	return cmd
 }
 
-// restart has the attaches in front of the named server restart it; "" stands for the only
-// one there is.
+// restart has these attaches, which are in front of the named server, restart it; "" stands for
+// the only one there is.
 func (c *program) restart(running []status.Report, name string) error {
-	running = slices.DeleteFunc(running, func(r status.Report) bool { return !r.Restart || name != "" && r.Server != name })
 	var names []string
 	for _, r := range running {
 		if !slices.Contains(names, r.Server) {

@@ -123,7 +123,7 @@ func (r *Report) Text(now time.Time) string {
 		s.Write(&b, now)
 	}
 	if len(r.Running) == 0 {
-		b.WriteString("  no attache runs in front of a server\n")
+		b.WriteString("  no attache runs in front of a server\n  (one is shown a second after its client's first message)\n")
 	}
 	return b.String()
 }

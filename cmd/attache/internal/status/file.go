@@ -163,6 +163,18 @@ func Running(dir string) ([]Report, error) {
 	return all, nil
 }
 
+// Await returns what [Running] does as soon as one of the reports is chosen, or the process of
+// one could have written its first report.
+func Await(dir string, chosen func(Report) bool) ([]Report, error) {
+	const pause = delay / 10
+	for end := time.Now().Add(delay + 2*pause); ; time.Sleep(pause) {
+		all, err := Running(dir)
+		if dir == "" || err != nil || slices.ContainsFunc(all, chosen) || time.Now().After(end) {
+			return all, err
+		}
+	}
+}
+
 // removeDead removes the files of processes that are gone, and returns the names of the others.
 func removeDead(dir string) (running []string, err error) {
 	entries, err := os.ReadDir(dir)

@@ -104,6 +104,24 @@ func TestPublish(t *testing.T) {
 	})
 }
 
+// A report that is not written yet is waited for, as long as that takes.
+func TestAwait(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		stop := NewRecorder(os.Getpid(), "git", nil).Publish(dir)
+		defer stop()
+		reports, err := Await(dir, func(r Report) bool { return r.Server == "git" })
+		if err != nil || len(reports) != 1 || time.Since(begin) > delay+delay/5 {
+			t.Errorf("%+v, %v, after %v", reports, err, time.Since(begin))
+		}
+		reports, err = Await(dir, func(r Report) bool { return r.Server == "other" })
+		if err != nil || len(reports) != 1 || time.Since(begin) > 3*delay {
+			t.Errorf("nobody to wait for: %+v, %v, after %v", reports, err, time.Since(begin))
+		}
+	})
+}
+
 // What a process that was killed has left, here ones that never held their lock, is removed when
 // somebody asks for the reports.
 func TestRunningRemovesTheDead(t *testing.T) {
