@@ -133,6 +133,9 @@ type argumentValue struct{ to **expression.Program }
 
 func (v argumentValue) Set(s, base string) error {
 	err := setting.Expression(v.to, expression.Any).Set(s, base)
+	if err != nil && looksLikeText(s) {
+		return fmt.Errorf(`for the text itself write it in quotes, '"%s"'; %q is no expression: %w`, s, s, err)
+	}
 	if !isPath(s) || err == nil && (*v.to).Path() != "" {
 		return err
 	}
@@ -154,6 +157,12 @@ func (v argumentValue) Set(s, base string) error {
 		return fmt.Errorf("unknown value %q: did you mean %q? there are %s", s, near, strings.Join(known, ", "))
 	}
 	return fmt.Errorf(`unknown value %q: write one of %s, or an expression; for the text itself '"%s"'`, s, strings.Join(known, ", "), s)
+}
+
+// looksLikeText reports whether s is more likely a text than an expression: a path of a file, an
+// address or a word with dashes.
+func looksLikeText(s string) bool {
+	return strings.ContainsAny(s, "/-:@~") && !strings.ContainsAny(s, "\"'()[]{}?=<>&|!+*% \t\n\\")
 }
 
 // isPath reports whether s is nothing but names joined by dots.

@@ -151,6 +151,19 @@ func (r *Reader) set(o Option, f Field) {
 	}
 }
 
+// onlyAlike returns the one of words that begins with as many letters as half of name has, at
+// least three; "" if none or several do. It knows deny for denied.
+func onlyAlike(name string, words []string) string {
+	alike := slices.DeleteFunc(slices.Clone(words), func(word string) bool {
+		begin := name[:min(max(3, (len(name)+1)/2), len(name))]
+		return len(begin) < 3 || !strings.HasPrefix(word, begin)
+	})
+	if len(alike) != 1 {
+		return ""
+	}
+	return alike[0]
+}
+
 // suggest says what an unknown key was probably meant to be: a key of the same
 // section, or one of that name elsewhere.
 func suggest(options []Option, prefix, name string) string {
@@ -170,6 +183,9 @@ func suggest(options []Option, prefix, name string) string {
 		if near == "" && len(name) > 2 && strings.HasPrefix(word, name) {
 			near = word
 		}
+	}
+	if near == "" {
+		near = onlyAlike(name, here)
 	}
 	if near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
