@@ -1,12 +1,11 @@
 package front
 
 import (
-	"bytes"
 	"errors"
-	"iter"
 	"net/http"
 	"strconv"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/event"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -190,9 +189,9 @@ func (w *writer) item(i item) error {
 // event adds data as an event or a part of one to what is written next.
 func (w *writer) event(data []byte, begins, ends bool) error {
 	if begins {
-		w.events = append(w.events, eventStart...)
+		w.events = append(w.events, event.Start...)
 	}
-	for line, end := range dataLines(data) {
+	for line, end := range event.Lines(data) {
 		if len(w.events)+len(line) > maxEvents {
 			if err := w.writeEvents(); err != nil {
 				return err
@@ -208,37 +207,9 @@ func (w *writer) event(data []byte, begins, ends bool) error {
 		w.events = append(w.events, end...)
 	}
 	if ends {
-		w.events = append(w.events, eventEnd...)
+		w.events = append(w.events, event.End...)
 	}
 	return nil
-}
-
-// What stands around the data of an event, and between the lines of the data.
-const eventStart, eventEnd, nextLine = "event: message\ndata: ", "\n\n", "\ndata: "
-
-// dataLines yields the lines of the data of an event, and what follows each. A bare carriage return,
-// which JSON may have between its tokens, would end the line there: what follows it becomes a line
-// of data of its own, as readers join these.
-func dataLines(data []byte) iter.Seq2[[]byte, string] {
-	return func(yield func([]byte, string) bool) {
-		for {
-			at := bytes.IndexByte(data, '\r')
-			if at < 0 {
-				yield(data, "")
-				return
-			}
-			if !yield(data[:at], nextLine) {
-				return
-			}
-			data = data[at+1:]
-		}
-	}
-}
-
-// eventSize returns how many bytes the event of a message has.
-func eventSize(frame []byte) int {
-	crs := bytes.Count(frame, []byte{'\r'})
-	return len(eventStart) + len(frame) + crs*(len(nextLine)-len("\r")) + len(eventEnd)
 }
 
 // maxEvents is about how many bytes of events are written at once.

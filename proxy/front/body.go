@@ -27,7 +27,7 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 		x.w.Header().Set("Connection", "close")
 		x.refuse(http.StatusRequestEntityTooLarge, nil, wire.CodeInvalidRequest, "the body is larger than this server accepts")
 	case errors.Is(err, ErrBusy):
-		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "too many large requests are being read: try again")
+		x.busy(nil, "too many large requests are being read: try again")
 	case err != nil:
 		x.w.Header().Set("Connection", "close")
 		x.refuse(http.StatusRequestTimeout, nil, wire.CodeInvalidRequest, "the body could not be read in time")

@@ -266,6 +266,16 @@ func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	_, _ = x.w.Write(m.Frame())
 }
 
+// executedHeader tells a client whose request is refused with 503 that nothing of it was executed:
+// it may send the request again. No header of a server reaches a client, so no server can say so.
+const executedHeader = "Attache-Executed"
+
+// busy refuses a request of which nothing was executed, until another try.
+func (x *exchange) busy(id []byte, text string) {
+	x.w.Header()[executedHeader] = []string{"nothing"}
+	x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, text)
+}
+
 // finish answers with a status alone.
 func (x *exchange) finish(status int) {
 	x.allowRefusal()

@@ -94,7 +94,7 @@ func (x *exchange) authenticate() bool {
 	switch {
 	case errors.Is(err, ErrUnavailable):
 		x.logUnavailable(err)
-		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the credential cannot be checked at the moment: try again")
+		x.busy(nil, "the credential cannot be checked at the moment: try again")
 		return false
 	case errors.Is(err, ErrScope):
 		x.f.log.Info("a request was refused", "err", err)

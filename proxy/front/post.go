@@ -25,7 +25,7 @@ func (x *exchange) post() {
 		return
 	}
 	if !x.f.o.Limits.Begin() {
-		x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "too many requests are being served: try again")
+		x.busy(nil, "too many requests are being served: try again")
 		return
 	}
 	defer x.f.o.Limits.Finish()
@@ -187,11 +187,13 @@ func (x *exchange) full(id []byte, err error) {
 	switch {
 	case errors.Is(err, errPrincipalFull):
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
-	case errors.Is(err, ErrBusy), errors.Is(err, errDraining):
-		x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, "no session can be opened now: "+err.Error()+": try again later")
+	case errors.Is(err, errDraining): // also for a call of a session that goes on elsewhere
+		x.busy(id, err.Error()+": try again later")
+	case errors.Is(err, ErrBusy):
+		x.busy(id, "no session can be opened now: "+err.Error()+": try again later")
 	default:
 		x.f.log.Error("a session could not be opened", "err", err)
-		x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, "no session can be opened now: try again later")
+		x.busy(id, "no session can be opened now: try again later")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -219,5 +218,5 @@ func (x *exchange) misled(id []byte, key sessions.Key, err error) {
 		x.full(id, err)
 		return
 	}
-	x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, "another front of attache has this session: the balancer in front of them must send the requests of a session to one of them: try again later")
+	x.busy(id, "another front of attache has this session: the balancer in front of them must send the requests of a session to one of them: try again later")
 }

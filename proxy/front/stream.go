@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/front/internal/event"
 	"github.com/attache-mcp/attache/proxy/front/internal/piece"
 	"github.com/attache-mcp/attache/proxy/front/internal/pulse"
 	"github.com/attache-mcp/attache/proxy/internal/room"
@@ -95,7 +96,7 @@ const (
 // pushEvent is push for a copy of a message that is no reply, where the client takes events. Many
 // may come at once, so they are gathered as they are written.
 func (t *stream) pushEvent(frame []byte) bool {
-	n := eventSize(frame)
+	n := event.Size(frame)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n > textRoom/2 {
@@ -113,11 +114,7 @@ func (t *stream) pushEvent(frame []byte) bool {
 		return false
 	}
 	t.growTextLocked(n)
-	t.text = append(t.text, eventStart...)
-	for line, end := range dataLines(frame) {
-		t.text = append(append(t.text, line...), end...)
-	}
-	t.text = append(t.text, eventEnd...)
+	t.text = event.Append(t.text, frame)
 	t.wakeUp()
 	return true
 }

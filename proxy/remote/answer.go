@@ -26,13 +26,13 @@ func (x *exchange) read(resp *http.Response) {
 		return
 	}
 	switch {
-	case len(x.ids) == 0 && !isEvents(resp.Header):
+	case !x.mayBeAnswered() && !isEvents(resp.Header):
 		drain(resp)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent:
 		drain(resp)
 		x.fail("the server took the request and does not answer it (" + statusText(resp.StatusCode) + ")")
 	case isEvents(resp.Header):
-		if len(x.ids) == 0 {
+		if !x.mayBeAnswered() {
 			x.endLater()
 		}
 		x.readEvents(body)
@@ -128,7 +128,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 		x.take(f, m)
 		x.s.out.Flush()
 	}
-	if len(x.ids) > 0 {
+	if x.mayBeAnswered() {
 		x.fail(fmt.Sprintf("the server's answer is no JSON-RPC message for the request: %s, content type %q: %s",
 			statusText(resp.StatusCode), elided(resp.Header.Get("Content-Type")), said))
 	}
@@ -136,7 +136,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 
 // refused takes an answer that is no success.
 func (x *exchange) refused(r *refusal) {
-	if r.msg.Kind() == wire.Error {
+	if r.msg.Kind() == wire.Error || x.isAnswer(r) {
 		f := &outbox.Frame{Out: x.s.out}
 		f.Add(r.text)
 		if m := f.End(); m != nil {
@@ -161,8 +161,16 @@ func (x *exchange) refused(r *refusal) {
 	x.fail(text)
 }
 
+// isAnswer reports whether a refusal is the reply to the request.
+func (x *exchange) isAnswer(r *refusal) bool {
+	return r.msg.Kind().IsReply() && r.msg.ID() != nil && x.awaits(r.msg.ID()) >= 0
+}
+
 // take takes a whole message of the server's.
 func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
+	if k := m.Kind(); k != wire.Request && k != wire.Notification {
+		x.unread = 0
+	}
 	switch {
 	case m.Kind() == wire.Batch:
 		x.takeBatch(f, m)
@@ -270,8 +278,8 @@ func (t *eventTaker) event(name []byte) {
 		t.f.Reset()
 		return
 	}
-	open := len(t.x.ids)
-	if t.x.take(&t.f, m); open > 0 && len(t.x.ids) == 0 {
+	open := t.x.mayBeAnswered()
+	if t.x.take(&t.f, m); open && !t.x.mayBeAnswered() {
 		t.x.endLater()
 	}
 }
@@ -305,6 +313,7 @@ func (x *exchange) readEvents(body io.Reader) {
 	}
 	t.lastEvent(err)
 	switch {
+	case !x.mayBeAnswered():
 	case err == nil:
 		x.fail("the server ended the stream of the answer before the answer came")
 	case context.Cause(x.ctx) != nil && x.s.ctx.Err() == nil:

@@ -19,8 +19,10 @@
 //
 // Each request gets exactly one answer. Where HTTP fails, it is an error that says what
 // happened. A POST is sent again only if the server cannot have executed it: nobody could
-// be reached, the server asked for another attempt (503 with Retry-After), the session
-// was unknown (404, and the 400 that servers send instead), the credential was refused
-// (401, 403), a header did not match (-32020), or the server sent it elsewhere on
-// the same origin (307, 308). A redirect to another origin is not followed.
+// be reached, a front of attache says so (503 with Retry-After, and Attache-Executed or
+// Attache-Front), the session was unknown (404, and the 400 that servers send instead),
+// the credential was refused (401, 403), a header did not match (-32020), or the server
+// sent it elsewhere on the same origin (307, 308). A redirect to another origin is not
+// followed. Any other 503 with Retry-After has a message sent again that may be executed
+// twice, such as tools/list, unless its body is the reply.
 package remote

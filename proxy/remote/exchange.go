@@ -43,6 +43,7 @@ type exchange struct {
 	linger  *time.Timer   // ends the stream that the server does not end
 	lost    atomic.Bool   // the client has cancelled it: an answer may be missing
 	ids     [][]byte      // raw ids of requests that are not answered
+	unread  int           // messages that may be requests whose ids cannot be read, none of them answered
 	first   []byte        // the first of them; nil if there was none
 	more    [][]byte      // the others, of an array
 	resumed bool          // its stream was taken up again, and may repeat what other streams had
@@ -82,7 +83,7 @@ func (s *Server) sendMessage(m *wire.Message, line []byte, lease wire.Lease) {
 	case m.MethodIs("initialize"):
 		s.beginSession()
 	}
-	if x.method == "initialize" || x.ids == nil && !x.reply && x.behind == nil {
+	if x.method == "initialize" || !x.mayBeAnswered() && !x.reply && x.behind == nil {
 		x.holdsUp()
 	}
 	x.start()
@@ -110,30 +111,35 @@ func (x *exchange) hasSettled() {
 
 // describe notes what a message is.
 func (x *exchange) describe(m *wire.Message) {
-	switch m.Kind() {
-	case wire.Request:
-		x.await(m.ID())
-	case wire.Batch:
+	if m.Kind() == wire.Batch {
 		for e := range m.Root().Elements() {
 			var member wire.Message
 			member.Reset(wire.Client, e.Raw)
-			if member.LookEnvelope(); member.Kind() == wire.Request {
-				x.await(member.ID())
-			}
+			member.LookEnvelope()
+			x.await(&member)
 		}
 		return
 	}
+	x.await(m)
 	x.method, x.reply = m.Method(), m.Kind().IsReply()
 	x.mirrorMessage(m)
 }
 
-// await notes a request that is to be answered. Nobody can answer one whose id cannot
-// be read.
-func (x *exchange) await(id []byte) {
-	if id = callid.Clean(id); id != nil {
-		x.ids = append(x.ids, bytes.Clone(id))
+// await notes a request that is to be answered. attache itself cannot answer one whose id it
+// cannot read, but the server may.
+func (x *exchange) await(m *wire.Message) {
+	if m.Kind() == wire.Notification || m.Kind().IsReply() {
+		return
 	}
+	if id := callid.Clean(m.ID()); id != nil && m.Kind() == wire.Request {
+		x.ids = append(x.ids, bytes.Clone(id))
+		return
+	}
+	x.unread++
 }
+
+// mayBeAnswered reports whether the server may have an answer to give.
+func (x *exchange) mayBeAnswered() bool { return len(x.ids)+x.unread > 0 }
 
 // start begins the exchange beside others.
 func (x *exchange) start() {
@@ -281,7 +287,7 @@ func (x *exchange) recover(r *refusal) (again bool) {
 	case r.lostSession(x.ticket) && !x.tried.session && !x.reply: // of a session that the client has left
 		x.tried.session = true
 		return true
-	case r.status == http.StatusServiceUnavailable && r.after != "":
+	case r.status == http.StatusServiceUnavailable && r.after != "" && (r.unexecuted || x.isRepeatable() && !x.isAnswer(r)):
 		return x.awaitServer(r.after)
 	case r.code == wire.CodeHeaderMismatch && x.modern && x.method == "tools/call" && !x.tried.mirror:
 		x.tried.mirror = true
@@ -339,7 +345,10 @@ func (x *exchange) fail(text string) {
 	if x.method == "initialize" && len(x.ids) > 0 {
 		x.s.noteRefusal(text)
 	}
-	if x.first == nil && x.whole == nil {
+	switch {
+	case x.unread > 0:
+		x.s.log.Warn("the remote server did not answer a message whose id cannot be read", "method", x.method, "why", text)
+	case x.first == nil && x.whole == nil:
 		x.s.log.Warn("the remote server did not take a message", "method", x.method, "why", text)
 	}
 	ids := x.ids

@@ -34,9 +34,7 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	}
 	env.Feed(chunk)
 	_, _ = to.Write(bytes.TrimRight(chunk, "\r\n"))
-	if m := wire.Oversize(wire.Client, &env); m.Kind() == wire.Request {
-		x.await(m.ID())
-	}
+	x.await(wire.Oversize(wire.Client, &env))
 	close(x.whole)
 	to.Close()
 	return size + int64(len(chunk))

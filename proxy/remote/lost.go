@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/internal/revive"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // A lostError ends a session that the server does not know any more.
@@ -108,6 +111,22 @@ const (
 type waiting struct {
 	end   time.Time // zero before
 	pause time.Duration
+}
+
+// isRepeatable reports whether the server may execute the message twice. Answering 503 it may have
+// executed it once, whatever it says of another attempt.
+func (x *exchange) isRepeatable() bool {
+	line := x.body.bytes()
+	if line == nil {
+		return false
+	}
+	if x.method == "initialize" || x.method == "notifications/initialized" {
+		return true
+	}
+	var m wire.Message
+	m.Reset(wire.Client, line)
+	m.LookEnvelope()
+	return revive.Repeatable(&m, nil)
 }
 
 // awaitServer waits before a message is sent again that the server has not seen, or refused

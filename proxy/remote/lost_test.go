@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -95,38 +96,57 @@ func openAway(t *testing.T, handler http.Handler, wait time.Duration) (*client, 
 func TestServerIsAway(t *testing.T) {
 	const wait = 10 * time.Second
 	const answer = `{"jsonrpc":"2.0","id":1,"result":{"session":"session-1"}}`
+	list := strings.Replace(call, "tools/call", "tools/list", 1)
 	type refusal struct {
 		status int
 		after  string
+		header string // "Attache-…: value"
+		body   string
 	}
+	const replied = `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"not now"}}`
+	const refused = `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable…`
 	for _, test := range []struct {
 		name  string
 		away  time.Duration // nobody listens for so long
 		says  []refusal     // or the server says this first
+		line  string
 		want  string
 		took  time.Duration // at most, and within a second
 		calls int
 	}{
-		{"3 s", 3 * time.Second, nil, answer, 4 * time.Second, 1},
-		{"too long", 20 * time.Second, nil, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at 127.0.0.1:80 cannot be reached: …`, wait + time.Second, 0},
-		{"503", 0, []refusal{{503, ""}}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable…`, 0, 1},
-		{"503 with Retry-After", 0, []refusal{{503, "2"}, {503, "1"}}, answer, 3 * time.Second, 3},
-		{"503 with a long Retry-After", 0, []refusal{{503, "60"}}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 60…`, 0, 1},
-		{"502", 0, []refusal{{502, "1"}}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 502 Bad Gateway…`, 0, 1},
-		{"504", 0, []refusal{{504, ""}}, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 504 Gateway Timeout…`, 0, 1},
+		{"3 s", 3 * time.Second, nil, call, answer, 4 * time.Second, 1},
+		{"too long", 20 * time.Second, nil, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server at 127.0.0.1:80 cannot be reached: …`, wait + time.Second, 0},
+		{"503", 0, []refusal{{503, "", "", ""}}, call, refused, 0, 1},
+		{"503 with Retry-After", 0, []refusal{{503, "1", "", ""}}, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 1"…`, 0, 1},
+		{"503 with Retry-After to a list", 0, []refusal{{503, "2", "", ""}, {503, "1", "", "wait"}}, list, answer, 3 * time.Second, 3},
+		{"503 with Retry-After and the reply", 0, []refusal{{503, "1", "", replied}}, call, replied, 0, 1},
+		{"503 with Retry-After and the reply to a list", 0, []refusal{{503, "1", "", replied}}, list, replied, 0, 1},
+		{"503 with Retry-After and a result", 0, []refusal{{503, "1", "", result}}, call, result, 0, 1},
+		{"503 with Retry-After and an error of nobody", 0, []refusal{{503, "1", "", strings.Replace(replied, `"id":1`, `"id":null`, 1)}}, call, replied, 0, 1},
+		{"503 of a front", 0, []refusal{{503, "2", "Attache-Executed: nothing", replied}, {503, "1", "Attache-Executed: nothing", ""}}, call, answer, 3 * time.Second, 3},
+		{"503 of a front that names another one", 0, []refusal{{503, "1", "Attache-Front: 10.0.0.2:8333", replied}}, call, answer, time.Second, 2},
+		{"503 of a front without Retry-After", 0, []refusal{{503, "", "Attache-Executed: nothing", ""}}, call, refused, 0, 1},
+		{"503 with a long Retry-After", 0, []refusal{{503, "60", "Attache-Executed: nothing", ""}}, call, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 503 Service Unavailable; try again after 60…`, 0, 1},
+		{"502", 0, []refusal{{502, "1", "", ""}}, list, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 502 Bad Gateway…`, 0, 1},
+		{"504", 0, []refusal{{504, "", "", ""}}, list, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 504 Gateway Timeout…`, 0, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &legacy{}
 				says := test.says
 				l.answer = func(w http.ResponseWriter, r request) bool {
-					if r.method != "tools/call" || len(says) == 0 {
+					if r.method != "tools/call" && r.method != "tools/list" || len(says) == 0 {
 						return false
 					}
 					if says[0].after != "" {
 						w.Header().Set("Retry-After", says[0].after)
 					}
+					if name, value, ok := strings.Cut(says[0].header, ": "); ok {
+						w.Header().Set(name, value)
+					}
+					w.Header().Set("Content-Type", asJSON)
 					w.WriteHeader(says[0].status)
+					io.WriteString(w, says[0].body)
 					says = says[1:]
 					return true
 				}
@@ -137,14 +157,14 @@ func TestServerIsAway(t *testing.T) {
 				if a.away.Store(test.away > 0); test.away > 0 {
 					time.AfterFunc(test.away, func() { a.away.Store(false) })
 				}
-				c.say(call)
+				c.say(test.line)
 				c.wants(test.want)
 				if took := time.Since(began); took < test.took-time.Second || took > test.took {
 					t.Errorf("took %v, want %v", took, test.took)
 				}
 				c.over()
-				if n := len(l.seen("tools/call")); n != test.calls {
-					t.Errorf("the server got %d calls, want %d", n, test.calls)
+				if n := len(l.seen("tools/call")) + len(l.seen("tools/list")); n != test.calls {
+					t.Errorf("the server got the message %d times, want %d", n, test.calls)
 				}
 			})
 		})

@@ -156,18 +156,24 @@ func drain(resp *http.Response) {
 
 // A refusal is an answer that is no success.
 type refusal struct {
-	status int
-	after  string // Retry-After
-	text   []byte
-	msg    wire.Message // of the text, if it is one
-	code   int64        // of the JSON-RPC error in it, 0 if there is none
+	status     int
+	after      string // Retry-After
+	unexecuted bool   // the server says that it has executed nothing
+	text       []byte
+	msg        wire.Message // of the text, if it is one
+	code       int64        // of the JSON-RPC error in it, 0 if there is none
 }
+
+// executedHeader is how a front of attache says that it has executed nothing of a request, and
+// frontHeader that another front has to be asked.
+const executedHeader, frontHeader = "Attache-Executed", "Attache-Front"
 
 // maxRefusal is how much of a refusal is read, in bytes.
 const maxRefusal = 1 << 20
 
 func readRefusal(resp *http.Response) *refusal {
 	r := &refusal{status: resp.StatusCode, after: resp.Header.Get("Retry-After")}
+	r.unexecuted = resp.Header.Get(executedHeader) == "nothing" || resp.Header.Get(frontHeader) != ""
 	if from, err := decoded(resp); err == nil {
 		r.text, _ = io.ReadAll(io.LimitReader(from, maxRefusal))
 	}

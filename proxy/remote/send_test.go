@@ -90,17 +90,22 @@ func testConnectionEnds(t *testing.T, change func(*remote.Options)) {
 
 // What the server says of a time to wait reaches the client, and nothing is sent again.
 func TestU13RetryAfter(t *testing.T) {
-	var calls atomic.Int32
-	c := connect(t, func(w http.ResponseWriter, _ *http.Request) {
-		calls.Add(1)
-		w.Header().Set("Retry-After", "30")
-		http.Error(w, "slow down", http.StatusTooManyRequests)
-	})
-	c.say(call)
-	c.wants(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP 429 Too Many Requests; try again after 30: slow down"…`)
-	c.over()
-	if n := calls.Load(); n != 1 {
-		t.Errorf("%d requests", n)
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		l := &legacy{}
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			if r.method == "tools/call" {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "slow down", status)
+			}
+			return r.method == "tools/call"
+		}
+		c := l.open(t, func(o *remote.Options) { o.Wait = patience })
+		c.say(call)
+		c.wants(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server answered HTTP %d %s; try again after 1: slow down"…`, status, http.StatusText(status)))
+		c.over()
+		if n := len(l.seen("tools/call")); n != 1 {
+			t.Errorf("%d: %d requests", status, n)
+		}
 	}
 }
 
