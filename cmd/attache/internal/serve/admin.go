@@ -48,6 +48,7 @@ func (s *service) adminHandler() http.Handler {
 		mux.Handle(path, handler)
 	}
 	mux.HandleFunc("/metrics", s.metrics)
+	mux.HandleFunc("/debug/pprof/{$}", profiles)
 	mux.HandleFunc("/debug/pprof/{profile}", profile)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !front.IsLoopbackHost(r.Host) {
@@ -56,6 +57,16 @@ func (s *service) adminHandler() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// profiles lists what profile serves.
+func profiles(w http.ResponseWriter, _ *http.Request) {
+	text := "profile?seconds=30\ntrace?seconds=30\n"
+	for _, p := range pprof.Profiles() {
+		text += p.Name() + "\n"
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(text))
 }
 
 // profile serves go tool pprof and go tool trace. Package net/http/pprof does so too, but the

@@ -1,13 +1,17 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // metadataPath begins the paths of protected resource metadata (RFC 9728).
@@ -26,7 +30,7 @@ func (s *service) handler() http.Handler {
 			}
 		}
 	}
-	missing := limitTime(notFound)
+	missing := limitTime(noServer)
 	return s.logRequests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if handler := paths[r.URL.Path]; handler != nil {
 			handler.ServeHTTP(w, r)
@@ -39,6 +43,30 @@ func (s *service) handler() http.Handler {
 // probes returns the handlers of health checks, by path.
 func (s *service) probes() map[string]http.Handler {
 	return map[string]http.Handler{"/healthz": limitTime(s.healthy), "/readyz": limitTime(s.ready)}
+}
+
+// maxUnserved is how much is read of a message that no server takes, to find its id.
+const maxUnserved = 64 << 10
+
+// noServer answers a request to a path that no server has, with the id of the request: some clients
+// take an error without it for the end of the connection. The code is not that of a session that has
+// ended, which a client would open again. Which paths there are is not for strangers.
+func noServer(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || strings.HasPrefix(r.URL.Path, "/.well-known/") {
+		notFound(w, r)
+		return
+	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxUnserved))
+	var m wire.Message
+	m.Reset(wire.Client, bytes.TrimSpace(body))
+	var id []byte
+	if m.LookEnvelope(); m.Kind() == wire.Request && m.Plain() {
+		id = m.ID()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = w.Write(wire.ErrorReply(id, wire.CodeMethodNotFound, "no MCP server has this path: correct the path of the URL; where attache serves several, each has a path of its own, and /mcp is that of a single one").Frame())
 }
 
 // notFound answers with JSON: clients ask every server for /.well-known/ addresses, and some

@@ -336,6 +336,26 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
+// TestUnservedPath has messages sent to a path that no server has: the answer says so, with the id
+// of the request, and is not that of a session that has ended.
+func TestUnservedPath(t *testing.T) {
+	r := start(t, "{}\n")
+	for body, id := range map[string]string{
+		initialize: "0", `{"jsonrpc":"2.0","id":"a","method":"ping"}`: `"a"`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`: "null", "{": "null", "": "null",
+	} {
+		resp, err := http.Post(strings.TrimSuffix(r.url, "/mcp")+"/elsewhere", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		want := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"no MCP server has this path: correct the path`
+		if resp.StatusCode != http.StatusNotFound || !strings.HasPrefix(string(b), want) {
+			t.Errorf("%s: %d %s, want %s", body, resp.StatusCode, b, want)
+		}
+	}
+}
+
 // TestF55SlowClients has clients cut off that are slow with the headers, or the body of a request
 // that has no use for one. More of these are in the scripts of proxy/front.
 func TestF55SlowClients(t *testing.T) {
@@ -483,6 +503,7 @@ func TestAdmin(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/metrics":                       "attache_sessions 1\n",
+		"/debug/pprof/":                  "profile?seconds=30\ntrace?seconds=30\nallocs\nblock\ngoroutine\n",
 		"/debug/pprof/goroutine":         "",
 		"/debug/pprof/no-such":           "{}",
 		"/healthz":                       "ok\n",
