@@ -75,6 +75,7 @@ type Refusal struct {
 	Status    int         // 401 or 403
 	Sent      http.Header // of the request that was refused
 	Challenge []string    // the values of WWW-Authenticate
+	Said      string      // the beginning of its text
 }
 
 // A Server is one session with a remote server. It is a proxy.Upstream.

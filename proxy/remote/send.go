@@ -51,15 +51,14 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 				return nil, errors.New("the server redirects in a circle")
 			}
 		case (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) && s.o.Credentials != nil && !refused:
-			again, err := s.o.Credentials.Refused(ctx, Refusal{resp.StatusCode, r.Header, resp.Header.Values("WWW-Authenticate")})
+			said := readRefusal(resp)
+			again, err := s.o.Credentials.Refused(ctx, Refusal{resp.StatusCode, r.Header, resp.Header.Values("WWW-Authenticate"), said.words()})
 			if err != nil {
-				drain(resp)
 				return nil, err
 			}
 			if !again {
-				return resp, nil
+				return said.again(resp), nil
 			}
-			drain(resp)
 			refused = true
 		default:
 			return resp, nil
@@ -183,6 +182,21 @@ func readRefusal(resp *http.Response) *refusal {
 		r.code, _ = integer(r.msg.ErrorObject().Get("code"))
 	}
 	return r
+}
+
+// words returns the beginning of what the server says.
+func (r *refusal) words() string {
+	if message := r.msg.ErrorObject().Get("message").Text(); message != "" {
+		return elided(message)
+	}
+	return elided(string(r.text))
+}
+
+// again returns the answer as it was before it was read.
+func (r *refusal) again(resp *http.Response) *http.Response {
+	resp.Header.Del("Content-Encoding") // which readRefusal has taken off
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(r.text)), int64(len(r.text))
+	return resp
 }
 
 // aboutSession is what servers write that answer 400 where the specification has 404.

@@ -220,7 +220,7 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("%d requests", n)
 			}
 			for _, r := range c.token.refused {
-				if r.Status != 401 || r.Sent.Get("Authorization") != "old" || strings.Join(r.Challenge, "") != `Bearer scope="a"` {
+				if r.Status != 401 || r.Sent.Get("Authorization") != "old" || r.Said != "no" || strings.Join(r.Challenge, "") != `Bearer scope="a"` {
 					t.Errorf("refused: %+v", r)
 				}
 			}

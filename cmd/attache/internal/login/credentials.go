@@ -104,6 +104,9 @@ func (c *Credentials) Refused(ctx context.Context, r remote.Refusal) (again bool
 		err = c.machineLogin(ctx, ch, r.Status == http.StatusForbidden)
 	case r.Status == http.StatusForbidden:
 		err = c.wantScopes(ctx, sent, ch.scopes)
+	case ch.metadata == "" && !c.Store.Has(c.URL):
+		c.grant = nil
+		err = c.wanting("the server wants a credential and does not say where one logs in" + quoted(r.Said) + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers; if the server has a login")
 	default:
 		err = c.renew(ctx, sent)
 	}

@@ -54,6 +54,8 @@ type Options struct {
 type authority struct {
 	resource string
 	scopes   []string // that a token should have
+	said     string   // by the server that wants a token
+	assumed  bool     // it is where servers of revision 2025-03-26 have it: nobody has named it
 	*oauthex.AuthServerMeta
 }
 
@@ -63,6 +65,7 @@ type challenge struct {
 	scopes   []string
 	err      string // such as insufficient_scope
 	bearer   bool   // a bearer token is asked for, or nothing in particular
+	said     string // what else the server said, in parentheses
 }
 
 func parseChallenge(values []string) (c challenge) {
@@ -89,7 +92,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	if err != nil {
 		return nil, err
 	}
-	a := &authority{resource: o.URL, scopes: ch.scopes}
+	a := &authority{resource: o.URL, scopes: ch.scopes, said: ch.said}
 	issuer := o.Issuer
 	switch {
 	case prm == nil && issuer == "":
@@ -119,6 +122,7 @@ func (o *Options) discover(ctx context.Context, c *http.Client, ch challenge, as
 	case prm != nil || !asked:
 		return nil, missing(prm, issuer)
 	default: // revision 2025-03-26: fixed places
+		a.assumed = o.Issuer == ""
 		a.AuthServerMeta = &oauthex.AuthServerMeta{Issuer: issuer,
 			AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register"}
 	}

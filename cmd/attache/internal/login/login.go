@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,13 +82,32 @@ func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 	if err != nil {
 		return challenge{}, false, fmt.Errorf("the server cannot be reached: %w", err)
 	}
-	resp.Body.Close()
+	defer resp.Body.Close()
 	ch := parseChallenge(resp.Header.Values("WWW-Authenticate"))
+	ch.said = words(resp.Body)
 	asked := resp.StatusCode == http.StatusUnauthorized
 	if asked && !ch.bearer {
-		return ch, asked, errors.New("the server wants a credential that is no OAuth token: give it in server.headers")
+		return ch, asked, errors.New("the server wants a credential that is no OAuth token: give it in server.headers" + ch.said)
 	}
 	return ch, asked, nil
+}
+
+// words returns what a refusal says, in parentheses; "" if it says nothing.
+func words(body io.Reader) string {
+	text, _ := io.ReadAll(io.LimitReader(body, 4<<10))
+	var reply struct{ Error struct{ Message string } }
+	if json.Unmarshal(text, &reply) == nil && reply.Error.Message != "" {
+		text = []byte(reply.Error.Message)
+	}
+	return quoted(string(text))
+}
+
+// quoted returns what a server says as a part of a sentence; "" for nothing.
+func quoted(said string) string {
+	if said = strings.TrimSpace(shown(said)); said == "" {
+		return ""
+	}
+	return " (it says: " + said + ")"
 }
 
 // sameOrigin has redirects followed within the server alone.
@@ -237,7 +257,7 @@ func (o *Options) identify(ctx context.Context, c *http.Client, a *authority, g 
 	}
 	reply, err := oauthex.RegisterClient(ctx, a.RegistrationEndpoint, m, c)
 	if err != nil {
-		return registrationError(err)
+		return registrationError(err, a)
 	}
 	g.ClientID, g.Client, g.Style = reply.ClientID, reply.ClientSecret, oauth2.AuthStyleInParams
 	if method := reply.TokenEndpointAuthMethod; g.Client != "" && (method == "client_secret_basic" || method == "") {
@@ -268,8 +288,9 @@ func secretStyle(a *authority) oauth2.AuthStyle {
 }
 
 // registrationError returns why a client was not registered, without what else was
-// answered: that may have its secret in it.
-func registrationError(err error) error {
+// answered: that may have its secret in it. A server that names nobody who registers clients, and has
+// nobody where such servers have them, has no login.
+func registrationError(err error, a *authority) error {
 	var refused *oauthex.ClientRegistrationError
 	var network *url.Error
 	switch {
@@ -277,6 +298,8 @@ func registrationError(err error) error {
 		return fmt.Errorf("attache cannot register: %w", &refusedError{shown(refused.ErrorCode), shown(refused.ErrorDescription)})
 	case errors.As(err, &network):
 		return fmt.Errorf("attache cannot register: %w", network.Err)
+	case a.assumed:
+		return errors.New("the server has no login: it wants a credential and names no authorization server" + a.said + ". If you have a key or a token for it, name the variable that holds it with --bearer-env, or set server.headers")
 	}
 	return errors.New("attache cannot register: the authorization server does not answer as the standard has it; register attache by hand, and set server.oauth.client_id")
 }

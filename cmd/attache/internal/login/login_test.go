@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -98,11 +99,13 @@ func call(t *testing.T, s *logintest.Server, c *login.Credentials, query string)
 		if err != nil {
 			t.Fatal(err)
 		}
+		var said struct{ Error struct{ Message string } }
+		_ = json.NewDecoder(resp.Body).Decode(&said)
 		resp.Body.Close()
 		if resp.StatusCode != 401 && resp.StatusCode != 403 || tries > 0 {
 			return resp.StatusCode, nil
 		}
-		again, err := c.Refused(t.Context(), remote.Refusal{Status: resp.StatusCode, Sent: r.Header, Challenge: resp.Header.Values("WWW-Authenticate")})
+		again, err := c.Refused(t.Context(), remote.Refusal{Status: resp.StatusCode, Sent: r.Header, Challenge: resp.Header.Values("WWW-Authenticate"), Said: said.Error.Message})
 		if err != nil || !again {
 			return resp.StatusCode, err
 		}
@@ -230,6 +233,33 @@ func TestNoLogin(t *testing.T) {
 	}
 	if _, err := os.Stat(o.Store.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the store was made for nothing")
+	}
+}
+
+// A server that wants a credential and has no login, as a front with API keys: the user is told what
+// helps, also by a login, and what the server says.
+func TestNoLoginThere(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path != "/mcp" {
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no MCP server has this path"}}`)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"send an API key"}}`)
+	}))
+	defer server.Close()
+	s := &logintest.Server{Server: server}
+	o := options(t, s)
+	_, err := call(t, s, credentials(o), "")
+	if err == nil || !strings.Contains(err.Error(), "(it says: send an API key). If you") || !strings.Contains(err.Error(), "--bearer-env") || !strings.Contains(err.Error(), `if the server has a login: run "attache login `) {
+		t.Errorf("error %v", err)
+	}
+	_, err = login.Login(t.Context(), o, browser(t))
+	if err == nil || !strings.Contains(err.Error(), "the server has no login") || !strings.Contains(err.Error(), "--bearer-env") || !strings.Contains(err.Error(), "(it says: send an API key). If you") {
+		t.Errorf("error %v", err)
 	}
 }
 
