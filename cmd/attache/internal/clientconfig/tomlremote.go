@@ -35,6 +35,7 @@ type tomlForm struct {
 	tables                     []literal // where the name of a table of headers or variables is written
 	headers, envHeaders, env   tomlTable
 	login, odd                 bool
+	otherHeaders               bool // a table of headers that has the name of clients with JSON
 }
 
 // A tomlField is a key and its value.
@@ -81,6 +82,7 @@ func (f *tomlForm) name(path keyPath) {
 		// Only what is written as it reads can be changed and changed back.
 		f.odd = f.odd || l.to > 0 && l.to-l.from != len(l.value) && l.to-l.from != len(l.value)+2
 	}
+	f.otherHeaders = f.otherHeaders || field.value == "headers"
 	f.login = f.login || field.value == "scopes" || strings.HasPrefix(field.value, "oauth") || strings.HasPrefix(field.value, "auth")
 }
 
@@ -134,6 +136,8 @@ func (f *tomlForm) problem() string {
 		return ""
 	case f.args.exists():
 		return hasArgs
+	case f.otherHeaders:
+		return "it is remote and has headers, which Codex calls http_headers: rename them, or remove them"
 	case f.headers.there && f.envHeaders.there:
 		return "it is remote, with http_headers and env_http_headers: keep one of them, and put the others into server.headers of attache's configuration"
 	case f.headers.there && len(f.headers.keys) == 0 || f.envHeaders.there && len(f.envHeaders.keys) == 0:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,7 +193,7 @@ func checkWrapped(t *testing.T, before, after *Entry, step Step, l Launch) {
 	if before.Remote {
 		want = slices.Concat(l.Args, []string{"--", before.remote.address.value.value})
 	}
-	if before.toml != nil && before.toml.bearer.exists() {
+	if before.Remote && before.toml != nil && before.toml.bearer.exists() {
 		want = slices.Insert(want, len(l.Args), bearerFlag, before.toml.bearer.value.value)
 	}
 	if after.Command != l.Command || !slices.Equal(after.Args, want) {
@@ -284,8 +285,8 @@ func withoutAddress(server map[string]any) {
 	if at > 0 && at < len(args) {
 		address, _ = args[at].(string)
 	}
-	for key, value := range server {
-		if text, ok := value.(string); ok && isAddress(key) && isHTTP(text) {
+	for _, key := range slices.Sorted(maps.Keys(server)) { // of several addresses always the same
+		if text, ok := server[key].(string); ok && isAddress(key) && isHTTP(text) {
 			note("headers", "")
 			delete(server, key)
 			delete(server, "headers")
@@ -304,6 +305,13 @@ func withoutAddress(server map[string]any) {
 // withoutTOMLAddress is withoutAddress for a server of Codex that has headers or a token.
 func withoutTOMLAddress(server map[string]any) {
 	args, _ := server["args"].([]any)
+	last := ""
+	if len(args) > 0 {
+		last, _ = args[len(args)-1].(string)
+	}
+	if server["url"] == nil && !isHTTP(last) {
+		return // it is started, and has such keys nevertheless
+	}
 	headers := map[string]any{}
 	for key, prefixes := range map[string][]string{"http_headers": {""}, "env_http_headers": {""}, "env": {HeaderPrefix, EnvHeaderPrefix}} {
 		values, _ := server[key].(map[string]any)
