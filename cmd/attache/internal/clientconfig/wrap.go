@@ -234,6 +234,9 @@ func (e *Entry) Env() (all []string) {
 		}
 		return all
 	}
+	if e.remote == nil {
+		return nil
+	}
 	for _, v := range e.remote.variables {
 		all = append(all, v.key.value+"="+v.value.value)
 	}

@@ -7,16 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/clientconfig"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/cmd/attache/internal/filecheck"
 	"github.com/attache-mcp/attache/cmd/attache/internal/setting"
 )
 
-// checkFlags returns what is wrong with the files that flags name: with them in its arguments
-// each attache would end at its start, or go without what they are for. Relative paths for a
-// shared file are not checked: the client's directory is not known here.
+// checkFlags returns an error if each attache would end at its start for the flags in its
+// arguments. What it would go without, as a file that is not there yet, is noted. Relative paths
+// for a shared file are not checked: the client's directory is not known here.
 func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
 	isShared := slices.ContainsFunc(files, func(f clientconfig.File) bool { return j.shared(f.Path) })
 	var args []string
@@ -30,15 +29,22 @@ func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
 		return nil
 	}
 	s, err := config.LoadEntry(j.Process, args, nil)
-	if err == nil {
-		j.noteWorkspace(s, args)
-		err = filecheck.All(j.Process, s)
+	if err != nil {
+		return ofFlags(args, err).Err()
 	}
+	for _, p := range ofFlags(args, filecheck.All(j.Process, s)) {
+		j.notes = append(j.notes, p.String())
+	}
+	j.noteWorkspace(s, args)
+	return nil
+}
+
+// ofFlags returns the problems that flags cause, or the configuration that one of them names.
+func ofFlags(args []string, err error) setting.Problems {
 	all, _ := errors.AsType[setting.Problems](err)
-	all = slices.DeleteFunc(all, func(p setting.Problem) bool {
+	return slices.DeleteFunc(all, func(p setting.Problem) bool {
 		return !strings.HasPrefix(p.At.Name, "--") && (p.At.File == "" || !slices.Contains(args, "--config"))
 	})
-	return all.Err()
 }
 
 // noteWorkspace notes a workspace of --workspace that is no directory here. The server may see
@@ -49,7 +55,7 @@ func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 		return
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		j.notes = append(j.notes, "--workspace: "+cli.Printable(path)+" is no directory: correct it, unless the server sees more")
+		j.notes = append(j.notes, "--workspace: "+path+" is no directory: correct it, unless the server sees more")
 	}
 }
 
