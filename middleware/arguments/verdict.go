@@ -2,6 +2,8 @@ package arguments
 
 import (
 	"cmp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -15,7 +17,8 @@ type Verdict struct {
 	// workspace, project root or working directory.
 	Path bool
 	// Words are those that decided: of the schema, or the name of the tool. They are
-	// empty if the schema says nothing of what the argument takes.
+	// empty if the schema says nothing of what the argument takes, or more than is
+	// understood.
 	Words string
 	// Why is the reason, for people.
 	Why string
@@ -28,7 +31,8 @@ type Verdict struct {
 // it.
 //
 // When in doubt the verdict is no: a call that is not filled is what the model wrote, and a
-// call that is filled wrongly is not.
+// call that is filled wrongly is not. So a description with a word that is not in the table is
+// in doubt, and so is the name of a tool that names a place with another word that is not.
 func Judge(tool string, schema []byte, argument ...string) Verdict {
 	property := wire.Value{Raw: schema}
 	for _, key := range argument {
@@ -38,7 +42,7 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 		return Verdict{Why: "the tool has no such argument"}
 	}
 	if words := choosesWorkspace(tool); words != "" {
-		return Verdict{Words: words, Why: "the tool makes, chooses or removes a workspace"}
+		return Verdict{Words: words, Why: "the tool may make, choose or remove a workspace"}
 	}
 	if no := judgeForm(property); no.Why != "" {
 		return no
@@ -46,29 +50,44 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 	return judgeText(property, argument[len(argument)-1])
 }
 
-// choosesWorkspace returns the words of a tool's name by which its path is not that of
+// choosesWorkspace returns the words of a tool's name by which its path may not be that of
 // the workspace there is, "" if there are none.
 func choosesWorkspace(tool string) string {
-	var verb, changer, place, path string
-	for _, w := range nameWords(tool) {
+	words := nameWords(tool)
+	var verb, place, path, other, changer, part string
+	for _, w := range words {
 		switch {
 		case makers.has(w):
 			return w
-		case choosers.has(w):
+		case choosers.has(w), removers.has(w):
 			verb = w
+		case places.has(strings.TrimSuffix(w, "s")), w == "working":
+			place = w
+			continue
+		case heads.has(strings.TrimSuffix(w, "s")):
+			path = w
+			continue
 		case changers.has(w):
 			changer = w
-		case places.has(w) || w == "working":
-			place = w
-		case heads.has(w):
-			path = w
+			continue
+		case parts.has(w):
+			part = w
+			continue
+		case readers.has(w), technologies.has(w), w == "mcp":
+			continue
 		}
+		other = cmp.Or(other, w)
 	}
-	if place = cmp.Or(place, path); verb != "" && place != "" {
-		return verb + " " + place
+	if part == "" {
+		other = cmp.Or(other, changer)
 	}
-	if changer != "" && place != path {
-		return changer + " " + place
+	switch {
+	case place != "" && other != "":
+		return other + " " + place
+	case verb != "" && path != "":
+		return verb + " " + path
+	case verb != "" && verb == words[len(words)-1] && !slices.Contains(words, "git"):
+		return verb
 	}
 	return ""
 }
@@ -152,6 +171,7 @@ func judgeText(property wire.Value, name string) Verdict {
 	if w := foreignExample(said); w != "" {
 		return Verdict{Words: w, Why: "an example is no absolute path"}
 	}
+	stranger := ""
 	subject := isPlace(nameWords(name)) // what it is of, if the text says no more than that it is a path
 	var path, of Verdict
 	bare := ""
@@ -172,6 +192,7 @@ func judgeText(property wire.Value, name string) Verdict {
 			subject = true
 		}
 		bare = cmp.Or(bare, absolutePath(s))
+		stranger = cmp.Or(stranger, strange(s))
 	}
 	if bare == "" && len(said) > 0 {
 		bare = formOfPath(property)
@@ -179,6 +200,8 @@ func judgeText(property wire.Value, name string) Verdict {
 	switch {
 	case of.Why != "":
 		return of
+	case stranger != "" && (path.Path || subject && bare != ""):
+		return Verdict{Why: "it says more than attache understands: " + strconv.QuoteToASCII(middleware.Clip(stranger))}
 	case path.Path:
 		return path
 	case subject && bare != "":

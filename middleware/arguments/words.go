@@ -11,7 +11,9 @@ import (
 // This file is the table of words by which [Judge] reads what a server says of an
 // argument, and the grammar that they are read with: a description begins with what
 // the argument is ("Absolute path to the root of the project"), and what follows does
-// not change it unless it is one of the words against.
+// not change it if attache knows all of its words. A list of the words that do change it
+// would never be complete: a workspace may be one to delete, the second of two, one on a
+// server, or one that another tool returned.
 
 // A vocabulary is a set of words, with white space between them.
 type vocabulary string
@@ -33,52 +35,73 @@ func (v vocabulary) has(word string) bool {
 
 const (
 	// places are the words for the workspace, heads those for a path.
-	places vocabulary = `workspace project repository repo codebase monorepo worktree cwd`
-	heads  vocabulary = `path directory dir folder root location`
+	places vocabulary = `workspace project repository repo codebase monorepo worktree cwd
+		workspace's project's repository's repo's codebase's`
+	heads vocabulary = `path directory dir folder root location base`
 	// fillers stand in front of either and change nothing.
 	fillers vocabulary = `the a an your this its absolute full fully qualified complete local optional required valid
-		existing main base top level toplevel current active user user's whole entire git filesystem disk system target
+		existing top level toplevel current active user user's whole entire git filesystem disk system
 		provide specify specifies pass enter use is be must should contains`
+	// technologies stand in front of a place and say what it is built with.
+	technologies vocabulary = `git godot nx react native expo node nodejs typescript javascript python rust cargo go golang
+		java kotlin gradle maven android ios flutter dart swift ruby rails php laravel vue angular svelte unity deno bun
+		dotnet cmake`
 	// strong words say that a path is one of the file system, and not the path of a
 	// project at a host ("group/project").
 	strong vocabulary = `absolute local filesystem disk directory dir folder root`
 	// system are the strong words that stand in front of a path.
 	system vocabulary = `absolute full local filesystem`
 	// links lead from a path to what it is of.
-	links vocabulary = `to of for containing where`
-	// strangers stand before a place that is not the one worked in.
-	strangers vocabulary = `new other another template parent sibling second different source destination output
-		in inside within under at by from of for to on with and or as that which
-		file files image script config configuration log cache build test package module`
+	links vocabulary = `to of for where`
 	// onward words may follow when all is said.
-	onward vocabulary = `to for in on at where that which containing with if is as from used when must should you
-		defaults default will being whose against so e.g eg i.e ie`
+	onward vocabulary = `to for in on where that which if is used when must should you defaults default will so e.g eg i.e ie`
+	// work is what is done in a workspace, or with all of it, and leaves it the one it is.
+	work vocabulary = `use operate work run execute index search scan analyze analyse inspect check lint build test read
+		query review explore examine validate verify look find watch monitor resolve`
+	// plain words may stand anywhere. Those for what happens to a path are for
+	// defaults: "if it is not given".
+	plain vocabulary = `to of for where that which and or if when so it you are will can may via e.g eg i.e ie example
+		examples like such default defaults used uses using run running executed working resolving resolved resolve paths
+		given provided specified supplied passed set unset omitted missing exist exists
+		command commands cli tool tools code file files any symbols tests task operation operations execution session
+		process claude mandatory referencing`
+	// ours stand in front of the machine that attache runs on, and disks in front of none.
+	ours  vocabulary = `your this my local`
+	disks vocabulary = `disk filesystem`
+	hosts vocabulary = `machine computer system`
 	// against decides, wherever it stands.
 	against vocabulary = `id ids gid uuid guid slug slugs key keys identifier identifiers handle namespace filter filters
 		url urls uri uris encoded name names named alias relative glob globs regex regexp wildcard subdirectory
 		subdirectories subfolder subfolders subpath sub list array comma token hostname host remote bucket container
 		docker vault organization organisation team account tenant xcode xcodeproj xcworkspace sln csproj api endpoint
 		initialize initialise clone cloned created destination`
-	// makers in the name of a tool say that it makes a workspace. Choosers say so of a
-	// tool that names a place or a path as well, and changers of one that names a place.
+	// makers in the name of a tool say that it makes a workspace. Choosers and removers
+	// say that it works on one, if they are the last word or if it names a path as well.
 	makers   vocabulary = `init initialize initialise clone scaffold bootstrap`
 	choosers vocabulary = `set change switch select open activate use cd`
-	changers vocabulary = `create new add register load import export move rename copy delete remove destroy mk`
+	removers vocabulary = `delete remove destroy purge wipe trash erase drop clean cleanup archive reset restore prune
+		share upload publish merge compare transfer migrate replace overwrite import`
+	// readers and parts are all that a tool may be called that names a place: what it does
+	// there and what with. Changers may have a part, as in "update_project_uids".
+	readers vocabulary = `get list read show find search index run build test lint check analyze analyse inspect scan
+		query describe explore info status summary summarize overview tree structure map stats metrics diagnostics`
+	parts    vocabulary = `uids symbols symbol files file tasks issues errors problems dependencies docs documentation`
+	changers vocabulary = `update`
 
 	pathFormats vocabulary = `path directory directory-path dir-path dirpath folder folder-path absolute-path`
 )
 
 // sentences returns the words of a text, in lower case, sentence by sentence. A bracket
-// begins a sentence of its own, and a comma is a word.
+// begins a sentence of its own, a comma is a word, and an absolute path, which is an
+// example, ends a sentence.
 func sentences(text string) (all [][]string) {
-	text = strings.NewReplacer("file system", "filesystem", "file-system", "filesystem").Replace(strings.ToLower(text))
 	var words []string
 	end := func() {
 		if len(words) > 0 {
 			all, words = append(all, words), nil
 		}
 	}
-	for field := range strings.FieldsSeq(strings.NewReplacer("(", " ( ", ")", " ) ", ",", " , ", "—", " . ", " - ", " . ", ":", ": ").Replace(text)) {
+	for field := range strings.FieldsSeq(strings.ReplaceAll(withoutPaths(text), ":", ": ")) {
 		switch field {
 		case "(", ")", ".":
 			end()
@@ -87,8 +110,8 @@ func sentences(text string) (all [][]string) {
 			words = append(words, field)
 			continue
 		}
-		trimmed := strings.TrimRight(field, `.;:!?"'`+"`")
-		words = append(words, strings.FieldsFunc(trimmed, func(c rune) bool {
+		trimmed := strings.TrimRight(field, `.;:!?`+quotes)
+		words = append(words, strings.FieldsFunc(strings.TrimLeft(trimmed, quotes), func(c rune) bool {
 			return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '\'' && c != '.'
 		})...)
 		if strings.ContainsAny(field[len(trimmed):], ".;:!?") && !slices.Contains([]string{"e.g", "i.e", "eg", "ie"}, trimmed) {
@@ -97,6 +120,23 @@ func sentences(text string) (all [][]string) {
 	}
 	end()
 	return all
+}
+
+const quotes = `"'` + "`"
+
+// withoutPaths returns a text in lower case, with a dot in the place of each absolute
+// path, and white space around brackets, commas and dashes.
+func withoutPaths(text string) string {
+	text = strings.NewReplacer("file system", "filesystem", "file-system", "filesystem", "’", "'").Replace(strings.ToLower(text))
+	text = strings.NewReplacer("(", " ( ", ")", " ) ", ",", " , ", "—", " . ", " - ", " . ").Replace(text)
+	var out strings.Builder
+	for field := range strings.FieldsSeq(text) {
+		if isAbsolute(strings.TrimLeft(field, quotes)) {
+			field = "."
+		}
+		out.WriteString(field + " ")
+	}
+	return out.String()
 }
 
 // A textKind is what a sentence says that the argument is.
@@ -159,8 +199,8 @@ func pathTo(s []string, at int, isStrong bool) (textKind, string) {
 		return sure(s, at+n, true), strings.Join(s[:at+n], " ")
 	}
 	end := skip(s, at, fillers)
-	for n := 0; n < 3 && end < len(s) && !places.has(s[end]); n++ {
-		if strangers.has(s[end]) || heads.has(s[end]) && !isRootOf(s, end) {
+	for end < len(s) && !places.has(s[end]) {
+		if !technologies.has(s[end]) && !isRootOf(s, end) {
 			return otherPathText, strings.Join(s[:end+1], " ")
 		}
 		end = skip(s, end, heads) // "the root of the project"
@@ -192,16 +232,62 @@ func sure(s []string, end int, isStrong bool) textKind {
 }
 
 // goesOn reports whether a sentence may go on at i as it does and mean no other thing:
-// "path to the project to build", but not "path to the project file", nor "path to
-// the project, a folder or a file".
+// "path to the project to build", but not "path to the project file", "path to the
+// project to delete", nor "path to the project, a folder or a file".
 func goesOn(s []string, i int) bool {
 	switch {
 	case i >= len(s):
 		return true
 	case s[i] == ",":
 		return !slices.Contains(s[i:], "or")
+	case s[i] == "to":
+		return i+1 < len(s) && work.has(s[i+1])
 	}
 	return onward.has(s[i])
+}
+
+// strange returns the first words of a sentence that may change what the rest of it says,
+// "" if there are none.
+func strange(s []string) string {
+	for i := 0; i < len(s); i++ {
+		w, at := s[i], i
+		ok := w == "," || places.has(w) || heads.has(w) || fillers.has(w) || technologies.has(w) || work.has(w) || plain.has(w)
+		switch w {
+		case "in", "on":
+			end := here(s, i+1)
+			ok = end > 0
+			i = end - 1
+		case "not":
+			ok = slices.Contains(s[:i], "if")
+		case "relative":
+			ok = resolves(s, i)
+		}
+		switch {
+		case ok:
+		case w == "in" || w == "on":
+			return strings.Join(s[at:min(at+3, len(s))], " ")
+		default:
+			return w
+		}
+	}
+	return ""
+}
+
+// here returns the end of what stands at i behind "in" or "on", if that names no other
+// place, and else 0: "to run the command in", "on disk", "on the local machine".
+func here(s []string, i int) int {
+	end, mine := i, false
+	for end < len(s) && (s[end] == "the" || s[end] == "a" || ours.has(s[end])) {
+		mine = mine || ours.has(s[end])
+		end++
+	}
+	if end < len(s) && (disks.has(s[end]) || mine && hosts.has(s[end])) {
+		i = end + 1
+	}
+	if i >= len(s) || s[i] == "," || s[i] == "which" {
+		return i
+	}
+	return 0
 }
 
 // workingDirectory returns how many words of s name the working directory.
