@@ -23,9 +23,9 @@ type Principal struct {
 	Scope string
 	// Trust is "direct", "sandboxed" or empty.
 	Trust string
-	// Given says where the operator gave which of the fields above: "user" may
+	// Asserted says where the operator asserted which of the fields above: "user" may
 	// come from "MCP_USER_ID". The fields that are not in it are the credential's.
-	Given map[string]string
+	Asserted map[string]string
 }
 
 // ErrOtherPrincipal means that a credential belongs to another user or tenant than the
@@ -49,9 +49,9 @@ func Overlay(operator, credential *Principal) (*Principal, error) {
 	p.KeyID = cmp.Or(credential.KeyID, p.KeyID)
 	p.User, p.Tenant, p.Email = cmp.Or(p.User, credential.User), cmp.Or(p.Tenant, credential.Tenant), cmp.Or(p.Email, credential.Email)
 	p.Plan, p.Scope, p.Trust = cmp.Or(p.Plan, credential.Plan), cmp.Or(p.Scope, credential.Scope), cmp.Or(p.Trust, credential.Trust)
-	p.Given = map[string]string{}
-	maps.Copy(p.Given, credential.Given)
-	maps.Copy(p.Given, operator.Given)
+	p.Asserted = map[string]string{}
+	maps.Copy(p.Asserted, credential.Asserted)
+	maps.Copy(p.Asserted, operator.Asserted)
 	if p.Roles == nil {
 		p.Roles = credential.Roles
 	}
@@ -70,7 +70,7 @@ func (p *Principal) Same(q *Principal) bool {
 	}
 	return p.KeyID == q.KeyID && p.User == q.User && p.Tenant == q.Tenant && p.Email == q.Email &&
 		p.Plan == q.Plan && p.Scope == q.Scope && p.Trust == q.Trust &&
-		slices.Equal(p.Roles, q.Roles) && slices.Equal(p.Permissions, q.Permissions) && maps.Equal(p.Given, q.Given)
+		slices.Equal(p.Roles, q.Roles) && slices.Equal(p.Permissions, q.Permissions) && maps.Equal(p.Asserted, q.Asserted)
 }
 
 // fact is the value of p's field name as a Fact, empty if the value is.
@@ -78,7 +78,7 @@ func (p *Principal) fact(name, value string) Fact {
 	if value == "" {
 		return Fact{}
 	}
-	if from, ok := p.Given[name]; ok {
+	if from, ok := p.Asserted[name]; ok {
 		return Fact{Value: value, Source: Operator, From: from}
 	}
 	return Fact{Value: value, Source: Credential, From: p.KeyID}

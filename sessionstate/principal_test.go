@@ -6,7 +6,7 @@ import (
 )
 
 func TestOverlay(t *testing.T) {
-	operator := &Principal{User: "ada", Tenant: "acme", Given: map[string]string{"user": "MCP_USER_ID", "tenant": "MCP_TENANT_ID"}}
+	operator := &Principal{User: "ada", Tenant: "acme", Asserted: map[string]string{"user": "MCP_USER_ID", "tenant": "MCP_TENANT_ID"}}
 	tests := map[string]struct {
 		operator, credential, want *Principal
 		err                        error
@@ -18,12 +18,12 @@ func TestOverlay(t *testing.T) {
 			operator:   operator,
 			credential: &Principal{KeyID: "k", User: "ada", Email: "a@acme.example", Roles: []string{"dev"}, Permissions: []string{"read"}, Plan: "pro", Scope: "acme", Trust: Sandboxed},
 			want: &Principal{KeyID: "k", User: "ada", Tenant: "acme", Email: "a@acme.example", Roles: []string{"dev"}, Permissions: []string{"read"},
-				Plan: "pro", Scope: "acme", Trust: Sandboxed, Given: operator.Given},
+				Plan: "pro", Scope: "acme", Trust: Sandboxed, Asserted: operator.Asserted},
 		},
 		"the operator's roles and trust hold": {
-			operator:   &Principal{KeyID: "session file", Roles: []string{"host"}, Trust: Direct, Given: map[string]string{"roles": "f", "trust": "f"}},
+			operator:   &Principal{KeyID: "session file", Roles: []string{"host"}, Trust: Direct, Asserted: map[string]string{"roles": "f", "trust": "f"}},
 			credential: &Principal{KeyID: "k", Roles: []string{"dev"}, Permissions: []string{"read"}, Trust: Sandboxed},
-			want:       &Principal{KeyID: "k", Roles: []string{"host"}, Permissions: []string{"read"}, Trust: Direct, Given: map[string]string{"roles": "f", "trust": "f"}},
+			want:       &Principal{KeyID: "k", Roles: []string{"host"}, Permissions: []string{"read"}, Trust: Direct, Asserted: map[string]string{"roles": "f", "trust": "f"}},
 		},
 		"another user":   {operator: operator, credential: &Principal{User: "bob", Permissions: []string{"all"}}, want: operator, err: ErrOtherPrincipal},
 		"another tenant": {operator: operator, credential: &Principal{User: "ada", Tenant: "globex", Permissions: []string{"all"}}, want: operator, err: ErrOtherPrincipal},
@@ -36,14 +36,14 @@ func TestOverlay(t *testing.T) {
 			}
 		})
 	}
-	if len(operator.Given) != 2 || operator.Permissions != nil {
+	if len(operator.Asserted) != 2 || operator.Permissions != nil {
 		t.Errorf("the operator's principal was written to: %+v", operator)
 	}
 }
 
 // Where a fact of the principal comes from.
-func TestLookupGiven(t *testing.T) {
-	c := &Context{Principal: &Principal{KeyID: "k", User: "ada", Tenant: "acme", Given: map[string]string{"user": "MCP_USER_ID"}}}
+func TestLookupAsserted(t *testing.T) {
+	c := &Context{Principal: &Principal{KeyID: "k", User: "ada", Tenant: "acme", Asserted: map[string]string{"user": "MCP_USER_ID"}}}
 	for path, want := range map[string]Fact{
 		"principal.user":   {Value: "ada", Source: Operator, From: "MCP_USER_ID"},
 		"principal.tenant": {Value: "acme", Source: Credential, From: "k"},

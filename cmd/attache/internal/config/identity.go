@@ -138,7 +138,7 @@ func (l *loader) identity(s *Settings) {
 
 // operatorVariables reads MCP_USER_ID and MCP_TENANT_ID.
 func (l *loader) operatorVariables(s *Settings) {
-	p := &sessionstate.Principal{Given: map[string]string{}}
+	p := &sessionstate.Principal{Asserted: map[string]string{}}
 	for _, v := range []struct {
 		name, field string
 		to          *string
@@ -151,9 +151,9 @@ func (l *loader) operatorVariables(s *Settings) {
 			l.problems.Add(setting.Origin{Name: v.name}, "has space around it, a line break or a control character in it: write the plain name")
 			continue
 		}
-		*v.to, p.Given[v.field] = given, v.name
+		*v.to, p.Asserted[v.field] = given, v.name
 	}
-	if len(p.Given) > 0 {
+	if len(p.Asserted) > 0 {
 		s.Operator.Variables = p
 	}
 }
@@ -234,7 +234,7 @@ func (s *Settings) OperatorFacts() [][3]string {
 	}
 	for _, f := range factsOf(p) {
 		if f.value != "" && f.field != "trust" {
-			all = append(all, [3]string{"principal." + f.field, f.value, p.Given[f.field]})
+			all = append(all, [3]string{"principal." + f.field, f.value, p.Asserted[f.field]})
 		}
 	}
 	return all
@@ -256,17 +256,17 @@ func (o OperatorSettings) With(f identity.SessionFile, err error) (*sessionstate
 // named returns the principal of a session file, nil if it names nobody and says
 // nothing of trust.
 func (o OperatorSettings) named(f identity.SessionFile) *sessionstate.Principal {
-	p := sessionstate.Principal{Trust: f.Trust, Given: map[string]string{}}
+	p := sessionstate.Principal{Trust: f.Trust, Asserted: map[string]string{}}
 	switch {
 	case f.Principal != nil:
 		p = *f.Principal
-		p.Given = map[string]string{}
+		p.Asserted = map[string]string{}
 	case f.Trust == "":
 		return nil
 	}
 	for _, fact := range factsOf(&p) {
 		if fact.value != "" {
-			p.Given[fact.field] = o.Origin().String()
+			p.Asserted[fact.field] = o.Origin().String()
 		}
 	}
 	return &p

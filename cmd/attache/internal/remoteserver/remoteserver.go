@@ -101,7 +101,7 @@ func authorities(path string) (*x509.CertPool, error) {
 	}
 	pem, _, err := textfile.Read(path, textfile.Rules{Max: 1 << 20})
 	if err != nil {
-		return nil, fmt.Errorf("server.tls.ca: %s: %w: correct the path", path, err)
+		return nil, fmt.Errorf("server.tls.ca: %s: %w", path, cli.Unreadable(err))
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
