@@ -42,7 +42,7 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 		return Verdict{Why: "the tool has no such argument"}
 	}
 	if words := choosesWorkspace(tool); words != "" {
-		return Verdict{Words: words, Why: "the tool may make, choose or remove a workspace"}
+		return Verdict{Words: words, Why: "the tool may work in another place, or make, choose or remove a workspace"}
 	}
 	if no := judgeForm(property); no.Why != "" {
 		return no
@@ -53,18 +53,19 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 // choosesWorkspace returns the words of a tool's name by which its path may not be that of
 // the workspace there is, "" if there are none.
 func choosesWorkspace(tool string) string {
-	words := nameWords(tool)
+	words := slices.DeleteFunc(nameWords(tool), wholes.has)
+	git := slices.Contains(words, "git")
 	var verb, place, path, other, changer, part string
 	for _, w := range words {
 		switch {
-		case makers.has(w):
+		case makers.has(w), elsewhere.has(w) && !git:
 			return w
 		case choosers.has(w), removers.has(w):
 			verb = w
-		case places.has(strings.TrimSuffix(w, "s")), w == "working":
+		case places.has(strings.TrimSuffix(w, "s")), w == "repositories", w == "working":
 			place = w
 			continue
-		case heads.has(strings.TrimSuffix(w, "s")):
+		case heads.has(strings.TrimSuffix(w, "s")), w == "directories":
 			path = w
 			continue
 		case changers.has(w):
@@ -86,7 +87,7 @@ func choosesWorkspace(tool string) string {
 		return other + " " + place
 	case verb != "" && path != "":
 		return verb + " " + path
-	case verb != "" && verb == words[len(words)-1] && !slices.Contains(words, "git"):
+	case verb != "" && verb == words[len(words)-1] && !git:
 		return verb
 	}
 	return ""
@@ -167,7 +168,12 @@ func matchesPath(pattern wire.Value) bool {
 
 // judgeText decides by the title, the description and the examples.
 func judgeText(property wire.Value, name string) Verdict {
-	said := property.Get("title").Text() + ". " + property.Get("description").Text()
+	said := textOf(property)
+	for _, key := range []string{"anyOf", "oneOf"} {
+		for e := range property.Get(key).Elements() {
+			said += ". " + textOf(e)
+		}
+	}
 	if w := foreignExample(said); w != "" {
 		return Verdict{Words: w, Why: "an example is no absolute path"}
 	}
@@ -194,7 +200,7 @@ func judgeText(property wire.Value, name string) Verdict {
 		bare = cmp.Or(bare, absolutePath(s))
 		stranger = cmp.Or(stranger, strange(s))
 	}
-	if bare == "" && len(said) > 0 {
+	if bare == "" {
 		bare = formOfPath(property)
 	}
 	switch {
@@ -210,6 +216,11 @@ func judgeText(property wire.Value, name string) Verdict {
 		return Verdict{Why: "its schema does not say what it takes"}
 	}
 	return Verdict{Why: "its schema does not say that it takes the path of the workspace"}
+}
+
+// textOf returns what a schema says to people.
+func textOf(schema wire.Value) string {
+	return schema.Get("title").Text() + ". " + schema.Get("description").Text()
 }
 
 // resolves reports whether s[i] is of "resolving relative paths": the argument is what

@@ -37,7 +37,7 @@ const (
 	// places are the words for the workspace, heads those for a path.
 	places vocabulary = `workspace project repository repo codebase monorepo worktree cwd
 		workspace's project's repository's repo's codebase's`
-	heads vocabulary = `path directory dir folder root location base`
+	heads vocabulary = `path directory dir folder root`
 	// fillers stand in front of either and change nothing.
 	fillers vocabulary = `the a an your this its absolute full fully qualified complete local optional required valid
 		existing top level toplevel current active user user's whole entire git filesystem disk system
@@ -52,17 +52,19 @@ const (
 	// system are the strong words that stand in front of a path.
 	system vocabulary = `absolute full local filesystem`
 	// links lead from a path to what it is of.
-	links vocabulary = `to of for where`
+	links vocabulary = `to of`
 	// onward words may follow when all is said.
 	onward vocabulary = `to for in on where that which if is used when must should you defaults default will so e.g eg i.e ie`
 	// work is what is done in a workspace, or with all of it, and leaves it the one it is.
 	work vocabulary = `use operate work run execute index search scan analyze analyse inspect check lint build test read
 		query review explore examine validate verify look find watch monitor resolve`
+	// given words say that an argument is in a call: "if not given".
+	given vocabulary = `given provided specified supplied passed set`
 	// plain words may stand anywhere. Those for what happens to a path are for
 	// defaults: "if it is not given".
 	plain vocabulary = `to of for where that which and or if when so it you are will can may via e.g eg i.e ie example
 		examples like such default defaults used uses using run running executed working resolving resolved resolve paths
-		given provided specified supplied passed set unset omitted missing exist exists
+		unset omitted missing exist exists
 		command commands cli tool tools code file files any symbols tests task operation operations execution session
 		process claude mandatory referencing`
 	// ours stand in front of the machine that attache runs on, and disks in front of none.
@@ -80,7 +82,12 @@ const (
 	makers   vocabulary = `init initialize initialise clone scaffold bootstrap`
 	choosers vocabulary = `set change switch select open activate use cd`
 	removers vocabulary = `delete remove destroy purge wipe trash erase drop clean cleanup archive reset restore prune
-		share upload publish merge compare transfer migrate replace overwrite import`
+		share upload publish merge compare transfer migrate replace overwrite import nuke rm rmdir del erase unlink discard`
+	// wholes stand behind a verb and name nothing that it is done to.
+	wholes vocabulary = `all everything now it force`
+	// elsewhere in the name of a tool says that its paths are not those of this machine.
+	elsewhere vocabulary = `ssh sftp ftp scp remote kubectl kubernetes k8s pod sandbox vm container devcontainer codespace
+		databricks e2b`
 	// readers and parts are all that a tool may be called that names a place: what it does
 	// there and what with. Changers may have a part, as in "update_project_uids".
 	readers vocabulary = `get list read show find search index run build test lint check analyze analyse inspect scan
@@ -251,14 +258,16 @@ func goesOn(s []string, i int) bool {
 func strange(s []string) string {
 	for i := 0; i < len(s); i++ {
 		w, at := s[i], i
-		ok := w == "," || places.has(w) || heads.has(w) || fillers.has(w) || technologies.has(w) || work.has(w) || plain.has(w)
+		ok := w == "," || places.has(w) || heads.has(w) || fillers.has(w) || technologies.has(w) || work.has(w) || given.has(w) || plain.has(w)
 		switch w {
 		case "in", "on":
 			end := here(s, i+1)
 			ok = end > 0
 			i = end - 1
 		case "not":
-			ok = slices.Contains(s[:i], "if")
+			ok = slices.Contains(s[:i], "if") && (i+1 == len(s) || given.has(s[i+1]))
+		case "a", "an", "the": // not as in "workspace A"
+			ok = i+1 < len(s)
 		case "relative":
 			ok = resolves(s, i)
 		}
