@@ -27,6 +27,8 @@ type limit struct {
 	min, max     float64        // lengths
 	format       string         // one of those that formats checks
 	alternatives [][]limit      // of anyOf and oneOf: in each, one has to hold
+
+	text, misfit string // the text that was checked last, and why it is refused
 }
 
 // newLimit reads what a property demands of a text. It follows alternatives as takes

@@ -54,10 +54,8 @@ type place struct {
 	demanded bool   // the objects around it are required too
 	sparse   bool   // the objects around it may be made with nothing else in them
 	takes    kinds
-	limit    limit                         // of a text
-	limited  bool                          // limit may refuse a text
-	verdict  Verdict                       // of a rule for paths only
-	last     struct{ text, misfit string } // the text that was checked last, and what was found
+	limit    *limit  // of a text; nil if there is none
+	verdict  Verdict // of a rule for paths only
 }
 
 // A state says whether a schema has an argument.
@@ -104,8 +102,9 @@ func (r *rule) place(t *middleware.Tool) place {
 	}
 	p.takes = takes(at, true)
 	if p.takes&texts != 0 && r.Mode == Fill {
-		p.limit = newLimit(at, true)
-		p.limited = p.limit.some()
+		if l := newLimit(at, true); l.some() {
+			p.limit = &l
+		}
 	}
 	if r.PathOnly {
 		p.verdict = Judge(t.Name, t.InputSchema, r.Argument...)
@@ -202,7 +201,7 @@ func (p *place) misfit(v *value) string {
 	if !p.takes.has(v) {
 		return textOtherType
 	}
-	if !p.limited {
+	if p.limit == nil {
 		return ""
 	}
 	text, ok := v.text()
@@ -210,10 +209,10 @@ func (p *place) misfit(v *value) string {
 		return ""
 	}
 	// The calls of a session give the same value again.
-	if text != p.last.text {
-		p.last.text, p.last.misfit = text, p.limit.refuses(text)
+	if l := p.limit; text != l.text {
+		l.text, l.misfit = text, l.refuses(text)
 	}
-	return p.last.misfit
+	return p.limit.misfit
 }
 
 // unsure returns why a rule for paths only does not fill, "" if it does.

@@ -152,12 +152,12 @@ func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
 	if r.fact != "" {
 		fact, _ := e.view.Lookup(r.fact)
 		if fact.Empty() {
-			return r.fact == workspacePath && e.c.canAsk(e.call) && !p.limited
+			return r.fact == workspacePath && e.c.canAsk(e.call) && p.limit == nil
 		}
-		return p.limit.refuses(fact.Value) == ""
+		return p.limit == nil || p.limit.refuses(fact.Value) == ""
 	}
 	if r.Value.UsesArguments() {
-		return !p.limited
+		return p.limit == nil
 	}
 	raw, err := r.compute(e.inputs(t))
 	v := value{raw: raw}
