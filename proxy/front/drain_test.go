@@ -1,0 +1,111 @@
+package front
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/mempipe"
+	"github.com/attache-mcp/attache/proxy/remote"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A statusWriter notes the status of a response.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A front that ends refuses a call that attache itself sends to it as a client. It says that nothing
+// was executed, so the call is sent again, to the front that goes on with the session, and is
+// executed once.
+func TestDrainIsNotNoticed(t *testing.T) {
+	var calls, refused atomic.Int32
+	store := &memoryStore{saved: map[sessions.Key]sessions.Session{}, own: map[sessions.Key]bool{}}
+	newFront := func() *Front {
+		return New(Options{Store: store, Open: func(Opening) (Relay, error) {
+			return Relay{Options: proxy.Options{Start: func(context.Context) (proxy.Upstream, error) {
+				return countingServer(&calls), nil
+			}}}, nil
+		}})
+	}
+	first, second := newFront(), newFront()
+	var now atomic.Pointer[Front]
+	now.Store(first)
+	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := &statusWriter{ResponseWriter: w}
+		now.Load().ServeHTTP(s, r)
+		if r.Method == http.MethodPost && s.status == http.StatusServiceUnavailable {
+			refused.Add(1)
+			now.Store(second)
+		}
+	}))
+	transport := remote.NewTransport(remote.TransportOptions{})
+	client, err := remote.Start(remote.Options{URL: balancer.URL, Transport: transport, Wait: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		client.Stop()
+		transport.CloseIdleConnections()
+		second.Drain(t.Context())
+		balancer.Close()
+	}()
+	answers := bufio.NewReader(client.Stdout())
+	say := func(line string) string {
+		io.WriteString(client.Stdin(), line+"\n")
+		answer, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	io.WriteString(client.Stdin(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	const answer = `{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}` + "\n"
+	const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`
+	if got := say(fmt.Sprintf(call, 1)); got != fmt.Sprintf(answer, 1) {
+		t.Errorf("before the end: %s", got)
+	}
+	first.Drain(t.Context())
+	if got := say(fmt.Sprintf(call, 2)); got != fmt.Sprintf(answer, 2) {
+		t.Errorf("after the end: %s", got)
+	}
+	if calls.Load() != 2 || refused.Load() != 1 {
+		t.Errorf("%d calls were executed and %d refused, want 2 and 1", calls.Load(), refused.Load())
+	}
+}
+
+// countingServer answers each request, and counts the calls of tools.
+func countingServer(calls *atomic.Int32) *mempipe.Server {
+	return mempipe.Serve(func(in io.Reader, out io.Writer) error {
+		lines := bufio.NewScanner(in)
+		for lines.Scan() {
+			root := wire.Value{Raw: lines.Bytes()}
+			if root.Get("method").Equals("tools/call") {
+				calls.Add(1)
+			}
+			if id := root.Get("id").Raw; id != nil {
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`+"\n", id)
+			}
+		}
+		return nil
+	})
+}
