@@ -57,13 +57,13 @@ func (s *session) close(deadline time.Time) {
 	tasks.RunUntil(deadline, func() { s.toClient.Flush() })
 }
 
-// endCalls answers every call in flight, because the upstream is gone. Only a client that closed
-// its end in good order gets no answers: it does not wait for any.
+// endCalls answers every call in flight, because the upstream is gone. A client that closed its
+// end in good order gets the answers only if it may still read.
 func (s *session) endCalls(l *revive.Link, how error) {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
 	err := s.failureSoFar()
-	if s.over.Load() || s.goodbye.Load() && err == nil {
+	if s.over.Load() || s.goodbye.Load() && err == nil && !s.clientReads() {
 		return
 	}
 	text := revive.EndText(how)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/mempipe"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -330,6 +331,57 @@ func TestEndWithAClientThatDoesNotRead(t *testing.T) {
 	if d := time.Since(begin); d > time.Minute {
 		t.Errorf("the end took %v", d)
 	}
+}
+
+// A client that has closed its end waits for its answers no longer than a minute where nothing
+// tells whether it reads.
+func TestUnseenClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, out, server := mempipe.New(0), mempipe.New(0), mempipe.NewServer(0)
+		io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\n")
+		in.CloseWrite()
+		begun := time.Now()
+		err := proxy.Run(t.Context(), proxy.Options{
+			ClientIn: in, ClientOut: out,
+			Start: func(context.Context) (proxy.Upstream, error) { return server, nil },
+		})
+		if d := time.Since(begun); err != nil || d < time.Minute || d > time.Minute+2*time.Second {
+			t.Errorf("Run returned %v after %v", err, d)
+		}
+		const want = `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server ended before it answered: signal: killed","data":{"source":"attache"}}}` + "\n"
+		if got, _ := out.ReadLine(0); string(got) != want {
+			t.Errorf("the client got %q", got)
+		}
+	})
+}
+
+// What a layer holds back for longer than a stall may take is not lost when the client hangs up.
+func TestClientGoneWhileAFrameIsHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan struct{})
+		close(gone)
+		hold := layer("hold", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+			if m.Kind() != wire.Request {
+				return next(ctx, m)
+			}
+			call.Suspend(m, nil, time.Minute, next)
+			return nil
+		})
+		s := proxytest.Setup{Options: proxy.Options{ClientGone: gone, Layers: []middleware.Layer{hold}}}.Start(t)
+		s.Client.CloseInput()
+		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		s.Client.Send(`{"jsonrpc":"2.0","method":"notifications/y"}`)
+		s.Client.Close()
+		s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		s.Server.Expect(`{"jsonrpc":"2.0","method":"notifications/y"}`)
+		s.Server.ExpectEOF()
+		s.Exit(nil)
+		if err := s.Wait(); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+	})
 }
 
 func TestEndWithAServerThatDoesNotRead(t *testing.T) {

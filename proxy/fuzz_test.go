@@ -215,6 +215,7 @@ func relayTape(t *testing.T, o proxy.Options, server proxy.Upstream, up *tape) s
 	t.Helper()
 	var out lockedBuffer
 	o.ClientOut = &out
+	o.ClientReads = func() bool { return true }
 	o.Start = func(context.Context) (proxy.Upstream, error) { return server, nil }
 	watchdog := time.AfterFunc(2*time.Minute, func() {
 		stacks := make([]byte, 1<<20)

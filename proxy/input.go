@@ -86,7 +86,7 @@ func (s *session) readClient(begun []byte, from io.Reader) error {
 	return errNotHandled
 }
 
-// endClient handles the end of the client's input.
+// endClient handles the end of the client's input. The session ends when it returns.
 func (s *session) endClient(err error) {
 	defer s.leave()
 	switch err {
@@ -98,6 +98,8 @@ func (s *session) endClient(err error) {
 		s.fail(err)
 	}
 	s.clientClosed()
+	s.heard.Store(true)
+	s.awaitAnswers()
 }
 
 // failUnread answers the requests that were read and will not be handled, with an error.

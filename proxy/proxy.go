@@ -119,6 +119,10 @@ type Options struct {
 	// the session ends with ErrClientGone.
 	ClientGone <-chan struct{}
 
+	// ClientReads, if not nil, reports whether somebody still reads ClientOut. While it does, a client
+	// that has closed its end gets the answers to its calls; for a minute if nil, not with ClientLines.
+	ClientReads func() bool
+
 	// Control, if not nil, lets others act on the session while it runs.
 	Control *Control
 
@@ -212,6 +216,7 @@ type session struct {
 	deferredCtx context.Context // of what answers deferred calls; done when ending is closed
 	endDeferred context.CancelFunc
 	goodbye     atomic.Bool   // the client closed its end in good order; set before the upstream sees it
+	heard       atomic.Bool   // all that the client said, and the end of it, was passed on
 	ending      chan struct{} // closed when the upstream is gone: nothing is held back any longer
 	over        atomic.Bool   // Run returns: nothing is written, watched or logged any more
 

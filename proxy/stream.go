@@ -100,8 +100,9 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 	} else {
 		s.noise.Add(chunk)
 	}
+	out := flow.Long{To: s.toClient, Drop: !keep}
 	for more := true; more; {
-		if err := s.longPart(chunk, keep); err != nil {
+		if err := out.Part(chunk); err != nil {
 			return err
 		}
 		var err error
@@ -110,35 +111,13 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 		}
 		env.Feed(chunk)
 	}
-	if err := s.longEnd(chunk, keep); err != nil {
+	if err := out.End(chunk); err != nil {
 		return err
 	}
 	if env.Complete() {
 		s.longReply(&env)
 	}
 	return s.flushClient(true)
-}
-
-func (s *session) longPart(chunk []byte, keep bool) error {
-	if !keep {
-		return nil
-	}
-	return s.toClient.Chunk(chunk, true)
-}
-
-// longEnd writes the last part of a long line. It ends a line that the server did not end,
-// because messages of attache's own follow on the next line.
-func (s *session) longEnd(chunk []byte, keep bool) error {
-	if !keep {
-		return nil
-	}
-	if n := len(chunk); n > 0 && chunk[n-1] == '\n' {
-		return s.toClient.Chunk(chunk, false)
-	}
-	if err := s.toClient.Chunk(chunk, true); err != nil {
-		return err
-	}
-	return s.toClient.Chunk([]byte{'\n'}, false)
 }
 
 // longReply tells a call's hooks that its reply has passed unheld.

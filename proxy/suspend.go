@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/internal/tasks"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -17,15 +18,7 @@ type suspension struct {
 }
 
 // wait returns when the layer is ready, when the time is over, or when the session ends.
-func (sp *suspension) wait(ending <-chan struct{}) {
-	t := time.NewTimer(sp.limit)
-	defer t.Stop()
-	select {
-	case <-sp.ready:
-	case <-t.C:
-	case <-ending:
-	}
-}
+func (sp *suspension) wait(ending <-chan struct{}) { tasks.Await(sp.ready, sp.limit, ending) }
 
 // Cancelled implements middleware.Relay.
 func (c *call) Cancelled() bool { return c.cancelled.Load() }

@@ -181,6 +181,13 @@ func (p *Pipe) CloseRead() error {
 	return nil
 }
 
+// Broken reports whether the reading end is closed.
+func (p *Pipe) Broken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
 // Ended reports whether the writing end is closed.
 func (p *Pipe) Ended() bool {
 	p.mu.Lock()

@@ -27,7 +27,7 @@ const patience = 5 * time.Minute
 // A Setup says how a session is to be run. The zero value is ready to use.
 type Setup struct {
 	// Options of the relay. ClientIn, ClientOut and Start are set by Start, and
-	// Log if it is nil.
+	// ClientReads and Log if they are nil.
 	Options proxy.Options
 
 	// PipeSize is how many bytes each of the four pipes holds; 0 stands for any
@@ -91,6 +91,9 @@ func (s *Session) run(c Setup) {
 	o := c.Options
 	out := &clientOut{s: s}
 	o.ClientIn, o.ClientOut = s.Client.output(), out
+	if o.ClientReads == nil {
+		o.ClientReads = func() bool { return !s.Client.input().Broken() }
+	}
 	if o.Control == nil {
 		o.Control = new(proxy.Control)
 	}

@@ -129,6 +129,8 @@ func (p *play) run(ctx context.Context) error {
 	o.ClientIn, o.ClientOut = in, p.out[toClient].pipe
 	o.IDPrefix = p.s.Header.IDPrefix
 	o.Start = p.start
+	// A client that left calls unanswered had hung up.
+	o.ClientReads = func() bool { return len(p.out[toClient].want) > len(p.out[toClient].got) }
 	if o.Restart != nil {
 		again := *o.Restart
 		again.Unpaced = true

@@ -135,8 +135,13 @@ func (l *Link) Ended() <-chan struct{} { return l.ended }
 // Before returns how the server before ended.
 func (l *Link) Before() Ending { return l.before }
 
-// Moved returns how many lines and chunks were written.
-func (l *Link) Moved() int64 { return l.moved.Load() }
+// Moved returns how many lines and chunks were written; to no server, none.
+func (l *Link) Moved() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.moved.Load()
+}
 
 func (l *Link) stdin() io.WriteCloser {
 	if server := l.server.Load(); server != nil {

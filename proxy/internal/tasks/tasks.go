@@ -69,3 +69,14 @@ func RunUntil(deadline time.Time, f func()) {
 	case <-t.C:
 	}
 }
+
+// Await waits until one of the channels is closed, and no longer than limit.
+func Await(ready <-chan struct{}, limit time.Duration, ending <-chan struct{}) {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-ready:
+	case <-t.C:
+	case <-ending:
+	}
+}

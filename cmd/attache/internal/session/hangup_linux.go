@@ -44,3 +44,25 @@ func hungUp(f *os.File) <-chan struct{} {
 	}()
 	return gone
 }
+
+// reads returns a function that reports whether somebody has the other end of f open, a pipe or a
+// local socket. It is nil for any other file: of a peer behind a network only a write tells.
+func reads(f *os.File) func() bool {
+	info, err := f.Stat()
+	if err != nil {
+		return nil
+	}
+	fd := int(f.Fd())
+	if info.Mode()&os.ModeSocket != 0 {
+		if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain != unix.AF_UNIX {
+			return nil
+		}
+	} else if info.Mode()&os.ModeNamedPipe == 0 {
+		return nil
+	}
+	return func() bool {
+		fds := []unix.PollFd{{Fd: int32(fd)}} // of which hanging up is always told
+		n, err := unix.Poll(fds, 0)
+		return n == 0 || err != nil || fds[0].Revents&(unix.POLLERR|unix.POLLHUP) == 0
+	}
+}

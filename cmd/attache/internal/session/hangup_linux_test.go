@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // The end of a client is seen before what it said last is read.
@@ -38,5 +40,46 @@ func TestHungUpOfAFile(t *testing.T) {
 	defer f.Close()
 	if hungUp(f) != nil {
 		t.Error("a device can hang up")
+	}
+}
+
+// Whether somebody reads shows without a write, of a pipe and of a pair of sockets, as Node makes
+// them. One that only says no more may still read.
+func TestReads(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	defer ours.Close()
+	if err := unix.Shutdown(pair[1], unix.SHUT_WR); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ ours, theirs *os.File }{{w, r}, {ours, theirs}} {
+		reads := reads(c.ours)
+		if !reads() {
+			t.Errorf("%s: nobody reads, with the other end open", c.ours.Name())
+		}
+		c.theirs.Close()
+		if reads() {
+			t.Errorf("%s: somebody reads, with the other end closed", c.ours.Name())
+		}
+	}
+}
+
+// Of a file and of a network nothing tells.
+func TestReadsUnseen(t *testing.T) {
+	f, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if reads(f) != nil {
+		t.Error("a file can hang up")
 	}
 }

@@ -135,6 +135,7 @@ func (w *relay) run(ctx context.Context) int {
 		o.ClientIn = file
 	}
 	if out, ok := w.p.Stdout.(*os.File); ok {
+		o.ClientReads = reads(out)
 		file, restore := pollable(out)
 		defer restore()
 		o.ClientOut = file
