@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy"
@@ -86,6 +87,8 @@ type play struct {
 
 	window int
 	late   bool // a line has been missed
+
+	reads atomic.Bool // the client has closed its end and still reads: it got answers then
 }
 
 // The indices of play.out.
@@ -129,8 +132,7 @@ func (p *play) run(ctx context.Context) error {
 	o.ClientIn, o.ClientOut = in, p.out[toClient].pipe
 	o.IDPrefix = p.s.Header.IDPrefix
 	o.Start = p.start
-	// A client that left calls unanswered had hung up.
-	o.ClientReads = func() bool { return len(p.out[toClient].want) > len(p.out[toClient].got) }
+	o.ClientReads = p.reads.Load
 	if o.Restart != nil {
 		again := *o.Restart
 		again.Unpaced = true
@@ -228,6 +230,7 @@ func (p *play) take(s *stream, raw []byte) {
 // end ends the session as a client does that has said all, and takes what comes
 // out that was not recorded.
 func (p *play) end(in *mempipe.Pipe, over <-chan error) error {
+	p.reads.Store(len(p.out[toClient].want) > len(p.out[toClient].got))
 	in.CloseWrite()
 	var err error
 	select {
