@@ -46,6 +46,7 @@
 //	option enforce
 //	option dry_run
 //	option forward_noise
+//	option client_reads         a client that has closed its end waits for its answers
 //	option id_prefix TEXT
 //	option restart [notice] [hold=DURATION] [hang=DURATION] [retry=TOOL]   the server is started again;
 //	                lists that have changed are taken as a note

@@ -140,6 +140,8 @@ func (s *script) parseOption(text string) (err error) {
 		s.needs.Enforces = true
 	case "dry_run":
 		o.DryRun = true
+	case "client_reads":
+		s.setup.ClientReads = true
 	case "forward_noise":
 		o.ForwardNoise = true
 	case "restart":

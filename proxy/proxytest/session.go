@@ -26,13 +26,17 @@ const patience = 5 * time.Minute
 
 // A Setup says how a session is to be run. The zero value is ready to use.
 type Setup struct {
-	// Options of the relay. ClientIn, ClientOut and Start are set by Start, and
-	// ClientReads and Log if they are nil.
+	// Options of the relay. ClientIn, ClientOut, ClientReads and Start are set by Start, and
+	// Log if it is nil.
 	Options proxy.Options
 
 	// PipeSize is how many bytes each of the four pipes holds; 0 stands for any
 	// number. A Linux pipe holds 65536.
 	PipeSize int
+
+	// ClientReads says that a client that has closed its output still reads, until CloseInput:
+	// it waits for its answers.
+	ClientReads bool
 
 	// StartError, if not nil, is why the server cannot be started.
 	StartError error
@@ -91,9 +95,7 @@ func (s *Session) run(c Setup) {
 	o := c.Options
 	out := &clientOut{s: s}
 	o.ClientIn, o.ClientOut = s.Client.output(), out
-	if o.ClientReads == nil {
-		o.ClientReads = func() bool { return !s.Client.input().Broken() }
-	}
+	o.ClientReads = func() bool { return c.ClientReads && !s.Client.input().Broken() }
 	if o.Control == nil {
 		o.Control = new(proxy.Control)
 	}
