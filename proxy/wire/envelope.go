@@ -11,9 +11,9 @@ import (
 // content, skipping their values at memory speed, and sets the kind. It reports
 // whether the frame can be a message at all: false for log noise.
 //
-// Two members that say different things of one message (two ids, a result
-// beside an error that is not null or beside a method) are recorded as an
-// [Ambiguity].
+// Two members that say different things of one message (two ids, a result beside an error
+// or a method) are recorded as an [Ambiguity]. Of a result and an error, one that is null
+// says nothing: serialisers that leave nothing out write it.
 func (m *Message) LookEnvelope() bool {
 	m.ambiguity, m.kind, m.deep = 0, Unreadable, false
 	b := m.frame
@@ -44,7 +44,8 @@ func (m *Message) locate(i int) bool {
 	if !m.members(i) {
 		return false
 	}
-	m.ambiguity = max(m.ambiguity, conflict(m.at(slotMethod).Exists(), m.at(slotResult).Exists(), m.ErrorObject().Exists()))
+	result, failed := m.at(slotResult), m.ErrorObject().Exists()
+	m.ambiguity = max(m.ambiguity, conflict(m.at(slotMethod).Exists(), result.Exists() && !(failed && result.IsNull()), failed))
 	return true
 }
 
@@ -120,8 +121,7 @@ func (m *Message) locateParams() {
 	}
 }
 
-// topSlotQuoted returns the slot of a top-level member, given its name in
-// quotes.
+// topSlotQuoted returns the slot of a top-level member, given its name in quotes.
 func topSlotQuoted(quoted []byte) slot {
 	in := quoted[1 : len(quoted)-1]
 	found := topSlot(in)
