@@ -22,7 +22,7 @@ type call struct {
 	sent      atomic.Bool // it is on its way to the upstream: hooks are complete, a reply may come
 	cancelled atomic.Bool
 	contested bool        // another with its id was in flight, and one of the two has a reply that must be held; guarded by calls.mu
-	listens   bool        // it is a subscription
+	listens   atomic.Bool // it is a subscription
 	holding   bool        // a layer holds it back; touched in the client's direction
 	odd       bool        // a server may spell its id otherwise; guarded by calls.mu
 	again     bool        // it was sent to the next upstream, too; touched in the client's direction
@@ -99,11 +99,11 @@ func (c *call) reset(s *session, k callid.Key, long string) {
 		c.s = s
 	}
 	c.key, c.long, c.raw, c.next = k, long, nil, nil
-	c.replied, c.contested, c.listens, c.holding = false, false, false, false
-	c.suspended, c.batch, c.stop = nil, nil, nil
+	c.replied, c.contested, c.holding, c.suspended, c.batch, c.stop = false, false, false, nil, nil, nil
 	c.frame, c.again, c.returned = nil, false, false
 	c.sent.Store(false)
 	c.cancelled.Store(false)
+	c.listens.Store(false)
 	c.mw.Reset(c, true)
 }
 

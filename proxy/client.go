@@ -205,7 +205,7 @@ func (s *session) run(m *wire.Message, b *batch) error {
 			return nil
 		}
 		c = s.calls.add(s, m.ID())
-		c.listens = m.MethodIs("subscriptions/listen")
+		c.listens.Store(m.MethodIs("subscriptions/listen"))
 	case wire.Notification:
 		if m.MethodIs("notifications/cancelled") && !s.cancelled(m) {
 			return nil

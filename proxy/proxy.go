@@ -119,8 +119,9 @@ type Options struct {
 	// the session ends with ErrClientGone.
 	ClientGone <-chan struct{}
 
-	// ClientReads, if not nil, reports whether somebody still reads ClientOut. While it does, a client
-	// that has closed its end gets the answers to its calls; for a minute if nil, not with ClientLines.
+	// ClientReads, if not nil, reports whether somebody still reads ClientOut. Then a client that has
+	// closed its end gets the answers to its calls, within an hour. If it is nil, attache waits for
+	// them a minute at most, and with ClientLines not at all.
 	ClientReads func() bool
 
 	// Control, if not nil, lets others act on the session while it runs.

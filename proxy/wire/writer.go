@@ -14,16 +14,15 @@ import (
 // Small lines are gathered until Flush, which the pump calls as soon as its reader holds no further
 // line; so writes are fewer when traffic is dense and nothing is delayed when it is not.
 type Writer struct {
-	mu     sync.Mutex // held while writing to dst, which may block for as long as the peer likes
-	dst    io.Writer
-	taker  MessageTaker       // dst, if it is one; else nil
-	try    TryWriter          // dst, if it is one; else nil
-	buf    []byte             // lines not written yet
-	lent   *[smallBuffer]byte // what buf is, nil while nothing waits
-	open   bool               // a line has been begun by Chunk and not ended
-	blunt  bool               // the last line ended without a newline
-	err    error
-	writes atomic.Int64 // twice how often dst was written to, and one more during a write
+	mu    sync.Mutex // held while writing to dst, which may block for as long as the peer likes
+	dst   io.Writer
+	taker MessageTaker       // dst, if it is one; else nil
+	try   TryWriter          // dst, if it is one; else nil
+	buf   []byte             // lines not written yet
+	lent  *[smallBuffer]byte // what buf is, nil while nothing waits
+	open  bool               // a line has been begun by Chunk and not ended
+	blunt bool               // the last line ended without a newline
+	err   error
 
 	qmu      sync.Mutex // guards the fields below; never held while writing
 	queue    []queuedLine
@@ -181,9 +180,6 @@ func (w *Writer) Ready() bool {
 	return !w.open && !w.waiting.Load() && len(w.buf) == 0
 }
 
-// Stuck returns a number for the write to the peer that is under way, 0 if there is none.
-func (w *Writer) Stuck() int64 { n := w.writes.Load(); return n * (n & 1) }
-
 // Close lets nothing further be written: not what was kept or queued, and not by those that wait for
 // a write under way. It does not wait for that write, and does not close what the Writer writes to.
 func (w *Writer) Close() { w.closed.Store(true) }
@@ -264,7 +260,5 @@ func (w *Writer) write(b []byte) {
 	if w.err != nil || len(b) == 0 {
 		return
 	}
-	w.writes.Add(1)
 	_, w.err = w.dst.Write(b)
-	w.writes.Add(1)
 }

@@ -8,12 +8,12 @@ const (
 	// stallTime is how long a session continues without progress after the client has hung up. An
 	// upstream has the same time after the end of its input.
 	stallTime = 1500 * time.Millisecond
-	// unseenTime is how long a client that has closed its end may wait for answers where nothing
-	// tells whether it still reads.
-	unseenTime = time.Minute
-	// stuckTime is how long it may not read what it is sent.
-	stuckTime = 10 * time.Second
-	// lookTime is how often is looked whether it reads.
+	// longestWait is how long a client that has closed its end may wait for answers: a call may ask
+	// it for something that it can no longer send. unseenWait is how long where nothing tells
+	// whether it still reads.
+	longestWait = time.Hour
+	unseenWait  = time.Minute
+	// lookTime is how often attache looks whether the client reads.
 	lookTime = 250 * time.Millisecond
 )
 
@@ -23,8 +23,6 @@ type Session interface {
 	Unanswered() bool
 	// Settled returns a channel that is closed when all calls are answered.
 	Settled() <-chan struct{}
-	// Stuck returns a number for the write to the client that is under way, 0 if there is none.
-	Stuck() int64
 	// Moved returns how many lines and chunks were written to the upstream.
 	Moved() int64
 	// Holds reports whether a layer holds back a frame of the client.
@@ -34,10 +32,10 @@ type Session interface {
 // Reads reports whether a client that closed its end at the time since may still read. seen tells;
 // it is nil where nothing does.
 func Reads(seen func() bool, since time.Time) bool {
-	if seen != nil {
-		return seen()
+	if seen == nil {
+		return time.Since(since) < unseenWait
 	}
-	return time.Since(since) < unseenTime
+	return time.Since(since) < longestWait && seen()
 }
 
 // AwaitAnswers returns when a client that has closed its end no longer waits for answers, or over
@@ -46,28 +44,24 @@ func AwaitAnswers(s Session, seen func() bool, over <-chan struct{}) {
 	look := time.NewTicker(lookTime)
 	defer look.Stop()
 	begun := time.Now()
-	moved, stuck := begun, int64(0)
 	for {
 		settled := s.Settled()
-		if !s.Unanswered() || !Reads(seen, begun) || time.Since(moved) > stuckTime {
+		if !s.Unanswered() || !Reads(seen, begun) {
 			return
 		}
 		select {
 		case <-settled:
 		case <-look.C:
-			if now := s.Stuck(); now == 0 || now != stuck {
-				moved, stuck = time.Now(), now
-			}
 		case <-over:
 			return
 		}
 	}
 }
 
-// AwaitStall returns when gone says that the client has hung up, and nothing of what it has said
-// gets to an upstream that does not read. As long as the upstream reads, a layer holds a frame back
-// or the client waits for answers, that is no stall. It reports false if over or ending is closed
-// before.
+// AwaitStall waits until gone says that the client has hung up, and an upstream that does not read
+// keeps what the client has said from getting there. There is no stall as long as the upstream
+// reads, a layer holds a frame back, or the client waits for answers. The result is false if over
+// or ending is closed before a stall.
 func AwaitStall(s Session, gone <-chan struct{}, seen func() bool, over, ending <-chan struct{}) bool {
 	select {
 	case <-gone:
