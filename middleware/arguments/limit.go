@@ -165,8 +165,11 @@ func compilePattern(pattern wire.Value) *regexp.Regexp {
 // is written out.
 func patternSteps(re *syntax.Regexp) int {
 	steps := 1
-	if re.Op == syntax.OpLiteral {
+	switch re.Op {
+	case syntax.OpLiteral:
 		steps = len(re.Rune)
+	case syntax.OpCharClass: // pairs: a class such as \pL has hundreds
+		steps += len(re.Rune) / 2
 	}
 	for _, sub := range re.Sub {
 		steps += patternSteps(sub)
@@ -183,6 +186,7 @@ func patternSteps(re *syntax.Regexp) int {
 var formats = sync.OnceValue(func() map[string]func(string) bool {
 	match := func(pattern string) func(string) bool { return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString }
 	const label = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
+	const date, clock = `\d{4}-\d\d-\d\d`, `\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`
 	uuid := match(`[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
 	email := match(`[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@` + label + `(?:\.` + label + `)+`)
 	host := match(label + `(?:\.` + label + `)*`)
@@ -196,18 +200,20 @@ var formats = sync.OnceValue(func() map[string]func(string) bool {
 			a, err := netip.ParseAddr(text)
 			return err == nil && a.Is6() && a.Zone() == ""
 		},
-		"date-time":    isTime(time.RFC3339),
-		"date":         isTime(time.DateOnly),
-		"time":         isTime("15:04:05Z07:00"),
+		"date-time":    isTime(time.RFC3339, date+"T"+clock),
+		"date":         isTime(time.DateOnly, date),
+		"time":         isTime("15:04:05Z07:00", clock),
 		"duration":     func(text string) bool { return span(text) && !strings.ContainsAny(text[len(text)-1:], "PT") },
 		"json-pointer": match(`(?:/(?:[^~/]|~[01])*)*`),
 	}
 })
 
-func isTime(layout string) func(string) bool {
+// isTime returns the check of a time. Package time alone takes more: an hour of one digit, a comma.
+func isTime(layout, shape string) func(string) bool {
+	form := regexp.MustCompile("^" + shape + "$")
 	return func(text string) bool {
 		_, err := time.Parse(layout, text)
-		return err == nil
+		return err == nil && form.MatchString(text)
 	}
 }
 

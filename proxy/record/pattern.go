@@ -89,12 +89,16 @@ func (s *Scrubber) pattern(b []byte, p *pattern) []byte {
 	return append(out, b[done:]...)
 }
 
-// isPlace reports whether what was found is the end of a path or of a configuration key behind the
-// text before it, a colon, and a word.
+// isPlace reports whether what was found, with the text before it, is the end of an absolute path
+// or of a header's key in the configuration, and then a colon and a word.
 func isPlace(before, found []byte) bool {
-	start := bytes.LastIndexFunc(before, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'=?&", r) }) + 1
-	return bytes.Contains(found, []byte(": ")) && bytes.ContainsAny(before[start:], `./\`)
+	start := bytes.LastIndexAny(before, " \t\n\"'=?&") + 1
+	return bytes.Contains(found, []byte(": ")) && place().Match(before[start:])
 }
+
+var place = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:/|[A-Za-z]:\\|server\.headers\.)`)
+})
 
 // anchors finds the next of several texts, looking at each byte once for each.
 type anchors struct {

@@ -142,7 +142,11 @@ func TestScrubProse(t *testing.T) {
 		{"https://h/p?token: abcdef", "https://h/p?token: scrubbed"},
 		{`{"auth.token": "abcdef"}`, `{"auth.token": "scrubbed"}`},
 		{"/run/token: hunter2-is-long", "/run/token: scrubbed-secret-1"},
-		{"headers.Authorization: Bearer abcdefgh", "headers.Authorization: Bearer scrubbed"},
+		{"server.headers.Authorization: Bearer abcdefgh", "server.headers.Authorization: Bearer scrubbed"},
+		// Others write so, too.
+		{"the server answered: config.token: abcdef", "the server answered: config.token: scrubbed"},
+		{"invalid auth/api-key: abcdef", "invalid auth/api-key: scrubbed"},
+		{"https://api.example.com/token: abcdef", "https://api.example.com/token: scrubbed"},
 	} {
 		s := NewScrubber(Secrets{Values: []string{"hunter2-is-long"}, Prose: true})
 		if c.want == "" {

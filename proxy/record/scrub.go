@@ -22,8 +22,9 @@ type Secrets struct {
 	Later func() []string
 	// Home is the user's home directory, Host the name of this machine.
 	Home, Host string
-	// Prose says that the text is attache's own: "/run/token: ..." and "headers.Authorization: ..."
-	// say where something is wrong, and no secret follows.
+	// Prose says that attache's own texts are among those to be scrubbed: behind a file ("/run/token:
+	// ...") or a header of the configuration ("server.headers.Authorization: ...") they say what is
+	// wrong with it.
 	Prose bool
 }
 

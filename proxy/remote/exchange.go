@@ -245,11 +245,12 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		x.s.isThere()
 		if !x.modern {
 			x.s.session.adopt(resp.Header, x.ticket.generation)
 		}
 		if resp.StatusCode < 300 {
-			x.s.isThere()
+			x.s.reached.Store(true)
 			return resp, nil, nil
 		}
 		refusal := readRefusal(resp)

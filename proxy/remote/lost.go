@@ -3,6 +3,7 @@ package remote
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/internal/revive"
@@ -33,9 +34,8 @@ func (s *Server) isAway(err error) {
 	}
 }
 
-// isThere notes that the server has taken a message.
+// isThere notes that the server has answered.
 func (s *Server) isThere() {
-	s.reached.Store(true)
 	if s.away.Load() && s.away.CompareAndSwap(true, false) {
 		s.log.Info("the remote server can be reached again")
 	}
@@ -120,8 +120,8 @@ func (x *exchange) isRepeatable() bool {
 	if line == nil {
 		return false
 	}
-	if x.method == "initialize" || x.method == "notifications/initialized" {
-		return true
+	if x.reply || x.method == "initialize" || strings.HasPrefix(x.method, "notifications/") {
+		return true // a second reply has an id that nobody waits for
 	}
 	var m wire.Message
 	m.Reset(wire.Client, line)

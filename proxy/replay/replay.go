@@ -88,7 +88,7 @@ type play struct {
 	window int
 	late   bool // a line has been missed
 
-	reads atomic.Bool // the client has closed its end and still reads: it got answers then
+	reads atomic.Bool // the recorded client got answers after it had closed its end
 }
 
 // The indices of play.out.

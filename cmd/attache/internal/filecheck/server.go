@@ -22,7 +22,12 @@ func Config(p cli.Process, flags setting.Flags, command []string, s *config.Sett
 	for _, e := range s.Servers {
 		own, err := config.LoadServed(p, flags, e.Name)
 		if err != nil {
-			return err
+			wrong, ok := errors.AsType[setting.Problems](err)
+			if !ok {
+				return err
+			}
+			all = append(all, wrong...)
+			continue
 		}
 		for _, problem := range remote(p, own) {
 			if !slices.Contains(all, problem) {

@@ -84,8 +84,10 @@ func (o *Options) probe(ctx context.Context) (challenge, bool, error) {
 	}
 	defer resp.Body.Close()
 	ch := parseChallenge(resp.Header.Values("WWW-Authenticate"))
-	ch.said = words(resp.Body)
 	asked := resp.StatusCode == http.StatusUnauthorized
+	if asked { // and else the answer may be a stream without an end
+		ch.said = words(resp.Body)
+	}
 	if asked && !ch.bearer {
 		return ch, asked, errors.New("the server wants a credential that is no OAuth token: give it in server.headers" + ch.said)
 	}

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
@@ -98,7 +99,11 @@ func Run(ctx context.Context, o Options) int {
 	defer s.signals.Stop()
 	listeners, err := s.listen(ctx)
 	if err != nil {
-		o.Log.Error("attache cannot listen: end what listens there, or choose another --listen", "err", err)
+		text := "attache cannot listen"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			text += ": end what listens there, or choose another --listen"
+		}
+		o.Log.Error(text, "err", err)
 		return cli.ExitFailure
 	}
 	return s.run(ctx, listeners)
