@@ -171,6 +171,30 @@ func TestServerIsAway(t *testing.T) {
 	}
 }
 
+// A notification may be executed twice: one that is refused for now is sent again.
+func TestNotificationsAreSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, refused := &legacy{}, false
+		l.answer = func(w http.ResponseWriter, r request) bool {
+			if r.method != "notifications/roots/list_changed" || refused {
+				return false
+			}
+			refused = true
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		c, _ := openAway(t, l, 10*time.Second)
+		c.begin()
+		c.say(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		time.Sleep(2 * time.Second) // of the bubble
+		if n := len(l.seen("notifications/roots/list_changed")); n != 2 {
+			t.Errorf("it came %d times, want 2", n)
+		}
+		c.over()
+	})
+}
+
 // A client that has not reached the server yet is told at once that nobody is there.
 func TestServerIsAwayAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
