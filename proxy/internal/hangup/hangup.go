@@ -29,9 +29,9 @@ type Session interface {
 	Holds() bool
 }
 
-// Reads reports whether a client that closed its end at the time since may still read. seen tells;
+// reads reports whether a client that closed its end at the time since may still read. seen tells;
 // it is nil where nothing does.
-func Reads(seen func() bool, since time.Time) bool {
+func reads(seen func() bool, since time.Time) bool {
 	if seen == nil {
 		return time.Since(since) < unseenWait
 	}
@@ -46,7 +46,7 @@ func AwaitAnswers(s Session, seen func() bool, over <-chan struct{}) {
 	begun := time.Now()
 	for {
 		settled := s.Settled()
-		if !s.Unanswered() || !Reads(seen, begun) {
+		if !s.Unanswered() || !reads(seen, begun) {
 			return
 		}
 		select {
@@ -79,7 +79,7 @@ func AwaitStall(s Session, gone <-chan struct{}, seen func() bool, over, ending 
 			return false
 		case <-t.C:
 		}
-		if s.Moved() == moved && !s.Holds() && !(s.Unanswered() && Reads(seen, begun)) {
+		if s.Moved() == moved && !s.Holds() && !(s.Unanswered() && reads(seen, begun)) {
 			return true
 		}
 	}
