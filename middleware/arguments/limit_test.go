@@ -11,8 +11,9 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A rule fills only with a text that the argument's schema takes; else the tool is shown as it
-// is, the call passes as it came, and the log, the call's notes and doctor say why. A pin is set.
+// A rule does not fill a text that the argument's schema refuses: the client sees the tool as the
+// server lists it, the call passes unchanged, and the log, the call's notes and doctor say why. A
+// pin sets the argument all the same.
 func TestLimits(t *testing.T) {
 	const wrongPattern, unread = "the value does not match the argument's pattern", "attache cannot check the value by the argument's "
 	for _, test := range []struct{ value, property, why string }{

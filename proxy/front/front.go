@@ -266,8 +266,8 @@ func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	_, _ = x.w.Write(m.Frame())
 }
 
-// executedHeader tells a client whose request is refused with 503 that nothing of it was executed:
-// it may send the request again. No header of a server reaches a client, so no server can say so.
+// executedHeader tells a client that the request refused with 503 was not executed, so the client
+// may send it again. The front passes on no header of a server, so a server cannot forge this one.
 const executedHeader = "Attache-Executed"
 
 // busy refuses a request of which nothing was executed, until another try.

@@ -22,9 +22,9 @@ type Secrets struct {
 	Later func() []string
 	// Home is the user's home directory, Host the name of this machine.
 	Home, Host string
-	// Prose says that attache's own texts are among those to be scrubbed: behind a file ("/run/token:
-	// ...") or a header of the configuration ("server.headers.Authorization: ...") they say what is
-	// wrong with it.
+	// Prose says that the lines may be messages of attache's own. These name a file
+	// ("/run/token: ...") or a header in the configuration ("server.headers.Authorization: ..."),
+	// and then say what is wrong with it: that is no secret.
 	Prose bool
 }
 

@@ -8,9 +8,9 @@ const (
 	// stallTime is how long a session continues without progress after the client has hung up. An
 	// upstream has the same time after the end of its input.
 	stallTime = 1500 * time.Millisecond
-	// longestWait is how long a client that has closed its end may wait for answers: a call may ask
-	// it for something that it can no longer send. unseenWait is how long where nothing tells
-	// whether it still reads.
+	// longestWait is how long attache waits for answers to a client that has closed its end. They
+	// may never come: a server may have asked the client for something that it can no longer send.
+	// unseenWait is the same where the system does not tell whether the client still reads.
 	longestWait = time.Hour
 	unseenWait  = time.Minute
 	// lookTime is how often attache looks whether the client reads.
@@ -29,8 +29,8 @@ type Session interface {
 	Holds() bool
 }
 
-// reads reports whether a client that closed its end at the time since may still read. seen tells;
-// it is nil where nothing does.
+// reads reports whether a client that closed its end at the time since may still read. seen asks
+// the system; it is nil where the system does not tell.
 func reads(seen func() bool, since time.Time) bool {
 	if seen == nil {
 		return time.Since(since) < unseenWait

@@ -41,8 +41,8 @@ func NewReloader(shared *assembly.Shared, load func() (*config.Settings, error),
 	return &Reloader{load: load, state: state, log: log, shared: shared}
 }
 
-// FileState returns a fingerprint of the files that s depends on. Call it as soon as s is loaded: a
-// change after that is noticed when [Reloader.Watch] begins.
+// FileState returns a text that identifies the state of the files that s depends on. Call it as
+// soon as s is loaded: [Reloader.Watch] then notices what has changed since.
 func FileState(s *config.Settings) string { return fingerprint(watched(s)) }
 
 // Reload reads everything again.

@@ -99,7 +99,7 @@ func TestWatchBesideABusyFile(t *testing.T) {
 	}
 }
 
-// What is written to another file does not put off the look at a configuration that changes often.
+// A write to another file, such as the audit, does not delay the reload of a changed configuration.
 func TestWatchConcerns(t *testing.T) {
 	w := &watcher{files: func() []string {
 		return []string{"/etc/attache/config.json", "/run/secrets/key", "/etc/attache/policies"}

@@ -151,8 +151,8 @@ func (r *Reader) set(o Option, f Field) {
 	}
 }
 
-// onlyAlike returns the one of words that begins with as many letters as half of name has, at
-// least three; "" if none or several do. It knows deny for denied.
+// onlyAlike returns the word that begins with the first half of name, or with its first three
+// letters if that is more: deny for denied. It returns "" if there is no such word, or several.
 func onlyAlike(name string, words []string) string {
 	alike := slices.DeleteFunc(slices.Clone(words), func(word string) bool {
 		begin := name[:min(max(3, (len(name)+1)/2), len(name))]

@@ -47,8 +47,8 @@ func ofFlags(args []string, err error) setting.Problems {
 	})
 }
 
-// noteWorkspace notes a workspace of --workspace that is no directory here. The server may see
-// it.
+// noteWorkspace adds a note if the path of --workspace is no directory on this machine. That is no
+// error, since the server may run where the path exists, as in a container.
 func (j *Job) noteWorkspace(s *config.Settings, args []string) {
 	path := s.Session.Workspace
 	if !slices.Contains(args, "--workspace") || !filepath.IsAbs(path) || strings.Contains(path, "${") {
