@@ -207,7 +207,13 @@ func (w *world) step(line string) error {
 		time.Sleep(d)
 		synctest.Wait()
 		return err
-	case "alive": // NAME TIME, with a comment every 15 s
+	case "passed": // TIME at most, since the beginning; the clock of a bubble begins at midnight
+		d, err := time.ParseDuration(rest)
+		if passed := time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil && passed > d {
+			err = fmt.Errorf("%v have passed", passed)
+		}
+		return err
+	case "alive": // NAME TIME, with a comment every aliveTime
 		name, text, _ := strings.Cut(rest, " ")
 		d, err := time.ParseDuration(text)
 		for range d / aliveTime {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Pulse reminds its members once a second. The zero value is ready.
+// A Pulse reminds its members every BeatTime. The zero value is ready.
 type Pulse struct {
 	mu      sync.Mutex
 	first   *Member // of a list
@@ -23,8 +23,8 @@ type Member struct {
 // A Reminded looks at the time. It must not wait.
 type Reminded interface{ Remind(now time.Time) }
 
-// beatTime is the time between two looks at the members, and so how late a reminder is.
-const beatTime = time.Second
+// BeatTime is the time between two looks at the members, and so how late a reminder is.
+const BeatTime = time.Second / 4
 
 // Add has r reminded until m is removed.
 func (p *Pulse) Add(m *Member, r Reminded) {
@@ -37,7 +37,7 @@ func (p *Pulse) Add(m *Member, r Reminded) {
 	p.first = m
 	if !p.beating {
 		p.beating = true
-		time.AfterFunc(beatTime, p.beat)
+		time.AfterFunc(BeatTime, p.beat)
 	}
 }
 
@@ -65,6 +65,6 @@ func (p *Pulse) beat() {
 		m.reminded.Remind(now)
 	}
 	if p.beating = p.first != nil; p.beating {
-		time.AfterFunc(beatTime, p.beat)
+		time.AfterFunc(BeatTime, p.beat)
 	}
 }
