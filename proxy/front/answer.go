@@ -124,7 +124,11 @@ func (w *writer) decide(first item) error {
 				h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
 			}
 			if first.failed {
-				w.x.w.WriteHeader(w.message.status(first.data))
+				status, after := w.message.status(first.data)
+				if after != "" {
+					h.Set("Retry-After", after)
+				}
+				w.x.w.WriteHeader(status)
 			}
 		}
 		return nil

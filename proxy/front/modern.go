@@ -179,27 +179,44 @@ func (s *session) has(id string) bool {
 	return s.calls[id] != nil
 }
 
-// status returns the HTTP status of a reply that is sent as JSON.
-func (p *message) status(reply []byte) int {
+// status returns the HTTP status of a reply that is sent as JSON, and the Retry-After that goes with
+// it, which may be empty.
+func (p *message) status(reply []byte) (status int, after string) {
 	var m wire.Message
 	m.Reset(wire.Server, reply)
 	if !m.LookEnvelope() || m.Kind() != wire.Error {
-		return http.StatusOK
+		return http.StatusOK, ""
 	}
 	failure := m.ErrorObject()
-	code := string(failure.Get("code").Raw)
-	if code == "-32603" && failure.Get("data", "source").Equals("attache") && (p.m.MethodIs("initialize") || p.m.MethodIs("server/discover")) {
-		// The upstream is not there. Any other status would say something of its era.
-		return http.StatusServiceUnavailable
+	code, data := string(failure.Get("code").Raw), failure.Get("data")
+	if code == "-32603" && data.Get("source").Equals("attache") {
+		if status := relayed(data.Get("status")); status != 0 {
+			return status, data.Get("retryAfter").Text()
+		}
+		if p.m.MethodIs("initialize") || p.m.MethodIs("server/discover") {
+			// The upstream is not there. Any other status would say something of its era.
+			return http.StatusServiceUnavailable, ""
+		}
 	}
 	if p.revision == "" {
-		return http.StatusOK
+		return http.StatusOK, ""
 	}
 	switch code {
 	case "-32601":
-		return http.StatusNotFound
+		return http.StatusNotFound, ""
 	case "-32602", "-32020", "-32021", "-32022":
-		return http.StatusBadRequest
+		return http.StatusBadRequest, ""
 	}
-	return http.StatusOK
+	return http.StatusOK, ""
+}
+
+// relayed returns the status with which a remote server refused a request, as package remote wrote
+// it into the error, if the client gets the same: one that says to try again. Another one would be
+// read as said of the client's own credential or session, and some clients end at it; 0 for those.
+func relayed(status wire.Value) int {
+	n, err := strconv.Atoi(string(status.Raw))
+	if err != nil || n != http.StatusTooManyRequests && (n < 500 || n > 599) {
+		return 0
+	}
+	return n
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -158,7 +159,11 @@ func (x *exchange) refused(r *refusal) {
 	if said := elided(string(r.text)); said != "" {
 		text += ": " + said
 	}
-	x.fail(text)
+	data := `{"source":"attache","status":` + strconv.Itoa(r.status)
+	if r.after != "" {
+		data += `,"retryAfter":` + string(wire.Quote(elided(r.after)))
+	}
+	x.failWith(text, data+"}")
 }
 
 // isAnswer reports whether a refusal is the reply to the request.

@@ -339,7 +339,10 @@ func (x *exchange) endLater() {
 }
 
 // fail answers the requests that have no answer with an error of our own.
-func (x *exchange) fail(text string) {
+func (x *exchange) fail(text string) { x.failWith(text, `{"source":"attache"}`) }
+
+// failWith is fail with other data in the error.
+func (x *exchange) failWith(text, data string) {
 	if x.lost.Load() || x.s.ctx.Err() != nil {
 		return // nobody waits, or the relay answers
 	}
@@ -356,7 +359,7 @@ func (x *exchange) fail(text string) {
 	x.ids = nil
 	x.hasSettled()
 	for _, id := range ids {
-		x.s.out.Write(wire.ErrorReply(id, wire.CodeInternalError, text).Line())
+		x.s.out.Write(wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data)).Line())
 	}
 	x.s.out.Flush()
 }

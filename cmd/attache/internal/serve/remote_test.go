@@ -100,6 +100,52 @@ func TestF29F30PolledServer(t *testing.T) {
 	}
 }
 
+// F01, U08 and U13: a status of the server's that says to try again is the front's, with the time to
+// wait. One that speaks of a credential or session of attache's own is not: a client would take it
+// for its own. In both the next call works.
+func TestRelayedStatus(t *testing.T) {
+	refusals := map[string]int{}
+	r := startRemote(t, &remoteUpstream{
+		calls: func(w http.ResponseWriter, _ *http.Request, id string) {
+			if status := refusals[id]; status != 0 {
+				w.Header().Set("Retry-After", "7")
+				http.Error(w, "go away", status)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+		},
+	})
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	session := resp.Header.Get("Mcp-Session-Id")
+	call := func(id string) (*http.Response, string) {
+		return r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"x"}}`, "Mcp-Session-Id", session)
+	}
+	for status, want := range map[int]int{
+		400: 200, 401: 200, 403: 200, 405: 200, 406: 200, 409: 200, 413: 200, 415: 200, 422: 200,
+		429: 429, 500: 500, 502: 502, 503: 503, 504: 504,
+	} {
+		id := fmt.Sprint(status)
+		refusals[id] = status
+		resp, body := call(id)
+		after := resp.Header.Get("Retry-After")
+		if resp.StatusCode != want || (after == "7") != (want != 200) || resp.Header.Get("Attache-Executed") != "" {
+			t.Errorf("%d: %s, Retry-After %q", status, resp.Status, after)
+		}
+		failure := wire.Value{Raw: []byte(body)}.Get("error")
+		said := fmt.Sprintf(`{"source":"attache","status":%d,"retryAfter":"7"}`, status)
+		if status == http.StatusUnauthorized { // what holds the credential says what to do
+			said = `{"source":"attache"}`
+		}
+		if string(failure.Get("data").Raw) != said || !strings.HasPrefix(failure.Get("message").Text(), "the server ") {
+			t.Errorf("%d: %s", status, body)
+		}
+		if resp, body = call("1"); resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+			t.Errorf("after %d: %s %s", status, resp.Status, body)
+		}
+	}
+}
+
 // A session ends for the client also if the server takes no DELETE.
 func TestF15DeleteNotTaken(t *testing.T) {
 	r := startRemote(t, &remoteUpstream{})
