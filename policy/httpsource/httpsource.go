@@ -25,14 +25,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/fetch"
+	"github.com/attache-mcp/attache/internal/loopback"
 	"github.com/attache-mcp/attache/policy"
 )
 
@@ -83,7 +83,7 @@ func New(o Options) (*Source, error) {
 		url:     u,
 		timeout: o.Timeout,
 		token:   o.Token,
-		client:  sync.OnceValue(func() *http.Client { return newClient(o.Client) }),
+		client:  sync.OnceValue(func() *http.Client { return fetch.NewClient(o.Client, sameHost) }),
 	}, nil
 }
 
@@ -98,7 +98,7 @@ func parseURL(text string) (*url.URL, error) {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("policy.url is no address of an HTTP endpoint: write it as https://host/path")
-	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())):
 		return nil, errors.New("policy.url would send the credential in clear: use https, or http to localhost")
 	case u.User != nil:
 		return nil, errors.New("policy.url has a user name in it: take it out and give a token by policy.token_env")
@@ -107,29 +107,6 @@ func parseURL(text string) (*url.URL, error) {
 	}
 	u.Fragment = ""
 	return u, nil
-}
-
-// isLoopback reports whether host can only be this machine. Another name that resolves to
-// it now can resolve elsewhere later.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-// newClient returns a client that sends the credential nowhere else. It has the transport
-// of base, if base is not nil and has one.
-func newClient(base *http.Client) *http.Client {
-	client := &http.Client{CheckRedirect: sameHost}
-	if base != nil && base.Transport != nil {
-		client.Transport = base.Transport
-		return client
-	}
-	client.Transport = &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DisableKeepAlives:      true, // no connection and no goroutine outlives the question
-		MaxResponseHeaderBytes: 64 << 10,
-	}
-	return client
 }
 
 var (
@@ -157,20 +134,15 @@ func (s *Source) Effective(ctx context.Context, q policy.Query) (policy.Effectiv
 	if err != nil {
 		return policy.Effective{}, err
 	}
-	response, err := s.client().Do(request)
-	if err != nil {
-		return policy.Effective{}, s.down(ctx, err)
+	body, err := fetch.Do(s.client(), request, maxAnswerBytes)
+	if status, ok := errors.AsType[fetch.StatusError](err); ok {
+		return policy.Effective{}, s.refusal(int(status))
 	}
-	defer func() { _ = response.Body.Close() }()
-	if err := s.refusal(response.StatusCode); err != nil {
-		return policy.Effective{}, err
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
-	if err != nil {
-		return policy.Effective{}, s.down(ctx, err)
-	}
-	if len(body) > maxAnswerBytes {
+	switch {
+	case errors.Is(err, fetch.ErrTooLong):
 		return policy.Effective{}, s.fault("answered with more than 1 MiB: see whether policy.url is right")
+	case err != nil:
+		return policy.Effective{}, s.down(ctx, err)
 	}
 	effective, err := decode(body)
 	if err != nil {
@@ -209,8 +181,6 @@ func (s *Source) request(ctx context.Context, q policy.Query) (*http.Request, er
 // refusal returns the error of a status other than 200.
 func (s *Source) refusal(status int) error {
 	switch status {
-	case http.StatusOK:
-		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%w: %s answered %d: see whether the key is right and may read this scope", policy.ErrUnauthorized, s.name(), status)
 	case http.StatusNotFound:
@@ -219,13 +189,8 @@ func (s *Source) refusal(status int) error {
 	return s.fault("answered %d: see what is wrong there", status)
 }
 
-// down returns the error of a question that got no complete answer. The error of net/http
-// begins with the whole address, which contains the query; only the error below it is
-// wrapped.
+// down returns the error of a question that got no complete answer.
 func (s *Source) down(ctx context.Context, err error) error {
-	if asked, ok := errors.AsType[*url.Error](err); ok {
-		err = asked.Err
-	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %s: %w: see why it is slow or raise policy.timeout (%v)",
 			policy.ErrUnavailable, s.name(), context.DeadlineExceeded, s.timeout)

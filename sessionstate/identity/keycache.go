@@ -2,18 +2,17 @@ package identity
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/internal/fetch"
+	"github.com/attache-mcp/attache/internal/loopback"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
@@ -49,7 +48,7 @@ func newKeyCache(o TokenOptions) (*keyCache, error) {
 		}
 		c.hint = "see whether its server is up and identity.jwt.jwks is right"
 		c.name = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-		client := sync.OnceValue(func() *http.Client { return keySetClient(o.Client) })
+		client := sync.OnceValue(func() *http.Client { return fetch.NewClient(o.Client, noRedirects) })
 		c.read = func(ctx context.Context) ([]byte, error) { return fetchKeySet(ctx, client(), u) }
 		c.refresh = Refresh
 	default:
@@ -78,10 +77,8 @@ func parseKeySetURL(text string) (*url.URL, error) {
 	if err != nil || u.Host == "" {
 		return nil, errors.New("identity.jwt.jwks is no address: write it as https://host/path")
 	}
-	ip := net.ParseIP(u.Hostname())
-	loopback := strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback()
 	switch {
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback):
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())):
 		return nil, errors.New("identity.jwt.jwks can be changed on its way: use https, or http to localhost")
 	case u.User != nil:
 		return nil, errors.New("identity.jwt.jwks has a user name in it: take it out, a key set is public")
@@ -90,21 +87,8 @@ func parseKeySetURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// keySetClient returns given with attache's rule for redirects: it follows none, because only
-// the configured address may give keys.
-func keySetClient(given *http.Client) *http.Client {
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if given != nil && given.Transport != nil {
-		client.Transport = given.Transport
-		return client
-	}
-	client.Transport = &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DisableKeepAlives:      true, // no connection and no goroutine outlives the question
-		MaxResponseHeaderBytes: 64 << 10,
-	}
-	return client
-}
+// noRedirects follows none, because only the configured address may give keys.
+func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -112,27 +96,12 @@ func fetchKeySet(ctx context.Context, client *http.Client, u *url.URL) ([]byte, 
 		return nil, errors.New("it is no address that can be asked")
 	}
 	request.Header.Set("Accept", "application/jwk-set+json, application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		// What net/http says begins with the whole address.
-		if asked, ok := errors.AsType[*url.Error](err); ok {
-			err = asked.Err
-		}
-		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-			err = fmt.Errorf("%w: have this machine trust who signed it (on Linux also by SSL_CERT_FILE)", err)
-		}
-		return nil, err
+	data, err := fetch.Do(client, request, maxKeySetBytes)
+	if status, ok := errors.AsType[fetch.StatusError](err); ok && status/100 == 3 {
+		return nil, fmt.Errorf("%w, and redirects are not followed: write the address it leads to", err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	switch code := response.StatusCode; {
-	case code/100 == 3:
-		return nil, fmt.Errorf("it answered with status %d, and redirects are not followed: write the address it leads to", code)
-	case code != http.StatusOK:
-		return nil, fmt.Errorf("it answered with status %d", code)
-	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxKeySetBytes+1))
-	if err == nil && len(data) > maxKeySetBytes {
-		err = errors.New("it has more than 1 MiB")
+	if errors.Is(err, fetch.ErrTooLong) {
+		return nil, errors.New("it has more than 1 MiB")
 	}
 	return data, err
 }

@@ -14,7 +14,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -24,6 +23,7 @@ import (
 
 	"aead.dev/minisign"
 
+	"github.com/attache-mcp/attache/internal/fetch"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
 
@@ -76,7 +76,7 @@ func (s Source) publicKey() (key minisign.PublicKey, err error) {
 type Fetcher struct {
 	// Dir is where copies are kept; it is made when the first one is.
 	Dir string
-	// Client makes the requests; nil stands for one without redirects to other hosts.
+	// Client, if not nil, has the transport of the requests.
 	Client *http.Client
 	// Now is the clock; nil stands for time.Now.
 	Now func() time.Time
@@ -176,40 +176,22 @@ func (f *Fetcher) get(ctx context.Context, address string) ([]byte, error) {
 		return nil, err
 	}
 	request.Header.Set("User-Agent", "attache")
-	response, err := f.client().Do(request)
-	if err != nil {
-		if failed, ok := errors.AsType[*url.Error](err); ok {
-			err = failed.Err // the caller names the address
-		}
-		return nil, fmt.Errorf("it cannot be fetched: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it cannot be fetched: status %d", response.StatusCode)
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, MaxSize+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("it cannot be fetched: %w", err)
-	case len(body) > MaxSize:
+	body, err := fetch.Do(fetch.NewClient(f.Client, staySafe), request, MaxSize)
+	if errors.Is(err, fetch.ErrTooLong) {
 		return nil, fmt.Errorf("it is larger than %d KiB, as no configuration is", MaxSize>>10)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be fetched: %w", err)
 	}
 	return body, nil
 }
 
-func (f *Fetcher) client() *http.Client {
-	if f.Client != nil {
-		return f.Client
+// staySafe lets a redirect lead to https alone.
+func staySafe(next *http.Request, before []*http.Request) error {
+	if next.URL.Scheme != "https" || len(before) > 5 {
+		return errors.New("it redirects to another protocol, or too often")
 	}
-	return &http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
-		CheckRedirect: func(next *http.Request, before []*http.Request) error {
-			if next.URL.Scheme != "https" || len(before) > 5 {
-				return errors.New("it redirects to another protocol, or too often")
-			}
-			return nil
-		},
-	}
+	return nil
 }
 
 func (f *Fetcher) now() time.Time {

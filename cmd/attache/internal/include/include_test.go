@@ -152,12 +152,11 @@ func TestFetchRefuses(t *testing.T) {
 	if _, _, failure := read(t, &Fetcher{Client: web.Client()}, s); !strings.Contains(failure, "larger than 256 KiB") {
 		t.Error(failure)
 	}
-	plain := &Fetcher{}
 	next, err := http.NewRequest(http.MethodGet, "http://host/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain.client().CheckRedirect(next, nil) == nil {
+	if staySafe(next, nil) == nil {
 		t.Error("a redirect to http is followed")
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/attache-mcp/attache/internal/loopback"
 )
 
 // stepTime is how long a single request to an authorization server may take, and
@@ -37,7 +39,7 @@ func (o *Options) Client() *http.Client {
 		}
 	}
 	if u, err := url.Parse(o.URL); err == nil {
-		g.local = isLoopback(u.Hostname())
+		g.local = loopback.Is(u.Hostname())
 	}
 	dialer := &net.Dialer{Timeout: stepTime, Control: func(_, address string, _ syscall.RawConn) error {
 		host, _, _ := net.SplitHostPort(address)
@@ -63,16 +65,16 @@ type guard struct {
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	host := r.URL.Hostname()
-	if r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !isLoopback(host)) {
+	if r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !loopback.Is(host)) {
 		return nil, fmt.Errorf("%s is not reached: it is neither https nor on this machine", r.URL.Redacted())
 	}
-	if g.local && isLoopback(host) {
+	if g.local && loopback.Is(host) {
 		return g.open.RoundTrip(r)
 	}
 	if slices.ContainsFunc(g.hosts, func(known string) bool { return strings.EqualFold(host, known) }) {
 		return g.open.RoundTrip(r)
 	}
-	if ip, err := netip.ParseAddr(host); isLoopback(host) || err == nil && !isPublic(ip) {
+	if ip, err := netip.ParseAddr(host); loopback.Is(host) || err == nil && !isPublic(ip) {
 		return nil, fmt.Errorf("%s: %w", host, errPrivate)
 	}
 	if g.open.Proxy != nil {
@@ -81,11 +83,6 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return g.public.RoundTrip(r)
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
 // isPublic reports whether an address is one of the public network.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"github.com/attache-mcp/attache/internal/loopback"
 )
 
 // A UI is a person's part in a login.
@@ -153,7 +155,7 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	address := cfg.AuthCodeURL(state, params...)
-	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())) {
 		return nil, fmt.Errorf("the authorization server's page %s is not opened: it is neither https nor on this machine", shown(a.AuthorizationEndpoint))
 	}
 	ui.Show(address)

@@ -8,6 +8,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"github.com/attache-mcp/attache/internal/loopback"
 )
 
 // HostAllowed checks the Host header of a request that came to a local address. A page whose
@@ -21,18 +23,13 @@ func HostAllowed(header string, allowed []string, local netip.Addr) bool {
 		return true
 	}
 	if local.Unmap().IsLoopback() {
-		return isLoopback(host)
+		return loopback.Is(host)
 	}
 	return len(allowed) == 0
 }
 
 // IsLoopbackHost reports whether a Host header names the loopback interface.
-func IsLoopbackHost(header string) bool { return isLoopback(hostname(header)) }
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
-}
+func IsLoopbackHost(header string) bool { return loopback.Is(hostname(header)) }
 
 // hostname returns the name in a Host header, without port and brackets.
 func hostname(host string) string {
