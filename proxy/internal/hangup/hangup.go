@@ -71,7 +71,7 @@ func AwaitStall(s Session, gone <-chan struct{}, seen func() bool, over, ending 
 	t := time.NewTicker(stallTime)
 	defer t.Stop()
 	begun := time.Now()
-	for moved := s.Moved(); ; moved = s.Moved() {
+	for moved := s.Moved(); ; {
 		select {
 		case <-over:
 			return false
@@ -79,8 +79,13 @@ func AwaitStall(s Session, gone <-chan struct{}, seen func() bool, over, ending 
 			return false
 		case <-t.C:
 		}
-		if s.Moved() == moved && !s.Holds() && !(s.Unanswered() && reads(seen, begun)) {
+		switch now := s.Moved(); {
+		case s.Holds():
+			moved = -1 // what is held back has all the time when it goes on
+		case now == moved && !(s.Unanswered() && reads(seen, begun)):
 			return true
+		default:
+			moved = now
 		}
 	}
 }
