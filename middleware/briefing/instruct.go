@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -41,6 +42,13 @@ func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Contex
 		fail(call, s.why)
 		return nil
 	}
+	if how == spends && c.isCutOff(s, reply) {
+		if c.responds() {
+			skip(call, "the client would cut it off: it shows the beginning of long instructions alone")
+			return nil
+		}
+		c.warnings.once("the client may cut the briefing off: it shows the beginning of long instructions alone; name response in briefing.channels", nil)
+	}
 	suffix := ""
 	if how == beside {
 		suffix = "\ninstructions"
@@ -60,6 +68,13 @@ func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Contex
 		}
 		return errors.Join(err, t.settle(call, reply, outcome))
 	})
+}
+
+// isCutOff reports whether the client would not show the end of the text behind the server's
+// own instructions. A text that an attache further in has added counts as shown.
+func (c *Conn) isCutOff(s *session, reply *wire.Message) bool {
+	limit, said := c.o.Results.MaxInstructions(), reply.Get("result", "instructions").Text()
+	return limit > 0 && !strings.Contains(said, s.text) && len(utf16.Encode([]rune(said+"\n\n"+s.text))) > limit
 }
 
 // instruct appends the text to the instructions.

@@ -1,5 +1,10 @@
 package toolresult
 
+import (
+	"fmt"
+	"slices"
+)
+
 // A Client is what was measured of one client: what it shows the model of what a server
 // says, and what it tells a server of the session.
 type Client struct {
@@ -13,6 +18,9 @@ type Client struct {
 	// shows them in every conversation of a process, also in those that a server cannot
 	// tell from the first, and in a conversation of a sub-agent.
 	Instructions bool
+	// Limits are how much of a server's instructions it shows, the newest version first;
+	// without one, all.
+	Limits []Limit
 	// ByProcess says that nothing tells a server which session it serves, and that the
 	// servers of a session are children of one process.
 	ByProcess bool
@@ -23,6 +31,25 @@ type Client struct {
 	Measured string
 }
 
+// A Limit is how many UTF-16 code units of a server's instructions a client shows since a
+// version; it cuts the rest off.
+type Limit struct {
+	Since [3]int
+	Units int
+}
+
+// limit returns the Units of that version, 0 if it shows all.
+func (c Client) limit(version string) int {
+	var v [3]int // what is not a number is the oldest
+	_, _ = fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
+	for _, l := range c.Limits {
+		if slices.Compare(v[:], l.Since[:]) >= 0 {
+			return l.Units
+		}
+	}
+	return 0
+}
+
 // Clients returns the table of known clients. A client that is not in it gets the text
 // block in its first tool response.
 func Clients() []Client {
@@ -31,9 +58,11 @@ func Clients() []Client {
 			Name:            "claude-code",
 			StructuredAlone: true,
 			Instructions:    true,
+			Limits:          []Limit{{[3]int{2, 1, 330}, 4096}, {Units: 2048}},
 			Measured: "2.1.197 and 2.1.330: shows structuredContent alone; CLAUDE_CODE_SESSION_ID stays the same after /clear, " +
 				"and is the same for sub-agents; --resume has a new one. Instructions are shown in the conversation, again after " +
-				"/clear and /compact, not again after --resume, and to a sub-agent after its first call.",
+				"/clear and /compact, not again after --resume, and to a sub-agent after its first call; of each server 2048 " +
+				"UTF-16 code units of them, or 4096 in 2.1.330, and then \"… [truncated]\".",
 		},
 		{
 			Name:            "codex-mcp-client",

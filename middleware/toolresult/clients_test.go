@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware/toolresult"
+	"github.com/attache-mcp/attache/proxy/wire"
 )
 
 // Every client of the table has its measurement, and its row in the documentation.
@@ -20,6 +21,28 @@ func TestClients(t *testing.T) {
 		}
 		if c.StructuredAlone && c.ContentAlone {
 			t.Errorf("%s shows two things alone", c.Name)
+		}
+	}
+}
+
+// The limits are those of the version that the client says it is.
+func TestMaxInstructions(t *testing.T) {
+	for info, want := range map[string]int{
+		`{"name":"claude-code","version":"2.1.330"}`:          4096,
+		`{"name":"claude-code","version":"2.2.0-beta.1"}`:     4096,
+		`{"name":"claude-code","version":"2.1.329"}`:          2048,
+		`{"name":"claude-code","version":"next"}`:             2048,
+		`{"name":"claude-code"}`:                              2048,
+		`{"name":"gemini-cli-mcp-client","version":"0.61.0"}`: 0,
+		`{"name":"something-else","version":"2.1.330"}`:       0,
+	} {
+		k := new(toolresult.Memory)
+		var m wire.Message
+		m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":`+info+`}}`))
+		new(wire.Scanner).Look(&m)
+		k.LearnClient(&m)
+		if got := k.MaxInstructions(); got != want {
+			t.Errorf("%s: %d, want %d", info, got, want)
 		}
 	}
 }

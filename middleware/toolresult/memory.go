@@ -12,6 +12,7 @@ import (
 type Memory struct {
 	mu      sync.Mutex
 	client  string
+	version string
 	members map[string]bool   // tools whose structuredContent may have [memberName]
 	tasks   map[string]string // the tool of each task
 
@@ -27,18 +28,22 @@ const (
 	maxTaskName   = 256 // of an id, and of a tool
 )
 
-// LearnClient reads the client's name from initialize, or from the first request of the modern
+// LearnClient reads the client's name and version from initialize, or from the first request of the modern
 // era.
 func (k *Memory) LearnClient(m *wire.Message) {
-	var name wire.Value
+	var info wire.Value
 	if m.MethodIs("initialize") {
-		name = m.Get("params", "clientInfo", "name")
+		info = m.Get("params", "clientInfo")
 	} else if k.ClientName() == "" {
-		name = m.Meta().Get("io.modelcontextprotocol/clientInfo", "name")
+		info = m.Meta().Get("io.modelcontextprotocol/clientInfo")
 	}
+	name, version := info.Get("name"), info.Get("version")
 	if name.IsString() && len(name.Raw) <= maxClientName {
 		k.mu.Lock()
-		k.client = strings.Clone(name.Text())
+		k.client, k.version = strings.Clone(name.Text()), ""
+		if len(version.Raw) <= maxClientName {
+			k.version = strings.Clone(version.Text())
+		}
 		k.mu.Unlock()
 	}
 }
@@ -52,6 +57,14 @@ func (k *Memory) ClientName() string {
 
 // Client returns what is known of the client of the connection.
 func (k *Memory) Client() Client { return ClientOf(k.ClientName()) }
+
+// MaxInstructions returns how many UTF-16 code units of a server's instructions the client
+// shows, 0 if there is no known limit.
+func (k *Memory) MaxInstructions() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return ClientOf(k.client).limit(k.version)
+}
 
 // hasMember reports whether a list that the client got has [memberName] in the output schema
 // of tool.
