@@ -54,9 +54,10 @@
 //	option guarded TEXT...
 //	option start_error TEXT     the server cannot be started
 //
-// Lines that begin with # are comments. What arrived and nobody expected fails
-// the script at its end. A file may hold several scripts, as a txtar archive
-// does: each behind a line "-- name --".
+// Lines that begin with # are comments. <<N*TEXT>> in a line that is sent or
+// expected is N times TEXT. What arrived and nobody expected fails the script at
+// its end. A file may hold several scripts, as a txtar archive does: each behind a
+// line "-- name --".
 //
 // A script is played in a bubble of testing/synctest: everything that can
 // happen after a line has happened before the next, time-outs pass at once, and

@@ -116,13 +116,13 @@ func (s *script) parseLine(line string, n int) error {
 
 func (s *script) parseTraffic(m []string, n int) error {
 	st := step{line: n, verb: m[1] + m[2], peer: m[1], send: m[2][0] != '<', expected: m[2] != ">", anyPlace: m[2] == "<~"}
-	st.raw = []byte(m[4] + "\n")
+	st.raw = []byte(expand(m[4]) + "\n")
 	if m[3] == "q" {
 		text, err := strconv.Unquote(m[4])
 		if err != nil {
 			return fmt.Errorf("%s is no Go string: %w", m[4], err)
 		}
-		st.raw = []byte(text)
+		st.raw = []byte(expand(text))
 	}
 	s.steps = append(s.steps, st)
 	return nil
