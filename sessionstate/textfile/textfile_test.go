@@ -93,6 +93,7 @@ func TestParseYAML(t *testing.T) {
 		"a: &x b":                     "1:4: " + anchors,
 		"a: *x":                       "1:4: " + anchors,
 		"a: !!str b":                  "1:4: " + anchors,
+		"# c\r\na: b # d\r\nc: *x":    "3:4: " + anchors,
 		"? a\n: b":                    "1:1: " + anchors,
 		"<<: {a: b}":                  "1:1: " + anchors,
 		"%YAML 1.2\n---\na: b":        "1:1: " + anchors,

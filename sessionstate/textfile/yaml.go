@@ -49,6 +49,7 @@ func ParseYAML(data []byte) (content ast.Node, err error) {
 	if err := checkText(data); err != nil {
 		return nil, err
 	}
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // the lexer counts a comment that ends in \r\n as two lines
 	tokens := lexer.Tokenize(string(data))
 	if at, why := guard(tokens); at != nil {
 		return nil, errorAt(at, why)
