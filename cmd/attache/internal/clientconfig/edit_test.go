@@ -209,6 +209,7 @@ func TestWrapPassesOver(t *testing.T) {
 		`{"url": "https://x", "headers": []}`:                 "it is remote, and its headers are not all texts",
 		`{"url": "https://x", "headers": {"A": 1}}`:           "it is remote, and its headers are not all texts",
 		`{"url": "https://x", "headersHelper": "./token.sh"}`: "it is remote, and the client logs in to it",
+		`{"url": "https://x/mcp?a=b&exaApiKey=c"}`:            "it is remote, and its address has a secret behind the",
 		`{"url": "https://a:b@x"}`:                            "it is remote, and its address has a user name or a password in it",
 		`{"url": "https://x", "headers": {"A.B": ""}}`:        "it is remote, and the name of a header cannot become that of a variable",
 		`{"url": "https://x", "headers": {"A-_B": ""}}`:       "it is remote, and the name of a header cannot become that of a variable",

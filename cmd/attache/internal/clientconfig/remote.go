@@ -127,6 +127,8 @@ func (f *remoteForm) problem(client *Client) string {
 		return "it is remote, and its address does not begin with https:// or http://"
 	case hasPassword(f.address.value.value):
 		return "it is remote, and its address has a user name or a password in it: write them as an Authorization header"
+	case hasSecretQuery(f.address.value.value):
+		return "it is remote, and its address has a secret behind the \"?\", which arguments would show to other users: write it as a header, or the address as server.url of a file for --config"
 	case f.login:
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
 	case f.env.exists():
@@ -189,6 +191,21 @@ func isHTTP(address string) bool {
 func hasPassword(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && u.User != nil
+}
+
+// hasSecretQuery reports whether an address has a parameter that is a secret by its name, such
+// as exaApiKey or access_token.
+func hasSecretQuery(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	for name := range u.Query() {
+		if slices.ContainsFunc(secretFlags, func(w string) bool { return strings.HasSuffix(strings.ToLower(name), w) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // wrapRemote returns the edits that put attache in front of a remote server. Every
