@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -176,11 +177,14 @@ func (l *Client) Pages(meta string) ([]byte, error) {
 	return slices.Concat([]byte{'['}, bytes.Join(all, []byte{','}), []byte{']'}), nil
 }
 
+// firstID keeps the ids of Ask away from those of Exchange.
+const firstID = 700_000_000
+
 // Ask sends a request and returns the reply, past everything else that the server
-// says.
+// says. The id is a number, since servers made with Effect answer no other.
 func (l *Client) Ask(method, params string) (wire.Value, error) {
 	l.n++
-	id := fmt.Sprintf(`"attache-explain-%d"`, l.n)
+	id := strconv.Itoa(firstID + l.n)
 	return l.Exchange(method, `{"jsonrpc":"2.0","id":`+id+`,"method":"`+method+`","params":`+params+"}", id)
 }
 
@@ -198,7 +202,7 @@ func (l *Client) Exchange(method, frame, id string) (wire.Value, error) {
 		switch {
 		case !json.Valid(line):
 			l.heardNoise(reply.Raw)
-		case string(reply.Get("id").Raw) == id:
+		case string(reply.Get("id").Raw) == id && !reply.Get("method").Exists():
 			return reply, nil
 		}
 	}

@@ -1,0 +1,35 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"testing"
+)
+
+// TestNumericIDs asks a server that reads only ids that are numbers, as those made with Effect
+// do, and that numbers its own requests alike.
+func TestNumericIDs(t *testing.T) {
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	go func() {
+		defer out.Close()
+		for requests := json.NewDecoder(in); ; {
+			var r struct {
+				ID     *int64
+				Method string
+			}
+			if requests.Decode(&r) != nil {
+				return
+			}
+			if r.ID != nil {
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", *r.ID)
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"a"}]}}`+"\n", *r.ID)
+			}
+		}
+	}()
+	tools, err := NewClient(toServer, fromServer).List()
+	if want := `[{"name":"a"}]`; err != nil || string(tools) != want {
+		t.Errorf("List returned %s, %v; want %s", tools, err, want)
+	}
+}
