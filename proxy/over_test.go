@@ -53,6 +53,9 @@ func TestNothingAfterRun(t *testing.T) {
 	in, serverOut := mempipe.New(0), mempipe.New(0)
 	hook := layer("hook", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
 		seen.Add(1)
+		if string(m.ID()) == "4" { // while the client does not read, the answer waits
+			return call.Answer(ctx, wire.ErrorReply(m.ID(), wire.CodeInternalError, "no"))
+		}
 		call.OnReply(func(context.Context, *wire.Message) error { seen.Add(1); return nil })
 		return next(ctx, m)
 	})
