@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -151,13 +152,34 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// A server's pattern takes bounded memory.
+// A server's pattern takes bounded memory: one that would take more is not read, and no text is
+// known to fit.
 func TestPatternsAreBounded(t *testing.T) {
-	for _, pattern := range []string{`(?:abcdefghij){1000}`, `(?:(?:a{10}){10}b){50}`, strings.Repeat("a", maxPattern), `^(?:` + strings.Repeat("a?", 2000) + `){2}$`} {
-		x := newToolTest(t, pinRule(Fill, "", "p"))
-		schema := `{"properties":{"p":{"pattern":"` + pattern + `"}},"required":["p"]}`
-		if shown := x.shown(schema); shown != schema {
-			t.Errorf("shown is %s", shown)
+	for _, test := range []struct {
+		pattern string
+		read    bool
+	}{
+		{`(?:abcdefgh){500}`, true},
+		{`(?:abcdefghij){500}`, false},
+		{`(?:(?:a{10}){10}b){10}`, true},
+		{`(?:(?:a{10}){10}b){50}`, false},
+		{`^(?:` + strings.Repeat("a?", 800) + `){2}$`, true},
+		{`^(?:` + strings.Repeat("a?", 2000) + `){2}$`, false},
+		{`a{900,}`, true},
+		{`(?:abcdefghij){900,}`, false},
+		{`[\\w.]{400}`, true},
+		{`\\pL{100}`, false}, // a class with hundreds of ranges
+		{strings.Repeat("a", maxPattern-2), true},
+		{strings.Repeat("a", maxPattern-1), false},
+	} {
+		raw := []byte(`"` + test.pattern + `"`)
+		if got := compilePattern(wire.Value{Raw: raw}) != nil; got != test.read {
+			t.Errorf("%.40s: read is %t", test.pattern, got)
+		}
+		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: expressionOf(`"a"`)})
+		schema := `{"properties":{"p":{"type":"string","pattern":` + string(raw) + `}},"required":["p"]}`
+		if shown := x.shown(schema); !test.read && shown != schema {
+			t.Errorf("%.40s: shown is %.200s", test.pattern, shown)
 		}
 	}
 }

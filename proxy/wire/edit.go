@@ -31,8 +31,8 @@ type Splice struct {
 }
 
 const (
-	firstRoom = 16 << 10 // room for edits of everyday frames
-	keepRoom  = 1 << 20  // how much room is kept from one frame to the next; more is lent
+	firstRoom = 4 << 10 // room for edits of small frames, which each direction of an idle session keeps
+	keepRoom  = 1 << 20 // how much room is kept from one frame to the next; more is lent
 )
 
 // Apply makes all splices at once. Offsets are those of the frame as it is; the
@@ -115,7 +115,7 @@ func (m *Message) makeRoom(n int) []byte {
 		if m.lent != nil {
 			m.room = m.lent.Bytes
 		} else {
-			m.room = make([]byte, 0, max(n+n/8, firstRoom))
+			m.room = make([]byte, 0, max(n+n/8, firstRoom, min(2*cap(m.room), keepRoom)))
 		}
 	}
 	m.room = m.room[:start+n]

@@ -374,23 +374,29 @@ func TestRoomIsGivenBack(t *testing.T) {
 	}
 }
 
-// Edits of small frames use the same room again.
+// Edits of frames use the same room again. It grows as long as all edits of a frame do not
+// fit into it.
 func TestEditsReuseRoom(t *testing.T) {
-	var m Message
-	var s Scanner
-	line, value := []byte(callFrame+"\n"), []byte(`"yy"`)
-	edit := func() {
-		m.Reset(Client, line)
-		s.Look(&m)
-		for range 3 {
-			if err := m.Set(value, "params", "name"); err != nil {
-				t.Fatal(err)
+	for _, size := range []int{1, 3000, 100_000} {
+		var m Message
+		var s Scanner
+		line := []byte(strings.Replace(callFrame, "1}}}", `"`+strings.Repeat("x", size)+`"}}}`, 1) + "\n")
+		value := []byte(`"yy"`)
+		edit := func() {
+			m.Reset(Client, line)
+			s.Look(&m)
+			for range 5 {
+				if err := m.Set(value, "params", "name"); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-	}
-	edit()
-	if n := testing.AllocsPerRun(100, edit); n > 3 { // the splices
-		t.Errorf("%v allocations", n)
+		for range 5 {
+			edit()
+		}
+		if n := testing.AllocsPerRun(100, edit); n > 5 { // the splices
+			t.Errorf("%d bytes: %v allocations", size, n)
+		}
 	}
 }
 

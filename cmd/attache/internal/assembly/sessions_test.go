@@ -16,9 +16,10 @@ import (
 
 const (
 	sessionCount = 1000
-	// connHeap bounds what a Conn holds. What the relay holds of a session is bounded
-	// by package proxy.
-	connHeap = 8 << 10
+	// connHeap bounds what a Conn holds, sessionHeap what a session holds that was used:
+	// its relay and the peers that the test plays included, and stacks not.
+	connHeap    = 8 << 10
+	sessionHeap = 64 << 10
 )
 
 const sessionsConfig = `
@@ -61,7 +62,9 @@ func TestThousandSessions(t *testing.T) {
 		s.start(t)
 	}
 	callAll(t, all, `{"user":"user-%[1]d","workspace":"/src/%[1]d"}`)
-	t.Logf("a session that was used holds %d bytes with its relay", (heap()-before)/sessionCount)
+	if used := (heap() - before) / sessionCount; used > sessionHeap {
+		t.Errorf("a session that was used holds %d bytes, want at most %d", used, sessionHeap)
+	}
 
 	changed := *settings
 	changed.Arguments = settings.Arguments[:1] // the workspace is not filled any more
@@ -77,13 +80,13 @@ func TestThousandSessions(t *testing.T) {
 	}
 }
 
-// heap returns how many bytes are in use.
+// heap returns how many bytes of the heap are in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC() // what pools hold goes with the second
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc + m.StackInuse
+	return m.HeapAlloc
 }
 
 // A playedSession is a session whose client and server the test plays.
