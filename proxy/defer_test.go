@@ -1,0 +1,39 @@
+package proxy_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/attache-mcp/attache/middleware"
+	"github.com/attache-mcp/attache/proxy"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A layer that answers a call at once and also later has answered it at once: what it says later is
+// not taken for the answer to the request that the call stands for by then.
+func TestDeferredAndAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := make(chan struct{})
+		both := layer("both", func(ctx context.Context, call *middleware.Call, m *wire.Message, next middleware.Handler) error {
+			if !m.MethodIs("both") {
+				return next(ctx, m)
+			}
+			call.Defer(m, func(context.Context, *wire.Message) *wire.Message {
+				<-work
+				return wire.ErrorReply([]byte("2"), wire.CodeInternalError, "later")
+			})
+			return call.Answer(ctx, wire.ErrorReply(m.ID(), wire.CodeInternalError, "at once"))
+		})
+		s := proxytest.Setup{Options: proxy.Options{Layers: []middleware.Layer{both}}}.Start(t)
+		s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"both"}`)
+		s.Client.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"at once","data":{"source":"attache"}}}`)
+		s.Client.Send(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
+		s.Server.Expect(`{"jsonrpc":"2.0","id":2,"method":"x"}`)
+		close(work)
+		synctest.Wait()
+		s.Server.Send(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+		s.Client.Expect(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+	})
+}
