@@ -42,7 +42,8 @@
 //
 // # What is listed
 //
-// With Hide, a tool is removed from tools/list if no arguments could make a call
+// With Hide, a layer of its own (Conn.ListLayer), which a program puts into its
+// chain as well, removes a tool from tools/list if no arguments could make a call
 // of it allowed. A condition that reads arguments hides nothing. If a list cannot
 // be filtered, the client gets an error instead. A hidden tool can still be called
 // by its name, and the call is judged like any other.
@@ -76,7 +77,7 @@ type Options struct {
 	Rules []Rule
 	// Default decides a call that no rule decides; "" means Allow.
 	Default Default
-	// Hide removes tools that may not be called from tools/list.
+	// Hide has Conn.ListLayer remove tools that may not be called from tools/list.
 	Hide bool
 	// Rates limit how often allowed calls are made.
 	Rates []Rate

@@ -44,9 +44,9 @@ type Rule struct {
 	// Mode is what the rule does; "" stands for Fill. A Fill rule whose Value
 	// depends on the principal is a Pin.
 	Mode Mode
-	// Value gives the argument's value, of any JSON type; nil for Forbid. An empty
-	// string or list and null count as no value, and so does whatever reads the
-	// principal while there is none.
+	// Value gives the argument's value, of any JSON type; nil for Forbid. Compile it with
+	// [expression.Any]. An empty string or list and null count as no value, and so does whatever
+	// reads the principal while there is none.
 	Value *expression.Program
 	// When, if not nil, is the condition under which the rule applies. It reads
 	// the arguments as the client sent them. A condition that fails lets a Fill
