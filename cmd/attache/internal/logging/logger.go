@@ -20,11 +20,18 @@ import (
 func New(p cli.Process, s *config.Settings, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.Log.Level)) // one of four words, checked before
-	k := newSecrets(p, s)
+	handler := func(w io.Writer) slog.Handler { return textHandler(w, level, term.HasColour(p.Getenv, p.Stderr)) }
+	unescaped := textUnescaped
 	if s.Log.Format == "json" {
-		return slog.New(&redactor{hook{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), withTrace}, k, jsonUnescaped})
+		handler = func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}) }
+		unescaped = jsonUnescaped
 	}
-	return slog.New(&redactor{hook{textHandler(w, level, term.HasColour(p.Getenv, p.Stderr)), withTrace}, k, textUnescaped})
+	if sink, ok := w.(*Sink); ok {
+		sink.dropped = func(lines int) {
+			slog.New(handler(sink.w)).Log(context.Background(), max(level, slog.LevelWarn), "log lines were dropped, as stderr did not take them in time", "lines", lines)
+		}
+	}
+	return slog.New(&redactor{hook{handler(w), withTrace}, newSecrets(p, s), unescaped})
 }
 
 // Tee calls see with each record of log, without secrets. Call it before log is used.

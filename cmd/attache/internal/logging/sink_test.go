@@ -2,10 +2,13 @@ package logging
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 )
 
 func TestStderrSinkWritesInOrder(t *testing.T) {
@@ -22,21 +25,69 @@ func TestStderrSinkWritesInOrder(t *testing.T) {
 	}
 }
 
-// TestStderrSinkNeverBlocks writes more than fits to a stderr nobody reads.
-func TestStderrSinkNeverBlocks(t *testing.T) {
-	r, w := io.Pipe()
-	s := NewSink(w)
-	for range 2 * sinkLines {
-		fmt.Fprintln(s, "line")
+// A gate is a stderr that takes nothing until it is open.
+type gate struct {
+	open  chan struct{}
+	wrote chan struct{} // after each line, if not nil
+	bytes.Buffer
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	<-g.open
+	n, err := g.Buffer.Write(b)
+	if g.wrote != nil {
+		g.wrote <- struct{}{}
 	}
-	read := make(chan string)
-	go func() {
-		b, _ := io.ReadAll(r)
-		read <- string(b)
-	}()
+	return n, err
+}
+
+// TestStderrSinkKeepsABurst has the lines of a front whose 3,000 sessions end at once.
+func TestStderrSinkKeepsABurst(t *testing.T) {
+	const lines = 3000
+	out := &gate{open: make(chan struct{})}
+	s := NewSink(out)
+	for i := range lines {
+		fmt.Fprintf(s, "%d a session that nobody used was ended, and the line says whose it was and which server it had\n", i)
+	}
+	close(out.open)
 	s.Close()
-	w.Close()
-	if got := <-read; strings.Count(got, "line\n") > 2*sinkLines-1 || got == "" {
-		t.Errorf("%d lines came through of %d", strings.Count(got, "line\n"), 2*sinkLines)
+	<-s.done
+	if got := strings.Count(out.String(), "\n"); got != lines {
+		t.Errorf("%d lines came through of %d", got, lines)
+	}
+}
+
+// TestStderrSinkNeverBlocks writes more than fits to a stderr that nobody reads for a while. The
+// log says what it lost, in its own format and before the end.
+func TestStderrSinkNeverBlocks(t *testing.T) {
+	out := &gate{open: make(chan struct{}), wrote: make(chan struct{})}
+	s := NewSink(out)
+	settings := &config.Settings{}
+	settings.Log.Format, settings.Log.Level = "json", "info"
+	log := New(cli.Process{Stderr: out}, settings, s)
+	long := strings.Repeat("x", sinkBytes/4)
+	for range 10 {
+		log.Info(long)
+	}
+	close(out.open)
+	for range 4 {
+		<-out.wrote
+	}
+	s.Close()
+	var came, lost int
+	for line := range strings.Lines(out.String()) {
+		var l struct {
+			Msg   string
+			Lines int
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%.80s: %v", line, err)
+		}
+		if lost += l.Lines; l.Msg == long {
+			came++
+		}
+	}
+	if came != 3 || lost != 7 {
+		t.Errorf("%d lines came, and %d were reported as dropped", came, lost)
 	}
 }
