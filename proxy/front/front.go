@@ -70,7 +70,8 @@ type Opening struct {
 
 // A Relay is what a session is made of.
 type Relay struct {
-	// Options are those of the relay; ClientIn and ClientOut are the front's to set.
+	// Options are those of the relay; ClientIn and ClientOut are the front's to set. The front
+	// logs to Log, too, what concerns the session.
 	Options proxy.Options
 	// Seen, if not nil, is told who sends each request of the session, and with which
 	// credential: a token is renewed while its session goes on.
@@ -146,6 +147,9 @@ const (
 	endTime = 2 * time.Second
 	// bodyTime is how long a client may take to send a body.
 	bodyTime = 60 * time.Second
+	// warnAgain is how long the front does not warn again that it refuses requests: each request of
+	// each client would.
+	warnAgain = time.Minute
 )
 
 // ErrBusy is wrapped by an error of Options.Open that passes by itself.
@@ -169,7 +173,7 @@ type Front struct {
 	byID     map[string]*session   // legacy sessions
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
-	warned   time.Time // that credentials cannot be checked
+	warned   time.Time // that requests are refused
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not know of
 

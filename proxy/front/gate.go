@@ -93,15 +93,15 @@ func (x *exchange) authenticate() bool {
 	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)
 	switch {
 	case errors.Is(err, ErrUnavailable):
-		x.logUnavailable(err)
+		x.logRefusal(err)
 		x.busy(nil, "the credential cannot be checked at the moment: try again")
 		return false
 	case errors.Is(err, ErrScope):
-		x.f.log.Info("a request was refused", "err", err)
+		x.f.log.Info("a request was refused", "err", err, "from", x.r.RemoteAddr)
 		x.challenge(http.StatusForbidden, "insufficient_scope", "the credential has too few rights for this server")
 		return false
 	case err != nil:
-		x.f.log.Info("a request was refused: its credential is not accepted", "err", err)
+		x.f.log.Info("a request was refused: its credential is not accepted", "err", err, "from", x.r.RemoteAddr)
 		x.challenge(http.StatusUnauthorized, "invalid_token", "the credential is unknown, expired or revoked")
 		return false
 	}
@@ -109,18 +109,15 @@ func (x *exchange) authenticate() bool {
 	return true
 }
 
-// warnAgain is how long the front does not warn again that credentials cannot be checked: each
-// request of each client would.
-const warnAgain = time.Minute
-
-func (x *exchange) logUnavailable(err error) {
+// logRefusal logs why a request was refused that did nothing wrong.
+func (x *exchange) logRefusal(err error) {
 	level := slog.LevelInfo
 	x.f.mu.Lock()
 	if time.Since(x.f.warned) >= warnAgain {
 		x.f.warned, level = time.Now(), slog.LevelWarn
 	}
 	x.f.mu.Unlock()
-	x.f.log.Log(x.r.Context(), level, "a request was refused", "err", err)
+	x.f.log.Log(x.r.Context(), level, "a request was refused", "err", err, "from", x.r.RemoteAddr)
 }
 
 // challenge answers a request whose credential does not do, and says what would.

@@ -104,6 +104,6 @@ func (o *output) endLong(l *longLine) {
 		delete(s.abandoned, callKey(m.ID()))
 	}
 	if l.lost {
-		s.f.log.Warn("a message of the server's over the hold limit was dropped: no stream takes it", "client", s.label())
+		s.log.Warn("a message of the server's over the hold limit was dropped: no stream takes it")
 	}
 }

@@ -97,7 +97,7 @@ func (o *output) reply(m *wire.Message) {
 		if len(raw) == 0 || string(raw) == "null" {
 			s.pass(s.streamFor(m), m.Frame()) // whose it is only the client may know
 		} else {
-			s.f.log.Debug("a reply that no request waits for was dropped", "client", s.label())
+			s.log.Debug("a reply that no request waits for was dropped")
 		}
 		return
 	}
@@ -247,7 +247,7 @@ func (s *session) pass(t *stream, frame []byte) {
 	if s.key != "" || s.waiting+len(frame) > maxPending {
 		if !s.dropped {
 			s.dropped = true
-			s.f.log.Warn("a message of the server's was dropped, and others may be: the client has no stream open that could take it", "client", s.label())
+			s.log.Warn("a message of the server's was dropped, and others may be: the client has no stream open that could take it")
 		}
 		return
 	}

@@ -2,6 +2,7 @@ package front
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -10,8 +11,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-const sessionHeader = "Mcp-Session-Id"
-const versionHeader = "Mcp-Protocol-Version"
+const sessionHeader, versionHeader = "Mcp-Session-Id", "Mcp-Protocol-Version"
 
 // post takes a message.
 func (x *exchange) post() {
@@ -25,6 +25,7 @@ func (x *exchange) post() {
 		return
 	}
 	if !x.f.o.Limits.Begin() {
+		x.logRefusal(errors.New("too many requests are being served"))
 		x.busy(nil, "too many requests are being served: try again")
 		return
 	}
@@ -186,10 +187,12 @@ func (s *session) begun() bool {
 func (x *exchange) full(id []byte, err error) {
 	switch {
 	case errors.Is(err, errPrincipalFull):
+		x.logRefusal(fmt.Errorf("%w: %s", err, x.who.ID))
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
 	case errors.Is(err, errDraining): // also for a call of a session that goes on elsewhere
 		x.busy(id, err.Error()+": try again later")
 	case errors.Is(err, ErrBusy):
+		x.logRefusal(err)
 		x.busy(id, "no session can be opened now: "+err.Error()+": try again later")
 	default:
 		x.f.log.Error("a session could not be opened", "err", err)
@@ -216,7 +219,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 		x.crowd(p.id)
 		return true, nil
 	case p.m.Kind().IsReply() && !s.expects(&p.m):
-		x.f.log.Info("a reply to no request of the server's was dropped", "client", s.label())
+		s.log.Info("a reply to no request of the server's was dropped")
 		x.body.release()
 		x.finish(http.StatusAccepted)
 		return true, nil

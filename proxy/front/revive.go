@@ -71,7 +71,7 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 
 // ask returns a request of attache's own, whose reply goes to t.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
-	id := strconv.AppendQuote(nil, "attache-"+newID())
+	id := strconv.AppendQuote(nil, "attache-"+sessions.NewID())
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
 	if _, err := s.add([]*call{c}); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *session) shakeHands(t *stream) {
 		s.end("the session was to go on with another process of the server, which is " + err.Error() + ": begin a new session with initialize")
 		return
 	}
-	s.f.log.Info("a session goes on that another process of attache had", "client", s.label())
+	s.log.Info("a session goes on that another process of attache had")
 	s.in.First(wire.NewNotification(wire.Client, "notifications/initialized", nil))
 	ignored := newStream(false)
 	ignored.leave()

@@ -95,7 +95,7 @@ func (w *world) open(Opening) (Relay, error) {
 		w.running--
 		return Relay{}, ErrBusy
 	}
-	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.o.Hold, Start: func(context.Context) (proxy.Upstream, error) {
+	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.o.Hold, Log: w.o.Log.With("client", "its"), Start: func(context.Context) (proxy.Upstream, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s := mempipe.NewServer(w.deaf)

@@ -1,9 +1,9 @@
 package front
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -20,6 +20,7 @@ import (
 // that its messages go to.
 type session struct {
 	f    *Front
+	log  *slog.Logger
 	id   string // what the client calls it; "" in revision 2026-07-28
 	key  string // where it is in byKey; "" in the revisions before
 	who  Principal
@@ -66,13 +67,6 @@ type call struct {
 // errOver is what a message meets that comes to a session that is over.
 var errOver = inbox.ErrClosed
 
-// newID returns an id that nobody can guess.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-	return hex.EncodeToString(b[:])
-}
-
 // open makes a session and starts its relay. The caller holds f.mu and has taken a
 // place among the limits for it.
 func (f *Front) open(id string, who Principal, credential string) (*session, error) {
@@ -89,7 +83,7 @@ func (f *Front) open(id string, who Principal, credential string) (*session, err
 	if err != nil {
 		return nil, err
 	}
-	s.seen = relay.Seen
+	s.seen, s.log = relay.Seen, cmp.Or(relay.Options.Log, f.log.With("client", s.label()))
 	s.mu.Lock()
 	s.timer = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
 	s.mu.Unlock()
@@ -145,7 +139,7 @@ func (s *session) expire() {
 	idle := left <= 0 && !s.over
 	s.mu.Unlock()
 	if idle {
-		s.f.log.Info("a session that nobody used was ended", "client", s.label())
+		s.log.Info("a session that nobody used was ended")
 		s.end("the session was idle for too long")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/limit"
+	"github.com/attache-mcp/attache/proxy/front/sessions"
 )
 
 var (
@@ -34,7 +35,7 @@ func (f *Front) findLocked(id string, who Principal) *session {
 func (f *Front) create(route string, who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(route+newID(), who, credential)
+	s, err := f.openLocked(route+sessions.NewID(), who, credential)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,8 @@ func (f *Front) openLocked(id string, who Principal, credential string) (*sessio
 		return nil, errDraining
 	}
 	v := f.o.Limits.Open(who.ID)
-	if v != limit.Admitted && f.evictLocked(who) {
+	evicted := v != limit.Admitted && f.evictLocked(who)
+	if evicted {
 		v = f.o.Limits.Open(who.ID)
 	}
 	switch v {
@@ -63,7 +65,7 @@ func (f *Front) openLocked(id string, who Principal, credential string) (*sessio
 		return nil, ErrBusy
 	}
 	s, err := f.open(id, who, credential)
-	if errors.Is(err, ErrBusy) {
+	if errors.Is(err, ErrBusy) && !evicted {
 		f.evictLocked(who) // its upstream takes a moment to end, so that the next try finds room
 	}
 	if err != nil {
@@ -93,7 +95,7 @@ func (f *Front) evictLocked(who Principal) bool {
 	if oldest == nil {
 		return false
 	}
-	f.log.Info("a session made room for another one of its principal", "client", oldest.label())
+	oldest.log.Info("a session made room for another one of its principal")
 	return oldest.closeLocked("the session made room for another one", ended)
 }
 

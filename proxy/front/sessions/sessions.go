@@ -5,10 +5,18 @@ package sessions
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 )
+
+// NewID returns an id that nobody can guess.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
+	return hex.EncodeToString(b[:])
+}
 
 // A Key names a session.
 type Key struct {
