@@ -93,6 +93,17 @@ func Redact(log *slog.Logger, s *config.Settings, values []string) {
 	}
 }
 
+// ForServer returns a log whose lines name one of several servers. [Redact] makes it hide the
+// secrets of that server; those of the others stay hidden in their own.
+func ForServer(log *slog.Logger, name string) *slog.Logger {
+	if h, ok := log.Handler().(*redactor); ok {
+		own := &secrets{p: h.secrets.p}
+		own.scrub.Store(h.secrets.scrub.Load())
+		log = slog.New(&redactor{h.Handler, own, h.unescaped})
+	}
+	return log.With("server", name)
+}
+
 // Handle implements slog.Handler.
 func (h *redactor) Handle(ctx context.Context, r slog.Record) error {
 	out := slog.NewRecord(r.Time, r.Level, escaped(h.secrets.without(r.Message), h.unescaped.message), r.PC)

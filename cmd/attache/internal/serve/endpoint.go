@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/cmd/attache/internal/remoteserver"
 	"github.com/attache-mcp/attache/cmd/attache/internal/session"
 	"github.com/attache-mcp/attache/cmd/attache/internal/telemetry"
@@ -29,6 +31,7 @@ import (
 type endpoint struct {
 	Server
 	s         *service
+	log       *slog.Logger
 	shared    *assembly.Shared
 	front     *front.Front
 	reloader  *session.Reloader
@@ -40,10 +43,13 @@ type endpoint struct {
 }
 
 func newEndpoint(s *service, server Server) (*endpoint, error) {
-	e := &endpoint{Server: server, s: s, stderr: &lineWriter{to: s.Process.Stderr}}
-	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, s.Log)
+	e := &endpoint{Server: server, s: s, log: s.Log, stderr: &lineWriter{to: s.Process.Stderr}}
+	if len(s.Servers) > 1 {
+		e.log = logging.ForServer(s.Log, server.Settings.Server.Name)
+	}
+	e.telemetry = telemetry.Start(s.Process, server.Settings.Server.Name, s.Version, e.log)
 	var err error
-	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Database: s.database, UserTurns: true, Telemetry: e.telemetry.Recorder(), Audit: true, Log: s.Log}, server.Settings)
+	e.shared, err = assembly.Compile(assembly.Options{Process: s.Process, Database: s.database, UserTurns: true, Telemetry: e.telemetry.Recorder(), Audit: true, Log: e.log}, server.Settings)
 	if err != nil {
 		e.telemetry.Close()
 		return nil, err
@@ -54,15 +60,15 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 		return nil, err
 	}
 	for _, w := range server.Settings.Warnings {
-		s.Log.Warn(w.String())
+		e.log.Warn(w.String())
 	}
 	if server.Settings.Session.ID != "" {
-		s.Log.Warn("session.id has no effect: each client of attache serve has a session of its own")
+		e.log.Warn("session.id has no effect: each client of attache serve has a session of its own")
 	}
 	if server.Settings.Teams.Enabled {
 		s.Log.Warn("teams.enabled has no effect under attache serve: its sessions start no others and carry no messages; leave it out, or run attache beside each client", "server", server.Path)
 	}
-	e.reloader = session.NewReloader(e.shared, server.Load, server.state, s.Log)
+	e.reloader = session.NewReloader(e.shared, server.Load, server.state, e.log)
 	e.reloader.Watch()
 	e.front = front.New(e.frontOptions())
 	return e, nil
@@ -77,7 +83,7 @@ func (e *endpoint) chooseStart() error {
 			env = append(env, name+"="+value)
 		}
 		if _, err := child.Find(child.Options{Argv: e.Command, Env: env}); err != nil {
-			e.s.Log.Warn("the server cannot be started: clients get an error until it can", "path", e.Path, "err", err)
+			e.log.Warn("the server cannot be started: clients get an error until it can", "path", e.Path, "err", err)
 		}
 		return nil
 	}
@@ -85,7 +91,7 @@ func (e *endpoint) chooseStart() error {
 	if e.shared.Authenticates() {
 		options = remoteserver.SharedOptions
 	}
-	o, err := options(e.s.Process, e.Settings, e.s.Log)
+	o, err := options(e.s.Process, e.Settings, e.log)
 	e.start = func(s front.Opening, _ func() []string) (proxy.Upstream, error) {
 		o := o
 		o.Forward = func(id []byte) http.Header {
@@ -94,6 +100,7 @@ func (e *endpoint) chooseStart() error {
 			}
 			return nil
 		}
+		o.Log = e.logOf(s)
 		server, err := remote.Start(o)
 		if err != nil {
 			return nil, err
@@ -119,7 +126,7 @@ func (e *endpoint) frontOptions() front.Options {
 		Idle:         e.s.settings.Idle,
 		Hold:         int(e.Settings.Limits.Hold),
 		Store:        e.s.sessionStore(&e.Server),
-		Log:          e.s.Log,
+		Log:          e.log,
 	}
 	if e.shared.Authenticates() {
 		o.Authenticate = e.authenticate
@@ -144,7 +151,7 @@ func (e *endpoint) authenticate(ctx context.Context, credential string) (front.P
 	}
 	for _, scope := range e.s.settings.Scopes {
 		if !slices.Contains(p.Permissions, scope) {
-			return front.Principal{}, fmt.Errorf("%w: it lacks %s", front.ErrScope, scope)
+			return front.Principal{}, fmt.Errorf("%w: user %q lacks %s", front.ErrScope, p.User, scope)
 		}
 	}
 	return front.Principal{ID: principalID(p, credential), Value: p}, nil
@@ -163,6 +170,15 @@ func principalID(p *sessionstate.Principal, credential string) string {
 	return "token " + hex.EncodeToString(sum[:])
 }
 
+// logOf returns the log of a session.
+func (e *endpoint) logOf(s front.Opening) *slog.Logger {
+	log := e.log.With("client", s.Label) // "session" is what the layers call their sessions
+	if owner, _ := s.Who.Value.(*sessionstate.Principal); owner != nil && owner.User != "" {
+		log = log.With("user", owner.User)
+	}
+	return log
+}
+
 // open makes the relay of a session.
 func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	control := &proxy.Control{}
@@ -172,10 +188,7 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	e.s.reports.Changed()
 	owner, _ := s.Who.Value.(*sessionstate.Principal)
 	l := &lastCredential{credential: s.Credential, owner: owner}
-	log := e.s.Log.With("client", s.Label) // "session" is what the layers call their sessions
-	if owner != nil && owner.User != "" {
-		log = log.With("user", owner.User)
-	}
+	log := e.logOf(s)
 	conn := e.shared.Connect(assembly.ConnOptions{
 		Control: control,
 		Log:     log,
@@ -237,13 +250,13 @@ func namespace(who front.Principal) string {
 }
 
 // startProcess starts the process of a session. The facts of the session are in its environment.
-func (e *endpoint) startProcess(_ front.Opening, env func() []string) (proxy.Upstream, error) {
+func (e *endpoint) startProcess(s front.Opening, env func() []string) (proxy.Upstream, error) {
 	p, err := child.Start(context.Background(), child.Options{Argv: e.Command, Env: env(), Stderr: e.stderr, Forker: e.s.forker})
 	if err != nil {
-		e.s.Log.Error("the server could not be started", "err", err)
+		e.logOf(s).Error("the server could not be started", "err", err)
 		return nil, err
 	}
-	e.s.Log.Debug("server started", "command", p.Path(), "pid", p.Pid())
+	e.logOf(s).Debug("server started", "command", p.Path(), "pid", p.Pid())
 	return p.Upstream(), nil
 }
 

@@ -94,7 +94,6 @@ func Run(ctx context.Context, o Options) int {
 	defer s.close()
 	defer runtime.KeepAlive(make([]byte, headroom))
 	defer debug.SetGCPercent(debug.SetGCPercent(growth))
-	logging.Tee(o.Log, s.reports.Log)
 	s.signals = session.HeedSignals()
 	defer s.signals.Stop()
 	listeners, err := s.listen(ctx)
@@ -141,6 +140,7 @@ func newService(ctx context.Context, o Options) (*service, error) {
 	s := &service{Options: o, settings: set, limits: limits, forker: child.NewForker(), quiet: quietTimer{quiet: newMemoryReturner()}}
 	s.children = children{max: set.Limits.Children, all: map[*proxy.Control]bool{}}
 	s.reports = status.NewRecorder(os.Getpid(), s.names(), s.describe)
+	logging.Tee(o.Log, s.reports.Log)
 	var err error
 	if s.database, err = assembly.OpenDatabase(o.Process, o.Settings, databaseConnections, o.Log); err != nil {
 		s.close()

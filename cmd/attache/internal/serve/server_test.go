@@ -17,6 +17,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -30,6 +31,8 @@ import (
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/cmd/attache/internal/config"
+	"github.com/attache-mcp/attache/cmd/attache/internal/logging"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front"
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -234,6 +237,76 @@ func TestLogNamesClients(t *testing.T) {
 			t.Errorf("the log has not %v, or a whole id:\n%s", want, got)
 		}
 	}
+}
+
+// Where several servers are served, a line of the log names the server, and the secrets of each
+// are in no line about it.
+func TestLogNamesServers(t *testing.T) {
+	dir := t.TempDir()
+	file, keys := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "keys.yaml")
+	config := "identity: {keys_file: keys.yaml}\nserve: {scopes: [use]}\naccess: {rules: [{tools: ['*'], deny: true}]}\nservers:\n" +
+		"  git: {server: {command: [" + dir + "/none], env: {GIT_TOKEN: first-of-two-secrets}}}\n" +
+		"  shop: {server: {command: [" + dir + "/none], env: {SHOP_TOKEN: second-of-two-secrets}}}\n"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	key := func(a identity.Attributes) string {
+		text, _, err := identity.Create(keys, a, "", 0, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "Bearer " + text
+	}
+	ada, bob := key(identity.Attributes{User: "ada", Permissions: []string{"use"}}), key(identity.Attributes{User: "bob"})
+	var out bytes.Buffer
+	s := startServers(t, &out, file, "git", "shop")
+	web := httptest.NewServer(s.handler())
+	git := &runningService{s, web.URL + "/git"}
+	git.post(t, http.DefaultClient, initialize, "Authorization", bob)
+	git.post(t, http.DefaultClient, initialize, "Authorization", ada)
+	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) { return echoServer(1, env()), nil }
+	resp, _ := git.post(t, http.DefaultClient, initialize, "Authorization", ada)
+	git.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"first-of-two-secrets"}}`,
+		"Authorization", ada, "Mcp-Session-Id", resp.Header.Get("Mcp-Session-Id"))
+	web.Close()
+	s.close()
+	got := out.String()
+	for _, want := range []string{
+		`a request was refused server=git err="the credential has too few rights: user ."bob." lacks use" from=127.0.0.1:`,
+		`the server could not be started server=git client=[0-9a-f]{8} user=ada err=`,
+		`a call was refused server=git client=[0-9a-f]{8} user=ada tool=scrubbed`,
+	} {
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("no line has %s", want)
+		}
+	}
+	if t.Failed() || strings.Contains(got, "-of-two-secrets") {
+		t.Errorf("the log:\n%s", got)
+	}
+}
+
+// startServers returns a service of servers in a configuration file.
+func startServers(t *testing.T, out io.Writer, file string, names ...string) *service {
+	t.Helper()
+	p := cli.Process{Env: []string{"ATTACHE_CONFIG=" + file}, Stderr: io.Discard}
+	settings, err := config.Load(p, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Process: p, Settings: settings, Log: logging.New(p, settings, &lineWriter{to: out})}
+	for _, name := range names {
+		load := func() (*config.Settings, error) { return config.LoadServed(p, nil, name) }
+		own, err := load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Servers = append(o.Servers, Server{Path: "/" + name, Command: own.Server.Command, Settings: own, Load: load})
+	}
+	s, err := newService(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // A server that crashes is started again, and its client goes on with its session.
