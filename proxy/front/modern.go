@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -193,9 +194,10 @@ func (p *message) status(reply []byte) (status int, after string) {
 		if status := relayed(data.Get("status")); status != 0 {
 			return status, data.Get("retryAfter").Text()
 		}
-		if p.m.MethodIs("initialize") || p.m.MethodIs("server/discover") {
-			// The upstream is not there. Any other status would say something of its era.
-			return http.StatusServiceUnavailable, ""
+		if discover := p.m.MethodIs("server/discover"); discover && strings.HasPrefix(failure.Get("message").Text(), "the server ended") {
+			return http.StatusNotFound, "" // a legacy server, as those made with rmcp end at any first request but initialize
+		} else if discover || p.m.MethodIs("initialize") {
+			return http.StatusServiceUnavailable, "" // not there: another status would say something of its era
 		}
 	}
 	if p.revision == "" {
