@@ -545,6 +545,20 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// A certificate that is missing at the start is an error in the log, and is used once it is there.
+func TestTLSLater(t *testing.T) {
+	cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
+	var log bytes.Buffer
+	c := newCertificate(cert, key, slog.New(slog.NewTextHandler(&log, nil)))
+	if got := log.String(); !strings.Contains(got, "level=ERROR") || !strings.Contains(got, cert) {
+		t.Errorf("the log has %q", got)
+	}
+	writeCertificate(t, cert, key, 1)
+	if _, err := c.get(); err != nil {
+		t.Error(err)
+	}
+}
+
 func writeCertificate(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

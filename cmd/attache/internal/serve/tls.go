@@ -23,7 +23,11 @@ type certificate struct {
 }
 
 func newCertificate(cert, key string, log *slog.Logger) *certificate {
-	return &certificate{cert: cert, key: key, log: log}
+	c := &certificate{cert: cert, key: key, log: log}
+	if _, err := c.get(); err != nil { // a program may be about to write it
+		log.Error("the certificate cannot be used: no client can connect until it can; see serve.tls", "err", err)
+	}
+	return c
 }
 
 func (c *certificate) config() *tls.Config {
