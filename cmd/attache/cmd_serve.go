@@ -75,7 +75,7 @@ func (c *program) servedServers(s *config.Settings, flags setting.Flags) ([]serv
 		return []serve.Server{{Path: s.Serve.Path, Command: c.server, Settings: s, Load: load}}, nil
 	}
 	var all []serve.Server
-	for _, name := range s.ServedServers() {
+	for _, name := range config.ServedServers(s) {
 		load := func() (*config.Settings, error) { return config.LoadServed(c.Process, flags, name) }
 		own, err := load()
 		if err != nil {

@@ -27,7 +27,7 @@ func sessionKeys() []string {
 // credentials.
 func GivenToSession(p cli.Process, s *config.Settings) map[string]string {
 	given := map[string]string{}
-	values := s.Values()
+	values := config.Values(s)
 	for _, key := range sessionKeys() {
 		if name := s.Origin(key).Name; name != "" && !strings.ContainsFunc(name, unicode.IsSpace) {
 			given[name] = values[key]

@@ -42,7 +42,7 @@ func isReloadable(key string) bool {
 }
 
 // Values returns the text of every key's value.
-func (s *Settings) Values() map[string]string {
+func Values(s *Settings) map[string]string {
 	all := map[string]string{}
 	for _, o := range Options(s) {
 		if o.Key != "" {
@@ -55,8 +55,8 @@ func (s *Settings) Values() map[string]string {
 // ChangedKeys returns the keys whose values differ, in order.
 func ChangedKeys(before, after *Settings) []string {
 	var changed []string
-	was := before.Values()
-	for key, value := range after.Values() {
+	was := Values(before)
+	for key, value := range Values(after) {
 		if was[key] != value {
 			changed = append(changed, key)
 		}

@@ -83,9 +83,9 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	known := true
 	switch {
 	case l.entry != "":
-		s.apply(documents, nil, l.entry)
+		apply(s, documents, nil, l.entry)
 	case len(command) > 0 && command[0] != "":
-		s.apply(documents, command, cmp.Or(s.Server.Name, servername.Of(command)))
+		apply(s, documents, command, cmp.Or(s.Server.Name, servername.Of(command)))
 	default:
 		known = false
 	}
@@ -96,7 +96,7 @@ func (l *loader) read(documents []*document, s *Settings, command []string) {
 	for i := 0; !known && l.problems == nil && i < len(s.Servers); i++ {
 		one := DefaultSettings("")
 		common(documents, one)
-		one.apply(documents, nil, s.Servers[i].Name)
+		apply(one, documents, nil, s.Servers[i].Name)
 		l.problems = one.misfits()
 	}
 }
@@ -115,7 +115,7 @@ func common(documents []*document, s *Settings) (problems setting.Problems) {
 // apply reads into s, over what it has, the first entry of each document that is for the
 // server of that command and name. The first of all names the server, also for the
 // documents behind it. Mistakes were found when the document was parsed.
-func (s *Settings) apply(documents []*document, command []string, name string) {
+func apply(s *Settings, documents []*document, command []string, name string) {
 	for _, d := range documents {
 		i := slices.IndexFunc(d.servers, func(e Server) bool { return e.is(command, name) })
 		if i < 0 {
@@ -129,7 +129,7 @@ func (s *Settings) apply(documents []*document, command []string, name string) {
 	}
 	for _, e := range slices.Backward(s.Applied) {
 		outside := s.Server.Remote
-		e.read(s)
+		readServer(&e, s)
 		s.keepApart(outside)
 	}
 }

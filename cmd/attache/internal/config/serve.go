@@ -148,10 +148,10 @@ func CheckServe(s *Settings) (all setting.Problems) {
 
 // ServedServers returns the names of the entries of servers that have a command or the address
 // of a remote server, in the order of the file.
-func (s *Settings) ServedServers() []string {
+func ServedServers(s *Settings) []string {
 	var names []string
 	for _, e := range s.Servers {
-		if (e.sets("server.command") || e.sets("server.url")) && !slices.Contains(names, e.Name) {
+		if (sets(&e, "server.command") || sets(&e, "server.url")) && !slices.Contains(names, e.Name) {
 			names = append(names, e.Name)
 		}
 	}

@@ -76,14 +76,14 @@ func readServers(r *setting.Reader, f setting.Field) []Server {
 				server.fields = append(server.fields, field)
 			}
 		}
-		r.Problems = append(r.Problems, server.read(DefaultSettings(""))...)
+		r.Problems = append(r.Problems, readServer(&server, DefaultSettings(""))...)
 		all = append(all, server)
 	}
 	return all
 }
 
-// read reads what holds for the server into s, over what s has.
-func (e *Server) read(s *Settings) setting.Problems {
+// readServer reads what holds for the server into s, over what s has.
+func readServer(e *Server, s *Settings) setting.Problems {
 	options := serverOptions(s)
 	for _, o := range matchOptions(&Match{}) { // the caller has read match: these are for suggestions alone
 		options = append(options, setting.Option{Key: "match." + o.Key, Value: o.Value})
@@ -97,9 +97,9 @@ func (e *Server) read(s *Settings) setting.Problems {
 }
 
 // sets reports whether the entry says something of key.
-func (e *Server) sets(key string) bool {
+func sets(e *Server, key string) bool {
 	scratch := DefaultSettings("")
-	e.read(scratch)
+	readServer(e, scratch)
 	return !scratch.Origin(key).Default()
 }
 
