@@ -21,7 +21,7 @@ func (p *plan) since() time.Duration { return time.Since(p.began) }
 
 func (p *plan) Unanswered() bool { return !p.idle && (p.answered == 0 || p.since() < p.answered) }
 func (p *plan) Holds() bool      { return p.since() < p.held }
-func (p *plan) Moved() int64     { return int64(min(p.since(), p.moves)) }
+func (p *plan) Moved() int64     { return 1 + int64(min(p.since(), p.moves)) }
 
 func (p *plan) Settled() <-chan struct{} {
 	if p.answered == 0 {
