@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -71,10 +72,8 @@ func parse(body []byte, names [][]string) (p *message, code int, text string) {
 	if p.m.Kind() != wire.Request {
 		return p, 0, ""
 	}
-	p.id = p.m.Get("id").Raw
-	if first := p.id[0]; first != '"' && first != '-' && (first < '0' || first > '9') {
-		p.id = nil
-		return p, wire.CodeInvalidRequest, "the id of the request is neither a string nor a number"
+	if p.id = p.m.Get("id").Raw; p.m.ID() == nil && !callid.InOne(p.m.Root()) {
+		return p, wire.CodeInvalidRequest, "a request has one id, a string or a number"
 	}
 	p.revision = p.m.Get("params", "_meta", protocolKey).Text()
 	return p, 0, ""
@@ -83,10 +82,9 @@ func parse(body []byte, names [][]string) (p *message, code int, text string) {
 // oneLine changes the line ends before the last, which JSON has between its tokens alone, to
 // spaces.
 func oneLine(body []byte) {
-	inside := body[:len(body)-1]
-	for i, c := range inside {
+	for i, c := range body[:len(body)-1] {
 		if c == '\n' || c == '\r' {
-			inside[i] = ' '
+			body[i] = ' '
 		}
 	}
 }
@@ -131,8 +129,5 @@ func unescaped(raw []byte) []byte {
 
 // find returns the call under the callKey of raw, nil for none.
 func find(calls map[string]*call, raw []byte) *call {
-	if len(raw) == 0 {
-		return nil
-	}
 	return calls[string(unescaped(raw))]
 }

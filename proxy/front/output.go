@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -154,8 +155,15 @@ func (o *output) batch(m *wire.Message) {
 }
 
 // callLocked returns the call that a reply with the raw id answers, nil if there is
-// none. The caller holds s.mu.
+// none. The relay refuses an id that is no integer with null. The caller holds s.mu.
 func (s *session) callLocked(raw []byte) *call {
+	if string(raw) == "null" {
+		for _, c := range s.calls {
+			if callid.IsFraction(c.raw) {
+				return c
+			}
+		}
+	}
 	return find(s.calls, raw)
 }
 
@@ -212,16 +220,14 @@ func (s *session) onlyCallLocked() (only *stream) {
 
 // anyCallLocked returns the stream of the call that came last.
 func (s *session) anyCallLocked() *stream {
-	var newest *call
+	var newest *stream
+	number := uint64(0) // the first call has 1
 	for _, c := range s.calls {
-		if !c.listens && c.stream.attached() && (newest == nil || c.number > newest.number) {
-			newest = c
+		if !c.listens && c.stream.attached() && c.number > number {
+			newest, number = c.stream, c.number
 		}
 	}
-	if newest == nil {
-		return nil
-	}
-	return newest.stream
+	return newest
 }
 
 // getLocked returns the newest GET stream.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attache-mcp/attache/proxy/front/internal/accept"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -143,12 +144,9 @@ const maxBatch = 100
 func (s *session) takesBatch(p *message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, v := range p.members {
-		if v.Get("method").Equals("initialize") {
-			return false
-		}
-	}
-	return hasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch
+	return hasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
+		return v.Get("method").Equals("initialize") || v.Get("id").Exists() && v.Get("method").Exists() && !callid.InOne(v)
+	})
 }
 
 // initialize opens a session and takes its first message.

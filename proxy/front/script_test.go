@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/mempipe"
@@ -64,6 +65,7 @@ type world struct {
 	http2     bool
 	deaf      int // how many bytes a server takes that it does not read; 0 for any number
 	children  int // how many servers may run; 0 for any number
+	layers    []middleware.Layer
 	sessions  map[string]string
 	exchanges map[string]*clientExchange
 	raw       map[string]net.Conn
@@ -95,7 +97,7 @@ func (w *world) open(Opening) (Relay, error) {
 		w.running--
 		return Relay{}, ErrBusy
 	}
-	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.o.Hold, Log: w.o.Log.With("client", "its"), Start: func(context.Context) (proxy.Upstream, error) {
+	return Relay{Closed: w.closed, Options: proxy.Options{Hold: w.o.Hold, Layers: w.layers, Log: w.o.Log.With("client", "its"), Start: func(context.Context) (proxy.Upstream, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s := mempipe.NewServer(w.deaf)
@@ -332,6 +334,8 @@ func (w *world) set(rest string) error {
 		w.deaf = n
 	case "children":
 		w.children = n
+	case "enforce":
+		w.layers = []middleware.Layer{{Name: "test", Enforces: true}}
 	case "idle":
 		w.o.Idle, _ = time.ParseDuration(value)
 	case "origin":

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -290,8 +291,8 @@ func (s *session) add(calls []*call) (added bool, err error) {
 	if s.over {
 		return false, errOver
 	}
-	for _, c := range calls {
-		if s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil {
+	for i, c := range calls {
+		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil {
 			return false, nil
 		}
 	}
