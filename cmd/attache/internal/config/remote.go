@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,7 @@ func headersOf(p cli.Process) (http.Header, error) {
 // target settles which remote server the settings are for. command stands behind "--".
 func (s *Settings) target(command []string) {
 	outside := s.Server.Remote
+	s.outside = outside.variables()
 	switch {
 	case IsURL(command):
 		s.Server.Remote.URL = command[0]
@@ -187,6 +189,25 @@ func (r *RemoteSettings) secrets(p cli.Process) (all []string) {
 		}
 	}
 	return all
+}
+
+// variables returns the names of the variables that hold headers, a token or a secret.
+func (r *RemoteSettings) variables() (names []string) {
+	names = append(names, r.BearerEnv, r.OAuth.ClientSecret.Env)
+	for _, header := range slices.Sorted(maps.Keys(r.Headers)) {
+		names = append(names, r.Headers[header].Env)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// RemoteVariables returns the names of the variables that hold what remote servers are sent, also
+// those that are for other servers than this one.
+func (s *Settings) RemoteVariables() []string {
+	names := slices.Concat(s.outside, s.Server.Remote.variables())
+	for _, e := range s.Servers {
+		names = append(names, e.variables...)
+	}
+	return names
 }
 
 // CommandOr returns the server behind attache: the given command, or the address in the

@@ -17,8 +17,9 @@ type Server struct {
 	Match Match
 	From  setting.Origin
 
-	reader *setting.Reader
-	fields []setting.Field // what holds, without match
+	reader    *setting.Reader
+	fields    []setting.Field // what holds, without match
+	variables []string        // see RemoteVariables
 }
 
 // A Match names servers by globs. A server matches if one of them does. An entry without globs
@@ -76,7 +77,9 @@ func readServers(r *setting.Reader, f setting.Field) []Server {
 				server.fields = append(server.fields, field)
 			}
 		}
-		r.Problems = append(r.Problems, readServer(&server, DefaultSettings(""))...)
+		scratch := DefaultSettings("")
+		r.Problems = append(r.Problems, readServer(&server, scratch)...)
+		server.variables = scratch.Server.Remote.variables()
 		all = append(all, server)
 	}
 	return all

@@ -57,6 +57,7 @@ type Settings struct {
 	Warnings setting.Problems
 
 	origins map[string]setting.Origin
+	outside []string // the variables of a server.url outside of servers; see RemoteVariables
 }
 
 // ServerSettings configure the name, environment and command of the wrapped server.
