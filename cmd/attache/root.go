@@ -77,7 +77,7 @@ func (c *program) exitStatus(err error) int {
 		}
 		return cli.ExitUsage
 	}
-	fmt.Fprintln(c.Stderr, "attache:", err)
+	fmt.Fprintln(c.Stderr, "attache:", cli.Printable(err.Error(), '\n', '\t')) // it may repeat what a server says
 	if _, ok := errors.AsType[cli.UsageError](err); ok {
 		return cli.ExitUsage
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 )
 
 // Every command there is has a name of its own, says what it does, and does it.
@@ -52,6 +55,15 @@ func checkExamples(t *testing.T, cmd *cobra.Command) {
 	}
 	if own == 0 {
 		t.Errorf("%q has no example of itself", cmd.CommandPath())
+	}
+}
+
+// An error may repeat what a server says: a terminal must not obey it.
+func TestErrorIsPrintable(t *testing.T) {
+	var stderr strings.Builder
+	c := &program{Process: cli.Process{Stderr: &stderr}}
+	if c.exitStatus(errors.New("500 \x1b[2J\u009b2J\u202ex\nsecond line")) != cli.ExitFailure || stderr.String() != "attache: 500 \ufffd[2J\ufffd2J\ufffdx\nsecond line\n" {
+		t.Errorf("%q", stderr.String())
 	}
 }
 

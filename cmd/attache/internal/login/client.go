@@ -64,18 +64,12 @@ type guard struct {
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	host := r.URL.Hostname()
-	if r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !loopback.Is(host)) {
-		return nil, fmt.Errorf("%s is not reached: it is neither https nor on this machine", r.URL.Redacted())
+	known, err := g.admits(r.URL)
+	if err != nil {
+		return nil, err
 	}
-	if g.local && loopback.Is(host) {
+	if known {
 		return g.open.RoundTrip(r)
-	}
-	if slices.ContainsFunc(g.hosts, func(known string) bool { return strings.EqualFold(host, known) }) {
-		return g.open.RoundTrip(r)
-	}
-	if ip, err := netip.ParseAddr(host); loopback.Is(host) || err == nil && !isPublic(ip) {
-		return nil, fmt.Errorf("%s: %w", host, errPrivate)
 	}
 	if g.open.Proxy != nil {
 		if proxy, err := g.open.Proxy(r); err != nil || proxy != nil {
@@ -83,6 +77,22 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return g.public.RoundTrip(r)
+}
+
+// admits returns an error for an address that neither attache nor the browser may be led to. known
+// says that its host is reached wherever it is.
+func (g *guard) admits(u *url.URL) (known bool, err error) {
+	host := u.Hostname()
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(host)) {
+		return false, fmt.Errorf("%s is not reached: it is neither https nor on this machine", u.Redacted())
+	}
+	if g.local && loopback.Is(host) || slices.ContainsFunc(g.hosts, func(known string) bool { return strings.EqualFold(host, known) }) {
+		return true, nil
+	}
+	if ip, err := netip.ParseAddr(host); loopback.Is(host) || err == nil && !isPublic(ip) {
+		return false, fmt.Errorf("%s: %w", host, errPrivate)
+	}
+	return false, nil
 }
 
 // isPublic reports whether an address is one of the public network.

@@ -16,8 +16,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
-
-	"github.com/attache-mcp/attache/internal/loopback"
 )
 
 // A UI is a person's part in a login.
@@ -155,8 +153,12 @@ func (o *Options) authorize(ctx context.Context, c *http.Client, a *authority, u
 		params = append(params, oauth2.SetAuthURLParam("prompt", "consent"))
 	}
 	address := cfg.AuthCodeURL(state, params...)
-	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(u.Hostname())) {
-		return nil, fmt.Errorf("the authorization server's page %s is not opened: it is neither https nor on this machine", shown(a.AuthorizationEndpoint))
+	u, err := url.Parse(address)
+	if err == nil {
+		_, err = c.Transport.(*guard).admits(u)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the authorization server's page %s is not opened: %w", shown(a.AuthorizationEndpoint), err)
 	}
 	ui.Show(address)
 	answer, err := o.answer(ctx, r, ui)

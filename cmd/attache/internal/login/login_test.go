@@ -1,10 +1,12 @@
 package login_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -673,6 +675,37 @@ func TestU27PrivateAddresses(t *testing.T) {
 		if (err != nil) != test.refused {
 			t.Errorf("%s, %s: error %v", test.server, test.target, err)
 		}
+	}
+}
+
+// A server in the public network cannot have the browser open a page of this machine.
+func TestU27PrivatePage(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/mcp":
+			w.WriteHeader(http.StatusUnauthorized)
+		case "/register":
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, `{"client_id":"x"}`)
+		case "/.well-known/oauth-protected-resource":
+			io.WriteString(w, `{"resource":"https://example.com/mcp","authorization_servers":["https://example.com"]}`)
+		case "/.well-known/oauth-authorization-server":
+			io.WriteString(w, `{"issuer":"https://example.com","authorization_endpoint":"http://localhost:1/delete?all=1","token_endpoint":"https://example.com/token",
+				"registration_endpoint":"https://example.com/register","response_types_supported":["code"],"code_challenge_methods_supported":["S256"]}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer s.Close()
+	o := options(t, &logintest.Server{Server: s})
+	o.URL, o.Transport = "https://example.com/mcp", s.Client().Transport.(*http.Transport).Clone()
+	o.Transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", s.Listener.Addr().String())
+	}
+	_, err := login.Login(t.Context(), o, login.UI{Show: func(address string) { t.Fatalf("the browser opens %s", address) }})
+	if err == nil || !strings.Contains(err.Error(), "not opened: localhost: this is no public address") {
+		t.Errorf("error %v", err)
 	}
 }
 

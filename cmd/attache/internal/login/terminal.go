@@ -19,6 +19,7 @@ func TerminalUI(p cli.Process) UI {
 		hint = "; if the browser is on another machine, paste the address that it ends at"
 	}
 	ui.Show = func(address string) {
+		address = cli.Printable(address) // the server has chosen it
 		if OpenBrowser(p, address) {
 			fmt.Fprintf(p.Stderr, "attache: approve in the browser; if none has opened, open this address%s:\n%s\n", hint, address)
 			return
