@@ -297,6 +297,7 @@ func TestRounds(t *testing.T) {
 		{"a role was taken away", "s", fewer, `"second"`},
 		{"trust was taken away", "s", sandboxed, `"second"`},
 		{"another session", "other", renamed, `"second"`},
+		{"another tool", "s", renamed, `"second"`},
 	} {
 		for _, more := range []string{`,"inputResponses":{}`, `,"inputResponses":{},"requestState":"r"`} {
 			t.Run(test.name+more, func(t *testing.T) {
@@ -311,7 +312,11 @@ func TestRounds(t *testing.T) {
 						t.Errorf("the second round has %s, want %s", got, test.want)
 					}
 				}
-				b.handle([]byte(strings.Replace(frame, "MORE", more, 1)))
+				second := strings.Replace(frame, "MORE", more, 1)
+				if test.name == "another tool" {
+					second = strings.Replace(second, "list_repos", "list_all", 1)
+				}
+				b.handle([]byte(second))
 			})
 		}
 	}

@@ -28,10 +28,10 @@ const maxRounds = 1000
 
 // recall gives intents the values of the round before, if this call is a next
 // round, and returns the key under which the round after it will be found, 0 if
-// there can be none. A round is known by its requestState, or without one by the
-// tool and the arguments the client gave, which a next round repeats; and by whose
-// it is, so that nobody can repeat the round of another, or one of his own from when
-// he had a role that was taken away.
+// there can be none. A round is known by the tool and its requestState, or without one
+// the arguments the client gave, which a next round repeats; and by whose it is, so that
+// nobody can repeat the round of another tool, of somebody else, or one of his own from
+// when he had a role that was taken away.
 func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 	if tc.view == nil || !tc.view.Modern {
 		return 0
@@ -39,7 +39,7 @@ func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 	key = c.rounds.sum(tc.view, tc.m.Name().Raw, tc.m.Arguments().Raw)
 	var last map[int]string
 	if state := tc.m.Get("params", "requestState"); state.Exists() {
-		last = c.rounds.get(c.rounds.sum(tc.view, state.Raw, nil))
+		last = c.rounds.get(c.rounds.sum(tc.view, tc.m.Name().Raw, state.Raw))
 	} else if tc.m.Get("params", "inputResponses").Exists() {
 		last = c.rounds.get(key)
 	}
@@ -83,16 +83,16 @@ func (r *rounds) get(key uint64) map[int]string {
 	return r.kept[key]
 }
 
-// keep returns the hook that remembers the values that were sent, by the index of
+// keep returns the hook that remembers the values that were sent to a tool, by the index of
 // their rule, if the server of view's session asks for another round.
-func (r *rounds) keep(view *sessionstate.Context, key uint64, values map[int]string) middleware.ReplyHook {
+func (r *rounds) keep(view *sessionstate.Context, tool []byte, key uint64, values map[int]string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if !reply.Get("result", "resultType").Equals("input_required") {
 			return nil
 		}
 		r.put(key, values)
 		if state := reply.Get("result", "requestState"); state.Exists() {
-			r.put(r.sum(view, state.Raw, nil), values)
+			r.put(r.sum(view, tool, state.Raw), values)
 		}
 		return nil
 	}

@@ -41,7 +41,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 		}
 	}
 	if values != nil {
-		tc.call.OnReply(c.rounds.keep(tc.view, round, values))
+		tc.call.OnReply(c.rounds.keep(tc.view, bytes.Clone(tc.m.Name().Raw), round, values))
 	}
 	return nil
 }
