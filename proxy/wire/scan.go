@@ -14,7 +14,7 @@ import (
 // by one goroutine; the zero value is ready.
 type Scanner struct {
 	// ArgumentNames lists, for each depth below params.arguments, the names that
-	// rules read or write there. A member that is only [SameName] makes a frame ambiguous.
+	// rules read or write there, "[]" for the elements of lists. A member that is only [SameName] makes a frame ambiguous.
 	ArgumentNames [][]string
 
 	m     *Message
@@ -198,7 +198,8 @@ func (s *Scanner) setRole(c, parent *container) {
 		c.role = roleParams
 	case parent.role == roleParams && parent.slot == slotArguments:
 		c.role = roleArguments
-	case parent.role == roleArguments && parent.closer == '}' && int(parent.level)+1 < len(s.ArgumentNames):
+	case parent.role == roleArguments && int(parent.level)+1 < len(s.ArgumentNames) &&
+		(parent.closer == '}' || slices.Contains(s.ArgumentNames[parent.level], "[]")):
 		c.role, c.level = roleArguments, parent.level+1
 	}
 }

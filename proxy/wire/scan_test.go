@@ -357,3 +357,23 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// A condition may read the elements of lists: there, too, a reader must find what it found.
+func TestNamesInLists(t *testing.T) {
+	for arguments, plain := range map[string]bool{
+		`{"files":[{"path":1},{"Other":1}]}`:          true,
+		`{"files":[{"a":1},{"Path":1}]}`:              false,
+		`{"files":[{"pa\u0054h":1}]}`:                 false,
+		`{"files":[[{"Path":1}]]}`:                    true, // no condition looks there
+		`{"files":[{"path":[{"Path":1}]}]}`:           true,
+		`{"files":{"x":{"Path":1}}}`:                  false, // as of arguments.files[name]
+		`{"Path":1,"files":[{"path":{"PATH":1}},{}]}`: true,
+	} {
+		s := Scanner{ArgumentNames: [][]string{{"files"}, {"[]"}, {"path"}}}
+		var m Message
+		m.Reset(Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":`+arguments+`}}`))
+		if s.Look(&m); m.Plain() != plain {
+			t.Errorf("%s: %v", arguments, m.Ambiguity())
+		}
+	}
+}

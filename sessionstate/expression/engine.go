@@ -2,6 +2,7 @@ package expression
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -184,7 +185,7 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 // it can take longer than to look at each of its inputs once, because it has a loop or
 // matches a pattern.
 func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
-	read := chains{}
+	read, over := chains{}, map[string][]int64{}
 	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
@@ -193,6 +194,10 @@ func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
 			read.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
 		case ast.ComprehensionKind:
 			loops = true
+			loop := e.AsComprehension()
+			for _, variable := range []string{loop.IterVar(), loop.IterVar2()} {
+				over[variable] = append(over[variable], loop.IterRange().ID())
+			}
 		case ast.CallKind:
 			loops = loops || e.AsCall().FunctionName() == "matches"
 			read.call(e)
@@ -200,11 +205,29 @@ func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
 	}))
 	for _, path := range read {
 		u |= usesOf(strings.Join(path, "."))
-		if path[0] == "arguments" {
-			arguments = append(arguments, path[1:])
-		}
+		arguments = append(arguments, read.arguments(path, over, maxLoops)...)
 	}
 	return u, arguments, loops
+}
+
+// maxLoops is how many loops within loops a variable is followed through.
+const maxLoops = 8
+
+// element stands in a path for the elements of a list, or for members that are not named.
+const element = "[]"
+
+// arguments returns the arguments that a chain of names leads to. One that begins with the variable of
+// a loop leads into the elements of what that runs over.
+func (c chains) arguments(path []string, over map[string][]int64, most int) (all [][]string) {
+	if path[0] == "arguments" {
+		all = append(all, path[1:])
+	}
+	for _, id := range over[path[0]] {
+		if of := c[id]; of != nil && most > 0 {
+			all = append(all, c.arguments(slices.Concat(of, []string{element}, path[1:]), over, most-1)...)
+		}
+	}
+	return all
 }
 
 // chains are the longest chains of names that an expression reads, an identifier and
@@ -235,6 +258,9 @@ func (c chains) call(e ast.Expr) {
 	}
 	if name, ok := key.AsLiteral().(types.String); ok {
 		c.field(e, of, string(name))
+	} else if path, ok := c[of.ID()]; ok && e.AsCall().FunctionName() == operators.Index {
+		delete(c, of.ID())
+		c[e.ID()] = append(path, element)
 	}
 }
 

@@ -185,12 +185,12 @@ func (p *Program) UsesArguments() bool { return p.uses&usesArguments != 0 }
 func (p *Program) ReadsArgument(path []string) bool {
 	return slices.ContainsFunc(p.arguments, func(read []string) bool {
 		n := min(len(read), len(path))
-		return slices.Equal(read[:n], path[:n])
+		return slices.EqualFunc(read[:n], path[:n], func(a, b string) bool { return a == b || a == element })
 	})
 }
 
 // ArgumentNames returns the argument names that the expression reads, by depth
-// below the arguments.
+// below the arguments. "[]" stands for the elements of a list, which is a depth of its own.
 func (p *Program) ArgumentNames() (names [][]string) {
 	for _, path := range p.arguments {
 		for depth, name := range path {

@@ -333,7 +333,9 @@ func TestArgumentNames(t *testing.T) {
 		`has(arguments.a.b) && arguments.a.c == "x" && "d" in arguments`: "[[a d] [b c]]",
 		`size(arguments) == 0`:       "[]",
 		`session.trust == "direct"`:  "[]",
-		`arguments["a"][0].b == "x"`: "[[a]]",
+		`arguments["a"][0].b == "x"`: "[[a] [[]] [b]]",
+		`arguments.a.exists(x, has(x.b) && x.c.all(y, y.d[0].e == "" && session.id != x.f))`: "[[a] [[]] [b c f] [[]] [d] [[]] [e]]",
+		`arguments.a.exists(k, k == "b")`: "[[a] [[]]]",
 	} {
 		p, err := Compile(src, Bool)
 		if err != nil {
