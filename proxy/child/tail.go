@@ -2,6 +2,8 @@ package child
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -30,8 +32,13 @@ func (t *tail) add(b []byte) {
 	t.buf = append(t.buf, b...)
 }
 
+// tellsError matches a line that says why a process ends. Many programs print a usage or a stack
+// behind it, which is longer than the lines that are returned.
+var tellsError = regexp.MustCompile(`^\W*(?i:\w*error|fatal|panic)\b|"level":"(?:error|fatal)"`)
+
 // lines returns the last lines, oldest first. A line of which only the end was
-// kept is left out unless there is no other.
+// kept is left out unless there is no other. If an error is told before the last lines,
+// it stands in front, and "…" for what was between.
 func (t *tail) lines() []string {
 	b, cut := t.buf, t.cut
 	if over := len(b) - tailBytes; over > 0 {
@@ -45,9 +52,17 @@ func (t *tail) lines() []string {
 	if cut && len(lines) > 1 {
 		lines = lines[1:]
 	}
-	lines = lines[max(len(lines)-tailLines, 0):]
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, "\r")
+	}
+	if over := len(lines) - tailLines; over > 0 {
+		before := lines[:over]
+		lines = lines[over:]
+		for _, line := range slices.Backward(before) {
+			if tellsError.MatchString(line) {
+				return append([]string{line, "…"}, lines[2:]...)
+			}
+		}
 	}
 	return lines
 }
