@@ -180,7 +180,7 @@ func (f *Front) forget(ctx context.Context, id string, who Principal) (known boo
 // Recheck closes the sessions that another front has taken, which it could while this one
 // did not show that it is alive. After an error it has to be called again.
 func (f *Front) Recheck(ctx context.Context) error {
-	kept := map[*sessions.Kept]*session{}
+	kept := map[*sessions.Entry]*session{}
 	f.mu.Lock()
 	for _, s := range f.byID {
 		if s.kept != nil {
@@ -188,7 +188,7 @@ func (f *Front) Recheck(ctx context.Context) error {
 		}
 	}
 	f.mu.Unlock()
-	return sessions.Recheck(ctx, slices.Collect(maps.Keys(kept)), func(k *sessions.Kept) {
+	return sessions.Recheck(ctx, slices.Collect(maps.Keys(kept)), func(k *sessions.Entry) {
 		kept[k].close("another front has the session now", lost)
 	})
 }

@@ -29,8 +29,8 @@ type session struct {
 	in   *inbox.Inbox
 	stop context.CancelFunc // ends the relay whatever it waits for
 
-	kept   *sessions.Kept // nil without a Store, and in revision 2026-07-28
-	fate   fate           // guarded by f.mu
+	kept   *sessions.Entry // nil without a Store, and in revision 2026-07-28
+	fate   fate            // guarded by f.mu
 	params mirrored.Params
 	asked  callid.Unread // ids of requests of the server's that the client has not answered
 

@@ -10,9 +10,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Kept is a session of a front that its Store keeps as soon as its server has answered
+// An Entry is a session of a front that its Store keeps as soon as its server has answered
 // initialize. Make one with Keeper.New.
-type Kept struct {
+type Entry struct {
 	revive.Record
 	Key Key
 
@@ -23,10 +23,10 @@ type Kept struct {
 }
 
 // New returns a session that is not kept yet.
-func (k *Keeper) New(key Key) *Kept { return &Kept{Key: key, k: k} }
+func (k *Keeper) New(key Key) *Entry { return &Entry{Key: key, k: k} }
 
 // Restore makes s what is kept.
-func (s *Kept) Restore(from Session) {
+func (s *Entry) Restore(from Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Record.Restore(revive.State(from))
@@ -38,7 +38,7 @@ const maxRecorded = 64 << 10
 
 // Note returns what records the reply to a request that another server would have to be told
 // too, nil for any other message. When it was called, Save keeps the session.
-func (s *Kept) Note(m *wire.Message) func(reply *wire.Message) {
+func (s *Entry) Note(m *wire.Message) func(reply *wire.Message) {
 	if m.Kind() != wire.Request || len(m.Frame()) > maxRecorded ||
 		!m.MethodIs("initialize") && !m.MethodIs("logging/setLevel") && !m.MethodIs("resources/subscribe") && !m.MethodIs("resources/unsubscribe") {
 		return nil
@@ -47,13 +47,13 @@ func (s *Kept) Note(m *wire.Message) func(reply *wire.Message) {
 }
 
 // Save keeps the session as it is recorded, if its server has answered initialize.
-func (s *Kept) Save() {
+func (s *Entry) Save() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.saveLocked()
 }
 
-func (s *Kept) saveLocked() {
+func (s *Entry) saveLocked() {
 	if state, ok := s.State(); ok && !s.over {
 		s.saved = true
 		s.k.save(s.Key, Session(state))
@@ -61,7 +61,7 @@ func (s *Kept) saveLocked() {
 }
 
 // Saved reports whether the session was kept.
-func (s *Kept) Saved() bool {
+func (s *Entry) Saved() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.saved
@@ -71,7 +71,7 @@ func (s *Kept) Saved() bool {
 // Store does not have is kept now: the Store was away when the session began, or has an older
 // state. One that was left is not asked for, as that would take it back. An error means that the
 // Store could not tell; ask again.
-func (s *Kept) Lost(ctx context.Context) (lost bool, err error) {
+func (s *Entry) Lost(ctx context.Context) (lost bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.saved || s.over {
@@ -92,7 +92,7 @@ const rechecks = 8
 
 // Recheck calls lost with each session that another front has. The error is one of those that
 // the Store returned.
-func Recheck(ctx context.Context, all []*Kept, lost func(*Kept)) error {
+func Recheck(ctx context.Context, all []*Entry, lost func(*Entry)) error {
 	errs, free := make([]error, len(all)), make(chan struct{}, rechecks)
 	var asking sync.WaitGroup
 	for i, s := range all {
@@ -110,10 +110,10 @@ func Recheck(ctx context.Context, all []*Kept, lost func(*Kept)) error {
 }
 
 // Part has requests for the session wait until Leave was called.
-func (s *Kept) Part() { s.k.Hold(s.Key) }
+func (s *Entry) Part() { s.k.Hold(s.Key) }
 
 // Leave leaves the session behind Part: it has ended, or another front may take it.
-func (s *Kept) Leave(ended bool) {
+func (s *Entry) Leave(ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over = true; s.saved {

@@ -30,14 +30,14 @@ func (s takenStore) Take(_ context.Context, k Key) (Session, error) {
 func TestRecheck(t *testing.T) {
 	store := takenStore{may: make(chan struct{})}
 	k := NewKeeper(store, slog.New(slog.DiscardHandler))
-	var all []*Kept
+	var all []*Entry
 	for _, id := range []string{"slow", "unknown", "last"} {
 		s := k.New(Key{ID: id})
 		s.Restore(Session{})
 		all = append(all, s)
 	}
 	lost := make(chan string, len(all))
-	err := Recheck(t.Context(), all, func(s *Kept) {
+	err := Recheck(t.Context(), all, func(s *Entry) {
 		if lost <- s.Key.ID; s.Key.ID == "last" {
 			close(store.may)
 		}
@@ -71,7 +71,7 @@ func TestRecheckLeftSession(t *testing.T) {
 	s.Restore(Session{})
 	s.Part()
 	s.Leave(false)
-	err := Recheck(t.Context(), []*Kept{s}, func(*Kept) { t.Error("it counts as lost") })
+	err := Recheck(t.Context(), []*Entry{s}, func(*Entry) { t.Error("it counts as lost") })
 	if err != nil || store.takes > 0 {
 		t.Errorf("taken %d times, %v", store.takes, err)
 	}
