@@ -22,7 +22,7 @@ Put it in front of a server in your client's configuration:
 
 The words behind "--" are the server's command, and are passed on unchanged.
 Without any configuration attache fills the argument "workspace" of tools that
-have one, where the workspace is known. "attache demo" shows it at work.`
+require its path, where the workspace is known. "attache demo" shows it at work.`
 
 const rootExamples = `  attache demo                                     see what it does, no other program needed
   attache -- npx -y @cyanheads/git-mcp-server      wrap a server
