@@ -14,7 +14,8 @@ import (
 // LoadEntry returns the settings of the attache that a client starts with args, its own
 // arguments, in front of the server of that command. Arguments with a variable of the client,
 // such as ${workspaceFolder}, are left out with their flag: what the client makes of them is not
-// known.
+// known. Files that the configuration includes from an address are left out, too: a repository may
+// have such an entry, and a look at it must open no connection.
 func LoadEntry(p cli.Process, args, command []string) (*Settings, error) {
 	cmd := &cobra.Command{}
 	flags := AddFlags(cmd)
@@ -29,7 +30,7 @@ func LoadEntry(p cli.Process, args, command []string) (*Settings, error) {
 	if err != nil {
 		return nil, setting.Problems{{Text: err.Error()}}
 	}
-	return Load(p, flags, command)
+	return (&loader{Process: p, flags: flags, offline: true}).load(command)
 }
 
 // withoutVariables returns args without those that have a variable of the client in them.

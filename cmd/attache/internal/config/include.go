@@ -115,7 +115,7 @@ func (l *loader) readIncluded(r *setting.Reader, key string, n ast.Node, s *Sett
 	setting.Object{Options: []setting.Option{
 		{Key: "url", Value: setting.Text(&source.URL, setting.NotEmpty)}, {Key: "digest", Value: setting.Text(&source.Digest, setting.NotEmpty)}, {Key: "key", Value: setting.Text(&source.Key, setting.NotEmpty)},
 	}}.Read(r, key, n)
-	if len(r.Problems) > before {
+	if len(r.Problems) > before || l.offline {
 		return "", "", nil, false
 	}
 	fetcher := include.Fetcher{Dir: l.StatePath("includes")}

@@ -178,6 +178,7 @@ type loader struct {
 	cli.Process
 	flags    setting.Flags
 	entry    string // of servers, which applies whatever the command; "" for the one that fits it
+	offline  bool   // files that are included from an address are left out
 	problems setting.Problems
 }
 

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
@@ -24,10 +25,11 @@ func PrintableLines(text string) string {
 	return strings.Join(parts, "")
 }
 
-// isColour reports whether text goes on as an escape that sets a colour.
+// isColour reports whether text goes on as an escape that begins or ends a Style. Others can hide
+// what follows.
 func isColour(text string) bool {
-	end := strings.TrimLeft(text, "0123456789;")
-	return strings.HasPrefix(end, "m")
+	style, _, ends := strings.Cut(text, "m")
+	return ends && (style == "0" || slices.Contains([]Style{Heading, Quiet, Bad, Good, Notice, Reason}, Style(style)))
 }
 
 // Provenance returns where a fact is from, in brackets.

@@ -1,0 +1,20 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// A repository's entry may name a configuration that includes an address. Load asks it; a look at
+// the entry does not.
+func TestLoadEntryOpensNoConnection(t *testing.T) {
+	const nobody = "https://127.0.0.1:1/rules.yaml"
+	p, _ := configured(t, "include: [{url: '"+nobody+"', digest: 'sha256:"+strings.Repeat("0", 64)+"'}]\nlog: {level: debug}\n")
+	if _, err := Load(p, nil, nil); err == nil || !strings.Contains(err.Error(), "cannot be fetched") {
+		t.Errorf("Load: %v", err)
+	}
+	s, err := LoadEntry(p, nil, []string{"server"})
+	if err != nil || s.Log.Level != "debug" {
+		t.Errorf("LoadEntry: %v", err)
+	}
+}
