@@ -108,6 +108,9 @@ func (w *world) open(Opening) (Relay, error) {
 }
 
 func (w *world) closed() {
+	if w.children > 0 {
+		time.Sleep(time.Millisecond) // a process takes a moment to end
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running--

@@ -115,7 +115,6 @@ func TestLongAnswersAreNotHeld(t *testing.T) {
 
 // TestLongMessagesAreNotHeld sends the server more than may be held. The id is at the end.
 func TestLongMessagesAreNotHeld(t *testing.T) {
-	t.Parallel()
 	const head, tail = `{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"arguments":{"text":"`, `"}},"id":1}`
 	for _, c := range []struct {
 		name   string
