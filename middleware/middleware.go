@@ -101,8 +101,8 @@ type Layer struct {
 	Enforces bool
 
 	// ArgumentNames are the argument names that the layer reads or writes, by depth
-	// below params.arguments. A frame with two members that some parser takes for the
-	// same one of them is not plain; see wire.Scanner.
+	// below params.arguments, "[]" for the elements of a list. A frame with two members that some
+	// parser takes for the same one of them is not plain; see wire.Scanner.
 	ArgumentNames [][]string
 
 	// Guarded are names that must not reach the upstream, escaped or in any letter

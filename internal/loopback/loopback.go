@@ -1,4 +1,4 @@
-// Package loopback knows the names of this machine.
+// Package loopback recognises the names and addresses of this machine.
 package loopback
 
 import (

@@ -74,7 +74,10 @@ func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Contex
 // own instructions. A text that an attache further in has added counts as shown.
 func (c *Conn) isCutOff(s *session, reply *wire.Message) bool {
 	limit, said := c.o.Results.MaxInstructions(), reply.Get("result", "instructions").Text()
-	return limit > 0 && !strings.Contains(said, s.text) && len(utf16.Encode([]rune(said+"\n\n"+s.text))) > limit
+	if said != "" {
+		said += "\n\n"
+	}
+	return limit > 0 && !strings.Contains(said, s.text) && len(utf16.Encode([]rune(said+s.text))) > limit
 }
 
 // instruct appends the text to the instructions.

@@ -175,8 +175,9 @@ func (p *Process) Stdout() *Output { return p.stdout }
 
 // Tail returns the last lines the process wrote to stderr, without their line
 // ends: at most 20 lines and 8 KiB, in valid UTF-8, otherwise as written, so
-// the text is the process's word and may hold control characters. An error told
-// before them stands in place of the first. It is complete after [Process.Wait].
+// the text is the process's word and may hold control characters. If they tell no
+// error, one told before them and "…" stand in place of the first two. It is
+// complete after [Process.Wait].
 func (p *Process) Tail() []string { return p.stderr.lines() }
 
 // Dropped returns how many bytes of stderr were dropped because Options.Stderr

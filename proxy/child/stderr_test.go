@@ -230,6 +230,8 @@ func TestTail(t *testing.T) {
 			append([]string{"TypeError: x", "…"}, thirty[12:]...)},
 		{"the last error in JSON", []string{`{"level":"error"}` + "\n" + `{"level":"fatal","msg":"y"}` + "\n" + strings.Join(thirty, "\n")},
 			append([]string{`{"level":"fatal","msg":"y"}`, "…"}, thirty[12:]...)},
+		{"an error in the last lines", []string{"Error: retrying\n\nfatal: no token\n" + strings.Join(thirty[:19], "\n") + "\n"},
+			append([]string{"fatal: no token"}, thirty[:19]...)},
 		{"invalid UTF-8", []string{"a\xffb\n"}, []string{"a\uFFFDb"}},
 		{"a line too long", []string{"first\n" + full + "y\n"}, []string{full[2:] + "y"}},
 		{"a long line before", []string{full, "\nlast\n"}, []string{"last"}},

@@ -37,8 +37,8 @@ func (t *tail) add(b []byte) {
 var tellsError = regexp.MustCompile(`^\W*(?i:\w*error|fatal|panic)\b|"level":"(?:error|fatal)"`)
 
 // lines returns the last lines, oldest first. A line of which only the end was
-// kept is left out unless there is no other. If an error is told before the last lines,
-// it stands in front, and "…" for what was between.
+// kept is left out unless there is no other. If the last lines tell no error, the last
+// one before them stands in front, and "…" for what was between.
 func (t *tail) lines() []string {
 	b, cut := t.buf, t.cut
 	if over := len(b) - tailBytes; over > 0 {
@@ -57,7 +57,9 @@ func (t *tail) lines() []string {
 	}
 	if over := len(lines) - tailLines; over > 0 {
 		before := lines[:over]
-		lines = lines[over:]
+		if lines = lines[over:]; slices.ContainsFunc(lines, tellsError.MatchString) {
+			return lines
+		}
 		for _, line := range slices.Backward(before) {
 			if tellsError.MatchString(line) {
 				return append([]string{line, "…"}, lines[2:]...)

@@ -147,8 +147,7 @@ const (
 	endTime = 2 * time.Second
 	// bodyTime is how long a client may take to send a body.
 	bodyTime = 60 * time.Second
-	// warnAgain is how long the front does not warn again that it refuses requests: each request of
-	// each client would.
+	// warnAgain is how long the front does not warn again of the same kind of refused requests.
 	warnAgain = time.Minute
 )
 
@@ -173,7 +172,7 @@ type Front struct {
 	byID     map[string]*session   // legacy sessions
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
-	warned   time.Time // that requests are refused
+	warned   struct{ credential, limit time.Time } // of requests that were refused
 	relays   sync.WaitGroup
 	streams  tasks.Group // on bare connections, which the HTTP server does not know of
 

@@ -93,7 +93,7 @@ func (x *exchange) authenticate() bool {
 	who, err := x.f.o.Authenticate(x.r.Context(), x.credential)
 	switch {
 	case errors.Is(err, ErrUnavailable):
-		x.logRefusal(err)
+		x.logRefusal(&x.f.warned.credential, err)
 		x.busy(nil, "the credential cannot be checked at the moment: try again")
 		return false
 	case errors.Is(err, ErrScope):
@@ -109,12 +109,12 @@ func (x *exchange) authenticate() bool {
 	return true
 }
 
-// logRefusal logs why a request was refused that did nothing wrong.
-func (x *exchange) logRefusal(err error) {
+// logRefusal logs why a request was refused, as a warning if *warned, the time of the last, is long ago.
+func (x *exchange) logRefusal(warned *time.Time, err error) {
 	level := slog.LevelInfo
 	x.f.mu.Lock()
-	if time.Since(x.f.warned) >= warnAgain {
-		x.f.warned, level = time.Now(), slog.LevelWarn
+	if time.Since(*warned) >= warnAgain {
+		*warned, level = time.Now(), slog.LevelWarn
 	}
 	x.f.mu.Unlock()
 	x.f.log.Log(x.r.Context(), level, "a request was refused", "err", err, "from", x.r.RemoteAddr)

@@ -194,7 +194,7 @@ func (p *message) status(reply []byte) (status int, after string) {
 		if status := relayed(data.Get("status")); status != 0 {
 			return status, data.Get("retryAfter").Text()
 		}
-		if discover := p.m.MethodIs("server/discover"); discover && strings.HasPrefix(failure.Get("message").Text(), "the server ended") {
+		if discover := p.m.MethodIs("server/discover"); discover && (data.Get("reason").Equals("server_ended") || strings.HasPrefix(failure.Get("message").Text(), "the server ended before")) {
 			return http.StatusNotFound, "" // a legacy server, as those made with rmcp end at any first request but initialize
 		} else if discover || p.m.MethodIs("initialize") {
 			return http.StatusServiceUnavailable, "" // not there: another status would say something of its era

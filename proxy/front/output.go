@@ -136,7 +136,7 @@ func (o *output) batch(m *wire.Message) {
 	if first != nil && one {
 		for e := range m.Root().Elements() {
 			id, asks := e.Get("id").Raw, e.Get("method").Exists()
-			if c := s.callLocked(id); c != nil && !asks {
+			if c := s.callLocked(id); c != nil && !asks && c.stream == first {
 				closes = s.dropLocked(c)
 			} else if asks && len(id) > 0 {
 				s.asked.Add(id)
@@ -157,14 +157,16 @@ func (o *output) batch(m *wire.Message) {
 // callLocked returns the call that a reply with the raw id answers, nil if there is
 // none. The relay refuses an id that is no integer with null. The caller holds s.mu.
 func (s *session) callLocked(raw []byte) *call {
-	if string(raw) == "null" {
-		for _, c := range s.calls {
-			if callid.IsFraction(c.raw) {
-				return c
-			}
+	if string(raw) != "null" {
+		return find(s.calls, raw)
+	}
+	var first *call
+	for _, c := range s.calls {
+		if callid.IsFraction(c.raw) && (first == nil || c.number < first.number) {
+			first = c
 		}
 	}
-	return find(s.calls, raw)
+	return first
 }
 
 // streamFor returns the stream of what is not a reply: that of the call it names by a

@@ -26,7 +26,7 @@ func (x *exchange) post() {
 		return
 	}
 	if !x.f.o.Limits.Begin() {
-		x.logRefusal(errors.New("too many requests are being served"))
+		x.logRefusal(&x.f.warned.limit, errors.New("too many requests are being served"))
 		x.busy(nil, "too many requests are being served: try again")
 		return
 	}
@@ -185,12 +185,12 @@ func (s *session) begun() bool {
 func (x *exchange) full(id []byte, err error) {
 	switch {
 	case errors.Is(err, errPrincipalFull):
-		x.logRefusal(fmt.Errorf("%w: %s", err, x.who.ID))
+		x.logRefusal(&x.f.warned.limit, fmt.Errorf("%w: %s", err, x.who.ID))
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
 	case errors.Is(err, errDraining): // also for a call of a session that goes on elsewhere
 		x.busy(id, err.Error()+": try again later")
 	case errors.Is(err, ErrBusy):
-		x.logRefusal(err)
+		x.logRefusal(&x.f.warned.limit, err)
 		x.busy(id, "no session can be opened now: "+err.Error()+": try again later")
 	default:
 		x.f.log.Error("a session could not be opened", "err", err)

@@ -185,60 +185,78 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 // it can take longer than to look at each of its inputs once, because it has a loop or
 // matches a pattern.
 func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
-	read, over := chains{}, map[string][]int64{}
-	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+	read := chains{}
+	ast.PostOrderVisit(ast.NavigateAST(checked), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.IdentKind:
-			read[e.ID()] = []string{e.AsIdent()}
+			read[e.ID()] = chain{[]string{e.AsIdent()}, loopOver(e.(ast.NavigableExpr))}
 		case ast.SelectKind:
 			read.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName())
 		case ast.ComprehensionKind:
 			loops = true
-			loop := e.AsComprehension()
-			for _, variable := range []string{loop.IterVar(), loop.IterVar2()} {
-				over[variable] = append(over[variable], loop.IterRange().ID())
+			if of, ok := read[e.AsComprehension().IterRange().ID()]; ok {
+				read[e.ID()] = of // what filter returns has the elements of what it runs over
 			}
 		case ast.CallKind:
 			loops = loops || e.AsCall().FunctionName() == "matches"
 			read.call(e)
 		}
 	}))
-	for _, path := range read {
-		u |= usesOf(strings.Join(path, "."))
-		arguments = append(arguments, read.arguments(path, over, maxLoops)...)
+	for _, c := range read {
+		u |= usesOf(strings.Join(c.names, "."))
+		if path := read.path(c); path[0] == "arguments" {
+			arguments = append(arguments, path[1:])
+		}
 	}
 	return u, arguments, loops
 }
 
-// maxLoops is how many loops within loops a variable is followed through.
-const maxLoops = 8
+// loopOver returns the id of what the loop runs over whose variable an identifier is, 0 if it is
+// none.
+func loopOver(e ast.NavigableExpr) int64 {
+	for inner := e; ; {
+		outer, ok := inner.Parent()
+		if !ok {
+			return 0
+		}
+		if outer.Kind() == ast.ComprehensionKind {
+			loop, within := outer.AsComprehension(), inner.ID()
+			named := e.AsIdent() == loop.IterVar() || e.AsIdent() == loop.IterVar2()
+			if named && (within == loop.LoopCondition().ID() || within == loop.LoopStep().ID()) {
+				return loop.IterRange().ID()
+			}
+		}
+		inner = outer
+	}
+}
 
 // element stands in a path for the elements of a list, or for members that are not named.
 const element = "[]"
 
-// arguments returns the arguments that a chain of names leads to. One that begins with the variable of
-// a loop leads into the elements of what that runs over.
-func (c chains) arguments(path []string, over map[string][]int64, most int) (all [][]string) {
-	if path[0] == "arguments" {
-		all = append(all, path[1:])
-	}
-	for _, id := range over[path[0]] {
-		if of := c[id]; of != nil && most > 0 {
-			all = append(all, c.arguments(slices.Concat(of, []string{element}, path[1:]), over, most-1)...)
-		}
-	}
-	return all
+// A chain is names that an expression reads one behind the other: an identifier and fields of it.
+type chain struct {
+	names []string
+	over  int64 // see loopOver
 }
 
-// chains are the longest chains of names that an expression reads, an identifier and
-// fields of it, by the id of the part of the expression that they end in.
-type chains map[int64][]string
+// chains are the longest chains, by the id of the part of the expression that they end in.
+type chains map[int64]chain
+
+// path returns where a chain leads. One that begins with the variable of a loop leads into the
+// elements of what that runs over.
+func (c chains) path(of chain) []string {
+	over, known := c[of.over]
+	if !known {
+		return of.names
+	}
+	return slices.Concat(c.path(over), []string{element}, of.names[1:])
+}
 
 // field records that e is a field of the value that operand ends in.
 func (c chains) field(e, operand ast.Expr, name string) {
-	if path, ok := c[operand.ID()]; ok {
+	if of, ok := c[operand.ID()]; ok {
 		delete(c, operand.ID())
-		c[e.ID()] = append(path, name)
+		c[e.ID()] = chain{slices.Concat(of.names, []string{name}), of.over}
 	}
 }
 
@@ -258,9 +276,8 @@ func (c chains) call(e ast.Expr) {
 	}
 	if name, ok := key.AsLiteral().(types.String); ok {
 		c.field(e, of, string(name))
-	} else if path, ok := c[of.ID()]; ok && e.AsCall().FunctionName() == operators.Index {
-		delete(c, of.ID())
-		c[e.ID()] = append(path, element)
+	} else if e.AsCall().FunctionName() == operators.Index {
+		c.field(e, of, element)
 	}
 }
 

@@ -336,6 +336,11 @@ func TestArgumentNames(t *testing.T) {
 		`arguments["a"][0].b == "x"`: "[[a] [[]] [b]]",
 		`arguments.a.exists(x, has(x.b) && x.c.all(y, y.d[0].e == "" && session.id != x.f))`: "[[a] [[]] [b c f] [[]] [d] [[]] [e]]",
 		`arguments.a.exists(k, k == "b")`: "[[a] [[]]]",
+		// A variable is that of the loop around it, however often its name is used.
+		`arguments.a.all(x, x.b.all(x, x.c == 1) && x.b.all(x, x.c == 2) && x.b.all(x, x.c == 3) && x.b.all(x, x.c == 4))`: "[[a] [[]] [b] [[]] [c]]",
+		`arguments.a.all(x, x.b == 1) && arguments.c.all(x, x.d.e == 1)`:                                                   "[[a c] [[]] [b d] [e]]",
+		`arguments.a.filter(f, f.kind == "x").all(g, g.path.startsWith("/w"))`:                                             "[[a] [[]] [kind path]]",
+		`arguments.a.filter(f, f.kind == "x")[0].path == ""`:                                                               "[[a] [[]] [kind path]]",
 	} {
 		p, err := Compile(src, Bool)
 		if err != nil {

@@ -52,9 +52,13 @@ func (c *Conn) Environment(env []string) []string {
 	for _, entry := range context {
 		known[variable(entry)] = true
 	}
+	withheld := shared.withheld
+	if c.Client != nil { // servers beside each other, and not a chain of attaches
+		withheld = slices.Concat(withheld, s.RemoteVariables())
+	}
 	out := make([]string, 0, len(env)+len(s.Server.Env)+len(context))
 	for _, entry := range env {
-		if name := variable(entry); !set(name) && !known[name] && !slices.Contains(shared.withheld, name) {
+		if name := variable(entry); !set(name) && !known[name] && !slices.Contains(withheld, name) {
 			out = append(out, entry)
 		}
 	}

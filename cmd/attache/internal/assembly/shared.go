@@ -135,7 +135,7 @@ func (p *process) compile(settings *config.Settings, before *Shared) (*Shared, e
 		settings:      settings,
 		authenticator: who,
 		lists:         principalLists(settings),
-		withheld:      append(OwnVariables(settings), settings.RemoteVariables()...),
+		withheld:      OwnVariables(settings),
 		log:           p.Log,
 	}
 	if who.Own.secret != "" {

@@ -201,7 +201,7 @@ func (r *RemoteSettings) variables() (names []string) {
 }
 
 // RemoteVariables returns the names of the variables that hold what remote servers are sent, also
-// those that are for other servers than this one.
+// those that are for other servers than this one. A front keeps them from the servers that it starts.
 func (s *Settings) RemoteVariables() []string {
 	names := slices.Concat(s.outside, s.Server.Remote.variables())
 	for _, e := range s.Servers {

@@ -62,6 +62,9 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 	for _, w := range server.Settings.Warnings {
 		e.log.Warn(w.String())
 	}
+	if names := server.Settings.RemoteVariables(); e.process && len(names) > 0 {
+		e.log.Info("variables that hold what remote servers are sent are kept from this server; what it needs, too, give to server.headers under another name", "names", names)
+	}
 	if server.Settings.Session.ID != "" {
 		e.log.Warn("session.id has no effect: each client of attache serve has a session of its own")
 	}

@@ -51,6 +51,31 @@ func start(t *testing.T, config string, path ...string) *runningService {
 	return startLogging(t, slog.New(slog.DiscardHandler), config, path...)
 }
 
+// The variables of remote servers, of every entry, are in the environment of no server that a front
+// starts, but for what the operator gives it.
+func TestRemoteVariablesAreKept(t *testing.T) {
+	p := attachetest.WriteConfig(t, `
+server: {env: {REMOTE_CLIENT: own}}
+servers:
+  one: {match: {url: "https://one.example/*"}, server: {headers: {X-Key: {env: REMOTE_AUTH}}, bearer_env: REMOTE_BEARER}}
+  two: {match: {url: "https://two.example/*"}, server: {oauth: {client_id: x, client_secret: {env: REMOTE_CLIENT}, issuer: "https://a.example"}}}
+`)
+	p.Env = append(p.Env, "REMOTE_AUTH=secret-1", "REMOTE_BEARER=secret-2", "REMOTE_CLIENT=secret-3", "OTHER=kept")
+	s := newTestService(t, p)
+	var got []string
+	s.endpoints[0].start = func(_ front.Opening, env func() []string) (proxy.Upstream, error) {
+		got = env()
+		return echoServer(1, got), nil
+	}
+	web := httptest.NewServer(s.handler())
+	defer web.Close()
+	(&runningService{s, web.URL + "/mcp"}).post(t, http.DefaultClient, initialize)
+	all := strings.Join(got, "\n")
+	if strings.Contains(all, "secret") || !strings.Contains(all, "OTHER=kept") || !strings.Contains(all, "REMOTE_CLIENT=own") {
+		t.Errorf("the server has %q", got)
+	}
+}
+
 // startLogging is start with a log.
 func startLogging(t *testing.T, log *slog.Logger, config string, path ...string) *runningService {
 	t.Helper()
