@@ -185,6 +185,7 @@ func requireListed(t *testing.T, server, version string, tools []wildTool) {
 		if !strings.HasPrefix(head, "# "+server+" "+version+":") {
 			continue
 		}
+		rest, _, _ = strings.Cut(rest, "\n#") // what follows is of another version
 		var want, got []string
 		for _, tool := range tools {
 			want = append(want, strings.Join(append([]string{tool.Name}, slices.Sorted(maps.Keys(tool.InputSchema.Properties))...), " "))
