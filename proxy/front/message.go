@@ -72,7 +72,7 @@ func parse(body []byte, names [][]string) (p *message, code int, text string) {
 	if p.m.Kind() != wire.Request {
 		return p, 0, ""
 	}
-	if p.id = p.m.Get("id").Raw; p.m.ID() == nil && !callid.InOne(p.m.Root()) {
+	if p.id = p.m.Get("id").Raw; p.m.ID() == nil && !callid.HasOneID(p.m.Root()) {
 		return p, wire.CodeInvalidRequest, "a request has one id, a string or a number"
 	}
 	p.revision = p.m.Get("params", "_meta", protocolKey).Text()

@@ -145,7 +145,7 @@ func (s *session) takesBatch(p *message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return hasBatches(s.version) && len(p.members) > 0 && len(p.members) <= maxBatch && !slices.ContainsFunc(p.members, func(v wire.Value) bool {
-		return v.Get("method").Equals("initialize") || v.Get("id").Exists() && v.Get("method").Exists() && !callid.InOne(v)
+		return v.Get("method").Equals("initialize") || v.Get("id").Exists() && v.Get("method").Exists() && !callid.HasOneID(v)
 	})
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// InOne reports whether a request that readers may differ about has one id, which is a string
-// or a number.
-func InOne(request wire.Value) bool {
+// HasOneID reports whether a request has exactly one member "id", and that is a string or a
+// number.
+func HasOneID(request wire.Value) bool {
 	ids, known := 0, false
 	for m := range request.Members() {
 		if m.Key.Equals("id") {
@@ -19,8 +19,8 @@ func InOne(request wire.Value) bool {
 	return ids == 1 && known
 }
 
-// IsFraction reports whether a raw id is a number in a form that no integer has, such as 1.0. A
-// relay whose rules enforce refuses its request, and names no id.
+// IsFraction reports whether a raw id is a number with a fraction or an exponent, such as 1.0. If
+// rules enforce, the relay refuses such a request with an error whose id is null.
 func IsFraction(raw []byte) bool {
 	return len(raw) > 0 && raw[0] != '"' && bytes.ContainsAny(raw, ".eE")
 }
