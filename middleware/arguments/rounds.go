@@ -28,10 +28,10 @@ const maxRounds = 1000
 
 // recall gives intents the values of the round before, if this call is a next
 // round, and returns the key under which the round after it will be found, 0 if
-// there can be none. A round is known by the tool and its requestState, or without one
-// the arguments the client gave, which a next round repeats; and by whose it is, so that
-// nobody can repeat the round of another tool, of somebody else, or one of his own from
-// when he had a role that was taken away.
+// there can be none. A round is identified by its session and principal, by the tool, and by
+// the requestState; without a requestState, by the client's arguments, which the next round
+// repeats. So a call gets no values from another tool, another principal, or the time before a
+// role was taken from its principal.
 func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 	if tc.view == nil || !tc.view.Modern {
 		return 0

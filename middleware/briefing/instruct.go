@@ -70,8 +70,8 @@ func (c *Conn) takeInstructions(call *middleware.Call, view *sessionstate.Contex
 	})
 }
 
-// isCutOff reports whether the client would not show the end of the text behind the server's
-// own instructions. A text that an attache further in has added counts as shown.
+// isCutOff reports whether the client would cut off the text if it followed the server's own
+// instructions. If they already have the text, from another attache in a chain, it is not cut off.
 func (c *Conn) isCutOff(s *session, reply *wire.Message) bool {
 	limit, said := c.o.Results.MaxInstructions(), reply.Get("result", "instructions").Text()
 	if said != "" {

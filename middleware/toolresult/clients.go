@@ -18,8 +18,8 @@ type Client struct {
 	// shows them in every conversation of a process, also in those that a server cannot
 	// tell from the first, and in a conversation of a sub-agent.
 	Instructions bool
-	// Limits are how much of a server's instructions it shows, the newest version first;
-	// without one, all.
+	// Limits say how much of a server's instructions the client shows, the newest version
+	// first. Without a limit it shows all of them.
 	Limits []Limit
 	// ByProcess says that nothing tells a server which session it serves, and that the
 	// servers of a session are children of one process.
@@ -31,8 +31,8 @@ type Client struct {
 	Measured string
 }
 
-// A Limit is how many UTF-16 code units of a server's instructions a client shows since a
-// version; it cuts the rest off.
+// A Limit is the number of UTF-16 code units of a server's instructions that a client shows, in
+// the version Since and later ones. It cuts off the rest.
 type Limit struct {
 	Since [3]int
 	Units int

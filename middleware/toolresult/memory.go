@@ -58,8 +58,8 @@ func (k *Memory) ClientName() string {
 // Client returns what is known of the client of the connection.
 func (k *Memory) Client() Client { return ClientOf(k.ClientName()) }
 
-// MaxInstructions returns how many UTF-16 code units of a server's instructions the client
-// shows, 0 if there is no known limit.
+// MaxInstructions returns the number of UTF-16 code units of a server's instructions that the
+// client shows. It is 0 if the client is not known to cut them off.
 func (k *Memory) MaxInstructions() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

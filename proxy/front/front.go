@@ -139,7 +139,7 @@ const (
 	// quickTime is how long a reply may take to be sent as JSON: a client that sees
 	// nothing for a minute gives up, and JSON cannot be kept alive.
 	quickTime = 5 * time.Second
-	// aliveTime is when the next comment in a stream that is silent is due: it is not later than 15 s.
+	// aliveTime is how long a stream is silent before a comment is due, which comes within 15 s.
 	aliveTime = 15*time.Second - pulse.BeatTime
 	// writeTime is how long one write to a client may take.
 	writeTime = 30 * time.Second

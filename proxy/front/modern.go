@@ -195,7 +195,7 @@ func (p *message) status(reply []byte) (status int, after string) {
 			return status, data.Get("retryAfter").Text()
 		}
 		if discover := p.m.MethodIs("server/discover"); discover && (data.Get("reason").Equals("server_ended") || strings.HasPrefix(failure.Get("message").Text(), "the server ended before")) {
-			return http.StatusNotFound, "" // a legacy server, as those made with rmcp end at any first request but initialize
+			return http.StatusNotFound, "" // a legacy server: those made with rmcp exit at any first request but initialize
 		} else if discover || p.m.MethodIs("initialize") {
 			return http.StatusServiceUnavailable, "" // not there: another status would say something of its era
 		}
@@ -212,9 +212,9 @@ func (p *message) status(reply []byte) (status int, after string) {
 	return http.StatusOK, ""
 }
 
-// relayed returns the status with which a remote server refused a request, as package remote wrote
-// it into the error, if the client gets the same: one that says to try again. Another one would be
-// read as said of the client's own credential or session, and some clients end at it; 0 for those.
+// relayed returns the status of a remote server's refusal, which package remote writes into the
+// error, if the client is to get it: one that says to try again. It returns 0 for all others, which
+// a client would take for a statement about its own credential or session.
 func relayed(status wire.Value) int {
 	n, err := strconv.Atoi(string(status.Raw))
 	if err != nil || n != http.StatusTooManyRequests && (n < 500 || n > 599) {

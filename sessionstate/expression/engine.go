@@ -195,7 +195,7 @@ func analyse(checked *ast.AST) (u uses, arguments [][]string, loops bool) {
 		case ast.ComprehensionKind:
 			loops = true
 			if of, ok := read[e.AsComprehension().IterRange().ID()]; ok {
-				read[e.ID()] = of // what filter returns has the elements of what it runs over
+				read[e.ID()] = of // filter returns elements of its range
 			}
 		case ast.CallKind:
 			loops = loops || e.AsCall().FunctionName() == "matches"

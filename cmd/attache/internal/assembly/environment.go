@@ -53,7 +53,7 @@ func (c *Conn) Environment(env []string) []string {
 		known[variable(entry)] = true
 	}
 	withheld := shared.withheld
-	if c.Client != nil { // servers beside each other, and not a chain of attaches
+	if c.Client != nil { // a front: elsewhere another attache in a chain may need them
 		withheld = slices.Concat(withheld, s.RemoteVariables())
 	}
 	out := make([]string, 0, len(env)+len(s.Server.Env)+len(context))

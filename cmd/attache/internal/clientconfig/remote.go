@@ -128,7 +128,7 @@ func (f *remoteForm) problem(client *Client) string {
 	case hasPassword(f.address.value.value):
 		return "it is remote, and its address has a user name or a password in it: write them as an Authorization header"
 	case hasSecretQuery(f.address.value.value):
-		return "it is remote, and its address has a secret behind the \"?\", which arguments would show to other users: write it as a header, or the address as server.url of a file for --config"
+		return "it is remote, and its address has a secret behind the \"?\", which other users could read in the process list: write it as a header, or the address as server.url of a file for --config"
 	case f.login:
 		return "it is remote, and the client logs in to it as the entry says, which attache would not"
 	case f.env.exists():

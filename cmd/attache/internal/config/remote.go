@@ -200,8 +200,8 @@ func (r *RemoteSettings) variables() (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// RemoteVariables returns the names of the variables that hold what remote servers are sent, also
-// those that are for other servers than this one. A front keeps them from the servers that it starts.
+// RemoteVariables returns the names of the variables that hold headers, tokens and secrets of
+// remote servers, of all entries. A front removes them from the environment of its servers.
 func (s *Settings) RemoteVariables() []string {
 	names := slices.Concat(s.outside, s.Server.Remote.variables())
 	for _, e := range s.Servers {

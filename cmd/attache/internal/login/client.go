@@ -79,8 +79,8 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.public.RoundTrip(r)
 }
 
-// admits returns an error for an address that neither attache nor the browser may be led to. known
-// says that its host is reached wherever it is.
+// admits returns an error if neither attache nor the browser may open the address. known says that
+// the host is one that the user named, which may be in a private network.
 func (g *guard) admits(u *url.URL) (known bool, err error) {
 	host := u.Hostname()
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback.Is(host)) {

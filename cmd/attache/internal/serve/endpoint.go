@@ -63,7 +63,7 @@ func newEndpoint(s *service, server Server) (*endpoint, error) {
 		e.log.Warn(w.String())
 	}
 	if names := server.Settings.RemoteVariables(); e.process && len(names) > 0 {
-		e.log.Info("variables that hold what remote servers are sent are kept from this server; what it needs, too, give to server.headers under another name", "names", names)
+		e.log.Info("this server does not get the variables named in server.headers, bearer_env and oauth.client_secret; if it needs such a value, put it into another variable", "names", names)
 	}
 	if server.Settings.Session.ID != "" {
 		e.log.Warn("session.id has no effect: each client of attache serve has a session of its own")
