@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const (
@@ -34,7 +35,9 @@ func (t *tail) add(b []byte) {
 
 // tellsError matches a line that says why a process ends. Many programs print a usage or a stack
 // behind it, which is longer than the lines that are returned.
-var tellsError = regexp.MustCompile(`^\W*(?i:\w*error|fatal|panic)\b|"level":"(?:error|fatal)"`)
+var tellsError = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\W*(?i:\w*error|fatal|panic)\b|"level":"(?:error|fatal)"`)
+})
 
 // lines returns the last lines, oldest first. A line of which only the end was
 // kept is left out unless there is no other. If the last lines tell no error, the last
@@ -57,11 +60,11 @@ func (t *tail) lines() []string {
 	}
 	if over := len(lines) - tailLines; over > 0 {
 		before := lines[:over]
-		if lines = lines[over:]; slices.ContainsFunc(lines, tellsError.MatchString) {
+		if lines = lines[over:]; slices.ContainsFunc(lines, tellsError().MatchString) {
 			return lines
 		}
 		for _, line := range slices.Backward(before) {
-			if tellsError.MatchString(line) {
+			if tellsError().MatchString(line) {
 				return append([]string{line, "…"}, lines[2:]...)
 			}
 		}

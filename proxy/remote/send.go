@@ -12,6 +12,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
+	"sync"
 	"syscall"
 
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -200,9 +201,9 @@ func (r *refusal) again(resp *http.Response) *http.Response {
 }
 
 // aboutSession is what servers write that answer 400 where the specification has 404.
-var aboutSession = regexp.MustCompile(`(?i)session|not initialized`)
+var aboutSession = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)session|not initialized`) })
 
 // lostSession reports whether the server does not know the session any more.
 func (r *refusal) lostSession(t ticket) bool {
-	return t.id != "" && r.code != wire.CodeMethodNotFound && r.code != wire.CodeInvalidParams && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest && aboutSession.Match(r.text))
+	return t.id != "" && r.code != wire.CodeMethodNotFound && r.code != wire.CodeInvalidParams && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest && aboutSession().Match(r.text))
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -129,7 +130,7 @@ func syntaxError(err error) error {
 		key, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
 		return errorAt(t, quoteShort(strings.TrimSpace(key))+" has no colon behind it: write one, and its value")
 	}
-	message = quoted.ReplaceAllStringFunc(message, func(q string) string {
+	message = quoted().ReplaceAllStringFunc(message, func(q string) string {
 		if text, err := strconv.Unquote(q); err == nil {
 			return quoteShort(text)
 		}
@@ -139,7 +140,7 @@ func syntaxError(err error) error {
 }
 
 // quoted matches what the parser quotes of the file.
-var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
 
 // errorAt returns an error at a token.
 func errorAt(t *token.Token, text string) *SyntaxError {

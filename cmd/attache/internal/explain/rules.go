@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/middleware/access"
@@ -11,12 +12,12 @@ import (
 )
 
 // factName finds the facts that a rule names.
-var factName = regexp.MustCompile(`\b(session|principal)\.[a-z_]+(\.[a-z_]+)*`)
+var factName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(session|principal)\.[a-z_]+(\.[a-z_]+)*`) })
 
 // inputsOf returns the facts that a rule names, even if they are not known, and those that it
 // uses without naming them.
 func inputsOf(config string, facts []factReport) []factReport {
-	names := factName.FindAllString(config, -1)
+	names := factName().FindAllString(config, -1)
 	if strings.Contains(config, "require: ") {
 		names = append(names, "principal.permissions")
 	}
