@@ -60,6 +60,10 @@ func (l *lab) testProxies(t *testing.T) {
 func caddyCommand(t *testing.T, listen, upstream string) []string {
 	dir := t.TempDir()
 	_, port, _ := net.SplitHostPort(listen)
+	buffer := "request_buffers 8MiB"
+	if version, _ := exec.Command("caddy", "version").Output(); strings.HasPrefix(string(version), "2.6.2") {
+		buffer = "buffer_requests" // as Debian's Caddy of 2022 spells it
+	}
 	writeFiles(t, dir, map[string]string{"Caddyfile": `
 {
 	admin off
@@ -69,7 +73,7 @@ func caddyCommand(t *testing.T, listen, upstream string) []string {
 	default_bind 127.0.0.1
 	storage file_system ` + dir + `
 }
-` + attachetest.Packaged(t, "Caddyfile", "mcp.example.com {", "https://mcp.example.com:"+port+" {", "127.0.0.1:8333", upstream)})
+` + attachetest.Packaged(t, "Caddyfile", "mcp.example.com {", "https://mcp.example.com:"+port+" {", "127.0.0.1:8333", upstream, "request_buffers 8MiB", buffer)})
 	return []string{"caddy", "run", "--config", dir + "/Caddyfile", "--adapter", "caddyfile"}
 }
 
