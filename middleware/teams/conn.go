@@ -19,9 +19,9 @@ type ConnOptions struct {
 	Catalog *middleware.Catalog
 	// Results knows the client and its tools; nil stands for an empty one.
 	Results *toolresult.Memory
-	// Callers is where the server behind this process learns who calls a tool; nil for all
+	// ToolCalls is where the server behind this process learns who calls a tool; nil for all
 	// servers but that of the teams tools.
-	Callers *Callers
+	ToolCalls *ToolCalls
 }
 
 // A Conn is the layer of one client connection.
@@ -71,7 +71,7 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	}
 	switch m.Kind() {
 	case wire.Notification:
-		if c.o.Callers != nil && m.MethodIs("notifications/initialized") {
+		if c.o.ToolCalls != nil && m.MethodIs("notifications/initialized") {
 			c.shared.of(view, c.o.Results) // registers the session: others see it before its first call
 		}
 		return
@@ -89,11 +89,11 @@ func (c *Conn) observe(call *middleware.Call, m *wire.Message) {
 	case m.MethodIs("tools/list") && c.o.Results.Extends(c.shared.o.Structured):
 		call.OnReply(func(_ context.Context, reply *wire.Message) error { return c.o.Results.Extend(call, reply) })
 		return
-	case c.o.Callers == nil || !view.Modern || m.MethodIs("server/discover"):
+	case c.o.ToolCalls == nil || !view.Modern || m.MethodIs("server/discover"):
 		return // a probe leaves no trace
 	}
 	s := c.of(view)
-	if c.o.Callers != nil && m.MethodIs("tools/call") {
+	if c.o.ToolCalls != nil && m.MethodIs("tools/call") {
 		c.introduce(call, m, s, view)
 	}
 	if s == nil {

@@ -37,7 +37,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := openedStore(t, Options{Server: server})
+		s := openedDB(t, Options{Server: server})
 		if n, err := s.Of("").Sweep(t.Context(), time.Hour); n != 0 || err != nil {
 			t.Errorf("Sweep = %d, %v; want the turns of all %d sessions kept", n, err, inserted)
 		}
@@ -50,7 +50,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := openedStore(t, Options{Server: server}).Of("")
+		s := openedDB(t, Options{Server: server}).Of("")
 		take(t, s, "held", true)
 		for _, want := range []int{2000, 500, 0} {
 			if n, err := s.Sweep(t.Context(), time.Hour); n != want || err != nil {
@@ -59,7 +59,7 @@ func TestTurnsOnPostgreSQL(t *testing.T) {
 		}
 	})
 	t.Run("tenants are apart", func(t *testing.T) {
-		s := openedStore(t, Options{Server: connect(t)})
+		s := openedDB(t, Options{Server: connect(t)})
 		take(t, s.Of("one"), "a", true)
 		take(t, s.Of("two"), "a", true)
 		take(t, s.Of("one"), "a", false)

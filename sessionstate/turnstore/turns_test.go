@@ -29,12 +29,12 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// opened opens a store to the end of the test.
+// opened opens a database to the end of the test.
 func opened(t *testing.T, o Options) *Turns {
-	return openedStore(t, o).Of("")
+	return openedDB(t, o).Of("")
 }
 
-func openedStore(t *testing.T, o Options) *Store {
+func openedDB(t *testing.T, o Options) *DB {
 	t.Helper()
 	s, err := Open(t.Context(), o)
 	if err != nil {
@@ -168,7 +168,7 @@ func TestReopened(t *testing.T) {
 	second := opened(t, Options{Path: path, Now: func() time.Time { return time.Now().Add(sessionstate.Lease) }})
 	take(t, second, "given", false)
 	take(t, second, "held", true) // its holder died
-	if err := errors.Join(first.store.Close(), second.store.Close()); err != nil {
+	if err := errors.Join(first.all.Close(), second.all.Close()); err != nil {
 		t.Fatal(err)
 	}
 	take(t, opened(t, Options{Path: path}), "given", false)
@@ -214,7 +214,7 @@ func TestUnusable(t *testing.T) {
 			file := path(t)
 			s := opened(t, Options{Path: file})
 			take(t, s, "a", true)
-			_ = s.store.Close()
+			_ = s.all.Close()
 			whole, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -239,7 +239,7 @@ func TestUnusable(t *testing.T) {
 		}, "locked"},
 		{"another program has it locked", func(t *testing.T) string {
 			file := path(t)
-			_ = opened(t, Options{Path: file}).store.Close()
+			_ = opened(t, Options{Path: file}).all.Close()
 			other(t, file, `BEGIN IMMEDIATE`)
 			return file
 		}, "locked"},
@@ -272,7 +272,7 @@ func write(t *testing.T, path string, text []byte) {
 
 // pragma changes a setting of the only connection to a file.
 func pragma(t *testing.T, s *Turns, statement string) error {
-	return s.store.db.View(t.Context(), database.Scope{}, func(tx *database.Tx) error {
+	return s.all.db.View(t.Context(), database.Scope{}, func(tx *database.Tx) error {
 		_, err := tx.Exec(statement)
 		return err
 	})
@@ -324,7 +324,7 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s has the key in it", name)
 		}
 	}
-	if err := errors.Join(s.store.Close(), os.Chmod(path, 0o644)); err != nil {
+	if err := errors.Join(s.all.Close(), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	opened(t, Options{Path: path})
@@ -341,7 +341,7 @@ func TestOddPaths(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		s := opened(t, Options{Path: path})
 		take(t, s, "a", true)
-		if err := s.store.Close(); err != nil {
+		if err := s.all.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
@@ -383,7 +383,7 @@ func TestClockSetBack(t *testing.T) {
 func TestIsBounded(t *testing.T) {
 	now := time.Now()
 	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
-	s.store.max = 3
+	s.all.max = 3
 	for i := range 5 {
 		now = now.Add(time.Second)
 		take(t, s, fmt.Sprint(i), true)

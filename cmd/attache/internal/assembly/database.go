@@ -59,7 +59,7 @@ func OpenTeams(p cli.Process, db *database.Server) (*store.Store, error) {
 // file of the user if it is nil. It stays open to the end of the process: closing it would
 // write out the log of SQLite, which others may do, and a client that ends its servers does
 // not wait long.
-func openTurns(p cli.Process, db *database.Server) (*turnstore.Store, error) {
+func openTurns(p cli.Process, db *database.Server) (*turnstore.DB, error) {
 	path := p.StatePath("briefings.db")
 	if db == nil && path == "" {
 		return nil, errNoState

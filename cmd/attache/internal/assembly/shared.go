@@ -104,7 +104,7 @@ type process struct {
 // Compile makes what settings ask for. An error is a mistake in them.
 func Compile(o Options, settings *config.Settings) (*Shared, error) {
 	p := &process{Options: o, turns: sessionstate.NewMemoryTurns(nil), conns: map[*Conn]struct{}{}}
-	open := sync.OnceValues(func() (*turnstore.Store, error) { return openTurns(o.Process, o.Database) })
+	open := sync.OnceValues(func() (*turnstore.DB, error) { return openTurns(o.Process, o.Database) })
 	p.userTurns = func(tenant string) (sessionstate.Turns, error) {
 		turns, err := open()
 		if err != nil {

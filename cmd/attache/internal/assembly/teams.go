@@ -21,8 +21,8 @@ import (
 
 // TeamsOptions are what a process with one client gives to the layer teams.
 type TeamsOptions struct {
-	// Callers is for the process that has the server of the teams tools.
-	Callers *teams.Callers
+	// ToolCalls is for the process that has the server of the teams tools.
+	ToolCalls *teams.ToolCalls
 	// Waker returns what tells a session that makes no calls of messages.
 	Waker func(teams.Host) teams.Wake
 	// Resume starts agents again for which messages wait; nil for a process that starts none.
@@ -76,9 +76,9 @@ func (b *builder) teams() (middleware.Layer, bool) {
 		return middleware.Layer{}, false
 	}
 	return b.shared.teams.Connect(teams.ConnOptions{
-		Catalog: &b.conn.catalog,
-		Results: &b.conn.results,
-		Callers: b.shared.Options.Teams.Callers,
+		Catalog:   &b.conn.catalog,
+		Results:   &b.conn.results,
+		ToolCalls: b.shared.Options.Teams.ToolCalls,
 	}).Layer(), true
 }
 

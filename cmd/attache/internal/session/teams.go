@@ -20,8 +20,8 @@ func RunTeams(ctx context.Context, p cli.Process, s *config.Settings, load func(
 	w := &relay{p: p, s: s, command: []string{teamserver.Name}, log: log, cancel: func() {}}
 	settings := func() *config.Settings { return w.conn.Settings() }
 	launcher := &agents.Launcher{Process: p, Executable: executable, Settings: settings, Log: log}
-	callers := new(teams.Callers)
-	server := &teamserver.Server{Callers: callers, Launcher: launcher, Settings: settings, Version: version, Log: log}
+	calls := new(teams.ToolCalls)
+	server := &teamserver.Server{ToolCalls: calls, Launcher: launcher, Settings: settings, Version: version, Log: log}
 	w.builtin = server.Start
-	return w.begin(ctx, load, version, &assembly.TeamsOptions{Callers: callers, Waker: wake.For(p, s), Resume: launcher.Resume})
+	return w.begin(ctx, load, version, &assembly.TeamsOptions{ToolCalls: calls, Waker: wake.For(p, s), Resume: launcher.Resume})
 }

@@ -13,18 +13,19 @@ import (
 	store "github.com/attache-mcp/attache/sessionstate/teams"
 )
 
-// CallerKey is the member of params._meta that tells the server of the teams tools who calls.
-const CallerKey = "io.github.attache-mcp/caller"
+// CallKey is the member of params._meta that tells the server of the teams tools which call it has.
+const CallKey = "io.github.attache-mcp/caller"
 
-// Callers hands the caller of a tool to a server in this process. The zero value is
+// ToolCalls tells a server in this process which session called a tool. The zero value is
 // ready.
-type Callers struct {
+type ToolCalls struct {
 	mu   sync.Mutex
-	byID map[string]*Caller
+	byID map[string]*ToolCall
 }
 
-// A Caller is the session that called a tool. It is known to attache and never an argument.
-type Caller struct {
+// A ToolCall is a call of a teams tool, with the session that made it: attache knows that, it is
+// never an argument.
+type ToolCall struct {
 	c    *Conn
 	s    *session // nil if the session is not known
 	view *sessionstate.Context
@@ -35,48 +36,48 @@ type Caller struct {
 	notes []middleware.Note
 }
 
-// introduce writes the handle of the caller into the call, in place of what a client wrote there.
+// introduce writes a handle of the call into the message, in place of what a client wrote there.
 func (c *Conn) introduce(call *middleware.Call, m *wire.Message, s *session, view *sessionstate.Context) {
-	caller := &Caller{c: c, s: s, view: view}
-	id := c.o.Callers.add(caller)
-	if err := m.Set(wire.Quote(id), "params", "_meta", CallerKey); err != nil {
-		c.o.Callers.remove(id) // the tool answers that it has no context
+	tool := &ToolCall{c: c, s: s, view: view}
+	id := c.o.ToolCalls.add(tool)
+	if err := m.Set(wire.Quote(id), "params", "_meta", CallKey); err != nil {
+		c.o.ToolCalls.remove(id) // the tool answers that it has no context
 		return
 	}
-	call.OnReplyIf(&answer{caller, call, id})
+	call.OnReplyIf(&answer{tool, call, id})
 }
 
 // An answer is what the server of the teams tools will answer to a call.
 type answer struct {
-	caller *Caller
-	call   *middleware.Call
-	id     string // the handle of the caller
+	tool *ToolCall
+	call *middleware.Call
+	id   string // the handle of tool
 }
 
-// Wanted implements middleware.LateHook. The call is over, so its caller is removed.
+// Wanted implements middleware.LateHook. The call is over, so its handle is removed.
 func (a *answer) Wanted() bool {
-	a.caller.c.o.Callers.remove(a.id)
+	a.tool.c.o.ToolCalls.remove(a.id)
 	if a.call.Cancelled() {
-		a.caller.cancel()
+		a.tool.cancel()
 	}
 	return true
 }
 
 // Reply implements middleware.LateHook.
 func (a *answer) Reply(context.Context, *wire.Message) error {
-	a.caller.mu.Lock()
-	defer a.caller.mu.Unlock()
-	for _, n := range a.caller.notes {
+	a.tool.mu.Lock()
+	defer a.tool.mu.Unlock()
+	for _, n := range a.tool.notes {
 		a.call.Note(n)
 	}
-	if a.caller.sent != nil {
-		a.call.OnSent(a.caller.sent)
+	if a.tool.sent != nil {
+		a.call.OnSent(a.tool.sent)
 	}
 	return nil
 }
 
 // cancel notes that the client has cancelled the call: its answer will not be written.
-func (c *Caller) cancel() {
+func (c *ToolCall) cancel() {
 	c.mu.Lock()
 	sent := c.sent
 	c.sent, c.over = nil, context.Canceled
@@ -86,25 +87,25 @@ func (c *Caller) cancel() {
 	}
 }
 
-func (k *Callers) add(c *Caller) string {
+func (k *ToolCalls) add(c *ToolCall) string {
 	id := rand.Text()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byID == nil {
-		k.byID = map[string]*Caller{}
+		k.byID = map[string]*ToolCall{}
 	}
 	k.byID[id] = c
 	return id
 }
 
-func (k *Callers) remove(id string) {
+func (k *ToolCalls) remove(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.byID, id)
 }
 
-// Get returns the caller of a handle, nil if there is none.
-func (k *Callers) Get(id string) *Caller {
+// Get returns the call of a handle, nil if there is none.
+func (k *ToolCalls) Get(id string) *ToolCall {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.byID[id]
@@ -113,9 +114,9 @@ func (k *Callers) Get(id string) *Caller {
 // errLate is returned where registering takes too long.
 var errLate = errors.New("the session could not be registered in time")
 
-// Session returns the store and the registered session of the caller. It waits for that, and
+// Session returns the store and the registered session that made the call. It waits for that, and
 // returns store.ErrNoContext if the session or its workspace is not known.
-func (c *Caller) Session(ctx context.Context) (*store.Store, *store.Session, error) {
+func (c *ToolCall) Session(ctx context.Context) (*store.Store, *store.Session, error) {
 	if c == nil || c.s == nil {
 		return nil, nil, store.ErrNoContext
 	}
@@ -150,11 +151,11 @@ func (c *Caller) Session(ctx context.Context) (*store.Store, *store.Session, err
 	return db, now, err
 }
 
-// View returns what is known of the caller's session.
-func (c *Caller) View() *sessionstate.Context { return c.view }
+// View returns what is known of the session that made the call.
+func (c *ToolCall) View() *sessionstate.Context { return c.view }
 
 // onSent calls f when the answer to the call was written to the client, or will not be.
-func (c *Caller) onSent(f func(error)) {
+func (c *ToolCall) onSent(f func(error)) {
 	c.mu.Lock()
 	over := c.over
 	c.sent = f
@@ -165,14 +166,14 @@ func (c *Caller) onSent(f func(error)) {
 }
 
 // Note adds to the audit's record of the call what a tool did.
-func (c *Caller) Note(act middleware.Act, why string) {
+func (c *ToolCall) Note(act middleware.Act, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = append(c.notes, middleware.Note{Layer: "teams", Rule: "teams", Act: act, Why: why})
 }
 
 // Take takes messages for the answer to the call, which settles them.
-func (c *Caller) Take(ctx context.Context, db *store.Store, me *store.Session, peek bool) (*store.Taking, error) {
+func (c *ToolCall) Take(ctx context.Context, db *store.Store, me *store.Session, peek bool) (*store.Taking, error) {
 	taking, err := db.Take(ctx, me.Ref, store.TakeOption{Limit: store.ReadLimit, Peek: peek})
 	if err != nil || peek || len(taking.Messages) == 0 {
 		return taking, err

@@ -32,16 +32,16 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Store keeps the turns of all tenants. Several processes, and several goroutines of each,
+// A DB keeps the turns of all tenants. Several processes, and several goroutines of each,
 // may use one database at once; one process opens it once.
-type Store struct {
+type DB struct {
 	db  *database.DB
 	max int // how many keys of a tenant Sweep leaves; 0 for all
 }
 
 // Open opens the database of o. Many processes may create a file at once. An error means that
 // the file cannot be used, and names it. A server is not asked yet.
-func Open(ctx context.Context, o Options) (*Store, error) {
+func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Wait <= 0 {
 		o.Wait = DefaultWait
 	}
@@ -50,15 +50,15 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	db.Clock = o.Now
-	s := &Store{db: db}
+	d := &DB{db: db}
 	if !db.Shared() {
-		s.max = sessionstate.DefaultMax
+		d.max = sessionstate.DefaultMax
 	}
-	return s, nil
+	return d, nil
 }
 
 // Close closes the file. A process that ends without Close loses nothing.
-func (s *Store) Close() error { return s.db.Close() }
+func (d *DB) Close() error { return d.db.Close() }
 
 // Of returns the turns of a tenant, "" where there is one tenant.
-func (s *Store) Of(tenant string) *Turns { return &Turns{s, tenant} }
+func (d *DB) Of(tenant string) *Turns { return &Turns{d, tenant} }
