@@ -109,13 +109,15 @@ type TokenOptions struct {
 }
 
 // Tokens finds the owner of a token (JWT). It is safe for use by several goroutines. It keeps
-// no token, starts nothing when it is made, and has a goroutine only while a key set is being
-// read.
+// no token (of those that were accepted it has the SHA-256 and the claims), starts nothing when it
+// is made, and has a goroutine only while a key set is being read.
 type Tokens struct {
 	issuer, audience string
 	claims           Claims
 	parser           *jwt.Parser
+	validator        *jwt.Validator // the parser's
 	keys             *keyCache
+	checked          checked
 }
 
 // NewTokens returns a Tokens for o. It reads nothing; the first Resolve does. An
@@ -143,15 +145,16 @@ func NewTokens(o TokenOptions) (*Tokens, error) {
 		return nil, err
 	}
 	nameEd25519()
+	options := []jwt.ParserOption{
+		jwt.WithValidMethods(algorithms),
+		jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience),
+		jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+		jwt.WithLeeway(max(o.Leeway, 0)), jwt.WithTimeFunc(o.Now),
+		jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
+	}
 	return &Tokens{
 		issuer: o.Issuer, audience: o.Audience, claims: claims, keys: keys,
-		parser: jwt.NewParser(
-			jwt.WithValidMethods(algorithms),
-			jwt.WithIssuer(o.Issuer), jwt.WithAudience(o.Audience),
-			jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
-			jwt.WithLeeway(max(o.Leeway, 0)), jwt.WithTimeFunc(o.Now),
-			jwt.WithStrictDecoding(), jwt.WithJSONNumber(),
-		),
+		parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...),
 	}, nil
 }
 
@@ -176,14 +179,16 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	if len(token) > maxTokenBytes {
 		return nil, fmt.Errorf("%w: it has more than 32 KiB: have a shorter one issued", ErrToken)
 	}
-	// The library's decoder passes over line breaks. No key set is asked for so far.
-	_, _, err := t.parser.ParseUnverified(token, jwt.MapClaims{})
-	if errors.Is(err, jwt.ErrTokenMalformed) || strings.ContainsAny(token, "\r\n") {
-		return nil, errMalformed
+	seen := t.checked.get(token)
+	if seen == nil && t.malformed(token) {
+		return nil, errMalformed // no key set is asked for so far
 	}
 	set, err := t.keys.get(ctx, nil)
 	if err != nil {
 		return nil, err
+	}
+	if seen != nil && seen.set == set && t.validator.Validate(seen.claims) == nil {
+		return t.claims.principal(seen.claims, seen.kid)
 	}
 	claims, kid, err := t.verify(token, set)
 	// The issuer may have a new key. A token that does not name its key shows that
@@ -196,13 +201,21 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 		case failure != nil:
 			return nil, fmt.Errorf("%w; %w", err, failure)
 		case newer != set:
-			claims, kid, err = t.verify(token, newer)
+			set = newer
+			claims, kid, err = t.verify(token, set)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	t.checked.add(token, &checkedToken{set, claims, kid})
 	return t.claims.principal(claims, kid)
+}
+
+// malformed reports whether text is no token at all. The library's decoder passes over line breaks.
+func (t *Tokens) malformed(text string) bool {
+	_, _, err := t.parser.ParseUnverified(text, jwt.MapClaims{})
+	return errors.Is(err, jwt.ErrTokenMalformed) || strings.ContainsAny(text, "\r\n")
 }
 
 // errMalformed is returned for what is no token at all.

@@ -399,6 +399,21 @@ func TestTokensLeeway(t *testing.T) {
 	}
 }
 
+// A client sends its token with each request; the signature is checked once for each key set.
+func TestTokensAreRemembered(t *testing.T) {
+	g := newTokensTest(t, allKeys(), nil)
+	token := keyring()["rsa"].token(claims(nil), nil)
+	first := g.want(token, nil)
+	if again := g.want(token, nil); !cmp.Equal(first, again) {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	remembered := testing.AllocsPerRun(100, func() { g.want(token, nil) })
+	changed := token[:len(token)-4] + "AAAA"
+	if refused := testing.AllocsPerRun(100, func() { _, _ = g.Resolve(t.Context(), changed) }); remembered > refused/4 {
+		t.Errorf("%v allocations for a token that was accepted, %v for one that is checked", remembered, refused)
+	}
+}
+
 func TestTokensMapping(t *testing.T) {
 	tests := []struct {
 		name    string
