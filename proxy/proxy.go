@@ -135,8 +135,8 @@ type Options struct {
 	// limit is passed as nil. It must not keep line, and is called from both directions.
 	Watch func(at Point, line []byte)
 
-	// IDPrefix begins the ids of attache's own requests; "" means a random one. A replay sets
-	// it, so that two runs write the same bytes.
+	// IDPrefix begins the ids of attache's own requests; "" means 10 random digits. A replay
+	// sets it, so that two runs write the same bytes.
 	IDPrefix string
 
 	// Log receives what a person may want to know; nil discards it.

@@ -1,12 +1,19 @@
 // Package asks keeps the requests of the relay's own that wait for a reply. Their ids
 // are strings with a prefix that is random for this process, so they can be mistaken for
 // nobody else's, another attache's in the same chain included.
+//
+// An id is a string of 16 digits: 10 random ones and a counter. Servers made with Effect read
+// every id as a number and answer with that number, so it counts as the same id. It is below
+// 2^53, which keeps it exact as a floating-point number. The first digit is 3 to 8: a client that
+// uses the time in microseconds has a 1 or a 2 there until the year 2065. That a client's own
+// 16-digit number begins with the 10 random digits does not happen in practice; if it does, the
+// request is refused.
 package asks
 
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/binary"
 	"strconv"
 	"sync"
 	"time"
@@ -16,10 +23,11 @@ import (
 
 // A Table has the requests that wait. Make one with New.
 type Table struct {
-	prefix []byte // with the opening quote
+	prefix []byte // with the opening quote; not used if base is not 0
+	base   uint64 // the number before the first id of 16 digits
 
 	mu      sync.Mutex
-	n       int
+	n       uint64
 	pending map[string]*Ask
 	closed  bool
 }
@@ -37,14 +45,34 @@ func (a *Ask) Done(reply *wire.Message) {
 	a.done(reply)
 }
 
-// New returns a table whose ids begin with prefix; "" stands for one that is random.
+// perPrefix is how many ids of 16 digits have the same first 10. A session that makes more
+// requests goes on with the next 10 digits.
+const perPrefix = 1_000_000
+
+// New returns a table whose ids begin with prefix; "" stands for one that is random. The ids are
+// numbers of 16 digits if the prefix is one of 10, as a random one is.
 func New(prefix string) *Table {
 	if prefix == "" {
 		var b [8]byte
 		rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-		prefix = "attache-" + hex.EncodeToString(b[:]) + "-"
+		prefix = strconv.FormatUint(3e9+binary.LittleEndian.Uint64(b[:])%6e9, 10)
 	}
-	return &Table{prefix: []byte(`"` + prefix), pending: map[string]*Ask{}}
+	t := &Table{prefix: []byte(`"` + prefix), pending: map[string]*Ask{}}
+	if len(prefix) == 10 && prefix[0] != '0' {
+		t.base = number([]byte(prefix)) * perPrefix
+	}
+	return t
+}
+
+// number returns the value of up to 19 digits, 0 for any other text.
+func number(text []byte) (n uint64) {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n
 }
 
 // Add returns the raw id of a new request, "" if the table is closed. expired is called
@@ -69,11 +97,15 @@ func (t *Table) NextID() string {
 
 func (t *Table) nextLocked() string {
 	t.n++
-	return string(t.prefix) + strconv.Itoa(t.n) + `"`
+	if t.base != 0 {
+		return `"` + strconv.FormatUint(t.base+t.n, 10) + `"`
+	}
+	return string(t.prefix) + strconv.FormatUint(t.n, 10) + `"`
 }
 
 // Take returns the request with the raw id and takes it out, nil if there is none.
 func (t *Table) Take(id string) *Ask {
+	id = t.own([]byte(id))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.pending[id]
@@ -82,21 +114,48 @@ func (t *Table) Take(id string) *Ask {
 }
 
 // Owns reports whether a raw id is that of a request of attache's own, or could be.
-func (t *Table) Owns(id []byte) bool {
+func (t *Table) Owns(id []byte) bool { return t.own(id) != "" }
+
+// own returns a raw id in the spelling of the table, "" if it cannot be that of a request of
+// attache's own.
+func (t *Table) own(id []byte) string {
 	if len(id) > 0 && id[0] == '"' && bytes.IndexByte(id, '\\') >= 0 {
 		id = wire.Quote((wire.Value{Raw: id}).Text())
 	}
-	return bytes.HasPrefix(id, t.prefix)
+	if t.base == 0 {
+		if bytes.HasPrefix(id, t.prefix) {
+			return string(id)
+		}
+		return ""
+	}
+	if len(id) == 18 && id[0] == '"' && id[17] == '"' {
+		id = id[1:17]
+	}
+	if len(id) != 16 || !t.counted(number(id)) {
+		return ""
+	}
+	return `"` + string(id) + `"`
+}
+
+// counted reports whether an id begins as those do that the table has returned.
+func (t *Table) counted(id uint64) bool {
+	if id < t.base {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return (id-t.base)/perPrefix <= t.n/perPrefix
 }
 
 // Swallow reports whether a reply is for a request of attache's own, and if so
 // takes it. A reply that comes too late, or from the peer that was not asked, is
 // swallowed all the same.
 func (t *Table) Swallow(from wire.Peer, m *wire.Message) bool {
-	if !t.Owns(m.ID()) {
+	id := t.own(m.ID())
+	if id == "" {
 		return false
 	}
-	if a := t.takeFrom(from, string(m.ID())); a != nil {
+	if a := t.takeFrom(from, id); a != nil {
 		if m.TooLarge() {
 			a.Done(nil)
 		} else {
