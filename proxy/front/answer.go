@@ -124,7 +124,7 @@ func (w *writer) decide(first item) error {
 				h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
 			}
 			if first.failed {
-				status, after := w.message.status(first.data)
+				status, after := w.message.status(first)
 				if after != "" {
 					h.Set("Retry-After", after)
 				}

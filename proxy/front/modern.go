@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/mirrored"
+	"github.com/attache-mcp/attache/proxy/internal/httpstatus"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
@@ -180,20 +181,20 @@ func (s *session) has(id string) bool {
 	return s.calls[id] != nil
 }
 
-// status returns the HTTP status of a reply that is sent as JSON, and the Retry-After that goes with
+// status returns the HTTP status of an error that is sent as JSON, and the Retry-After that goes with
 // it, which may be empty.
-func (p *message) status(reply []byte) (status int, after string) {
+func (p *message) status(reply item) (status int, after string) {
+	if status, after = httpstatus.Of(reply.beside); status != 0 {
+		return status, after
+	}
 	var m wire.Message
-	m.Reset(wire.Server, reply)
+	m.Reset(wire.Server, reply.data)
 	if !m.LookEnvelope() || m.Kind() != wire.Error {
 		return http.StatusOK, ""
 	}
 	failure := m.ErrorObject()
 	code, data := string(failure.Get("code").Raw), failure.Get("data")
 	if code == "-32603" && data.Get("source").Equals("attache") {
-		if status := relayed(data.Get("status")); status != 0 {
-			return status, data.Get("retryAfter").Text()
-		}
 		if discover := p.m.MethodIs("server/discover"); discover && (data.Get("reason").Equals("server_ended") || strings.HasPrefix(failure.Get("message").Text(), "the server ended before")) {
 			return http.StatusNotFound, "" // a legacy server: those made with rmcp exit at any first request but initialize
 		} else if discover || p.m.MethodIs("initialize") {
@@ -210,15 +211,4 @@ func (p *message) status(reply []byte) (status int, after string) {
 		return http.StatusBadRequest, ""
 	}
 	return http.StatusOK, ""
-}
-
-// relayed returns the status of a remote server's refusal, which package remote writes into the
-// error, if the client is to get it: one that says to try again. It returns 0 for all others, which
-// a client would take for a statement about its own credential or session.
-func relayed(status wire.Value) int {
-	n, err := strconv.Atoi(string(status.Raw))
-	if err != nil || n != http.StatusTooManyRequests && (n < 500 || n > 599) {
-		return 0
-	}
-	return n
 }

@@ -115,7 +115,7 @@ func (o *output) reply(m *wire.Message) {
 		s.params.Learn(m.Root())
 	}
 	line, lease := m.KeepLine()
-	c.stream.push(item{data: line[:len(m.Frame())], lease: lease, final: closes, failed: m.Kind() == wire.Error}, closes)
+	c.stream.push(item{data: line[:len(m.Frame())], lease: lease, final: closes, failed: m.Kind() == wire.Error, beside: m.Beside}, closes)
 }
 
 // batch takes an array of replies to the requests that wait for them: as it is, if they

@@ -9,11 +9,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/internal/httpstatus"
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -137,10 +137,12 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 
 // refused takes an answer that is no success.
 func (x *exchange) refused(r *refusal) {
+	x.beside = httpstatus.Beside(r.status, elided(r.after))
 	if r.msg.Kind() == wire.Error || x.isAnswer(r) {
 		f := &outbox.Frame{Out: x.s.out}
 		f.Add(r.text)
 		if m := f.End(); m != nil {
+			m.Beside = x.beside
 			x.take(f, m)
 			x.s.out.Flush()
 		}
@@ -159,11 +161,7 @@ func (x *exchange) refused(r *refusal) {
 	if said := elided(string(r.text)); said != "" {
 		text += ": " + said
 	}
-	data := `{"source":"attache","status":` + strconv.Itoa(r.status)
-	if r.after != "" {
-		data += `,"retryAfter":` + string(wire.Quote(elided(r.after)))
-	}
-	x.failWith(text, data+"}")
+	x.fail(text)
 }
 
 // isAnswer reports whether a refusal is the reply to the request.
@@ -247,7 +245,7 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
 		line = append(append(append(line, `,"error":`...), object...), '}', '\n')
 		x.answered(0)
-		x.s.out.Write(line)
+		x.s.out.Write(line, x.beside)
 	}
 }
 

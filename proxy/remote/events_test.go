@@ -110,7 +110,7 @@ func TestEventsInPieces(t *testing.T) {
 				parser.feed(read[:copy(read, part)])
 				clear(read)
 			}
-			s.out.Write([]byte("end\n"))
+			s.out.Write([]byte("end\n"), nil)
 			s.out.Flush()
 			got := ""
 			for line := ""; line != "end\n"; {

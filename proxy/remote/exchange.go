@@ -46,6 +46,7 @@ type exchange struct {
 	unread  int           // messages that may be requests whose ids cannot be read, none of them answered
 	first   []byte        // the first of them; nil if there was none
 	more    [][]byte      // the others, of an array
+	beside  any           // goes beside the replies (httpstatus.Beside)
 	resumed bool          // its stream was taken up again, and may repeat what other streams had
 	counted bool          // the end waits for it
 }
@@ -339,10 +340,7 @@ func (x *exchange) endLater() {
 }
 
 // fail answers the requests that have no answer with an error of our own.
-func (x *exchange) fail(text string) { x.failWith(text, `{"source":"attache"}`) }
-
-// failWith is fail with other data in the error.
-func (x *exchange) failWith(text, data string) {
+func (x *exchange) fail(text string) {
 	if x.lost.Load() || x.s.ctx.Err() != nil {
 		return // nobody waits, or the relay answers
 	}
@@ -359,7 +357,7 @@ func (x *exchange) failWith(text, data string) {
 	x.ids = nil
 	x.hasSettled()
 	for _, id := range ids {
-		x.s.out.Write(wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data)).Line())
+		x.s.out.Write(wire.ErrorReply(id, wire.CodeInternalError, text).Line(), x.beside)
 	}
 	x.s.out.Flush()
 }

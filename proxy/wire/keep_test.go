@@ -73,6 +73,28 @@ func TestKeepLargeEdit(t *testing.T) {
 	lease.Release()
 }
 
+// What stands beside a message is there until it is reset, also after an edit, beside the messages that
+// are made of it too.
+func TestBeside(t *testing.T) {
+	var m, other Message
+	m.Reset(Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`+"\n"))
+	m.Beside = "x"
+	new(Scanner).Look(&m)
+	for _, edit := range []bool{false, true} {
+		if edit {
+			if err := m.Set([]byte("1"), "result", "a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if other.ResetTo(&m); m.Beside != "x" || other.Beside != "x" || m.Clone().Beside != "x" {
+			t.Errorf("edited %t: %v, %v, %v", edit, m.Beside, other.Beside, m.Clone().Beside)
+		}
+	}
+	if other.Reset(Server, nil); other.Beside != nil {
+		t.Error("it is beside the next message")
+	}
+}
+
 // A message lacks the names only if a look searched for them and what it found still stands.
 func TestLacksArgumentNames(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":`

@@ -84,6 +84,9 @@ type Message struct {
 	Fixed bool
 	// Lease, if not nil, lets several hold the bytes of the line, which are used again later.
 	Lease Lease
+	// Beside is what the transport that the message came by says of it to the one that it leaves by. Its
+	// bytes do not have it, and edits keep it.
+	Beside any
 
 	line      []byte // the frame and its line end
 	frame     []byte
@@ -107,7 +110,7 @@ type Message struct {
 func (m *Message) Reset(from Peer, line []byte) {
 	m.GiveBack()
 	line = line[:len(line):len(line)]
-	m.From, m.Fixed, m.Lease, m.line, m.frame, m.eol = from, false, nil, line, line, nil
+	m.From, m.Fixed, m.Lease, m.Beside, m.line, m.frame, m.eol = from, false, nil, nil, line, line, nil
 	m.forget()
 	m.kind, m.ambiguity = Unreadable, 0
 	m.deep, m.edited, m.tooLarge = false, false, false
@@ -130,14 +133,15 @@ func (m *Message) GiveBack() {
 	}
 }
 
-// ResetTo makes m the frame of other, and takes over what was read of it, unless other was
-// edited. The bytes are other's and never written to.
+// ResetTo makes m the frame of other with what stands beside it, and takes over what was read of it,
+// unless other was edited. The bytes are other's and never written to.
 func (m *Message) ResetTo(other *Message) {
 	if m.Reset(other.From, other.line); !other.edited {
 		room := m.room
 		*m = *other
 		m.room, m.lent = room, nil
 	}
+	m.Beside = other.Beside
 }
 
 // NewMessage returns a message of attache's own making, with a line end. It takes over frame, which

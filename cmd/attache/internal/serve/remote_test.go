@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,6 +23,8 @@ import (
 type remoteUpstream struct {
 	calls func(w http.ResponseWriter, r *http.Request, id string)
 	gets  func(w http.ResponseWriter, r *http.Request)
+	// arrays, if not nil, gets arrays of messages, which the revision of the session has then.
+	arrays func(w http.ResponseWriter)
 }
 
 func (u *remoteUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -36,12 +40,18 @@ func (u *remoteUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	root := wire.Value{Raw: body}
 	id := string(root.Get("id").Raw)
 	switch method := root.Get("method"); {
+	case root.IsArray():
+		u.arrays(w)
 	case id == "":
 		w.WriteHeader(http.StatusAccepted)
 	case method.Equals("initialize"):
 		w.Header().Set("Mcp-Session-Id", "upstream")
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`, id)
+		version := "2025-11-25"
+		if u.arrays != nil {
+			version = "2025-03-26"
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{}}}`, id, version)
 	default:
 		u.calls(w, r, id)
 	}
@@ -101,48 +111,123 @@ func TestF29F30PolledServer(t *testing.T) {
 }
 
 // F01, U08 and U13: a status of the server's that says to try again is the front's, with the time to
-// wait. One that speaks of a credential or session of attache's own is not: a client would take it
-// for its own. In both the next call works.
+// wait, whatever the body; an error of the server's own passes as it is. A status that speaks of a
+// credential or session of attache's own is not: a client would take it for its own. In both the next
+// call works. Layers make no difference.
 func TestRelayedStatus(t *testing.T) {
-	refusals := map[string]int{}
+	const object = `{"code":-32603,"message":"no","data":{"source":"attache","status":500,"retryAfter":"9"}}`
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "acme.yaml"), []byte("scope: acme\nobjectives: [ship]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, configuration := range map[string][]string{"no layers": nil, "layers": {fmt.Sprintf(relayedLayers, dir)}} {
+		t.Run(name, func(t *testing.T) {
+			refusals := map[string]refused{}
+			call := startRefusing(t, refusals, configuration...)
+			briefed := false
+			defer func() {
+				if briefed != (configuration != nil) {
+					t.Errorf("briefed: %t", briefed)
+				}
+			}()
+			for status, want := range map[int]int{
+				400: 200, 401: 200, 403: 200, 405: 200, 406: 200, 409: 200, 413: 200, 415: 200, 422: 200,
+				429: 429, 500: 500, 502: 502, 503: 503, 504: 504,
+			} {
+				for form, body := range []string{"go away", "", `{"error":` + object + `,"id":ID,"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","error":` + object + `,"id":null}`} {
+					id := fmt.Sprintf("%d%d", status, form)
+					refusals[id] = refused{status, strings.Replace(body, "ID", id, 1)}
+					resp, got := call(id)
+					after := resp.Header.Get("Retry-After")
+					if resp.StatusCode != want || (after == "7") != (want != 200) || resp.Header.Get("Attache-Executed") != "" {
+						t.Errorf("%d %q: %s, Retry-After %q", status, body, resp.Status, after)
+					}
+					failure := wire.Value{Raw: []byte(got)}.Get("error")
+					own := form < 2 || status == http.StatusUnauthorized // then what holds the credential says what to do
+					switch {
+					case own && (string(failure.Get("data").Raw) != `{"source":"attache"}` || !strings.HasPrefix(failure.Get("message").Text(), "the server ")):
+						t.Errorf("%d: %s", status, got)
+					case !own && form == 2 && got != refusals[id].body || !own && form == 3 && got != `{"jsonrpc":"2.0","id":`+id+`,"error":`+object+`}`:
+						t.Errorf("%d: %s", status, got)
+					}
+					if resp, got = call("1"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"content":[`) {
+						t.Errorf("after %d: %s %s", status, resp.Status, got)
+					}
+					briefed = briefed || strings.Contains(got, "SESSION CONTEXT")
+				}
+			}
+		})
+	}
+}
+
+// relayedLayers has a layer that puts a briefing into results and one that reads every reply.
+const relayedLayers = `
+policy: {dir: %q, scope: acme}
+briefing: {channels: [response]}
+arguments: [{tools: ["*"], argument: a, value: '"b"', mode: pin}]
+access: {rules: [{tools: [hidden], deny: true}]}
+`
+
+// A refused call gets a status with a Retry-After and a body.
+type refused struct {
+	status int
+	body   string
+}
+
+// startRefusing serves a server that refuses calls by their ids, and returns what makes a call in a
+// session.
+func startRefusing(t *testing.T, refusals map[string]refused, configuration ...string) (call func(id string, headers ...string) (*http.Response, string)) {
 	r := startRemote(t, &remoteUpstream{
 		calls: func(w http.ResponseWriter, _ *http.Request, id string) {
-			if status := refusals[id]; status != 0 {
+			if refusal, ok := refusals[id]; ok {
 				w.Header().Set("Retry-After", "7")
-				http.Error(w, "go away", status)
+				w.WriteHeader(refusal.status)
+				io.WriteString(w, refusal.body)
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, id)
 		},
-	})
+	}, configuration...)
 	resp, _ := r.post(t, http.DefaultClient, initialize)
 	session := resp.Header.Get("Mcp-Session-Id")
-	call := func(id string) (*http.Response, string) {
-		return r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"x"}}`, "Mcp-Session-Id", session)
+	return func(id string, headers ...string) (*http.Response, string) {
+		headers = append(headers, "Mcp-Session-Id", session)
+		return r.post(t, http.DefaultClient, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"x","arguments":{}}}`, headers...)
 	}
-	for status, want := range map[int]int{
-		400: 200, 401: 200, 403: 200, 405: 200, 406: 200, 409: 200, 413: 200, 415: 200, 422: 200,
-		429: 429, 500: 500, 502: 502, 503: 503, 504: 504,
-	} {
-		id := fmt.Sprint(status)
-		refusals[id] = status
-		resp, body := call(id)
-		after := resp.Header.Get("Retry-After")
-		if resp.StatusCode != want || (after == "7") != (want != 200) || resp.Header.Get("Attache-Executed") != "" {
-			t.Errorf("%d: %s, Retry-After %q", status, resp.Status, after)
+}
+
+// A client that takes events alone gets an error as an event, whose status is known too late.
+func TestRelayedStatusOfEvents(t *testing.T) {
+	const failure = `{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"slow down"}}`
+	for _, body := range []string{failure, strings.Replace(failure, `"id":2`, `"id":null`, 1)} {
+		call := startRefusing(t, map[string]refused{"2": {http.StatusTooManyRequests, body}})
+		resp, got := call("2", "Accept", "text/event-stream")
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("Retry-After") != "" || !strings.Contains(got, "data: "+failure+"\n") {
+			t.Errorf("%s %v %q", resp.Status, resp.Header, got)
 		}
-		failure := wire.Value{Raw: []byte(body)}.Get("error")
-		said := fmt.Sprintf(`{"source":"attache","status":%d,"retryAfter":"7"}`, status)
-		if status == http.StatusUnauthorized { // what holds the credential says what to do
-			said = `{"source":"attache"}`
-		}
-		if string(failure.Get("data").Raw) != said || !strings.HasPrefix(failure.Get("message").Text(), "the server ") {
-			t.Errorf("%d: %s", status, body)
-		}
-		if resp, body = call("1"); resp.StatusCode != http.StatusOK || body != `{"jsonrpc":"2.0","id":1,"result":{}}` {
-			t.Errorf("after %d: %s %s", status, resp.Status, body)
-		}
+	}
+}
+
+// A status is relayed where one reply is the whole answer: the requests of an array that was refused
+// have an error each.
+func TestRelayedStatusOfArray(t *testing.T) {
+	const request, object = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x"}}`, `{"code":-32000,"message":"slow down"}`
+	failure := `{"jsonrpc":"2.0","id":%d,"error":` + object + `}`
+	r := startRemote(t, &remoteUpstream{arrays: func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":`+object+`}`)
+	}})
+	resp, _ := r.post(t, http.DefaultClient, initialize)
+	session := resp.Header.Get("Mcp-Session-Id")
+	resp, got := r.post(t, http.DefaultClient, fmt.Sprintf("["+request+"]", 1), "Mcp-Session-Id", session)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "7" || got != fmt.Sprintf(failure, 1) {
+		t.Errorf("%s %v %q", resp.Status, resp.Header, got)
+	}
+	resp, got = r.post(t, http.DefaultClient, fmt.Sprintf("["+request+","+request+"]", 2, 3), "Mcp-Session-Id", session)
+	if resp.StatusCode != http.StatusOK || !strings.Contains(got, "data: "+fmt.Sprintf(failure, 2)+"\n") || !strings.Contains(got, "data: "+fmt.Sprintf(failure, 3)+"\n") {
+		t.Errorf("%s %v %q", resp.Status, resp.Header, got)
 	}
 }
 

@@ -75,10 +75,11 @@ func (o *Outbox) Push(to wire.Sink) {
 	go o.release()
 }
 
-// Write hands over a line, or has it wait for Flush.
-func (o *Outbox) Write(line []byte) {
+// Write hands over a line with what stands beside its message, or has it wait for Flush.
+func (o *Outbox) Write(line []byte, beside any) {
 	var m wire.Message
 	m.Reset(wire.Server, line)
+	m.Beside = beside
 	o.put(&m)
 }
 

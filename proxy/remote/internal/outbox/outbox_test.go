@@ -151,7 +151,7 @@ func TestLinesWaitTogether(t *testing.T) {
 		release := make(chan struct{})
 		r, o := &recorder{take: func(string) error { <-release; return nil }}, New(0)
 		o.Push(r)
-		put := func(line string) { o.Write([]byte(line)); o.Flush() }
+		put := func(line string) { o.Write([]byte(line), nil); o.Flush() }
 		go put("first\n")
 		synctest.Wait()
 		put("second\n")
@@ -169,7 +169,7 @@ func TestLinesWaitTogether(t *testing.T) {
 		default:
 		}
 		o.End()
-		o.Write([]byte("too late\n"))
+		o.Write([]byte("too late\n"), nil)
 		close(release)
 		<-full
 		synctest.Wait()

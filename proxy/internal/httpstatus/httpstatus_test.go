@@ -1,0 +1,18 @@
+package httpstatus
+
+import "testing"
+
+func TestBeside(t *testing.T) {
+	for status, relayed := range map[int]bool{
+		0: false, 200: false, 404: false, 428: false, 429: true, 430: false, 499: false, 500: true, 599: true, 600: false,
+	} {
+		beside := Beside(status, "7")
+		got, after := Of(beside)
+		if (beside != nil) != relayed || (got == status && after == "7") != relayed || !relayed && (got != 0 || after != "") {
+			t.Errorf("%d: %v, %d, %q", status, beside, got, after)
+		}
+	}
+	if status, _ := Of("another's"); status != 0 {
+		t.Error(status)
+	}
+}
