@@ -60,9 +60,12 @@ func (l *lab) testProxies(t *testing.T) {
 func caddyCommand(t *testing.T, listen, upstream string) []string {
 	dir := t.TempDir()
 	_, port, _ := net.SplitHostPort(listen)
-	buffer := "request_buffers 8MiB"
-	if version, _ := exec.Command("caddy", "version").Output(); strings.HasPrefix(string(version), "2.6.2") {
-		buffer = "buffer_requests" // as Debian's Caddy of 2022 spells it
+	ours := []string{"mcp.example.com {", "https://mcp.example.com:" + port + " {", "127.0.0.1:8333", upstream}
+	if out, err := exec.Command("caddy", "adapt", "--config", "../../packaging/Caddyfile").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if version, _ := exec.Command("caddy", "version").Output(); strings.Contains(string(version), "2.6.2") {
+		ours = append(ours, "flush_interval -1", "flush_interval -1\n\t\tbuffer_requests") // as the file advises
 	}
 	writeFiles(t, dir, map[string]string{"Caddyfile": `
 {
@@ -73,7 +76,7 @@ func caddyCommand(t *testing.T, listen, upstream string) []string {
 	default_bind 127.0.0.1
 	storage file_system ` + dir + `
 }
-` + attachetest.Packaged(t, "Caddyfile", "mcp.example.com {", "https://mcp.example.com:"+port+" {", "127.0.0.1:8333", upstream, "request_buffers 8MiB", buffer)})
+` + attachetest.Packaged(t, "Caddyfile", ours...)})
 	return []string{"caddy", "run", "--config", dir + "/Caddyfile", "--adapter", "caddyfile"}
 }
 

@@ -340,6 +340,7 @@ func TestArgumentNames(t *testing.T) {
 		`arguments.a.all(x, x.b.all(x, x.c == 1) && x.b.all(x, x.c == 2) && x.b.all(x, x.c == 3) && x.b.all(x, x.c == 4))`: "[[a] [[]] [b] [[]] [c]]",
 		`arguments.a.all(x, x.b == 1) && arguments.c.all(x, x.d.e == 1)`:                                                   "[[a c] [[]] [b d] [e]]",
 		`arguments.a.filter(f, f.kind == "x").all(g, g.path.startsWith("/w"))`:                                             "[[a] [[]] [kind path]]",
+		`arguments.a.map(x, x.b).exists(m, m.path == "x")`:                                                                 "[[a] [[]] [b]]",
 		`arguments.a.filter(f, f.kind == "x")[0].path == ""`:                                                               "[[a] [[]] [kind path]]",
 	} {
 		p, err := Compile(src, Bool)

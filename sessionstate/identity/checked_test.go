@@ -15,7 +15,8 @@ func TestCheckedIsBounded(t *testing.T) {
 	}
 	for i := range maxChecked + 10 {
 		token := fmt.Sprint(i)
-		if c.add(token, &checkedToken{kid: token}); c.get(token).kid != token {
+		seen := &checkedToken{}
+		if c.add(token, seen); c.get(token) != seen {
 			t.Fatalf("token %d is not remembered", i)
 		}
 	}

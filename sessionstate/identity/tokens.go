@@ -109,13 +109,13 @@ type TokenOptions struct {
 }
 
 // Tokens finds the owner of a token (JWT). It is safe for use by several goroutines. It keeps
-// no token (of those that were accepted it has the SHA-256 and the claims), starts nothing when it
+// no token (of those that were accepted it has the SHA-256 and what they say), starts nothing when it
 // is made, and has a goroutine only while a key set is being read.
 type Tokens struct {
 	issuer, audience string
 	claims           Claims
 	parser           *jwt.Parser
-	validator        *jwt.Validator // the parser's
+	validator        *jwt.Validator // of the same claims as the parser
 	keys             *keyCache
 	checked          checked
 }
@@ -188,7 +188,7 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 		return nil, err
 	}
 	if seen != nil && seen.set == set && t.validator.Validate(seen.claims) == nil {
-		return t.claims.principal(seen.claims, seen.kid)
+		return copied(seen.principal), nil
 	}
 	claims, kid, err := t.verify(token, set)
 	// The issuer may have a new key. A token that does not name its key shows that
@@ -208,8 +208,11 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	if err != nil {
 		return nil, err
 	}
-	t.checked.add(token, &checkedToken{set, claims, kid})
-	return t.claims.principal(claims, kid)
+	p, err := t.claims.principal(claims, kid)
+	if err == nil {
+		t.checked.add(token, &checkedToken{set, validated(claims), copied(p)})
+	}
+	return p, err
 }
 
 // malformed reports whether text is no token at all. The library's decoder passes over line breaks.

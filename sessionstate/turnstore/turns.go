@@ -16,13 +16,13 @@ import (
 
 // Turns keeps the turns of a tenant.
 type Turns struct {
-	all    *DB
+	db     *DB
 	tenant string
 }
 
 // in runs f in a transaction that need not be on the disk when it is over.
 func (t *Turns) in(ctx context.Context, f func(tx *database.Tx, now int64) error) error {
-	return t.all.db.In(ctx, database.Scope{Tenant: t.tenant, Relaxed: true}, func(tx *database.Tx) error {
+	return t.db.db.In(ctx, database.Scope{Tenant: t.tenant, Relaxed: true}, func(tx *database.Tx) error {
 		return f(tx, tx.Now().UnixNano())
 	})
 }
@@ -107,7 +107,7 @@ const sweepAtOnce, sweepRounds = 200, 10
 // turns at a time.
 func (t *Turns) Sweep(ctx context.Context, idle time.Duration) (total int, err error) {
 	forget, rounds := t.forgetInFile, 1
-	if t.all.max == 0 {
+	if t.db.max == 0 {
 		forget, rounds = t.forgetOnServer, sweepRounds
 	}
 	n := int64(sweepAtOnce)
@@ -127,7 +127,7 @@ func (t *Turns) Sweep(ctx context.Context, idle time.Duration) (total int, err e
 func (t *Turns) forgetInFile(tx *database.Tx, now, before int64) (int64, error) {
 	return tx.Exec(`DELETE FROM turns WHERE tenant = ?5 AND NOT `+held+` AND (used <= ?3
 		OR used < (SELECT min(kept.used) FROM (SELECT used FROM turns WHERE tenant = ?5 ORDER BY used DESC LIMIT ?4) AS kept))`,
-		now, int64(sessionstate.Lease), before, t.all.max, t.tenant)
+		now, int64(sessionstate.Lease), before, t.db.max, t.tenant)
 }
 
 // forgetOnServer has its condition twice, as a turn may be taken while it waits for the row.

@@ -168,7 +168,7 @@ func TestReopened(t *testing.T) {
 	second := opened(t, Options{Path: path, Now: func() time.Time { return time.Now().Add(sessionstate.Lease) }})
 	take(t, second, "given", false)
 	take(t, second, "held", true) // its holder died
-	if err := errors.Join(first.all.Close(), second.all.Close()); err != nil {
+	if err := errors.Join(first.db.Close(), second.db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	take(t, opened(t, Options{Path: path}), "given", false)
@@ -214,7 +214,7 @@ func TestUnusable(t *testing.T) {
 			file := path(t)
 			s := opened(t, Options{Path: file})
 			take(t, s, "a", true)
-			_ = s.all.Close()
+			_ = s.db.Close()
 			whole, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -239,7 +239,7 @@ func TestUnusable(t *testing.T) {
 		}, "locked"},
 		{"another program has it locked", func(t *testing.T) string {
 			file := path(t)
-			_ = opened(t, Options{Path: file}).all.Close()
+			_ = opened(t, Options{Path: file}).db.Close()
 			other(t, file, `BEGIN IMMEDIATE`)
 			return file
 		}, "locked"},
@@ -272,7 +272,7 @@ func write(t *testing.T, path string, text []byte) {
 
 // pragma changes a setting of the only connection to a file.
 func pragma(t *testing.T, s *Turns, statement string) error {
-	return s.all.db.View(t.Context(), database.Scope{}, func(tx *database.Tx) error {
+	return s.db.db.View(t.Context(), database.Scope{}, func(tx *database.Tx) error {
 		_, err := tx.Exec(statement)
 		return err
 	})
@@ -324,7 +324,7 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s has the key in it", name)
 		}
 	}
-	if err := errors.Join(s.all.Close(), os.Chmod(path, 0o644)); err != nil {
+	if err := errors.Join(s.db.Close(), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	opened(t, Options{Path: path})
@@ -341,7 +341,7 @@ func TestOddPaths(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		s := opened(t, Options{Path: path})
 		take(t, s, "a", true)
-		if err := s.all.Close(); err != nil {
+		if err := s.db.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
@@ -383,7 +383,7 @@ func TestClockSetBack(t *testing.T) {
 func TestIsBounded(t *testing.T) {
 	now := time.Now()
 	s := opened(t, Options{Path: filepath.Join(t.TempDir(), "turns.db"), Now: func() time.Time { return now }})
-	s.all.max = 3
+	s.db.max = 3
 	for i := range 5 {
 		now = now.Add(time.Second)
 		take(t, s, fmt.Sprint(i), true)

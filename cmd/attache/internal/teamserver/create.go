@@ -72,10 +72,10 @@ func createSession(ctx context.Context, c *call) (any, error) {
 		ParentID: child.Parent, Depth: child.Depth, State: "running", CreatedAt: at(child.Created), MaxChildren: limits.MaxChildren,
 	}
 	if made {
-		if err := c.Launcher.Start(ctx, c.db, child, 1, secrets, c.relay.View()); err != nil {
+		if err := c.Launcher.Start(ctx, c.db, child, 1, secrets, c.toolCall.View()); err != nil {
 			out.State, out.Why = string(store.Failed), err.Error()
 		}
-		c.relay.Note(middleware.Allowed, "created "+child.ID+" (agent "+child.Agent+", "+child.Trust+")")
+		c.toolCall.Note(middleware.Allowed, "created "+child.ID+" (agent "+child.Agent+", "+child.Trust+")")
 	} else if !child.Active() {
 		out.State = string(child.State)
 	}

@@ -90,6 +90,6 @@ func endSession(ctx context.Context, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.relay.Note(middleware.Allowed, "ended "+strings.Join(append([]string{id}, ended...), " "))
+	c.toolCall.Note(middleware.Allowed, "ended "+strings.Join(append([]string{id}, ended...), " "))
 	return map[string]string{"session_id": id, "state": string(store.Ended)}, nil
 }

@@ -49,9 +49,9 @@ func sendMessage(ctx context.Context, c *call) (any, error) {
 		return nil, err
 	}
 	out := sendResult{MessageID: m.ID, Status: store.Queued, Reach: c.reach(m.Target), ExpiresAt: at(m.Expires), MessageLength: utf8.RuneCountInString(message)}
-	c.relay.Note(middleware.Allowed, "sent "+m.ID+" to "+in.To)
+	c.toolCall.Note(middleware.Allowed, "sent "+m.ID+" to "+in.To)
 	if out.Reach == reachResume {
-		go c.Launcher.ResumeOne(context.WithoutCancel(ctx), c.db, m.Target, c.relay.View())
+		go c.Launcher.ResumeOne(context.WithoutCancel(ctx), c.db, m.Target, c.toolCall.View())
 	}
 	return out, nil
 }
@@ -156,12 +156,12 @@ func (c *call) await(ctx context.Context, wait time.Duration, peek bool) (*store
 			return nil, err
 		}
 		if first || now != version {
-			taking, err := c.relay.Take(ctx, c.db, c.me, peek)
+			taking, err := c.toolCall.Take(ctx, c.db, c.me, peek)
 			if err != nil || len(taking.Messages) > 0 || !time.Now().Before(until) {
 				return taking, err
 			}
 		} else if !time.Now().Before(until) {
-			return c.relay.Take(ctx, c.db, c.me, peek)
+			return c.toolCall.Take(ctx, c.db, c.me, peek)
 		}
 		version = now
 		select {

@@ -66,7 +66,7 @@ func (s *Server) server() *mcp.Server {
 // A call is one call of a tool.
 type call struct {
 	*Server
-	relay     *teams.ToolCall
+	toolCall  *teams.ToolCall
 	db        *store.Store
 	me        *store.Session
 	arguments json.RawMessage
@@ -79,7 +79,7 @@ type call struct {
 func (s *Server) handler(run func(context.Context, *call) (any, error)) mcp.ToolHandler {
 	return func(ctx context.Context, request *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		handle, _ := request.Params.Meta[teams.CallKey].(string)
-		c := &call{Server: s, relay: s.ToolCalls.Get(handle), arguments: request.Params.Arguments, request: request}
+		c := &call{Server: s, toolCall: s.ToolCalls.Get(handle), arguments: request.Params.Arguments, request: request}
 		out, err := c.do(ctx, run)
 		if err != nil {
 			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: c.refusal(err)}}}, nil
@@ -97,7 +97,7 @@ func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, er
 		return nil, err
 	}
 	var err error
-	if c.db, c.me, err = c.relay.Session(ctx); err != nil {
+	if c.db, c.me, err = c.toolCall.Session(ctx); err != nil {
 		return nil, err
 	}
 	return run(ctx, c)
@@ -107,8 +107,8 @@ func (c *call) do(ctx context.Context, run func(context.Context, *call) (any, er
 func (c *call) refusal(err error) string {
 	var refusal store.Refusal
 	if errors.As(err, &refusal) && refusal != store.ErrUnavailable {
-		if c.relay != nil {
-			c.relay.Note(middleware.Refused, refusal.Error())
+		if c.toolCall != nil {
+			c.toolCall.Note(middleware.Refused, refusal.Error())
 		}
 		return refusal.Error()
 	}

@@ -1,0 +1,36 @@
+package front
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// A server that exits at server/discover is taken for a legacy one; one that was not asked is not.
+func TestStatusOfDiscover(t *testing.T) {
+	failed := func(message, data string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":%q,"data":{"source":"attache"%s}}}`, message, data)
+	}
+	for _, row := range []struct {
+		name, method, reply string
+		want                int
+	}{
+		{"it exits", "server/discover", failed("the server ended before it answered: exit status 1", ""), http.StatusNotFound},
+		{"it exits and is started again", "server/discover", failed("", `,"reason":"server_ended","restarted":true`), http.StatusNotFound},
+		{"it was not asked", "server/discover", failed("", `,"reason":"server_ended","restarted":false`), http.StatusServiceUnavailable},
+		{"something else", "server/discover", failed("the server could not be started", ""), http.StatusServiceUnavailable},
+		{"initialize", "initialize", failed("the server ended before it answered: exit status 1", ""), http.StatusServiceUnavailable},
+		{"a call", "tools/call", failed("the server ended before it answered: exit status 1", ""), http.StatusOK},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := &message{}
+			p.m.Reset(wire.Client, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+row.method+`"}`+"\n"))
+			p.m.LookEnvelope()
+			if got, _ := p.status(item{data: []byte(row.reply)}); got != row.want {
+				t.Errorf("%d, want %d", got, row.want)
+			}
+		})
+	}
+}
