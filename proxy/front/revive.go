@@ -218,5 +218,5 @@ func (x *exchange) misled(id []byte, key sessions.Key, err error) {
 		x.full(id, err)
 		return
 	}
-	x.busy(id, "another front of attache has this session: the balancer in front of them must send the requests of a session to one of them: try again later")
+	x.busy(id, "another front of attache has this session, or had it and has just died: try again later; if this goes on, the balancer in front of them must send the requests of a session to one of them")
 }
