@@ -1,0 +1,64 @@
+package front
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/attache-mcp/attache/proxy/wire"
+)
+
+// sessionWithFractions returns a session with a call for each id, each of which has a stream of its
+// own.
+func sessionWithFractions(ids ...string) *session {
+	s := &session{log: slog.New(slog.DiscardHandler), calls: map[string]*call{}, tokens: map[string]*call{}}
+	for i, id := range ids {
+		t := newStream(true)
+		t.calls = 1
+		s.calls[id] = &call{id: id, raw: []byte(id), stream: t, number: uint64(i + 1)}
+	}
+	return s
+}
+
+// The relay refuses an id that is no integer with null, in the order of the calls.
+func TestNullAnswersTheOldestCall(t *testing.T) {
+	ids := []string{"9.5", "7", "1.5", "3e1", "2.5"}
+	for range 20 { // a map has no order
+		if c := sessionWithFractions(ids...).callLocked([]byte("null")); c.id != "9.5" {
+			t.Fatalf("null answers %s", c.id)
+		}
+	}
+}
+
+// An array goes to one stream, and answers no call of another.
+func TestNullsInAnArray(t *testing.T) {
+	s := sessionWithFractions("1.5", "2.5")
+	var m wire.Message
+	m.Reset(wire.Server, []byte(strings.Replace(`[ERROR,ERROR]`, "ERROR", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}`, 2)+"\n"))
+	m.LookEnvelope()
+	(&output{s: s}).batch(&m)
+	if s.calls["1.5"] != nil || s.calls["2.5"] == nil {
+		t.Errorf("the calls that wait are %v", s.calls)
+	}
+}
+
+// That requests are refused at a limit does not hide that credentials cannot be checked.
+func TestRefusalsAreWarnedOfByKind(t *testing.T) {
+	var log bytes.Buffer
+	f := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	x := &exchange{f: f, r: httptest.NewRequest("POST", "/mcp", nil)}
+	for range 2 {
+		x.logRefusal(&f.warned.limit, errors.New("limit"))
+		x.logRefusal(&f.warned.credential, errors.New("credential"))
+	}
+	for _, kind := range []string{"limit", "credential"} {
+		for _, level := range []string{"WARN", "INFO"} {
+			if n := strings.Count(log.String(), "level="+level+" msg=\"a request was refused\" err="+kind); n != 1 {
+				t.Errorf("%s %s %d times:\n%s", level, kind, n, &log)
+			}
+		}
+	}
+}
