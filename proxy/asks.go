@@ -12,11 +12,7 @@ import (
 // ever blocks on it.
 func (c *call) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message)) {
 	s := c.s
-	if to == wire.Server && s.start() != nil {
-		go done(nil)
-		return
-	}
-	if !s.work.Begin() {
+	if to == wire.Server && s.start() != nil || !s.work.Begin() {
 		go done(nil)
 		return
 	}

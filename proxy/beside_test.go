@@ -55,8 +55,8 @@ func (u refuser) Push(to wire.Sink) {
 	}()
 }
 
-// What stands beside a reply of the server's reaches the client with it, also if a layer edits the reply
-// or holds it back. It does not stand beside what takes the place of the reply.
+// The Beside of a server's reply reaches the client, also if a layer edits the reply or holds it
+// back. A message that replaces the reply does not have it.
 func TestBesideReplies(t *testing.T) {
 	ready := make(chan struct{})
 	close(ready)

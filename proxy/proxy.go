@@ -155,6 +155,9 @@ const (
 	closeTime = 50 * time.Millisecond
 )
 
+// RandomIDPrefix returns an [Options.IDPrefix] of the kind that a relay without one has.
+func RandomIDPrefix() string { return asks.RandomPrefix() }
+
 // ErrStart wraps the error of an upstream that could not be started.
 var ErrStart = errors.New("the server could not be started")
 

@@ -195,9 +195,12 @@ func (p *message) status(reply item) (status int, after string) {
 	failure := m.ErrorObject()
 	code, data := string(failure.Get("code").Raw), failure.Get("data")
 	if code == "-32603" && data.Get("source").Equals("attache") {
-		if discover := p.m.MethodIs("server/discover"); discover && (data.Get("reason").Equals("server_ended") && string(data.Get("restarted").Raw) == "true" || strings.HasPrefix(failure.Get("message").Text(), "the server ended before")) {
+		exited := strings.HasPrefix(failure.Get("message").Text(), "the server ended before") ||
+			data.Get("reason").Equals("server_ended") && string(data.Get("restarted").Raw) == "true"
+		switch discover := p.m.MethodIs("server/discover"); {
+		case discover && exited:
 			return http.StatusNotFound, "" // a legacy server: those made with rmcp exit at any first request but initialize
-		} else if discover || p.m.MethodIs("initialize") {
+		case discover || p.m.MethodIs("initialize"):
 			return http.StatusServiceUnavailable, "" // not there: another status would say something of its era
 		}
 	}

@@ -34,7 +34,7 @@ type item struct {
 	text   bool // data is the text of whole events
 	final  bool // it is the reply that ends the stream, or a part of it
 	failed bool // it is an error
-	beside any  // of that error: for its status
+	beside any  // of the error: see httpstatus
 }
 
 // release gives back the memory of an item that was written.

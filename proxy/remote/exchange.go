@@ -46,7 +46,7 @@ type exchange struct {
 	unread  int           // messages that may be requests whose ids cannot be read, none of them answered
 	first   []byte        // the first of them; nil if there was none
 	more    [][]byte      // the others, of an array
-	beside  any           // goes beside the replies (httpstatus.Beside)
+	beside  any           // of the replies: see httpstatus
 	resumed bool          // its stream was taken up again, and may repeat what other streams had
 	counted bool          // the end waits for it
 }

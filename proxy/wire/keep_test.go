@@ -73,8 +73,7 @@ func TestKeepLargeEdit(t *testing.T) {
 	lease.Release()
 }
 
-// What stands beside a message is there until it is reset, also after an edit, beside the messages that
-// are made of it too.
+// A message has its Beside until it is reset. An edit keeps it, and a copy has it too.
 func TestBeside(t *testing.T) {
 	var m, other Message
 	m.Reset(Server, []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`+"\n"))

@@ -84,8 +84,8 @@ type Message struct {
 	Fixed bool
 	// Lease, if not nil, lets several hold the bytes of the line, which are used again later.
 	Lease Lease
-	// Beside is what the transport that the message came by says of it to the one that it leaves by. Its
-	// bytes do not have it, and edits keep it.
+	// Beside is what the transport of the sender says of the message to that of the receiver, such as
+	// an HTTP status. It is not in the bytes. An edit keeps it.
 	Beside any
 
 	line      []byte // the frame and its line end
@@ -133,8 +133,8 @@ func (m *Message) GiveBack() {
 	}
 }
 
-// ResetTo makes m the frame of other with what stands beside it, and takes over what was read of it,
-// unless other was edited. The bytes are other's and never written to.
+// ResetTo makes m the frame of other, with its Beside, and takes over what was read of it, unless
+// other was edited. The bytes are other's and never written to.
 func (m *Message) ResetTo(other *Message) {
 	if m.Reset(other.From, other.line); !other.edited {
 		room := m.room

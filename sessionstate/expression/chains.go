@@ -8,8 +8,8 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// loopOver returns the id of what the loop runs over whose variable an identifier is, 0 if it is
-// none.
+// loopOver returns the id of the range of the loop that defines the identifier e, 0 if no loop
+// does.
 func loopOver(e ast.NavigableExpr) int64 {
 	for inner := e; ; {
 		outer, ok := inner.Parent()
@@ -27,7 +27,7 @@ func loopOver(e ast.NavigableExpr) int64 {
 	}
 }
 
-// isFilter reports whether a loop returns elements of what it runs over: it appends its variable.
+// isFilter reports whether a loop appends its own variable, so that it returns elements of its range.
 func isFilter(loop ast.ComprehensionExpr) bool {
 	step := loop.LoopStep()
 	if step.Kind() == ast.CallKind && step.AsCall().FunctionName() == operators.Conditional {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"sync"
 
@@ -16,22 +17,22 @@ const (
 	maxCheckedBytes = 8 << 10
 )
 
-// checked remembers tokens that were accepted: over HTTP a client sends its token with each
-// request, and to check a signature takes as long as all else that is done for a call. It has the
-// SHA-256 of a token, not the token.
+// checked remembers the tokens that were accepted. Over HTTP, a client sends its token with each
+// request, and checking the signature takes about as long as everything else that attache does for
+// a call. It stores the SHA-256 of a token, not the token.
 type checked struct {
 	mu    sync.Mutex
 	bySum map[[sha256.Size]byte]*checkedToken
 }
 
-// A checkedToken is what a token says whose signature one of the keys of set has made.
+// A checkedToken is what an accepted token says. A key of set has signed it.
 type checkedToken struct {
 	set       *keySet
 	claims    jwt.MapClaims // see validated
 	principal *sessionstate.Principal
 }
 
-// validated returns the claims that are validated each time, which nobody changes.
+// validated returns the claims that are validated with each request. Nobody changes them.
 func validated(claims jwt.MapClaims) jwt.MapClaims {
 	some := jwt.MapClaims{}
 	for _, name := range []string{"iss", "aud", "exp", "nbf", "iat"} {
@@ -45,12 +46,12 @@ func validated(claims jwt.MapClaims) jwt.MapClaims {
 // copied returns a copy of p that shares nothing with it.
 func copied(p *sessionstate.Principal) *sessionstate.Principal {
 	c := *p
-	c.Roles, c.Permissions = slices.Clone(p.Roles), slices.Clone(p.Permissions)
+	c.Roles, c.Permissions, c.Asserted = slices.Clone(p.Roles), slices.Clone(p.Permissions), maps.Clone(p.Asserted)
 	return &c
 }
 
-// get returns what is remembered of a token, nil for nothing. Whether it still holds is for the
-// caller to find out.
+// get returns what is remembered of a token, nil for nothing. The caller checks whether it still
+// holds.
 func (c *checked) get(token string) *checkedToken {
 	if len(token) > maxCheckedBytes {
 		return nil
@@ -70,7 +71,7 @@ func (c *checked) add(token string, seen *checkedToken) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bySum == nil || len(c.bySum) >= maxChecked {
-		c.bySum = map[[sha256.Size]byte]*checkedToken{} // those that are in use come back
+		c.bySum = map[[sha256.Size]byte]*checkedToken{} // tokens in use are added again
 	}
 	c.bySum[sum] = seen
 }

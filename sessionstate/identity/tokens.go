@@ -109,8 +109,8 @@ type TokenOptions struct {
 }
 
 // Tokens finds the owner of a token (JWT). It is safe for use by several goroutines. It keeps
-// no token (of those that were accepted it has the SHA-256 and what they say), starts nothing when it
-// is made, and has a goroutine only while a key set is being read.
+// no token, but the SHA-256 and the content of those that were accepted. It starts nothing when it is
+// made, and has a goroutine only while a key set is being read.
 type Tokens struct {
 	issuer, audience string
 	claims           Claims
@@ -215,7 +215,8 @@ func (t *Tokens) Resolve(ctx context.Context, token string) (*sessionstate.Princ
 	return p, err
 }
 
-// malformed reports whether text is no token at all. The library's decoder passes over line breaks.
+// malformed reports whether text does not have the form of a token. The library's decoder ignores
+// line breaks.
 func (t *Tokens) malformed(text string) bool {
 	_, _, err := t.parser.ParseUnverified(text, jwt.MapClaims{})
 	return errors.Is(err, jwt.ErrTokenMalformed) || strings.ContainsAny(text, "\r\n")

@@ -399,7 +399,7 @@ func TestTokensLeeway(t *testing.T) {
 	}
 }
 
-// A client sends its token with each request; the signature is checked once for each key set.
+// A client sends its token with each request. The signature is checked once for each key set.
 func TestTokensAreRemembered(t *testing.T) {
 	g := newTokensTest(t, allKeys(), nil)
 	token := keyring()["rsa"].token(claims(nil), nil)

@@ -1,13 +1,12 @@
-// Package asks keeps the requests of the relay's own that wait for a reply. Their ids
-// are strings with a prefix that is random for this process, so they can be mistaken for
-// nobody else's, another attache's in the same chain included.
+// Package asks keeps the relay's own requests that wait for a reply. Their ids begin with
+// random digits, so that no other id is taken for one of them, not even that of another attache in
+// the same chain.
 //
-// An id is a string of 16 digits: 10 random ones and a counter. Servers made with Effect read
-// every id as a number and answer with that number, so it counts as the same id. It is below
-// 2^53, which keeps it exact as a floating-point number. The first digit is 3 to 8: a client that
-// uses the time in microseconds has a 1 or a 2 there until the year 2065. That a client's own
-// 16-digit number begins with the 10 random digits does not happen in practice; if it does, the
-// request is refused.
+// An id is a string of 16 digits: 10 random digits and a counter. Servers made with Effect read
+// the string as a number and answer with the number, so both are the same id here. The number is
+// below 2^53, so floating point keeps it exactly. The first digit is 3 to 8. A client that uses the
+// time in microseconds as an id has a 1 there, or a 2 from 2033 to 2065. If the client's id begins
+// with the same 10 digits all the same, its request is refused.
 package asks
 
 import (
@@ -45,17 +44,22 @@ func (a *Ask) Done(reply *wire.Message) {
 	a.done(reply)
 }
 
-// perPrefix is how many ids of 16 digits have the same first 10. A session that makes more
-// requests goes on with the next 10 digits.
+// perPrefix is the number of ids with the same 10 digits in front. The ids after them begin with
+// the next number of 10 digits.
 const perPrefix = 1_000_000
 
-// New returns a table whose ids begin with prefix; "" stands for one that is random. The ids are
-// numbers of 16 digits if the prefix is one of 10, as a random one is.
+// RandomPrefix returns a prefix of 10 digits.
+func RandomPrefix() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
+	return strconv.FormatUint(3e9+binary.LittleEndian.Uint64(b[:])%6e9, 10)
+}
+
+// New returns a table whose ids begin with prefix; "" stands for a random one. With a prefix of 10
+// digits, an id has 16.
 func New(prefix string) *Table {
 	if prefix == "" {
-		var b [8]byte
-		rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-		prefix = strconv.FormatUint(3e9+binary.LittleEndian.Uint64(b[:])%6e9, 10)
+		prefix = RandomPrefix()
 	}
 	t := &Table{prefix: []byte(`"` + prefix), pending: map[string]*Ask{}}
 	if len(prefix) == 10 && prefix[0] != '0' {
@@ -137,7 +141,7 @@ func (t *Table) own(id []byte) string {
 	return `"` + string(id) + `"`
 }
 
-// counted reports whether an id begins as those do that the table has returned.
+// counted reports whether an id begins like those that the table has returned so far.
 func (t *Table) counted(id uint64) bool {
 	if id < t.base {
 		return false

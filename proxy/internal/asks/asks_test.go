@@ -66,8 +66,8 @@ func TestOthersIDs(t *testing.T) {
 	}
 }
 
-// A session that makes more requests than a prefix has ids for goes on with the next
-// prefix, and takes late replies to ids of the one before.
+// After the last id of a prefix, the ids begin with the next prefix. A late reply to an id of the
+// first prefix still counts.
 func TestMoreIDsThanAPrefixHas(t *testing.T) {
 	table := New("4170298356")
 	defer table.Close()

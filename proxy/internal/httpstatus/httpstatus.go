@@ -1,6 +1,6 @@
-// Package httpstatus says with which status a front answers when a remote server has refused a request.
-// The status goes beside the reply (wire.Message.Beside), as the bytes of a server's own error pass
-// unchanged and the relay between the two knows nothing of HTTP.
+// Package httpstatus carries the HTTP status of a remote server's refusal to the front, which answers
+// its client with the same status. It is the reply's wire.Message.Beside: the bytes of a server's
+// error pass unchanged, and the relay between the two knows nothing of HTTP.
 package httpstatus
 
 type relayed struct {
@@ -8,9 +8,9 @@ type relayed struct {
 	retryAfter string
 }
 
-// Beside returns what goes beside the replies of an answer with that status and Retry-After. It is nil
-// unless the status says to try again, as 429 and 5xx do: a client would take any other for a statement
-// about its own credential or session.
+// Beside returns the wire.Message.Beside of replies that came with that status and Retry-After. It is
+// nil unless the client may try again later (429 and 5xx). A client would think that any other status
+// is about its own credential or session.
 func Beside(status int, retryAfter string) any {
 	if status != 429 && (status < 500 || status > 599) {
 		return nil

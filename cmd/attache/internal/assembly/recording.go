@@ -2,11 +2,8 @@ package assembly
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/binary"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -118,12 +115,3 @@ func parentsOf(s *record.Session) func(id []byte) string {
 
 // ownIDs begins the ids of attache's own requests where a recording does not say.
 const ownIDs = "attache-"
-
-// RandomPrefix returns a prefix for the ids of attache's own requests, like the
-// relay's own: 10 digits, which make ids that every server takes. This one is known, and kept
-// in the recording.
-func RandomPrefix() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-	return strconv.FormatUint(3e9+binary.LittleEndian.Uint64(b[:])%6e9, 10)
-}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
 	"github.com/attache-mcp/attache/proxy"
@@ -15,7 +14,7 @@ import (
 
 func TestRecordingIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.jsonl")
-	r, err := startRecording(cli.Process{}, &config.Settings{Record: path}, assembly.RandomPrefix(), nil, slog.New(slog.DiscardHandler))
+	r, err := startRecording(cli.Process{}, &config.Settings{Record: path}, proxy.RandomIDPrefix(), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func TestRecordingToAFullDisk(t *testing.T) {
 		t.Skip("there is no /dev/full")
 	}
 	var log strings.Builder
-	r, err := startRecording(cli.Process{}, &config.Settings{Record: "/dev/full"}, assembly.RandomPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
+	r, err := startRecording(cli.Process{}, &config.Settings{Record: "/dev/full"}, proxy.RandomIDPrefix(), nil, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

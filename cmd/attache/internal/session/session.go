@@ -43,7 +43,7 @@ func (w *relay) begin(ctx context.Context, load func() (*config.Settings, error)
 	defer t.Close()
 	conn := assembly.ConnOptions{Control: &w.control, Status: w.reports}
 	if s.Record != "" {
-		conn.IDPrefix = assembly.RandomPrefix()
+		conn.IDPrefix = proxy.RandomIDPrefix()
 	}
 	// One connection, while it is used: thousands of attaches may share the database.
 	db, err := assembly.OpenDatabase(p, s, 1, w.log)

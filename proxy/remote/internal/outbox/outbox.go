@@ -75,7 +75,7 @@ func (o *Outbox) Push(to wire.Sink) {
 	go o.release()
 }
 
-// Write hands over a line with what stands beside its message, or has it wait for Flush.
+// Write hands over a line, as a message with that Beside, or has it wait for Flush.
 func (o *Outbox) Write(line []byte, beside any) {
 	var m wire.Message
 	m.Reset(wire.Server, line)
