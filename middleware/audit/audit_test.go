@@ -186,7 +186,7 @@ func play(t *testing.T, text string) string {
 		traces := trace.Compile(trace.Options{})
 		s := proxytest.Setup{Options: proxy.Options{
 			Layers: []middleware.Layer{traces.Connect(trace.ConnOptions{}).Layer(), a.Layer(), inside()},
-			Aside:  func(f proxy.Aside) { a.Aside(f.Message, f.Why, f.Code) },
+			Aside:  func(f proxy.Aside) { a.Aside(f.Message, f.Why, f.Code, nil) },
 		}}.Start(t)
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")

@@ -180,13 +180,18 @@ func (c *Conn) ListChanged(method, before, after string) {
 
 // Aside records a frame from the client that no layer saw. It was refused with a code,
 // or, with code 0, passed without any rule applied to it. Another parser may read
-// something else in the frame than the record says.
-func (c *Conn) Aside(m *wire.Message, why string, code int) {
+// something else in the frame than the record says. from says who the client is; nil where
+// only the frame could say it.
+func (c *Conn) Aside(m *wire.Message, why string, code int, from *sessionstate.Context) {
 	decision := "refused"
 	if code == 0 {
 		decision = "unjudged"
 	}
-	r := c.head(nil, "aside", time.Now()).text("server", c.o.Server).text("frame", m.Kind().String())
+	r := c.head(nil, "aside", time.Now())
+	if from != nil {
+		r = append(r, c.identityOf(from)...)
+	}
+	r = r.text("server", c.o.Server).text("frame", m.Kind().String())
 	if m.Kind() == wire.Request || m.Kind() == wire.Notification {
 		r = r.text("method", clip(m.Method())).text("tool", clip(m.Name().Text()))
 	}

@@ -57,6 +57,18 @@ func (p *process) knownClient(c *Client) func() (*sessionstate.Principal, error,
 	}
 }
 
+// clientContext returns what is known of a front's client whatever its messages say, nil for the
+// client that started the process. Of a front's client it is whose credential came last.
+func (c *Conn) clientContext() *sessionstate.Context {
+	if c.Client == nil {
+		return nil
+	}
+	s := c.shared.Load()
+	return s.baseContext(c.Client).With(func(ctx *sessionstate.Context) {
+		ctx.Principal, ctx.Unidentified, _ = s.process.knownClient(c.Client)()
+	})
+}
+
 // Recheck makes the connection look up again who it acts for.
 func (c *Conn) Recheck() { c.capture.Recheck() }
 

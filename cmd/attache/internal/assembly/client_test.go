@@ -1,0 +1,53 @@
+package assembly
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/attache-mcp/attache/cmd/attache/internal/attachetest"
+	"github.com/attache-mcp/attache/proxy/proxytest"
+	"github.com/attache-mcp/attache/proxy/wire"
+	"github.com/attache-mcp/attache/sessionstate"
+)
+
+// A frame that no rule judges is recorded as that of the front's client that sent it, also when
+// it is the first.
+func TestAsideOfAFrontsClient(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	p := attachetest.WriteConfig(t, "audit: {file: "+path+"}\narguments: [{tools: [\"*\"], argument: user, value: principal.user, mode: pin}]\n")
+	settings, err := attachetest.Load(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := Compile(Options{Process: p, Audit: true, Log: slog.New(slog.DiscardHandler)}, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := &sessionstate.Principal{User: "ada"}
+	conn := shared.Connect(ConnOptions{Client: &Client{Latest: func() (string, *sessionstate.Principal) { return "key", ada }}})
+	s := proxytest.Setup{Options: conn.Relay()}.Start(t)
+	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`)
+	s.Client.Next()
+	s.Client.Close()
+	if err := s.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	shared.Close()
+	records, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(records) {
+		if v := (wire.Value{Raw: line}); v.Get("kind").Text() == "aside" {
+			if user := v.Get("user").Text(); user != "ada" {
+				t.Errorf("it is recorded as a frame of %q, want ada: %s", user, line)
+			}
+			return
+		}
+	}
+	t.Errorf("no frame is recorded: %s", records)
+}
