@@ -1,12 +1,14 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
+	"time"
 
+	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -69,9 +71,10 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	return s, nil
 }
 
-// ask returns a request of attache's own, whose reply goes to t.
+// ask returns a request of attache's own, whose reply goes to t. Its id is a number, as servers
+// made with Effect do not answer ids that are none.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
-	id := strconv.AppendQuote(nil, "attache-"+sessions.NewID())
+	id := []byte(proxy.RandomIDPrefix() + "000000")
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
 	if _, err := s.add([]*call{c}); err != nil {
 		return nil, err
@@ -84,14 +87,17 @@ func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, e
 // docs/restart.md). A server that agrees to something else than before would not do what the
 // client expects of it, so the session has ended. One that gives no result may give one next time.
 func (s *session) shakeHands(t *stream) {
-	<-t.wake
+	select {
+	case <-t.wake:
+	case <-time.After(time.Minute): // as in a relay whose server ended
+	}
 	items, _, _ := t.take(nil)
 	var m wire.Message
 	if len(items) > 0 {
 		m.Reset(wire.Server, items[0].data)
 	}
 	if !m.LookEnvelope() || m.Kind() != wire.Result {
-		s.close("the session was to go on with another process of the server, which does not answer: try again later: "+m.ErrorObject().Get("message").Text(), left)
+		s.close("the session was to go on with another process of the server, which does not answer: try again later: "+cmp.Or(m.ErrorObject().Get("message").Text(), "no result"), left)
 		return
 	}
 	if err := s.kept.Same(&m); err != nil {

@@ -612,24 +612,24 @@ func (w *world) serverStep(i int, rest string) error {
 	return nil
 }
 
-// idNames has the ids of the front's own requests, which are random: a script calls them
-// attache-1, attache-2 in the order in which they come.
+// idNames has the ids of the front's own requests, which are random numbers: a script calls them
+// "attache-1", "attache-2" in the order in which they come.
 type idNames []string
 
-var ownID = regexp.MustCompile(`attache-[0-9a-f]{32}`)
+var ownID = regexp.MustCompile(`\b[3-8][0-9]{15}\b`)
 
 func (n *idNames) shorten(line string) string {
 	return ownID.ReplaceAllStringFunc(line, func(id string) string {
 		if !slices.Contains(*n, id) {
 			*n = append(*n, id)
 		}
-		return fmt.Sprint("attache-", slices.Index(*n, id)+1)
+		return fmt.Sprintf(`"attache-%d"`, slices.Index(*n, id)+1)
 	})
 }
 
 func (n *idNames) lengthen(line string) string {
 	for i, id := range *n {
-		line = strings.ReplaceAll(line, fmt.Sprintf(`"attache-%d"`, i+1), `"`+id+`"`)
+		line = strings.ReplaceAll(line, fmt.Sprintf(`"attache-%d"`, i+1), id)
 	}
 	return line
 }
