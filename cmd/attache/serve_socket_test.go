@@ -102,8 +102,8 @@ func TestServeRefusesDatagrams(t *testing.T) {
 	}
 }
 
-// A session goes on with another process of attache, however the first one ended, and is briefed
-// once.
+// A session goes on with another process of attache, however the first one ended. It is briefed
+// once, and told each time that the server has lost its memory.
 func TestServeGoesOnAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
@@ -140,6 +140,9 @@ func TestServeGoesOnAfterRestart(t *testing.T) {
 		}
 		if briefed := strings.Contains(body, "Ship it"); briefed != (i == 0) {
 			t.Errorf("process %d: briefed: %t: %s", i+1, briefed, body)
+		}
+		if told := strings.Contains(body, "the session with the server echoserver was opened again at"); told != (i > 0) {
+			t.Errorf("process %d: told of the server's loss: %t: %s", i+1, told, body)
 		}
 		if end != nil {
 			_ = cmd.Process.Signal(end)

@@ -66,6 +66,8 @@ type Opening struct {
 	// Session names the session, in this process and in those it goes on in; "" if it
 	// goes on in no other. Label names it in a log, which must not have its id.
 	Session, Label string
+	// Resumed says that the session goes on here, with another process of its server.
+	Resumed bool
 }
 
 // A Relay is what a session is made of.
@@ -80,11 +82,9 @@ type Relay struct {
 	Closed func()
 }
 
-// Options say what a front serves. Open is needed; the zero value of all else is a
-// default.
+// Options say what a front serves. Open is needed; the zero value of all else is a default.
 type Options struct {
-	// Open makes the relay of a new session. An error that wraps ErrBusy is answered
-	// with 503.
+	// Open makes the relay of a session. An error that wraps ErrBusy is answered with 503.
 	Open func(o Opening) (Relay, error)
 
 	// Authenticate says who a credential belongs to; nil accepts requests without one,

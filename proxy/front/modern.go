@@ -81,7 +81,7 @@ func (f *Front) join(key string, c *call, who Principal, credential string) (*se
 			return s, nil
 		}
 	}
-	s, err := f.openLocked("", who, credential)
+	s, err := f.openLocked("", Opening{Who: who, Credential: credential})
 	if err != nil {
 		return nil, err
 	}

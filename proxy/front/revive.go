@@ -54,7 +54,7 @@ func (f *Front) lookup(ctx context.Context, id string, who Principal, credential
 func (f *Front) resume(id string, who Principal, credential string, saved sessions.Session) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(id, who, credential)
+	s, err := f.openLocked(id, Opening{Who: who, Credential: credential, Resumed: true})
 	if err != nil {
 		return nil, err
 	}

@@ -70,14 +70,14 @@ var errOver = inbox.ErrClosed
 
 // open makes a session and starts its relay. The caller holds f.mu and has taken a
 // place among the limits for it.
-func (f *Front) open(id string, who Principal, credential string) (*session, error) {
+func (f *Front) open(id string, o Opening) (*session, error) {
 	s := &session{
-		f: f, id: id, who: who, in: inbox.New(),
+		f: f, id: id, who: o.Who, in: inbox.New(),
 		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
 	}
-	o := Opening{Who: who, Credential: credential, Request: s.request, Label: s.label()}
+	o.Request, o.Label = s.request, s.label()
 	if id != "" && f.keeper != nil {
-		s.kept = f.keeper.New(sessions.NewKey(id, who.ID))
+		s.kept = f.keeper.New(sessions.NewKey(id, o.Who.ID))
 		o.Session = s.kept.Key.ID
 	}
 	relay, err := f.o.Open(o)

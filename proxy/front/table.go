@@ -35,7 +35,7 @@ func (f *Front) findLocked(id string, who Principal) *session {
 func (f *Front) create(route string, who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.openLocked(route+sessions.NewID(), who, credential)
+	s, err := f.openLocked(route+sessions.NewID(), Opening{Who: who, Credential: credential})
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +49,14 @@ const restTime = time.Minute
 // openLocked opens a session within the limits. Where there are too many, the one of the
 // same principal that has been idle longest makes room, if it has been for a while: most
 // clients never end theirs. id is that of a session with a handshake.
-func (f *Front) openLocked(id string, who Principal, credential string) (*session, error) {
+func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	if f.draining {
 		return nil, errDraining
 	}
-	v := f.o.Limits.Open(who.ID)
-	evicted := v != limit.Admitted && f.evictLocked(who)
+	v := f.o.Limits.Open(o.Who.ID)
+	evicted := v != limit.Admitted && f.evictLocked(o.Who)
 	if evicted {
-		v = f.o.Limits.Open(who.ID)
+		v = f.o.Limits.Open(o.Who.ID)
 	}
 	switch v {
 	case limit.TooManyOfPrincipal:
@@ -64,12 +64,12 @@ func (f *Front) openLocked(id string, who Principal, credential string) (*sessio
 	case limit.TooManyInAll:
 		return nil, ErrBusy
 	}
-	s, err := f.open(id, who, credential)
+	s, err := f.open(id, o)
 	if errors.Is(err, ErrBusy) && !evicted {
-		f.evictLocked(who) // its upstream takes a moment to end, so that the next try finds room
+		f.evictLocked(o.Who) // its upstream takes a moment to end, so that the next try finds room
 	}
 	if err != nil {
-		f.o.Limits.Close(who.ID)
+		f.o.Limits.Close(o.Who.ID)
 		return nil, err
 	}
 	return s, nil

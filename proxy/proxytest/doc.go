@@ -48,7 +48,7 @@
 //	option forward_noise
 //	option client_reads         a client that has closed its end waits for its answers
 //	option id_prefix TEXT
-//	option restart [notice] [hold=DURATION] [hang=DURATION] [retry=TOOL]   the server is started again;
+//	option restart [notice] [resumed] [hold=DURATION] [hang=DURATION] [retry=TOOL]   the server is started again;
 //	                lists that have changed are taken as a note
 //	option arguments NAME... [/ NAME...]...   a slash goes one object deeper
 //	option guarded TEXT...

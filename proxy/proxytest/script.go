@@ -170,6 +170,8 @@ func parseRestart(text string) (*proxy.Restart, error) {
 		switch key {
 		case "notice":
 			r.Notice = true
+		case "resumed":
+			r.Resumed = true
 		case "hold", "hang":
 			d, err := time.ParseDuration(value)
 			if err != nil {

@@ -88,11 +88,24 @@ func (e Ending) reply(id []byte, text string, restarted bool) *wire.Message {
 	return wire.ErrorReplyWith(id, wire.CodeInternalError, text, []byte(data))
 }
 
-// A restart is when a server was started again, or the session that it had lost was opened
-// again.
+// A restart is when a server lost its memory, and how: a format with the place of its name.
 type restart struct {
-	at   time.Time
-	lost bool
+	at  time.Time
+	did string
+}
+
+const (
+	restarted   = "the server%s was restarted"
+	lostSession = "the server%s has lost the session, and another one was opened"
+	openedAgain = "the session with the server%s was opened again"
+)
+
+// did says how the server lost its memory.
+func (e Ending) did() string {
+	if e.lost {
+		return lostSession
+	}
+	return restarted
 }
 
 // notice returns the block that tells the model of it (R10).
@@ -100,11 +113,7 @@ func (r restart) notice(name string) []byte {
 	if name != "" {
 		name = " " + name
 	}
-	what := " was restarted at "
-	if r.lost {
-		what = " has lost the session, and another one was opened at "
-	}
-	text := "attache: the server" + name + what + r.at.UTC().Format("15:04 MST") +
+	text := "attache: " + fmt.Sprintf(r.did, name) + " at " + r.at.UTC().Format("15:04 MST") +
 		"; what it kept in memory (open pages, connections, working directory) is gone."
 	return append(append([]byte(`{"type":"text","text":`), wire.Quote(text)...), '}')
 }

@@ -26,6 +26,9 @@ type Policy struct {
 	// Notice puts a block before the next result of a tool, which tells the model that
 	// the server has lost its memory.
 	Notice bool
+	// Resumed says that the first server takes the place of one that another process of attache
+	// had for this session; with Notice the model is told of that, too.
+	Resumed bool
 	// Retry reports whether a call of a tool may be sent to the next server though it may
 	// have run; nil stands for none.
 	Retry func(tool string) bool
@@ -93,7 +96,11 @@ func New(relay Relay, p Policy, o Options) *Supervisor {
 	if p.Hold <= 0 {
 		p.Hold = defaultHold
 	}
-	return &Supervisor{policy: p, o: o, relay: relay, byHand: make(chan struct{}, 1)}
+	v := &Supervisor{policy: p, o: o, relay: relay, byHand: make(chan struct{}, 1)}
+	if p.Notice && p.Resumed {
+		v.notice.Store(&restart{time.Now(), openedAgain})
+	}
+	return v
 }
 
 // Hold returns how long a line waits for the next server at most.
@@ -152,7 +159,7 @@ func (v *Supervisor) takeOver(ctx context.Context, last *Link) *Link {
 	last.Gate.Close()
 	v.o.Asks.GiveUp(wire.Server)
 	if v.policy.Notice {
-		v.notice.Store(&restart{died, how.lost})
+		v.notice.Store(&restart{died, how.did()})
 	}
 	if !last.ready.IsZero() {
 		v.died = died
@@ -250,7 +257,7 @@ func (v *Supervisor) ready(ctx context.Context, l *Link) {
 	l.ready = time.Now()
 	v.takeOrder() // one that came meanwhile is carried out
 	if v.policy.Notice {
-		v.notice.Store(&restart{l.started, l.before.lost})
+		v.notice.Store(&restart{l.started, l.before.did()})
 	}
 	down := l.ready.Sub(v.died)
 	v.o.Log.Info("the server is up again", "down", down)

@@ -201,6 +201,9 @@ func (e *endpoint) open(s front.Opening) (front.Relay, error) {
 	env := sync.OnceValue(func() []string { return conn.Environment(e.s.Process.Env) }) // of every start
 	o.Start = func(context.Context) (proxy.Upstream, error) { return e.start(s, env) }
 	o.Restart = conn.Restart()
+	if o.Restart != nil {
+		o.Restart.Resumed = s.Resumed
+	}
 	return front.Relay{
 		Options: o,
 		Seen: func(who front.Principal, credential string) {
