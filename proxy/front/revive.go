@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/attache-mcp/attache/proxy"
 	"github.com/attache-mcp/attache/proxy/front/sessions"
 	"github.com/attache-mcp/attache/proxy/wire"
 )
@@ -71,15 +72,13 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	return s, nil
 }
 
-// ask returns a request of attache's own, whose reply goes to t. Its id is a number, as servers
-// made with Effect do not answer ids that are none.
+// ask returns a request of attache's own, whose reply goes to t. Its id is a number of 31 bits: some
+// servers answer no text, some cut longer numbers off, and some write 16 digits with an exponent.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
-	id := []byte(proxy.RandomIDPrefix() + "000000")
+	id := strconv.AppendInt(nil, 1<<30+rand.Int64N(1<<30), 10)
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
-	if _, err := s.add([]*call{c}); err != nil {
-		return nil, err
-	}
-	return wire.NewRequest(wire.Client, id, method, params), nil
+	_, err := s.add([]*call{c})
+	return wire.NewRequest(wire.Client, id, method, params), err
 }
 
 // shakeHands waits for the reply to the initialize of a session that was opened again, on t,

@@ -616,7 +616,8 @@ func (w *world) serverStep(i int, rest string) error {
 // "attache-1", "attache-2" in the order in which they come.
 type idNames []string
 
-var ownID = regexp.MustCompile(`\b[3-8][0-9]{15}\b`)
+// ownID is a number of 31 bits: cJSON has no longer ints, and jsonlite writes 16 digits as 4.2e+15.
+var ownID = regexp.MustCompile(`\b(1[0-9]{9}|2[01][0-9]{8})\b`)
 
 func (n *idNames) shorten(line string) string {
 	return ownID.ReplaceAllStringFunc(line, func(id string) string {
