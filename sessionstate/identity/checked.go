@@ -22,6 +22,7 @@ const (
 // a call. It stores the SHA-256 of a token, not the token.
 type checked struct {
 	mu    sync.Mutex
+	set   *keySet // of all in bySum
 	bySum map[[sha256.Size]byte]*checkedToken
 }
 
@@ -62,7 +63,7 @@ func (c *checked) get(token string) *checkedToken {
 	return c.bySum[sum]
 }
 
-// add remembers a token that was accepted.
+// add remembers a token that was accepted, and forgets those of another key set.
 func (c *checked) add(token string, seen *checkedToken) {
 	if len(token) > maxCheckedBytes {
 		return
@@ -70,8 +71,8 @@ func (c *checked) add(token string, seen *checkedToken) {
 	sum := sha256.Sum256([]byte(token))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bySum == nil || len(c.bySum) >= maxChecked {
-		c.bySum = map[[sha256.Size]byte]*checkedToken{} // tokens in use are added again
+	if c.bySum == nil || c.set != seen.set || len(c.bySum) >= maxChecked {
+		c.set, c.bySum = seen.set, map[[sha256.Size]byte]*checkedToken{} // tokens in use are added again
 	}
 	c.bySum[sum] = seen
 }

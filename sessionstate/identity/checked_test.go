@@ -24,3 +24,13 @@ func TestCheckedIsBounded(t *testing.T) {
 		t.Errorf("%d tokens are remembered", len(c.bySum))
 	}
 }
+
+// The tokens of an earlier key set are forgotten, so that its memory can be freed.
+func TestCheckedForgetsKeySets(t *testing.T) {
+	var c checked
+	before, after := &checkedToken{set: &keySet{}}, &checkedToken{set: &keySet{}}
+	c.add("a", before)
+	if c.add("b", after); c.get("a") != nil || c.get("b") != after {
+		t.Error("a token of another key set is remembered")
+	}
+}
