@@ -57,15 +57,19 @@ func (p *process) knownClient(c *Client) func() (*sessionstate.Principal, error,
 	}
 }
 
-// clientContext returns what is known of a front's client whatever its messages say, nil for the
-// client that started the process. Of a front's client it is whose credential came last.
+// clientContext returns what is known of a front's client whatever its messages say: whose credential
+// came last. It is nil for the client that started the process, and where a look-up would have to say.
 func (c *Conn) clientContext() *sessionstate.Context {
 	if c.Client == nil {
 		return nil
 	}
 	s := c.shared.Load()
+	principal, err, known := s.process.knownClient(c.Client)()
+	if !known {
+		return nil
+	}
 	return s.baseContext(c.Client).With(func(ctx *sessionstate.Context) {
-		ctx.Principal, ctx.Unidentified, _ = s.process.knownClient(c.Client)()
+		ctx.Principal, ctx.Unidentified = principal, err
 	})
 }
 

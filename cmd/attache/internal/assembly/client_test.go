@@ -14,8 +14,19 @@ import (
 )
 
 // A frame that no rule judges is recorded as that of the front's client that sent it, also when
-// it is the first.
+// it is the first. If the client is not known, the record does not say how much it is trusted.
 func TestAsideOfAFrontsClient(t *testing.T) {
+	ada := &sessionstate.Principal{User: "ada", Trust: "sandboxed"}
+	for credential, want := range map[string]string{"key": "ada sandboxed", "": " "} {
+		record := recordAside(t, &Client{Latest: func() (string, *sessionstate.Principal) { return credential, ada }})
+		if got := record.Get("user").Text() + " " + record.Get("trust").Text(); got != want {
+			t.Errorf("%q: it is recorded as a frame of %q, want %q: %s", credential, got, want, record.Raw)
+		}
+	}
+}
+
+// recordAside sends a frame that no rule judges, and returns its record.
+func recordAside(t *testing.T, client *Client) wire.Value {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	p := attachetest.WriteConfig(t, "audit: {file: "+path+"}\narguments: [{tools: [\"*\"], argument: user, value: principal.user, mode: pin}]\n")
 	settings, err := attachetest.Load(t, p)
@@ -26,8 +37,7 @@ func TestAsideOfAFrontsClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ada := &sessionstate.Principal{User: "ada"}
-	conn := shared.Connect(ConnOptions{Client: &Client{Latest: func() (string, *sessionstate.Principal) { return "key", ada }}})
+	conn := shared.Connect(ConnOptions{Client: client})
 	s := proxytest.Setup{Options: conn.Relay()}.Start(t)
 	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`)
 	s.Client.Next()
@@ -43,11 +53,9 @@ func TestAsideOfAFrontsClient(t *testing.T) {
 	}
 	for line := range bytes.Lines(records) {
 		if v := (wire.Value{Raw: line}); v.Get("kind").Text() == "aside" {
-			if user := v.Get("user").Text(); user != "ada" {
-				t.Errorf("it is recorded as a frame of %q, want ada: %s", user, line)
-			}
-			return
+			return v
 		}
 	}
-	t.Errorf("no frame is recorded: %s", records)
+	t.Fatalf("no frame is recorded: %s", records)
+	return wire.Value{}
 }
