@@ -166,7 +166,7 @@ func (s *session) runServer(m *wire.Message) error {
 
 // reply delivers a reply of the server to the call that it answers, if there is one.
 func (s *session) reply(m *wire.Message) error {
-	id := m.ID()
+	id := callid.OfReply(m, s.calls.awaits)
 	if id == nil {
 		return s.unnamed(m)
 	}

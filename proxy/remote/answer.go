@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/internal/callid"
 	"github.com/attache-mcp/attache/proxy/internal/httpstatus"
 	"github.com/attache-mcp/attache/proxy/remote/internal/outbox"
 	"github.com/attache-mcp/attache/proxy/wire"
@@ -174,19 +175,20 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	if k := m.Kind(); k != wire.Request && k != wire.Notification {
 		x.unread = 0
 	}
+	id := callid.OfReply(m, func(id []byte) bool { return x.awaits(id) >= 0 })
 	switch {
 	case m.Kind() == wire.Batch:
 		x.takeBatch(f, m)
-	case m.Kind() == wire.Request && x.hasAsked(m.ID()):
+	case m.Kind() == wire.Request && x.hasAsked(id):
 		f.Reset()
 	case !m.Kind().IsReply():
 		f.Deliver()
-	case m.ID() == nil && m.Kind() == wire.Error && len(x.ids) > 0:
+	case id == nil && m.Kind() == wire.Error && len(x.ids) > 0:
 		x.readdress(f, m)
-	case m.ID() == nil:
+	case id == nil:
 		f.Deliver()
 	default:
-		i := x.awaits(m.ID())
+		i := x.awaits(id)
 		if i < 0 && (x.resumed || x.first != nil && len(x.ids) == 0) {
 			x.s.log.Warn("an answer of the remote server to a request that another stream answers was dropped")
 			f.Reset()

@@ -24,6 +24,7 @@ func TestAnswers(t *testing.T) {
 	note := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`
 	odd := `{ "id" :1, "x":"\u0041\/", "jsonrpc":"2.0","result":{"n":1.0,"big":9007199254740993,"a":1,"a":2} }`
 	one := []string{result}
+	floating := strings.Replace(result, `"id":1`, `"id":1.0`, 1)
 	long := `{"jsonrpc":"2.0","id":1,"result":{"text":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for _, c := range []struct {
 		name   string
@@ -33,6 +34,8 @@ func TestAnswers(t *testing.T) {
 		want   []string
 	}{
 		{"U01 JSON", 200, asJSON, result, one},
+		{"U01 JSON, its id in floating point", 200, asJSON, floating, one},
+		{"U02 events, the id in floating point", 200, asEvents, "data: " + floating + "\n\n", one},
 		{"U01 JSON with a line end", 200, "application/json; charset=utf-8", result + "\n", one},
 		{"U01 JSON, bytes kept", 200, asJSON, odd, []string{odd}},
 		{"U01 JSON on lines", 200, asJSON, "{\n\"jsonrpc\":\"2.0\",\r\n \"id\":1,\n\"result\":{}\n}\r\n", []string{`{ "jsonrpc":"2.0",   "id":1, "result":{} }`}},
