@@ -2,7 +2,9 @@ package clientconfig
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,7 +105,10 @@ func Read(file File, data []byte) (*Document, error) {
 	} else {
 		err = d.readJSON(file.sections())
 	}
-	if err != nil {
+	switch ext := strings.ToLower(filepath.Ext(file.Path)); {
+	case err != nil && (ext == ".yaml" || ext == ".yml"):
+		return nil, errors.New(`it is YAML, and attache edits JSON and TOML alone: put "attache --" in front of the server's command yourself`)
+	case err != nil:
 		return nil, err
 	}
 	if len(d.Entries) > maxServers {
@@ -211,4 +216,16 @@ func isSecret(key string) bool {
 // isAddress reports whether clients keep the URL of a server under key.
 func isAddress(key string) bool {
 	return key == "url" || key == "serverUrl" || key == "httpUrl"
+}
+
+// holdsArguments reports whether command is a program and its arguments in one text. A few
+// clients split such a text where an entry has no arguments; attache, which would get it as
+// one argument, does not.
+func holdsArguments(command string) bool {
+	program, _, several := strings.Cut(command, " ")
+	if _, err := os.Stat(command); !several || err == nil {
+		return false // a path may have blanks in it
+	}
+	info, err := os.Stat(program)
+	return !strings.ContainsAny(program, `/\`) || err == nil && !info.IsDir()
 }

@@ -227,6 +227,8 @@ func TestWrapPassesOver(t *testing.T) {
 		`{"command": "x", "args": {}}`:                        "its args are not a list",
 		`{"command": "x", "args": [], "args": []}`:            `"args" is there twice`,
 		`{"command": "~/x"}`:                                  "its command begins with ~",
+		`{"command": "npx -y x"}`:                             "its command holds its arguments",
+		`{"command": "./wrap.go x", "args": []}`:              "its command holds its arguments",
 		`{"command": "ATTACHE.exe"}`:                          noServer,
 		`{"command": "attache", "args": ["--"]}`:              noServer,
 		`{"command": "attache", "args": ["--", "x"]}`:         "attache is in front of it already",
@@ -241,6 +243,17 @@ func TestWrapPassesOver(t *testing.T) {
 		if step := plan.Steps[0]; step.Done || !strings.HasPrefix(step.Text, want) || string(plan.Content) != config {
 			t.Errorf("%s: %+v", from, step)
 		}
+	}
+}
+
+// A path may have blanks in it, also one of another machine.
+func TestWrapPathWithBlanks(t *testing.T) {
+	d, err := Read(File{Path: "x.json"}, []byte(`{"mcpServers": {"s": {"command": "/Applications/My App/server"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if step := d.Wrap(Launch{Command: "attache"}, all).Steps[0]; !step.Done {
+		t.Errorf("%+v", step)
 	}
 }
 

@@ -176,6 +176,8 @@ func (d *Document) unwrappable(e *Entry, l Launch) string {
 		return cmp.Or(e.remote.problem(d.client), e.toml.problem())
 	case strings.HasPrefix(e.Command, "~"):
 		return "its command begins with ~, which clients expand in the command and not in its arguments: write the path out"
+	case len(e.Args) == 0 && holdsArguments(e.Command):
+		return "its command holds its arguments: write them into args"
 	}
 	return ""
 }

@@ -34,11 +34,16 @@ func (j *Job) reportFile(f clientconfig.File, plan *clientconfig.Plan, warnings 
 	case j.Teams:
 		fmt.Fprintln(&j.report, "  no servers are in it, and attache-teams was not added: add a server in the client first")
 	default:
-		fmt.Fprintln(&j.report, "  no servers are in it")
+		fmt.Fprint(&j.report, "  no servers are in it")
+		if f.Client == nil && !j.Unwrap {
+			fmt.Fprint(&j.report, " under mcpServers, servers, context_servers or mcp_servers: if they are elsewhere, put \"attache --\" in front of their commands yourself")
+		}
+		fmt.Fprintln(&j.report)
 	}
 	if j.DryRun {
 		j.showDiff(plan)
 	}
+	j.changes = j.changes || plan.Changed()
 	if plan.Changed() && f.Client != nil && !slices.Contains(j.reread, f.Client.Reread) {
 		j.reread = append(j.reread, f.Client.Reread)
 	}
@@ -125,8 +130,12 @@ func (j *Job) reportBackup(f clientconfig.File, launch clientconfig.Launch, done
 
 // reportNext says what is left to do.
 func (j *Job) reportNext() {
-	if j.DryRun {
+	switch {
+	case j.DryRun && j.changes:
 		fmt.Fprintln(&j.report, "Nothing was changed: leave out --dry-run to do it.")
+		return
+	case j.DryRun:
+		fmt.Fprintln(&j.report, "Nothing would change.")
 		return
 	}
 	for _, what := range j.reread {

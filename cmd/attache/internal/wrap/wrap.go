@@ -47,9 +47,10 @@ type Job struct {
 	// Flags are attache's own, which go into the entries.
 	Flags setting.Flags
 
-	report bytes.Buffer // for stdout
-	notes  []string     // on the flags
-	reread []string     // what makes the clients read their files again
+	report  bytes.Buffer // for stdout
+	notes   []string     // on the flags
+	changes bool         // whether a file changes, or would
+	reread  []string     // what makes the clients read their files again
 }
 
 // Run does the job.
