@@ -135,7 +135,7 @@ type Options struct {
 	// limit is passed as nil. It must not keep line, and is called from both directions.
 	Watch func(at Point, line []byte)
 
-	// IDPrefix begins the ids of attache's own requests; "" means 10 random digits. A replay
+	// IDPrefix begins the ids of attache's own requests; "" means 8 random digits. A replay
 	// sets it, so that two runs write the same bytes.
 	IDPrefix string
 

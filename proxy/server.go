@@ -166,7 +166,7 @@ func (s *session) runServer(m *wire.Message) error {
 
 // reply delivers a reply of the server to the call that it answers, if there is one.
 func (s *session) reply(m *wire.Message) error {
-	id := callid.OfReply(m, s.calls.awaits)
+	id := callid.OfReply(m, func(id []byte) bool { return s.asks.Owns(id) || s.calls.awaits(id) })
 	if id == nil {
 		return s.unnamed(m)
 	}

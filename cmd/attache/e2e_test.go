@@ -519,7 +519,7 @@ func requireSameBytes(t *testing.T, dir string, mayAsk bool) {
 }
 
 // ownFrame is a request of attache's own or the reply to one, on the server's side.
-var ownFrame = regexp.MustCompile(`(?m)^.*"id": ?"?[3-8]\d{15}"?[,}].*\n`)
+var ownFrame = regexp.MustCompile(`(?m)^.*"id": ?"?[3-8]\d{13}"?[,}].*\n`)
 
 func recordings(t *testing.T, dir, name, direction string) []string {
 	t.Helper()

@@ -3,7 +3,7 @@
 //
 // A file is JSON Lines. The first line is a header:
 //
-//	{"version":1,"era":"legacy","id_prefix":"4170298356","given":{"--trust":"sandboxed"},"scrubbed":["home"]}
+//	{"version":1,"era":"legacy","id_prefix":"41702983","given":{"--trust":"sandboxed"},"scrubbed":["home"]}
 //
 // and each other line one line that passed, or the end or start of a server:
 //

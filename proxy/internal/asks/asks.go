@@ -2,11 +2,11 @@
 // random digits, so that no other id is taken for one of them, not even that of another attache in
 // the same chain.
 //
-// An id is a string of 16 digits: 10 random digits and a counter. Servers made with Effect read
-// the string as a number and answer with the number, so both are the same id here. The number is
-// below 2^53, so floating point keeps it exactly. The first digit is 3 to 8. A client that uses the
-// time in microseconds as an id has a 1 there, or a 2 from 2033 to 2065. If the client's id begins
-// with the same 10 digits all the same, its request is refused.
+// An id is a number of 14 digits: 8 random digits and a counter. Some servers accept no string as an
+// id (Xcode's mcpbridge), and some write back only 14 or 15 digits of a number (Lua, R). Others answer with
+// the digits in a string, so both are the same id here. The first digit is 3 to 8: a client that uses
+// the time as an id has a 1 or 2 there, and more or fewer digits. If the client's id begins with the
+// same 8 digits all the same, its request is refused.
 package asks
 
 import (
@@ -23,7 +23,8 @@ import (
 // A Table has the requests that wait. Make one with New.
 type Table struct {
 	prefix []byte // with the opening quote; not used if base is not 0
-	base   uint64 // the number before the first id of 16 digits
+	base   uint64 // the number before the first id
+	digits int    // of an id
 
 	mu      sync.Mutex
 	n       uint64
@@ -44,26 +45,32 @@ func (a *Ask) Done(reply *wire.Message) {
 	a.done(reply)
 }
 
-// perPrefix is the number of ids with the same 10 digits in front. The ids after them begin with
-// the next number of 10 digits.
+// perPrefix is the number of ids with the same prefix. The ids after them begin with the next number.
 const perPrefix = 1_000_000
 
-// RandomPrefix returns a prefix of 10 digits.
+// The lengths of prefixes that are numbers. Recordings of earlier builds have the longer one, and
+// ids that are strings.
+const (
+	prefixLen    = 8
+	oldPrefixLen = 10
+)
+
+// RandomPrefix returns a prefix of 8 digits.
 func RandomPrefix() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails: crypto/rand, Go 1.24
-	return strconv.FormatUint(3e9+binary.LittleEndian.Uint64(b[:])%6e9, 10)
+	return strconv.FormatUint(3e7+binary.LittleEndian.Uint64(b[:])%6e7, 10)
 }
 
-// New returns a table whose ids begin with prefix; "" stands for a random one. With a prefix of 10
-// digits, an id has 16.
+// New returns a table whose ids begin with prefix; "" stands for a random one. With a prefix of 8
+// digits, an id is a number of 14.
 func New(prefix string) *Table {
 	if prefix == "" {
 		prefix = RandomPrefix()
 	}
 	t := &Table{prefix: []byte(`"` + prefix), pending: map[string]*Ask{}}
-	if len(prefix) == 10 && prefix[0] != '0' {
-		t.base = number([]byte(prefix)) * perPrefix
+	if n := len(prefix); (n == prefixLen || n == oldPrefixLen) && prefix[0] != '0' {
+		t.base, t.digits = number([]byte(prefix))*perPrefix, n+6
 	}
 	return t
 }
@@ -102,9 +109,17 @@ func (t *Table) NextID() string {
 func (t *Table) nextLocked() string {
 	t.n++
 	if t.base != 0 {
-		return `"` + strconv.FormatUint(t.base+t.n, 10) + `"`
+		return t.spell(t.base + t.n)
 	}
 	return string(t.prefix) + strconv.FormatUint(t.n, 10) + `"`
+}
+
+// spell returns the raw id that is a number.
+func (t *Table) spell(id uint64) string {
+	if t.digits == prefixLen+6 {
+		return strconv.FormatUint(id, 10)
+	}
+	return `"` + strconv.FormatUint(id, 10) + `"`
 }
 
 // Take returns the request with the raw id and takes it out, nil if there is none.
@@ -132,13 +147,13 @@ func (t *Table) own(id []byte) string {
 		}
 		return ""
 	}
-	if len(id) == 18 && id[0] == '"' && id[17] == '"' {
-		id = id[1:17]
+	if len(id) == t.digits+2 && id[0] == '"' && id[len(id)-1] == '"' {
+		id = id[1 : len(id)-1]
 	}
-	if len(id) != 16 || !t.counted(number(id)) {
+	if len(id) != t.digits || !t.counted(number(id)) {
 		return ""
 	}
-	return `"` + string(id) + `"`
+	return t.spell(number(id))
 }
 
 // counted reports whether an id begins like those that the table has returned so far.

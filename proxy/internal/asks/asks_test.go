@@ -2,7 +2,6 @@ package asks
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,18 +21,18 @@ func reply(id string) *wire.Message {
 	return &m
 }
 
-// Servers made with Effect answer an id that is a string of digits with the number.
-func TestRepliesUnderTheNumber(t *testing.T) {
+// A server may answer with the digits of the number in a string.
+func TestRepliesUnderTheString(t *testing.T) {
 	for spelling, spell := range map[string]func(string) string{
-		"string":  func(id string) string { return id },
-		"number":  func(id string) string { return strings.Trim(id, `"`) },
-		"escaped": func(id string) string { return `"\u003` + id[1:] }, // a digit d is U+003d
+		"number":  func(id string) string { return id },
+		"string":  func(id string) string { return `"` + id + `"` },
+		"escaped": func(id string) string { return `"\u003` + id + `"` }, // a digit d is U+003d
 	} {
 		t.Run(spelling, func(t *testing.T) {
 			table := New("")
 			defer table.Close()
 			id, answered := add(table)
-			if !regexp.MustCompile(`^"[3-8][0-9]{9}000001"$`).MatchString(id) {
+			if !regexp.MustCompile(`^[3-8][0-9]{7}000001$`).MatchString(id) {
 				t.Fatalf("the first id is %s", id)
 			}
 			if !table.Owns([]byte(spell(id))) || !table.Swallow(wire.Server, reply(spell(id))) || !*answered {
@@ -52,13 +51,13 @@ func TestRepliesUnderTheNumber(t *testing.T) {
 
 // Nothing that a client counts, or the time, is an id of attache's own.
 func TestOthersIDs(t *testing.T) {
-	table := New("4170298356")
+	table := New("41702983")
 	defer table.Close()
 	add(table)
 	for _, id := range []string{
-		``, `1`, `"1"`, `null`, `"`, `4170298356`, `"4170298356"`, `417029835600000`, `41702983560000010`, `"41702983560000010"`,
-		`4170298357000001`, `4170298355999999`, `-417029835600001`, `41702983560000.1`, `417029835600001e`, `"417029835600000x"`,
-		`"4170298356000001`, `1795478400000000`, `"attache-1"`,
+		``, `1`, `"1"`, `null`, `"`, `41702983`, `"41702983"`, `4170298300000`, `417029830000010`, `"417029830000010"`,
+		`41702984000001`, `41702982999999`, `-4170298300001`, `417029830000.1`, `4170298300001e`, `"4170298300000x"`,
+		`"41702983000001`, `17954784000000`, `"attache-1"`,
 	} {
 		if table.Owns([]byte(id)) {
 			t.Errorf("%s counts as an id of attache's own", id)
@@ -69,18 +68,18 @@ func TestOthersIDs(t *testing.T) {
 // After the last id of a prefix, the ids begin with the next prefix. A late reply to an id of the
 // first prefix still counts.
 func TestMoreIDsThanAPrefixHas(t *testing.T) {
-	table := New("4170298356")
+	table := New("41702983")
 	defer table.Close()
 	table.n = perPrefix - 2
 	last, _ := add(table)
-	if last != `"4170298356999999"` || table.Owns([]byte(`4170298357000000`)) {
+	if last != `41702983999999` || table.Owns([]byte(`41702984000000`)) {
 		t.Fatalf("the last id of the prefix is %s", last)
 	}
 	next, answered := add(table)
-	if next != `"4170298357000000"` || !table.Swallow(wire.Server, reply(`4170298357000000`)) || !*answered {
+	if next != `41702984000000` || !table.Swallow(wire.Server, reply(`41702984000000`)) || !*answered {
 		t.Errorf("the id after it is %s", next)
 	}
-	if !table.Owns([]byte(last)) || table.Owns([]byte(`4170298358000001`)) {
+	if !table.Owns([]byte(last)) || table.Owns([]byte(`41702985000001`)) {
 		t.Error("the ids of attache's own are those of both prefixes, and no others")
 	}
 }
@@ -92,6 +91,7 @@ func TestOtherPrefixes(t *testing.T) {
 		"own-":                      `"own-1"`,
 		"0000000000":                `"00000000001"`,
 		"own-567890":                `"own-5678901"`,
+		"4170298356":                `"4170298356000001"`,
 	} {
 		table := New(prefix)
 		id, answered := add(table)
