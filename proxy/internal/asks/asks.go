@@ -23,8 +23,7 @@ import (
 // A Table has the requests that wait. Make one with New.
 type Table struct {
 	prefix []byte // with the opening quote; not used if base is not 0
-	base   uint64 // the number before the first id
-	digits int    // of an id
+	base   uint64 // the number before the first id of 14 digits
 
 	mu      sync.Mutex
 	n       uint64
@@ -45,14 +44,12 @@ func (a *Ask) Done(reply *wire.Message) {
 	a.done(reply)
 }
 
-// perPrefix is the number of ids with the same prefix. The ids after them begin with the next number.
-const perPrefix = 1_000_000
-
-// The lengths of prefixes that are numbers. Recordings of earlier builds have the longer one, and
-// ids that are strings.
 const (
-	prefixLen    = 8
-	oldPrefixLen = 10
+	idLen     = 14
+	prefixLen = 8
+
+	// perPrefix is the number of ids with the same prefix. The ids after them begin with the next number.
+	perPrefix = 1_000_000
 )
 
 // RandomPrefix returns a prefix of 8 digits.
@@ -62,15 +59,15 @@ func RandomPrefix() string {
 	return strconv.FormatUint(3e7+binary.LittleEndian.Uint64(b[:])%6e7, 10)
 }
 
-// New returns a table whose ids begin with prefix; "" stands for a random one. With a prefix of 8
-// digits, an id is a number of 14.
+// New returns a table whose ids begin with prefix; "" stands for a random one. With a prefix that
+// is not a number of 8 digits, an id is the prefix and a counter, in a string.
 func New(prefix string) *Table {
 	if prefix == "" {
 		prefix = RandomPrefix()
 	}
 	t := &Table{prefix: []byte(`"` + prefix), pending: map[string]*Ask{}}
-	if n := len(prefix); (n == prefixLen || n == oldPrefixLen) && prefix[0] != '0' {
-		t.base, t.digits = number([]byte(prefix))*perPrefix, n+6
+	if len(prefix) == prefixLen && prefix[0] != '0' {
+		t.base = number([]byte(prefix)) * perPrefix
 	}
 	return t
 }
@@ -109,17 +106,9 @@ func (t *Table) NextID() string {
 func (t *Table) nextLocked() string {
 	t.n++
 	if t.base != 0 {
-		return t.spell(t.base + t.n)
+		return strconv.FormatUint(t.base+t.n, 10)
 	}
 	return string(t.prefix) + strconv.FormatUint(t.n, 10) + `"`
-}
-
-// spell returns the raw id that is a number.
-func (t *Table) spell(id uint64) string {
-	if t.digits == prefixLen+6 {
-		return strconv.FormatUint(id, 10)
-	}
-	return `"` + strconv.FormatUint(id, 10) + `"`
 }
 
 // Take returns the request with the raw id and takes it out, nil if there is none.
@@ -147,13 +136,13 @@ func (t *Table) own(id []byte) string {
 		}
 		return ""
 	}
-	if len(id) == t.digits+2 && id[0] == '"' && id[len(id)-1] == '"' {
-		id = id[1 : len(id)-1]
+	if len(id) == idLen+2 && id[0] == '"' && id[idLen+1] == '"' {
+		id = id[1 : idLen+1]
 	}
-	if len(id) != t.digits || !t.counted(number(id)) {
+	if len(id) != idLen || !t.counted(number(id)) {
 		return ""
 	}
-	return t.spell(number(id))
+	return string(id)
 }
 
 // counted reports whether an id begins like those that the table has returned so far.
