@@ -31,12 +31,12 @@ func Environment(c *Context, prefixes []string, existing func(name string) bool)
 		{"_TENANT_ID", "principal.tenant", false},
 	}
 	var environment []string
-	given := make(map[string]bool)
+	seen := make(map[string]bool)
 	for _, prefix := range prefixes {
-		if !isVariableName(prefix) || given[prefix] {
+		if !isVariableName(prefix) || seen[prefix] {
 			continue
 		}
-		given[prefix] = true
+		seen[prefix] = true
 		for _, v := range variables {
 			name := prefix + v.suffix
 			fact, _ := c.Lookup(v.path)

@@ -61,8 +61,8 @@ func (m mark) alive() []int {
 
 // gone waits until no process of the run is left. After the time it describes
 // those that are, and kills them.
-func (m mark) gone(within time.Duration) []string {
-	deadline := time.Now().Add(within)
+func (m mark) gone(limit time.Duration) []string {
+	deadline := time.Now().Add(limit)
 	for {
 		pids := m.alive()
 		if len(pids) == 0 {

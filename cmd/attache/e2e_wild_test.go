@@ -303,10 +303,10 @@ func (w *wildSession) request(method, params string) string {
 
 // await takes frames until all these requests are answered or the time is over, answers
 // the server's own requests meanwhile, and returns the replies by their id.
-func (w *wildSession) await(within time.Duration, ids ...string) map[string]map[string]json.RawMessage {
+func (w *wildSession) await(limit time.Duration, ids ...string) map[string]map[string]json.RawMessage {
 	w.t.Helper()
 	replies := make(map[string]map[string]json.RawMessage)
-	over := time.After(within)
+	over := time.After(limit)
 	for len(replies) < len(ids) {
 		select {
 		case frame, ok := <-w.frames:

@@ -137,7 +137,7 @@ func (c *program) forServer(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().SortFlags = false
 	cmd.DisableFlagsInUseLine = true
 	cmd.Annotations = map[string]string{takesServer: "yes"}
-	cmd.Args = c.serverGiven
+	cmd.Args = c.checkServer
 	return c.withSettings(cmd, flags, func(ctx context.Context, s *config.Settings, _ []string) error {
 		server := s.CommandOr(c.server)
 		if len(server) == 0 {
@@ -171,9 +171,9 @@ func (c *program) prepare(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// serverGiven checks that there is a server's command, and that it stands behind
+// checkServer checks that there is a server's command, and that it stands behind
 // a "--".
-func (c *program) serverGiven(cmd *cobra.Command, args []string) error {
+func (c *program) checkServer(cmd *cobra.Command, args []string) error {
 	path := cmd.CommandPath()
 	switch {
 	case len(args) > 0:
@@ -243,9 +243,9 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // unknownFlag names the flag that was probably meant.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
-	given := "--" + e.GetSpecifiedName()
+	flag := "--" + e.GetSpecifiedName()
 	if short := e.GetSpecifiedShortnames(); short != "" {
-		given = "-" + short
+		flag = "-" + short
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -254,7 +254,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 		}
 	})
 	if near := cli.Nearest(e.GetSpecifiedName(), names); near != "" && e.GetSpecifiedShortnames() == "" {
-		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", given, near)
+		return cli.Usagef("unknown flag %s: did you mean --%s? flags of the server go behind \"--\"", flag, near)
 	}
-	return cli.Usagef("unknown flag %s: see \"%s --help\"; flags of the server go behind \"--\"", given, cmd.CommandPath())
+	return cli.Usagef("unknown flag %s: see \"%s --help\"; flags of the server go behind \"--\"", flag, cmd.CommandPath())
 }

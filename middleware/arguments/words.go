@@ -58,8 +58,8 @@ const (
 	// work is what is done in a workspace, or with all of it, and leaves it the one it is.
 	work vocabulary = `use operate work run execute index search scan analyze analyse inspect check lint build test read
 		query review explore examine validate verify look find watch monitor resolve`
-	// given words say that an argument is in a call: "if not given".
-	given vocabulary = `given provided specified supplied passed set`
+	// participles say that an argument is in a call: "if not given".
+	participles vocabulary = `given provided specified supplied passed set`
 	// plain words may stand anywhere. Those for what happens to a path are for
 	// defaults: "if it is not given".
 	plain vocabulary = `to of for where that which and or if when so it you are will can may via e.g eg i.e ie example
@@ -258,14 +258,14 @@ func goesOn(s []string, i int) bool {
 func strange(s []string) string {
 	for i := 0; i < len(s); i++ {
 		w, at := s[i], i
-		ok := w == "," || places.has(w) || heads.has(w) || fillers.has(w) || technologies.has(w) || work.has(w) || given.has(w) || plain.has(w)
+		ok := w == "," || places.has(w) || heads.has(w) || fillers.has(w) || technologies.has(w) || work.has(w) || participles.has(w) || plain.has(w)
 		switch w {
 		case "in", "on":
 			end := here(s, i+1)
 			ok = end > 0
 			i = end - 1
 		case "not":
-			ok = slices.Contains(s[:i], "if") && (i+1 == len(s) || given.has(s[i+1]))
+			ok = slices.Contains(s[:i], "if") && (i+1 == len(s) || participles.has(s[i+1]))
 		case "a", "an", "the": // not as in "workspace A"
 			ok = i+1 < len(s)
 		case "relative":

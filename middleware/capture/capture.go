@@ -328,14 +328,14 @@ func (c *Conn) readRevision(_ context.Context, reply *wire.Message) error {
 
 // keyLocked returns the key of the session a request belongs to.
 func (c *Conn) keyLocked(f *facts) sessionstate.Fact {
-	given := c.base.Session
+	base := c.base.Session
 	switch {
-	case !given.Empty() && given.Source == sessionstate.Operator:
-		return given
+	case !base.Empty() && base.Source == sessionstate.Operator:
+		return base
 	case f.conversation != "":
 		return sessionstate.Fact{Value: c.space + f.conversation, Source: sessionstate.RequestMeta, From: f.conversationFrom}
-	case !given.Empty():
-		return given
+	case !base.Empty():
+		return base
 	}
 	return c.key
 }

@@ -26,10 +26,10 @@ type target struct {
 // call handles a call from the client.
 func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
-	given := m.Name().View()
-	t := c.resolve(view, given)
+	name := m.Name().View()
+	t := c.resolve(view, name)
 	if t.why != "" {
-		return c.refuseName(ctx, m, t, given)
+		return c.refuseName(ctx, m, t, name)
 	}
 	if refusal := c.change(call, m, view, t); refusal.text != "" {
 		return c.refuse(ctx, m, view, refusal)
@@ -60,10 +60,10 @@ func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate
 // resolve returns the tool that the client means by a name: one that was renamed to it, or the
 // one that has the name itself. If there are several, the one that the server is known to have
 // counts; if the server has more than one of them, or none is known, the name is ambiguous.
-func (c *Conn) resolve(view *sessionstate.Context, given string) target {
-	own := c.visible(&c.in, view, given, c.some.Of(given))
+func (c *Conn) resolve(view *sessionstate.Context, name string) target {
+	own := c.visible(&c.in, view, name, c.some.Of(name))
 	found, known := target{rename: none}, false
-	for _, i := range c.byNew[given] {
+	for _, i := range c.byNew[name] {
 		name := c.rules[i].Tools[0]
 		t := c.visible(&c.in, view, name, c.some.Of(name))
 		if t.why == "" && t.rename == i {
@@ -71,7 +71,7 @@ func (c *Conn) resolve(view *sessionstate.Context, given string) target {
 		}
 	}
 	switch {
-	case found.name != "" && own.why == "" && own.rename == none && c.has(given):
+	case found.name != "" && own.why == "" && own.rename == none && c.has(name):
 		found, _ = c.better(found, known, own)
 	case found.name == "" && own.rename != none:
 		own.rule, own.why = own.rename, "the tool is known by another name"
@@ -127,13 +127,13 @@ func hidden(what string, err error) string {
 // refuseName answers a call to a name that no tool has, or two have. The error is the one that
 // the specification has for unknown tools (server/tools, "Error Handling"). Clients expect it
 // from a server without the tool, so it discloses no rules.
-func (c *Conn) refuseName(ctx context.Context, m *wire.Message, t target, given string) error {
+func (c *Conn) refuseName(ctx context.Context, m *wire.Message, t target, name string) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(t.rule), Act: middleware.Refused, Why: t.why})
-	code, text := wire.CodeInvalidParams, "Unknown tool: "+middleware.Clip(given)
+	code, text := wire.CodeInvalidParams, "Unknown tool: "+middleware.Clip(name)
 	if t.both != "" {
-		code, text = wire.CodeInternalError, ambiguous(t.name, t.both, given)
+		code, text = wire.CodeInternalError, ambiguous(t.name, t.both, name)
 	}
-	c.log.InfoContext(ctx, "a call was refused", "name", middleware.Clip(given), "rule", c.key(t.rule), "why", t.why)
+	c.log.InfoContext(ctx, "a call was refused", "name", middleware.Clip(name), "rule", c.key(t.rule), "why", t.why)
 	return c.answer(ctx, m, wire.ErrorReply(m.ID(), code, text))
 }
 

@@ -110,10 +110,10 @@ func TestResolveAgain(t *testing.T) {
 	sandboxed := &sessionstate.Context{Trust: sessionstate.Fact{Value: "sandboxed", Source: sessionstate.Operator}}
 	long := func(n int) string { return strings.Repeat("a", n) + "c" }
 	for _, test := range []struct {
-		view  *sessionstate.Context
-		given string
-		name  string // the server's
-		rule  int    // that refuses
+		view   *sessionstate.Context
+		called string
+		name   string // the server's
+		rule   int    // that refuses
 	}{
 		{acme, "get_x", "get_x", none},
 		{sandboxed, "get_x", "get_x", 0},
@@ -128,11 +128,11 @@ func TestResolveAgain(t *testing.T) {
 		{acme, long(2000), long(2000), 0}, // longer than any pattern but a plain one is held against
 		{acme, "other", "other", none},
 	} {
-		if got := c.resolve(test.view, test.given); got.name != test.name || got.rule != test.rule || (got.why != "") != (test.rule != none) {
-			t.Errorf("%.20s: %.20s, rule %d, %q; want %.20s, rule %d", test.given, got.name, got.rule, got.why, test.name, test.rule)
+		if got := c.resolve(test.view, test.called); got.name != test.name || got.rule != test.rule || (got.why != "") != (test.rule != none) {
+			t.Errorf("%.20s: %.20s, rule %d, %q; want %.20s, rule %d", test.called, got.name, got.rule, got.why, test.name, test.rule)
 		}
 		if c.in.Tool != "" || c.in.Context != nil {
-			t.Errorf("%.20s: the inputs are kept", test.given)
+			t.Errorf("%.20s: the inputs are kept", test.called)
 		}
 	}
 }

@@ -124,8 +124,8 @@ func TestStderrAfterABlock(t *testing.T) {
 	if total != len(got) || !strings.HasSuffix(got, "\nlast\n") {
 		t.Errorf("%d bytes of %d, ending in %q", len(got), total, got[max(len(got)-40, 0):])
 	}
-	if torn := tornLines(strings.TrimSuffix(got, "last\n")); torn > 2 {
-		t.Errorf("%d lines are not whole", torn)
+	if cut := cutLines(strings.TrimSuffix(got, "last\n")); cut > 2 {
+		t.Errorf("%d lines are not whole", cut)
 	}
 	written := len("last\n")
 	for i := 1; i <= flood; i++ {
@@ -178,8 +178,8 @@ func TestStderrKeepsLinesWhole(t *testing.T) {
 		if sum := out.Len() + int(c.dropped); sum != written {
 			t.Errorf("seed %d: %d out, %d dropped; written %d", seed, out.Len(), c.dropped, written)
 		}
-		if torn := tornLines(out.String()); torn > pauses {
-			t.Errorf("seed %d: %d lines are not whole after %d pauses of the sink", seed, torn, pauses)
+		if cut := cutLines(out.String()); cut > pauses {
+			t.Errorf("seed %d: %d lines are not whole after %d pauses of the sink", seed, cut, pauses)
 		}
 		if c.dropped == 0 {
 			t.Errorf("seed %d: nothing dropped; then this shows nothing", seed)
@@ -191,18 +191,18 @@ func TestStderrKeepsLinesWhole(t *testing.T) {
 // one, whose end did not fit and was replaced by a line end of ours. It is
 // smaller than the number before it: nothing is dropped before the numbers have
 // five digits.
-func tornLines(out string) (torn int) {
+func cutLines(out string) (cut int) {
 	before := 0
 	for line := range strings.Lines(out) {
 		n := 0
 		fmt.Sscanln(line, &n)
 		if n <= before {
-			torn++
+			cut++
 			continue
 		}
 		before = n
 	}
-	return torn
+	return cut
 }
 
 func TestTail(t *testing.T) {

@@ -27,8 +27,8 @@ type Options struct {
 	IDPrefix string
 	// Server is what the header calls the server.
 	Server string
-	// Given are what the header says that the session was started with.
-	Given map[string]string
+	// Start has the flags and variables with which the session was started, for the header.
+	Start map[string]string
 	// Secrets are what must not reach the file.
 	Secrets Secrets
 	// Failed is called once, on another goroutine, when the file cannot be written
@@ -69,11 +69,11 @@ func newRecorder(w io.Writer, o Options, limit int) *Recorder {
 	r.wake.L = &r.mu
 	r.header.Server = string(r.scrub.Line([]byte(o.Server)))
 	r.room += 6 * len(o.Server) // as JSON may spell it
-	for name, value := range o.Given {
-		if r.header.Given == nil {
-			r.header.Given = map[string]string{}
+	for name, value := range o.Start {
+		if r.header.Start == nil {
+			r.header.Start = map[string]string{}
 		}
-		r.header.Given[name] = string(r.scrub.Line([]byte(value)))
+		r.header.Start[name] = string(r.scrub.Line([]byte(value)))
 		r.room += len(name) + 6*len(value)
 	}
 	go r.run()

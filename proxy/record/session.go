@@ -57,9 +57,9 @@ type Header struct {
 	IDPrefix string `json:"id_prefix,omitempty"`
 	// Server is the name that rules had for the server.
 	Server string `json:"server,omitempty"`
-	// Given are the flags ("--workspace") and variables with which the parent started the
-	// session said whose it is and where, scrubbed.
-	Given map[string]string `json:"given,omitempty"`
+	// Start has the flags ("--workspace") and variables that said, when the session was started,
+	// whose it is and where, scrubbed.
+	Start map[string]string `json:"given,omitempty"`
 	// Scrubbed names what was replaced.
 	Scrubbed []string `json:"scrubbed"`
 }

@@ -17,9 +17,9 @@ func loopOver(e ast.NavigableExpr) int64 {
 			return 0
 		}
 		if outer.Kind() == ast.ComprehensionKind {
-			loop, within := outer.AsComprehension(), inner.ID()
+			loop, part := outer.AsComprehension(), inner.ID()
 			named := e.AsIdent() == loop.IterVar() || e.AsIdent() == loop.IterVar2()
-			if named && (within == loop.LoopCondition().ID() || within == loop.LoopStep().ID()) {
+			if named && (part == loop.LoopCondition().ID() || part == loop.LoopStep().ID()) {
 				return loop.IterRange().ID()
 			}
 		}

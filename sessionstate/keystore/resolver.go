@@ -63,8 +63,8 @@ func NewResolver(s *Store, cache time.Duration, now func() time.Time) *Resolver 
 	return &Resolver{&answers{find: s.find, now: now, slots: make(chan struct{}, maxLookups), byHash: map[string]answer{}}, cache}
 }
 
-// Within returns a Resolver that uses the same answers for another time.
-func (r *Resolver) Within(cache time.Duration) *Resolver { return &Resolver{r.answers, cache} }
+// For returns a Resolver that shares the answers of r and relies on each for cache.
+func (r *Resolver) For(cache time.Duration) *Resolver { return &Resolver{r.answers, cache} }
 
 // Refresh asks the database again for each key: an answer of before holds only while the
 // database cannot be asked.

@@ -113,7 +113,7 @@ func TestCache(t *testing.T) {
 
 		// Another time, the same answers.
 		time.Sleep(time.Second)
-		short := r.Within(time.Second)
+		short := r.For(time.Second)
 		if _, err := short.Resolve(t.Context(), good); err != nil || f.asked != 9 {
 			t.Errorf("with a shorter time: %v after %d questions", err, f.asked)
 		}

@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// Nearest returns the word that given was probably meant to be, empty if none is
-// within limit characters that were inserted, removed, replaced or swapped.
-func Nearest(given string, words []string, limit int) string {
+// Nearest returns the one of words that word was probably meant to be, empty if none is
+// made from it with at most limit characters inserted, removed, replaced or swapped.
+func Nearest(word string, words []string, limit int) string {
 	best := ""
 	for _, w := range words {
-		if d := distance(strings.ToLower(given), strings.ToLower(w)); d <= limit {
+		if d := distance(strings.ToLower(word), strings.ToLower(w)); d <= limit {
 			best, limit = w, d-1
 		}
 	}

@@ -135,11 +135,11 @@ func fixed(credential string, from setting.Origin) Credential {
 func ownToken(p cli.Process, s *config.Settings) Credential {
 	file := s.Origin("identity.token_file")
 	if file.Name != "--token-file" {
-		if given := strings.TrimSpace(p.Getenv(config.TokenVariable)); given != "" {
-			return fixed(given, setting.Origin{Name: config.TokenVariable})
+		if token := strings.TrimSpace(p.Getenv(config.TokenVariable)); token != "" {
+			return fixed(token, setting.Origin{Name: config.TokenVariable})
 		}
-		if given := strings.TrimSpace(p.Getenv(config.JWTVariable)); given != "" && s.Identity.AcceptsTokens() {
-			return fixed(given, setting.Origin{Name: config.JWTVariable})
+		if token := strings.TrimSpace(p.Getenv(config.JWTVariable)); token != "" && s.Identity.AcceptsTokens() {
+			return fixed(token, setting.Origin{Name: config.JWTVariable})
 		}
 	}
 	if s.Identity.TokenFile == "" {

@@ -27,7 +27,7 @@ import (
 
 // callerOf returns what attache makes of a configuration and an environment, in
 // which DIR stands for a directory that holds files, and the key set as jwks.json.
-func callerOf(t *testing.T, settings string, files map[string]string, env ...string) *Authenticator {
+func clientOf(t *testing.T, settings string, files map[string]string, env ...string) *Authenticator {
 	t.Helper()
 	dir := t.TempDir()
 	in := strings.NewReplacer("DIR", dir)
@@ -90,7 +90,7 @@ func TestWhoTheSessionActsFor(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := callerOf(t, test.config, map[string]string{
+			c := clientOf(t, test.config, map[string]string{
 				"known.yaml": keys, "session.yaml": session, "trust.yaml": "trust: odd\n", "token": attachetest.Token(nil) + "\n",
 			}, test.env...)
 			p, err := c.Identify(context.Background(), test.came)
@@ -174,7 +174,7 @@ func TestRefusedCredentials(t *testing.T) {
 			if test.config == "" {
 				test.config = jwtConfig
 			}
-			c := callerOf(t, test.config, map[string]string{"session.yaml": "user: sue\n"}, append(test.env, "MCP_USER_ID=eve")...)
+			c := clientOf(t, test.config, map[string]string{"session.yaml": "user: sue\n"}, append(test.env, "MCP_USER_ID=eve")...)
 			p, err := c.Identify(context.Background(), test.came)
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("error %v; want %v with %q", err, test.want, test.text)
@@ -281,13 +281,13 @@ func TestIssuerUnreachable(t *testing.T) {
 		_, err := c.Identify(context.Background(), capture.Credential{})
 		return err
 	}
-	early := callerOf(t, text, nil, "ATTACHE_TOKEN="+attachetest.Token(nil))
+	early := clientOf(t, text, nil, "ATTACHE_TOKEN="+attachetest.Token(nil))
 	err := identify(early)
 	if !errors.Is(err, identity.ErrKeySet) || !passing(err) || strings.Contains(err.Error(), "hidden") {
 		t.Fatalf("at the start: %v; want one that passes, without the query", err)
 	}
 	down = false
-	later := callerOf(t, text, nil, "ATTACHE_TOKEN="+attachetest.Token(nil))
+	later := clientOf(t, text, nil, "ATTACHE_TOKEN="+attachetest.Token(nil))
 	if err := identify(later); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestTokenFileRotated(t *testing.T) {
 		}
 	}
 	write(attachetest.Token(nil))
-	c := callerOf(t, jwtConfig, nil, "ATTACHE_TOKEN_FILE="+file)
+	c := clientOf(t, jwtConfig, nil, "ATTACHE_TOKEN_FILE="+file)
 	for _, user := range []string{"ada", "bob"} {
 		write(attachetest.Token(map[string]any{"sub": user}))
 		p, err := c.Identify(context.Background(), capture.Credential{})

@@ -57,7 +57,7 @@ type sharedKeys struct {
 
 func newSharedKeys(db *keyDatabase, s *config.Settings) *sharedKeys {
 	return &sharedKeys{
-		keyDatabase: db, own: db.answers.Within(readAgain(s)), clients: db.answers.Within(s.Identity.Cache),
+		keyDatabase: db, own: db.answers.For(readAgain(s)), clients: db.answers.For(s.Identity.Cache),
 		endpoint: s.Policy.URL != "" && s.Origin("identity.keys_file").Default(),
 	}
 }

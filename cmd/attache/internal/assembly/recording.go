@@ -19,39 +19,38 @@ func sessionKeys() []string {
 	return []string{"session.id", "session.workspace", "session.workspace_id", "session.trust"}
 }
 
-// GivenToSession returns the flags and variables that say whose the session is and
+// SessionStart returns the flags and variables that say whose the session is and
 // where. A recording keeps them, as it means something else without. What stands in
 // the configuration is not among them: a recording is played through today's. Nor are
 // credentials.
-func GivenToSession(p cli.Process, s *config.Settings) map[string]string {
-	given := map[string]string{}
+func SessionStart(p cli.Process, s *config.Settings) map[string]string {
+	start := map[string]string{}
 	values := config.Values(s)
 	for _, key := range sessionKeys() {
 		if name := s.Origin(key).Name; name != "" && !strings.ContainsFunc(name, unicode.IsSpace) {
-			given[name] = values[key]
+			start[name] = values[key]
 		}
 	}
 	for _, name := range slices.Concat(s.Session.HostEnv.Session, s.Session.HostEnv.Workspace, []string{config.UserVariable, config.TenantVariable}) {
 		if v := p.Getenv(name); v != "" {
-			given[name] = v
+			start[name] = v
 		}
 	}
-	return given
+	return start
 }
 
-// RecordedProcess returns the process in which a recording is played with the settings s: it was
-// given what the session was given, as variables, so that flags of today stand above
-// them. The file may be anybody's, so of what it says was given only that is taken which
-// says what session it is: a variable that names a policy endpoint would send the
-// user's key there.
+// RecordedProcess returns the process in which a recording is played with the settings s. It has
+// what the session was started with, as variables, so that flags of today stand above
+// them. The file may be anybody's, so only what says which session it is is taken from it: a
+// variable that names a policy endpoint would send the user's key there.
 func RecordedProcess(p cli.Process, h record.Header, s *config.Settings) cli.Process {
 	flags, variables := sessionNames(s)
 	var env []string
-	for _, name := range slices.Sorted(maps.Keys(h.Given)) {
+	for _, name := range slices.Sorted(maps.Keys(h.Start)) {
 		if variable, isFlag := flags[name]; isFlag {
-			env = append([]string{variable + "=" + h.Given[name]}, env...)
+			env = append([]string{variable + "=" + h.Start[name]}, env...)
 		} else if slices.Contains(variables, name) {
-			env = append(env, name+"="+h.Given[name])
+			env = append(env, name+"="+h.Start[name])
 		}
 	}
 	p.Env = append(env, p.Env...) // the first counts

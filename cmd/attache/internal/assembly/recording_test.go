@@ -9,12 +9,12 @@ import (
 	"github.com/attache-mcp/attache/proxy/record"
 )
 
-// Of what a recording says was given only that is taken which says what session it is:
-// the file may be another's, and the environment has the user's key in it.
-func TestGivenByARecording(t *testing.T) {
+// Only what says which session it is is taken from a recording: the file may be another's, and
+// the environment has the user's key in it.
+func TestStartOfARecording(t *testing.T) {
 	s := config.DefaultSettings(t.TempDir())
 	s.Session.EnvPrefixes = []string{"ORBIT"}
-	p := RecordedProcess(cli.Process{Env: []string{"ATTACHE_API_KEY=k"}}, record.Header{Given: map[string]string{
+	p := RecordedProcess(cli.Process{Env: []string{"ATTACHE_API_KEY=k"}}, record.Header{Start: map[string]string{
 		"--session":                   "s1",
 		"--policy":                    "http://127.0.0.1:1/",
 		"ATTACHE_TRUST":               "sandboxed",

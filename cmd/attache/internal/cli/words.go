@@ -31,10 +31,10 @@ func Printable(text string, keep ...rune) string {
 	}, text)
 }
 
-// Nearest returns the word that given was probably meant to be, empty if none is
+// Nearest returns the one of words that word was probably meant to be, empty if none is
 // near enough to say so.
-func Nearest(given string, words []string) string {
-	return textfile.Nearest(given, words, min(3, max(1, len(given)/4)))
+func Nearest(word string, words []string) string {
+	return textfile.Nearest(word, words, min(3, max(1, len(word)/4)))
 }
 
 // Quoted lists words as people write them: "a", "b" or "c".

@@ -143,15 +143,15 @@ func (l *loader) operatorVariables(s *Settings) {
 		name, field string
 		to          *string
 	}{{UserVariable, "user", &p.User}, {TenantVariable, "tenant", &p.Tenant}} {
-		given := l.Getenv(v.name)
-		if given == "" {
+		text := l.Getenv(v.name)
+		if text == "" {
 			continue
 		}
-		if strings.TrimSpace(given) != given || strings.ContainsFunc(given, unicode.IsControl) {
+		if strings.TrimSpace(text) != text || strings.ContainsFunc(text, unicode.IsControl) {
 			l.problems.Add(setting.Origin{Name: v.name}, "has space around it, a line break or a control character in it: write the plain name")
 			continue
 		}
-		*v.to, p.Asserted[v.field] = given, v.name
+		*v.to, p.Asserted[v.field] = text, v.name
 	}
 	if len(p.Asserted) > 0 {
 		s.Operator.Variables = p

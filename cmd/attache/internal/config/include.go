@@ -33,10 +33,10 @@ func (l *loader) documents(path string, data []byte, s *Settings) []*document {
 	return all
 }
 
-// document parses one file. within begins the names of its rules. The include key, if
+// document parses one file. entryPrefix begins the names of its rules. The include key, if
 // there is one, is returned apart.
-func (l *loader) document(file, base, within string, data []byte) (d *document, includes []setting.Field) {
-	r := &setting.Reader{File: file, Base: base, Within: within}
+func (l *loader) document(file, base, entryPrefix string, data []byte) (d *document, includes []setting.Field) {
+	r := &setting.Reader{File: file, Base: base, EntryPrefix: entryPrefix}
 	d = &document{reader: r}
 	if body, ok := r.Parse(data); ok && body != nil {
 		fields, _ := r.Fields(body, "the configuration")

@@ -21,8 +21,8 @@ const APIKeyVariable = setting.Prefix + "_API_KEY"
 // never has the key in it.
 func APIKey(p cli.Process, s *Settings) (policy.Credential, setting.Origin, error) {
 	file := s.Origin("identity.api_key_file")
-	if given := strings.TrimSpace(p.Getenv(APIKeyVariable)); given != "" && file.Name != "--api-key-file" {
-		return policy.Credential(given), setting.Origin{Name: APIKeyVariable}, nil
+	if key := strings.TrimSpace(p.Getenv(APIKeyVariable)); key != "" && file.Name != "--api-key-file" {
+		return policy.Credential(key), setting.Origin{Name: APIKeyVariable}, nil
 	}
 	if s.APIKeyFile == "" {
 		return "", setting.Origin{}, nil

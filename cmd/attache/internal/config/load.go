@@ -267,14 +267,14 @@ func (l *loader) fromEnvironment(s *Settings, o setting.Option) {
 // setInjected sets o from a variable that another program, or another attache,
 // made for servers to read. Its words are that program's: a path stays as it is,
 // and a level of trust that we do not know means sandboxed.
-func (l *loader) setInjected(s *Settings, o setting.Option, given string, from setting.Origin) {
+func (l *loader) setInjected(s *Settings, o setting.Option, text string, from setting.Origin) {
 	if at, ok := o.Value.(place); ok {
 		o.Value = setting.Text(at.to)
 	}
 	if o.Key == "session.trust" {
-		given = sessionstate.NormalizeTrust(given)
+		text = sessionstate.NormalizeTrust(text)
 	}
-	l.set(s, o, given, from)
+	l.set(s, o, text, from)
 }
 
 // fromFlag sets o from its flag. An empty value counts as not given: it is what a

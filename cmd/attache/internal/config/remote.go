@@ -210,11 +210,11 @@ func (s *Settings) RemoteVariables() []string {
 	return names
 }
 
-// CommandOr returns the server behind attache: the given command, or the address in the
-// settings; nil if there is neither.
-func (s *Settings) CommandOr(given []string) []string {
-	if len(given) == 0 && s.Server.Remote.URL != "" {
+// CommandOr returns the server behind attache: command, or the address in the settings; nil if
+// there is neither.
+func (s *Settings) CommandOr(command []string) []string {
+	if len(command) == 0 && s.Server.Remote.URL != "" {
 		return []string{s.Server.Remote.URL}
 	}
-	return given
+	return command
 }

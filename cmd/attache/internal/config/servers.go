@@ -92,7 +92,7 @@ func readServer(e *Server, s *Settings) setting.Problems {
 		options = append(options, setting.Option{Key: "match." + o.Key, Value: o.Value})
 	}
 	r := &setting.Reader{
-		File: e.reader.File, Base: e.reader.Base, Within: e.reader.Within, Prefix: "servers." + e.Name + ".",
+		File: e.reader.File, Base: e.reader.Base, EntryPrefix: e.reader.EntryPrefix, Prefix: "servers." + e.Name + ".",
 		Options: options, Origins: s.origins, Warnings: &s.Warnings,
 	}
 	s.readOver(r, e.fields)

@@ -95,7 +95,7 @@ func (d *Doctor) examineServer(ctx context.Context) {
 		fmt.Fprintf(d.Stderr, "attache: waiting for the server to answer, for %s at most\n", inspect.Timeout+modernTime)
 	})
 	defer waiting.Stop()
-	legacy := d.visit(ctx, inspect.Visit{Target: target, Within: inspect.Timeout}, (*inspect.Client).Initialize, "")
+	legacy := d.visit(ctx, inspect.Visit{Target: target, Limit: inspect.Timeout}, (*inspect.Client).Initialize, "")
 	if started, ok := errors.AsType[*child.StartError](legacy.err); ok {
 		d.problem("correct the command behind \"--\", or its permissions", "%v", started)
 		return
@@ -103,14 +103,14 @@ func (d *Doctor) examineServer(ctx context.Context) {
 	if there != "" {
 		d.ok("%s is there", there)
 	}
-	within := inspect.Timeout
+	limit := inspect.Timeout
 	switch {
 	case legacy.answered(): // and may keep silent in the other era
-		within = max(modernTime, 3*legacy.Took)
+		limit = max(modernTime, 3*legacy.Took)
 	case legacy.Took >= inspect.Timeout:
-		within = modernTime
+		limit = modernTime
 	}
-	modern := d.visit(ctx, inspect.Visit{Target: target, Within: within}, (*inspect.Client).Discover, inspect.ModernMember)
+	modern := d.visit(ctx, inspect.Visit{Target: target, Limit: limit}, (*inspect.Client).Discover, inspect.ModernMember)
 	d.eras(legacy, modern)
 	if target.Remote == nil {
 		d.noise(legacy, modern)

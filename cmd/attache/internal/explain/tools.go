@@ -79,7 +79,7 @@ func nested(properties map[string]any, name string) map[string]any {
 // server's stderr is shown only if it fails: many servers write pages at each start.
 func toolsOfServer(ctx context.Context, server inspect.Target) (toolList, error) {
 	var list []byte
-	v := inspect.Visit{Target: server, Within: inspect.Timeout}
+	v := inspect.Visit{Target: server, Limit: inspect.Timeout}
 	seen, err := v.Ask(ctx, func(l *inspect.Client) (err error) {
 		list, err = l.List()
 		return err

@@ -50,7 +50,7 @@ type Target struct {
 // A Visit starts a server to ask it something, and leaves no process behind.
 type Visit struct {
 	Target
-	Within time.Duration
+	Limit time.Duration
 }
 
 // A VisitResult describes a server after a visit.
@@ -63,7 +63,7 @@ type VisitResult struct {
 // Ask starts the server, calls question with a client of it, and stops the server. The error
 // is a [*child.StartError] if the server could not be started.
 func (v Visit) Ask(ctx context.Context, question func(*Client) error) (VisitResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, v.Within)
+	ctx, cancel := context.WithTimeout(ctx, v.Limit)
 	defer cancel()
 	began := time.Now()
 	if v.Remote != nil {
@@ -98,7 +98,7 @@ func (v Visit) put(ctx context.Context, began time.Time, question func(*Client) 
 	err = question(NewClient(in, out))
 	took = time.Since(began)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("it did not answer within %s", v.Within)
+		err = fmt.Errorf("it did not answer within %s", v.Limit)
 	}
 	return took, err
 }

@@ -215,8 +215,8 @@ func hasItsValue(flag string) bool {
 }
 
 // name returns a package's name without its version, "" if it has not the form of one.
-func (r *runner) name(given string) string {
-	if m := regexp.MustCompile(r.form).FindStringSubmatch(given); m != nil {
+func (r *runner) name(text string) string {
+	if m := regexp.MustCompile(r.form).FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
 	return ""

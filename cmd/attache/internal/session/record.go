@@ -44,7 +44,7 @@ func startRecording(p cli.Process, s *config.Settings, idPrefix string, secrets 
 	r.Recorder = record.NewRecorder(f, record.Options{
 		IDPrefix: r.idPrefix,
 		Server:   s.RecordedName(),
-		Given:    assembly.GivenToSession(p, s),
+		Start:    assembly.SessionStart(p, s),
 		Secrets:  config.Secrets(p, s, secrets),
 		Failed: func(err error) {
 			log.Warn("the recording stops; the session goes on", "file", f.Name(), "err", err)

@@ -39,7 +39,7 @@ func (v Entries[T]) Read(r *Reader, key string, n ast.Node) {
 	before := len(r.Problems)
 	for i, item := range items {
 		(*v.To)[i] = v.Default
-		name := fmt.Sprintf("%s%s[%d]", r.Within, key, i)
+		name := fmt.Sprintf("%s%s[%d]", r.EntryPrefix, key, i)
 		*v.Name(&(*v.To)[i]), r.Origins[name] = name, r.Place(item)
 		v.readEntry(r, fmt.Sprintf("%s[%d]", key, i), &(*v.To)[i], item)
 	}

@@ -22,8 +22,8 @@ type Reader struct {
 	File, Base string
 	// Prefix begins the keys in the texts of mistakes: "servers.git.".
 	Prefix string
-	// Within begins the names of entries in an included file: "include[0].".
-	Within string
+	// EntryPrefix begins the names of entries in an included file: "include[0].".
+	EntryPrefix string
 
 	// Options are those that [Reader.ReadSection] reads.
 	Options []Option

@@ -20,8 +20,8 @@ func (j *Job) checkFlags(carried []string, files []clientconfig.File) error {
 	isShared := slices.ContainsFunc(files, func(f clientconfig.File) bool { return j.shared(f.Path) })
 	var args []string
 	for i := 0; i+1 < len(carried); i += 2 {
-		given, err := j.Flags.Get(strings.TrimPrefix(carried[i], "--"))
-		if err == nil && (!isShared || carried[i+1] == given) { // else it became absolute
+		value, err := j.Flags.Get(strings.TrimPrefix(carried[i], "--"))
+		if err == nil && (!isShared || carried[i+1] == value) { // else it became absolute
 			args = append(args, carried[i], carried[i+1])
 		}
 	}
