@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attache-mcp/attache/proxy/front/internal/event"
@@ -65,6 +66,7 @@ type stream struct {
 	bytes  int           // capacity of items and text
 	closed bool          // nothing follows what is in items and text
 	gone   bool          // nobody reads any more
+	over   atomic.Bool   // closed or gone
 	taken  chan struct{} // is closed when bytes becomes 0; not nil while push waits for that
 	due    time.Time     // when the client is to see that the stream is alive
 	silent bool          // that time has come
@@ -189,6 +191,7 @@ func (t *stream) addLocked(i item, closes bool) {
 	t.items = append(t.items, i)
 	t.bytes += cap(i.data)
 	t.closed = closes
+	t.over.Store(closes)
 	t.wakeUp()
 }
 
@@ -245,6 +248,7 @@ func (t *stream) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.gone = true
+	t.over.Store(true)
 	t.endTextLocked()
 	for _, i := range t.items {
 		i.release()
@@ -267,12 +271,9 @@ func (t *stream) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	t.over.Store(true)
 	t.wakeUp()
 }
 
 // attached reports whether somebody reads, and may be sent more than a reply.
-func (t *stream) attached() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.events && !t.gone && !t.closed
-}
+func (t *stream) attached() bool { return t.events && !t.over.Load() }

@@ -77,16 +77,16 @@ var (
 	large = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 )
 
-// each calls feed with the bytes of a body as they arrive, and then hands over what came of
+// each calls feed with the bytes of a body as they arrive, and then hands over what f got of
 // them. A clean end is no error.
-func each(out *outbox.Outbox, body io.Reader, feed func([]byte)) error {
+func each(f *outbox.Frame, body io.Reader, feed func([]byte)) error {
 	first := small.Get().(*[1 << 10]byte)
 	defer small.Put(first)
 	into := first[:]
 	for {
 		n, err := body.Read(into)
 		if feed(into[:n]); n > 0 {
-			out.Flush()
+			f.Flush()
 		}
 		switch {
 		case err == io.EOF:
@@ -115,7 +115,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 		kept, err = f.ReadBody(body, resp.ContentLength)
 	}
 	if !kept {
-		err = each(f.Out, body, f.Add)
+		err = each(f, body, f.Add)
 	}
 	if err != nil {
 		f.Reset() // a line that has been begun holds up all others
@@ -300,7 +300,7 @@ func (x *exchange) readEvents(body io.Reader) {
 	t := &eventTaker{x: x}
 	t.f.Out = x.s.out
 	p := newEventParser(t)
-	err := each(t.f.Out, body, p.feed)
+	err := each(&t.f, body, p.feed)
 	for broken, polls := 0, 0; len(x.ids) > 0 && len(p.id) > 0 && !x.modern && broken < resumeTries && x.ctx.Err() == nil; {
 		t.lastEvent(err)
 		n := t.n
@@ -375,7 +375,7 @@ func (x *exchange) resume(p *eventParser, t *eventTaker, polls int) error {
 	}
 	p.restart()
 	x.resumed = true
-	return each(t.f.Out, body, p.feed)
+	return each(&t.f, body, p.feed)
 }
 
 // sleep waits, and reports whether ctx was not done before.

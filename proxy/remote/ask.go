@@ -38,9 +38,9 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	t.f.Out, t.f.Ours = s.out, true
 	defer t.f.Reset()
 	if isEvents(resp.Header) {
-		err = each(t.f.Out, &untilReply{from, t}, newEventParser(t).feed)
+		err = each(&t.f, &untilReply{from, t}, newEventParser(t).feed)
 	} else {
-		err = each(t.f.Out, from, t.f.Add)
+		err = each(&t.f, from, t.f.Add)
 		t.event(nil)
 		t.f.Out.Flush()
 	}

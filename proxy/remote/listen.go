@@ -120,7 +120,7 @@ func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *
 	}
 	*opened, x.resumed = true, len(p.id) > 0
 	p.restart()
-	err = each(taker.f.Out, body, p.feed)
+	err = each(&taker.f, body, p.feed)
 	taker.lastEvent(err)
 	return ctx.Err() == nil
 }

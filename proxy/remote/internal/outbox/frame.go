@@ -183,15 +183,30 @@ const smallMessage = 4 << 10
 // scanners lends scanners, which are large.
 var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
-// Deliver hands over the message that End returned, and makes the frame ready for the next.
+// Deliver hands over the message that End returned, and makes the frame ready for the next, which
+// gets the same memory if it comes before Flush.
 func (f *Frame) Deliver() {
-	if f.room != nil {
-		if len(f.msg.Line()) > mostGathered {
-			f.msg.Lease = f.room
-		}
-		f.Out.put(&f.msg)
+	if f.room == nil {
+		f.Reset()
+		return
 	}
-	f.Reset()
+	if len(f.msg.Line()) > mostGathered {
+		f.msg.Lease = f.room
+		f.Out.put(&f.msg)
+		f.Reset()
+		return
+	}
+	f.Out.put(&f.msg)
+	f.room.Bytes = f.room.Bytes[:0]
+	f.size, f.breaks = 0, 0
+}
+
+// Flush is [Outbox.Flush]. It gives back the memory of a frame in which nothing has arrived.
+func (f *Frame) Flush() {
+	if f.size == 0 {
+		f.release()
+	}
+	f.Out.Flush()
 }
 
 // Reset makes the frame ready for the next message. A line that has been begun is

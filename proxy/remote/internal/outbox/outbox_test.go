@@ -318,8 +318,8 @@ func TestReadings(t *testing.T) {
 		r, o := &recorder{}, New(0)
 		o.Push(r)
 		var want []string
+		f := &Frame{Out: o}
 		for _, text := range texts {
-			f := &Frame{Out: o}
 			f.Put([]byte(text))
 			var m wire.Message
 			m.Reset(wire.Server, []byte(text))
@@ -330,11 +330,15 @@ func TestReadings(t *testing.T) {
 			if is {
 				want = append(want, text+"\n")
 				f.Deliver()
+			} else {
+				f.Reset()
 			}
-			f.Reset()
 		}
-		o.Flush()
+		f.Flush()
 		synctest.Wait()
+		if f.room != nil {
+			t.Error("a frame without a message keeps memory")
+		}
 		if !slices.Equal(r.lines, want) {
 			t.Errorf("handed over %.1000q", r.lines)
 		}
