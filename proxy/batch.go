@@ -86,6 +86,7 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 		b.Begin(e)
 		var member wire.Message
 		member.Reset(wire.Client, e.Raw)
+		member.Beside = m.Beside
 		s.c.scanner.Look(&member)
 		if err := s.batchMember(b, &member); err != nil {
 			return err

@@ -69,8 +69,7 @@ func (c clientLines) Try(m *wire.Message) bool {
 // End implements wire.Sink.
 func (c clientLines) End() { c.s.endClient(nil) }
 
-// errNotHandled is returned for a line of the client that could not be handled and has ended the
-// session.
+// errNotHandled is returned for a line of the client that could not be handled and ended the session.
 var errNotHandled = errors.New("the session ends")
 
 // readClient handles lines until the end of a reader. They begin with begun.

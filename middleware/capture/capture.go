@@ -161,10 +161,11 @@ type ConnOptions struct {
 	// another way than the messages.
 	Identify func(context.Context, Credential) (*sessionstate.Principal, error)
 
-	// Known, if not nil, returns the owner of the messages without a credential of their own
-	// where that needs no look-up; it reports false where Identify is to be asked. A look-up
-	// runs beside the messages, and is late if the process stands still meanwhile.
-	Known func() (p *sessionstate.Principal, err error, ok bool)
+	// Known, if not nil, returns the owner of a message without a credential of its own where
+	// that needs no look-up; it reports false where Identify is to be asked. A look-up runs
+	// beside the messages: it is late if the process stands still meanwhile, and does not know
+	// which of several messages it is for.
+	Known func(m *wire.Message) (p *sessionstate.Principal, err error, ok bool)
 
 	// Changed, if not nil, is called when a session acts for another principal than before, or
 	// for one with other permissions: the lists that the client sees may have changed. The
@@ -183,7 +184,7 @@ type Conn struct {
 	space    string                // see ConnOptions.Namespace
 	who      identities
 	resolve  func(context.Context, Credential) (*sessionstate.Principal, error) // nil if nobody is identified
-	owner    func() (*sessionstate.Principal, error, bool)                      // see ConnOptions.Known; may be nil
+	owner    func(*wire.Message) (*sessionstate.Principal, error, bool)         // see ConnOptions.Known; may be nil
 	sessions *sessionstate.Sessions
 	changed  func()
 	log      *slog.Logger
@@ -242,7 +243,7 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 		now := c.sessions.Now()
 		s, inherits := c.session(&f, now)
 		id := c.identityOf(ctx, s.Key(), inherits, &f)
-		found, pending := c.lookUp(id, now)
+		found, pending := c.lookUp(id, m, now)
 		if pending == nil || m.Kind() != wire.Request {
 			c.attach(ctx, s, id, found, &f)
 			return next(ctx, m)

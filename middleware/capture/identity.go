@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -182,19 +183,19 @@ type finding struct {
 }
 
 // lookUp starts a look-up of id if its owner is not known, or was looked up too long ago. The
-// finding is for the current frame, at now: a moment later it may be another. If there is no
+// finding is for the frame m, at now: a moment later it may be another. If there is no
 // finding, pending is what a request has to wait for, nil if a request has waited for it in
 // vain.
 //
 // The look-up begins when a quarter of the time is left, so that a busy session continues with
 // the last owner meanwhile; without an answer it is repeated in that quarter. After another
 // temporary failure it is repeated sooner, and no request waits for it.
-func (c *Conn) lookUp(id *identity, now time.Time) (found finding, pending <-chan struct{}) {
+func (c *Conn) lookUp(id *identity, m *wire.Message, now time.Time) (found finding, pending <-chan struct{}) {
 	if id == nil {
 		return finding{}, nil
 	}
 	if id == c.who.own && c.owner != nil {
-		if p, err, ok := c.owner(); ok {
+		if p, err, ok := c.owner(m); ok {
 			return c.settle(id, p, err, now, nil), nil
 		}
 	}

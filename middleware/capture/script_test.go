@@ -55,7 +55,7 @@ func scripted(s *proxytest.Session, arg string) middleware.Layer {
 			continue
 		}
 		if user, ok := strings.CutPrefix(word, "known="); ok {
-			conn.Known = func() (*sessionstate.Principal, error, bool) {
+			conn.Known = func(*wire.Message) (*sessionstate.Principal, error, bool) {
 				return &sessionstate.Principal{User: user}, nil, true
 			}
 			continue

@@ -52,7 +52,7 @@ import (
 type Principal struct {
 	// ID is what sessions are bound to; "" stands for a client that nobody identifies.
 	ID string
-	// Value is what Authenticate found, for Options.Open and Relay.Seen.
+	// Value is what Authenticate found: for Open, for Seen, and for layers as Beside of a message.
 	Value any
 }
 
@@ -75,8 +75,7 @@ type Relay struct {
 	// Options are those of the relay; ClientIn and ClientOut are the front's to set. The front
 	// logs to Log, too, what concerns the session.
 	Options proxy.Options
-	// Seen, if not nil, is told who sends each request of the session, and with which
-	// credential: a token is renewed while its session goes on.
+	// Seen, if not nil, is told who sends each request, and with which credential, which may be new.
 	Seen func(who Principal, credential string)
 	// Closed, if not nil, is called when the relay has returned.
 	Closed func()

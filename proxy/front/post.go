@@ -259,6 +259,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 // hand hands a message to the relay of a session. It notes the ArgumentNames of the relay: when the
 // next message is parsed with them, the relay need not look at it again.
 func (x *exchange) hand(s *session, p *message) error {
+	p.m.Beside = x.who.Value
 	err := s.in.Put(x.r.Context(), &p.m)
 	if names := p.m.ArgumentNames(); !slices.EqualFunc(names, *x.f.names.Load(), slices.Equal) {
 		x.f.names.Store(&names)

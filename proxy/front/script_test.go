@@ -66,6 +66,7 @@ type world struct {
 	deaf      int // how many bytes a server takes that it does not read; 0 for any number
 	children  int // how many servers may run; 0 for any number
 	layers    []middleware.Layer
+	judged    []string // methods of the messages that came to a layer, each with its sender
 	sessions  map[string]string
 	exchanges map[string]*clientExchange
 	raw       map[string]net.Conn
@@ -105,6 +106,24 @@ func (w *world) open(Opening) (Relay, error) {
 		w.servers = append(w.servers, s)
 		return s, nil
 	}}}, nil
+}
+
+// judge is a layer that notes who sends the messages of the client, and holds back those of the
+// method held for a second.
+func (w *world) judge(next middleware.Handler) middleware.Handler {
+	return func(ctx context.Context, m *wire.Message) error {
+		if m.From == wire.Client {
+			w.mu.Lock()
+			w.judged = append(w.judged, fmt.Sprint(m.Get("method").Text(), "=", m.Beside))
+			held := strings.HasPrefix(w.judged[len(w.judged)-1], "held=")
+			w.mu.Unlock()
+			if held {
+				middleware.CallFrom(ctx).Suspend(m, nil, time.Second, next)
+				return nil
+			}
+		}
+		return next(ctx, m)
+	}
 }
 
 func (w *world) closed() {
@@ -298,6 +317,13 @@ func (w *world) step(line string) error {
 		defer w.store.mu.Unlock()
 		w.store.down = rest == "yes"
 		return nil
+	case "judged": // METHOD=CREDENTIAL..., all since the beginning
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if got := strings.Join(w.judged, " "); got != rest {
+			return fmt.Errorf("got %s", got)
+		}
+		return nil
 	case "log":
 		if !strings.Contains(w.log.String(), rest) {
 			return errors.New("the log has other lines")
@@ -339,6 +365,15 @@ func (w *world) set(rest string) error {
 		w.children = n
 	case "enforce":
 		w.layers = []middleware.Layer{{Name: "test", Enforces: true}}
+	case "judge":
+		w.layers = []middleware.Layer{{Name: "test", Wrap: w.judge}}
+	case "tokens": // of one principal
+		w.o.Authenticate = func(_ context.Context, credential string) (Principal, error) {
+			if !slices.Contains(strings.Fields(value), credential) {
+				return Principal{}, errors.New("unknown")
+			}
+			return Principal{ID: "its user", Value: credential}, nil
+		}
 	case "idle":
 		w.o.Idle, _ = time.ParseDuration(value)
 	case "origin":

@@ -85,7 +85,7 @@ type Message struct {
 	// Lease, if not nil, lets several hold the bytes of the line, which are used again later.
 	Lease Lease
 	// Beside is what the transport of the sender says of the message to that of the receiver, such as
-	// an HTTP status. It is not in the bytes. An edit keeps it.
+	// an HTTP status, or to the layers, such as who sends it. It is not in the bytes. An edit keeps it.
 	Beside any
 
 	line      []byte // the frame and its line end

@@ -6,6 +6,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/attache-mcp/attache/middleware/capture"
+	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
@@ -42,13 +43,17 @@ func (p *process) identifyClient(c *Client) func(context.Context, capture.Creden
 	}
 }
 
-// knownClient returns the function that says who a client of a front acts for without a look-up,
-// which may be late: the front has just identified the client. What a file says of the operator
-// is looked up.
-func (p *process) knownClient(c *Client) func() (*sessionstate.Principal, error, bool) {
-	return func() (*sessionstate.Principal, error, bool) {
+// knownClient returns the function that says who a message of a front's client acts for without a
+// look-up, which may be late: the front has just identified the client. It has put the owner beside
+// the message; requests of one session can have tokens of different rights. What a file says of the
+// operator is looked up.
+func (p *process) knownClient(c *Client) func(*wire.Message) (*sessionstate.Principal, error, bool) {
+	return func(m *wire.Message) (*sessionstate.Principal, error, bool) {
 		who := p.who.Load()
 		credential, owner := c.Latest()
+		if sender, _ := m.Beside.(*sessionstate.Principal); sender != nil {
+			owner = sender
+		}
 		if credential == "" || who.operator.SessionFile != "" {
 			return nil, nil, false
 		}
@@ -57,14 +62,14 @@ func (p *process) knownClient(c *Client) func() (*sessionstate.Principal, error,
 	}
 }
 
-// clientContext returns what is known of a front's client whatever its messages say: whose credential
-// came last. It is nil for the client that started the process, and where a look-up would have to say.
-func (c *Conn) clientContext() *sessionstate.Context {
+// clientContext returns what is known of a front's client whatever its message says: whose credential
+// came with it. It is nil for the client that started the process, and where a look-up would have to say.
+func (c *Conn) clientContext(m *wire.Message) *sessionstate.Context {
 	if c.Client == nil {
 		return nil
 	}
 	s := c.shared.Load()
-	principal, err, known := s.process.knownClient(c.Client)()
+	principal, err, known := s.process.knownClient(c.Client)(m)
 	if !known {
 		return nil
 	}

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"bytes"
+	"cmp"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,6 +22,23 @@ func TestAsideOfAFrontsClient(t *testing.T) {
 		record := recordAside(t, &Client{Latest: func() (string, *sessionstate.Principal) { return credential, ada }})
 		if got := record.Get("user").Text() + " " + record.Get("trust").Text(); got != want {
 			t.Errorf("%q: it is recorded as a frame of %q, want %q: %s", credential, got, want, record.Raw)
+		}
+	}
+}
+
+// A message is judged by what its own credential grants, whichever came last with another request
+// of the session.
+func TestMessageIsJudgedByItsSender(t *testing.T) {
+	latest := &sessionstate.Principal{User: "ada", Permissions: []string{"read", "write"}}
+	p := &process{}
+	p.who.Store(&Authenticator{})
+	known := p.knownClient(&Client{Latest: func() (string, *sessionstate.Principal) { return "token", latest }})
+	for _, sender := range []*sessionstate.Principal{{User: "ada", Permissions: []string{"read"}}, latest, nil} {
+		m := wire.NewRequest(wire.Client, []byte("1"), "tools/call", []byte("{}"))
+		m.Beside = sender
+		want := cmp.Or(sender, latest)
+		if got, err, ok := known(m); !ok || err != nil || !got.Same(want) {
+			t.Errorf("%v: got %v, %v, %v, want %v", sender, got, err, ok, want)
 		}
 	}
 }

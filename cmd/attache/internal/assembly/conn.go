@@ -131,7 +131,7 @@ func (c *Conn) Relay() proxy.Options {
 		Log:          c.Log,
 	}
 	if c.audit != nil {
-		o.Aside = func(f proxy.Aside) { c.audit.Aside(f.Message, f.Why, f.Code, c.clientContext()) }
+		o.Aside = func(f proxy.Aside) { c.audit.Aside(f.Message, f.Why, f.Code, c.clientContext(f.Message)) }
 	}
 	return o
 }
