@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -31,8 +32,9 @@ type watcher struct {
 	events  *fsnotify.Watcher
 	files   func() []string // files and directories of YAML files; may change
 	changed func(state string)
+	stirred chan struct{} // has an element after an event that may be about the files
 	done    chan struct{}
-	over    chan struct{}
+	over    sync.WaitGroup
 }
 
 // watch calls changed, until close, whenever the [fingerprint] of files differs from the one before,
@@ -43,20 +45,44 @@ func watch(files func() []string, last string, changed func(state string)) (*wat
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{events: events, files: files, changed: changed, done: make(chan struct{}), over: make(chan struct{})}
-	go w.run(last)
+	w := &watcher{events: events, files: files, changed: changed, stirred: make(chan struct{}, 1), done: make(chan struct{})}
+	w.over.Go(func() { w.run(last) })
+	w.over.Go(w.listen)
 	return w, nil
 }
 
 // close ends the watcher. No call of changed begins after it.
 func (w *watcher) close() {
 	close(w.done)
-	<-w.over
 	_ = w.events.Close()
+	w.over.Wait()
+}
+
+// listen takes events until the watcher is closed. It is a goroutine of its own because on Windows
+// Add waits until the events before it were taken.
+func (w *watcher) listen() {
+	for {
+		select {
+		case _, ok := <-w.events.Errors: // events were lost: look
+			if !ok {
+				return
+			}
+		case e, ok := <-w.events.Events:
+			if !ok {
+				return
+			}
+			if !w.concerns(e) {
+				continue
+			}
+		}
+		select {
+		case w.stirred <- struct{}{}:
+		default:
+		}
+	}
 }
 
 func (w *watcher) run(last string) {
-	defer close(w.over)
 	state := settler{last: last}
 	settled := time.NewTimer(0) // the first look is at once
 	var first time.Time         // when what was not looked at yet began
@@ -73,10 +99,8 @@ func (w *watcher) run(last string) {
 		case <-w.done:
 			settled.Stop()
 			return
-		case <-w.events.Errors: // events were lost: look
-			event()
-		case e := <-w.events.Events:
-			if state.seen == "" && w.concerns(e) { // else the second look comes anyway
+		case <-w.stirred:
+			if state.seen == "" { // else the second look comes anyway
 				event()
 			}
 		case <-settled.C:
