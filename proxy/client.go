@@ -37,25 +37,21 @@ type clientSide struct {
 	release chan struct{}   // not nil while the pump waits for held to end
 }
 
-func (d *clientSide) init(s *session) {
-	d.ctx.Context = s.ctx
-	d.none.s = s
-	d.none.mw.Reset(&d.none, false)
+// setRules sets the rules for the next frames of both sides, of one after the other.
+func (s *session) setRules(r Rules) {
+	s.c.setRules(s, r)
+	s.v.setRules(s, r)
 }
 
-// setRules sets the rules for the next frames. The caller holds mu, or is alone.
+// setRules sets the rules for the next frames.
 func (d *clientSide) setRules(s *session, r Rules) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	needs := middleware.Needs(r.Layers...)
-	defer d.lookAgain()
 	d.scanner.ArgumentNames = needs.ArgumentNames
 	d.chain = middleware.Chain(s.forward, r.Layers...)
 	d.enforce, d.dryRun, d.guards, d.whole = needs.Enforces, r.DryRun, needs.Guarded, needs.Whole
-}
-
-// lookAgain scans the frames that wait behind a held one again: a frame that is plain under some
-// rules need not be plain under others.
-func (d *clientSide) lookAgain() {
-	for _, m := range d.waiting {
+	for _, m := range d.waiting { // a frame that was plain need not be plain under these rules
 		d.scanner.LookOnce(m)
 	}
 }

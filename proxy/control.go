@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -14,17 +15,20 @@ type Rules struct {
 }
 
 // A Control acts on a running session. The zero value is ready; it serves one session. Its
-// methods do nothing before [Run] begins and after the session has ended. Any goroutine may call
-// them, but no layer.
+// methods do nothing after the session has ended and, but for Replace, before [Run] begins. Any
+// goroutine may call them, but no layer.
 type Control struct {
-	mu sync.Mutex
-	s  *session
+	mu    sync.Mutex
+	s     *session
+	rules *Rules // that came before the session
 }
 
-func (c *Control) attach(s *session) {
+// attach begins the session s, under rules unless others have replaced them.
+func (c *Control) attach(s *session, rules Rules) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.s = s
+	s.setRules(*cmp.Or(c.rules, &rules))
 }
 
 func (c *Control) session() *session {
@@ -35,19 +39,17 @@ func (c *Control) session() *session {
 
 // Replace makes r the rules for the frames to come. A call in flight keeps its hooks, so no call
 // sees half of each. Replace waits until the current frames are handled, and so for a server
-// that does not read. It reports whether there was a session.
-func (c *Control) Replace(r Rules) bool {
-	s := c.session()
+// that does not read. Before the session, r takes the place of the rules in the [Options].
+func (c *Control) Replace(r Rules) {
+	c.mu.Lock()
+	s := c.s
 	if s == nil {
-		return false
+		c.rules = &r
 	}
-	s.c.mu.Lock()
-	s.c.setRules(s, r)
-	s.c.mu.Unlock()
-	s.v.mu.Lock()
-	s.v.setRules(s, r)
-	s.v.mu.Unlock()
-	return true
+	c.mu.Unlock()
+	if s != nil {
+		s.setRules(r)
+	}
 }
 
 // Restart ends the upstream, which is then started again. It reports false if the upstream would

@@ -15,10 +15,7 @@ import (
 // the hooks it has.
 func TestControlReplace(t *testing.T) {
 	var control proxy.Control
-	if control.Replace(proxy.Rules{}) {
-		t.Error("rules were replaced where no session runs")
-	}
-	control.Notify(wire.NewNotification(wire.Server, "notifications/x", nil)) // and reaches nobody
+	control.Notify(wire.NewNotification(wire.Server, "notifications/x", nil)) // reaches nobody
 	s := proxytest.Setup{Options: proxy.Options{Control: &control}}.Start(t)
 	edits := func(arg string) proxy.Rules {
 		return proxy.Rules{Layers: []middleware.Layer{editLayer(s, arg)}}
@@ -96,4 +93,17 @@ func TestControlReplaceLooksAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rules that are replaced when the options of a relay have been made, and it does not run yet, hold
+// from its beginning.
+func TestControlReplaceBeforeRun(t *testing.T) {
+	var control proxy.Control
+	s := new(proxytest.Session)
+	rules := func(arg string) []middleware.Layer { return []middleware.Layer{editLayer(s, arg)} }
+	setup := proxytest.Setup{Options: proxy.Options{Control: &control, Layers: rules("old")}}
+	control.Replace(proxy.Rules{Layers: rules("new")})
+	s = setup.Start(t)
+	s.Client.Send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}`)
+	s.Server.Expect(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"new":true}}}`)
 }

@@ -24,6 +24,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,14 +257,12 @@ func newSession(ctx context.Context, o Options) *session {
 	if o.Restart != nil {
 		s.supervisor = newSupervisor(s, *o.Restart)
 	}
-	s.c.init(s)
-	s.v.init(s)
-	rules := Rules{o.Layers, o.DryRun}
-	s.c.setRules(s, rules)
-	s.v.setRules(s, rules)
-	if o.Control != nil {
-		o.Control.attach(s)
+	s.c.ctx.Context, s.v.ctx.Context = s.ctx, s.ctx
+	for _, none := range []*call{&s.c.none, &s.v.none} {
+		none.s = s
+		none.mw.Reset(none, false)
 	}
+	cmp.Or(o.Control, new(Control)).attach(s, Rules{o.Layers, o.DryRun})
 	return s
 }
 

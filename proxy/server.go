@@ -33,14 +33,10 @@ type serverSide struct {
 	sent      []func(error) // to be told when what was delivered has been written
 }
 
-func (d *serverSide) init(s *session) {
-	d.ctx.Context = s.ctx
-	d.none.s = s
-	d.none.mw.Reset(&d.none, false)
-}
-
-// setRules sets the rules for the next frames. The caller holds mu, or is alone.
+// setRules sets the rules for the next frames.
 func (d *serverSide) setRules(s *session, r Rules) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.chain = middleware.Chain(s.deliverHandler, middleware.Reversed(r.Layers)...)
 	d.plain = !slices.ContainsFunc(r.Layers, func(l middleware.Layer) bool { return l.Wrap != nil })
 }
