@@ -45,10 +45,8 @@ func (x *exchange) admit() bool {
 // localAddr returns the address that the connection came to, the zero Addr if that is
 // not known.
 func (x *exchange) localAddr() netip.AddrPort {
-	if addr, ok := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
-		return addr.AddrPort()
-	}
-	return netip.AddrPort{}
+	addr, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return addr.AddrPort() // of nil, too
 }
 
 // allowOrigin lets a page of the origin read the response, also one that refuses.
@@ -113,7 +111,9 @@ func (x *exchange) authenticate() bool {
 func (x *exchange) logRefusal(warned *time.Time, err error) {
 	level := slog.LevelInfo
 	x.f.mu.Lock()
-	if time.Since(*warned) >= warnAgain {
+	if x.r.Context().Err() != nil { // the client is gone, and was refused nothing
+		level = slog.LevelDebug
+	} else if time.Since(*warned) >= warnAgain {
 		*warned, level = time.Now(), slog.LevelWarn
 	}
 	x.f.mu.Unlock()

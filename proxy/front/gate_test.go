@@ -36,3 +36,24 @@ func TestUnavailableIsWarnedOnce(t *testing.T) {
 		}
 	})
 }
+
+// A client that gives up while its credential is checked was refused nothing.
+func TestClientGoneIsNoRefusal(t *testing.T) {
+	var out bytes.Buffer
+	gone, leave := context.WithCancel(t.Context())
+	f := New(Options{
+		Log: slog.New(slog.NewTextHandler(&out, nil)),
+		Authenticate: func(context.Context, string) (Principal, error) {
+			leave()
+			return Principal{}, ErrUnavailable
+		},
+	})
+	for _, ctx := range []context.Context{gone, t.Context()} {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader("{}"))
+		r.Header.Set("Authorization", "Bearer key")
+		f.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 1 || !strings.Contains(out.String(), "level=WARN") {
+		t.Errorf("%d lines, want the warning of the second request alone:\n%s", n, &out)
+	}
+}

@@ -145,7 +145,7 @@ func (e *endpoint) frontOptions() front.Options {
 func (e *endpoint) authenticate(ctx context.Context, credential string) (front.Principal, error) {
 	p, err := e.shared.Authenticate(ctx, credential)
 	switch {
-	case errors.Is(err, identity.ErrFile), errors.Is(err, identity.ErrKeyStore), errors.Is(err, identity.ErrKeySet), ctx.Err() != nil:
+	case errors.Is(err, identity.ErrFile), errors.Is(err, identity.ErrKeyStore), errors.Is(err, identity.ErrKeySet), err != nil && ctx.Err() != nil:
 		return front.Principal{}, fmt.Errorf("%w: %w", front.ErrUnavailable, err)
 	case err != nil:
 		return front.Principal{}, err

@@ -235,6 +235,37 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A leavingClient gives up while its request is looked at.
+type leavingClient struct {
+	context.Context
+	err error
+}
+
+func (c *leavingClient) Err() error {
+	err := c.err
+	c.err = context.Canceled
+	return err
+}
+
+// An error says why, whenever the client gives up.
+func TestClientLeavesWhileItsKeyIsChecked(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.yaml")
+	key, _, err := identity.Create(file, identity.Attributes{User: "ada"}, "", 0, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, "identity: {keys_file: "+file+"}\n").endpoints[0]
+	for _, before := range []error{context.Canceled, nil} {
+		who, err := e.authenticate(&leavingClient{t.Context(), before}, key)
+		switch {
+		case before == nil && (err != nil || who.ID == ""):
+			t.Errorf("after it was checked: %+v, %v", who, err)
+		case before != nil && (!errors.Is(err, front.ErrUnavailable) || !errors.Is(err, context.Canceled)):
+			t.Errorf("before: %v", err)
+		}
+	}
+}
+
 // The log says whose call was refused.
 func TestLogNamesClients(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.yaml")
