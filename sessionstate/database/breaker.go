@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// How long the breaker stays open, and after how many failures it opens.
+// How long the breaker stays open, and after how many failures it opens. longestOpen is for a
+// process with one connection, of which there may be thousands: see [Connect].
 const (
 	openAfter   = 2
 	firstOpen   = time.Second
@@ -13,10 +14,11 @@ const (
 )
 
 // A breaker keeps callers from waiting for a server that does not answer. While it is open one
-// caller at a time tries, after 1 s, 2 s, and so on to 30 s.
+// caller at a time tries, after 1 s, 2 s, and so on to longest.
 type breaker struct {
-	now  func() time.Time
-	tell func(error)
+	now     func() time.Time
+	tell    func(error)
+	longest time.Duration
 
 	mu       sync.Mutex
 	failures int
@@ -55,7 +57,7 @@ func (b *breaker) failed(err error) {
 		return
 	}
 	first := b.open == 0
-	b.open = min(max(2*b.open, firstOpen), longestOpen)
+	b.open = min(max(2*b.open, firstOpen), b.longest)
 	b.until = b.now().Add(b.open)
 	if first && b.tell != nil {
 		b.tell(err)

@@ -69,14 +69,14 @@ func (n *notices) tell(payload string) {
 }
 
 // Listen hears notices until ctx is done, on a connection of its own. pgbouncer carries none
-// in transaction mode. A connection that is lost is opened again, after 1 s, 2 s, and so on to
-// 30 s; whoever needs what notices tell of asks the database meanwhile. It returns at once if
-// nobody has called OnNotice before.
+// in transaction mode. A connection that is lost is opened again after the pauses of the
+// breaker; whoever needs what notices tell of asks the database meanwhile. It returns at once
+// if nobody has called OnNotice before.
 func (s *Server) Listen(ctx context.Context, log *slog.Logger) {
 	if !s.notices.wanted() {
 		return
 	}
-	for pause, lost := firstOpen, false; ; pause = min(2*pause, longestOpen) {
+	for pause, lost := firstOpen, false; ; pause = min(2*pause, s.breaker.longest) {
 		err := s.listen(ctx, func() {
 			if lost {
 				log.Debug("the shared database sends notices of changes again")

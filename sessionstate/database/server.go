@@ -107,7 +107,10 @@ func Connect(o ServerOptions) (*Server, error) {
 	if o.BreakerNow == nil {
 		o.BreakerNow = time.Now
 	}
-	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, breaker: breaker{now: o.BreakerNow, tell: o.Tell}, phase: rand.N(time.Hour), slots: make(chan struct{}, max(o.Connections, 1)), checkEvery: checkEvery}
+	connections := max(o.Connections, 1)
+	s := &Server{o: o, sql: stdlib.OpenDB(*config), config: config, phase: rand.N(time.Hour), slots: make(chan struct{}, connections), checkEvery: checkEvery}
+	// A process with many connections has many clients, who wait for it to ask again.
+	s.breaker = breaker{now: o.BreakerNow, tell: o.Tell, longest: longestOpen / time.Duration(connections)}
 	s.sql.SetMaxOpenConns(cap(s.slots))
 	s.sql.SetMaxIdleConns(cap(s.slots))
 	s.sql.SetConnMaxIdleTime(idleTime)

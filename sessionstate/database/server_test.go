@@ -506,35 +506,38 @@ func testBreaker(t *testing.T, cluster *pgtest.Cluster) {
 	}
 }
 
-// While it is open, a breaker lets one caller try after 1, 2, … 30 s.
+// While it is open, a breaker lets one caller try after 1, 2, … 30 s; that of a process with many
+// connections, which many wait for, sooner.
 func TestBreakerBacksOff(t *testing.T) {
-	c := &clock{now: time.Unix(0, 0)}
-	b := breaker{now: c.read}
-	for range openAfter {
-		b.failed(io.EOF)
-	}
-	for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		c.pass(wait*time.Second - 1)
-		if b.admit() == nil {
-			t.Errorf("a caller is let through before %d s", wait)
+	for connections, waits := range map[int][]time.Duration{1: {1, 2, 4, 8, 16, 30, 30}, 10: {1, 2, 3, 3}} {
+		c := &clock{now: time.Unix(0, 0)}
+		b := &connect(t, ServerOptions{URL: "postgres://u@localhost/d", Connections: connections, BreakerNow: c.read}).breaker
+		for range openAfter {
+			b.failed(io.EOF)
 		}
-		c.pass(1)
-		if b.admit() != nil || b.admit() == nil {
-			t.Errorf("after %d s not exactly one caller is let through", wait)
+		for _, wait := range waits {
+			c.pass(wait*time.Second - 1)
+			if b.admit() == nil {
+				t.Errorf("%d connections: a caller is let through before %d s", connections, wait)
+			}
+			c.pass(1)
+			if b.admit() != nil || b.admit() == nil {
+				t.Errorf("%d connections: after %d s not exactly one caller is let through", connections, wait)
+			}
+			b.failed(io.EOF)
 		}
-		b.failed(io.EOF)
-	}
-	c.pass(longestOpen)
-	if b.admit() != nil {
-		t.Error("nobody is let through")
-	}
-	b.abandon()
-	if b.admit() != nil {
-		t.Error("after one gave up nobody is let through")
-	}
-	b.succeeded()
-	if b.admit() != nil {
-		t.Error("it is open after a success")
+		c.pass(longestOpen)
+		if b.admit() != nil {
+			t.Error("nobody is let through")
+		}
+		b.abandon()
+		if b.admit() != nil {
+			t.Error("after one gave up nobody is let through")
+		}
+		b.succeeded()
+		if b.admit() != nil {
+			t.Error("it is open after a success")
+		}
 	}
 }
 
