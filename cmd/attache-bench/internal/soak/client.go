@@ -34,6 +34,7 @@ type request struct {
 	body        []byte
 	id          string // as it is written
 	slow        bool   // the client reads its answer slowly
+	written     chan struct{} // closed when the link has written it; over HTTP, when it is about to
 	cancelled   atomic.Bool
 	succeeded   bool // a result came
 	start, last time.Time
@@ -179,6 +180,7 @@ func (c *client) cancel(ctx context.Context) bool {
 	pause(ctx, time.Duration(c.rng.IntN(400))*time.Millisecond)
 	q.cancelled.Store(true)
 	if h, ok := c.link.(*httpLink); !ok || !h.modern {
+		<-q.written // before it, this would cancel nothing: attache would wait for the answer to the end
 		_ = c.link.tell(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, q.id))
 	}
 	stop()
@@ -200,7 +202,7 @@ func (c *client) request(method, name, params string) *request {
 
 // numbered makes a request. Half of the ids are strings.
 func (c *client) numbered(n int, method, name, params string) *request {
-	q := &request{number: n, method: method, name: name, id: strconv.Itoa(n)}
+	q := &request{number: n, method: method, name: name, id: strconv.Itoa(n), written: make(chan struct{})}
 	if name != "" {
 		q.key = key(n)
 	}

@@ -69,6 +69,7 @@ func (l *httpLink) call(ctx context.Context, q *request) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.life, cancel)()
+	close(q.written)
 	for {
 		b, err := l.try(ctx, q)
 		switch {

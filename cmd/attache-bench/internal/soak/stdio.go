@@ -107,6 +107,7 @@ func (l *stdioLink) call(ctx context.Context, q *request) ([]byte, error) {
 	}
 	_, err := l.in.Write(append(q.body, '\n'))
 	l.mu.Unlock()
+	close(q.written)
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
