@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -34,7 +33,7 @@ type watcher struct {
 	changed func(state string)
 	stirred chan struct{} // has an element after an event that may be about the files
 	done    chan struct{}
-	over    sync.WaitGroup
+	over    chan struct{}
 }
 
 // watch calls changed, until close, whenever the [fingerprint] of files differs from the one before,
@@ -45,17 +44,17 @@ func watch(files func() []string, last string, changed func(state string)) (*wat
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{events: events, files: files, changed: changed, stirred: make(chan struct{}, 1), done: make(chan struct{})}
-	w.over.Go(func() { w.run(last) })
-	w.over.Go(w.listen)
+	w := &watcher{events: events, files: files, changed: changed, stirred: make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}
+	go w.run(last)
+	go w.listen()
 	return w, nil
 }
 
 // close ends the watcher. No call of changed begins after it.
 func (w *watcher) close() {
 	close(w.done)
+	<-w.over // before Close: on Windows, an Add after it never returns
 	_ = w.events.Close()
-	w.over.Wait()
 }
 
 // listen takes events until the watcher is closed. It is a goroutine of its own because on Windows
@@ -83,6 +82,7 @@ func (w *watcher) listen() {
 }
 
 func (w *watcher) run(last string) {
+	defer close(w.over)
 	state := settler{last: last}
 	settled := time.NewTimer(0) // the first look is at once
 	var first time.Time         // when what was not looked at yet began

@@ -3,6 +3,7 @@ package session
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ func TestWatch(t *testing.T) {
 		{"opened to others", func() { do(os.Chmod(at("config.yaml"), 0o644)) }},
 		{"a link that is turned", func() { do(os.Symlink("v2", at("turned"))); do(os.Rename(at("turned"), at("data"))) }},
 	} {
+		if runtime.GOOS == "windows" && (step.name == "opened to others" || step.name == "a link that is turned") {
+			continue // it has no modes, and few may make links
+		}
 		write("unrelated", step.name) // this must not hide what counts
 		step.do()
 		select {
