@@ -4,8 +4,11 @@ package filelock
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // ErrHeld is returned by [Lock] when another process keeps the lock.
@@ -29,5 +32,16 @@ func Lock(f *os.File, patience time.Duration) error {
 			return ErrHeld
 		}
 		time.Sleep(pause)
+	}
+}
+
+// Discard removes the file of a lock that is held, and then frees the lock: nobody can lock the file
+// in between, and think that others see it. Windows removes no open file; there the lock is freed first,
+// and the file stays if another process has opened it meanwhile.
+func Discard(l *flock.Flock) {
+	err := os.Remove(l.Path())
+	_ = l.Unlock()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		_ = os.Remove(l.Path())
 	}
 }

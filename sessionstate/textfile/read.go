@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"time"
+
+	"github.com/rogpeppe/go-internal/robustio"
 )
 
 var (
@@ -63,6 +66,10 @@ func (r Rules) read(path string, look func(string) (fs.FileInfo, error), open fu
 		return nil, nil, err
 	}
 	f, err := open(path)
+	for pause := time.Millisecond; busy(err) && pause < patience; pause *= 2 {
+		time.Sleep(pause)
+		f, err = open(path)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,6 +92,15 @@ func (r Rules) read(path string, look func(string) (fs.FileInfo, error), open fu
 		return nil, nil, fmt.Errorf("%w: it has more than %s", ErrTooLarge, size(r.Max))
 	}
 	return data, info, nil
+}
+
+// patience bounds the pauses of a reader before a file that is being replaced.
+const patience = 100 * time.Millisecond
+
+// busy reports whether err may be for a file that another process replaces at this moment, which no
+// reader sees on Unix.
+func busy(err error) bool {
+	return robustio.IsEphemeralError(err) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // check refuses what is no regular file, and a file that is not as private as the

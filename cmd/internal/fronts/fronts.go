@@ -21,6 +21,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/attache-mcp/attache/sessionstate/database"
+	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
 const (
@@ -170,11 +171,9 @@ func (t *tx) sweep(now int64, idle time.Duration) (fronts []peer, err error) {
 func (f *Front) lockPath(id string) string { return filepath.Join(f.o.Locks, id+".lock") }
 
 func (f *Front) unlock() {
-	if f.lock == nil {
-		return
+	if f.lock != nil {
+		filelock.Discard(f.lock)
 	}
-	_ = os.Remove(f.lock.Path())
-	_ = f.lock.Unlock()
 }
 
 // A peer is another front, as its row has it.

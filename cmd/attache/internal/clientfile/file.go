@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rogpeppe/go-internal/robustio"
+
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/sessionstate/textfile"
 )
@@ -183,7 +185,10 @@ func install(temporary, target string, old, content []byte, swap func(a, b strin
 	case errors.Is(err, errChanged):
 		return errors.Join(err, remove(temporary))
 	case errors.Is(err, errors.ErrUnsupported):
-		err = rename(temporary, target)
+		err = robustio.Rename(temporary, target)
+		if robustio.IsEphemeralError(err) && !errors.Is(err, fs.ErrNotExist) { // Windows replaces no open file
+			err = fmt.Errorf("%w: close the program that has it open", cli.Reason(err))
+		}
 	}
 	if err == nil {
 		return nil

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/robustio"
+
 	"github.com/attache-mcp/attache/cmd/attache/internal/assembly"
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
 	"github.com/attache-mcp/attache/cmd/attache/internal/config"
@@ -128,5 +130,5 @@ func rewriteFile(file string, s *record.Session) error {
 	if err := errors.Join(s.Write(tmp), tmp.Chmod(info.Mode().Perm()), tmp.Close()); err != nil {
 		return err
 	}
-	return os.Rename(tmp.Name(), file)
+	return robustio.Rename(tmp.Name(), file)
 }

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/rogpeppe/go-internal/robustio"
 
 	"github.com/attache-mcp/attache/cmd/attache/internal/cli"
+	"github.com/attache-mcp/attache/sessionstate/filelock"
 )
 
 // Dir returns the directory for the reports of a user's processes, "" if the user has
@@ -77,7 +79,7 @@ func (p *publisher) write() {
 		return
 	}
 	if os.WriteFile(p.path+".new", text, 0o600) == nil {
-		_ = os.Rename(p.path+".new", p.path)
+		_ = robustio.Rename(p.path+".new", p.path)
 	}
 }
 
@@ -123,8 +125,7 @@ func (p *publisher) stop() {
 	}
 	if p.lock.Locked() {
 		_ = os.Remove(p.path)
-		_ = os.Remove(p.lock.Path())
-		_ = p.lock.Unlock()
+		filelock.Discard(p.lock)
 		p.removeDirectories()
 	}
 }
@@ -155,7 +156,7 @@ func Running(dir string) ([]Report, error) {
 	var all []Report
 	for _, name := range running {
 		var report Report
-		if text, err := os.ReadFile(filepath.Join(dir, name+".json")); err == nil && json.Unmarshal(text, &report) == nil {
+		if text, err := robustio.ReadFile(filepath.Join(dir, name+".json")); err == nil && json.Unmarshal(text, &report) == nil {
 			all = append(all, report)
 		}
 	}
@@ -196,8 +197,7 @@ func removeDead(dir string) (running []string, err error) {
 		}
 		_ = os.Remove(path + ".json")
 		_ = os.Remove(path + ".json.new")
-		_ = os.Remove(lock.Path())
-		_ = lock.Unlock()
+		filelock.Discard(lock)
 	}
 	return running, nil
 }
