@@ -32,8 +32,8 @@ type request struct {
 	key         string // in its result, if it is a tool's or a resource's
 	size        int    // of the text in the result
 	body        []byte
-	id          string // as it is written
-	slow        bool   // the client reads its answer slowly
+	id          string        // as it is written
+	slow        bool          // the client reads its answer slowly
 	written     chan struct{} // closed when the link has written it; over HTTP, when it is about to
 	cancelled   atomic.Bool
 	succeeded   bool // a result came
