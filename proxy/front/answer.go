@@ -12,10 +12,10 @@ import (
 // A writer writes the messages of a stream to a response, as JSON or as events.
 type writer struct {
 	x       *exchange
-	message *message // that is answered; nil for a GET
+	message *message // the request; nil for a GET
 	mode    mode
-	open    bool   // within a message that comes in parts
-	events  []byte // that are not written yet
+	open    bool   // part of a message has been written, and more follows
+	events  []byte // not written yet
 }
 
 type mode uint8
@@ -26,18 +26,18 @@ const (
 	asEvents
 )
 
-// answer writes what comes on a stream until it ends or the client leaves. It reports
-// whether it has ended.
+// answer writes the messages of t to the response until the stream ends or the client disconnects.
+// It reports whether the stream has ended.
 func (x *exchange) answer(t *stream, to *message) bool {
 	w := &writer{x: x, message: to}
-	defer t.leave()
+	defer t.abandon()
 	if !x.accept.JSON && w.begin() != nil {
 		return false
 	}
 	return w.run(t)
 }
 
-// run writes what comes on a stream.
+// run is answer for a writer that may have begun its response.
 func (w *writer) run(t *stream) bool {
 	t.join(&w.x.f.pulse)
 	defer w.x.f.pulse.Remove(&t.member)
@@ -47,9 +47,9 @@ func (w *writer) run(t *stream) bool {
 		case <-t.wake:
 			var closed bool
 			var err error
-			items, closed, err = w.next(t, items)
+			items, closed, err = w.writeNext(t, items)
 			switch {
-			case err == errCut:
+			case err == errTruncated:
 				panic(http.ErrAbortHandler)
 			case err != nil:
 				return false
@@ -63,13 +63,13 @@ func (w *writer) run(t *stream) bool {
 	}
 }
 
-// errCut is what a writer meets that has written a part of a message whose rest is lost. The
-// client has to see that the message was cut.
-var errCut = errors.New("the rest of a message is lost")
+// errTruncated is returned when the remainder of a partly written message is lost. The caller aborts
+// the connection, so that the client notices.
+var errTruncated = errors.New("the rest of a message is lost")
 
-// next writes what has come on a stream, and returns the slice that it came in, empty, which the
-// next call may use. closed says that nothing follows.
-func (w *writer) next(t *stream, used []item) (empty []item, closed bool, err error) {
+// writeNext writes the items that are queued on t. It returns their slice, emptied, for use in the
+// next call. closed reports that nothing follows.
+func (w *writer) writeNext(t *stream, used []item) (empty []item, closed bool, err error) {
 	items, closed, silent := t.take(used)
 	if silent && len(items) == 0 {
 		err = w.comment()
@@ -78,13 +78,13 @@ func (w *writer) next(t *stream, used []item) (empty []item, closed bool, err er
 		err = w.items(items, closed)
 	}
 	if err == nil && closed && w.open {
-		err = errCut
+		err = errTruncated
 	}
 	clear(items)
 	return items, closed, err
 }
 
-// items writes messages; closed says that no other follows.
+// items writes items; closed says that no other follows.
 func (w *writer) items(items []item, closed bool) error {
 	if len(items) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (w *writer) items(items []item, closed bool) error {
 		i.release()
 	}
 	if w.mode == asJSON && closed && !w.open {
-		return nil // the server flushes at the end
+		return nil // net/http flushes when the handler returns
 	}
 	if err := w.writeEvents(); err != nil {
 		return err
@@ -110,17 +110,17 @@ func (w *writer) items(items []item, closed bool) error {
 	return w.x.rc.Flush()
 }
 
-// Values of headers, which the server does not change.
-var ofJSON, notStored = []string{"application/json"}, []string{"no-store"}
+// Header values that all responses share. net/http does not change them.
+var jsonContentType, noStore = []string{"application/json"}, []string{"no-store"}
 
-// decide chooses JSON where the reply comes first, and events for all else.
+// decide chooses JSON if the reply comes first, and events otherwise.
 func (w *writer) decide(first item) error {
 	if w.x.accept.JSON && (first.final || !w.x.accept.Events) {
 		w.mode = asJSON
 		h := w.x.w.Header()
-		h["Content-Type"], h["Cache-Control"] = ofJSON, notStored
+		h["Content-Type"], h["Cache-Control"] = jsonContentType, noStore
 		if first.final && first.part == whole {
-			if len(first.data) > 1<<10 { // the server adds it to a body of "a few KB" (http.ResponseWriter)
+			if len(first.data) > 1<<10 { // net/http sets it for smaller bodies (see http.ResponseWriter)
 				h["Content-Length"] = []string{strconv.Itoa(len(first.data))}
 			}
 			if first.failed {
@@ -143,13 +143,13 @@ func (w *writer) begin() error {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
-	w.x.headed = true
+	w.x.wroteHeader = true
 	return w.write([]byte(":\n\n"), true)
 }
 
-// comment shows that the stream is alive, and begins one where none has been. Where no
-// comment may stand it allows more time: HTTP/2 ends a stream when the time to write is
-// over, also if nobody writes.
+// comment keeps a silent response alive: it writes a comment, and first begins a stream of events if
+// the response has not begun. Where no comment is allowed it only moves the write deadline, because
+// HTTP/2 ends a stream at the deadline even if nothing is being written.
 func (w *writer) comment() error {
 	switch {
 	case w.mode == asJSON || w.open || !w.x.accept.Events:
@@ -170,10 +170,10 @@ func (w *writer) write(b []byte, flush bool) error {
 	return err
 }
 
-// item writes a message, a part of one, or events.
+// item writes one item.
 func (w *writer) item(i item) error {
 	if w.open && i.part == whole {
-		return errCut
+		return errTruncated
 	}
 	if i.text {
 		if err := w.writeEvents(); err != nil {
@@ -181,7 +181,7 @@ func (w *writer) item(i item) error {
 		}
 		return w.write(i.data, false)
 	}
-	begins := !w.open // a message that goes on
+	begins := !w.open
 	w.open = i.part == middle
 	if w.mode == asJSON {
 		_, err := w.x.w.Write(i.data)
@@ -190,7 +190,7 @@ func (w *writer) item(i item) error {
 	return w.event(i.data, begins, !w.open)
 }
 
-// event adds data as an event or a part of one to what is written next.
+// event appends data to the pending events, as a whole event or as a part of one.
 func (w *writer) event(data []byte, begins, ends bool) error {
 	if begins {
 		w.events = append(w.events, event.Start...)
@@ -216,10 +216,10 @@ func (w *writer) event(data []byte, begins, ends bool) error {
 	return nil
 }
 
-// maxEvents is about how many bytes of events are written at once.
+// maxEvents is about how many bytes of events one write has.
 const maxEvents = 32 << 10
 
-// writeEvents writes the events that were added.
+// writeEvents writes the pending events.
 func (w *writer) writeEvents() error {
 	b := w.events
 	if len(b) == 0 {
@@ -229,7 +229,7 @@ func (w *writer) writeEvents() error {
 	return w.write(b, false)
 }
 
-// end ends the response.
+// end ends the response when the stream is closed.
 func (w *writer) end() {
 	if w.mode == undecided {
 		w.x.refuse(http.StatusServiceUnavailable, nil, wire.CodeInternalError, "the session is over")

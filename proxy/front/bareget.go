@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/front/internal/bare"
 )
 
-// A bareGet is a GET stream on a bare connection. While nothing is to be written no goroutine
-// waits for it: the stream starts one.
+// A bareGet is a GET stream on a bare connection. It has a goroutine only while there is something
+// to write; the stream starts it.
 type bareGet struct {
 	s        *session
 	t        *stream
@@ -18,18 +18,18 @@ type bareGet struct {
 	ended    sync.Once
 
 	mu      sync.Mutex
-	writing bool // a goroutine writes
-	more    bool // and there is more for it
+	writing bool // a goroutine is writing
+	more    bool // something was queued since it looked
 }
 
-// serveBare begins a GET stream, which ends with the session, or when its client leaves.
+// serveBare begins a GET stream. It ends with the session, or when the client disconnects.
 func (f *Front) serveBare(response *bare.Response, s *session, t *stream) {
 	x := &exchange{f: f, w: response, rc: *http.NewResponseController(response), accept: accept.Accept{Events: true}}
 	g := &bareGet{s: s, t: t, w: &writer{x: x}, response: response, writing: true}
 	f.streams.Begin()
 	t.join(&f.pulse)
 	t.mu.Lock()
-	t.woken = g.wake
+	t.notify = g.wake
 	t.mu.Unlock()
 	response.Watch(g.end)
 	if g.w.begin() != nil {
@@ -39,7 +39,7 @@ func (f *Front) serveBare(response *bare.Response, s *session, t *stream) {
 	g.write()
 }
 
-// wake has somebody write what is on the stream.
+// wake starts a goroutine that writes what is queued, unless one is running.
 func (g *bareGet) wake() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,10 +51,10 @@ func (g *bareGet) wake() {
 	go g.write()
 }
 
-// write writes what is on the stream.
+// write writes what is queued until nothing is left.
 func (g *bareGet) write() {
 	for {
-		_, closed, err := g.w.next(g.t, nil)
+		_, closed, err := g.w.writeNext(g.t, nil)
 		if closed && err == nil {
 			g.response.End()
 		}
@@ -62,14 +62,14 @@ func (g *bareGet) write() {
 			g.end()
 			return
 		}
-		if !g.again() {
+		if !g.moreToWrite() {
 			return
 		}
 	}
 }
 
-// again reports whether there is more to write. If not, another goroutine may begin.
-func (g *bareGet) again() bool {
+// moreToWrite reports whether more was queued. If not, the writing goroutine must return.
+func (g *bareGet) moreToWrite() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.w.events = nil // an idle stream holds no buffer
@@ -80,7 +80,7 @@ func (g *bareGet) again() bool {
 // end ends the stream.
 func (g *bareGet) end() {
 	g.ended.Do(func() {
-		g.t.leave()
+		g.t.abandon()
 		g.s.f.pulse.Remove(&g.t.member)
 		g.s.detach(g.t)
 		g.response.Close()

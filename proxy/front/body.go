@@ -12,9 +12,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// readBody reads the body whole, before anything is written: a server of HTTP/1.1 that
-// answers while it reads loses answers. It returns the body with a line end. ok is false if the
-// request was refused.
+// readBody reads the whole body before anything is written, because an HTTP/1.1 server that answers
+// while it reads loses answers. It returns the body with a line end. ok is false if the request was
+// refused.
 func (x *exchange) readBody() (line []byte, ok bool) {
 	b := &x.body
 	b.limits = x.f.o.Limits
@@ -38,26 +38,26 @@ func (x *exchange) readBody() (line []byte, ok bool) {
 	return nil, false
 }
 
-// errTooLarge is what a body meets that is over the limit.
+// errTooLarge is returned for a body over the limit.
 var errTooLarge = errors.New("the body is too large")
 
-// smallBody is how large a body may be without counting against the bytes of all bodies.
+// smallBody is the size in bytes up to which a body does not count against the bytes of Limits.
 const smallBody = 16 << 10
 
-// largeBody is how long a body may be that has memory of its own, and not memory that is lent.
+// largeBody is the size in bytes above which a body is read into memory from package room.
 const largeBody = 64 << 10
 
 // A bodyBuffer holds a body that is being read.
 type bodyBuffer struct {
 	limits *limit.Limits
 	data   []byte
-	lent   *room.Room // what data is; nil if it has memory of its own
-	taken  int64      // of the bytes of all bodies
+	lent   *room.Room // the memory of data; nil if it was allocated
+	taken  int64      // counted against the bytes of Limits
 }
 
-// read reads a body of length bytes, -1 if that is not known.
+// read reads a body of length bytes, or of unknown length if that is -1.
 func (b *bodyBuffer) read(from io.Reader, length int64) error {
-	size := length + 2 // a byte to find the end with, and the line end
+	size := length + 2 // for the read that finds the end, and for the line end
 	if length < 0 {
 		size = 4 << 10
 	}
@@ -87,7 +87,7 @@ func (b *bodyBuffer) read(from io.Reader, length int64) error {
 	}
 }
 
-// grow makes room for size bytes in all.
+// grow makes the capacity size bytes.
 func (b *bodyBuffer) grow(size int64) error {
 	if size > smallBody {
 		more := size - b.taken
@@ -107,14 +107,14 @@ func (b *bodyBuffer) grow(size int64) error {
 	return nil
 }
 
-// lend has a message, which is the body, say that its memory is lent.
+// lend hands the lease of the body's memory to m, the message in it.
 func (b *bodyBuffer) lend(m *wire.Message) {
 	if b.lent != nil {
 		m.Fixed, m.Lease = false, b.lent
 	}
 }
 
-// giveBack gives the memory back, which others may still hold.
+// giveBack releases this buffer's hold on lent memory. Others may still hold it.
 func (b *bodyBuffer) giveBack() {
 	if b.lent != nil {
 		b.lent.Release()
@@ -122,7 +122,7 @@ func (b *bodyBuffer) giveBack() {
 	}
 }
 
-// release gives the bytes back.
+// release drops the body and no longer counts its bytes.
 func (b *bodyBuffer) release() {
 	if b.taken > 0 {
 		b.limits.GiveBytes(b.taken)

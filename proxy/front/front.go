@@ -2,32 +2,32 @@
 // session a relay of its own.
 //
 // A [Front] is an http.Handler for one endpoint. It reads a message from the body of a
-// POST, hands it to the relay of the session ([proxy.Run]) as a line, and takes the lines
-// that the relay writes to the requests that wait for them. The bytes of a message pass
-// unchanged; only line ends within it, which separate messages on the other side, become
-// spaces. What is said of layers, calls and the upstream in package proxy holds here too.
+// POST, hands it to the relay of the session ([proxy.Run]) as a line, and sends each line
+// that the relay writes to the request that waits for it. The bytes of a message pass
+// unchanged, except that line ends within it, which would separate messages on stdio, become
+// spaces. Package proxy explains layers, calls and the upstream.
 //
 // # Sessions
 //
-// In the revisions to 2025-11-25 an initialize without a session id opens a session. It
-// has an id of 128 random bits, its own relay and so its own upstream, and it belongs to
-// the principal that opened it: for anybody else there is no such session. In revision
-// 2026-07-28 a request says itself which session it belongs to, by a key in its _meta
-// ([Options.Conversation]) and its principal. Requests of one such session share a relay,
-// unless one uses an id that another has in flight: then it gets a further relay, since
-// ids are never rewritten. With a [sessions.Store], sessions of the first kind go on in another
+// Up to revision 2025-11-25, an initialize without a session id opens a session. The session
+// has an id of 128 random bits, a relay and so an upstream of its own. It belongs to
+// the principal that opened it; to anybody else it does not exist. In revision
+// 2026-07-28, a key in the _meta of a request ([Options.Conversation]) and its principal say
+// which session it belongs to. The requests of such a session share a relay,
+// unless two with the same id are in flight: ids are never rewritten, so the second request
+// gets another relay. With a [sessions.Store], sessions of the first kind continue in another
 // process: after a restart, or in another front when this one has ended.
 //
 // # Answers
 //
-// A request is answered with JSON if its reply is the first message for it and comes
-// soon, and with a stream of events otherwise. A stream always ends with the reply to its
-// request: one that ends without it leaves some clients waiting until they give up.
+// A request is answered with JSON if its reply is the first message for it and comes within five
+// seconds, and with a stream of events otherwise. A stream always ends with the reply to its
+// request, because some clients wait until their timeout for a reply that is missing.
 //
 // # What it does not do
 //
-// It does not terminate TLS, read files, or know what a credential means: the program
-// does. It offers no resumption of streams, and not the transport of 2024-11-05.
+// It does not terminate TLS, read files or interpret credentials: the program that embeds it
+// does. It does not offer resumption of streams, nor the HTTP+SSE transport of 2024-11-05.
 package front
 
 import (
@@ -48,117 +48,117 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Principal is who sends a request, as far as a front has to know.
+// A Principal identifies the sender of a request.
 type Principal struct {
-	// ID is what sessions are bound to; "" stands for a client that nobody identifies.
+	// ID is what sessions are bound to; "" for clients without a credential.
 	ID string
-	// Value is what Authenticate found: for Open, for Seen, and for layers as Beside of a message.
+	// Value is passed through to Open, to Seen, and to layers as wire.Message.Beside.
 	Value any
 }
 
-// An Opening is a session that is to be opened.
+// An Opening describes a session that is to be opened.
 type Opening struct {
 	Who        Principal
 	Credential string
-	// Request returns the HTTP request that brought the call with a raw id which is not
-	// answered yet; nil for none. Its body is read.
+	// Request returns the HTTP request of the call in flight with that raw id, nil if there is
+	// none. Its body has been read.
 	Request func(id []byte) *http.Request
-	// Session names the session, in this process and in those it goes on in; "" if it
-	// goes on in no other. Label names it in a log, which must not have its id.
+	// Session names the session in every process that it continues in; "" if it stays in this
+	// one. Label names it in the log, which must not contain its id.
 	Session, Label string
-	// Resumed says that the session goes on here, with another process of its server.
+	// Resumed says that the session began in another process, with another process of its server.
 	Resumed bool
 }
 
-// A Relay is what a session is made of.
+// A Relay says how the relay of a session runs.
 type Relay struct {
-	// Options are those of the relay; ClientIn and ClientOut are the front's to set. The front
-	// logs to Log, too, what concerns the session.
+	// Options are those of the relay. The front sets ClientIn and ClientOut, and logs to Log
+	// what concerns the session.
 	Options proxy.Options
-	// Seen, if not nil, is told who sends each request, and with which credential, which may be new.
+	// Seen, if not nil, is called for each request with its sender and credential. The
+	// credential may differ from that of the request before.
 	Seen func(who Principal, credential string)
 	// Closed, if not nil, is called when the relay has returned.
 	Closed func()
 }
 
-// Options say what a front serves. Open is needed; the zero value of all else is a default.
+// Options configure a Front. Open is required; for the rest, the zero value is a default.
 type Options struct {
 	// Open makes the relay of a session. An error that wraps ErrBusy is answered with 503.
 	Open func(o Opening) (Relay, error)
 
-	// Authenticate says who a credential belongs to; nil accepts requests without one,
-	// and all clients are the same principal. An error that wraps ErrUnavailable is
+	// Authenticate returns the principal that a credential belongs to. If it is nil, requests need
+	// no credential and all clients are one principal. An error that wraps ErrUnavailable is
 	// answered with 503, one that wraps ErrScope with 403, any other with 401.
 	Authenticate func(ctx context.Context, credential string) (Principal, error)
 
-	// Metadata is the address of the protected resource metadata (RFC 9728) that a
-	// challenge names; "" names none.
+	// Metadata is the URL of the protected resource metadata (RFC 9728) for challenges; "" for none.
 	Metadata string
 
-	// Scope is what a challenge asks for: the scopes that a credential needs, separated by
-	// blanks; "" asks for none.
+	// Scope lists the scopes that a credential needs, separated by spaces, for challenges; "" for none.
 	Scope string
 
-	// Conversation returns the key of the session that a request of revision 2026-07-28
-	// belongs to among those of its principal; nil stands for one session.
+	// Conversation returns the key that tells the sessions of one principal apart in revision
+	// 2026-07-28. If it is nil, each principal has one session.
 	Conversation func(m *wire.Message) string
 
-	// Origins are the origins that browsers may send requests from, besides those of a
-	// loopback listener itself. Hosts are the names a request may be sent to, besides
-	// those of the loopback interface; without any, Host is checked on loopback alone.
+	// Origins are the allowed origins of browsers, besides the loopback listener's own.
+	// Hosts are the allowed values of Host, besides those of the loopback interface; if there are
+	// none, Host is checked on loopback only.
 	Origins, Hosts []string
 
-	// Store, if not nil, keeps sessions with a handshake, so that they go on in another
+	// Store, if not nil, saves sessions with a handshake, so that they continue in another
 	// process.
 	Store sessions.Store
 
-	// Limits are shared by the fronts of a process; nil stands for DefaultLimits.
+	// Limits are shared by the fronts of a process; nil means DefaultLimits.
 	Limits *Limits
 
-	// Idle is how long a session is kept that nobody uses; 0 stands for 30 minutes.
+	// Idle is how long an unused session is kept; 0 means 30 minutes.
 	Idle time.Duration
 
-	// Hold is how long a line of the upstream may be to be held whole, as in
-	// proxy.Options; 0 stands for 8 MiB.
+	// Hold is the length in bytes up to which a line of the upstream is held whole, as in
+	// proxy.Options; 0 means 8 MiB.
 	Hold int
 
-	// Log takes what a person may want to know; nil discards it.
+	// Log receives messages for people; nil discards them.
 	Log *slog.Logger
 }
 
-// Limits bound what the fronts of a process hold at once. Make one with DefaultLimits and
-// change its fields before it is used.
+// Limits bound what the fronts of a process hold at once. Get a value from DefaultLimits and
+// change its fields before use.
 type Limits = limit.Limits
 
-// DefaultLimits returns the limits that hold when nobody says otherwise.
+// DefaultLimits returns the default limits.
 func DefaultLimits() *Limits { return limit.Default() }
 
 const (
 	defaultIdle = 30 * time.Minute
-	// quickTime is how long a reply may take to be sent as JSON: a client that sees
-	// nothing for a minute gives up, and JSON cannot be kept alive.
+	// quickTime is how long a reply may take to be sent as JSON. Clients give up after a minute of
+	// silence, and JSON cannot be kept alive.
 	quickTime = 5 * time.Second
-	// aliveTime is how long a stream is silent before a comment is due, which comes within 15 s.
+	// aliveTime is how long a stream is silent before a comment is due. The comment is written
+	// within 15 s of the last write.
 	aliveTime = 15*time.Second - pulse.BeatTime
 	// writeTime is how long one write to a client may take.
 	writeTime = 30 * time.Second
-	// endTime is how long the end waits for clients that do not read the end of their streams.
+	// endTime is how long Drain waits for clients to read the ends of their streams.
 	endTime = 2 * time.Second
 	// bodyTime is how long a client may take to send a body.
 	bodyTime = 60 * time.Second
-	// warnAgain is how long the front does not warn again of the same kind of refused requests.
+	// warnAgain is the shortest time between two warnings about refused requests of one kind.
 	warnAgain = time.Minute
 )
 
-// ErrBusy is wrapped by an error of Options.Open that passes by itself.
+// ErrBusy is wrapped by errors of Options.Open that are temporary. The client should try again.
 var ErrBusy = errors.New("too much is going on")
 
-// ErrUnavailable is wrapped by an error of Options.Authenticate that is not the
-// credential's fault.
+// ErrUnavailable is wrapped by errors of Options.Authenticate that say nothing about the
+// credential, as when the issuer cannot be reached.
 var ErrUnavailable = errors.New("credentials cannot be checked at the moment")
 
-// ErrScope is wrapped by an error of Options.Authenticate for a credential that is good and
-// lacks some of Options.Scope.
+// ErrScope is wrapped by errors of Options.Authenticate for a valid credential that lacks some of
+// Options.Scope.
 var ErrScope = errors.New("the credential has too few rights")
 
 // A Front is an http.Handler that serves MCP at one address.
@@ -171,12 +171,12 @@ type Front struct {
 	byID     map[string]*session   // legacy sessions
 	byKey    map[string][]*session // those of 2026-07-28
 	draining bool
-	warned   struct{ credential, limit time.Time } // of requests that were refused
+	warned   struct{ credential, limit time.Time } // when refused requests were last logged as warnings
 	relays   sync.WaitGroup
-	streams  tasks.Group // on bare connections, which the HTTP server does not know of
+	streams  tasks.Group // on bare connections, which the HTTP server does not track
 
 	pulse pulse.Pulse
-	names atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that took the last message
+	names atomic.Pointer[[][]string] // wire.Scanner.ArgumentNames of the relay that had the last message
 }
 
 // New returns a Front.
@@ -208,12 +208,12 @@ func New(o Options) *Front {
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{f: f, w: w, r: r, rc: *http.NewResponseController(w)}
 	if r.Header["Expect"] != nil {
-		// The server answers that when the body is read, also on a connection whose
-		// last deadline is over.
+		// net/http writes "100 Continue" when the body is read, and the write deadline of the
+		// last request may have passed.
 		x.allowRefusal()
 	}
 	if r.ContentLength != 0 {
-		// Also of a request that is refused: the server reads its body before it answers.
+		// Also for a request that is refused: net/http reads its body before it answers.
 		_ = x.rc.SetReadDeadline(time.Now().Add(bodyTime))
 	}
 	if !x.admit() {
@@ -234,27 +234,26 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // An exchange is one HTTP request and its response.
 type exchange struct {
-	f          *Front
-	w          http.ResponseWriter
-	r          *http.Request
-	rc         http.ResponseController
-	accept     accept.Accept
-	body       bodyBuffer // of the message, until that was handed over
-	who        Principal
-	credential string
-	headed     bool // the headers have been written, before the answer
+	f           *Front
+	w           http.ResponseWriter
+	r           *http.Request
+	rc          http.ResponseController
+	accept      accept.Accept
+	body        bodyBuffer // of the message, until the relay has it
+	who         Principal
+	credential  string
+	wroteHeader bool // the header was written before the answer
 }
 
-// allowWrite lets the writes to come take as long as a write may take.
+// allowWrite moves the write deadline to writeTime from now.
 func (x *exchange) allowWrite() { _ = x.rc.SetWriteDeadline(time.Now().Add(writeTime)) }
 
-// allowRefusal is allowWrite for an answer before which a body may have to be read.
+// allowRefusal is allowWrite for an answer that may have to wait until the body is read.
 func (x *exchange) allowRefusal() {
 	_ = x.rc.SetWriteDeadline(time.Now().Add(bodyTime + writeTime))
 }
 
-// refuse answers with an error of attache's own, to the raw id of the request; nil
-// stands for null.
+// refuse answers the request, whose raw id is id or null if id is nil, with an error.
 func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	m := wire.ErrorReply(id, code, text)
 	h := x.w.Header()
@@ -268,11 +267,11 @@ func (x *exchange) refuse(status int, id []byte, code int, text string) {
 	_, _ = x.w.Write(m.Frame())
 }
 
-// executedHeader tells a client that the request refused with 503 was not executed, so the client
-// may send it again. The front passes on no header of a server, so a server cannot forge this one.
+// executedHeader tells a client that a request answered with 503 was not executed and may be sent
+// again. A server cannot forge it, because the front passes on no header of a server.
 const executedHeader = "Attache-Executed"
 
-// busy refuses a request of which nothing was executed, until another try.
+// busy refuses with 503 a request that was not executed.
 func (x *exchange) busy(id []byte, text string) {
 	x.w.Header()[executedHeader] = []string{"nothing"}
 	x.refuse(http.StatusServiceUnavailable, id, wire.CodeInternalError, text)
@@ -284,9 +283,9 @@ func (x *exchange) finish(status int) {
 	x.w.WriteHeader(status)
 }
 
-// Drain ends the front. New sessions are refused with 503, and each session is left when none
-// of its calls is in flight, or when ctx is done. Until then a session that another front can
-// take accepts calls, as no other front could answer them; others refuse them with 503. Drain
+// Drain ends the front. It refuses new sessions with 503, and closes each session when no call is in
+// flight, or when ctx is done. Until then a session that another front can continue still accepts
+// calls, because no other front can answer them yet; other sessions refuse calls with 503. Drain
 // returns when all relays have returned.
 func (f *Front) Drain(ctx context.Context) {
 	f.mu.Lock()
@@ -295,7 +294,7 @@ func (f *Front) Drain(ctx context.Context) {
 	f.mu.Unlock()
 	var left sync.WaitGroup
 	for _, s := range all {
-		left.Go(func() { s.leaveIdle(ctx) })
+		left.Go(func() { s.releaseIdle(ctx) })
 	}
 	left.Wait()
 	f.relays.Wait()

@@ -19,8 +19,8 @@ import (
 // IsLoopbackHost reports whether a Host header names the loopback interface.
 func IsLoopbackHost(header string) bool { return origin.IsLoopbackHost(header) }
 
-// admit checks where a request comes from and who sends it. It reports false if the
-// request has been answered.
+// admit checks Host, Origin and the credential of a request. It reports false if it has answered the
+// request.
 func (x *exchange) admit() bool {
 	at := x.localAddr()
 	if !origin.HostAllowed(x.r.Host, x.f.o.Hosts, at.Addr()) {
@@ -42,14 +42,13 @@ func (x *exchange) admit() bool {
 	return x.authenticate()
 }
 
-// localAddr returns the address that the connection came to, the zero Addr if that is
-// not known.
+// localAddr returns the local address of the connection, or the zero AddrPort if it is not known.
 func (x *exchange) localAddr() netip.AddrPort {
 	addr, _ := x.r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return addr.AddrPort() // of nil, too
+	return addr.AddrPort() // works on nil, too
 }
 
-// allowOrigin lets a page of the origin read the response, also one that refuses.
+// allowOrigin lets pages of the origin read the response, even if it is a refusal.
 func (x *exchange) allowOrigin(origin string) {
 	h := x.w.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -57,7 +56,7 @@ func (x *exchange) allowOrigin(origin string) {
 	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version, Last-Event-Id, WWW-Authenticate, Retry-After")
 }
 
-// preflight answers the question of a browser what it may send, which has no credential.
+// preflight answers a browser's CORS preflight request, which has no credential.
 func (x *exchange) preflight(cors bool) {
 	h := x.w.Header()
 	h.Set("Allow", "GET, POST, DELETE, OPTIONS")
@@ -72,8 +71,8 @@ func (x *exchange) preflight(cors bool) {
 	x.finish(http.StatusNoContent)
 }
 
-// authenticate finds out who sends the request. A credential counts in the header alone,
-// and on each request: a session id proves nothing.
+// authenticate sets x.who. It accepts a credential only in the header, and requires one on each
+// request, because a session id proves nothing. It reports false if it has answered the request.
 func (x *exchange) authenticate() bool {
 	scheme, credential, _ := strings.Cut(x.header("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -107,11 +106,12 @@ func (x *exchange) authenticate() bool {
 	return true
 }
 
-// logRefusal logs why a request was refused, as a warning if *warned, the time of the last, is long ago.
+// logRefusal logs why a request was refused: as a warning if the last one, at *warned, was at least
+// warnAgain ago.
 func (x *exchange) logRefusal(warned *time.Time, err error) {
 	level := slog.LevelInfo
 	x.f.mu.Lock()
-	if x.r.Context().Err() != nil { // the client is gone, and was refused nothing
+	if x.r.Context().Err() != nil { // the client has disconnected, so nobody was refused
 		level = slog.LevelDebug
 	} else if time.Since(*warned) >= warnAgain {
 		*warned, level = time.Now(), slog.LevelWarn
@@ -120,7 +120,8 @@ func (x *exchange) logRefusal(warned *time.Time, err error) {
 	x.f.log.Log(x.r.Context(), level, "a request was refused", "err", err, "from", x.r.RemoteAddr)
 }
 
-// challenge answers a request whose credential does not do, and says what would.
+// challenge refuses a request whose credential is missing or not accepted, with the header
+// WWW-Authenticate.
 func (x *exchange) challenge(status int, code, why string) {
 	var fields []string
 	add := func(name, value string) {

@@ -9,11 +9,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxGets is how many GET streams a session has. Messages go to the newest alone; the
-// others stay open, since a client may not know yet that its connection is gone.
+// maxGets is how many GET streams a session may have. Messages go to the newest one only. The
+// others stay open, because a client may not have noticed yet that a connection was lost.
 const maxGets = 4
 
-// get opens a stream for the messages that belong to no request.
+// get opens a stream for messages that belong to no request.
 func (x *exchange) get() {
 	if !legacyHeader(x.r.Header.Get(versionHeader)) {
 		x.notServed()
@@ -48,21 +48,20 @@ func (x *exchange) get() {
 	}
 	defer s.release()
 	defer s.detach(t)
-	defer t.leave()
+	defer t.abandon()
 	w := &writer{x: x}
 	if w.begin() == nil {
 		w.run(t)
 	}
 }
 
-// notServed answers a method that revision 2026-07-28 does not have.
+// notServed refuses a method that revision 2026-07-28 does not have.
 func (x *exchange) notServed() {
 	x.w.Header().Set("Allow", "POST, OPTIONS")
 	x.refuse(http.StatusMethodNotAllowed, nil, wire.CodeInvalidRequest, "revision 2026-07-28 has POST alone")
 }
 
-// sessionID returns the id of the session that a request without a body is for. ok is false
-// if the request was refused.
+// sessionID returns the session id of a GET or DELETE. ok is false if the request was refused.
 func (x *exchange) sessionID() (id string, ok bool) {
 	if id = x.r.Header.Get(sessionHeader); id == "" {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "the header Mcp-Session-Id is missing: begin with initialize")
@@ -70,11 +69,11 @@ func (x *exchange) sessionID() (id string, ok bool) {
 	return id, id != ""
 }
 
-// attach makes t the stream that messages go to.
+// attach makes t the newest GET stream. It reports false if the session is closed.
 func (s *session) attach(t *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.closed {
 		return false
 	}
 	if len(s.gets) >= maxGets {
@@ -97,7 +96,7 @@ func (s *session) detach(t *stream) {
 	}
 }
 
-// delete ends a session at the client's wish.
+// delete ends a session because its client asks for it.
 func (x *exchange) delete() {
 	if !legacyHeader(x.r.Header.Get(versionHeader)) {
 		x.notServed()
@@ -109,7 +108,7 @@ func (x *exchange) delete() {
 	}
 	switch known, err := x.f.forget(x.r.Context(), id, x.who); {
 	case err != nil:
-		x.misled(nil, sessions.NewKey(id, x.who.ID), err)
+		x.refuseSession(nil, sessions.NewKey(id, x.who.ID), err)
 	case !known:
 		x.noSession(nil)
 	default:

@@ -5,37 +5,37 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A longLine is a line over the hold limit, which comes in parts and is not held.
+// A longLine is a line over the hold limit. It comes in parts and is not held.
 type longLine struct {
 	envelope wire.Envelope
-	stream   *stream // where it goes; nil until that is known
-	call     *call   // whose reply it is, or seems to be; nil for none
-	guessed  bool    // call is a guess: the id, or what kind of message it is, has not come yet
+	stream   *stream // its destination; nil until it is known
+	call     *call   // the call that it answers, or seems to answer; nil for none
+	guessed  bool    // call is a guess, because the id or the kind of the message is not known yet
 	final    bool    // call is the only one on the stream
-	lost     bool    // it goes nowhere
+	dropped  bool    // no stream accepts it
 }
 
-// longPart takes a part of a long line on its way. Most servers write the id in front of
-// the result. Where it comes behind, the line goes to the one call in flight, as an event
-// if the client takes events: another may follow if it was not the reply. If there are
-// several calls the line cannot be held until it is known whose it is, and the call it
-// turns out to answer gets an error.
+// longPart passes on a part of a long line. Most servers write the id before the result. If the id
+// comes after it and one call is in flight, the line goes to that call: as an event if the client
+// accepts events, because another message can follow if this one was not the reply. If several calls
+// are in flight, the line is dropped, because it cannot be held until the id is known. The call that
+// it answered then gets an error.
 func (o *output) longPart(b []byte, end bool) {
 	if o.long == nil {
 		o.long = &longLine{}
 	}
 	l := o.long
 	l.envelope.Feed(b)
-	if l.stream == nil && !l.lost {
-		o.aim(l)
+	if l.stream == nil && !l.dropped {
+		o.chooseStream(l)
 	}
 	if end {
-		o.s.asks(wire.Oversize(wire.Server, &l.envelope))
+		o.s.noteRequest(wire.Oversize(wire.Server, &l.envelope))
 	}
 	for more := l.stream != nil; more; {
 		i := item{part: middle, final: l.final}
 		i.data, b = piece.Cut(b)
-		if more = len(b) > 0; !more && end && l.whole() {
+		if more = len(b) > 0; !more && end && l.complete() {
 			i.part = last
 		}
 		l.stream.push(i, false)
@@ -46,13 +46,13 @@ func (o *output) longPart(b []byte, end bool) {
 	}
 }
 
-// aim finds out where a long line goes.
-func (o *output) aim(l *longLine) {
+// chooseStream sets the destination of a long line, once enough of it is known.
+func (o *output) chooseStream(l *longLine) {
 	s := o.s
 	m := wire.Oversize(wire.Server, &l.envelope)
 	if kind := m.Kind(); kind == wire.Request || kind == wire.Notification {
 		l.stream = s.streamFor(m)
-		l.lost = l.stream == nil
+		l.dropped = l.stream == nil
 		return
 	}
 	s.mu.Lock()
@@ -66,30 +66,30 @@ func (o *output) aim(l *longLine) {
 		}
 	}
 	if l.call == nil {
-		l.lost = true
+		l.dropped = true
 		return
 	}
 	l.stream, l.final = l.call.stream, !l.guessed && l.call.stream.calls == 1
 }
 
-// whole reports whether the client may see the end of the message. It must not see that of
-// one that broke off, nor, where it takes a reply alone, that of another message.
-func (l *longLine) whole() bool {
+// complete reports whether the client may see the end of the message. It must not see the end of a
+// truncated message, nor, if it accepts only a reply, the end of any other message.
+func (l *longLine) complete() bool {
 	return l.envelope.Complete() && (!l.guessed || l.stream.events || l.answers())
 }
 
-// answers reports whether the line was the reply to the call that it went to.
+// answers reports whether the line was the reply to l.call.
 func (l *longLine) answers() bool {
 	m := wire.Oversize(wire.Server, &l.envelope)
 	return m.Kind().IsReply() && callKey(m.ID()) == l.call.id
 }
 
-// endLong settles the calls that a long line was, or was taken for, the reply to.
+// endLong removes the call that a long line answered, and the call that it was sent to.
 func (o *output) endLong(l *longLine) {
 	s := o.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := l.call; c != nil && s.calls[c.id] == c && (l.answers() || !l.whole()) {
+	if c := l.call; c != nil && s.calls[c.id] == c && (l.answers() || !l.complete()) {
 		if s.dropLocked(c) {
 			l.stream.close()
 		}
@@ -103,7 +103,7 @@ func (o *output) endLong(l *longLine) {
 	if m.Kind().IsReply() {
 		delete(s.abandoned, callKey(m.ID()))
 	}
-	if l.lost {
+	if l.dropped {
 		s.log.Warn("a message of the server's over the hold limit was dropped: no stream takes it")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// protocolKey is where a request of revision 2026-07-28 names its revision.
+// protocolKey is the member of _meta in which a request of revision 2026-07-28 names its revision.
 const protocolKey = "io.modelcontextprotocol/protocolVersion"
 
 // modernRevision is the first revision without a handshake.
@@ -25,30 +25,30 @@ func legacyRevision(name string) bool {
 	return false
 }
 
-// hasBatches reports whether arrays of messages are sent in a revision.
+// hasBatches reports whether a revision allows arrays of messages.
 func hasBatches(name string) bool { return name == "2024-11-05" || name == "2025-03-26" }
 
-// A message is what a POST brought.
+// A message is the body of a POST.
 type message struct {
 	m        wire.Message
 	members  []wire.Value // of an array
 	id       []byte       // raw; nil unless it is one request
 	request  *http.Request
-	revision string // of a request of revision 2026-07-28 or later, as its _meta has it
+	revision string // in _meta of a request of revision 2026-07-28 or later
 }
 
-// scanners lends scanners, which are large.
+// scanners has scanners for reuse, because they are large.
 var scanners = sync.Pool{New: func() any { return new(wire.Scanner) }}
 
-// parse reads a body that ends in a newline. It makes the body one line, in place; nobody may change
-// the body after that. names are those of wire.Scanner.ArgumentNames. If the body is no message, code
-// and text are those of the error to answer with.
+// parse scans a body that ends in a newline, with names as wire.Scanner.ArgumentNames. It changes
+// line ends within the body to spaces; after that nobody may change the body. If the body is not a
+// message, code and text describe the error to answer with.
 func parse(body []byte, names [][]string) (p *message, code int, text string) {
 	p = &message{}
 	p.m.Reset(wire.Client, body)
 	scanner := scanners.Get().(*wire.Scanner)
 	scanner.ArgumentNames = names
-	scanner.Look(&p.m) // which is quicker than package json
+	scanner.Look(&p.m) // faster than json.Valid
 	if !p.m.Plain() {
 		// A plain frame has no line end inside.
 		oneLine(body)
@@ -79,8 +79,7 @@ func parse(body []byte, names [][]string) (p *message, code int, text string) {
 	return p, 0, ""
 }
 
-// oneLine changes the line ends before the last, which JSON has between its tokens alone, to
-// spaces.
+// oneLine changes all line ends but the last to spaces. In JSON, line ends stand between tokens only.
 func oneLine(body []byte) {
 	for i, c := range body[:len(body)-1] {
 		if c == '\n' || c == '\r' {
@@ -89,7 +88,7 @@ func oneLine(body []byte) {
 	}
 }
 
-// calls returns the calls of the requests in the message, whose replies go to t.
+// calls returns a call for each request in the message. Their replies go to t.
 func (p *message) calls(t *stream) (all []*call) {
 	if p.m.Kind() != wire.Batch {
 		if p.id == nil {
@@ -106,18 +105,18 @@ func (p *message) calls(t *stream) (all []*call) {
 	return all
 }
 
-// call returns the call of a request.
+// call returns a call for one request.
 func (p *message) call(t *stream, id []byte, method, token wire.Value) *call {
 	return &call{
 		id: callKey(id), raw: bytes.Clone(id), token: callKey(token.Raw), stream: t, request: p.request,
 		initialize: method.Equals("initialize"),
 		listsTools: p.revision != "" && method.Equals("tools/list"),
-		listens:    method.Equals("subscriptions/listen"),
+		subscribes: method.Equals("subscriptions/listen"),
 	}
 }
 
-// callKey returns the text under which an id or a token is found: its bytes, with the
-// escapes of a string resolved, since peers may spell it differently.
+// callKey returns the map key of a raw id or progress token: its bytes, with the escapes of a string
+// resolved, because peers may write them differently.
 func callKey(raw []byte) string { return string(unescaped(raw)) }
 
 func unescaped(raw []byte) []byte {
@@ -127,7 +126,7 @@ func unescaped(raw []byte) []byte {
 	return raw
 }
 
-// find returns the call under the callKey of raw, nil for none.
+// find returns the call whose key is callKey(raw), nil if there is none.
 func find(calls map[string]*call, raw []byte) *call {
 	return calls[string(unescaped(raw))]
 }

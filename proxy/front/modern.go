@@ -12,8 +12,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// postModern takes a message of revision 2026-07-28 or later. Each request stands alone:
-// it names its revision and, if its host has one, its conversation.
+// postModern handles a message of revision 2026-07-28 or later. There is no handshake: each request
+// names its revision and, if its host has one, its conversation.
 func (x *exchange) postModern(p *message) {
 	switch {
 	case p.m.Kind() == wire.Batch || p.m.Kind().IsReply():
@@ -34,14 +34,14 @@ func (x *exchange) postModern(p *message) {
 	c := p.calls(t)[0]
 	s, err := x.f.join(x.f.key(x.who, p), c, x.who, x.credential)
 	if err != nil {
-		x.full(p.id, err)
+		x.refuseFull(p.id, err)
 		return
 	}
 	defer s.release()
-	x.seen(s)
+	x.reportSender(s)
 	if s.crowded() {
 		s.withdraw(c)
-		x.crowd(p.id)
+		x.refuseCrowded(p.id)
 		return
 	}
 	if why := s.params.Mismatch(x.r.Header, &p.m); why != "" {
@@ -51,12 +51,12 @@ func (x *exchange) postModern(p *message) {
 	}
 	err = x.hand(s, p)
 	x.body.release()
-	if err != nil && !errors.Is(err, errOver) {
+	if err != nil && !errors.Is(err, errClosed) {
 		s.withdraw(c)
 		return
 	}
-	if c.listens && x.accept.Events {
-		x.accept.JSON = false // headers leave at once
+	if c.subscribes && x.accept.Events {
+		x.accept.JSON = false // so that the header is sent at once
 	}
 	if !x.answer(t, p) {
 		s.abandon(x.r.Context(), c)
@@ -68,8 +68,8 @@ func (f *Front) key(who Principal, p *message) string {
 	return strconv.Quote(who.ID) + f.o.Conversation(&p.m)
 }
 
-// join returns a session of that key in which no other request has the id of c, in use
-// and with c entered, and opens one if there is none.
+// join adds c to a session of that key in which no other request has the id of c, and returns the
+// session in use. If there is none it opens one.
 func (f *Front) join(key string, c *call, who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,8 +93,8 @@ func (f *Front) join(key string, c *call, who Principal, credential string) (*se
 	return s, nil
 }
 
-// enter enters a call in a session and uses it, if the session lives and has no other
-// call of that id or token.
+// enter adds a call to the session and marks the session as used. It reports false if the session is
+// closed, or has a call with that id or progress token.
 func (s *session) enter(c *call) bool {
 	if !s.use() {
 		return false
@@ -111,7 +111,7 @@ func (s *session) enter(c *call) bool {
 	return true
 }
 
-// stale reports whether a late reply to an abandoned request may come under the id of c.
+// stale reports whether an abandoned request with the id of c may still get a reply.
 func (s *session) stale(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *session) stale(c *call) bool {
 	return stale
 }
 
-// withdraw takes calls out that were not sent.
+// withdraw removes calls that were not sent.
 func (s *session) withdraw(calls ...*call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +133,9 @@ func (s *session) withdraw(calls ...*call) {
 // maxAbandoned is how many ids of abandoned requests a session remembers.
 const maxAbandoned = 10_000
 
-// abandon cancels a call whose client has closed the connection, as this revision has it.
-// ctx is that of its request, which is done: a relay that takes nothing is not waited for.
+// abandon cancels a call whose client has closed the connection, as revision 2026-07-28 demands.
+// ctx is the context of the call's request and is done, so abandon does not wait for a relay that
+// does not read.
 func (s *session) abandon(ctx context.Context, c *call) {
 	s.mu.Lock()
 	if s.calls[c.id] != c {
@@ -152,7 +153,7 @@ func (s *session) abandon(ctx context.Context, c *call) {
 	_ = s.in.Put(ctx, wire.NewNotification(wire.Client, "notifications/cancelled", b))
 }
 
-// notifyModern takes a notification. One for which there is no session has no effect.
+// notifyModern handles a notification. It is ignored if there is no session for it.
 func (x *exchange) notifyModern(p *message) {
 	key := x.f.key(x.who, p)
 	cancelled := p.cancels()
@@ -181,8 +182,8 @@ func (s *session) has(id string) bool {
 	return s.calls[id] != nil
 }
 
-// status returns the HTTP status of an error that is sent as JSON, and the Retry-After that goes with
-// it, which may be empty.
+// status returns the HTTP status for an error that is sent as JSON, and the value of Retry-After,
+// "" for none.
 func (p *message) status(reply item) (status int, after string) {
 	if status, after = httpstatus.Of(reply.beside); status != 0 {
 		return status, after
@@ -199,9 +200,9 @@ func (p *message) status(reply item) (status int, after string) {
 			data.Get("reason").Equals("server_ended") && string(data.Get("restarted").Raw) == "true"
 		switch discover := p.m.MethodIs("server/discover"); {
 		case discover && exited:
-			return http.StatusNotFound, "" // a legacy server: those made with rmcp exit at any first request but initialize
+			return http.StatusNotFound, "" // a legacy server: those made with rmcp exit at any first request other than initialize
 		case discover || p.m.MethodIs("initialize"):
-			return http.StatusServiceUnavailable, "" // not there: another status would say something of its era
+			return http.StatusServiceUnavailable, "" // no server; another status would tell the client an era
 		}
 	}
 	if p.revision == "" {

@@ -7,19 +7,18 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxPending is how many bytes of messages wait for a stream that takes them.
+// maxPending is how many bytes of messages may wait for a stream.
 const maxPending = 256 << 10
 
-// An output takes the lines that a relay writes to its client to the streams they are
-// for. The relay calls it from one goroutine at a time.
+// An output sends the lines that a relay writes to its client to their streams. The relay calls it
+// from one goroutine at a time.
 type output struct {
 	s    *session
 	m    wire.Message
-	long *longLine // not nil within a line that comes in parts
+	long *longLine // not nil while a line comes in parts
 }
 
-// Write implements io.Writer. A line that is not whole is one over the hold limit: the
-// relay writes others in one piece.
+// Write implements io.Writer. Only a line over the hold limit comes in several writes.
 func (o *output) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
@@ -38,52 +37,52 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// line takes a whole line where it belongs.
+// line handles a whole line.
 func (o *output) line(line []byte) {
 	o.m.Reset(wire.Server, line)
 	o.Take(&o.m)
 }
 
-// Take implements wire.MessageTaker: it takes a message where it belongs.
+// Take implements wire.MessageTaker: it sends a message to its stream.
 func (o *output) Take(m *wire.Message) bool {
 	switch {
 	case m.Kind() == wire.Unreadable && !m.LookEnvelope():
-		// Of a server whose noise is passed on: a client here would end.
+		// The server's noise, which is forwarded on stdio. A client here would end at it.
 	case m.Kind() == wire.Batch:
 		o.batch(m)
 	case m.Kind().IsReply():
 		o.reply(m)
 	default:
-		o.s.asks(m)
+		o.s.noteRequest(m)
 		o.s.pass(o.s.streamFor(m), m.Frame())
 	}
 	return true
 }
 
-// asks notes a request of the server's before the client can answer it.
-func (s *session) asks(m *wire.Message) {
+// noteRequest records the id of a request of the server before the client can answer it.
+func (s *session) noteRequest(m *wire.Message) {
 	if id := m.ID(); m.Kind() == wire.Request && id != nil {
-		s.asked.Add(id)
+		s.serverRequests.Add(id)
 	}
 }
 
-// expects reports whether the server waits for a reply of the client's, and notes that it has
-// come. A reply to null may be to any request. Some servers take a number for the text of it,
-// and the other way round.
-func (s *session) expects(reply *wire.Message) bool {
+// awaitsReply reports whether the server waits for this reply of the client, and removes its id from
+// those awaited. A reply with the id null may belong to any request. Some peers write a number as a
+// string, or a string as a number.
+func (s *session) awaitsReply(reply *wire.Message) bool {
 	id := reply.Get("id")
-	if id.IsNull() || len(id.Raw) == 0 || s.asked.Take(id.Raw) {
+	if id.IsNull() || len(id.Raw) == 0 || s.serverRequests.Take(id.Raw) {
 		return true
 	}
 	if !id.IsString() {
-		return s.asked.Take(wire.Quote(string(id.Raw)))
+		return s.serverRequests.Take(wire.Quote(string(id.Raw)))
 	}
 	text := id.Text()
-	return text != "" && s.asked.Take([]byte(text))
+	return text != "" && s.serverRequests.Take([]byte(text))
 }
 
-// reply takes a reply to the request that waits for it. Nobody waits for the reply to a
-// cancelled request.
+// reply sends a reply to the call that waits for it. Nothing waits for the reply to a cancelled
+// request.
 func (o *output) reply(m *wire.Message) {
 	s := o.s
 	raw := m.ID()
@@ -96,7 +95,7 @@ func (o *output) reply(m *wire.Message) {
 		delete(s.abandoned, callKey(raw))
 		s.mu.Unlock()
 		if len(raw) == 0 || string(raw) == "null" {
-			s.pass(s.streamFor(m), m.Frame()) // whose it is only the client may know
+			s.pass(s.streamFor(m), m.Frame()) // only the client may know which request it answers
 		} else {
 			s.log.Debug("a reply that no request waits for was dropped")
 		}
@@ -107,9 +106,9 @@ func (o *output) reply(m *wire.Message) {
 	}
 	closes := s.dropLocked(c)
 	s.mu.Unlock()
-	if c.recorded != nil { // before the client knows of it
-		c.recorded(m)
-		s.kept.Save()
+	if c.onReply != nil { // before the client has the reply
+		c.onReply(m)
+		s.entry.Save()
 	}
 	if c.listsTools {
 		s.params.Learn(m.Root())
@@ -118,8 +117,8 @@ func (o *output) reply(m *wire.Message) {
 	c.stream.push(item{data: line[:len(m.Frame())], lease: lease, final: closes, failed: m.Kind() == wire.Error, beside: m.Beside}, closes)
 }
 
-// batch takes an array of replies to the requests that wait for them: as it is, if they
-// came in one array too.
+// batch sends an array of replies to the calls that wait for them. If the requests came in one array
+// too, it sends the array unchanged.
 func (o *output) batch(m *wire.Message) {
 	s := o.s
 	var first *stream
@@ -139,7 +138,7 @@ func (o *output) batch(m *wire.Message) {
 			if c := s.callLocked(id); c != nil && !asks && c.stream == first {
 				closes = s.dropLocked(c)
 			} else if asks && len(id) > 0 {
-				s.asked.Add(id)
+				s.serverRequests.Add(id)
 			}
 		}
 	}
@@ -154,8 +153,8 @@ func (o *output) batch(m *wire.Message) {
 	}
 }
 
-// callLocked returns the call that a reply with the raw id answers, nil if there is
-// none. The relay refuses an id that is no integer with null. The caller holds s.mu.
+// callLocked returns the call that a reply with the raw id answers, nil if there is none. The relay
+// refuses a request whose id is a fraction with the id null. The caller holds s.mu.
 func (s *session) callLocked(raw []byte) *call {
 	if string(raw) != "null" {
 		return find(s.calls, raw)
@@ -169,9 +168,9 @@ func (s *session) callLocked(raw []byte) *call {
 	return first
 }
 
-// streamFor returns the stream of what is not a reply: that of the call it names by a
-// progress token or as its subscription, of the only call in flight, or the newest
-// GET; nil for none. It goes on one of them alone (specification, basic/transports).
+// streamFor returns the stream for a message that is not a reply, nil if there is none: the stream of
+// the call that its progress token or subscription id names, else that of the only call in flight,
+// else the newest GET stream. A message goes to one stream only (specification, basic/transports).
 func (s *session) streamFor(m *wire.Message) *stream {
 	var token, listen wire.Value
 	switch params := m.Get("params"); {
@@ -192,7 +191,7 @@ func (s *session) streamFor(m *wire.Message) *stream {
 		return only
 	}
 	if s.key != "" {
-		return nil // in revision 2026-07-28 only what belongs to a request may come with it
+		return nil // in revision 2026-07-28 every message on a stream belongs to its request
 	}
 	if t := s.getLocked(); t != nil {
 		return t
@@ -200,16 +199,17 @@ func (s *session) streamFor(m *wire.Message) *stream {
 	return s.anyCallLocked()
 }
 
-// isListChange reports whether m tells of a list or resource, which no call brings about.
+// isListChange reports whether m says that a list or resource has changed. Such a notification does
+// not belong to a call.
 func isListChange(m *wire.Message) bool {
 	return m.MethodIs("notifications/tools/list_changed") || m.MethodIs("notifications/prompts/list_changed") ||
 		m.MethodIs("notifications/resources/list_changed") || m.MethodIs("notifications/resources/updated")
 }
 
-// onlyCallLocked returns the stream of the one call in flight that has one.
+// onlyCallLocked returns the stream of the calls in flight if they share one, else nil.
 func (s *session) onlyCallLocked() (only *stream) {
 	for _, c := range s.calls {
-		if c.listens || !c.stream.attached() || c.stream == only {
+		if c.subscribes || !c.stream.attached() || c.stream == only {
 			continue
 		}
 		if only != nil {
@@ -220,12 +220,12 @@ func (s *session) onlyCallLocked() (only *stream) {
 	return only
 }
 
-// anyCallLocked returns the stream of the call that came last.
+// anyCallLocked returns the stream of the latest call.
 func (s *session) anyCallLocked() *stream {
 	var newest *stream
 	number := uint64(0) // the first call has 1
 	for _, c := range s.calls {
-		if !c.listens && c.stream.attached() && c.number > number {
+		if !c.subscribes && c.stream.attached() && c.number > number {
 			newest, number = c.stream, c.number
 		}
 	}
@@ -242,17 +242,18 @@ func (s *session) getLocked() *stream {
 	return nil
 }
 
-// pass gives a copy of a message that is not a reply to a stream, or keeps it for the next one.
+// pass sends a copy of a message that is not a reply to t. If t is nil or does not accept it, pass
+// keeps the copy for the next stream.
 func (s *session) pass(t *stream, frame []byte) {
 	if t != nil && t.pushEvent(frame) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.closed {
 		return
 	}
-	if s.key != "" || s.waiting+len(frame) > maxPending {
+	if s.key != "" || s.pendingBytes+len(frame) > maxPending {
 		if !s.dropped {
 			s.dropped = true
 			s.log.Warn("a message of the server's was dropped, and others may be: the client has no stream open that could take it")
@@ -260,18 +261,17 @@ func (s *session) pass(t *stream, frame []byte) {
 		return
 	}
 	s.pending = append(s.pending, bytes.Clone(frame))
-	s.waiting += len(frame)
+	s.pendingBytes += len(frame)
 }
 
-// deliverPendingLocked gives what has waited to a stream that takes it. The caller holds
-// s.mu.
+// deliverPendingLocked sends the pending messages to t. The caller holds s.mu.
 func (s *session) deliverPendingLocked(t *stream) {
 	for i, frame := range s.pending {
 		if !t.offer(item{data: frame}) {
 			s.pending = s.pending[i:]
 			return
 		}
-		s.waiting -= len(frame)
+		s.pendingBytes -= len(frame)
 	}
 	s.pending = nil
 }

@@ -14,7 +14,7 @@ import (
 
 const sessionHeader, versionHeader = "Mcp-Session-Id", "Mcp-Protocol-Version"
 
-// post takes a message.
+// post handles a POST, which has a message.
 func (x *exchange) post() {
 	if !accept.IsJSON(x.header("Content-Type")) {
 		x.refuse(http.StatusUnsupportedMediaType, nil, wire.CodeInvalidRequest, "the Content-Type of a message is application/json")
@@ -51,7 +51,7 @@ func (x *exchange) post() {
 	x.postLegacy(p)
 }
 
-// header returns a header of the request. The name is spelled as net/http has it.
+// header returns a header of the request. The name must be in canonical form.
 func (x *exchange) header(name string) string {
 	if v := x.r.Header[name]; len(v) > 0 {
 		return v[0]
@@ -59,18 +59,18 @@ func (x *exchange) header(name string) string {
 	return ""
 }
 
-// cancelsModern reports whether a message cancels a request of revision 2026-07-28, which
-// has no header rules for notifications: there is no session in which it could be another's.
+// cancelsModern reports whether a message cancels a request of revision 2026-07-28. That revision has
+// no rules for the headers of notifications, so the absence of a session tells.
 func (x *exchange) cancelsModern(p *message) bool {
 	return p.m.Kind() == wire.Notification && p.m.MethodIs("notifications/cancelled") &&
 		x.header(sessionHeader) == "" && x.header(versionHeader) == ""
 }
 
-// legacyHeader reports whether a request with that version header is of a revision with
-// a handshake. Some clients send no header.
+// legacyHeader reports whether a request with that MCP-Protocol-Version, "" for none, is of a revision
+// with a handshake. Some legacy clients do not send the header.
 func legacyHeader(version string) bool { return version < modernRevision }
 
-// postLegacy takes a message of a revision with a handshake.
+// postLegacy handles a message of a revision with a handshake.
 func (x *exchange) postLegacy(p *message) {
 	if version := x.header(versionHeader); version != "" && !legacyRevision(version) {
 		x.refuse(http.StatusBadRequest, p.id, wire.CodeInvalidRequest, "the revision in the header MCP-Protocol-Version is not known")
@@ -95,8 +95,8 @@ func (x *exchange) postLegacy(p *message) {
 	}
 }
 
-// postTo takes a message of a session. It reports false, and has done nothing, if the session
-// is over.
+// postTo handles a message of a session. It reports false, and has done nothing, if the session is
+// closed.
 func (x *exchange) postTo(s *session, p *message) bool {
 	if p.m.Kind() == wire.Batch && !s.takesBatch(p) {
 		x.refuse(http.StatusBadRequest, nil, wire.CodeInvalidRequest, "this array of messages is not accepted: send them one by one")
@@ -107,27 +107,27 @@ func (x *exchange) postTo(s *session, p *message) bool {
 	return err == nil
 }
 
-// session returns the session of that id, in use; nil if the request, whose raw id is
-// request, was refused.
+// session returns the session of that id and marks it as used. It returns nil if it has refused the
+// request, whose raw id is request.
 func (x *exchange) session(id string, request []byte) *session {
 	for {
 		s, err := x.f.lookup(x.r.Context(), id, x.who, x.credential)
 		switch {
 		case err != nil:
-			x.misled(request, sessions.NewKey(id, x.who.ID), err)
+			x.refuseSession(request, sessions.NewKey(id, x.who.ID), err)
 			return nil
 		case s == nil:
 			x.noSession(request)
 			return nil
 		case s.use():
-			x.seen(s)
+			x.reportSender(s)
 			return s
 		}
 	}
 }
 
-// seen tells the session who sends a request.
-func (x *exchange) seen(s *session) {
+// reportSender tells the session's relay who sends the request.
+func (x *exchange) reportSender(s *session) {
 	if s.seen != nil {
 		s.seen(x.who, x.credential)
 	}
@@ -149,11 +149,11 @@ func (s *session) takesBatch(p *message) bool {
 	})
 }
 
-// initialize opens a session and takes its first message.
+// initialize opens a session and handles its first message.
 func (x *exchange) initialize(p *message) {
 	s, err := x.f.create(sessions.Route(x.header(routeHeader)), x.who, x.credential)
 	if err != nil {
-		x.misled(p.id, sessions.Key{}, err)
+		x.refuseSession(p.id, sessions.Key{}, err)
 		return
 	}
 	if !s.use() {
@@ -167,27 +167,27 @@ func (x *exchange) initialize(p *message) {
 		x.noSession(p.id)
 	}
 	switch {
-	case !answered && x.headed:
-		s.endUnused() // its client left, which may know its id
-	case !answered || !s.begun():
+	case !answered && x.wroteHeader:
+		s.endUnused() // the client disconnected, but it may have read the session id
+	case !answered || !s.initialized():
 		s.end("the session could not be opened")
 	}
 }
 
-// begun reports whether initialize was answered with a result, or may still be.
-func (s *session) begun() bool {
+// initialized reports whether initialize was answered with a result, or may still be.
+func (s *session) initialized() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version != "" || len(s.calls) > 0
 }
 
-// full answers a request for which there is no session.
-func (x *exchange) full(id []byte, err error) {
+// refuseFull refuses a request because no session can be opened, for the reason err.
+func (x *exchange) refuseFull(id []byte, err error) {
 	switch {
 	case errors.Is(err, errPrincipalFull):
 		x.logRefusal(&x.f.warned.limit, fmt.Errorf("%w: %s", err, x.who.ID))
 		x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many sessions of yours are in use: end one, or try again later")
-	case errors.Is(err, errDraining): // also for a call of a session that goes on elsewhere
+	case errors.Is(err, errDraining): // also for a call of a session that another front will continue
 		x.busy(id, err.Error()+": try again later")
 	case errors.Is(err, ErrBusy):
 		x.logRefusal(&x.f.warned.limit, err)
@@ -198,33 +198,33 @@ func (x *exchange) full(id []byte, err error) {
 	}
 }
 
-// crowd answers a request that is one too many in its session.
-func (x *exchange) crowd(id []byte) {
+// refuseCrowded refuses a request because too many of its session are in flight.
+func (x *exchange) refuseCrowded(id []byte) {
 	x.refuse(http.StatusTooManyRequests, id, wire.CodeInternalError, "too many requests of this session are in flight: try again when some are answered")
 }
 
-// deliver hands a message to the relay of a session, and answers the request. It reports
-// false if the client left before the answer. The error is errOver if the session is over and
-// the request has no answer yet.
+// deliver hands a message to the relay of a session and answers the HTTP request. answered is false if
+// the client disconnected before the answer. The error is errClosed if the session is closed; then
+// the request has not been answered.
 func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	t := newStream(x.accept.Events)
 	calls := p.calls(t)
 	switch {
-	case len(calls) > 0 && s.kept == nil && x.f.Draining():
-		x.full(p.id, errDraining)
+	case len(calls) > 0 && s.entry == nil && x.f.Draining():
+		x.refuseFull(p.id, errDraining)
 		return true, nil
 	case s.crowded():
-		x.crowd(p.id)
+		x.refuseCrowded(p.id)
 		return true, nil
-	case p.m.Kind().IsReply() && !s.expects(&p.m):
+	case p.m.Kind().IsReply() && !s.awaitsReply(&p.m):
 		s.log.Info("a reply to no request of the server's was dropped")
 		x.body.release()
 		x.finish(http.StatusAccepted)
 		return true, nil
 	}
 	if len(calls) > 0 {
-		if s.kept != nil {
-			calls[0].recorded = s.kept.Note(&p.m)
+		if s.entry != nil {
+			calls[0].onReply = s.entry.Note(&p.m)
 		}
 		switch added, err := s.add(calls); {
 		case err != nil:
@@ -237,9 +237,9 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	cancelled := p.cancels()
 	err = x.hand(s, p)
 	if err != nil && p.m.Kind().IsReply() {
-		s.asked.Add(p.m.Get("id").Raw) // the client may send it again
+		s.serverRequests.Add(p.m.Get("id").Raw) // the client may send it again
 	}
-	if len(calls) == 0 && errors.Is(err, errOver) {
+	if len(calls) == 0 && errors.Is(err, errClosed) {
 		return true, err
 	}
 	x.body.release()
@@ -247,7 +247,7 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	case len(calls) == 0 && err == nil:
 		s.cancelled(cancelled)
 		x.finish(http.StatusAccepted)
-	case err != nil && !errors.Is(err, errOver):
+	case err != nil && !errors.Is(err, errClosed):
 		s.withdraw(calls...)
 		return false, nil
 	default:
@@ -256,8 +256,8 @@ func (x *exchange) deliver(s *session, p *message) (answered bool, err error) {
 	return true, nil
 }
 
-// hand hands a message to the relay of a session. It notes the ArgumentNames of the relay: when the
-// next message is parsed with them, the relay need not look at it again.
+// hand hands a message to the relay of a session. It remembers the ArgumentNames of the relay, with
+// which parse scans the next message, so that the relay need not scan it again.
 func (x *exchange) hand(s *session, p *message) error {
 	p.m.Beside = x.who.Value
 	err := s.in.Put(x.r.Context(), &p.m)
@@ -267,7 +267,7 @@ func (x *exchange) hand(s *session, p *message) error {
 	return err
 }
 
-// cancels returns the key of the request that a message cancels, "" if it cancels none.
+// cancels returns the callKey of the request that a message cancels, "" if it cancels none.
 func (p *message) cancels() string {
 	if !p.m.MethodIs("notifications/cancelled") {
 		return ""
@@ -275,8 +275,8 @@ func (p *message) cancels() string {
 	return callKey(p.m.Get("params", "requestId").Raw)
 }
 
-// cancelled ends the stream of a call that its client has cancelled: the upstream does
-// not answer it.
+// cancelled answers the call with that key, which its client has cancelled, because the upstream will
+// not.
 func (s *session) cancelled(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

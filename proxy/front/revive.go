@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// lookup returns the session of that id, nil if there is none. One that another process has
-// left is opened again.
+// lookup returns the session of that id, nil if there is none. It continues a session that another
+// process has released.
 func (f *Front) lookup(ctx context.Context, id string, who Principal, credential string) (*session, error) {
 	if s := f.find(id, who); s != nil || f.keeper == nil {
 		return s, nil
@@ -46,12 +46,12 @@ func (f *Front) lookup(ctx context.Context, id string, who Principal, credential
 	}
 	s, err := f.resume(id, who, credential, saved)
 	if err != nil {
-		f.keeper.GiveBack(key) // another front may have room for it
+		f.keeper.GiveBack(key) // another front may be able to continue it
 	}
 	return s, err
 }
 
-// resume opens a session again that another process has left.
+// resume continues a session that another process has released.
 func (f *Front) resume(id string, who Principal, credential string, saved sessions.Session) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +59,7 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	if err != nil {
 		return nil, err
 	}
-	s.kept.Restore(saved)
+	s.entry.Restore(saved)
 	f.byID[id] = s
 	s.in.Hold()
 	t := newStream(false)
@@ -72,8 +72,9 @@ func (f *Front) resume(id string, who Principal, credential string, saved sessio
 	return s, nil
 }
 
-// ask returns a request of attache's own, whose reply goes to t. Its id is a number of 31 bits: some
-// servers answer no text, some cut longer numbers off, and some write 16 digits with an exponent.
+// ask adds a call for a request of the front itself, whose reply goes to t, and returns the request.
+// Its id is a number of 31 bits: some servers do not answer string ids, some truncate longer numbers,
+// and some write 16 digits with an exponent.
 func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, error) {
 	id := strconv.AppendInt(nil, 1<<30+rand.Int64N(1<<30), 10)
 	c := &call{id: string(id), raw: id, stream: t, initialize: method == "initialize"}
@@ -81,14 +82,14 @@ func (s *session) ask(t *stream, method string, params []byte) (*wire.Message, e
 	return wire.NewRequest(wire.Client, id, method, params), err
 }
 
-// shakeHands waits for the reply to the initialize of a session that was opened again, on t,
-// tells the server what else it has to know, and lets go what waits behind that (rule R5 of
-// docs/restart.md). A server that agrees to something else than before would not do what the
-// client expects of it, so the session has ended. One that gives no result may give one next time.
+// shakeHands completes the handshake of a session that is continued here (rule R5 of docs/restart.md).
+// It waits on t for the reply to initialize, repeats the recorded requests, and releases the messages
+// that wait for that. A server that negotiates something else than before would not behave as the
+// client expects, so then the session ends. A server that gives no result may give one next time.
 func (s *session) shakeHands(t *stream) {
 	select {
 	case <-t.wake:
-	case <-time.After(time.Minute): // as in a relay whose server ended
+	case <-time.After(time.Minute): // as for a server that is started again
 	}
 	items, _, _ := t.take(nil)
 	var m wire.Message
@@ -96,18 +97,18 @@ func (s *session) shakeHands(t *stream) {
 		m.Reset(wire.Server, items[0].data)
 	}
 	if !m.LookEnvelope() || m.Kind() != wire.Result {
-		s.close("the session was to go on with another process of the server, which does not answer: try again later: "+cmp.Or(m.ErrorObject().Get("message").Text(), "no result"), left)
+		s.close("the session was to go on with another process of the server, which does not answer: try again later: "+cmp.Or(m.ErrorObject().Get("message").Text(), "no result"), reasonReleased)
 		return
 	}
-	if err := s.kept.Same(&m); err != nil {
+	if err := s.entry.Same(&m); err != nil {
 		s.end("the session was to go on with another process of the server, which is " + err.Error() + ": begin a new session with initialize")
 		return
 	}
 	s.log.Info("a session goes on that another process of attache had")
 	s.in.First(wire.NewNotification(wire.Client, "notifications/initialized", nil))
 	ignored := newStream(false)
-	ignored.leave()
-	for _, q := range s.kept.Requests() {
+	ignored.abandon()
+	for _, q := range s.entry.Requests() {
 		if m, err := s.ask(ignored, q.Method, q.Params); err == nil {
 			s.in.First(m)
 		}
@@ -115,62 +116,62 @@ func (s *session) shakeHands(t *stream) {
 	s.in.Release()
 }
 
-// A fate says why a session is closed.
-type fate uint8
+// A closeReason says why a session is closed.
+type closeReason uint8
 
 const (
-	ended fate = iota // for good
-	left              // another process may have it
-	idle              // left, but only if no call is in flight
-	lost              // another process has it
+	reasonEnded    closeReason = iota // for good
+	reasonReleased                    // another process may take the session over
+	reasonIdle                        // like reasonReleased, but only while no call is in flight
+	reasonTaken                       // another process has taken the session over
 )
 
-// fateOfRelay returns what becomes of the session when its relay ends by itself. One that was
-// to go on, and has not yet, may do so with the next request.
-func (s *session) fateOfRelay() fate {
+// reasonRelayEnded returns the reason to close the session with when its relay has ended. If the
+// session was to continue here and has not yet, the next request may try again.
+func (s *session) reasonRelayEnded() closeReason {
 	s.mu.Lock()
 	begun := s.version != ""
 	s.mu.Unlock()
-	if s.kept != nil && s.kept.Saved() && !begun {
-		return left
+	if s.entry != nil && s.entry.Saved() && !begun {
+		return reasonReleased
 	}
-	return ended
+	return reasonEnded
 }
 
-// part says in the Store that the session is closed. Until it is said requests for it wait.
-// The caller holds f.mu.
-func (s *session) part(why fate) {
-	if s.kept == nil || why == lost {
+// recordClose records in the Store that the session is closed. Requests for the session wait until
+// that is done. The caller holds f.mu.
+func (s *session) recordClose(why closeReason) {
+	if s.entry == nil || why == reasonTaken {
 		return
 	}
-	s.kept.Part()
-	if s.fate = why; why == ended {
-		s.f.relays.Go(func() { s.kept.Leave(true) })
+	s.entry.Part()
+	if s.closeReason = why; why == reasonEnded {
+		s.f.relays.Go(func() { s.entry.Leave(true) })
 	}
 }
 
-// handOver lets another process take a session that was left, as its relay has ended: two
-// processes of a server that has locks must not run at once.
+// handOver lets another process continue a session that this one released. It is called after the
+// relay has ended, because two processes of a server that uses locks must not run at once.
 func (s *session) handOver() {
 	s.f.mu.Lock()
-	why := s.fate
+	why := s.closeReason
 	s.f.mu.Unlock()
-	if why == left || why == idle {
-		s.kept.Leave(false)
+	if why == reasonReleased || why == reasonIdle {
+		s.entry.Leave(false)
 	}
 }
 
-// leaveIdle leaves the session when no call is in flight, or ctx is done.
-func (s *session) leaveIdle(ctx context.Context) {
+// releaseIdle releases the session when no call is in flight, or when ctx is done.
+func (s *session) releaseIdle(ctx context.Context) {
 	for s.awaitCalls(ctx); ctx.Err() == nil; s.awaitCalls(ctx) {
-		if s.close("", idle) {
+		if s.close("", reasonIdle) {
 			return
 		}
 	}
-	s.close("the proxy is shutting down", left)
+	s.close("the proxy is shutting down", reasonReleased)
 }
 
-// forget ends a session at its client's wish, and reports whether there was one.
+// forget ends a session because its client asks for it, and reports whether there was one.
 func (f *Front) forget(ctx context.Context, id string, who Principal) (known bool, err error) {
 	if s := f.find(id, who); s != nil {
 		s.end("the client ended the session")
@@ -182,33 +183,32 @@ func (f *Front) forget(ctx context.Context, id string, who Principal) (known boo
 	return f.keeper.Forget(ctx, sessions.NewKey(id, who.ID))
 }
 
-// Recheck closes the sessions that another front has taken, which it could while this one
-// did not show that it is alive. After an error it has to be called again.
+// Recheck closes the sessions that another front has taken over. A front can take sessions over while
+// this one does not renew its lease. After an error the caller tries again.
 func (f *Front) Recheck(ctx context.Context) error {
 	kept := map[*sessions.Entry]*session{}
 	f.mu.Lock()
 	for _, s := range f.byID {
-		if s.kept != nil {
-			kept[s.kept] = s
+		if s.entry != nil {
+			kept[s.entry] = s
 		}
 	}
 	f.mu.Unlock()
 	return sessions.Recheck(ctx, slices.Collect(maps.Keys(kept)), func(k *sessions.Entry) {
-		kept[k].close("another front has the session now", lost)
+		kept[k].close("another front has the session now", reasonTaken)
 	})
 }
 
-// routeHeader has what a balancer has chosen this front by, to open a session. The id of the
-// session begins with it, so that the balancer can choose the same one by the id.
+// routeHeader has the value by which a balancer has chosen this front for a new session. The session
+// id begins with it, so that the balancer can choose the same front again.
 const routeHeader = "Attache-Route"
 
-// frontHeader names the front that a balancer should send a request to which was refused with
-// 503.
+// frontHeader names the front that a balancer should send a request to that was refused with 503.
 const frontHeader = "Attache-Front"
 
-// misled answers a request that this front cannot take, for the session of a key or for a new
-// one, and says which front can.
-func (x *exchange) misled(id []byte, key sessions.Key, err error) {
+// refuseSession refuses a request for a session that this front does not have or cannot open, and
+// names the front that has the session. key is zero for a new session.
+func (x *exchange) refuseSession(id []byte, key sessions.Key, err error) {
 	elsewhere := errors.Is(err, sessions.ErrElsewhere)
 	if x.f.keeper != nil && (elsewhere || errors.Is(err, errDraining)) {
 		front := x.f.keeper.Elsewhere(x.r.Context(), key)
@@ -220,7 +220,7 @@ func (x *exchange) misled(id []byte, key sessions.Key, err error) {
 		}
 	}
 	if !elsewhere {
-		x.full(id, err)
+		x.refuseFull(id, err)
 		return
 	}
 	x.busy(id, "another front of attache has this session, or had it and has just died: try again later; if this goes on, the balancer in front of them must send the requests of a session to one of them")

@@ -17,68 +17,68 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A session is a client's session: a relay, the calls that wait for it, and the streams
-// that its messages go to.
+// A session is the session of one client: a relay, the calls in flight, and the streams that its
+// messages go to.
 type session struct {
 	f    *Front
 	log  *slog.Logger
-	id   string // what the client calls it; "" in revision 2026-07-28
-	key  string // where it is in byKey; "" in the revisions before
+	id   string // Mcp-Session-Id; "" in revision 2026-07-28
+	key  string // its key in Front.byKey; "" in earlier revisions
 	who  Principal
 	seen func(who Principal, credential string)
 	in   *inbox.Inbox
-	stop context.CancelFunc // ends the relay whatever it waits for
+	stop context.CancelFunc // ends the relay, whatever it waits for
 
-	kept   *sessions.Entry // nil without a Store, and in revision 2026-07-28
-	fate   fate            // guarded by f.mu
-	params mirrored.Params
-	asked  callid.Unread // ids of requests of the server's that the client has not answered
+	entry          *sessions.Entry // nil without a Store, and in revision 2026-07-28
+	closeReason    closeReason     // guarded by f.mu
+	params         mirrored.Params
+	serverRequests callid.Unread // ids of the server's requests that the client has not answered
 
-	mu        sync.Mutex
-	calls     map[string]*call // by id
-	tokens    map[string]*call // by progress token
-	gets      []*stream        // open GET streams, the newest last
-	pending   [][]byte         // messages that no stream took yet
-	waiting   int              // bytes of pending
-	dropped   bool             // a message was dropped, and logged
-	version   string           // the revision that initialize agreed on
-	over      bool
-	abandoned map[string]struct{} // ids of cancelled calls whose replies may still come
-	number    uint64              // of the last call
-	users     int                 // HTTP requests that are being served
-	used      time.Time           // when the last of them ended
-	timer     *time.Timer         // ends an idle session; when that is over, stops its relay if it stalls
-	settled   chan struct{}
+	mu           sync.Mutex
+	calls        map[string]*call // by id
+	tokens       map[string]*call // by progress token
+	gets         []*stream        // open GET streams, the newest last
+	pending      [][]byte         // messages that wait for a stream
+	pendingBytes int              // their size
+	dropped      bool             // a message was dropped, which is logged once
+	version      string           // the revision that initialize negotiated
+	closed       bool
+	abandoned    map[string]struct{} // ids of cancelled calls that may still get a reply
+	number       uint64              // of the latest call
+	users        int                 // HTTP requests in flight
+	lastUsed     time.Time           // when the last of them ended
+	timer        *time.Timer         // ends the session when it is idle; once closed, stops a stalled relay
+	idle         chan struct{}       // closed when no call is in flight; nil while nobody waits for that
 }
 
-// A call is a request of the client's that waits for its reply.
+// A call is a request of the client in flight.
 type call struct {
-	id         string // as callKey has it
+	id         string // the callKey of raw
 	request    *http.Request
-	raw        []byte // as the client wrote it
-	token      string // "" for none
+	raw        []byte // the id as the client wrote it
+	token      string // the callKey of the progress token; "" for none
 	stream     *stream
-	number     uint64 // of the session's calls
+	number     uint64 // counts the calls of a session
 	initialize bool
-	recorded   func(reply *wire.Message) // records what the reply agrees to; nil for nothing
-	listsTools bool                      // in a revision that has annotations
-	listens    bool                      // it is a subscription, which takes its own notifications alone
+	onReply    func(reply *wire.Message) // records what the reply negotiates; may be nil
+	listsTools bool                      // tools/list, in a revision with annotations
+	subscribes bool                      // a subscription, which accepts only its own notifications
 }
 
-// errOver is what a message meets that comes to a session that is over.
-var errOver = inbox.ErrClosed
+// errClosed is returned for a message to a closed session.
+var errClosed = inbox.ErrClosed
 
-// open makes a session and starts its relay. The caller holds f.mu and has taken a
-// place among the limits for it.
+// open makes a session and starts its relay. The caller holds f.mu and has counted the session
+// against the limits.
 func (f *Front) open(id string, o Opening) (*session, error) {
 	s := &session{
 		f: f, id: id, who: o.Who, in: inbox.New(),
-		calls: map[string]*call{}, tokens: map[string]*call{}, used: time.Now(),
+		calls: map[string]*call{}, tokens: map[string]*call{}, lastUsed: time.Now(),
 	}
 	o.Request, o.Label = s.request, s.label()
 	if id != "" && f.keeper != nil {
-		s.kept = f.keeper.New(sessions.NewKey(id, o.Who.ID))
-		o.Session = s.kept.Key.ID
+		s.entry = f.keeper.New(sessions.NewKey(id, o.Who.ID))
+		o.Session = s.entry.Key.ID
 	}
 	relay, err := f.o.Open(o)
 	if err != nil {
@@ -86,7 +86,7 @@ func (f *Front) open(id string, o Opening) (*session, error) {
 	}
 	s.seen, s.log = relay.Seen, cmp.Or(relay.Options.Log, f.log.With("client", s.label()))
 	s.mu.Lock()
-	s.timer = time.AfterFunc(f.o.Idle, s.expire) // which may come at once
+	s.timer = time.AfterFunc(f.o.Idle, s.expire) // under mu, because expire may run at once
 	s.mu.Unlock()
 	ro := relay.Options
 	ro.ClientLines, ro.ClientOut = s.in, &output{s: s}
@@ -107,7 +107,7 @@ func (s *session) request(id []byte) *http.Request {
 	return nil
 }
 
-// run is the life of the relay.
+// run runs the relay to its end.
 func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	defer s.f.relays.Done()
 	defer s.stop()
@@ -119,25 +119,25 @@ func (s *session) run(ctx context.Context, o proxy.Options, closed func()) {
 	if err != nil {
 		text += ": " + err.Error()
 	}
-	s.close(text, s.fateOfRelay())
+	s.close(text, s.reasonRelayEnded())
 	s.mu.Lock()
-	s.timer.Stop() // which would keep the session's memory
+	s.timer.Stop() // a running timer would keep the session's memory
 	s.mu.Unlock()
 	s.handOver()
 }
 
-// expire ends a session that nobody has used for long enough, and else looks again when
-// that may be so.
+// expire ends the session if it has been idle for Options.Idle. If not, it sets the timer for the
+// earliest time at which that can be.
 func (s *session) expire() {
 	s.mu.Lock()
 	left := s.f.o.Idle
 	if s.users == 0 {
-		left -= time.Since(s.used)
+		left -= time.Since(s.lastUsed)
 	}
-	if left > 0 && !s.over {
+	if left > 0 && !s.closed {
 		s.timer.Reset(left)
 	}
-	idle := left <= 0 && !s.over
+	idle := left <= 0 && !s.closed
 	s.mu.Unlock()
 	if idle {
 		s.log.Info("a session that nobody used was ended")
@@ -145,14 +145,14 @@ func (s *session) expire() {
 	}
 }
 
-// endUnused ends a session soon, unless its client comes back.
+// endUnused ends the session after restTime, unless its client uses it before.
 func (s *session) endUnused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	used := s.used
+	used := s.lastUsed
 	time.AfterFunc(restTime, func() {
 		s.mu.Lock()
-		unused := s.users == 0 && s.used.Equal(used)
+		unused := s.users == 0 && s.lastUsed.Equal(used)
 		s.mu.Unlock()
 		if unused {
 			s.end("the client left while the session was opened")
@@ -168,19 +168,19 @@ func (s *session) label() string {
 	return "2026-07-28"
 }
 
-// use notes that an HTTP request uses the session, until release. It reports false if
-// the session is over.
+// use marks the session as used by an HTTP request, until release. It reports false if the session is
+// closed.
 func (s *session) use() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if s.closed {
 		return false
 	}
 	s.users++
 	return true
 }
 
-// crowded reports whether the session has more requests than one may have.
+// crowded reports whether the session has more requests in flight than its limit.
 func (s *session) crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,29 +191,30 @@ func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.users--; s.users == 0 {
-		s.used = time.Now()
+		s.lastUsed = time.Now()
 	}
 }
 
-// end takes the session out of the tables and ends its relay, which it does not wait
-// for. Calls in flight are answered with text.
-func (s *session) end(text string) { s.close(text, ended) }
+// end closes the session for good. It does not wait for the relay. Calls in flight are answered with
+// an error, text.
+func (s *session) end(text string) { s.close(text, reasonEnded) }
 
-func (s *session) close(text string, why fate) (closed bool) {
+// close is closeLocked for a caller that does not hold f.mu.
+func (s *session) close(text string, why closeReason) (closed bool) {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	return s.closeLocked(text, why)
 }
 
-// closeLocked closes the session for the reason why, unless it is closed. It reports false if
-// calls keep it open. The caller holds f.mu.
-func (s *session) closeLocked(text string, why fate) (closed bool) {
+// closeLocked takes the session out of the tables, ends its relay and answers the calls in flight with
+// text. It reports false if why is reasonIdle and there are such calls. The caller holds f.mu.
+func (s *session) closeLocked(text string, why closeReason) (closed bool) {
 	s.mu.Lock()
-	if s.over || why == idle && len(s.calls) > 0 {
+	if s.closed || why == reasonIdle && len(s.calls) > 0 {
 		defer s.mu.Unlock()
-		return s.over
+		return s.closed
 	}
-	s.over = true
+	s.closed = true
 	s.f.o.Limits.Close(s.who.ID)
 	s.timer.Stop()
 	gets := s.gets
@@ -223,7 +224,7 @@ func (s *session) closeLocked(text string, why fate) (closed bool) {
 	s.gets, s.pending = nil, nil
 	s.mu.Unlock()
 	s.f.removeLocked(s)
-	s.part(why)
+	s.recordClose(why)
 	s.in.Close()
 	s.stopStalled(-1)
 	for _, t := range gets {
@@ -232,11 +233,11 @@ func (s *session) closeLocked(text string, why fate) (closed bool) {
 	return true
 }
 
-// stallTime is how long the relay of a session that is over may read nothing.
+// stallTime is how long the relay of a closed session may read nothing of the input that is left.
 const stallTime = 1500 * time.Millisecond
 
-// stopStalled stops a relay that does not come to the end of its input, as its upstream does
-// not read. before is how much of the input was left stallTime ago.
+// stopStalled stops a relay that does not reach the end of its input because its upstream does not
+// read. before is how many bytes of input were left stallTime ago, -1 at first.
 func (s *session) stopStalled(before int) {
 	left := s.in.Left()
 	switch left {
@@ -250,7 +251,7 @@ func (s *session) stopStalled(before int) {
 	}
 }
 
-// answerLocked answers a call with an error of attache's own. The caller holds s.mu.
+// answerLocked answers a call with an error. The caller holds s.mu.
 func (s *session) answerLocked(c *call, text string) {
 	reply := wire.ErrorReply(c.raw, wire.CodeInternalError, text).Frame()
 	closes := s.dropLocked(c)
@@ -260,36 +261,36 @@ func (s *session) answerLocked(c *call, text string) {
 // awaitCalls returns when no call is in flight, or ctx is done.
 func (s *session) awaitCalls(ctx context.Context) {
 	s.mu.Lock()
-	if len(s.calls) == 0 || s.over {
+	if len(s.calls) == 0 || s.closed {
 		s.mu.Unlock()
 		return
 	}
-	if s.settled == nil {
-		s.settled = make(chan struct{})
+	if s.idle == nil {
+		s.idle = make(chan struct{})
 	}
-	settled := s.settled
+	idle := s.idle
 	s.mu.Unlock()
 	select {
-	case <-settled:
+	case <-idle:
 	case <-ctx.Done():
 	}
 }
 
-// settleLocked tells who waits in awaitCalls. The caller holds s.mu.
-func (s *session) settleLocked() {
-	if s.settled != nil && len(s.calls) == 0 {
-		close(s.settled)
-		s.settled = nil
+// signalIdleLocked tells who waits in awaitCalls. The caller holds s.mu.
+func (s *session) signalIdleLocked() {
+	if s.idle != nil && len(s.calls) == 0 {
+		close(s.idle)
+		s.idle = nil
 	}
 }
 
-// add enters the calls of a message before it is sent. It reports false, and enters
-// none, if an id or a progress token of them is in use.
+// add adds the calls of a message before it is sent. If one of their ids or progress tokens is in use
+// it reports false and adds none.
 func (s *session) add(calls []*call) (added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
-		return false, errOver
+	if s.closed {
+		return false, errClosed
 	}
 	for i, c := range calls {
 		if slices.ContainsFunc(calls[:i], func(other *call) bool { return other.id == c.id }) || s.calls[c.id] != nil || c.token != "" && s.tokens[c.token] != nil {
@@ -311,14 +312,13 @@ func (s *session) add(calls []*call) (added bool, err error) {
 	return true, nil
 }
 
-// dropLocked takes a call out of the table, and reports whether its stream has no other.
-// The caller holds s.mu.
+// dropLocked removes a call, and reports whether its stream has no other. The caller holds s.mu.
 func (s *session) dropLocked(c *call) (closes bool) {
 	delete(s.calls, c.id)
 	if c.token != "" && s.tokens[c.token] == c {
 		delete(s.tokens, c.token)
 	}
-	s.settleLocked()
+	s.signalIdleLocked()
 	c.stream.calls--
 	return c.stream.calls <= 0
 }

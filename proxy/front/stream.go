@@ -14,11 +14,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// streamRoom is how many bytes the messages may take that wait for the client of a stream,
-// beside the first of them. A part of a message takes a whole piece.
+// streamRoom is how many bytes of messages may wait on a stream, besides the first message. A part of
+// a message counts as a whole piece.
 const streamRoom = 1 << 20
 
-// A part says which part of a message an item is.
+// A part says which part of a message an item has.
 type part uint8
 
 const (
@@ -27,18 +27,18 @@ const (
 	last
 )
 
-// An item is a message that goes to a client, or a part of one, without its line end.
+// An item is a message for a client, or a part of one, without its line end.
 type item struct {
-	data   []byte     // of a part: a piece
-	lease  wire.Lease // of data; nil if that is not lent
+	data   []byte     // a part is a buffer of package piece
+	lease  wire.Lease // of data; nil if data is not lent
 	part   part
 	text   bool // data is the text of whole events
-	final  bool // it is the reply that ends the stream, or a part of it
-	failed bool // it is an error
-	beside any  // of the error: see httpstatus
+	final  bool // the reply that ends the stream, or a part of it
+	failed bool // an error reply
+	beside any  // wire.Message.Beside of an error reply, for httpstatus
 }
 
-// release gives back the memory of an item that was written.
+// release releases the memory of an item.
 func (i *item) release() {
 	if i.part != whole {
 		piece.Free(i.data)
@@ -48,28 +48,28 @@ func (i *item) release() {
 	}
 }
 
-// A stream takes messages from a relay to one HTTP response. The relay's goroutine
-// pushes, the handler's takes.
+// A stream carries messages from a relay to one HTTP response. The relay's goroutine pushes them, the
+// handler's goroutine takes them.
 type stream struct {
 	events bool          // the client takes events, so more than a reply may be sent
 	wake   chan struct{} // has an element if there is something to take
-	woken  func()        // if not nil, is called in place of that; guarded by mu
+	notify func()        // if not nil, is called in place of that; guarded by mu
 	calls  int           // in flight whose replies go here; guarded by session.mu
 
 	member pulse.Member // of the pulse that reminds it
 
-	mu     sync.Mutex
-	first  [1]item // the memory of items at first: most streams have one
-	items  []item
-	text   []byte        // of the events that follow items
-	lent   *room.Room    // the memory of text; nil if it has memory of its own
-	bytes  int           // capacity of items and text
-	closed bool          // nothing follows what is in items and text
-	gone   bool          // nobody reads any more
-	over   atomic.Bool   // closed or gone
-	taken  chan struct{} // is closed when bytes becomes 0; not nil while push waits for that
-	due    time.Time     // when the client is to see that the stream is alive
-	silent bool          // that time has come
+	mu      sync.Mutex
+	first   [1]item // the initial memory of items, since most streams have one
+	items   []item
+	text    []byte        // events that follow items
+	lent    *room.Room    // the memory of text; nil if it was allocated
+	bytes   int           // capacity of items and text
+	closed  bool          // nothing follows what is in items and text
+	unread  bool          // nobody reads the stream
+	ended   atomic.Bool   // closed or unread
+	emptied chan struct{} // closed when bytes becomes 0; nil while push does not wait for that
+	due     time.Time     // when a comment is due
+	silent  bool          // a comment is due
 }
 
 func newStream(events bool) *stream {
@@ -78,8 +78,8 @@ func newStream(events bool) *stream {
 	return t
 }
 
-// push adds an item, and waits for room: a client that does not read holds up its own
-// session, until the write to it takes too long.
+// push adds an item. It blocks while too many bytes wait: a client that does not read delays its own
+// session, until the write to it times out.
 func (t *stream) push(i item, closes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,15 +89,16 @@ func (t *stream) push(i item, closes bool) {
 }
 
 const (
-	// smallText is how much text has memory of its own: an idle stream must not hold textRoom for
-	// one event.
+	// smallText is the length in bytes up to which text is allocated: an idle stream must not hold
+	// textRoom for one event.
 	smallText = 4 << 10
-	// textRoom is how much text has memory that is lent.
+	// textRoom is the size in bytes of the lent memory for longer text.
 	textRoom = 64 << 10
 )
 
-// pushEvent is push for a copy of a message that is no reply, where the client takes events. Many
-// may come at once, so they are gathered as they are written.
+// pushEvent pushes a copy of a message that is not a reply, for a client that accepts events. Many may
+// come at once, so they are gathered in the form in which they are written. It reports false if nobody
+// reads the stream.
 func (t *stream) pushEvent(frame []byte) bool {
 	n := event.Size(frame)
 	t.mu.Lock()
@@ -122,8 +123,8 @@ func (t *stream) pushEvent(frame []byte) bool {
 	return true
 }
 
-// growTextLocked gives text the memory for n more bytes. All of it counts, since a text that an
-// item follows keeps what it does not use.
+// growTextLocked makes room in text for n more bytes. It counts the whole capacity, because text that
+// becomes an item keeps the part it does not use.
 func (t *stream) growTextLocked(n int) {
 	if len(t.text)+n > textRoom {
 		t.endTextLocked()
@@ -138,7 +139,7 @@ func (t *stream) growTextLocked(n int) {
 	t.bytes += cap(t.text) - had
 }
 
-// endTextLocked makes text an item, which others may follow.
+// endTextLocked moves text to a new item.
 func (t *stream) endTextLocked() {
 	if len(t.text) == 0 {
 		return
@@ -151,37 +152,37 @@ func (t *stream) endTextLocked() {
 	t.text, t.lent = nil, nil
 }
 
-// awaitRoomLocked waits until n more bytes may be taken, and reports whether somebody reads. It does
-// not wait if n is 0. The caller holds mu, which is free meanwhile.
+// awaitRoomLocked blocks until n more bytes may wait, and reports whether the stream is still read. It
+// does not block if n is 0. The caller holds mu, which awaitRoomLocked releases while it blocks.
 func (t *stream) awaitRoomLocked(n int) bool {
-	for n > 0 && t.bytes > 0 && t.bytes+n > streamRoom && !t.gone {
-		if t.taken == nil {
-			t.taken = make(chan struct{})
+	for n > 0 && t.bytes > 0 && t.bytes+n > streamRoom && !t.unread {
+		if t.emptied == nil {
+			t.emptied = make(chan struct{})
 		}
-		taken := t.taken
+		taken := t.emptied
 		t.mu.Unlock()
 		<-taken
 		t.mu.Lock()
 	}
-	return !t.gone && !t.closed
+	return !t.unread && !t.closed
 }
 
-// offer is push that does not wait. It reports false if there is no room or nobody reads.
+// offer is push without blocking. It reports false if there is no room or the stream is not read.
 func (t *stream) offer(i item) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone || t.closed || t.bytes > 0 && t.bytes+cap(i.data) > streamRoom {
+	if t.unread || t.closed || t.bytes > 0 && t.bytes+cap(i.data) > streamRoom {
 		return false
 	}
 	t.addLocked(i, false)
 	return true
 }
 
-// force is push for a message of attache's own, which is short and needs no room.
+// force is push without a limit, for a short message that attache made.
 func (t *stream) force(i item, closes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.gone && !t.closed {
+	if !t.unread && !t.closed {
 		t.addLocked(i, closes)
 	}
 }
@@ -191,13 +192,13 @@ func (t *stream) addLocked(i item, closes bool) {
 	t.items = append(t.items, i)
 	t.bytes += cap(i.data)
 	t.closed = closes
-	t.over.Store(closes)
+	t.ended.Store(closes)
 	t.wakeUp()
 }
 
 func (t *stream) wakeUp() {
-	if t.woken != nil {
-		t.woken()
+	if t.notify != nil {
+		t.notify()
 		return
 	}
 	select {
@@ -206,7 +207,7 @@ func (t *stream) wakeUp() {
 	}
 }
 
-// join has a pulse remind the stream, for the first time after quickTime.
+// join adds the stream to a pulse, which calls Remind, the first time after quickTime.
 func (t *stream) join(p *pulse.Pulse) {
 	t.mu.Lock()
 	t.due = time.Now().Add(quickTime)
@@ -214,8 +215,7 @@ func (t *stream) join(p *pulse.Pulse) {
 	p.Add(&t.member, t)
 }
 
-// Remind implements pulse.Reminded: it wakes who reads the stream if it has been silent for too
-// long.
+// Remind implements pulse.Reminded: it wakes the reader if the stream has been silent for too long.
 func (t *stream) Remind(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,13 +227,13 @@ func (t *stream) Remind(now time.Time) {
 	t.wakeUp()
 }
 
-// take returns what has been pushed, whether that is all, and whether the stream has been silent for
-// too long. What is pushed next goes into the memory of used.
-func (t *stream) take(used []item) (items []item, closed, silent bool) {
+// take returns the items that were pushed, whether they are the last, and whether the stream has been
+// silent for too long. Items pushed later are stored in the memory of reuse.
+func (t *stream) take(reuse []item) (items []item, closed, silent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endTextLocked()
-	items, t.items = t.items, used[:0]
+	items, t.items = t.items, reuse[:0]
 	silent, t.silent = t.silent, false
 	if len(items) > 0 && !t.closed {
 		t.due = time.Now().Add(aliveTime)
@@ -242,13 +242,14 @@ func (t *stream) take(used []item) (items []item, closed, silent bool) {
 	return items, t.closed, silent
 }
 
-// leave says that nobody reads any more, and gives back what nobody has taken. The writer gives back
-// what it took; net/http may still read what it could not write, so that is left to the collector.
-func (t *stream) leave() {
+// abandon marks the stream as no longer read, and releases the items that were not taken. The writer
+// releases those it has written. net/http may still read an item that could not be written, so that
+// one is left to the garbage collector.
+func (t *stream) abandon() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.gone = true
-	t.over.Store(true)
+	t.unread = true
+	t.ended.Store(true)
 	t.endTextLocked()
 	for _, i := range t.items {
 		i.release()
@@ -257,12 +258,12 @@ func (t *stream) leave() {
 	t.emptiedLocked()
 }
 
-// emptiedLocked notes that nothing is left, so push need not wait.
+// emptiedLocked records that no item is left, and wakes push.
 func (t *stream) emptiedLocked() {
 	t.bytes = 0
-	if t.taken != nil {
-		close(t.taken)
-		t.taken = nil
+	if t.emptied != nil {
+		close(t.emptied)
+		t.emptied = nil
 	}
 }
 
@@ -271,9 +272,9 @@ func (t *stream) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	t.over.Store(true)
+	t.ended.Store(true)
 	t.wakeUp()
 }
 
-// attached reports whether somebody reads, and may be sent more than a reply.
-func (t *stream) attached() bool { return t.events && !t.over.Load() }
+// attached reports whether the stream is read by a client that accepts more than a reply.
+func (t *stream) attached() bool { return t.events && !t.ended.Load() }

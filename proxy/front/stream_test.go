@@ -53,7 +53,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 
 	got := httptest.NewRecorder()
 	w := &writer{x: &exchange{w: got, rc: *http.NewResponseController(got), accept: accept.Accept{JSON: true, Events: true}}}
-	if _, closed, err := w.next(s, nil); err != nil || !closed {
+	if _, closed, err := w.writeNext(s, nil); err != nil || !closed {
 		t.Fatal(closed, err)
 	}
 	if got.Body.String() != want.String() {
@@ -86,7 +86,7 @@ func TestEventsThatWait(t *testing.T) {
 				if held, most := heldBy(s), max(streamRoom, cap(s.items[0].data)); held > most || held < most-2*textRoom {
 					t.Errorf("%d items take %d bytes, want about %d, and no more", len(s.items), held, most)
 				}
-				s.leave()
+				s.abandon()
 			})
 		})
 	}
@@ -110,8 +110,8 @@ func TestLeaveGivesBack(t *testing.T) {
 	l := &loan{over: func() { released++ }}
 	l.Hold()
 	s.push(item{data: []byte("{}"), lease: l}, false)
-	s.leave()
-	s.leave()
+	s.abandon()
+	s.abandon()
 	if released != 1 {
 		t.Errorf("the memory of a message was given back %d times, want once", released)
 	}

@@ -10,13 +10,14 @@ import (
 )
 
 var (
-	// errPrincipalFull is what a principal meets that has too many sessions.
+	// errPrincipalFull is returned for a principal that has too many sessions.
 	errPrincipalFull = errors.New("too many sessions of one principal")
-	// errDraining is what a new session meets while the front ends.
+	// errDraining is returned for a new session while the front drains.
 	errDraining = errors.New("the proxy is shutting down")
 )
 
-// find returns the legacy session of that id. The sessions of others are not there.
+// find returns the legacy session of that id. It returns nil if the session belongs to another
+// principal.
 func (f *Front) find(id string, who Principal) *session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,7 +32,7 @@ func (f *Front) findLocked(id string, who Principal) *session {
 	return s
 }
 
-// create opens a legacy session, whose id begins with route.
+// create opens a legacy session. Its id begins with route.
 func (f *Front) create(route string, who Principal, credential string) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,12 +44,12 @@ func (f *Front) create(route string, who Principal, credential string) (*session
 	return s, nil
 }
 
-// restTime is how long nobody may have used a session that makes room for another one.
+// restTime is how long a session must have been idle before it may be ended to make room.
 const restTime = time.Minute
 
-// openLocked opens a session within the limits. Where there are too many, the one of the
-// same principal that has been idle longest makes room, if it has been for a while: most
-// clients never end theirs. id is that of a session with a handshake.
+// openLocked opens a session within the limits. If there are too many, it ends the principal's session
+// that has been idle longest, at least restTime: most clients never end their sessions. id is "" for
+// a session without a handshake. The caller holds f.mu.
 func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	if f.draining {
 		return nil, errDraining
@@ -66,7 +67,7 @@ func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	}
 	s, err := f.open(id, o)
 	if errors.Is(err, ErrBusy) && !evicted {
-		f.evictLocked(o.Who) // its upstream takes a moment to end, so that the next try finds room
+		f.evictLocked(o.Who) // for the next try: the upstream takes a moment to end
 	}
 	if err != nil {
 		f.o.Limits.Close(o.Who.ID)
@@ -75,8 +76,7 @@ func (f *Front) openLocked(id string, o Opening) (*session, error) {
 	return s, nil
 }
 
-// evictLocked ends the session of the principal that nobody has used for longest. The
-// caller holds f.mu.
+// evictLocked ends the session of the principal that has been idle longest. The caller holds f.mu.
 func (f *Front) evictLocked(who Principal) bool {
 	var oldest *session
 	var since time.Time
@@ -85,8 +85,8 @@ func (f *Front) evictLocked(who Principal) bool {
 			continue
 		}
 		s.mu.Lock()
-		idle := s.users == 0 && !s.over && len(s.calls) == 0 && time.Since(s.used) >= restTime
-		used := s.used
+		idle := s.users == 0 && !s.closed && len(s.calls) == 0 && time.Since(s.lastUsed) >= restTime
+		used := s.lastUsed
 		s.mu.Unlock()
 		if idle && (oldest == nil || used.Before(since)) {
 			oldest, since = s, used
@@ -96,7 +96,7 @@ func (f *Front) evictLocked(who Principal) bool {
 		return false
 	}
 	oldest.log.Info("a session made room for another one of its principal")
-	return oldest.closeLocked("the session made room for another one", ended)
+	return oldest.closeLocked("the session made room for another one", reasonEnded)
 }
 
 // removeLocked takes a session out of the tables. The caller holds f.mu.

@@ -1,4 +1,4 @@
-// Package inbox takes the messages of the requests of one session to its relay, in their order.
+// Package inbox passes the messages of one session from its HTTP requests to its relay, in order.
 package inbox
 
 import (
@@ -10,23 +10,23 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// room is how many bytes of messages may wait for the relay, beside the last of them.
+// room is how many bytes of messages may wait for the relay, besides the last message.
 const room = 64 << 10
 
-// An Inbox takes the messages of a session's handlers to its relay. A goroutine hands them
-// over, as a server that does not read must not hold up a handler; there is one only while
-// messages wait. The zero value is not ready: see New.
+// An Inbox passes the messages of a session's HTTP handlers to its relay. While messages wait, a
+// goroutine passes them on, so that a server that does not read does not block a handler. The zero
+// value is not usable; call New.
 type Inbox struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	relay   wire.Sink  // nil before it takes messages
-	try     wire.Trier // relay, if it is one; else nil
+	relay   wire.Sink  // nil until Push
+	try     wire.Trier // relay, if it is a Trier; else nil
 	waiting []*wire.Message
 	bytes   int  // of waiting and behind
-	handing bool // a goroutine hands messages over
+	passing bool // a goroutine is passing messages on
 	closed  bool
-	ended   bool // the relay knows that no more come
-	held    bool // messages that are put wait in behind
+	ended   bool // the relay was told the end
+	held    bool // new messages wait in behind
 	behind  []*wire.Message
 }
 
@@ -46,12 +46,12 @@ func (i *Inbox) Push(to wire.Sink) {
 	defer i.mu.Unlock()
 	i.relay = to
 	i.try, _ = to.(wire.Trier)
-	i.handLocked()
+	i.passLocked()
 }
 
-// Put adds a message, which the inbox keeps and whose bytes nobody changes, and waits while too much
-// waits before it. The relay may look at the message before Put returns. The error is ErrClosed, or
-// that of ctx if its client left while it waited.
+// Put adds a message. It blocks while too many bytes wait before it. The inbox keeps m, and the caller
+// must not change its bytes. The relay may handle the message before Put returns. The error is
+// ErrClosed, or ctx.Err() if ctx was done while Put blocked.
 func (i *Inbox) Put(ctx context.Context, m *wire.Message) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -74,80 +74,81 @@ func (i *Inbox) Put(ctx context.Context, m *wire.Message) error {
 		i.behind = append(i.behind, m)
 		return nil
 	}
-	if i.try != nil && !i.handing && len(i.waiting) == 0 {
+	if i.try != nil && !i.passing && len(i.waiting) == 0 {
 		i.tryLocked(m)
 		return nil
 	}
 	i.waiting = append(i.waiting, m)
-	i.handLocked()
+	i.passLocked()
 	return nil
 }
 
-// tryLocked has the relay take a message here and now, and hands it over like others if the relay
-// might have to wait. The caller holds mu, which is free meanwhile.
+// tryLocked calls Try with a message, and queues the message if the relay might have to block. The
+// caller holds mu, which tryLocked releases meanwhile.
 func (i *Inbox) tryLocked(m *wire.Message) {
-	i.handing = true
+	i.passing = true
 	i.mu.Unlock()
 	taken := i.try.Try(m)
 	i.mu.Lock()
-	i.handing = false
+	i.passing = false
 	if taken {
 		i.leaveLocked(m)
 		release(m)
 	} else {
 		i.waiting = slices.Insert(i.waiting, 0, m)
 	}
-	i.handLocked()
+	i.passLocked()
 }
 
-// Hold makes messages that are put from now on wait until Release.
+// Hold makes the messages of later Puts wait until Release.
 func (i *Inbox) Hold() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.held = true
 }
 
-// First adds a message in front of those that wait for Release.
+// First adds a message before those that wait for Release.
 func (i *Inbox) First(m *wire.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.waiting = append(i.waiting, m)
 	i.bytes += len(m.Line())
-	i.handLocked()
+	i.passLocked()
 }
 
-// Release ends Hold, and hands over the messages that waited for it.
+// Release ends Hold.
 func (i *Inbox) Release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.waiting = append(i.waiting, i.behind...)
 	i.held, i.behind = false, nil
-	i.handLocked()
+	i.passLocked()
 }
 
-// wake wakes everyone who waits on changed.
+// wake wakes all that wait on changed.
 func (i *Inbox) wake() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.changed.Broadcast()
 }
 
-// handLocked starts a goroutine that hands over the waiting messages, unless one runs or none may
-// go yet. The caller holds mu.
-func (i *Inbox) handLocked() {
-	if i.relay != nil && !i.handing && !i.ended && (len(i.waiting) > 0 || i.closed) {
-		i.handing = true
-		go i.hand()
+// passLocked starts a goroutine that passes on the waiting messages, unless one is running or there is
+// no relay yet. The caller holds mu.
+func (i *Inbox) passLocked() {
+	if i.relay != nil && !i.passing && !i.ended && (len(i.waiting) > 0 || i.closed) {
+		i.passing = true
+		go i.pass()
 	}
 }
 
-// hand hands over messages until none waits, and tells the relay of the end once all have gone.
-func (i *Inbox) hand() {
+// pass passes messages on until none waits. After the last message of a closed inbox it tells the
+// relay the end.
+func (i *Inbox) pass() {
 	for {
 		m, more := i.next()
 		switch {
 		case m != nil:
-			_ = i.relay.Line(m, more) // which fails when the session is over
+			_ = i.relay.Line(m, more) // fails when the session has ended
 			release(m)
 			continue
 		case more:
@@ -157,20 +158,20 @@ func (i *Inbox) hand() {
 	}
 }
 
-// release gives up the bytes of a message that the relay has handled.
+// release releases the bytes of a message that the relay has handled.
 func release(m *wire.Message) {
 	if m.Lease != nil {
 		m.Lease.Release()
 	}
 }
 
-// next returns the next message, and whether others follow. Where there is none, the
-// goroutine that hands over ends; the end may follow.
+// next removes and returns the next message, and reports whether others follow. If there is none, m is
+// nil, the caller's goroutine must return, and more says whether to tell the relay the end first.
 func (i *Inbox) next() (m *wire.Message, more bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.waiting) == 0 {
-		i.handing, i.ended = false, i.closed
+		i.passing, i.ended = false, i.closed
 		return nil, i.ended
 	}
 	m, i.waiting[0] = i.waiting[0], nil
@@ -181,7 +182,7 @@ func (i *Inbox) next() (m *wire.Message, more bool) {
 	return m, len(i.waiting) > 0
 }
 
-// leaveLocked says that a message does not wait any more. The caller holds mu.
+// leaveLocked no longer counts a message among those that wait. The caller holds mu.
 func (i *Inbox) leaveLocked(m *wire.Message) {
 	full := i.bytes > room
 	if i.bytes -= len(m.Line()); full {
@@ -189,7 +190,8 @@ func (i *Inbox) leaveLocked(m *wire.Message) {
 	}
 }
 
-// Left returns how much the relay has not taken: 0 if it knows the end, else at least 1.
+// Left returns a measure of the input that the relay has not handled: 0 if it was told the end, else 1
+// more than the bytes that wait.
 func (i *Inbox) Left() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -199,11 +201,11 @@ func (i *Inbox) Left() int {
 	return 1 + i.bytes
 }
 
-// Close ends the input of the relay behind the messages that wait.
+// Close ends the input of the relay after the messages that wait.
 func (i *Inbox) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.closed = true
 	i.changed.Broadcast()
-	i.handLocked()
+	i.passLocked()
 }
