@@ -19,7 +19,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// read takes the answer to a message.
+// read reads the answer to a message and passes it on.
 func (x *exchange) read(resp *http.Response) {
 	defer resp.Body.Close()
 	body, err := decoded(resp)
@@ -47,7 +47,7 @@ func isEvents(h http.Header) bool {
 	switch value := h.Get("Content-Type"); value {
 	case "text/event-stream":
 		return true
-	case "application/json": // as most write it
+	case "application/json": // the usual spelling needs no parser
 		return false
 	default:
 		kind, _, _ := mime.ParseMediaType(value)
@@ -55,7 +55,7 @@ func isEvents(h http.Header) bool {
 	}
 }
 
-// decoded returns the body without a compression that nobody asked for.
+// decoded returns the body, decompressed if the server has used gzip without being asked to.
 func decoded(resp *http.Response) (io.Reader, error) {
 	switch e := strings.ToLower(resp.Header.Get("Content-Encoding")); e {
 	case "", "identity":
@@ -71,14 +71,14 @@ func decoded(resp *http.Response) (io.Reader, error) {
 	}
 }
 
-// small and large lend answers what they are read into: most are small, or wait.
+// small and large have buffers for reading answers. Most answers are small or idle.
 var (
 	small = sync.Pool{New: func() any { return new([1 << 10]byte) }}
 	large = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 )
 
-// each calls feed with the bytes of a body as they arrive, and then hands over what f got of
-// them. A clean end is no error.
+// each calls feed with the bytes of a body as they arrive, and after each read flushes f. It returns
+// nil at the end of the body.
 func each(f *outbox.Frame, body io.Reader, feed func([]byte)) error {
 	first := small.Get().(*[1 << 10]byte)
 	defer small.Put(first)
@@ -102,10 +102,10 @@ func each(f *outbox.Frame, body io.Reader, feed func([]byte)) error {
 	}
 }
 
-// largeBody is how long an answer may be that is read before there is room for all of it.
+// largeBody is the length in bytes above which readJSON allocates memory for the whole answer first.
 const largeBody = 64 << 10
 
-// readJSON takes an answer that is one message, or an array of them.
+// readJSON reads an answer that is one message, or an array of messages.
 func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 	f := &outbox.Frame{Out: x.s.out}
 	defer f.Reset()
@@ -118,13 +118,13 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 		err = each(f, body, f.Add)
 	}
 	if err != nil {
-		f.Reset() // a line that has been begun holds up all others
+		f.Reset() // a line that has begun blocks all others
 		x.fail("the connection to the server broke in the middle of its answer: " + err.Error())
 		return
 	}
 	m, said := f.End(), ""
 	if m == nil || !m.Kind().IsReply() || m.ID() == nil || len(x.ids) > 1 || x.awaits(m.ID()) < 0 {
-		said = elided(f.Beginning()) // take may give the bytes back
+		said = elided(f.Beginning()) // before take, which may release the bytes
 	}
 	if m != nil {
 		x.take(f, m)
@@ -136,7 +136,7 @@ func (x *exchange) readJSON(resp *http.Response, body io.Reader) {
 	}
 }
 
-// refused takes an answer that is no success.
+// refused handles an answer whose status is not a success.
 func (x *exchange) refused(r *refusal) {
 	x.beside = httpstatus.Beside(r.status, elided(r.after))
 	if r.msg.Kind() == wire.Error || x.isAnswer(r) {
@@ -170,16 +170,16 @@ func (x *exchange) isAnswer(r *refusal) bool {
 	return r.msg.Kind().IsReply() && r.msg.ID() != nil && x.awaits(r.msg.ID()) >= 0
 }
 
-// take takes a whole message of the server's.
+// take handles a whole message of the server.
 func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	if k := m.Kind(); k != wire.Request && k != wire.Notification {
-		x.unread = 0
+		x.unreadable = 0
 	}
 	id := callid.OfReply(m, func(id []byte) bool { return x.awaits(id) >= 0 })
 	switch {
 	case m.Kind() == wire.Batch:
 		x.takeBatch(f, m)
-	case m.Kind() == wire.Request && x.hasAsked(id):
+	case m.Kind() == wire.Request && x.isRepeated(id):
 		f.Reset()
 	case !m.Kind().IsReply():
 		f.Deliver()
@@ -202,21 +202,21 @@ func (x *exchange) take(f *outbox.Frame, m *wire.Message) {
 	}
 }
 
-// hasAsked reports whether a request of the server's with the id has come before, on a
-// stream that was taken up again: servers repeat there what came last. It remembers the id.
-func (x *exchange) hasAsked(id []byte) bool {
+// isRepeated reports whether this request of the server came before. Servers repeat the last messages
+// on a resumed stream. isRepeated remembers the id.
+func (x *exchange) isRepeated(id []byte) bool {
 	if id == nil {
 		return false
 	}
-	again := x.resumed && x.s.asked.Take(id)
-	x.s.asked.Add(id)
+	again := x.resumed && x.s.serverRequests.Take(id)
+	x.s.serverRequests.Add(id)
 	return again
 }
 
-// takeBatch takes an array of messages, which revision 2025-03-26 has.
+// takeBatch handles an array of messages (revision 2025-03-26).
 func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 	if m.TooLarge() {
-		x.ids = x.ids[:0] // nobody has read what is in it: the answers, by all that is known
+		x.ids = x.ids[:0] // its content was not read; assume that it has all the answers
 	}
 	for e := range m.Root().Elements() {
 		var member wire.Message
@@ -229,19 +229,18 @@ func (x *exchange) takeBatch(f *outbox.Frame, m *wire.Message) {
 		}
 	}
 	if len(x.ids) == 0 {
-		x.hasSettled()
+		x.markSettled()
 	}
 	f.Deliver()
 }
 
-// readdress takes an error without an id, which servers send that refuse a message
-// before they read it: it answers the requests of this exchange. A client that finds no
-// id would wait for ever.
+// readdress answers the requests of this exchange with an error that has no id. Servers send such an
+// error if they refuse a message before they read it. A client that found no id would wait forever.
 func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	object := bytes.Clone(m.ErrorObject().Raw)
 	f.Reset()
 	if object == nil {
-		return // it was too long to be kept: fail answers
+		return // the error was too long to be kept; fail will answer
 	}
 	for len(x.ids) > 0 {
 		line := append([]byte(`{"jsonrpc":"2.0","id":`), x.ids[0]...)
@@ -251,8 +250,8 @@ func (x *exchange) readdress(f *outbox.Frame, m *wire.Message) {
 	}
 }
 
-// learn reads an answer that says something of the server, before the client has it, and takes
-// out of it what the client must not see.
+// learn records what a result says about the server, before the client has it. It removes from the
+// result what the client must not see.
 func (x *exchange) learn(m *wire.Message) {
 	switch {
 	case m.Kind() != wire.Result || m.TooLarge():
@@ -263,16 +262,16 @@ func (x *exchange) learn(m *wire.Message) {
 	}
 }
 
-// An eventTaker takes the messages of a stream.
-type eventTaker struct {
+// An eventReader passes on the messages of a stream.
+type eventReader struct {
 	x *exchange
 	f outbox.Frame
 	n int // events with data
 }
 
-func (t *eventTaker) data(b []byte) { t.f.Put(b) }
+func (t *eventReader) data(b []byte) { t.f.Put(b) }
 
-func (t *eventTaker) event(name []byte) {
+func (t *eventReader) event(name []byte) {
 	if t.f.Size() == 0 {
 		return
 	}
@@ -289,15 +288,14 @@ func (t *eventTaker) event(name []byte) {
 	}
 }
 
-// resumeTries is how often in a row a stream may break, or be refused, that is taken up
-// again. One that the server ends in good order is taken up again as long as the client
-// waits: servers have their clients poll that way.
+// resumeTries is how often in a row resuming a stream may fail. A stream that the server ends in good
+// order is resumed as long as the client waits, because servers make clients poll that way.
 const resumeTries = 5
 
-// readEvents takes an answer that is a stream. One that breaks and has ids is taken up
-// again behind the last event that came.
+// readEvents reads an answer that is a stream. If the stream breaks and its events have ids, it is
+// resumed after the last event.
 func (x *exchange) readEvents(body io.Reader) {
-	t := &eventTaker{x: x}
+	t := &eventReader{x: x}
 	t.f.Out = x.s.out
 	p := newEventParser(t)
 	err := each(&t.f, body, p.feed)
@@ -328,9 +326,9 @@ func (x *exchange) readEvents(body io.Reader) {
 	}
 }
 
-// lastEvent takes an event that the server did not end before the stream ended. It
-// counts if it is a whole message and the stream ended in good order.
-func (t *eventTaker) lastEvent(err error) {
+// lastEvent handles an event that was not complete when the stream ended with err. It is passed on if
+// the stream ended in good order and the event has a whole message.
+func (t *eventReader) lastEvent(err error) {
 	if err == nil && t.f.Size() > 0 {
 		t.event(nil)
 	}
@@ -338,16 +336,15 @@ func (t *eventTaker) lastEvent(err error) {
 	t.f.Out.Flush()
 }
 
-// errNotResumed is met where a stream cannot be taken up again.
+// errNotResumed is returned if the server refuses to resume a stream.
 var errNotResumed = errors.New("it could not be taken up again")
 
-// defaultRetry is how long to wait before a stream is taken up again, where the server
-// has not said.
+// defaultRetry is the pause before a stream is resumed, unless the server has set one.
 const defaultRetry = time.Second
 
-// resume takes up a stream behind the last event that came, and reads it to its end.
-// polls is how often in a row that has brought nothing.
-func (x *exchange) resume(p *eventParser, t *eventTaker, polls int) error {
+// resume resumes a stream after the last event, and reads it to its end. polls is how many resumed
+// streams in a row have ended without an event.
+func (x *exchange) resume(p *eventParser, t *eventReader, polls int) error {
 	wait := p.retry
 	if wait < 0 || polls >= resumeTries {
 		wait = max(wait, defaultRetry)
@@ -378,7 +375,7 @@ func (x *exchange) resume(p *eventParser, t *eventTaker, polls int) error {
 	return each(&t.f, body, p.feed)
 }
 
-// sleep waits, and reports whether ctx was not done before.
+// sleep waits for d, and reports false if ctx was done before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// ask sends a message of our own, and returns the reply to it, nil for a notification.
-// What the server says before it goes to the client.
+// ask sends a message that attache made, and returns the reply, nil for a notification. Messages that
+// come before the reply go to the client.
 func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Message, http.Header, error) {
 	var m wire.Message
 	m.Reset(wire.Client, line)
@@ -34,7 +34,7 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &replyTaker{s: s, id: m.ID()}
+	t := &replyReader{s: s, id: m.ID()}
 	t.f.Out, t.f.Ours = s.out, true
 	defer t.f.Reset()
 	if isEvents(resp.Header) {
@@ -53,23 +53,23 @@ func (s *Server) ask(ctx context.Context, line []byte, h http.Header) (*wire.Mes
 	return t.reply, resp.Header, nil
 }
 
-// A replyTaker takes the reply to a request of our own, and passes all else on.
-type replyTaker struct {
+// A replyReader keeps the reply to a request that attache made, and passes on all other messages.
+type replyReader struct {
 	s     *Server
 	id    []byte
 	f     outbox.Frame
 	reply *wire.Message
 }
 
-func (t *replyTaker) data(b []byte) { t.f.Put(b) }
+func (t *replyReader) data(b []byte) { t.f.Put(b) }
 
-func (t *replyTaker) event(name []byte) {
+func (t *replyReader) event(name []byte) {
 	m := t.f.End()
 	switch {
 	case m == nil || len(name) > 0 && string(name) != "message":
 		t.f.Reset()
 	case m.Kind().IsReply():
-		if bytes.Equal(m.ID(), t.id) { // the frame is ours, so its bytes are there
+		if bytes.Equal(m.ID(), t.id) { // Frame.Ours has kept its bytes
 			t.reply = m.Clone()
 		}
 		t.f.Reset()
@@ -78,10 +78,10 @@ func (t *replyTaker) event(name []byte) {
 	}
 }
 
-// untilReply is a stream that ends with the reply.
+// An untilReply reads a stream until the reply has come.
 type untilReply struct {
 	from interface{ Read([]byte) (int, error) }
-	t    *replyTaker
+	t    *replyReader
 }
 
 func (u *untilReply) Read(b []byte) (int, error) {
@@ -91,5 +91,5 @@ func (u *untilReply) Read(b []byte) (int, error) {
 	return u.from.Read(b)
 }
 
-// errAnswered ends the reading of a stream whose reply has come.
+// errAnswered is returned by untilReply.Read after the reply.
 var errAnswered = errors.New("the reply has come")

@@ -12,16 +12,16 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A ledger bounds the memory of the messages that are being sent: those that wait to be
-// written, and those that were and may have to be sent again.
+// A ledger bounds the memory of messages to the server: those not written yet, and those written that
+// may have to be sent again.
 type ledger struct {
 	limit int
 
 	mu      sync.Mutex
 	room    sync.Cond
 	over    bool
-	sending int // bytes that are not written yet
-	kept    int // bytes that are
+	sending int // bytes not written yet
+	kept    int // bytes written
 }
 
 func (l *ledger) init(ctx context.Context, limit int) {
@@ -34,8 +34,8 @@ func (l *ledger) init(ctx context.Context, limit int) {
 	})
 }
 
-// enter waits for room for a message that is to be sent. It is called from one goroutine at a
-// time.
+// enter counts a message of n bytes, and blocks until there is room for it. It is called from one
+// goroutine at a time.
 func (l *ledger) enter(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *ledger) enter(n int) {
 	l.sending += n
 }
 
-// hasRoom reports whether enter would not wait, if it is called next.
+// hasRoom reports whether enter would not block.
 func (l *ledger) hasRoom(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,8 +56,7 @@ func (l *ledger) hasRoomLocked(n int) bool {
 	return l.sending == 0 || l.sending+n <= l.limit || l.over
 }
 
-// written notes that a message has been written. It reports false if there is no room to
-// keep it.
+// written counts a message as written. It reports false if there is no room to keep it.
 func (l *ledger) written(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +69,7 @@ func (l *ledger) written(n int) bool {
 	return true
 }
 
-// leave takes out a message that is not sent again; kept says that it has been written.
+// leave no longer counts a message. kept says that it was written.
 func (l *ledger) leave(n int, kept bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,62 +81,62 @@ func (l *ledger) leave(n int, kept bool) {
 	l.room.Broadcast()
 }
 
-// A body is what a request sends. It can be read more than once, so that a request
-// which the server cannot have executed can be sent again.
+// A body is the body of a request. It can be read more than once, so that a request which the server
+// cannot have executed can be sent again.
 type body struct {
 	line   []byte
 	lease  wire.Lease    // of line; nil if that is not lent
-	long   io.ReadCloser // in place of line: a message over the hold limit, which is read once
-	ledger *ledger       // nil for a message of our own
+	long   io.ReadCloser // a message over the hold limit, in place of line; can be read once
+	ledger *ledger       // nil for a message that attache made
 
-	begun atomic.Bool // it is on its way: the server may have the request
+	begun atomic.Bool // the server may have part of the request
 
 	mu      sync.Mutex
 	state   bodyState
-	opened  int           // how often it was opened, or its bytes were taken
-	written chan struct{} // closed when the body was read to its end; nil if nobody wants to know
+	opened  int           // how often open or bytes was called
+	written chan struct{} // closed when the body was written; nil until whenWritten
 }
 
 type bodyState uint8
 
 const (
-	bodyWaits   bodyState = iota // not written yet
-	bodyKept                     // written, and there to be sent again
-	bodyDropped                  // cannot be sent again
+	bodyUnwritten bodyState = iota
+	bodyKept                // written, and kept to be sent again
+	bodyDropped             // cannot be sent again
 )
 
-// errSentOnce is met by a request that is to be sent again and was too long to be kept.
+// errSentOnce is returned for a request that would have to be sent again and was too long to be kept.
 var errSentOnce = errors.New("the message is too long to be sent again: the client has to")
 
-// whenWritten returns a channel that is closed when the body has left.
+// whenWritten returns a channel that is closed when the body was written.
 func (b *body) whenWritten() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.written == nil {
-		if b.written = make(chan struct{}); b.state != bodyWaits {
+		if b.written = make(chan struct{}); b.state != bodyUnwritten {
 			close(b.written)
 		}
 	}
 	return b.written
 }
 
-// traced returns ctx for a request with the body, which notes when it leaves.
+// traced returns a context for the request, which records when header and body are written.
 func (b *body) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteHeaders: func() { b.begun.Store(true) },
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
-				b.left()
+				b.markWritten()
 			}
 		},
 	})
 }
 
-// left notes that the body has been written to its end.
-func (b *body) left() {
+// markWritten records that the whole body was written.
+func (b *body) markWritten() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state != bodyWaits {
+	if b.state != bodyUnwritten {
 		return
 	}
 	b.state = bodyKept
@@ -150,7 +149,7 @@ func (b *body) left() {
 	}
 }
 
-// drop gives up the bytes: the message is not sent again.
+// drop releases the bytes, because the message will not be sent again.
 func (b *body) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,8 +160,8 @@ func (b *body) drop() {
 	b.state, b.line = bodyDropped, nil
 }
 
-// giveBackLocked gives the memory of line back, unless the transport may still read it: it may go on
-// after an error, so one that was opened must have been written, and no other one.
+// giveBackLocked releases the memory of line, unless the transport may still read it. A transport may
+// continue to read after an error, so a body that was opened must have been opened once and written.
 func (b *body) giveBackLocked(written bool) {
 	if b.lease != nil && (b.opened == 0 || written && b.opened == 1) {
 		b.lease.Release()
@@ -183,13 +182,12 @@ func (b *body) open() (io.ReadCloser, error) {
 		return b.long, nil
 	}
 	b.opened++
-	// A reader that the transport knows to be in memory leaves with the headers, in one packet.
+	// The transport sends a body of this type in one packet with the header.
 	return io.NopCloser(bytes.NewReader(b.line)), nil
 }
 
-// bytes returns the message, nil if it was dropped. Its memory is not given back any more: the
-// transport may go on writing it after the server has answered, and its end would give back what the
-// caller reads.
+// bytes returns the message, nil if it was dropped. After that its memory is not released, because the
+// caller may still read it when the transport has finished writing.
 func (b *body) bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

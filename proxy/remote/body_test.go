@@ -43,7 +43,7 @@ func TestBodyGivesBack(t *testing.T) {
 						t.Fatal(err)
 					}
 				case 'w':
-					b.left()
+					b.markWritten()
 				case 'd':
 					b.drop()
 				}
@@ -70,7 +70,7 @@ func TestBytesAreHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := b.bytes()
-	b.left()
+	b.markWritten()
 	if released != 0 {
 		t.Errorf("the memory of %q is another message's", line)
 	}

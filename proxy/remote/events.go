@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// An eventSink takes what an eventParser finds.
+// An eventSink receives what an eventParser reads.
 type eventSink interface {
-	// data takes a part of the data of the event under way. The bytes are the parser's.
+	// data receives a part of the data of the current event. It must not keep b.
 	data(b []byte)
-	// event takes the end of an event. name is its type, empty for "message".
+	// event is called at the end of an event. name is its type, empty for "message".
 	event(name []byte)
 }
 
 // An eventParser reads a body of type text/event-stream (WHATWG HTML, "Server-sent
-// events"). It keeps no data of an event, so an event may be of any size. Where data
-// has several lines they are joined by a space and not by a line feed: the data is
-// JSON, where both mean the same, and is to stay on one line.
+// events"). It keeps no data, so an event may have any size. If the data has several lines, it joins
+// them with a space and not with a line feed: in JSON both mean the same, and the message must stay on
+// one line.
 type eventParser struct {
 	sink eventSink
 
 	id    []byte        // of the last event that had one
-	retry time.Duration // negative: the server has not said
+	retry time.Duration // negative if the server has not set it
 
 	state   parserState
-	bom     int    // bytes of a byte order mark read so far; 3 when it cannot come any more
-	skipLF  bool   // the last line ended with CR: an LF that follows belongs to it
-	field   []byte // name of the field under way
+	bom     int    // bytes of a byte order mark read so far; 3 once it is too late for one
+	skipLF  bool   // the last line ended with CR, so a following LF belongs to it
+	field   []byte // name of the current field
 	value   []byte // its value, unless it is data
 	long    bool   // the value is too long to be kept
-	name    []byte // type of the event under way
-	nextID  []byte // id of the event under way
+	name    []byte // type of the current event
+	nextID  []byte // id of the current event
 	hasID   bool
 	hasData bool
 }
@@ -41,14 +41,14 @@ type parserState uint8
 const (
 	atLine  parserState = iota // at the start of a line
 	inField                    // in the name of a field
-	atValue                    // behind the colon
+	atValue                    // after the colon
 	inValue
 )
 
 const (
-	// maxField is how much of a field's name is kept: more than any that counts.
+	// maxField is how many bytes of a field's name are kept, more than any known name has.
 	maxField = 8
-	// maxValue is how long an id, a type or a time may be.
+	// maxValue is how many bytes an id, a type or a retry time may have.
 	maxValue = 8 << 10
 	mark     = "\xEF\xBB\xBF"
 )
@@ -81,7 +81,7 @@ func (p *eventParser) feed(b []byte) {
 	}
 }
 
-// startLine takes the first byte of a line: an empty line ends the event.
+// startLine reads the first byte of a line. An empty line ends the event.
 func (p *eventParser) startLine(b []byte) []byte {
 	skip := p.skipLF
 	p.skipLF = false
@@ -156,7 +156,7 @@ func (p *eventParser) readValue(b []byte) []byte {
 	return b[end+1:]
 }
 
-// endLine takes a field whose line ended with c.
+// endLine handles the current field, whose line ended with c.
 func (p *eventParser) endLine(c byte) {
 	p.state, p.skipLF = atLine, c == '\r'
 	if p.long {
@@ -176,7 +176,7 @@ func (p *eventParser) endLine(c byte) {
 	}
 }
 
-// dispatch ends the event under way. Its id counts even if it has no data.
+// dispatch ends the current event. Its id counts even if it has no data.
 func (p *eventParser) dispatch() {
 	if p.hasID {
 		p.id, p.nextID = append(p.id[:0], p.nextID...), p.nextID[:0]
@@ -185,8 +185,7 @@ func (p *eventParser) dispatch() {
 	p.name, p.hasID, p.hasData = p.name[:0], false, false
 }
 
-// restart prepares the parser for the beginning of another stream that continues this
-// one.
+// restart prepares the parser for a stream that resumes this one.
 func (p *eventParser) restart() {
 	p.state, p.bom, p.skipLF = atLine, 0, false
 	p.name, p.nextID, p.hasID, p.hasData = p.name[:0], p.nextID[:0], false, false

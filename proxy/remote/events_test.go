@@ -102,7 +102,7 @@ func TestEventsInPieces(t *testing.T) {
 		stream := []byte(strings.ReplaceAll(`data: {"jsonrpc":"2.0","method":"a"}||data: {"jsonrpc":"2.0",|data: "method":"b"}||`, "|", end))
 		const want = `{"jsonrpc":"2.0","method":"a"}` + "\n" + `{"jsonrpc":"2.0", "method":"b"}` + "\n"
 		for n := 1; n <= len(stream); n++ {
-			taker := &eventTaker{x: &exchange{s: s}}
+			taker := &eventReader{x: &exchange{s: s}}
 			taker.f.Out = s.out
 			parser := newEventParser(taker)
 			read := make([]byte, n)

@@ -16,42 +16,41 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// An exchange is one message of the client's, or an array of them, and what the server
-// answers to it.
+// An exchange is one message of the client, or an array of messages, and the server's answer.
 type exchange struct {
 	s      *Server
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	method  string // of the message, empty for a reply or an array
-	name    string // of the tool that it calls
-	reply   bool   // it answers a request of the server's
+	method  string // "" for a reply or an array
+	name    string // the tool of a tools/call
+	reply   bool   // a reply to a request of the server
 	modern  bool   // it names its revision, as all requests of 2026-07-28 do
 	body    body
-	headers http.Header                    // that mirror the message
-	version string                         // that it names
-	meta    []byte                         // its raw _meta, if it names a revision
-	ticket  ticket                         // the session it was sent in
-	tried   struct{ session, mirror bool } // it was sent again for this reason
-	wait    waiting                        // for a server that cannot be reached
+	headers http.Header                    // those that mirror the message
+	version string                         // the revision that it names
+	meta    []byte                         // raw _meta, if it names a revision
+	ticket  ticket                         // the session that it was sent in
+	tried   struct{ session, mirror bool } // why it was sent again
+	retry   retry                          // for a server that cannot be reached
 
-	whole   chan struct{} // not nil for a long message; closed when ids is known
-	settled chan struct{} // nil, or closed when nothing is to be answered any more, and the server has begun to answer
-	settle  func()        // closes settled, once; nil if that is
-	behind  *exchange     // the request that it cancels, if that may not have been sent
-	left    chan struct{} // not nil if another waits behind it; closed when it has left the table
-	linger  *time.Timer   // ends the stream that the server does not end
-	lost    atomic.Bool   // the client has cancelled it: an answer may be missing
-	ids     [][]byte      // raw ids of requests that are not answered
-	unread  int           // messages that may be requests whose ids cannot be read, none of them answered
-	first   []byte        // the first of them; nil if there was none
-	more    [][]byte      // the others, of an array
-	beside  any           // of the replies: see httpstatus
-	resumed bool          // its stream was taken up again, and may repeat what other streams had
-	counted bool          // the end waits for it
+	whole      chan struct{} // not nil for a long message; closed when ids is known
+	settled    chan struct{} // closed by markSettled; nil unless delayNext was called
+	settle     func()        // closes settled, once; nil if settled is
+	cancels    *exchange     // the request that it cancels, if that may not have been sent yet
+	ended      chan struct{} // closed at the end of the exchange; nil unless its cancellation waits for that
+	linger     *time.Timer   // closes the stream if the server does not
+	cancelled  atomic.Bool   // by the client, so there may be no answer
+	ids        [][]byte      // raw ids of the requests without an answer
+	unreadable int           // requests whose ids cannot be read, if none of them has an answer
+	first      []byte        // the first id that ids had; nil for none
+	more       [][]byte      // the others
+	beside     any           // wire.Message.Beside of the replies: see httpstatus
+	resumed    bool          // its stream was resumed, so messages may repeat
+	counted    bool          // in Server.calls
 }
 
-// sendLine sends a whole line of the relay's.
+// sendLine sends a whole line.
 func (s *Server) sendLine(line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return
@@ -63,8 +62,7 @@ func (s *Server) sendLine(line []byte) {
 	s.sendMessage(&m, line, nil)
 }
 
-// sendMessage sends a message of the relay's, whose line it keeps. It releases the lease when the
-// line has left.
+// sendMessage sends a message. It keeps line, and releases the lease when the line was sent.
 func (s *Server) sendMessage(m *wire.Message, line []byte, lease wire.Lease) {
 	if s.isLost() {
 		s.giveBack(line)
@@ -84,8 +82,8 @@ func (s *Server) sendMessage(m *wire.Message, line []byte, lease wire.Lease) {
 	case m.MethodIs("initialize"):
 		s.beginSession()
 	}
-	if x.method == "initialize" || !x.mayBeAnswered() && !x.reply && x.behind == nil {
-		x.holdsUp()
+	if x.method == "initialize" || !x.mayBeAnswered() && !x.reply && x.cancels == nil {
+		x.delayNext()
 	}
 	x.start()
 	x.keepOrder()
@@ -97,20 +95,20 @@ func (s *Server) newExchange() *exchange {
 	return x
 }
 
-// holdsUp has the exchange say when the messages behind it may follow.
-func (x *exchange) holdsUp() {
+// delayNext makes keepOrder delay the next message until markSettled.
+func (x *exchange) delayNext() {
 	settled := make(chan struct{})
 	x.settled, x.settle = settled, sync.OnceFunc(func() { close(settled) })
 }
 
-// hasSettled notes that nothing is to be answered any more.
-func (x *exchange) hasSettled() {
+// markSettled records that every request of the exchange has an answer, and lets the next message go.
+func (x *exchange) markSettled() {
 	if x.settle != nil {
 		x.settle()
 	}
 }
 
-// describe notes what a message is.
+// describe records what m is and which requests it has.
 func (x *exchange) describe(m *wire.Message) {
 	if m.Kind() == wire.Batch {
 		for e := range m.Root().Elements() {
@@ -126,8 +124,8 @@ func (x *exchange) describe(m *wire.Message) {
 	x.mirrorMessage(m)
 }
 
-// await notes a request that is to be answered. attache itself cannot answer one whose id it
-// cannot read, but the server may.
+// await adds a request to those without an answer. attache cannot answer a request whose id it cannot
+// read, but the server may.
 func (x *exchange) await(m *wire.Message) {
 	if m.Kind() == wire.Notification || m.Kind().IsReply() {
 		return
@@ -136,13 +134,13 @@ func (x *exchange) await(m *wire.Message) {
 		x.ids = append(x.ids, bytes.Clone(id))
 		return
 	}
-	x.unread++
+	x.unreadable++
 }
 
-// mayBeAnswered reports whether the server may have an answer to give.
-func (x *exchange) mayBeAnswered() bool { return len(x.ids)+x.unread > 0 }
+// mayBeAnswered reports whether a request has no answer yet.
+func (x *exchange) mayBeAnswered() bool { return len(x.ids)+x.unreadable > 0 }
 
-// start begins the exchange beside others.
+// start runs the exchange in a goroutine.
 func (x *exchange) start() {
 	if len(x.ids) > 0 {
 		x.first, x.more = x.ids[0], slices.Clone(x.ids[1:])
@@ -151,12 +149,11 @@ func (x *exchange) start() {
 	go x.run()
 }
 
-// settleTime is how long a notification holds up the messages behind it.
+// settleTime is how long a notification may delay the next message.
 const settleTime = 10 * time.Second
 
-// keepOrder holds up the next message until it cannot overtake this one where that
-// matters: what follows initialize needs its result, and a server that has not seen
-// notifications/initialized refuses requests.
+// keepOrder blocks while the next message must not overtake this one. Messages after initialize need
+// its result, and a server that has not seen notifications/initialized refuses requests.
 func (x *exchange) keepOrder() {
 	switch {
 	case x.settled == nil:
@@ -172,14 +169,14 @@ func (x *exchange) keepOrder() {
 	}
 }
 
-// run does the exchange.
+// run sends the message and passes on the answer.
 func (x *exchange) run() {
 	if x.first != nil {
 		x.s.slots <- struct{}{}
 		defer func() { <-x.s.slots }()
 	}
 	defer x.end()
-	if x.behind != nil && !x.behind.awaitSent() {
+	if x.cancels != nil && !x.cancels.awaitSent() {
 		x.body.drop()
 		return
 	}
@@ -191,7 +188,7 @@ func (x *exchange) run() {
 	x.body.drop()
 	if x.whole != nil {
 		if err != nil {
-			x.body.long.Close() // it may not have been opened
+			x.body.long.Close() // the transport has not, if it was not opened
 		}
 		<-x.whole
 	}
@@ -199,7 +196,7 @@ func (x *exchange) run() {
 		x.s.listen.start(x.s, x.ticket)
 	}
 	if len(x.ids) == 0 {
-		x.hasSettled()
+		x.markSettled()
 	}
 	switch {
 	case err != nil:
@@ -211,9 +208,9 @@ func (x *exchange) run() {
 	}
 }
 
-// end takes the exchange out of the table.
+// end removes the exchange from the table and releases what it holds.
 func (x *exchange) end() {
-	x.hasSettled()
+	x.markSettled()
 	if x.linger != nil {
 		x.linger.Stop()
 	}
@@ -226,7 +223,7 @@ func (x *exchange) end() {
 	x.cancel(nil)
 }
 
-// do sends the message until the server takes it or refuses it for good.
+// do sends the message until the server accepts it, or refuses it and it must not be sent again.
 func (x *exchange) do() (*http.Response, *refusal, error) {
 	for {
 		if x.s.isLost() {
@@ -241,12 +238,12 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 			if x.awaitServer("") {
 				continue
 			}
-			x.s.isAway(err)
+			x.s.logUnreached(err)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		x.s.isThere()
+		x.s.logReached()
 		if !x.modern {
 			x.s.session.adopt(resp.Header, x.ticket.generation)
 		}
@@ -261,7 +258,7 @@ func (x *exchange) do() (*http.Response, *refusal, error) {
 	}
 }
 
-// post sends the message once, and waits for the beginning of the answer.
+// post sends the message once, and waits for the header of the answer.
 func (x *exchange) post() (*http.Response, error) {
 	if limit := x.s.o.FirstByte; limit > 0 && x.first != nil {
 		t := time.AfterFunc(limit, func() {
@@ -279,14 +276,14 @@ func (x *exchange) post() (*http.Response, error) {
 	return resp, nil
 }
 
-// recover puts right why the server has refused the message without executing it, and
-// reports whether it is to be sent again.
+// recover handles a refusal of a message that the server has not executed. It reports whether the
+// message is to be sent again.
 func (x *exchange) recover(r *refusal) (again bool) {
 	switch {
 	case r.lostSession(x.ticket) && x.ticket.generation == x.s.session.ticket().generation:
 		x.s.lose(r)
 		return true
-	case r.lostSession(x.ticket) && !x.tried.session && !x.reply: // of a session that the client has left
+	case r.lostSession(x.ticket) && !x.tried.session && !x.reply: // the client has opened another session
 		x.tried.session = true
 		return true
 	case r.status == http.StatusServiceUnavailable && r.after != "" && (r.unexecuted || x.isRepeatable() && !x.isAnswer(r)):
@@ -298,7 +295,7 @@ func (x *exchange) recover(r *refusal) (again bool) {
 	return false
 }
 
-// header returns the headers of the exchange's own.
+// header returns the headers of the message.
 func (x *exchange) header() http.Header {
 	h := make(http.Header, 8)
 	h["Accept"], h["Content-Type"] = acceptsBoth, isJSON
@@ -309,13 +306,13 @@ func (x *exchange) header() http.Header {
 	return h
 }
 
-// Values of headers, which nobody changes.
+// Header values that all requests share. Nobody changes them.
 var (
 	acceptsBoth = []string{"application/json, text/event-stream"}
 	isJSON      = []string{"application/json"}
 )
 
-// awaits returns which of the requests without an answer has the id, -1 for none.
+// awaits returns the index in ids of the request with that id, -1 for none.
 func (x *exchange) awaits(id []byte) int {
 	k, long := callid.Of(id)
 	return slices.IndexFunc(x.ids, func(other []byte) bool {
@@ -324,45 +321,45 @@ func (x *exchange) awaits(id []byte) int {
 	})
 }
 
-// answered notes the answer to a request.
+// answered removes a request that was answered from ids.
 func (x *exchange) answered(i int) {
 	if x.ids = slices.Delete(x.ids, i, i+1); len(x.ids) == 0 {
-		x.hasSettled()
+		x.markSettled()
 	}
 }
 
-// lingerTime is how long a stream is read on that has nothing to answer.
+// lingerTime is how long a stream is read on after the last answer.
 const lingerTime = 30 * time.Second
 
-// endLater ends the stream after a while. The server should, but need not.
+// endLater closes the stream after lingerTime. The server should close it before, but need not.
 func (x *exchange) endLater() {
 	x.linger = time.AfterFunc(lingerTime, func() { x.cancel(nil) })
 }
 
-// fail answers the requests that have no answer with an error of our own.
+// fail answers the requests that have no answer with an error.
 func (x *exchange) fail(text string) {
-	if x.lost.Load() || x.s.ctx.Err() != nil {
-		return // nobody waits, or the relay answers
+	if x.cancelled.Load() || x.s.ctx.Err() != nil {
+		return // nobody waits, or the relay will answer
 	}
 	if x.method == "initialize" && len(x.ids) > 0 {
 		x.s.noteRefusal(text)
 	}
 	switch {
-	case x.unread > 0:
+	case x.unreadable > 0:
 		x.s.log.Warn("the remote server did not answer a message whose id cannot be read", "method", x.method, "why", text)
 	case x.first == nil && x.whole == nil:
 		x.s.log.Warn("the remote server did not take a message", "method", x.method, "why", text)
 	}
 	ids := x.ids
 	x.ids = nil
-	x.hasSettled()
+	x.markSettled()
 	for _, id := range ids {
 		x.s.out.Write(wire.ErrorReply(id, wire.CodeInternalError, text).Line(), x.beside)
 	}
 	x.s.out.Flush()
 }
 
-// beginSession notes that the client opens a new session, and ends the one before.
+// beginSession records that the client opens a new session, and ends the session before it.
 func (s *Server) beginSession() {
 	before := s.session.begin()
 	s.listen.stop()
@@ -371,7 +368,7 @@ func (s *Server) beginSession() {
 	}
 }
 
-// endSession tells the server that a session is over. Servers may refuse that.
+// endSession sends DELETE for a session. Servers may refuse it.
 func (s *Server) endSession(t ticket, limit time.Duration) {
 	if t.id == "" {
 		return

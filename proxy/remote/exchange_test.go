@@ -81,7 +81,7 @@ func TestTake(t *testing.T) {
 		{"a request that nobody can answer", strings.Replace(call, `"id":1`, `"id":1.5`, 1), nil, false},
 		{"a request with two ids", strings.Replace(call, `"id":1`, `"id":1,"id":1`, 1), nil, false},
 		{"a request that parsers read differently", strings.Replace(call, `"id":1`, `"id":1,"Method":"pong"`, 1), nil, false},
-		{"a request behind others", call, func(s *Server) { s.inside.Add(1) }, false},
+		{"a request behind others", call, func(s *Server) { s.queued.Add(1) }, false},
 		{"a request without room", call, full, false},
 		{"a request over the limit", call, func(s *Server) { s.o.Hold = len(call) - 1 }, false},
 	} {

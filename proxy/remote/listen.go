@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A listener reads the stream on which a server of a legacy revision sends what
-// belongs to no request. The zero value is ready.
+// A listener reads the GET stream, on which a server of a legacy revision sends messages that belong
+// to no request. The zero value is ready to use.
 type listener struct {
 	mu     sync.Mutex
 	cancel context.CancelFunc
@@ -19,16 +19,15 @@ const (
 	// firstPause and longestPause bound the time before the stream is opened again.
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
-	// steadyTime is how long a stream lasts that did not fail.
+	// steadyTime is how long a stream must last for the pauses to start again at firstPause.
 	steadyTime = 10 * time.Second
-	// openTime is how long the next message waits for the answer when the stream is opened.
+	// openTime is how long the next message waits for the answer to the GET.
 	openTime = 2 * time.Second
 )
 
-// start opens the stream for a session, in place of the one for the session before. It
-// returns when the server has answered, or openTime after it was asked: servers drop what
-// they ask on a stream that is not there yet, and a call that reached them first would wait
-// for ever.
+// start opens the stream for a session and closes that of the session before. It returns when the
+// server has answered, or openTime after the request was written. Servers drop what they send on a
+// stream that is not open yet, so a call that reached them earlier could wait forever.
 func (l *listener) start(s *Server, t ticket) {
 	answered := make(chan struct{})
 	l.mu.Lock()
@@ -58,12 +57,12 @@ func (l *listener) stop() {
 	}
 }
 
-// run keeps the stream open as long as the server offers it. It calls answered when nobody
-// has to wait for it any more.
+// run keeps the stream open as long as the server offers it. It calls answered when start need not
+// wait any longer.
 func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()) {
 	defer answered()
 	x := &exchange{s: s, ctx: ctx, ticket: t}
-	taker := &eventTaker{x: x}
+	taker := &eventReader{x: x}
 	taker.f.Out = s.out
 	p := newEventParser(taker)
 	opened := false
@@ -84,9 +83,8 @@ func (l *listener) run(ctx context.Context, s *Server, t ticket, answered func()
 	}
 }
 
-// once opens the stream and reads it to its end. It reports false if there is no use in
-// another attempt.
-func (l *listener) once(ctx context.Context, x *exchange, taker *eventTaker, p *eventParser, opened *bool, answered func()) bool {
+// once opens the stream and reads it to its end. It reports false if another attempt is useless.
+func (l *listener) once(ctx context.Context, x *exchange, taker *eventReader, p *eventParser, opened *bool, answered func()) bool {
 	s := x.s
 	h := http.Header{"Accept": {"text/event-stream"}}
 	x.ticket.headers(h)

@@ -8,9 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// sendLong sends a message over the hold limit, of which chunk is the first part, as it
-// arrives, and returns how long it was. It cannot be sent again. The id may stand at its
-// end, so nothing is answered before that.
+// sendLong sends a message over the hold limit while it arrives, and returns its length. chunk is its
+// first part. It cannot be sent again. Nothing is answered before its end, where the id may be.
 func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	from, to := io.Pipe()
 	x := s.newExchange()
@@ -26,10 +25,10 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	for more := true; more; {
 		env.Feed(chunk)
 		size += int64(len(chunk))
-		_, _ = to.Write(chunk) // what the server does not take is read and dropped
+		_, _ = to.Write(chunk) // if the server does not read, the rest is read and dropped
 		var err error
 		if chunk, more, err = r.Next(); err != nil {
-			chunk, more = nil, false // run meets it again
+			chunk, more = nil, false // run will get the error again
 		}
 	}
 	env.Feed(chunk)
@@ -40,11 +39,11 @@ func (s *Server) sendLong(r *wire.Reader, chunk []byte) (size int64) {
 	return size + int64(len(chunk))
 }
 
-// maxPeek is how much of a long message is looked at for its headers, in bytes.
+// maxPeek is how many bytes of a long message peek reads.
 const maxPeek = 64 << 10
 
-// peek reads what the beginning of a long message says of it: its revision, method and
-// name, for the headers that mirror them.
+// peek reads revision, method and name from the beginning of a long message, for the headers that
+// mirror them.
 func (x *exchange) peek(beginning []byte) {
 	d := json.NewDecoder(bytes.NewReader(beginning[:min(len(beginning), maxPeek)]))
 	var m struct{ method, name, uri, version string }
@@ -81,8 +80,8 @@ func (x *exchange) peek(beginning []byte) {
 	}
 }
 
-// members calls f for each member of the object that d is in. f reads the value, and
-// reports false at the end of what there is.
+// members calls f for each remaining member of the object that d is in. f reads the value, and reports
+// false if it cannot.
 func members(d *json.Decoder, f func(key string) bool) bool {
 	for d.More() {
 		t, err := d.Token()
@@ -95,7 +94,7 @@ func members(d *json.Decoder, f func(key string) bool) bool {
 	return err == nil
 }
 
-// object is members for an object that comes next.
+// object is members for the object that follows.
 func object(d *json.Decoder, f func(key string) bool) bool {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return false

@@ -10,41 +10,41 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A lostError ends a session that the server does not know any more.
+// A lostError is the error of a session that the server no longer knows.
 type lostError struct{ said string }
 
 func (e lostError) Error() string { return e.said }
 
-// SessionLost tells proxy that the server lives, and has lost this session alone.
+// SessionLost tells package proxy that the server is running and has lost only this session.
 func (lostError) SessionLost() {}
 
-// errLost is met by a message that the server has not taken, because the session is lost.
+// errLost is returned for a message that the server did not accept because the session is lost.
 var errLost = errors.New("the server has lost the session: it does not take the message")
 
-// An unreachedError is that of a request of which the server has seen nothing.
+// An unreachedError is the error of a request of which the server has received nothing.
 type unreachedError struct{ error }
 
 // Unwrap returns what unreachedError wraps.
 func (e unreachedError) Unwrap() error { return e.error }
 
-// isAway notes that the server could not be reached. The log has the first of such errors in a row.
-func (s *Server) isAway(err error) {
-	if s.away.CompareAndSwap(false, true) {
+// logUnreached logs that the server could not be reached, once until it is reached again.
+func (s *Server) logUnreached(err error) {
+	if s.unreachable.CompareAndSwap(false, true) {
 		s.log.Warn("a message did not reach the remote server", "why", err)
 	}
 }
 
-// isThere notes that the server has answered.
-func (s *Server) isThere() {
-	if s.away.Load() && s.away.CompareAndSwap(true, false) {
+// logReached logs that the server can be reached again.
+func (s *Server) logReached() {
+	if s.unreachable.Load() && s.unreachable.CompareAndSwap(true, false) {
 		s.log.Info("the remote server can be reached again")
 	}
 }
 
-// lose ends the session, which the server does not know any more. What it has not taken is
-// given back, for the next session; requests under way have a moment to be answered.
+// lose ends the session because the server no longer knows it. Messages that the server has not
+// accepted are returned for the next session. Requests in flight may still be answered for a moment.
 func (s *Server) lose(r *refusal) {
-	s.losing.Do(func() {
+	s.loseOnce.Do(func() {
 		s.mu.Lock()
 		s.err = lostError{statusText(r.status)}
 		s.mu.Unlock()
@@ -62,36 +62,36 @@ func (s *Server) isLost() bool {
 	}
 }
 
-// noteRefusal keeps why a session could not be begun in place of a lost one: it is not used.
+// noteRefusal records why a session that replaces a lost one could not begin.
 func (s *Server) noteRefusal(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil && s.again {
+	if s.err == nil && s.resumed {
 		s.err = errors.New(why)
 	}
 }
 
-// Returned returns the lines that a lost session has not sent, or that the server has not
-// taken, and gives them up. It is called when the output has ended.
+// Returned returns the lines that a lost session has not sent or that the server has not accepted. It
+// is called after the end of the output.
 func (s *Server) Returned() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lines := s.back
-	s.back = nil
+	lines := s.returned
+	s.returned = nil
 	return lines
 }
 
-// giveBack keeps a line for Returned.
+// giveBack adds a line to those of Returned.
 func (s *Server) giveBack(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.back = append(s.back, line...)
+	s.returned = append(s.returned, line...)
 }
 
-// giveBack gives the message back if it is a request that could be sent again.
+// giveBack adds the message to those of Returned if it is a request that can be sent again.
 func (x *exchange) giveBack() bool {
 	line := x.body.bytes()
-	if line == nil || x.first == nil || x.lost.Load() {
+	if line == nil || x.first == nil || x.cancelled.Load() {
 		return false
 	}
 	x.s.giveBack(append(line[:len(line):len(line)], '\n'))
@@ -107,21 +107,21 @@ const (
 	longestWait = time.Second
 )
 
-// A waiting is that of a message for a server that cannot be reached.
-type waiting struct {
-	end   time.Time // zero before
+// A retry says when a message is sent again to a server that could not be reached.
+type retry struct {
+	end   time.Time // of all attempts; zero before the first
 	pause time.Duration
 }
 
-// isRepeatable reports whether the server may execute the message twice. Answering 503 it may have
-// executed it once, whatever it says of another attempt.
+// isRepeatable reports whether the message may be executed twice: a server that answers 503 may have
+// executed it, even if it invites another attempt.
 func (x *exchange) isRepeatable() bool {
 	line := x.body.bytes()
 	if line == nil {
 		return false
 	}
 	if x.reply || x.method == "initialize" || strings.HasPrefix(x.method, "notifications/") {
-		return true // a second reply has an id that nobody waits for
+		return true // nobody waits for the id of a second reply
 	}
 	var m wire.Message
 	m.Reset(wire.Client, line)
@@ -129,12 +129,12 @@ func (x *exchange) isRepeatable() bool {
 	return revive.Repeatable(&m, nil)
 }
 
-// awaitServer waits before a message is sent again that the server has not seen, or refused
-// with a Retry-After. It reports false when the message has waited for long enough, or the
-// server has not been reached before: then the client is to know.
+// awaitServer waits before a message is sent again that the server has not received, or has refused
+// with Retry-After. It reports false if the message has waited long enough or the server was never
+// reached; then the client gets an error.
 func (x *exchange) awaitServer(after string) bool {
-	s, w := x.s, &x.wait
-	if s.o.Wait <= 0 || !s.reached.Load() || x.lost.Load() {
+	s, w := x.s, &x.retry
+	if s.o.Wait <= 0 || !s.reached.Load() || x.cancelled.Load() {
 		return false
 	}
 	if w.end.IsZero() {

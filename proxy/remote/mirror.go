@@ -15,29 +15,28 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// versionKey is where a request of 2026-07-28 names its revision, in _meta.
+// versionKey is the member of _meta in which a request of 2026-07-28 names its revision.
 const versionKey = "io.modelcontextprotocol/protocolVersion"
 
-// A mirror knows which arguments of which tools are mirrored in headers, from the lists
-// that the server has sent (revision 2026-07-28, basic/transports/streamable-http,
-// "Custom headers").
+// A mirror records, from the lists of tools that the server has sent, which arguments are mirrored in
+// headers (revision 2026-07-28, basic/transports/streamable-http, "Custom headers").
 type mirror struct {
 	mu    sync.Mutex
 	tools map[string][]parameter
-	all   bool // tools has those without such arguments, too
+	all   bool // tools also has the tools without such arguments
 }
 
-// A parameter is an argument that is mirrored.
+// A parameter is an argument that is mirrored in a header.
 type parameter struct {
 	header string   // Mcp-Param-…
-	path   []string // through the properties of the arguments
+	path   []string // of properties, from the arguments on
 }
 
-// maxMirrored is how many tools with mirrored arguments are kept.
+// maxMirrored is how many tools a mirror keeps.
 const maxMirrored = 10_000
 
-// mirrorMessage sets the headers that mirror a message of the modern era. Any other
-// has none: servers of the revisions before know no such headers.
+// mirrorMessage sets the headers that mirror a message of revision 2026-07-28. Earlier revisions have
+// no such headers.
 func (x *exchange) mirrorMessage(m *wire.Message) {
 	meta := m.Get("params", "_meta")
 	version := meta.Get(versionKey)
@@ -71,12 +70,12 @@ func (x *exchange) mirrorMessage(m *wire.Message) {
 	}
 }
 
-// paramPrefix begins the names of the headers of arguments.
+// paramPrefix is the prefix of headers that mirror arguments.
 const paramPrefix = "Mcp-Param-"
 
-// forwardParams sets the headers of arguments that the client of a front sent and the tool
-// does not have: what stands between a client and a server must forward them. Those that
-// it has say what the body that leaves says: an argument may be pinned.
+// forwardParams copies the headers of the client of a front that mirror arguments which the tool does
+// not have, because intermediaries must forward them. The others were computed from the body, in which
+// an argument may be pinned.
 func (x *exchange) forwardParams(sent http.Header, known []parameter) {
 	for name, values := range sent {
 		ours := slices.ContainsFunc(known, func(p parameter) bool { return p.header == name })
@@ -86,7 +85,7 @@ func (x *exchange) forwardParams(sent http.Header, known []parameter) {
 	}
 }
 
-// mirrorTexts sets the headers that mirror these texts.
+// mirrorTexts sets the headers for version, method, and name or uri.
 func (x *exchange) mirrorTexts(version, method, name, uri string) {
 	x.modern = true
 	x.headers = http.Header{"Mcp-Protocol-Version": {headertext.Encode(version)}, "Mcp-Method": {headertext.Encode(method)}}
@@ -98,8 +97,8 @@ func (x *exchange) mirrorTexts(version, method, name, uri string) {
 	}
 }
 
-// arguments sets the headers of the arguments of a call. It returns which arguments are
-// mirrored, nil if that is not known.
+// arguments sets the headers that mirror the arguments of a call. It returns the mirrored arguments of
+// the tool, nil if they are not known.
 func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) []parameter {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -119,7 +118,7 @@ func (v *mirror) arguments(h http.Header, tool string, arguments wire.Value) []p
 	return v.tools[tool]
 }
 
-// integer returns the value of a number that is whole, however it is written.
+// integer returns the value of a number that is an integer, such as 1 or 1.0.
 func integer(v wire.Value) (int64, bool) {
 	if n, err := strconv.ParseInt(string(v.Raw), 10, 64); err == nil {
 		return n, true
@@ -135,8 +134,8 @@ func integer(v wire.Value) (int64, bool) {
 	return int64(f), true
 }
 
-// learn reads a list of tools. It takes the tools out whose annotations are not valid,
-// as a client of the transport must.
+// learn records the tools of a list. It removes from the list the tools whose annotations are not
+// valid, as a client of the transport must.
 func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	list := m.Get("result", "tools")
 	var bad []string
@@ -154,7 +153,7 @@ func (v *mirror) learn(m *wire.Message, log *slog.Logger) {
 	}
 	log.Warn("tools of the remote server are not shown, as their x-mcp-header annotations are not valid", "tools", elided(strings.Join(bad, " ")))
 	drop := func(tool wire.Value) bool { return slices.Contains(bad, tool.Get("name").Text()) }
-	_ = m.Apply(wire.RemoveElements(list, drop)...) // which leaves what it cannot edit as it is
+	_ = m.Apply(wire.RemoveElements(list, drop)...) // after an error the list is unchanged
 }
 
 func (v *mirror) set(tool string, found []parameter) {
@@ -168,12 +167,12 @@ func (v *mirror) set(tool string, found []parameter) {
 		v.tools = map[string][]parameter{}
 	}
 	if len(v.tools) < maxMirrored {
-		v.tools[tool] = slices.Concat([]parameter{}, found) // not nil: it is known
+		v.tools[tool] = slices.Concat([]parameter{}, found) // not nil even if empty: the tool is known
 	}
 }
 
-// annotated returns the parameters of a schema that are mirrored. It reports false if
-// an annotation is not valid.
+// annotated returns the mirrored parameters of a schema. It reports false if an annotation is not
+// valid.
 func annotated(schema wire.Value) ([]parameter, bool) {
 	var w annotations
 	w.ok = true
@@ -181,14 +180,13 @@ func annotated(schema wire.Value) ([]parameter, bool) {
 	return w.found, w.ok
 }
 
-// An annotations gathers the annotations of one schema.
+// An annotations has the annotations found in one schema.
 type annotations struct {
 	found []parameter
 	ok    bool
 }
 
-// walk reads a part of a schema. reachable says that it is that of a property, or of one
-// of its properties.
+// walk reads a part of a schema. reachable says that only properties lead to it from the root.
 func (w *annotations) walk(schema wire.Value, path []string, reachable bool) {
 	if schema.IsArray() {
 		for e := range schema.Elements() {
@@ -203,7 +201,7 @@ func (w *annotations) walk(schema wire.Value, path []string, reachable bool) {
 			for p := range member.Value.Members() {
 				w.walk(p.Value, append(slices.Clone(path), p.Key.Text()), reachable)
 			}
-		case "default", "const", "enum", "examples": // values, and no schemas
+		case "default", "const", "enum", "examples": // values, not schemas
 		default:
 			w.walk(member.Value, path, false)
 		}
@@ -221,7 +219,7 @@ func (w *annotations) add(schema, name wire.Value, path []string, reachable bool
 	w.found = append(w.found, parameter{header, path})
 }
 
-// isToken reports whether s is a token, as the names of headers are (RFC 9110, 5.6.2).
+// isToken reports whether s is a token, as header names must be (RFC 9110, 5.6.2).
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -233,14 +231,14 @@ func isToken(s string) bool {
 }
 
 const (
-	// listPages is how many pages of a list are asked for.
+	// listPages is how many pages of a list learnAgain requests at most.
 	listPages = 50
 	// listTime is how long that may take.
 	listTime = 10 * time.Second
 )
 
-// learnAgain asks the server for its tools, since it has refused the headers of a call,
-// and sets them again. It reports whether they are others now.
+// learnAgain requests the server's tools because the server has refused the headers of a call, and
+// computes the headers again. It reports whether they have changed.
 func (v *mirror) learnAgain(x *exchange) bool {
 	ctx, cancel := context.WithTimeout(x.ctx, listTime)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// enter puts the exchange in the table of open requests.
+// enter adds the exchange to the table of open requests.
 func (s *Server) enter(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Server) enter(x *exchange) {
 	}
 }
 
-// leave takes it out.
+// leave removes the exchange from the table.
 func (s *Server) leave(x *exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,8 +29,8 @@ func (s *Server) leave(x *exchange) {
 	for _, id := range x.more {
 		s.leaveLocked(x, id)
 	}
-	if x.left != nil {
-		close(x.left)
+	if x.ended != nil {
+		close(x.ended)
 	}
 }
 
@@ -41,13 +41,13 @@ func (s *Server) leaveLocked(x *exchange, id []byte) {
 	}
 }
 
-// lateTime is how long the stream of a cancelled request is read on.
+// lateTime is how long the stream of a cancelled request is still read.
 const lateTime = 30 * time.Second
 
-// cancelExchange takes a cancellation of the client's, x, of the request with an id. In the
-// modern era it is the end of the request's stream and no message
-// (basic/patterns/cancellation); else it waits until the request has left, and a request
-// that has not is not sent. It reports whether nothing is left to send.
+// cancelExchange cancels the request with that id. x is the client's notification of it. In revision
+// 2026-07-28 a client cancels by closing the stream of the request, without a message
+// (basic/patterns/cancellation). In earlier revisions x is sent after the request; a request that was
+// not sent yet is not sent any more. done reports whether x need not be sent.
 func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 	if callid.Clean(id.Raw) == nil {
 		return false
@@ -59,16 +59,16 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 	if request == nil {
 		return s.modern != "" && s.session.ticket().generation == 0
 	}
-	request.lost.Store(true)
+	request.cancelled.Store(true)
 	if request.modern {
 		request.cancel(nil)
 		return true
 	}
 	select {
 	case <-request.body.whenWritten():
-	default: // what follows the two need not wait for them
-		if x.behind = request; request.left == nil {
-			request.left = make(chan struct{})
+	default: // later messages need not wait for these two
+		if x.cancels = request; request.ended == nil {
+			request.ended = make(chan struct{})
 		}
 		if !request.body.begun.Load() {
 			request.cancel(nil)
@@ -79,14 +79,14 @@ func (s *Server) cancelExchange(x *exchange, id wire.Value) (done bool) {
 	return false
 }
 
-// awaitSent waits until the message has been sent, or is over, and reports whether the server
-// may have it.
+// awaitSent waits until the message was sent or the exchange has ended, and reports whether the server
+// may have received the message.
 func (x *exchange) awaitSent() bool {
 	t := time.NewTimer(settleTime)
 	defer t.Stop()
 	select {
 	case <-x.body.whenWritten():
-	case <-x.left:
+	case <-x.ended:
 	case <-t.C:
 	}
 	return x.body.begun.Load()

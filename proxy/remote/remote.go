@@ -20,62 +20,61 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Options say which server to reach, and how. URL is needed; the zero value of all else
-// is a default.
+// Options configure a Server. URL is required; for the rest, the zero value is a default.
 type Options struct {
 	// URL is the address of the server: http or https, without a user or a password.
 	URL string
 
-	// Header goes with every request.
+	// Header is sent with every request.
 	Header http.Header
 
-	// Credentials, if not nil, say who sends a request.
+	// Credentials, if not nil, authenticate the requests.
 	Credentials Credentials
 
-	// Transport sends the requests. It is shared by many servers; nil stands for one
-	// made by NewTransport with no options.
+	// Transport sends the requests. Many servers may share one. If it is nil, the Server uses
+	// NewTransport with no options.
 	Transport http.RoundTripper
 
-	// Hold is how long a message to the server may be to be held whole, in bytes, and
-	// how much of unfinished messages of the server is held in all; 0 stands for 8 MiB.
+	// Hold is the length in bytes up to which a message to the server is held whole, and the
+	// limit for the unfinished messages of the server together; 0 means 8 MiB.
 	Hold int
 
-	// FirstByte is how long the server may take to begin its answer; 0 stands for any
-	// time. A server that answers with JSON begins when the tool has ended.
+	// FirstByte is how long the server may take to begin its answer; 0 means forever. A server
+	// that answers with JSON begins when the tool has ended.
 	FirstByte time.Duration
 
-	// Forward, if not nil, returns the headers that a client sent with the request of a raw
-	// id, nil for none. Of them go on those of arguments (Mcp-Param-…) that the called tool
-	// does not have; once the server has listed the tool.
+	// Forward, if not nil, returns the headers that the client sent with the request of that raw
+	// id, nil for none. Headers that mirror arguments (Mcp-Param-…) which the tool does not have
+	// are sent on, once the server has listed the tool.
 	Forward func(id []byte) http.Header
 
-	// Wait is how long a message waits for a server that cannot be reached, or answers
-	// 503 with Retry-After, once it has been; 0 stands for not at all. Only what the
-	// server cannot have executed waits.
+	// Wait is how long a message waits while the server cannot be reached or answers 503 with
+	// Retry-After, if it was reached before; 0 means not at all. A message that the server may have
+	// executed does not wait.
 	Wait time.Duration
 
-	// Log takes what a person may want to know; nil discards it.
+	// Log receives messages for people; nil discards them.
 	Log *slog.Logger
 }
 
-// Credentials say who sends a request. Its methods are called from many goroutines.
+// Credentials authenticate requests. Their methods are called from many goroutines.
 type Credentials interface {
-	// Set sets the headers of a request that is about to leave, such as Authorization.
-	// Its error is what the request is answered with.
+	// Set sets the headers of a request, such as Authorization. If it returns an error, the
+	// request is not sent and the client gets the error.
 	Set(ctx context.Context, h http.Header) error
 
-	// Refused is called when the server answers 401 or 403. It reports whether Set
-	// now has other credentials: then the request is sent again, once. The error, if
-	// not nil, is what the request is answered with.
+	// Refused is called when the server answers 401 or 403. It reports whether Set now has
+	// other credentials; then the request is sent again, once. If it returns an error, the client
+	// gets the error.
 	Refused(ctx context.Context, r Refusal) (again bool, err error)
 }
 
-// A Refusal is what a server says that does not accept a credential.
+// A Refusal is the answer of a server that does not accept a credential.
 type Refusal struct {
 	Status    int         // 401 or 403
-	Sent      http.Header // of the request that was refused
+	Sent      http.Header // the headers of the refused request
 	Challenge []string    // the values of WWW-Authenticate
-	Said      string      // the beginning of its text
+	Said      string      // the beginning of the text
 }
 
 // A Server is one session with a remote server. It is a proxy.Upstream.
@@ -85,50 +84,50 @@ type Server struct {
 	log      *slog.Logger
 	template *http.Request
 	jar      http.CookieJar // for balancers that keep a session on one machine
-	cookies  atomic.Bool    // there are some
-	in       *mempipe.Pipe  // of messages that may have to wait for others
-	inside   atomic.Int64   // bytes that were written to it and are not handled yet
+	cookies  atomic.Bool    // the jar is not empty
+	in       *mempipe.Pipe  // messages that may have to wait for others
+	queued   atomic.Int64   // bytes of in that were not handled yet
 	out      *outbox.Outbox
 	ctx      context.Context
 	cancel   context.CancelFunc
 
-	asked   callid.Recent // ids of requests of the server's
-	session session
-	mirror  mirror
-	listen  listener
-	calls   sync.WaitGroup // requests that are not answered; none begins when ending is set
-	ledger  ledger
-	slots   chan struct{} // how many requests may be under way
-	again   bool          // another session was lost before this one
-	reached atomic.Bool   // the server has taken a message, in this session or one before
-	away    atomic.Bool   // it could not be reached the last time, and that was logged
-	lost    chan struct{} // closed when the server does not know the session any more
-	losing  sync.Once
+	serverRequests callid.Recent // ids of requests of the server
+	session        session
+	mirror         mirror
+	listen         listener
+	calls          sync.WaitGroup // requests without an answer; none is added when ending is set
+	ledger         ledger
+	slots          chan struct{} // has an element for each request in flight
+	resumed        bool          // this session replaces a lost one
+	reached        atomic.Bool   // the server has accepted a message, in this session or an earlier one
+	unreachable    atomic.Bool   // it could not be reached last time, and that was logged
+	lost           chan struct{} // closed when the server no longer knows the session
+	loseOnce       sync.Once
 
-	mu     sync.Mutex
-	open   callid.Index[exchange] // requests that are not answered, by id
-	modern string                 // the version of the last request that named one
-	ending bool                   // nothing is sent any more
-	err    error                  // how the session ended
-	back   []byte                 // lines that were not sent, or not taken by the server
-	stop   sync.Once
-	end    sync.Once
-	closed atomic.Bool   // the relay has no more to say
-	gone   chan struct{} // closed when the session is over
+	mu         sync.Mutex
+	open       callid.Index[exchange] // requests without an answer, by id
+	modern     string                 // the version of the last request that named one
+	ending     bool                   // nothing more is sent
+	err        error                  // why the session has ended
+	returned   []byte                 // lines that were not sent, or that the server did not accept
+	stopOnce   sync.Once
+	finishOnce sync.Once
+	closed     atomic.Bool   // the relay has closed its end
+	done       chan struct{} // closed when the session has ended
 }
 
 const (
-	// pipeSize is how much waits between the relay and a session.
+	// pipeSize is how many bytes may wait between the relay and a session.
 	pipeSize = 64 << 10
-	// maxRequests is how many requests are under way at once.
+	// maxRequests is how many requests may be in flight.
 	maxRequests = 512
-	// grace is how long the server has for its last answers once Stop was called, and
-	// farewell how long it has to end the session. Clients give us two seconds.
-	grace    = 1500 * time.Millisecond
-	farewell = 300 * time.Millisecond
+	// grace is how long the server has for its last answers after Stop, and endTime how long it has
+	// to answer the DELETE. Clients kill their servers after two seconds.
+	grace   = 1500 * time.Millisecond
+	endTime = 300 * time.Millisecond
 )
 
-// CheckURL says what is wrong with the address of a server.
+// CheckURL returns an error that says what is wrong with the URL of a server.
 func CheckURL(address string) error {
 	_, err := parseURL(address)
 	return err
@@ -153,7 +152,7 @@ func parseURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// isPort reports whether a number of a port may be one.
+// isPort reports whether number is that of a port.
 func isPort(number string) bool {
 	n, err := strconv.ParseUint(number, 10, 16)
 	return err == nil && n > 0
@@ -182,7 +181,7 @@ func Start(o Options) (*Server, error) {
 		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		slots:    make(chan struct{}, maxRequests),
 		open:     callid.NewIndex[exchange](),
-		gone:     make(chan struct{}),
+		done:     make(chan struct{}),
 		lost:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -191,26 +190,26 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Stdin returns what the relay writes to.
+// Stdin returns the writer for messages to the server.
 func (s *Server) Stdin() io.WriteCloser { return stdin{s} }
 
-// A stdin takes the messages of the relay, from one goroutine at a time.
+// A stdin receives the messages of the relay, from one goroutine at a time.
 type stdin struct{ s *Server }
 
 // Write implements io.Writer.
 func (i stdin) Write(b []byte) (int, error) {
-	if n := int64(len(b)); i.s.inside.Add(n) == n && n > 0 {
+	if n := int64(len(b)); i.s.queued.Add(n) == n && n > 0 {
 		go i.s.run()
 	}
 	return i.s.in.Write(b)
 }
 
-// Take implements wire.MessageTaker: it takes a request that has to wait for nothing. To wake the
-// goroutine of run for it would take longer than to send it.
+// Take implements wire.MessageTaker: it sends a request that need not wait for other messages. Waking
+// the goroutine of run would take longer than sending the request.
 func (i stdin) Take(m *wire.Message) bool {
 	s, n := i.s, len(m.Line())
 	if !m.Plain() || m.Kind() != wire.Request || m.MethodIs("initialize") || len(m.LineEnd()) == 0 ||
-		s.inside.Load() > 0 || n > s.o.Hold || callid.Clean(m.ID()) == nil || !s.ledger.hasRoom(n) {
+		s.queued.Load() > 0 || n > s.o.Hold || callid.Clean(m.ID()) == nil || !s.ledger.hasRoom(n) {
 		return false
 	}
 	line, lease := m.KeepLine()
@@ -218,7 +217,7 @@ func (i stdin) Take(m *wire.Message) bool {
 	return true
 }
 
-// Close ends what the relay has to say.
+// Close implements io.Closer.
 func (i stdin) Close() error {
 	i.s.closeInput()
 	return nil
@@ -227,7 +226,7 @@ func (i stdin) Close() error {
 // Push implements wire.Pusher. It is called before the first message.
 func (s *Server) Push(to wire.Sink) { s.out.Push(to) }
 
-// Stdout returns a reader of the lines, for those who do not have them pushed.
+// Stdout returns a reader of the server's lines, for callers that do not use Push.
 func (s *Server) Stdout() io.Reader {
 	p := mempipe.New(4 * pipeSize)
 	s.Push(pipeSink{p})
@@ -252,35 +251,35 @@ func (p pipeSink) Lines(begun []byte, from io.Reader) error {
 // End implements wire.Sink.
 func (p pipeSink) End() { _ = p.CloseWrite() }
 
-// Stop ends the session and returns when it is over: requests under way have 1.5 s to
-// be answered, and then the server is told that the session ends.
+// Stop ends the session and returns when it has ended. Requests in flight have 1.5 s to be answered;
+// then the server is told that the session ends.
 func (s *Server) Stop() {
-	s.stop.Do(func() {
+	s.stopOnce.Do(func() {
 		s.closeInput()
-		// run may wait for the server too, so the end does not wait for run.
+		// Without waiting for run, which may wait for the server.
 		end := time.AfterFunc(grace, s.cancel)
 		context.AfterFunc(s.ctx, func() { end.Stop() })
 	})
-	<-s.gone
+	<-s.done
 }
 
-// Again says that an earlier session has reached the server. It is called before the first
+// Again tells s that it replaces a session that has reached the server. It is called before the first
 // message.
 func (s *Server) Again() {
-	s.again = true
+	s.resumed = true
 	s.reached.Store(true)
 }
 
-// Wait returns when the session is over. The error says why it ended, nil if Stop or
-// the relay ended it.
+// Wait returns when the session has ended. The error says why; it is nil if Stop or the relay has
+// ended the session.
 func (s *Server) Wait() error {
-	<-s.gone
+	<-s.done
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// run sends the messages that wait in the pipe, until it has sent all of them.
+// run sends the messages in the pipe until it is empty.
 func (s *Server) run() {
 	r := wire.NewReader(s.in, s.o.Hold)
 	for {
@@ -288,38 +287,37 @@ func (s *Server) run() {
 		n := int64(len(line))
 		switch {
 		case err != nil:
-			s.end.Do(s.finish)
+			s.finishOnce.Do(s.finish)
 			return
 		case more:
 			n = s.sendLong(r, line)
 		default:
 			s.sendLine(line)
 		}
-		if s.inside.Add(-n) == 0 {
+		if s.queued.Add(-n) == 0 {
 			s.endInput()
 			return
 		}
 	}
 }
 
-// closeInput notes that the relay has no more to say.
+// closeInput records the end of the relay's messages.
 func (s *Server) closeInput() {
 	s.in.CloseWrite()
 	s.closed.Store(true)
-	if s.inside.Load() == 0 {
+	if s.queued.Load() == 0 {
 		go s.endInput()
 	}
 }
 
-// endInput ends the session if the relay has no more to say and all of it was sent.
+// endInput ends the session if the relay has closed its end and all messages were sent.
 func (s *Server) endInput() {
 	if s.closed.Load() {
-		s.end.Do(s.finish)
+		s.finishOnce.Do(s.finish)
 	}
 }
 
-// finish ends the session: the last answers, the farewell, and the end of all that
-// still runs.
+// finish ends the session: it waits for the last answers, sends DELETE, and stops what still runs.
 func (s *Server) finish() {
 	s.mu.Lock()
 	s.ending = true
@@ -335,15 +333,15 @@ func (s *Server) finish() {
 	}
 	s.listen.stop()
 	if !s.isLost() {
-		s.endSession(s.session.ticket(), farewell)
+		s.endSession(s.session.ticket(), endTime)
 	}
 	s.cancel()
-	if s.isLost() { // what was not sent is given back
+	if s.isLost() { // wait for messages that are given back
 		select {
 		case <-answered:
-		case <-time.After(farewell):
+		case <-time.After(endTime):
 		}
 	}
 	s.out.End()
-	close(s.gone)
+	close(s.done)
 }

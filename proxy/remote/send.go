@@ -18,16 +18,16 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxRedirects is how often a request is sent elsewhere on the same origin.
+// maxRedirects is how many redirects of one request are followed.
 const maxRedirects = 5
 
-// send sends one request, with the headers and credentials of the server, and returns
-// the answer. It follows redirects on the same origin, and sends a request once more
-// whose credential was refused and is another now.
+// send sends one request, with the headers and credentials of the server, and returns the answer. It
+// follows redirects to the same origin. If the server refuses the credential and there is a new one,
+// it sends the request once more.
 func (s *Server) send(ctx context.Context, method string, h http.Header, b *body) (*http.Response, error) {
 	to, refused, own := s.url, false, h
 	if s.o.Credentials != nil {
-		own = maps.Clone(h) // without what a credential sets, which another one may not
+		own = maps.Clone(h) // without the headers of the credential, because another may set fewer
 	}
 	for hops := 0; ; h = maps.Clone(own) {
 		r, err := s.request(ctx, method, to, h, b)
@@ -67,7 +67,7 @@ func (s *Server) send(ctx context.Context, method string, h http.Header, b *body
 	}
 }
 
-// request makes one request. It adds to h, which is the request's.
+// request makes one request. The request keeps h, to which it adds headers.
 func (s *Server) request(ctx context.Context, method string, to *url.URL, h http.Header, b *body) (*http.Request, error) {
 	for name, values := range s.o.Header {
 		if h[name] == nil {
@@ -79,8 +79,7 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 			return nil, err
 		}
 	}
-	// With one of these the transport would send a request again that may have been
-	// executed (net/http, Transport).
+	// With one of these headers, http.Transport would resend a request that may have been executed.
 	delete(h, "Idempotency-Key")
 	delete(h, "X-Idempotency-Key")
 	if b != nil {
@@ -89,7 +88,7 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 	r := s.template.WithContext(ctx)
 	r.Method, r.URL, r.Host, r.Header = method, to, to.Host, h
 	if s.cookies.Load() {
-		r.Header = maps.Clone(h) // those of another try may be others
+		r.Header = maps.Clone(h) // another attempt may have other cookies
 		for _, c := range s.jar.Cookies(to) {
 			r.AddCookie(c)
 		}
@@ -106,7 +105,7 @@ func (s *Server) request(ctx context.Context, method string, to *url.URL, h http
 	return r, nil
 }
 
-// redirected returns where a request goes that was answered with a redirect.
+// redirected returns the target of a redirect, or why it is not followed.
 func (s *Server) redirected(from *url.URL, resp *http.Response) (*url.URL, error) {
 	to, err := from.Parse(resp.Header.Get("Location"))
 	if err != nil || resp.Header.Get("Location") == "" {
@@ -127,8 +126,8 @@ func newJar() http.CookieJar {
 	return jar
 }
 
-// explain returns an error of the transport for people, without the address, which may
-// have a token in it.
+// explain turns an error of the transport into one for people. It leaves out the URL, which may
+// contain a token.
 func (s *Server) explain(err error, b *body) error {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -148,29 +147,30 @@ func (s *Server) explain(err error, b *body) error {
 	return fmt.Errorf("the connection to %s broke before the answer: %w; the server may have executed the request", s.url.Host, err)
 }
 
-// drain ends an answer of which nothing more is wanted.
+// drain discards the rest of an answer.
 func drain(resp *http.Response) {
-	io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be reused
 	resp.Body.Close()
 }
 
-// A refusal is an answer that is no success.
+// A refusal is an answer whose status is not a success.
 type refusal struct {
 	status     int
 	after      string // Retry-After
-	unexecuted bool   // the server says that it has executed nothing
+	unexecuted bool   // the server says that it did not execute the request
 	text       []byte
-	msg        wire.Message // of the text, if it is one
-	code       int64        // of the JSON-RPC error in it, 0 if there is none
+	msg        wire.Message // in text, if that is a message
+	code       int64        // of the JSON-RPC error in text, 0 if there is none
 }
 
-// executedHeader is how a front of attache says that it has executed nothing of a request, and
-// frontHeader that another front has to be asked.
+// A front of attache sends executedHeader with a request that it did not execute, and frontHeader if
+// another front has to be asked.
 const executedHeader, frontHeader = "Attache-Executed", "Attache-Front"
 
-// maxRefusal is how much of a refusal is read, in bytes.
+// maxRefusal is how many bytes of a refusal are read.
 const maxRefusal = 1 << 20
 
+// readRefusal reads and closes the body of resp.
 func readRefusal(resp *http.Response) *refusal {
 	r := &refusal{status: resp.StatusCode, after: resp.Header.Get("Retry-After")}
 	r.unexecuted = resp.Header.Get(executedHeader) == "nothing" || resp.Header.Get(frontHeader) != ""
@@ -185,7 +185,7 @@ func readRefusal(resp *http.Response) *refusal {
 	return r
 }
 
-// words returns the beginning of what the server says.
+// words returns the error message of the server, or the beginning of its text.
 func (r *refusal) words() string {
 	if message := r.msg.ErrorObject().Get("message").Text(); message != "" {
 		return elided(message)
@@ -193,17 +193,17 @@ func (r *refusal) words() string {
 	return elided(string(r.text))
 }
 
-// again returns the answer as it was before it was read.
+// again makes the body of resp readable again.
 func (r *refusal) again(resp *http.Response) *http.Response {
-	resp.Header.Del("Content-Encoding") // which readRefusal has taken off
+	resp.Header.Del("Content-Encoding") // readRefusal has decoded it
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(r.text)), int64(len(r.text))
 	return resp
 }
 
-// aboutSession is what servers write that answer 400 where the specification has 404.
+// aboutSession matches the texts of servers that answer 400 where the specification demands 404.
 var aboutSession = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)session|not initialized`) })
 
-// lostSession reports whether the server does not know the session any more.
+// lostSession reports whether the server no longer knows the session.
 func (r *refusal) lostSession(t ticket) bool {
 	return t.id != "" && r.code != wire.CodeMethodNotFound && r.code != wire.CodeInvalidParams && (r.status == http.StatusNotFound || r.status == http.StatusBadRequest && aboutSession().Match(r.text))
 }

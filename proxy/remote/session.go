@@ -7,21 +7,21 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxSessionID is how long the id of a session may be, in bytes. Some servers put a token
-// of several KiB into it.
+// maxSessionID is how many bytes a session id may have. Some servers put a token of several KiB into
+// it.
 const maxSessionID = 16 << 10
 
-// A session is what the server and the client have agreed on in a legacy revision. The zero
-// value is that before initialize.
+// A session is what client and server have negotiated in a legacy revision. The zero value is the
+// state before initialize.
 type session struct {
 	mu sync.Mutex
 
-	id         string // empty: none, or the server has given none
-	version    string // negotiated; empty before
+	id         string // "" if the server has not set one
+	version    string // "" before it is negotiated
 	generation int    // how often the client has opened a session
 }
 
-// A ticket is the session as one request goes by it.
+// A ticket is the state of the session for one request.
 type ticket struct {
 	id, version string
 	generation  int
@@ -35,18 +35,17 @@ func (s *session) ticket() ticket {
 
 // headers sets the headers of a legacy request.
 func (t ticket) headers(h http.Header) {
-	values := []string{t.id, t.version} // of both, as each request has them
+	values := []string{t.id, t.version} // one allocation for both, on the path of every request
 	if t.id != "" {
 		h["Mcp-Session-Id"] = values[:1:1]
 	}
-	// The header came with 2025-06-18; servers before it know none.
+	// Revision 2025-06-18 has introduced the header.
 	if t.version >= "2025-06-18" {
 		h["Mcp-Protocol-Version"] = values[1:]
 	}
 }
 
-// begin notes the client's initialize, which opens a new session, and returns the one
-// before, if there is any.
+// begin begins a new session, because the client has sent initialize, and returns the one before it.
 func (s *session) begin() (before ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +55,7 @@ func (s *session) begin() (before ticket) {
 	return before
 }
 
-// adopt takes the id that an answer of the server gives the session. The first one
-// counts.
+// adopt sets the session id from an answer of the server, unless it is set.
 func (s *session) adopt(h http.Header, generation int) {
 	id := h.Get("Mcp-Session-Id")
 	if id == "" || len(id) > maxSessionID || !visible(id) {
@@ -70,7 +68,7 @@ func (s *session) adopt(h http.Header, generation int) {
 	}
 }
 
-// visible reports whether s has visible ASCII alone, as the id of a session must.
+// visible reports whether s consists of visible ASCII characters, as a session id must.
 func visible(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x21 || s[i] > 0x7E {
@@ -80,7 +78,7 @@ func visible(s string) bool {
 	return true
 }
 
-// agree notes the result of the initialize that was sent in a generation.
+// agree sets the negotiated version from the result of the initialize of that generation.
 func (s *session) agree(result wire.Value, generation int) {
 	version := result.Get("protocolVersion").Text()
 	if !visible(version) {
@@ -88,7 +86,7 @@ func (s *session) agree(result wire.Value, generation int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.generation == generation { // the client has not begun another session meanwhile
+	if s.generation == generation { // else the client has opened another session
 		s.version = version
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// elided shortens what a server has said for an error.
+// elided shortens the text of a server for an error.
 func elided(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
 	const most = 300
@@ -16,7 +16,7 @@ func elided(text string) string {
 	return text
 }
 
-// statusText names an HTTP status.
+// statusText returns the number and name of an HTTP status.
 func statusText(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", status, http.StatusText(status)))
 }

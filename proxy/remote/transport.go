@@ -10,38 +10,36 @@ import (
 	"github.com/attache-mcp/attache/proxy/remote/internal/ownconn"
 )
 
-// TransportOptions say how connections are made. The zero value of each is a default.
+// TransportOptions configure connections. The zero value of each is a default.
 type TransportOptions struct {
-	// Proxy returns the proxy for a request, nil for none; nil stands for no proxy.
+	// Proxy returns the proxy for a request, nil for none. If Proxy is nil there is none.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// TLS has the authorities that are trusted and the certificate that is shown.
+	// TLS has the trusted authorities and the client certificate.
 	TLS *tls.Config
 
-	// Connect is how long a connection may take, and again its TLS handshake; 0 stands
-	// for 30 s.
+	// Connect is how long connecting may take, and then the TLS handshake; 0 means 30 s.
 	Connect time.Duration
 }
 
 const (
 	defaultConnect = 30 * time.Second
-	// idleTime is how long a connection without a request stays open. Node closes its
-	// end after 5 s, and a request that meets that is lost.
+	// idleTime is how long an idle connection stays open. Node closes idle connections after 5 s, and
+	// a request sent at that moment is lost.
 	idleTime = 4 * time.Second
-	// buffer is how many bytes a connection reads or writes at once, 4 KiB by default.
+	// buffer is the size of a connection's buffers in bytes; the default is 4 KiB.
 	buffer = 2 << 10
 )
 
-// A Transport is an http.Transport in which streams that are open for hours take less memory.
+// A Transport is an http.Transport that needs less memory for streams that stay open for hours.
 type Transport = ownconn.Transport
 
-// NewTransport returns what sends requests. Many servers may share it, so that their
-// requests share connections.
+// NewTransport returns a Transport. Many servers may share it, and then share connections.
 func NewTransport(o TransportOptions) *Transport {
 	if o.Connect <= 0 {
 		o.Connect = defaultConnect
 	}
-	// A peer that is gone shows within 30 s also where nothing is said.
+	// So that a lost peer is noticed within 30 s even on an idle connection.
 	dialer := &net.Dialer{Timeout: o.Connect, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}
@@ -54,9 +52,9 @@ func NewTransport(o TransportOptions) *Transport {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     idleTime,
-		// Each session may keep a stream open, and most messages are smaller.
+		// Each session may keep a stream open, and most messages are smaller than a buffer.
 		ReadBufferSize: buffer, WriteBufferSize: buffer,
-		// A compressed stream is held back by compressors that do not flush.
+		// Many servers do not flush a compressed stream after each event.
 		DisableCompression: true,
 	})
 }
