@@ -12,7 +12,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// queue hands the client a frame of attache's own, without ever blocking.
+// queue queues a frame that attache made for the client. It never blocks.
 func (s *session) queue(m *wire.Message, sent func(error)) {
 	if s.over.Load() {
 		return
@@ -34,16 +34,15 @@ func (c *call) Answer(_ context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// answer gives a call a reply of attache's own, through the hooks it has so
-// far, unless it has one. It never blocks: a client that is still writing may
-// not be reading.
+// answer answers a call that has no reply yet, through the hooks it has so far. It never blocks,
+// because a client that is still writing may not be reading.
 func (s *session) answer(c *call, reply *wire.Message) {
 	if s.calls.claim(c) {
 		s.answerClaimed(c, reply)
 	}
 }
 
-// answerClaimed is answer for a call whose one reply was claimed.
+// answerClaimed is answer for a call that the caller has claimed.
 func (s *session) answerClaimed(c *call, reply *wire.Message) {
 	if !c.sent.Load() {
 		s.unseen.Add(c.id())
@@ -123,8 +122,8 @@ func (s *session) protect(ctx context.Context, h middleware.Handler, m *wire.Mes
 	return h(ctx, m)
 }
 
-// maxInline is how often a hook may ask to wait where waiting is not possible: it continues at
-// once each time, and a hook that asks again each time would never end.
+// maxInline is how often a hook may ask to wait if waiting is not possible. It continues immediately
+// each time, so a hook that asks every time would never end.
 const maxInline = 8
 
 // ensureAnswered answers a request that the layers neither sent on nor answered. err is what

@@ -34,7 +34,7 @@ func (s *session) protectDone(done func(*wire.Message)) func(*wire.Message) {
 
 func otherPeer(p wire.Peer) wire.Peer { return wire.Server - p }
 
-// send queues a message of attache's own.
+// send queues a message that attache made.
 func (s *session) send(to wire.Peer, m *wire.Message) {
 	if to == wire.Client {
 		s.queue(m, nil)
@@ -44,7 +44,7 @@ func (s *session) send(to wire.Peer, m *wire.Message) {
 	l.Queue(m, func() { s.answerUnsentAside(l) })
 }
 
-// askExpired gives up a request of attache's own, and tells the peer so.
+// askExpired cancels a request of the relay whose time is over.
 func (s *session) askExpired(id string) {
 	if !s.work.Begin() {
 		return
@@ -57,8 +57,8 @@ func (s *session) askExpired(id string) {
 	}
 }
 
-// whyOwnID is the answer to a request of the client whose id could be one of attache's own: the
-// two replies could not be told apart.
+// whyOwnID is the error text for a request of the client whose id could be one of attache's own
+// requests: the two replies could not be told apart.
 const whyOwnID = "the proxy uses ids that begin so; choose another"
 
 // ownID reports whether the id of the request m could be one of attache's own, and then answers

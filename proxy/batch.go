@@ -6,17 +6,17 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A batch is a line from the client that is an array of messages, which only revision 2025-03-26
-// has. Its members are judged one by one and leave as one line. Answers of attache's own are
-// added to the server's one array of replies.
+// A batch is a line of the client that is an array of messages (revision 2025-03-26). Its members are
+// judged one by one and sent on as one line. Answers that attache makes are added to the server's
+// array of replies.
 type batch struct {
 	array.Array // the members that go on
 
 	// Guarded by calls.mu:
-	open    int             // members that were sent and wait for a reply
-	left    bool            // the line has left
-	answers []*wire.Message // replies of attache's own that wait for the server's
-	sent    []func(error)   // to be told when those have left
+	open    int             // members that were sent and have no reply
+	written bool            // the line was written
+	answers []*wire.Message // answers that wait for the server's array
+	sent    []func(error)   // functions to call when answers were written
 }
 
 // sendInBatch counts the call of a member as sent.
@@ -27,7 +27,7 @@ func (t *calls) sendInBatch(c *call) {
 	c.sent.Store(true)
 }
 
-// answerLater keeps an answer of attache's own for the server's array.
+// answerLater keeps an answer for the server's array.
 func (t *calls) answerLater(b *batch, reply *wire.Message, sent []func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,22 +35,22 @@ func (t *calls) answerLater(b *batch, reply *wire.Message, sent []func(error)) {
 	b.sent = append(b.sent, sent...)
 }
 
-// batchLeft notes that the line of the batch was written.
-func (t *calls) batchLeft(b *batch) {
+// batchWritten records that the line of the batch was written.
+func (t *calls) batchWritten(b *batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b.left = true
+	b.written = true
 }
 
-// takeAnswers returns the waiting answers if no member waits for the server any more, or if
-// company is true: then a reply of the server leaves with them.
+// takeAnswers removes and returns the answers that can be written: when no member waits for the server
+// any more, or when company is true because a reply of the server is written with them.
 func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, sent []func(error)) {
 	if b == nil {
 		return nil, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !b.left || b.open > 0 && !company {
+	if !b.written || b.open > 0 && !company {
 		return nil, nil
 	}
 	answers, sent = b.answers, b.sent
@@ -58,7 +58,7 @@ func (t *calls) takeAnswers(b *batch, company bool) (answers []*wire.Message, se
 	return answers, sent
 }
 
-// answerBatch sends the answers that have nothing left to wait for.
+// answerBatch sends the answers of b if no member waits for the server.
 func (s *session) answerBatch(b *batch) {
 	if answers, sent := s.calls.takeAnswers(b, false); len(answers) > 0 {
 		s.queue(joinAnswers(answers), func(err error) { s.settleSent(sent, err) })
@@ -75,7 +75,7 @@ func joinAnswers(answers []*wire.Message) *wire.Message {
 	return &m
 }
 
-// fromClientBatch takes an array apart and sends on what is left of it.
+// fromClientBatch handles an array member by member, and sends on the members that are left.
 func (s *session) fromClientBatch(m *wire.Message) error {
 	if array.Crowded(m) {
 		return s.fromCrowdedBatch(m)
@@ -93,8 +93,8 @@ func (s *session) fromClientBatch(m *wire.Message) error {
 		}
 	}
 	err := s.sendBatch(b, n, m)
-	b.Array = array.Array{} // the batch lasts until its members are answered, the line does not
-	s.calls.batchLeft(b)
+	b.Array = array.Array{} // the batch outlives the line: it is kept until its members are answered
+	s.calls.batchWritten(b)
 	s.answerBatch(b)
 	return err
 }
@@ -110,7 +110,7 @@ func (s *session) fromCrowdedBatch(m *wire.Message) error {
 	return nil
 }
 
-// sendBatch sends what is left of the n members of the line m.
+// sendBatch sends the members that are left of the n members of the line m.
 func (s *session) sendBatch(b *batch, n int, m *wire.Message) error {
 	switch {
 	case n == 0 && s.enforces(wire.BadEnvelope.String()):

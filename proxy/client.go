@@ -27,17 +27,18 @@ type clientSide struct {
 	dryRun  bool     // see Options
 	guards  []string // see middleware.Layer.Guarded
 	whole   bool     // see middleware.Layer.Whole
-	none    call     // stands in for the call of a frame that is none
-	over    bool     // nothing is handled any more
+	none    call     // stands in for the call of a frame that is not a call
+	over    bool     // no further frame is handled
 	pace    flow.Pace
 
-	held    bool            // a frame is held back, those behind it wait
-	waiting []*wire.Message // they
-	bytes   int             // their size
-	release chan struct{}   // not nil while the pump waits for held to end
+	held    bool            // a frame is held back, and those behind it wait
+	waiting []*wire.Message // the frames behind it
+	bytes   int             // size of waiting
+	release chan struct{}   // closed when held ends; nil while the pump does not wait for that
 }
 
-// setRules sets the rules for the next frames of both sides, of one after the other.
+// setRules sets the rules for the next frames of both directions, first the client's, then the
+// server's.
 func (s *session) setRules(r Rules) {
 	s.c.setRules(s, r)
 	s.v.setRules(s, r)
@@ -56,7 +57,7 @@ func (d *clientSide) setRules(s *session, r Rules) {
 	}
 }
 
-// close lets no further frame be handled. Those that wait still are.
+// close stops handling new frames. Frames that wait are still handled.
 func (d *clientSide) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +72,7 @@ func (s *session) widenToServer() {
 	}
 }
 
-// awaitReader blocks while too many answers of attache's own wait for a client that does not
+// awaitReader blocks while too many of attache's answers wait for a client that does not
 // read.
 func (s *session) awaitReader() {
 	for room := s.backlog.Full(); room != nil; room = s.backlog.Full() {
@@ -90,7 +91,7 @@ func (s *session) awaitReader() {
 // does not read.
 const finalFlushTime = 500 * time.Millisecond
 
-// clientClosed passes the end of input on at once: servers leave when they see it, and clients
+// clientClosed closes the upstream's input immediately: servers exit when they see that, and clients
 // kill them after about two seconds.
 func (s *session) clientClosed() {
 	s.asks.GiveUp(wire.Client)
@@ -107,7 +108,7 @@ func (s *session) clientClosed() {
 	}
 }
 
-// fromClient handles the message on one whole line. last says that no other is waiting.
+// fromClient handles the message on one whole line. last says that no other line is waiting.
 func (s *session) fromClient(m *wire.Message, last bool) error {
 	d := &s.c
 	d.mu.Lock()
@@ -122,7 +123,7 @@ func (s *session) fromClient(m *wire.Message, last bool) error {
 	return nil
 }
 
-// take handles one message, which leaves with the next flush. The caller holds c.mu.
+// take handles one message, which is written with the next flush. The caller holds c.mu.
 func (s *session) take(m *wire.Message) error {
 	d := &s.c
 	if d.over || s.over.Load() {
@@ -132,7 +133,7 @@ func (s *session) take(m *wire.Message) error {
 	d.scanner.LookOnce(m)
 	if (m.Kind() == wire.Request || m.Kind() == wire.Batch) && s.calls.full() != nil && s.work.Begin() {
 		defer s.work.End()
-		defer s.flushServer() // answers the request if it cannot be sent: the end waits for work
+		defer s.flushServer() // answers the request if it cannot be sent, while the end waits for work
 		s.awaitRoom()
 		d.scanner.LookOnce(m) // the rules may have been replaced meanwhile
 	}
@@ -268,8 +269,7 @@ func (s *session) enforces(why string) bool {
 	return s.c.enforce
 }
 
-// guarded reports whether m contains something that a layer would have to cut out, whichever way
-// m is read.
+// guarded reports whether m may contain something that a layer has to remove.
 func (s *session) guarded(m *wire.Message) bool {
 	return slices.ContainsFunc(s.c.guards, func(g string) bool { return wire.Mentions(m.Frame(), g) })
 }
@@ -280,7 +280,7 @@ func (s *session) warnRefused(why wire.Ambiguity) {
 
 func refusal(why wire.Ambiguity) string { return "refused: " + why.String() }
 
-// forward is the end of the chain: the upstream.
+// forward is the last handler of the chain. It sends the message to the upstream.
 func (s *session) forward(ctx context.Context, m *wire.Message) error {
 	c := middleware.CallFrom(ctx).Relay().(*call)
 	if v := s.supervisor; v != nil && (v.Attentive() || !m.MethodIs("tools/call")) && v.Sent(&c.mw, m) && c.batch == nil {

@@ -59,7 +59,7 @@ func (c *Control) Restart() bool {
 	return s != nil && s.mayRevive() && s.supervisor.Restart(s.link.Load())
 }
 
-// Notify sends the client a notification of attache's own. It never blocks, and
+// Notify sends the client a notification. It never blocks, and
 // passes no layer.
 func (c *Control) Notify(m *wire.Message) {
 	if s := c.session(); s != nil && s.work.Begin() {

@@ -27,10 +27,10 @@ type serverSide struct {
 	hooked  bool // the last reply had hooks
 	none    call
 	pace    flow.Pace
-	array   *array.Array // not nil while the members of one are handled
+	array   *array.Array // not nil while the members of an array are handled
 
-	delivered bool          // the frame being handled has gone on to the client
-	sent      []func(error) // to be told when what was delivered has been written
+	delivered bool          // the current frame was sent on to the client
+	sent      []func(error) // functions to call when the delivered frames were written
 }
 
 // setRules sets the rules for the next frames.
@@ -41,7 +41,7 @@ func (d *serverSide) setRules(s *session, r Rules) {
 	d.plain = !slices.ContainsFunc(r.Layers, func(l middleware.Layer) bool { return l.Wrap != nil })
 }
 
-// fromServer handles the message on one whole line. last says that no other is waiting.
+// fromServer handles the message on one whole line. last says that no other line is waiting.
 func (s *session) fromServer(m *wire.Message, last bool) error {
 	s.v.mu.Lock()
 	defer s.v.mu.Unlock()
@@ -65,9 +65,9 @@ func (s *session) fromServer(m *wire.Message, last bool) error {
 	return s.flushClient(last)
 }
 
-// isMessage scans a line of the server and reports whether it is a message. The reply to a call
-// in flight is a message even if its form is not that of JSON-RPC: the client decides what to
-// make of it, and waits for nothing else.
+// isMessage scans a line of the server and reports whether it is a message. The reply to a call in
+// flight is a message even if its form is not that of JSON-RPC: the client is waiting for it and can
+// decide what to do with it.
 func (s *session) isMessage(m *wire.Message) bool {
 	if !s.v.lookAt(m) || len(m.LineEnd()) == 0 && !json.Valid(m.Frame()) {
 		return false
@@ -75,10 +75,9 @@ func (s *session) isMessage(m *wire.Message) bool {
 	return m.HasForm() || m.Kind().IsReply() && m.ID() != nil && callid.Clean(m.ID()) != nil && s.calls.awaits(m.ID())
 }
 
-// lookAt reads as much of a frame of the server as is needed to know what it is, and reports
-// whether it is a message. A server that pushes has read its messages already. Hooks need the whole
-// frame scanned: if the last reply had hooks this one probably has too, and a plain frame needs no
-// other scan.
+// lookAt scans as much of a frame of the server as is needed to know its kind, and reports whether it
+// is a message. Messages of a server that pushes were scanned already. Hooks need a scan of the whole
+// frame: if the last reply had hooks, this one probably has too, and then one scan is enough.
 func (d *serverSide) lookAt(m *wire.Message) bool {
 	if m.Kind() != wire.Unreadable {
 		return true
@@ -187,8 +186,8 @@ func (s *session) reply(m *wire.Message) error {
 	return s.answered(&s.v.ctx, c, m, len(c.mw.Hooks())-1)
 }
 
-// answeredBefore reports whether id is that of a call whose reply rules had to read and
-// which has had one: a second reply would come by those rules unread.
+// answeredBefore reports whether id is that of a call whose reply rules had to read and which has had
+// its reply: a second reply would pass those rules unread.
 func (s *session) answeredBefore(id []byte) bool {
 	if !s.heldReplies.Take(id) {
 		return false

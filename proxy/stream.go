@@ -58,7 +58,7 @@ func (s *session) sendLong(r *wire.Reader, chunk []byte, env *wire.Envelope) {
 		}
 		var err error
 		if chunk, more, err = r.Next(); err != nil {
-			chunk, more = nil, false // the pump meets it again
+			chunk, more = nil, false // the next read returns the error again
 		}
 		env.Feed(chunk)
 	}
@@ -107,7 +107,7 @@ func (s *session) streamFromServer(r *wire.Reader, chunk []byte) error {
 		}
 		var err error
 		if chunk, more, err = r.Next(); err != nil {
-			chunk, more = nil, false // the pump meets it again
+			chunk, more = nil, false // the next read returns the error again
 		}
 		env.Feed(chunk)
 	}
@@ -131,5 +131,5 @@ func (s *session) longReply(env *wire.Envelope) {
 		return
 	}
 	s.hooks(&s.v.ctx, c, m, len(c.mw.Hooks())-1, false)
-	s.replied(c) // an error is met again by the flush that follows
+	s.replied(c) // the flush that follows returns the error again
 }

@@ -129,7 +129,7 @@ func (s *session) resumeOnce(ctx *middleware.Context, sp *suspension, c *call, i
 	if next != nil && again {
 		return next
 	}
-	s.answered(ctx, c, m, i) // an error is met again by the flush
+	s.answered(ctx, c, m, i) // the flush returns the error again
 	s.flushClient(true)
 	return nil
 }

@@ -81,7 +81,7 @@ func (s *session) withholdReply(id []byte) {
 	reply := wire.ErrorReply(id, wire.CodeInternalError, tooLongToRead)
 	switch {
 	case c != nil:
-		s.answered(&s.v.ctx, c, reply, len(c.mw.Hooks())-1) // an error is met again by the Flush that follows
+		s.answered(&s.v.ctx, c, reply, len(c.mw.Hooks())-1) // the flush that follows returns the error again
 	case known:
 		s.deliver(reply)
 	}
@@ -92,7 +92,7 @@ func (s *session) withholdReply(id []byte) {
 func (s *session) withholdBatch() {
 	var a array.Array
 	s.v.array = &a
-	for _, c := range s.calls.claimAll(func(c *call) bool { return c.sent.Load() && c.batch != nil && c.batch.left }) {
+	for _, c := range s.calls.claimAll(func(c *call) bool { return c.sent.Load() && c.batch != nil && c.batch.written }) {
 		s.answered(&s.v.ctx, c, wire.ErrorReply(c.id(), wire.CodeInternalError, tooLongToRead), len(c.mw.Hooks())-1)
 	}
 	s.v.array = nil

@@ -1,4 +1,4 @@
-// Package asks keeps the relay's own requests that wait for a reply. Their ids begin with
+// Package asks has the table of the requests that the relay itself makes. Their ids begin with
 // random digits, so that no other id is taken for one of them, not even that of another attache in
 // the same chain.
 //
@@ -20,7 +20,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Table has the requests that wait. Make one with New.
+// A Table has the relay's requests that wait for a reply. Make one with New.
 type Table struct {
 	prefix []byte // with the opening quote; not used if base is not 0
 	base   uint64 // the number before the first id of 14 digits
@@ -59,8 +59,8 @@ func RandomPrefix() string {
 	return strconv.FormatUint(3e7+binary.LittleEndian.Uint64(b[:])%6e7, 10)
 }
 
-// New returns a table whose ids begin with prefix; "" stands for a random one. With a prefix that
-// is not a number of 8 digits, an id is the prefix and a counter, in a string.
+// New returns a table whose ids begin with prefix, or with a random prefix if that is "". If prefix is
+// not a number of 8 digits, an id is a string of the prefix and a counter.
 func New(prefix string) *Table {
 	if prefix == "" {
 		prefix = RandomPrefix()
@@ -111,7 +111,7 @@ func (t *Table) nextLocked() string {
 	return string(t.prefix) + strconv.FormatUint(t.n, 10) + `"`
 }
 
-// Take returns the request with the raw id and takes it out, nil if there is none.
+// Take removes and returns the request with the raw id, nil if there is none.
 func (t *Table) Take(id string) *Ask {
 	id = t.own([]byte(id))
 	t.mu.Lock()
@@ -121,11 +121,10 @@ func (t *Table) Take(id string) *Ask {
 	return a
 }
 
-// Owns reports whether a raw id is that of a request of attache's own, or could be.
+// Owns reports whether a raw id is, or could be, that of a request of the table.
 func (t *Table) Owns(id []byte) bool { return t.own(id) != "" }
 
-// own returns a raw id in the spelling of the table, "" if it cannot be that of a request of
-// attache's own.
+// own returns a raw id as the table writes it, "" if it cannot be that of a request of the table.
 func (t *Table) own(id []byte) string {
 	if len(id) > 0 && id[0] == '"' && bytes.IndexByte(id, '\\') >= 0 {
 		id = wire.Quote((wire.Value{Raw: id}).Text())
@@ -155,9 +154,8 @@ func (t *Table) counted(id uint64) bool {
 	return (id-t.base)/perPrefix <= t.n/perPrefix
 }
 
-// Swallow reports whether a reply is for a request of attache's own, and if so
-// takes it. A reply that comes too late, or from the peer that was not asked, is
-// swallowed all the same.
+// Swallow handles a reply to a request of the table, and reports whether it is one. It also swallows a
+// reply that comes too late, or from the wrong peer.
 func (t *Table) Swallow(from wire.Peer, m *wire.Message) bool {
 	id := t.own(m.ID())
 	if id == "" {
@@ -173,7 +171,7 @@ func (t *Table) Swallow(from wire.Peer, m *wire.Message) bool {
 	return true
 }
 
-// takeFrom is Take for a reply that came from a peer.
+// takeFrom is Take for a reply of the peer from.
 func (t *Table) takeFrom(from wire.Peer, id string) *Ask {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +183,7 @@ func (t *Table) takeFrom(from wire.Peer, id string) *Ask {
 	return a
 }
 
-// GiveUp ends the requests that a peer can no longer answer.
+// GiveUp ends the requests to a peer that can no longer answer.
 func (t *Table) GiveUp(to wire.Peer) {
 	t.mu.Lock()
 	var gone []*Ask
@@ -201,7 +199,7 @@ func (t *Table) GiveUp(to wire.Peer) {
 	}
 }
 
-// Close ends all requests, and lets none be made any more.
+// Close ends all requests and refuses new ones.
 func (t *Table) Close() {
 	t.mu.Lock()
 	t.closed = true

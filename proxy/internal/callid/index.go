@@ -12,7 +12,7 @@ func NewIndex[V any]() Index[V] {
 	return Index[V]{tiny: map[uint64]*V{}, short: map[Key]*V{}, long: map[string]*V{}}
 }
 
-// Get returns the value under what Of returned, nil if there is none.
+// Get returns the value for the results of Of, nil if there is none.
 func (x *Index[V]) Get(k *Key, long string) *V {
 	switch {
 	case long != "":
@@ -23,7 +23,7 @@ func (x *Index[V]) Get(k *Key, long string) *V {
 	return x.short[*k]
 }
 
-// Set puts v under what Of returned; nil removes what is there.
+// Set sets the value for the results of Of; nil removes it.
 func (x *Index[V]) Set(k *Key, long string, v *V) {
 	switch {
 	case long != "":

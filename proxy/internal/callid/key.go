@@ -1,8 +1,8 @@
 // Package callid compares, indexes and remembers the ids of requests.
 //
-// An id is compared as its bytes: "1" is not 1, and no integer is too large. Peers
-// may spell one id differently, so escapes in a string are resolved, and there are
-// looser ways to compare where a mistake must be on the safe side.
+// Ids are compared as bytes: "1" is not 1, and no integer is too large. Peers may write one id
+// differently, so escapes in a string are resolved, and looser comparisons exist for cases in which a
+// mistake must be on the safe side.
 package callid
 
 import (
@@ -15,23 +15,22 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// inlineLen is the longest raw id kept without allocating, in bytes. A UUID in
-// its quotes has 38.
+// inlineLen is the length in bytes of the longest raw id that is kept without allocating. A UUID in
+// quotes has 38.
 const inlineLen = 39
 
-// tinyLen is the longest raw id that is looked up as a number, in bytes: those that
-// clients count up, and cheaper to hash and compare.
+// tinyLen is the length in bytes of the longest raw id that is looked up as a number, which is cheaper
+// to hash and compare. Ids that are counters are shorter.
 const tinyLen = 8
 
-// A Key is a raw id of up to 39 bytes, in one spelling.
+// A Key is a raw id of up to 39 bytes without escapes.
 type Key struct {
 	n uint8
 	b [inlineLen]byte
 }
 
-// Of returns the key of a raw id; for an id that does not fit, it is the empty key
-// and the text to look under. Escapes are resolved, unless that loses what the
-// string was.
+// Of returns the key of a raw id. For an id that does not fit into a Key, it returns the zero Key and
+// the id as a string. Escapes are resolved, except a lone surrogate, which has no UTF-8.
 func Of(raw []byte) (k Key, long string) {
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') >= 0 {
 		if text := (wire.Value{Raw: raw}).Text(); !strings.ContainsRune(text, utf8.RuneError) {
@@ -45,17 +44,16 @@ func Of(raw []byte) (k Key, long string) {
 	return k, ""
 }
 
-// Clone returns the id as raw bytes of its own.
+// Clone returns a copy of the raw id.
 func (k *Key) Clone() []byte { return bytes.Clone(k.b[:k.n]) }
 
-// tiny returns a tiny id as a number. No two are the same one: the rest is filled
-// with NULs, and an id ends in a digit or a quote.
+// tiny returns a tiny id as a number. Different ids have different numbers, because the rest of the
+// bytes are NULs and an id ends in a digit or a quote.
 func (k *Key) tiny() uint64 { return binary.LittleEndian.Uint64(k.b[:tinyLen]) }
 
-// Clean returns a raw id that may be written into a message of the proxy's own, and
-// nil for any other. What is read out of a frame that is not plain may be no JSON
-// at all: a bare carriage return in it would be the end of the line, and the
-// beginning of another message, for some who read it.
+// Clean returns raw if it may be written into a message that attache makes, and else nil. An id from a
+// frame that is not plain may not be JSON: for some readers, a bare carriage return in it would end
+// the line and begin another message.
 func Clean(raw []byte) []byte {
 	if !json.Valid(raw) || !utf8.Valid(raw) {
 		return nil

@@ -15,11 +15,10 @@ type Recent struct {
 
 const mostRecent = 64
 
-// maxRecentID is how long an id may be that is remembered as it is, in bytes. Of a
-// longer one it is the digest.
+// maxRecentID is the length in bytes of the longest id that is kept. For a longer id, the digest is.
 const maxRecentID = 256
 
-// recentID returns an id in the one spelling in which it is remembered.
+// recentID returns an id in the form in which it is kept.
 func recentID(raw []byte) string {
 	k, long := Of(raw)
 	switch {
@@ -32,7 +31,7 @@ func recentID(raw []byte) string {
 	return long
 }
 
-// Add remembers an id.
+// Add adds an id, in place of the oldest if there are 64.
 func (r *Recent) Add(raw []byte) {
 	id := recentID(raw)
 	r.mu.Lock()
@@ -44,8 +43,7 @@ func (r *Recent) Add(raw []byte) {
 	r.next++
 }
 
-// Take reports whether the id is among them, and forgets it: a client may use an
-// id again.
+// Take removes the id and reports whether it was there. A client may use an id again.
 func (r *Recent) Take(raw []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,26 +11,25 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// maxUnread is how many ids an [Unread] tells apart.
+// maxUnread is how many ids an [Unread] keeps.
 const maxUnread = 1 << 16
 
-// An Unread remembers the ids of calls that were cancelled and whose replies, which
-// rules have to read, may still come. It forgets none of them: a client that uses such
-// an id again, which no revision allows before the answer, could otherwise be shown a
-// list that no rule has filtered. Of an id it keeps a digest, so an id may be taken for
-// another, which is the safe side; and if there are too many, every id is among them. A front
-// remembers in one which requests of its server are not answered: there it lets a reply pass.
-// The zero value is empty.
+// An Unread is a set of ids under which replies may still come. The relay keeps in it the ids of
+// cancelled calls whose replies rules have to read. It forgets none of them: otherwise a client that
+// uses such an id again, which no revision allows before the reply, could get a list that no rule has
+// filtered. It keeps digests, so it may take an id for another; and if there are more ids than
+// maxUnread, every id is in the set. Both mistakes are on the safe side. A front keeps in one the
+// unanswered requests of its server, to let replies to them pass. The zero value is empty.
 type Unread struct {
-	some atomic.Bool // there is one
+	some atomic.Bool // the set is not empty
 
 	mu   sync.Mutex
 	seed maphash.Seed
-	ids  map[uint64]int // how many replies may come under it
-	full bool           // for good: what was not kept cannot be taken out
+	ids  map[uint64]int // the number of replies that may come, by digest
+	full bool           // there were too many ids, so some are not in ids
 }
 
-// Add notes that a reply under the id may come.
+// Add adds an id under which a reply may come.
 func (u *Unread) Add(id []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -46,10 +45,10 @@ func (u *Unread) Add(id []byte) {
 	u.ids[sum]++
 }
 
-// Any reports whether such a reply may come under some id.
+// Any reports whether the set has an id.
 func (u *Unread) Any() bool { return u.some.Load() }
 
-// Has reports whether such a reply may come under the id.
+// Has reports whether the set has the id.
 func (u *Unread) Has(id []byte) bool {
 	if !u.Any() {
 		return false
@@ -59,7 +58,7 @@ func (u *Unread) Has(id []byte) bool {
 	return u.full || u.ids[u.sum(id)] > 0
 }
 
-// Take is Has, and notes that the reply has come.
+// Take is Has for a reply that has come: it removes the id once.
 func (u *Unread) Take(id []byte) bool {
 	if !u.Any() {
 		return false
@@ -79,8 +78,8 @@ func (u *Unread) Take(id []byte) bool {
 	return true
 }
 
-// sum returns the digest of an id, the same for all spellings: of a text with escapes,
-// and of a number that a server keeps in floating point. The caller holds u.mu.
+// sum returns the digest of an id. It is the same for strings that differ in escapes only, and for
+// numbers that are equal in floating point. The caller holds u.mu.
 func (u *Unread) sum(id []byte) uint64 {
 	if id[0] == '"' {
 		return maphash.String(u.seed, (wire.Value{Raw: id}).Text())
@@ -91,17 +90,17 @@ func (u *Unread) sum(id []byte) uint64 {
 	return maphash.Bytes(u.seed, id)
 }
 
-// Number returns an id as a server has it that keeps numbers in floating point. The
-// number is not to be written anywhere.
+// Number returns the value of a numeric id for a server that keeps numbers in floating point. It must
+// not be written into a message.
 func Number(id []byte) (n float64, ok bool) {
 	if id[0] == '"' {
 		return 0, false
 	}
 	n, err := strconv.ParseFloat(string(id), 64)
-	return n + 0, err == nil // 0 for -0 too
+	return n + 0, err == nil // + 0 makes -0 equal to 0
 }
 
-// LooseNumber returns an id as a reader has it that turns texts into numbers too.
+// LooseNumber is Number for a reader that also converts strings to numbers.
 func LooseNumber(id []byte) (n float64, ok bool) {
 	text := string(id)
 	if len(id) > 0 && id[0] == '"' {
@@ -111,8 +110,7 @@ func LooseNumber(id []byte) (n float64, ok bool) {
 	return n + 0, err == nil
 }
 
-// IsOdd reports whether an id is an integer that floating point may not give back
-// as it is written.
+// IsOdd reports whether an id is an integer that may change when a server keeps it in floating point.
 func IsOdd(id []byte) bool {
 	const safeDigits = 15
 	return id[0] != '"' && (len(id) > safeDigits || bytes.HasPrefix(id, []byte("-0")))

@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A Backlog is how much of attache's own waits for the client to read. A client
-// that makes attache answer and does not read is not listened to either, once
-// the limit is reached, so memory stays bounded.
+// A Backlog counts the bytes of messages that attache made and the client has not read yet. When the
+// limit is reached, the relay stops reading from the client, so memory stays bounded.
 type Backlog struct {
 	// Limit is how many bytes may wait.
 	Limit int64
@@ -15,10 +14,10 @@ type Backlog struct {
 	bytes atomic.Int64
 
 	mu   sync.Mutex
-	room chan struct{} // not nil while somebody waits for bytes < limit
+	room chan struct{} // closed when bytes < limit; nil while nobody waits for that
 }
 
-// Add counts n bytes in, or out if n is negative.
+// Add adds n bytes, which may be negative.
 func (b *Backlog) Add(n int64) {
 	if b.bytes.Add(n) >= b.Limit || n > 0 {
 		return

@@ -6,11 +6,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Each reads the lines of a peer to the end of the stream. It calls whole for each, with a message
-// that nobody has looked at and that is used again, where last says that no other line is there; and
-// long for one over the hold limit, of which chunk is the first part. Before each it calls await,
-// unless that is nil. handled is false if the error is that of whole or long, and not the
-// reader's; the end of the stream is no error.
+// Each reads the lines of a peer to the end of the stream. It calls whole for each line, with a message
+// that was not scanned and is reused; last says that no other line is buffered. For a line over the
+// hold limit it calls long, with the first part. Before each line it calls await, which may be nil.
+// handled is true if all lines that were read were handled: then err is that of the reader, nil at the
+// end of the stream. Otherwise err is that of whole or long.
 func Each(from wire.Peer, r *wire.Reader, await func(), whole func(m *wire.Message, last bool) error, long func(r *wire.Reader, chunk []byte) error) (handled bool, err error) {
 	var m wire.Message
 	for {
@@ -42,7 +42,7 @@ func Drain(from wire.Peer, r *wire.Reader, env *wire.Envelope) *wire.Message {
 		var chunk []byte
 		var err error
 		if chunk, more, err = r.Next(); err != nil {
-			break // the pump meets it again
+			break // the pump will get the error again
 		}
 		env.Feed(chunk)
 	}

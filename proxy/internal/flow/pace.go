@@ -4,28 +4,27 @@ package flow
 
 import "time"
 
-// A Pace says when frames that were handled are sent, though others are there
-// already to be handled. Frames leave together because a write costs more than they
-// do; but where layers make them dear, what is ready would wait for the rest of
-// the batch, and the peer would have nothing to do meanwhile. The zero value is ready.
+// A Pace says when to write the frames that were handled while others are waiting to be handled.
+// Frames are written together because a write costs more than handling a frame. If layers make frames
+// expensive, though, the first frames of a batch would wait for the rest, and the peer would be idle.
+// The zero value is ready to use.
 type Pace struct {
 	n     int // frames since the last flush
-	most  int // frames that may wait; 0 before it is known what they cost
+	most  int // frames that may wait; 0 before their cost is known
 	began time.Time
 }
 
 const (
-	// maxWait is about how long a frame that is ready waits for others.
+	// maxWait is about how long a handled frame waits for others.
 	maxWait = 80 * time.Microsecond
-	// fewFrames is how many frames are sent together at least, whatever they cost.
+	// fewFrames is the smallest value of most, whatever frames cost.
 	fewFrames = 4
-	// paceSample is how many frames tell what one costs.
+	// paceSample is how many frames are timed to learn the cost of one.
 	paceSample = 8
 )
 
-// Due counts a frame that was handled, and reports whether it is time to send. The
-// clock is read for the second frame of a batch and for the last: one that is alone
-// costs nothing.
+// Due counts a frame that was handled, and reports whether to write now. The clock is read for the
+// second frame of a batch and at its end, so a frame alone costs nothing.
 func (p *Pace) Due() bool {
 	p.n++
 	if p.n == 2 {
@@ -34,7 +33,7 @@ func (p *Pace) Due() bool {
 	return p.most > 0 && p.n >= p.most
 }
 
-// Sent begins the count again, after a flush, and learns from the frames before it.
+// Sent starts a new batch after a flush, and learns the cost of frames from the batch before.
 func (p *Pace) Sent() {
 	if p.n >= paceSample || p.n > 2 && p.n >= p.most && p.most > 0 {
 		if each := time.Since(p.began) / time.Duration(p.n-1); each > 0 {

@@ -1,6 +1,6 @@
-// Package room lends memory: to large messages that come or go over HTTP, to large edits, and to the
-// text of many events. New memory would cost more, as it is cleared before its use and collected
-// after it, than what is done with the message.
+// Package room has reusable memory for large messages over HTTP, large edits, and the text of many
+// events. New memory must be cleared before use and collected after it, which would cost more than
+// handling the message.
 package room
 
 import (
@@ -9,20 +9,20 @@ import (
 	"sync/atomic"
 )
 
-// Smallest is how many bytes a Room has at least.
+// Smallest is the smallest size of a Room in bytes.
 const Smallest = 32 << 10
 
-// A Room is memory that is lent. It implements wire.Lease.
+// A Room is reusable memory. It implements wire.Lease.
 type Room struct {
-	// Bytes are empty when the Room is borrowed.
+	// Bytes is empty when the Room is borrowed. Its capacity is the size.
 	Bytes   []byte
 	holders atomic.Int32
 }
 
-// free lends rooms: of Smallest bytes, and each twice as large as the one before.
+// free has the unused rooms by size: Smallest, and each size twice that before it.
 var free [16]sync.Pool
 
-// Borrow returns a Room for size bytes, which the caller holds; nil if there is none of that size.
+// Borrow returns a Room for size bytes, which the caller holds, or nil if size is too large.
 func Borrow(size int) *Room {
 	i := class(size)
 	if i >= len(free) {
