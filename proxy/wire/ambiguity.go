@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
-// MaxDepth is how deep a plain frame may nest. Python's json and go-sdk give up
-// at about 1,000, so 512 leaves room for what a server wraps around.
+// MaxDepth is the deepest nesting of a plain frame. Python's json and go-sdk give up
+// at about 1,000, so 512 leaves room for wrappers of a server.
 const MaxDepth = 512
 
 // An Ambiguity is a reason why two JSON readers in the field may take one frame
@@ -17,14 +17,14 @@ type Ambiguity uint8
 
 // The reasons, in the order of the checks; zero means the frame is plain.
 const (
-	NotJSON     Ambiguity = iota + 1 // no single JSON value: bad syntax, a bare control byte, a byte-order mark, bytes behind the value
+	NotJSON     Ambiguity = iota + 1 // not one JSON value: bad syntax, a bare control byte, a byte-order mark, bytes after the value
 	NotUTF8                          // bytes that are not UTF-8: Python refuses them, others replace them
 	TooDeep                          // nested deeper than MaxDepth
 	EqualKeys                        // two members of one object with one name: gjson takes the first, most others the last
-	TwinName                         // a member or method that some reader takes for one that matters; see [SameName]
+	TwinName                         // a member or method that some reader takes for another one with a meaning; see [SameName]
 	Inherited                        // a member __proto__ at the top or in params: JavaScript that copies the object inherits from its value
 	BadEnvelope                      // not a JSON-RPC 2.0 request, notification or reply with a string or integer id
-	BadCall                          // a tools/call without an object of params, a string name, or with arguments that are no object
+	BadCall                          // a tools/call without an object of params, a string name, or with arguments that are not an object
 )
 
 func (a Ambiguity) String() string {
@@ -52,8 +52,8 @@ func (a Ambiguity) Code() int {
 	return CodeInvalidRequest
 }
 
-// checkEnvelope holds the frame against JSON-RPC 2.0 and, for tools/call,
-// against what decisions are made on.
+// checkEnvelope checks the frame against JSON-RPC 2.0 and, for tools/call, the
+// members that rules decide on.
 func (s *Scanner) checkEnvelope() {
 	m := s.m
 	method, id := m.at(slotMethod), m.at(slotID)
@@ -93,8 +93,8 @@ func validID(raw []byte) bool {
 	return len(raw) == 1 || len(raw) > 1 && raw[0] != '0'
 }
 
-// clearName reports whether v is a string that all readers take for the same text:
-// without NUL, which ends it for some, and a lone surrogate, which some replace.
+// clearName reports whether v is a string that all readers read alike: without NUL,
+// which ends it for some, and without a lone surrogate, which some replace.
 func clearName(v Value) bool {
 	if !v.IsString() {
 		return false

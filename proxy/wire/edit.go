@@ -13,33 +13,33 @@ import (
 // SDK accepts (STDIO_DEFAULT_MAX_BUFFER_SIZE).
 const MaxEdited = 10 << 20
 
-// Errors an edit returns. In each case the frame is as it was; a layer that
-// enriches lets it pass, a layer that enforces refuses it.
+// The errors of edits. After each the frame is unchanged: a layer that enriches lets
+// it pass, and a layer that enforces refuses it.
 var (
-	// ErrTooLarge: the line was over the hold limit, or would grow past MaxEdited.
+	// ErrTooLarge is returned if the line was over the hold limit, or would grow past MaxEdited.
 	ErrTooLarge = errors.New("the message is too large to edit")
-	// ErrNotPlain: parsers may read the frame differently, so it is not edited.
+	// ErrNotPlain is returned if parsers may read the frame differently.
 	ErrNotPlain = errors.New("the message is ambiguous and so not edited")
-	// ErrShape: the member an edit goes through is no object, or no array.
+	// ErrShape is returned if a member on the path of an edit is not an object, or not an array.
 	ErrShape = errors.New("the message does not have the shape the edit needs")
 )
 
-// A Splice replaces Len bytes at offset Off of a frame by Text.
+// A Splice replaces Len bytes at offset Off of a frame with Text.
 type Splice struct {
 	Off, Len int
 	Text     []byte
 }
 
 const (
-	firstRoom = 4 << 10 // room for edits of small frames, which each direction of an idle session keeps
-	keepRoom  = 1 << 20 // how much room is kept from one frame to the next; more is lent
+	firstRoom = 4 << 10 // memory for edits that each direction of a session keeps, in bytes
+	keepRoom  = 1 << 20 // the most memory kept from frame to frame; larger edits borrow it
 )
 
-// Apply makes all splices at once. Offsets are those of the frame as it is; the
-// splices must not overlap nor bring a line end, and their order counts only
-// where two insert at one offset; they are put in order. Values taken from the
-// message before are stale afterwards: their bytes stay as they were until the
-// next Reset, their offsets are wrong.
+// Apply applies all splices at once. Offsets are those of the frame before the
+// edit. The splices must not overlap and must not contain a line end. Apply sorts
+// them; their order matters only between insertions at one offset. Values that were
+// taken from the message before are stale afterwards: their bytes stay valid until
+// the next Reset, but their offsets are wrong.
 func (m *Message) Apply(splices ...Splice) error {
 	if err := m.editable(); err != nil || len(splices) == 0 {
 		return err
@@ -77,8 +77,8 @@ func (m *Message) editable() error {
 	return nil
 }
 
-// compare orders splices by offset, and what is inserted at an offset before
-// what is replaced there.
+// compare orders splices by offset, and at one offset insertions before
+// replacements.
 func (s Splice) compare(t Splice) int {
 	return cmp.Or(cmp.Compare(s.Off, t.Off), cmp.Compare(min(s.Len, 1), min(t.Len, 1)))
 }
@@ -91,7 +91,7 @@ func (m *Message) growth(splices []Splice) (grown int, err error) {
 			return 0, ErrShape
 		}
 		if bytes.IndexByte(s.Text, '\n') >= 0 || bytes.IndexByte(s.Text, '\r') >= 0 {
-			return 0, ErrShape // white space to JSON, but the end of the line here
+			return 0, ErrShape // white space in JSON, but the end of a frame
 		}
 		from = s.Off + s.Len
 		grown += len(s.Text) - s.Len
@@ -102,13 +102,13 @@ func (m *Message) growth(splices []Splice) (grown int, err error) {
 	return grown, nil
 }
 
-// makeRoom returns an empty slice with room for n bytes, which nothing else
-// uses until the next Reset: not even a later edit, since a layer may still
-// hold a value from before it.
+// makeRoom returns an empty slice with capacity n. Nothing else uses its memory
+// until the next Reset, not even a later edit, because a layer may still hold a
+// value from before that edit.
 func (m *Message) makeRoom(n int) []byte {
 	start := len(m.room)
 	if cap(m.room)-start < n {
-		m.lent, start = nil, 0 // values from before may be in it, so it is not given back
+		m.lent, start = nil, 0 // not released, because it may have values that are still in use
 		if n > keepRoom {
 			m.lent = room.Borrow(n)
 		}
@@ -122,9 +122,9 @@ func (m *Message) makeRoom(n int) []byte {
 	return m.room[start:start:len(m.room)]
 }
 
-// shift moves the recorded places to where the ordered splices have put them.
-// It reports false if a splice does more than replace, or change the inside of,
-// a value at the end of what is recorded; then they must be found again.
+// shift adjusts the recorded positions to the ordered splices. It reports false if
+// a splice does more than replace, or change the inside of, a value that contains
+// no other recorded position; then the members must be located again.
 func (m *Message) shift(splices []Splice) bool {
 	for _, s := range splices {
 		if !m.contained(s) {
@@ -133,7 +133,7 @@ func (m *Message) shift(splices []Splice) bool {
 	}
 	for i, p := range m.spans {
 		if p.end <= splices[0].Off {
-			continue // it stands before them all
+			continue // before all splices
 		}
 		for _, s := range splices {
 			delta := len(s.Text) - s.Len
@@ -148,8 +148,8 @@ func (m *Message) shift(splices []Splice) bool {
 	return true
 }
 
-// contained reports whether s happens within a value inside of which no other
-// place is recorded, and leaves it a value.
+// contained reports whether s is within a value that contains no other recorded
+// position, and leaves it a value.
 func (m *Message) contained(s Splice) bool {
 	for _, i := range [...]slot{slotArguments, slotName, slotMeta, slotResult, slotError} {
 		p := m.spans[i]
@@ -167,7 +167,7 @@ func isTrimmed(text []byte) bool {
 	return len(text) > 0 && !isSpace(text[0]) && !isSpace(text[len(text)-1])
 }
 
-// relocate finds the recorded places again.
+// relocate locates the members again.
 func (m *Message) relocate() {
 	if !m.locate(skipSpace(m.frame, 0)) {
 		m.kind = Unreadable
@@ -179,10 +179,9 @@ func (m *Message) relocate() {
 	}
 }
 
-// Set gives the member found by following keys from the root the value raw,
-// which must be JSON on one line. The member is added behind its siblings if it
-// is not there, and so are the objects on the way to it, but never a member of
-// the envelope: that is [ErrShape].
+// Set sets the member at the path keys from the root to raw, which must be JSON on
+// one line. If the member does not exist, Set adds it after its siblings, and also
+// the objects on the path, but never a member of the envelope: that is [ErrShape].
 func (m *Message) Set(raw []byte, keys ...string) error {
 	if err := m.editable(); err != nil {
 		return err
@@ -219,14 +218,14 @@ func nest(raw []byte, keys []string) []byte {
 	return append(out, '}')
 }
 
-// AddMember returns the splice that adds a member behind the others of obj,
-// which must be an object without it; applied for any other value it is
+// AddMember returns the splice that adds a member after the others of obj, which must
+// be an object without it. For any other value, applying the splice returns
 // [ErrShape].
 func AddMember(obj Value, key string, raw []byte) Splice {
 	return addMember(make([]byte, 0, memberLen(key, raw)), obj, key, raw)
 }
 
-// memberLen is how much room addMember needs for all but odd keys.
+// memberLen is the number of bytes that addMember appends, unless key needs escapes.
 func memberLen(key string, raw []byte) int { return len(`,"":`) + len(key) + len(raw) }
 
 // addMember is AddMember with the text appended to dst.
@@ -239,9 +238,9 @@ func addMember(dst []byte, obj Value, key string, raw []byte) Splice {
 	return Splice{end, 0, append(dst, trimSpace(raw)...)}
 }
 
-// Tail returns the offset of a frame at which a member is inserted behind the
-// others of obj, and whether there are others, which it follows with a comma. For
-// a value that is no object the offset is -1, which is [ErrShape] when applied.
+// Tail returns the offset in the frame at which a member is added after the others
+// of obj, and whether there are others, so that a comma must come first. For a value
+// that is not an object the offset is -1, for which Apply returns [ErrShape].
 func Tail(obj Value) (off int, follows bool) {
 	if !obj.IsObject() {
 		return -1, false
@@ -250,8 +249,8 @@ func Tail(obj Value) (off int, follows bool) {
 	return obj.Off + end, end > 1
 }
 
-// Delete removes the member found by following keys from the root, with one
-// comma. It is not an error if it is not there.
+// Delete removes the member at the path keys from the root, with one comma. It is not
+// an error if there is none.
 func (m *Message) Delete(keys ...string) error {
 	if err := m.editable(); err != nil {
 		return err
@@ -263,8 +262,7 @@ func (m *Message) Delete(keys ...string) error {
 	return m.Apply(RemoveMembers(m.Get(keys[:last]...), func(member Member) bool { return member.Key.Equals(keys[last]) })...)
 }
 
-// Prepend puts raw before the other elements of the array found by following
-// keys from the root.
+// Prepend adds raw before the elements of the array at the path keys from the root.
 func (m *Message) Prepend(raw []byte, keys ...string) error {
 	if err := m.editable(); err != nil {
 		return err

@@ -7,20 +7,20 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
-// LookEnvelope finds the top-level members of a frame that is not judged by
-// content, skipping their values at memory speed, and sets the kind. It reports
-// whether the frame can be a message at all: false for log noise.
+// LookEnvelope finds the top-level members of a frame and sets the kind. It skips
+// values at memory speed, so it is for frames that are not judged by their content.
+// It reports false for a frame that cannot be a message, such as log noise.
 //
-// Two members that say different things of one message (two ids, a result beside an error
-// or a method) are recorded as an [Ambiguity]. Of a result and an error, one that is null
-// says nothing: serialisers that leave nothing out write it.
+// Members that contradict each other (two ids, a result beside an error or a method) are
+// recorded as an [Ambiguity]. A result or an error that is null beside the other is ignored,
+// because some serialisers write every member.
 func (m *Message) LookEnvelope() bool {
 	m.ambiguity, m.kind, m.deep = 0, Unreadable, false
 	b := m.frame
 	i := skipSpace(b, 0)
 	if i < len(b) && b[i] == '[' {
 		m.forget()
-		// Log lines like to begin with a bracket, so here syntax counts.
+		// Log lines often begin with a bracket, so check the syntax.
 		first := skipSpace(b, i+1)
 		if first == len(b) || b[first] != '{' || !json.Valid(b[i:]) {
 			return false
@@ -36,9 +36,9 @@ func (m *Message) LookEnvelope() bool {
 	return m.kind != Unreadable || m.at(slotVersion).Exists()
 }
 
-// locate records the places of the members of the object at offset i, and what
-// they say that does not go together. It reports false unless the frame is one
-// object from there to its end, as far as brackets and strings tell.
+// locate records the positions of the members of the object at offset i, and whether
+// they contradict each other. It reports false unless the brackets and strings from
+// there to the end of the frame are those of one object.
 func (m *Message) locate(i int) bool {
 	m.forget()
 	if !m.members(i) {
@@ -49,7 +49,7 @@ func (m *Message) locate(i int) bool {
 	return true
 }
 
-// conflict says whether members contradict each other.
+// conflict returns BadEnvelope if the members contradict each other, else 0.
 func conflict(method, result, failure bool) Ambiguity {
 	if method && (result || failure) || result && failure {
 		return BadEnvelope
@@ -110,7 +110,7 @@ func (m *Message) record(s slot, p span) {
 	m.spans[s] = p
 }
 
-// locateParams records the places of the members of params that layers need.
+// locateParams records the positions of the members of params that layers need.
 func (m *Message) locateParams() {
 	for member := range m.at(slotParams).Members() {
 		for s := slotName; s <= slotMeta; s++ {
@@ -121,7 +121,7 @@ func (m *Message) locateParams() {
 	}
 }
 
-// topSlotQuoted returns the slot of a top-level member, given its name in quotes.
+// topSlotQuoted returns the slot of a top-level member with that quoted name.
 func topSlotQuoted(quoted []byte) slot {
 	in := quoted[1 : len(quoted)-1]
 	found := topSlot(in)

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// HasForm reports whether a frame that LookEnvelope took for a message has the form
-// of one: jsonrpc "2.0", and the members that JSON-RPC names with values of their
-// kind. A text or number among them is valid JSON; of an object or array only the
-// first bytes are looked at, and members of other names not at all: to read all of a
-// large result would cost more than to relay it. A result has an id. Of a frame that
-// says two things of one message only jsonrpc counts. An array has the form if one of
-// its members has, or may be what a call waits for.
+// HasForm reports whether a frame for which LookEnvelope returned true has the form of a
+// JSON-RPC message: jsonrpc is "2.0", the members that JSON-RPC defines have values of
+// the right type, and a result has an id. HasForm checks strings and numbers among them,
+// but only the first bytes of an object or array and no other members, because reading a
+// large result would cost more than relaying it. For a frame with an ambiguity, only
+// jsonrpc is checked. An array has the form if one of its members has, or may be the reply
+// to a call.
 func (m *Message) HasForm() bool {
 	if m.kind == Batch {
 		return m.hasMessage()
@@ -49,8 +49,8 @@ func (m *Message) hasMessage() bool {
 	return false
 }
 
-// hasID reports whether the frame has no id, or one that is valid. Its kind is not
-// judged: a client that makes ids of its own kind is answered with them.
+// hasID reports whether the frame has no id, or an id that is valid JSON. Any type will do:
+// a client that uses unusual ids gets them back in replies.
 func (m *Message) hasID() bool {
 	id := m.at(slotID)
 	return !id.Exists() || validStart(id.Raw)
@@ -74,8 +74,8 @@ func validStart(raw []byte) bool {
 	return utf8.Valid(raw) && json.Valid(raw)
 }
 
-// isBare reports whether a raw text has ASCII alone and no escapes: most ids and
-// methods are so.
+// isBare reports whether a raw string is ASCII without escapes, as most ids and methods
+// are.
 func isBare(raw []byte) bool {
 	if len(raw) < 2 || raw[len(raw)-1] != '"' {
 		return false

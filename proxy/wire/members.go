@@ -20,8 +20,8 @@ func RemoveElements(arr Value, drop func(Value) bool) (out []Splice) {
 	return out
 }
 
-// removeEntry adds the removal of the entry of a container that begins at off and
-// ends with last, if drop is true. It returns the end of the last entry that stays.
+// removeEntry adds the removal of the entry that begins at off and ends with last, if
+// drop is true. It returns the end of the last entry that is kept.
 func removeEntry(out []Splice, in Value, off int, last Value, keptEnd int, drop bool) ([]Splice, int) {
 	end := last.Off - in.Off + len(last.Raw)
 	if !drop {
@@ -30,9 +30,9 @@ func removeEntry(out []Splice, in Value, off int, last Value, keptEnd int, drop 
 	return appendRemoval(out, removal(in, keptEnd, off-in.Off, end)), keptEnd
 }
 
-// removal removes the entry [start, end) of a container, with the comma behind
-// it, or before it when one before it stays. keptEnd is the end of the last
-// entry before it that stays, -1 for none.
+// removal returns the splice that removes the entry [start, end) of a container, with
+// the comma before it if an earlier entry is kept, else with the comma after it. keptEnd
+// is the end of the last entry before it that is kept, -1 for none.
 func removal(in Value, keptEnd, start, end int) Splice {
 	if keptEnd >= 0 {
 		return Splice{Off: in.Off + keptEnd, Len: end - keptEnd}
@@ -43,8 +43,8 @@ func removal(in Value, keptEnd, start, end int) Splice {
 	return Splice{Off: in.Off + start, Len: end - start}
 }
 
-// appendRemoval adds s behind the removals so far. Where neighbours go that hang
-// on the same entry before them, each takes its part.
+// appendRemoval appends s to the removals so far. If s overlaps the last of them, because
+// neighbours after the same kept entry are removed, s is shortened.
 func appendRemoval(out []Splice, s Splice) []Splice {
 	if n := len(out); n > 0 {
 		if last := out[n-1].Off + out[n-1].Len; s.Off < last {

@@ -25,8 +25,8 @@ func (p Peer) String() string {
 // A Kind says what a frame is by its top-level members.
 type Kind uint8
 
-// The kinds of frames. A frame that could not be looked at is Unreadable; it
-// may still be passed on.
+// The kinds of frames. A frame that was not scanned, or could not be, is Unreadable. It may still be
+// passed on.
 const (
 	Unreadable Kind = iota
 	Request
@@ -43,7 +43,7 @@ func (k Kind) String() string {
 // IsReply reports whether a frame of this kind answers a request.
 func (k Kind) IsReply() bool { return k == Result || k == Error }
 
-// slot names a member whose place a look records.
+// A slot names a member whose position a scan records.
 type slot uint8
 
 const (
@@ -62,30 +62,30 @@ const (
 
 type span struct{ start, end int }
 
-// A Lease is memory that is used again when all who hold it have released it.
+// A Lease counts the holders of memory that is reused when the last one has released it.
 type Lease interface {
-	// Hold says that one more holds the memory. The caller holds it, or was lent it by who does.
+	// Hold adds a holder. The caller must be a holder, or run while one waits for it.
 	Hold()
-	// Release says that one no longer reads the memory. Who never does leaves it to the garbage
-	// collector.
+	// Release removes a holder, which must no longer read the memory. Memory that is never released
+	// is left to the garbage collector.
 	Release()
 }
 
-// A Message is a frame, and what was read from it.
+// A Message is a frame, and the results of scanning it.
 //
 // A Message handed to a layer belongs to the pump that read it: it and every slice taken from it
-// are valid until the layer returns. [Message.Clone] makes one that may be kept; a Message must not
-// be copied otherwise, since edits of both would write to the same room. The zero Message is an
-// empty line.
+// are valid until the layer returns. [Message.Clone] makes one that may be kept. A Message must not
+// be copied in any other way, because edits of both would write to the same memory. The zero Message
+// is an empty line.
 type Message struct {
 	// From is the peer that sent the frame.
 	From Peer
-	// Fixed says that nobody writes to the bytes of the line any more, so they may be kept.
+	// Fixed says that the bytes of the line never change, so they may be kept.
 	Fixed bool
-	// Lease, if not nil, lets several hold the bytes of the line, which are used again later.
+	// Lease, if not nil, is the lease of the bytes of the line.
 	Lease Lease
-	// Beside is what the transport of the sender says of the message to that of the receiver, such as
-	// an HTTP status, or to the layers, such as who sends it. It is not in the bytes. An edit keeps it.
+	// Beside is information about the message that is not in its bytes: from the sender's transport
+	// to the receiver's, such as an HTTP status, or to the layers, such as the sender. Edits keep it.
 	Beside any
 
 	line      []byte // the frame and its line end
@@ -93,20 +93,20 @@ type Message struct {
 	eol       []byte
 	kind      Kind
 	ambiguity Ambiguity
-	ids       int // how many top-level ids a look found
+	ids       int // the number of top-level ids
 	spans     [slots]span
-	method    string     // "" where it is none of methods
-	deep      bool       // the look went into params
-	names     [][]string // the ArgumentNames of that look
+	method    string     // "" unless it is one of methods
+	deep      bool       // params were scanned, too
+	names     [][]string // the ArgumentNames of that scan
 	edited    bool
 	tooLarge  bool
 	lacks     bool       // none of names is in the arguments
-	room      []byte     // what edits write to; the used part is the lines of this frame
-	lent      *room.Room // what room is, if it is large
+	room      []byte     // memory for edits; the used part has the lines of this frame
+	lent      *room.Room // the memory of room, if it is large
 }
 
-// Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes are not copied and
-// never written to. Nothing has been looked at yet.
+// Reset makes m the frame on line, which may end in "\n" or "\r\n". The bytes are not copied, never
+// written to, and not scanned yet.
 func (m *Message) Reset(from Peer, line []byte) {
 	m.GiveBack()
 	line = line[:len(line):len(line)]
@@ -124,8 +124,7 @@ func (m *Message) Reset(from Peer, line []byte) {
 	}
 }
 
-// GiveBack gives back the memory of a large edit. The caller resets the message before it uses it
-// again.
+// GiveBack releases the memory of a large edit. The caller must Reset the message before the next use.
 func (m *Message) GiveBack() {
 	if m.lent != nil {
 		m.lent.Release()
@@ -133,8 +132,8 @@ func (m *Message) GiveBack() {
 	}
 }
 
-// ResetTo makes m the frame of other, with its Beside, and takes over what was read of it, unless
-// other was edited. The bytes are other's and never written to.
+// ResetTo makes m the frame of other, with its Beside, and copies the results of its scan unless other
+// was edited. m shares the bytes of other and never writes to them.
 func (m *Message) ResetTo(other *Message) {
 	if m.Reset(other.From, other.line); !other.edited {
 		room := m.room
@@ -144,8 +143,8 @@ func (m *Message) ResetTo(other *Message) {
 	m.Beside = other.Beside
 }
 
-// NewMessage returns a message of attache's own making, with a line end. It takes over frame, which
-// must be one JSON object; its members have been looked at.
+// NewMessage returns a message that attache makes, with a line end, scanned. It keeps frame, which must
+// be one JSON object.
 func NewMessage(from Peer, frame []byte) *Message {
 	m := &Message{}
 	m.Reset(from, append(frame, '\n'))
@@ -157,14 +156,14 @@ func NewMessage(from Peer, frame []byte) *Message {
 	return m
 }
 
-// Oversize returns the message that stands for a line which streamed by in chunks: its kind and id
-// are known, its bytes are gone, and no edit is possible.
+// Oversize returns a message for a line that was streamed in chunks. Its kind and id are known, but it
+// has no bytes and cannot be edited.
 func Oversize(from Peer, e *Envelope) *Message {
 	m := &Message{From: from, tooLarge: true, kind: e.kind(), ambiguity: e.ambiguity()}
 	if e.state == envBad || e.batch {
 		return m
 	}
-	// Only at reads the frame of such a message.
+	// Only the method at reads the frame of such a message.
 	id := e.ID()
 	m.frame = append(append(m.frame, id...), e.method.text...)
 	m.spans[slotID] = span{0, len(id)}
@@ -173,8 +172,8 @@ func Oversize(from Peer, e *Envelope) *Message {
 	return m
 }
 
-// Frame returns the frame's bytes, without the line end. Nil for a message that
-// is [Message.TooLarge].
+// Frame returns the frame's bytes, without the line end, or nil for a message that is
+// [Message.TooLarge].
 func (m *Message) Frame() []byte {
 	if m.tooLarge {
 		return nil
@@ -182,11 +181,11 @@ func (m *Message) Frame() []byte {
 	return m.frame
 }
 
-// Line returns the frame's bytes and its line end, as they go on the wire.
+// Line returns the frame's bytes and its line end.
 func (m *Message) Line() []byte { return m.line }
 
-// KeepLine returns the line as bytes that may be kept: a copy, unless they are Fixed or lent. If lease
-// is not nil, the caller holds it.
+// KeepLine returns the line for a caller that keeps it: a copy, unless the bytes are Fixed or lent. If
+// lease is not nil, the caller has become a holder and must release it.
 func (m *Message) KeepLine() (line []byte, lease Lease) {
 	switch n := len(m.line); {
 	case m.Fixed:
@@ -209,32 +208,32 @@ func (m *Message) LineEnd() []byte { return m.eol }
 // Kind returns what the frame is.
 func (m *Message) Kind() Kind { return m.kind }
 
-// Edited reports whether the bytes are other than those that came in.
+// Edited reports whether the bytes differ from those that came in.
 func (m *Message) Edited() bool { return m.edited }
 
-// TooLarge reports whether the line was over the hold limit and has streamed by: Frame is nil and
+// TooLarge reports whether the line was over the hold limit and was streamed. Then Frame is nil and
 // every edit returns [ErrTooLarge].
 func (m *Message) TooLarge() bool { return m.tooLarge }
 
-// Ambiguity says why parsers may read the frame differently. Zero means that the frame is plain.
-// Set by [Scanner.Look].
+// Ambiguity returns why parsers may read the frame differently. Zero means that the frame is plain.
+// [Scanner.Look] sets it.
 func (m *Message) Ambiguity() Ambiguity { return m.ambiguity }
 
 // Plain reports whether every parser reads the frame alike. Only a plain frame is ever edited.
 func (m *Message) Plain() bool { return m.ambiguity == 0 && !m.tooLarge && m.kind != Unreadable }
 
-// Looked reports whether the whole frame was looked at, as [Scanner.Look] does.
+// Looked reports whether the whole frame was scanned, as [Scanner.Look] does.
 func (m *Message) Looked() bool { return m.deep }
 
-// LacksArgumentNames reports whether the look found that the arguments have none of the members
-// that it looked for. After an edit it reports false.
+// LacksArgumentNames reports whether the arguments have none of the members in ArgumentNames. After an
+// edit it reports false.
 func (m *Message) LacksArgumentNames() bool { return m.lacks }
 
-// ArgumentNames returns those of the [Scanner] that has looked at the whole frame.
+// ArgumentNames returns those of the [Scanner] that has scanned the whole frame.
 func (m *Message) ArgumentNames() [][]string { return m.names }
 
-// ID returns the raw bytes of the request id, and nil when there is none, more than one, or one that
-// is neither a string nor an integer: an id that nothing can be answered to.
+// ID returns the raw request id. It returns nil if there is none or more than one, or if it is neither
+// a string nor an integer, because such a request cannot be answered.
 func (m *Message) ID() []byte {
 	if id := m.at(slotID).Raw; m.ids == 1 && validID(id) {
 		return id
@@ -250,7 +249,8 @@ func (m *Message) MethodIs(name string) bool {
 	return m.at(slotMethod).Equals(name)
 }
 
-// Method returns the method, "" for a reply. The method names of the protocol do not allocate.
+// Method returns the method, "" for a reply. It does not allocate for the common methods of the
+// protocol.
 func (m *Message) Method() string {
 	if m.method != "" {
 		return m.method
@@ -302,8 +302,8 @@ func (m *Message) Get(keys ...string) Value {
 	return v.Get(rest...)
 }
 
-// known returns the deepest recorded member on the way of keys, and the keys that are left. A plain
-// frame that was looked at does not have a member whose place could be recorded and is not.
+// known returns the deepest member on the path keys whose position is recorded, and the remaining keys.
+// If the position of a member could be recorded and is not, a plain frame does not have the member.
 func (m *Message) known(keys []string) (Value, []string) {
 	if keys[0] == "params" && len(keys) > 1 {
 		if s := slotAmong([]byte(keys[1]), slotName, slotMeta); s != slotNone && (m.deep || m.at(s).Exists()) {
@@ -340,17 +340,17 @@ func (m *Message) Clone() *Message {
 	return &c
 }
 
-// SetLine makes line, which has the line end of m's, the line of m. It is neither Fixed nor lent.
+// SetLine sets the line of m, whose line end must be that of m. It is neither Fixed nor lent.
 func (m *Message) SetLine(line []byte) {
 	n := len(line) - len(m.eol)
 	m.Fixed, m.Lease, m.line, m.frame, m.eol = false, nil, line, line[:n:n], line[n:]
 }
 
-// forget drops what a look found.
+// forget clears the results of a scan.
 func (m *Message) forget() { m.ids, m.spans, m.method, m.lacks = 0, [slots]span{}, "", false }
 
-// settle sets the kind from the members found, and the method. An error that is null beside a
-// result is seen in the wild, and says nothing.
+// settle sets kind and method from the members that were found. Some servers write an error that is
+// null beside a result; it is ignored.
 func (m *Message) settle() {
 	m.method = known(m.at(slotMethod))
 	m.kind = kindOf(m.at(slotMethod).Exists(), m.ids > 0, m.at(slotResult).Exists(), m.ErrorObject().Exists())
@@ -370,7 +370,7 @@ func kindOf(method, id, result, errorObject bool) Kind {
 	return Unreadable
 }
 
-// methods are those that layers decide on or that come often.
+// methods has the methods that layers ask for or that are frequent.
 var methods = [...]string{
 	"tools/call", "tools/list", "notifications/progress", "notifications/message", "ping", "initialize", "server/discover",
 	"notifications/initialized", "notifications/cancelled", "notifications/tools/list_changed", "notifications/roots/list_changed",
@@ -378,8 +378,8 @@ var methods = [...]string{
 	"prompts/get", "prompts/list", "completion/complete", "subscriptions/listen", "tasks/get", "tasks/result",
 }
 
-// known returns which of methods a value is, "" if it is none of them. Layers ask for the
-// method again and again, so it is found once.
+// known returns the element of methods that v is, "" if it is none. Layers ask for the method many
+// times, so it is looked up once.
 func known(v Value) string {
 	if !v.IsString() {
 		return ""

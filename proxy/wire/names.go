@@ -10,9 +10,9 @@ import (
 )
 
 // A nameSet holds the names of the members of all open objects, to find equal
-// ones. It keeps hashes: a name of up to seven bytes is its own hash, and longer
-// ones are hashed under a random seed, so that a peer cannot choose names that
-// collide. Names that do collide refuse a good frame, once in 2^64/n² frames.
+// names. It keeps hashes: a name of up to seven bytes is its own hash, and longer
+// names are hashed under a random seed, so that a peer cannot choose names that
+// collide. A collision, once in 2^64/n² frames, makes a plain frame ambiguous.
 type nameSet struct {
 	open  []uint64
 	seed  maphash.Seed
@@ -20,8 +20,8 @@ type nameSet struct {
 }
 
 const (
-	fewNames  = 16      // up to so many names of an object are compared one by one
-	keepNames = 1 << 16 // up to so much scratch is kept for the next frame
+	fewNames  = 16      // objects with at most so many names are searched linearly
+	keepNames = 1 << 16 // the largest capacity of scratch that is kept for the next frame
 )
 
 // shortName returns the hash of the name whose inside begins at i, and the
@@ -44,8 +44,7 @@ func shortName(b []byte, i int) (hash uint64, end int) {
 	return w | uint64(n+1)<<56, i + n
 }
 
-// hash returns the hash of a name, given as it reads after unescaping. It is
-// never 0.
+// hash returns the hash of an unescaped name. It is never 0.
 func (n *nameSet) hash(name []byte) uint64 {
 	if len(name) >= 8 {
 		return maphash.Bytes(n.secret(), name) | 1<<63
@@ -64,8 +63,7 @@ func (n *nameSet) secret() maphash.Seed {
 	return n.seed
 }
 
-// unescape returns a name as it reads after unescaping; valid until the next
-// call.
+// unescape returns the unescaped name. It is valid until the next call.
 func (n *nameSet) unescape(name []byte) []byte {
 	n.plain = jsonstring.AppendUnescaped(n.plain[:0], name)
 	return n.plain
@@ -75,15 +73,15 @@ func (n *nameSet) unescape(name []byte) []byte {
 // only names that share it can be equal.
 func filterBit(hash uint64) uint64 { return 1 << (hash * 0x9e3779b97f4a7c15 >> 58) }
 
-// has reports whether the innermost object, whose names are those from index
-// first on, has the name. Of an object with many names repeated tells.
+// has reports whether the innermost object, whose names begin at index first, has the name. It reports
+// false for an object with many names, which repeated checks at its end.
 func (n *nameSet) has(hash uint64, first int) bool {
 	own := n.open[first:]
 	return len(own) < fewNames && slices.Contains(own, hash)
 }
 
-// repeated reports whether two names are equal in the innermost object, whose
-// names are those from index first on. It reorders them.
+// repeated reports whether two names are equal in the innermost object, whose names begin at index
+// first. It reorders them.
 func (n *nameSet) repeated(first int) bool {
 	own := n.open[first:]
 	slices.Sort(own)
@@ -95,8 +93,7 @@ func (n *nameSet) repeated(first int) bool {
 	return false
 }
 
-// reset forgets all names, and gives back what a frame with very many or very
-// long ones has left.
+// reset removes all names, and releases memory that very many or very long names needed.
 func (n *nameSet) reset() {
 	n.open = n.open[:0]
 	if cap(n.open) > keepNames {

@@ -7,23 +7,24 @@ import (
 )
 
 const (
-	// smallBuffer holds the lines of everyday traffic; a Linux pipe holds as much.
+	// smallBuffer is the size in bytes of the buffer for ordinary lines, and that of a Linux pipe.
 	smallBuffer = 64 << 10
-	// DefaultHold is how long a line may be before it streams by unheld, in bytes.
+	// DefaultHold is the length in bytes of the longest line that is held whole; longer lines are
+	// streamed.
 	DefaultHold = 8 << 20
-	// idleBuffer is what a Reader keeps that has little to do; the rest is
-	// lent to it while it has more.
+	// idleBuffer is the size in bytes of the buffer that a Reader with little traffic keeps.
 	idleBuffer = 4 << 10
-	// longBuffer holds lines that do not fit smallBuffer; what it does not hold gets the limit.
+	// longBuffer is the size in bytes of the buffer for lines that do not fit smallBuffer. A line
+	// that does not fit it either gets a buffer of the hold limit.
 	longBuffer = 8 * smallBuffer
 )
 
 // A Reader cuts a stream into lines without copying them.
 //
-// It holds a line of up to the hold limit whole, its newline counted even where the last line of a
-// stream lacks it. A longer one is handed out in chunks as it arrives, so the memory of a Reader is
-// bounded by the limit whatever a peer sends. A buffer over smallBuffer is lent to it for a longer
-// line and what else came with that. While a peer says little it has only idleBuffer.
+// It holds a line of up to the hold limit whole; the newline counts, even if the last line of a stream
+// lacks it. It returns a longer line in chunks as it arrives, so the limit bounds the memory of a
+// Reader whatever a peer sends. Buffers over smallBuffer come from a pool and are returned after a long
+// line. A Reader with little traffic has only idleBuffer.
 type Reader struct {
 	src   io.Reader
 	hold  int
@@ -31,17 +32,16 @@ type Reader struct {
 	start int     // first byte not handed out
 	end   int     // first byte not read
 	seen  int     // no newline in buf[start:seen]
-	small []byte  // nil while it is not lent
+	small []byte  // from smallBuffers; nil while not in use
 	idle  []byte  // nil in a Reader that always has small
-	large *[]byte // nil while it is not lent
+	large *[]byte // from largeBuffers; nil while not in use
 	last  int     // bytes of the last read
-	grown func()  // called when a large buffer is taken into use
-	long  bool    // a line over the limit has been begun and not ended
+	grown func()  // see OnLongLine
+	long  bool    // within a line over the limit
 	err   error
 }
 
-// NewReader returns a Reader that holds lines of up to hold bytes; 0 stands for
-// DefaultHold.
+// NewReader returns a Reader that holds lines of up to hold bytes; 0 means DefaultHold.
 func NewReader(src io.Reader, hold int) *Reader {
 	if hold <= 0 {
 		hold = DefaultHold
@@ -53,13 +53,13 @@ func NewReader(src io.Reader, hold int) *Reader {
 	return &Reader{src: src, hold: hold, buf: idle, idle: idle}
 }
 
-// smallBuffers lends Readers their small buffers, Writers those for gathering.
+// smallBuffers has the small buffers of Readers and the buffers of Writers.
 var smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
 
-// largeBuffers lend Readers large buffers: of less than longBuffer, of about that, and of more.
+// largeBuffers has large buffers for Readers: smaller than longBuffer, about that size, and larger.
 var largeBuffers [3]sync.Pool
 
-// borrowLarge takes a buffer of the size into use and gives back the large one in use, if any.
+// borrowLarge moves to a large buffer of that size, and returns the large buffer before it, if any.
 func (r *Reader) borrowLarge(size int) {
 	b, ok := largeBuffers[min(size/longBuffer, 2)].Get().(*[]byte)
 	if !ok || len(*b) != size {
@@ -69,7 +69,7 @@ func (r *Reader) borrowLarge(size int) {
 	r.large = b
 }
 
-// returnLarge gives the large buffer back, if there is one, when what it has is in another one.
+// returnLarge moves to the buffer to, and returns the large buffer, if there is one.
 func (r *Reader) returnLarge(to []byte) {
 	r.move(to)
 	if r.large != nil {
@@ -78,7 +78,7 @@ func (r *Reader) returnLarge(to []byte) {
 	r.large = nil
 }
 
-// borrow takes a small buffer into use, unless there is one.
+// borrow returns the small buffer, which it gets from the pool first if there is none.
 func (r *Reader) borrow() []byte {
 	if r.small == nil {
 		r.small = smallBuffers.Get().(*[smallBuffer]byte)[:]
@@ -86,8 +86,8 @@ func (r *Reader) borrow() []byte {
 	return r.small
 }
 
-// chooseBuffer chooses the buffer for the next read when all has been handed out: after a
-// read of little there will be little again.
+// chooseBuffer chooses the buffer for the next read when the current one is empty. After a short read
+// it expects another short one.
 func (r *Reader) chooseBuffer() {
 	switch {
 	case r.idle == nil || r.large != nil:
@@ -99,8 +99,8 @@ func (r *Reader) chooseBuffer() {
 	}
 }
 
-// Begin has the Reader begin with bytes that were read before and have no line end. Their memory
-// is the Reader's. It returns r.
+// Begin puts b, which has no line end, before the bytes of the source. The Reader keeps b. Begin
+// returns r.
 func (r *Reader) Begin(b []byte) *Reader {
 	if len(b) > 0 {
 		r.buf, r.end = b[:max(len(b), min(cap(b), r.hold))], len(b)
@@ -113,15 +113,15 @@ func newReader(src io.Reader, hold, small int) *Reader {
 	return &Reader{src: src, hold: hold, buf: b, small: b}
 }
 
-// OnLongLine has f called, within Next, whenever a line turns out not to fit the
-// small buffer and a larger one is taken into use: time to widen a pipe.
+// OnLongLine sets a function that Next calls when a line does not fit the small buffer. The caller can
+// enlarge a pipe then.
 func (r *Reader) OnLongLine(f func()) { r.grown = f }
 
-// Next returns the next line with its line end, or a chunk of a line over the hold limit, in which
-// case more is true until its last chunk; that one is empty if the stream ends there. The bytes are
-// valid until the next call. The last line of a stream may lack its newline.
+// Next returns the next line with its line end, or a chunk of a line over the hold limit. more is true
+// for all chunks of a line but the last, which is empty if the stream ends there. The bytes are valid
+// until the next call. The last line of a stream may lack its newline.
 //
-// The error is the source's, io.EOF at a clean end, and comes alone.
+// The error is that of the source, io.EOF at the end. With an error, line is nil.
 func (r *Reader) Next() (line []byte, more bool, err error) {
 	for {
 		if n := bytes.IndexByte(r.buf[r.seen:r.end], '\n'); n >= 0 {
@@ -142,16 +142,15 @@ func (r *Reader) Next() (line []byte, more bool, err error) {
 	}
 }
 
-// take hands out the bytes up to offset end; more says that the line goes on
-// behind them.
+// take returns the bytes up to offset end; more says that the line continues.
 func (r *Reader) take(end int, more bool) []byte {
 	line := r.buf[r.start:end:end]
 	r.start, r.seen, r.long = end, end, more
 	return line
 }
 
-// Buffered reports whether another whole line has been read already, so that
-// what was written for the ones before it may wait for its company.
+// Buffered reports whether another whole line was read already, so that output for the lines before it
+// can be written together with its output.
 func (r *Reader) Buffered() bool {
 	n := bytes.IndexByte(r.buf[r.seen:r.end], '\n')
 	if n < 0 {
@@ -164,8 +163,8 @@ func (r *Reader) Buffered() bool {
 
 // fill reads once, after making room.
 func (r *Reader) fill() {
-	// The next read may wait for hours, so it does not with a buffer that many sessions
-	// together have no memory for.
+	// The next read may block for hours, and many sessions with large buffers would need too much
+	// memory.
 	if r.large != nil && !r.long && r.end-r.start <= len(r.small)/2 {
 		r.returnLarge(r.borrow())
 	}
@@ -176,8 +175,7 @@ func (r *Reader) fill() {
 	if r.end == len(r.buf) {
 		r.makeRoom()
 	}
-	// A source that returns neither bytes nor an error is asked again, as
-	// io.Reader allows, but not for ever.
+	// io.Reader allows a source to return neither bytes nor an error, but not forever.
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:])
 		r.end += n
@@ -190,16 +188,16 @@ func (r *Reader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// makeRoom moves what has not been handed out to the front of the buffer, or,
-// where that is more than half of it, of a larger one.
+// makeRoom moves the unread bytes to the front of the buffer or, if they fill more than half of it, of
+// a larger one.
 func (r *Reader) makeRoom() {
 	if len(r.buf) == len(r.idle) {
 		r.move(r.borrow())
 		return
 	}
 	if len(r.buf) < r.hold && r.end-r.start > len(r.buf)/2 {
-		// Two steps to the limit: a large allocation costs only the pages that
-		// are written, and a long line is hardly copied.
+		// Two steps to the limit: a large allocation costs only the pages that are written, and few
+		// bytes are copied.
 		size := r.hold
 		if r.large == nil {
 			size = min(8*len(r.buf), r.hold)

@@ -2,9 +2,8 @@ package wire
 
 import "strconv"
 
-// JSON-RPC error codes. attache uses these alone: -32000 to -32099 belong to
-// servers and the protocol (specification, basic/index, "Error Codes"), of which it needs
-// one.
+// JSON-RPC error codes. attache uses no others: -32000 to -32099 belong to servers and
+// the protocol (specification, basic/index, "Error Codes"), of which it needs one.
 const (
 	CodeParseError     = -32700
 	CodeInvalidRequest = -32600
@@ -16,7 +15,7 @@ const (
 	CodeHeaderMismatch = -32020
 )
 
-// ErrorReply returns an error of attache's own for the request with that raw
+// ErrorReply returns an error that attache makes for the request with that raw
 // id; a nil id becomes null, as JSON-RPC demands of an unreadable one. Its
 // data.source says that no server made it.
 func ErrorReply(id []byte, code int, text string) *Message {
@@ -34,8 +33,8 @@ func ErrorReplyWith(id []byte, code int, text string, data []byte) *Message {
 	return NewMessage(Server, append(b, "}}"...))
 }
 
-// ResultReply returns a result of attache's own for the request with that raw
-// id. It takes over no bytes.
+// ResultReply returns a result that attache makes for the request with that raw
+// id. It copies id and result.
 func ResultReply(id, result []byte) *Message {
 	b := append(replyHead(id, "result"), result...)
 	return NewMessage(Server, append(b, '}'))
@@ -65,12 +64,11 @@ func ReplyText(reply Value) string {
 	return ""
 }
 
-// RefusalReply returns what a tools/call is answered with that is refused: a
-// [ToolErrorReply], as the model is to read why; or, where the call asks for a task, an
-// error. Such a call may be answered with a task alone (revision 2025-11-25,
-// utilities/tasks: CreateTaskResult), clients fail on any other result, and a task that
-// nobody runs cannot be followed. In the modern era the server decides about tasks, so
-// every result is understood.
+// RefusalReply returns the reply to a refused tools/call: a [ToolErrorReply], so that the
+// model reads why, or an error if the call asks for a task. Only a task may answer such a
+// call (revision 2025-11-25, utilities/tasks: CreateTaskResult): clients fail on any other
+// result, and attache has no task. In revision 2026-07-28 the server decides whether there
+// is a task, so clients accept any result.
 func RefusalReply(call *Message, text string, modern bool) *Message {
 	if !modern && call.Get("params", "task").IsObject() {
 		return ErrorReply(call.ID(), CodeInvalidParams, text)
@@ -87,14 +85,14 @@ func replyHead(id []byte, member string) []byte {
 	return append(AppendQuote(b, member), ':')
 }
 
-// NewRequest returns a request of attache's own. params may be nil.
+// NewRequest returns a request that attache makes. params may be nil.
 func NewRequest(from Peer, id []byte, method string, params []byte) *Message {
 	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	b = appendMethod(append(b, ','), method, params)
 	return NewMessage(from, b)
 }
 
-// NewNotification returns a notification of attache's own. params may be nil.
+// NewNotification returns a notification that attache makes. params may be nil.
 func NewNotification(from Peer, method string, params []byte) *Message {
 	return NewMessage(from, appendMethod([]byte(`{"jsonrpc":"2.0",`), method, params))
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
 )
 
-// A Scanner looks at client frames. It is iterative, so no frame can exhaust
+// A Scanner scans client frames. It is iterative, so no frame can exhaust
 // the stack, and allocates only while its own buffers grow. A Scanner is used
 // by one goroutine; the zero value is ready.
 type Scanner struct {
-	// ArgumentNames lists, for each depth below params.arguments, the names that
-	// rules read or write there, "[]" for the elements of lists. A member that is only [SameName] makes a frame ambiguous.
+	// ArgumentNames lists, for each depth below params.arguments, the names that rules read or
+	// write there, "[]" for the elements of lists. A member whose name is not one of them, but
+	// [SameName] as one, makes a frame ambiguous.
 	ArgumentNames [][]string
 
 	m     *Message
@@ -24,15 +25,15 @@ type Scanner struct {
 	names nameSet
 }
 
-// fewContainers is for how many open containers a Scanner has room from the start.
+// fewContainers is the initial size of a Scanner's stack.
 const fewContainers = 16
 
 type container struct {
 	closer byte // '}', ']', or 0 for the frame
 	role   role
-	slot   slot   // where the place of the current member goes
+	slot   slot   // the slot of the current member
 	level  int16  // depth below arguments, for roleArguments
-	names  int    // how many names were open before its own
+	names  int    // index in nameSet.open of its first name
 	filter uint64 // of its names; see nameSet
 }
 
@@ -45,19 +46,18 @@ const (
 	roleArguments
 )
 
-// LookOnce is Look, unless m was looked at with the same ArgumentNames and is as it was then.
+// LookOnce is Look, unless m was scanned with the same ArgumentNames and has not been edited since.
 func (s *Scanner) LookOnce(m *Message) {
 	if !m.deep || m.edited || !slices.EqualFunc(m.names, s.ArgumentNames, slices.Equal) {
 		s.Look(m)
 	}
 }
 
-// Look reads m's frame once, from the first byte to the last: it records where
-// the envelope's members and those of params stand, sets the kind, and says
-// whether the frame is plain.
+// Look scans m's frame once, from the first byte to the last: it records the
+// positions of the envelope's members and those of params, sets the kind, and
+// determines whether the frame is plain.
 //
-// A frame that is an array is a [Batch]; its members are looked at one by one
-// by the caller.
+// A frame that is an array is a [Batch]; the caller scans its members one by one.
 func (s *Scanner) Look(m *Message) {
 	s.m, s.b, s.depth = m, m.frame, 0
 	if s.stack == nil {
@@ -80,15 +80,15 @@ func (s *Scanner) Look(m *Message) {
 	s.names.reset()
 }
 
-// flag records the first reason found, but NotJSON before all others.
+// flag records an ambiguity. The first one counts, except that NotJSON replaces any other.
 func (s *Scanner) flag(a Ambiguity) {
 	if s.m.ambiguity == 0 || a == NotJSON {
 		s.m.ambiguity = a
 	}
 }
 
-// skipBlank skips the white space of a plain frame, in which a carriage return is
-// none, as it ends a line for some readers.
+// skipBlank skips the white space of a plain frame. That excludes carriage returns, which end a line
+// for some readers.
 func skipBlank(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
 		i++
@@ -96,12 +96,12 @@ func skipBlank(b []byte, i int) int {
 	return i
 }
 
-// value scans one value from offset i and returns the offset behind it, -1 on
+// value scans one value from offset i and returns the offset after it, -1 on
 // bad syntax.
 func (s *Scanner) value(i int) int {
 	b, c := s.b, &s.stack[0]
 	for i < len(b) {
-		// Here a value begins.
+		// A value begins.
 		if c.slot != slotNone {
 			s.m.spans[c.slot].start = i
 		}
@@ -119,8 +119,8 @@ func (s *Scanner) value(i int) int {
 		default:
 			i = literal(b, i)
 		}
-		// Here a value has ended: go on to the next of the container, or out of
-		// every container that ends here.
+		// A value has ended: continue with the next one of the container, or leave the containers
+		// that end here.
 		for {
 			if i < 0 || s.depth == 0 {
 				return i
@@ -189,7 +189,7 @@ func (s *Scanner) open(i int, parent *container) (next int, inside bool) {
 	return i, i >= 0
 }
 
-// setRole says what the names in c mean, by where it stands.
+// setRole sets what the names in c mean, which depends on its parent.
 func (s *Scanner) setRole(c, parent *container) {
 	switch {
 	case s.depth == 1:
@@ -250,10 +250,10 @@ func (s *Scanner) name(i int, c *container) int {
 }
 
 // text scans a string from the first byte of its inside, and returns the offset
-// behind its closing quote, or -1, and whether it has escapes.
+// after its closing quote, or -1, and whether it has escapes.
 func (s *Scanner) text(i int) (end int, escaped bool) {
 	b, start := s.b, i
-	var seen uint64 // or of all bytes: tells whether any is not ASCII
+	var seen uint64 // bitwise or of all bytes, to find bytes that are not ASCII
 	for {
 		i, seen = textRun(b, i, seen)
 		switch {
@@ -273,7 +273,7 @@ func (s *Scanner) text(i int) (end int, escaped bool) {
 }
 
 // textRun returns the offset of the first quote, backslash or control byte at
-// or behind i, len(b) if there is none, and seen with all bytes before it.
+// or after i, len(b) if there is none, and seen with all bytes before it.
 func textRun(b []byte, i int, seen uint64) (int, uint64) {
 	for n := 0; i+8 <= len(b); n++ {
 		w := lanes.Word(b, i)
@@ -305,7 +305,7 @@ func longText(b []byte, i int, seen uint64) (int, uint64) {
 	return i, seen
 }
 
-// escape checks the escape sequence at i and returns the offset behind it, or
+// escape checks the escape sequence at i and returns the offset after it, or
 // -1.
 func escape(b []byte, i int) int {
 	if i+1 >= len(b) {
@@ -323,10 +323,10 @@ func escape(b []byte, i int) int {
 	return i + 6
 }
 
-// number returns the offset behind the number at i, or -1.
+// number returns the offset after the number at i, or -1.
 func number(b []byte, i int) int {
 	if i+8 <= len(b) {
-		// An integer of up to seven digits, as most are.
+		// The usual case: an integer of up to seven digits.
 		if f := lanes.NotDigit(lanes.Word(b, i)); f != 0 {
 			n := bits.TrailingZeros64(f) / 8
 			if (n == 1 || n > 1 && b[i] != '0') && class[b[i+n]]&clsFraction == 0 {
@@ -360,7 +360,7 @@ func number(b []byte, i int) int {
 	return i
 }
 
-// digits returns the offset behind one digit or more, or -1.
+// digits returns the offset after one digit or more, or -1.
 func digits(b []byte, i int) int {
 	start := i
 	for i < len(b) && class[b[i]]&clsDigit != 0 {
@@ -372,7 +372,7 @@ func digits(b []byte, i int) int {
 	return i
 }
 
-// literal returns the offset behind the literal at i, or -1.
+// literal returns the offset after the literal at i, or -1.
 func literal(b []byte, i int) int {
 	for _, word := range [...]string{"true", "false", "null"} {
 		if end := i + len(word); end <= len(b) && string(b[i:end]) == word {

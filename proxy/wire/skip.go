@@ -7,8 +7,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/lanes"
 )
 
-// Skipping finds where a value ends. It matches brackets and strings and checks
-// nothing else.
+// Skipping finds the end of a value. It matches brackets and strings, and checks nothing
+// else.
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
@@ -39,7 +39,7 @@ func skipSeparator(b []byte, i int) int {
 	return i
 }
 
-// skipValue returns the offset behind the value that begins at i, or -1.
+// skipValue returns the offset after the value that begins at i, or -1.
 func skipValue(b []byte, i int) int {
 	switch b[i] {
 	case '"':
@@ -57,11 +57,11 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the offset behind the string that opens at i, or -1 when
+// skipString returns the offset after the string that opens at i, or -1 when
 // it does not end in b.
 func skipString(b []byte, i int) int {
 	if i++; i+8 <= len(b) {
-		// A short one, as most are.
+		// The usual case: a short string.
 		if f := lanes.StringMark(lanes.Word(b, i)); f != 0 && b[i+bits.TrailingZeros64(f)/8] == '"' {
 			return i + bits.TrailingZeros64(f)/8 + 1
 		}
@@ -82,18 +82,18 @@ func skipNested(b []byte, i int) int {
 	return end
 }
 
-// near is how far a string is read word by word before IndexByte takes over,
-// in bytes. Its call costs as much as a few words.
+// near is the number of bytes of a string that are read word by word before IndexByte, whose
+// call costs as much as a few words.
 const near = 64
 
-// stringEnd returns the offset of the quote that ends the string whose inside
-// goes on at i, and len(b) if it does not end in b; escaped then says whether b
-// ends in a backslash that escapes what follows.
+// stringEnd returns the offset of the quote that ends the string which continues at
+// i, or len(b) if it does not end in b. Then escaped says whether b ends in a
+// backslash that escapes the next byte.
 func stringEnd(b []byte, i int) (end int, escaped bool) {
 	for i < len(b) {
 		if i = nearMark(b, i, min(len(b), i+near)); i < len(b) && b[i] != '"' && b[i] != '\\' {
-			// Far from any mark. What the next quote is worth, the backslashes
-			// right before it tell; those on the way there need not be looked at.
+			// Far from any mark. Whether the next quote is escaped depends only on the
+			// backslashes directly before it.
 			if i, escaped = farQuote(b, i); i < len(b) && escaped {
 				i++
 				continue
@@ -141,21 +141,20 @@ func farQuote(b []byte, i int) (end int, escaped bool) {
 	return end, (end-run)&1 != 0
 }
 
-// A skip is a place inside nested arrays and objects, from which skipping can
-// go on in the next chunk.
+// A skip is a position inside nested arrays and objects, from which skipping can
+// continue in the next chunk.
 type skip struct {
 	depth    int    // containers still open
 	inString uint64 // all ones inside a string, zero outside
-	escaped  bool   // the last byte was a backslash that escapes what follows
+	escaped  bool   // the last byte was a backslash that escapes the next byte
 }
 
-// over goes on at offset i. It returns the offset behind the bracket that
-// closes the outermost container, and len(b) with depth > 0 if that is not in
-// b.
+// over continues at offset i. It returns the offset after the bracket that closes
+// the outermost container, or len(b) with depth > 0 if that bracket is not in b.
 //
-// A word at a time: the sum of the quotes up to a lane is odd inside a string;
-// multiplying by Ones makes such sums for all lanes at once. The sums of
-// brackets outside strings tell the depth in the same way.
+// It reads a word at a time. Inside a string, the number of quotes up to a lane is
+// odd; multiplying by Ones computes these sums for all lanes at once. The sums of
+// brackets outside strings give the depth in the same way.
 func (k *skip) over(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		w := lanes.Word(b, i)
@@ -167,7 +166,7 @@ func (k *skip) over(b []byte, i int) int {
 		}
 		in := (quotes>>7)*lanes.Vars.Ones ^ k.inString
 		if in == ^uint64(0) && !k.escaped {
-			// Nothing but text: on to the end of the string.
+			// Only text: skip to the end of the string.
 			if i, k.escaped = stringEnd(b, i+8); k.escaped || i == len(b) {
 				return i
 			}
@@ -178,8 +177,8 @@ func (k *skip) over(b []byte, i int) int {
 		opened := ((ascii &^ ((w ^ lanes.Vars.Open) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
 		closed := ((ascii &^ ((w ^ lanes.Vars.Close) + lanes.Vars.Low)) >> 7 &^ in) * lanes.Vars.Ones
 		if int(closed>>56) >= k.depth {
-			// The outermost may close in this word: the first lane of depth zero.
-			// What a lane below zero borrows spoils only the lanes above it.
+			// The outermost container may close in this word, in the first lane of depth
+			// zero. A borrow from a lane below zero changes only the lanes above it.
 			depths := opened + uint64(k.depth)*lanes.Vars.Ones - closed
 			if zero := (depths - lanes.Vars.Ones) &^ depths & lanes.Vars.High; zero != 0 {
 				k.depth = 0
@@ -195,8 +194,8 @@ func (k *skip) over(b []byte, i int) int {
 	return i
 }
 
-// escapedLanes marks the lanes that a backslash escapes, given the lanes with a
-// backslash.
+// escapedLanes marks the lanes that a backslash escapes. slashes marks the lanes with
+// a backslash.
 func (k *skip) escapedLanes(slashes uint64) (escaped uint64) {
 	escaped = slashes << 8
 	if k.escaped {
@@ -206,7 +205,7 @@ func (k *skip) escapedLanes(slashes uint64) (escaped uint64) {
 	if escaped&slashes == 0 {
 		return escaped
 	}
-	// A backslash behind a backslash: what each escapes depends on all before.
+	// With several backslashes in a row, what each one escapes depends on those before it.
 	for lane := uint64(0x80); lane<<8 != 0; lane <<= 8 {
 		if escaped&slashes&lane != 0 {
 			escaped &^= lane << 8

@@ -2,8 +2,8 @@ package wire
 
 var slotNames = [slots]string{"", "jsonrpc", "id", "method", "params", "result", "error", "name", "arguments", "_meta"}
 
-// setSlot sets where the place of c's member with that name is recorded, and flags a
-// name that a lenient reader takes for one that matters in c.
+// setSlot sets the slot of c's member with that name, and flags a name that a lenient
+// reader takes for another one with a meaning in c.
 func (s *Scanner) setSlot(c *container, name []byte) {
 	switch {
 	case c.role == roleTop:
@@ -27,8 +27,8 @@ func (s *Scanner) setSlotAmong(c *container, name []byte, first, last slot) {
 // topSlot returns the slot of a top-level member.
 func topSlot(name []byte) slot { return slotAmong(name, slotVersion, slotError) }
 
-// slotAmong returns the one of the slots from first to last that has a name. It is
-// written out, as it is asked for every member of an envelope.
+// slotAmong returns the slot from first to last that has that name, slotNone if there is
+// none. It is a switch because it is called for every member of an envelope.
 func slotAmong(name []byte, first, last slot) slot {
 	found := slotNone
 	switch string(name) {
@@ -57,8 +57,8 @@ func slotAmong(name []byte, first, last slot) slot {
 	return found
 }
 
-// flagTwin flags name if it is not one of known, but a lenient reader takes it
-// for one.
+// flagTwin flags name if it is not one of known, but a lenient reader takes it for one
+// of them.
 func (s *Scanner) flagTwin(name []byte, known []string) {
 	for _, k := range known {
 		switch {
@@ -70,9 +70,9 @@ func (s *Scanner) flagTwin(name []byte, known []string) {
 	}
 }
 
-// flagMethod flags a method that is [SameName] to one of methods and is not it: a
-// lenient server may run that. Methods of lower-case letters alone need no look, as
-// all of methods are written so.
+// flagMethod flags a method that is [SameName] as one of methods but not equal to it, because
+// a lenient server may execute that one. A method of lower-case letters cannot be one, because
+// all of methods are lower case.
 func (s *Scanner) flagMethod(method Value) {
 	if !method.IsString() {
 		return

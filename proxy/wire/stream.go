@@ -1,21 +1,21 @@
 package wire
 
-// An Envelope reads the top-level members of a line that streams by in chunks
-// and is never held: whether it can be a message, its kind, its id wherever it
-// stands. Ids and methods over 4 KiB count as unreadable. The zero value is
-// ready for the first chunk.
+// An Envelope scans the top-level members of a line that is streamed in chunks and
+// never held. It finds whether the line can be a message, its kind, and its id,
+// wherever the id is. Ids and methods over 4 KiB count as unreadable. The zero
+// value is ready for the first chunk.
 type Envelope struct {
 	state    envelopeState
 	nested   skip // while state is envNested
-	escaped  bool // the last byte was a backslash that escapes what follows in a top-level string
-	slot     slot // of the member that is being read
+	escaped  bool // the last byte was a backslash that escapes the next byte of a top-level string
+	slot     slot // of the current member
 	name     captureBuffer
 	id       captureBuffer
 	method   captureBuffer
-	failure  captureBuffer // the error, to tell null from others
+	failure  captureBuffer // the error, which may be null
 	ids      int
 	seen     [slots]bool
-	repeated bool // a member that counts was there twice
+	repeated bool // a member with a slot came twice
 	batch    bool
 }
 
@@ -37,11 +37,11 @@ const (
 	envBad
 )
 
-// captureBuffer is the text of a name or a scalar, unless it is too long.
+// A captureBuffer keeps the text of a name or a scalar.
 type captureBuffer struct {
 	text []byte
-	lost bool
-	done bool
+	lost bool // it was too long
+	done bool // it is complete
 }
 
 func (c *captureBuffer) reset() { c.text, c.lost, c.done = c.text[:0], false, false }
@@ -55,8 +55,8 @@ func (c *captureBuffer) add(b []byte, limit int) {
 }
 
 const (
-	captureValue = 4096 // of an id or a method
-	captureName  = 64   // of a name: "jsonrpc" in \u escapes has 44 bytes
+	captureValue = 4096 // longest id or method that is kept, in bytes
+	captureName  = 64   // longest name that is kept; "jsonrpc" in \u escapes has 44 bytes
 )
 
 // Feed reads the next chunk. A line end at the end of the last chunk is white
@@ -83,7 +83,7 @@ func (e *Envelope) Feed(b []byte) {
 	}
 }
 
-// punctuation takes a byte that is not white space, between names and values.
+// punctuation handles a byte between names and values that is not white space.
 func (e *Envelope) punctuation(c byte) {
 	switch {
 	case e.state == envStart && c == '{':
@@ -109,16 +109,16 @@ func (e *Envelope) punctuation(c byte) {
 	}
 }
 
-// begin takes the first byte of a member's value.
+// begin handles the first byte of a member's value.
 func (e *Envelope) begin(c byte) {
 	e.repeated = e.repeated || e.slot != slotNone && e.seen[e.slot]
 	e.seen[e.slot] = true
 	if e.slot == slotID {
 		e.ids++
 	}
-	if kept := e.kept(); kept != nil {
-		kept.reset()
-		kept.add([]byte{c}, captureValue)
+	if buffer := e.buffer(); buffer != nil {
+		buffer.reset()
+		buffer.add([]byte{c}, captureValue)
 	}
 	switch c {
 	case '"':
@@ -132,9 +132,9 @@ func (e *Envelope) begin(c byte) {
 	}
 }
 
-// kept returns where the text of the current member's value is kept, nil if it
-// is not wanted.
-func (e *Envelope) kept() *captureBuffer {
+// buffer returns the buffer for the current member's value, nil if the value is not
+// kept.
+func (e *Envelope) buffer() *captureBuffer {
 	switch e.slot {
 	case slotID:
 		return &e.id
@@ -146,15 +146,15 @@ func (e *Envelope) kept() *captureBuffer {
 	return nil
 }
 
-// keep takes bytes of a value; done says that they are its last.
+// keep adds bytes of a value to its buffer; done says that they are its last.
 func (e *Envelope) keep(b []byte, done bool) {
-	if kept := e.kept(); kept != nil {
-		kept.add(b, captureValue)
-		kept.done = done
+	if buffer := e.buffer(); buffer != nil {
+		buffer.add(b, captureValue)
+		buffer.done = done
 	}
 }
 
-// inString goes on in a string and returns the offset behind what it read.
+// inString continues a string and returns the offset after what it read.
 func (e *Envelope) inString(b []byte, i int) int {
 	start := i
 	if e.escaped {
@@ -187,7 +187,7 @@ func (e *Envelope) endName() {
 	}
 }
 
-// inScalar goes on in a number or literal.
+// inScalar continues a number or literal and returns the offset after what it read.
 func (e *Envelope) inScalar(b []byte, i int) int {
 	start := i
 	for i < len(b) && class[b[i]]&clsEndScalar == 0 {
@@ -200,7 +200,7 @@ func (e *Envelope) inScalar(b []byte, i int) int {
 	return i
 }
 
-// endNested takes the end of a member's value, or of a batch.
+// endNested handles the end of a nested value, or of a batch.
 func (e *Envelope) endNested() {
 	e.state = envNext
 	if e.batch {
@@ -209,15 +209,15 @@ func (e *Envelope) endNested() {
 	e.keep(nil, true)
 }
 
-// Complete reports whether the chunks so far make one whole object or array.
+// Complete reports whether the chunks so far are one whole object or array.
 func (e *Envelope) Complete() bool { return e.state == envEnd }
 
 // CanBeMessage reports whether the chunks so far can be the beginning of a
 // JSON object, or of an array of them.
 func (e *Envelope) CanBeMessage() bool { return e.state != envBad }
 
-// ID returns the raw id found so far, nil if there is none, more than one, or
-// one that is neither a string nor an integer.
+// ID returns the raw id found so far. It returns nil if there is none or more than
+// one, or if it is neither a string nor an integer.
 func (e *Envelope) ID() []byte {
 	if e.ids != 1 || !e.id.done || e.id.lost || !validID(e.id.text) {
 		return nil

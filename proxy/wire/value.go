@@ -8,20 +8,20 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire/internal/jsonstring"
 )
 
-// A Value is a JSON value and where it stands: Raw is the value's text without
-// surrounding white space, Off the offset of its first byte in the frame it was
-// taken from. The zero Value is "not there".
+// A Value is a JSON value and its position: Raw is the value's text without
+// surrounding white space, Off the offset of its first byte in its frame. The zero
+// Value does not exist.
 //
-// A Value is a view: it is valid as long as the message it was taken from. After
-// an edit of that message Raw still reads as before, but Off is wrong. Its
-// methods expect text a scanner has accepted; on anything else they stop early
-// and never read past Raw.
+// A Value is a view: it is valid as long as the message that it was taken from.
+// After an edit of that message Raw is still valid, but Off is wrong. The methods
+// expect text that a scanner has accepted; for other text they stop early and
+// never read past Raw.
 type Value struct {
 	Raw []byte
 	Off int
 }
 
-// Exists reports whether the value is there at all; null exists.
+// Exists reports whether the value exists. A null exists.
 func (v Value) Exists() bool { return len(v.Raw) > 0 }
 
 // IsNull reports whether the value is the literal null.
@@ -36,8 +36,8 @@ func (v Value) IsArray() bool { return len(v.Raw) > 0 && v.Raw[0] == '[' }
 // IsString reports whether the value is a string.
 func (v Value) IsString() bool { return len(v.Raw) > 1 && v.Raw[0] == '"' }
 
-// Text returns the string the value stands for, and "" for anything but a
-// string. Escapes are resolved; a lone surrogate becomes U+FFFD.
+// Text returns the value of a string without escapes, "" for any other value. A lone
+// surrogate becomes U+FFFD.
 func (v Value) Text() string {
 	if !v.IsString() {
 		return ""
@@ -45,8 +45,8 @@ func (v Value) Text() string {
 	return jsonstring.Unquote(v.Raw)
 }
 
-// View is Text without a copy: the string shares the frame's bytes where it has
-// no escapes, and is valid only as long as they are. It must not be kept.
+// View is Text without a copy: unless the value has escapes, the string shares the
+// frame's bytes and is valid only as long as they are. It must not be kept.
 func (v Value) View() string {
 	if !v.IsString() {
 		return ""
@@ -120,7 +120,7 @@ func (v Value) member(key string) Value {
 	}
 }
 
-// open returns the offset behind the bracket v opens with, and len(v.Raw) if v
+// open returns the offset after the bracket v opens with, and len(v.Raw) if v
 // does not open with it.
 func (v Value) open(bracket byte) int {
 	if len(v.Raw) == 0 || v.Raw[0] != bracket {
@@ -129,8 +129,8 @@ func (v Value) open(bracket byte) int {
 	return 1
 }
 
-// nextMember reads the member at or behind offset i, which stands behind the
-// opening brace or behind a member.
+// nextMember reads the next member from offset i, which is after the opening brace or
+// after a member.
 func (v Value) nextMember(i int) (key, val Value, next int, ok bool) {
 	i = skipSeparator(v.Raw, i)
 	if i >= len(v.Raw) || v.Raw[i] != '"' {
@@ -149,8 +149,8 @@ func (v Value) nextMember(i int) (key, val Value, next int, ok bool) {
 	return key, val, next, ok
 }
 
-// nextElement reads the element at or behind offset i, which stands behind the
-// opening bracket or behind an element.
+// nextElement reads the next element from offset i, which is after the opening bracket
+// or after an element.
 func (v Value) nextElement(i int) (e Value, next int, ok bool) {
 	return v.valueAt(skipSeparator(v.Raw, i))
 }
@@ -177,8 +177,8 @@ const (
 	clsEndScalar = 1 << iota // what ends a number or literal
 	clsDigit
 	clsNumber   // what a number begins with
-	clsFraction // what goes on a number behind its first digits
-	clsEscape   // what may follow a backslash, u aside
+	clsFraction // what continues a number after its first digits
+	clsEscape   // what may follow a backslash, except u
 )
 
 var class = func() (t [256]uint8) {

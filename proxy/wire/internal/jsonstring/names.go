@@ -66,7 +66,7 @@ type letters struct {
 
 const noLetter rune = -1
 
-// next returns the next letter, noLetter behind the last.
+// next returns the next letter, noLetter after the last.
 func (l *letters) next() rune {
 	for l.folded == "" && len(l.rest) > 0 {
 		r, n := l.rune()
