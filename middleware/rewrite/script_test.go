@@ -17,8 +17,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// TestScripts plays testdata/*.txt. A new one needs no Go, unless it needs rules
-// of its own.
+// TestScripts plays testdata/*.txt.
 func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"who":     who,
@@ -27,10 +26,9 @@ func TestScripts(t *testing.T) {
 	}}.Play(t, "testdata/*.txt")
 }
 
-// who is a capture layer that knows everything: "who=TENANT", "who=nobody"; a
-// "+modern" behind it is the era, "+sandboxed" the trust, "+lost" an identity that
-// could not be looked up. A client's frame with a "trust" in its _meta has that
-// trust.
+// who attaches a fixed context, like capture: "who=TENANT" or "who=nobody", followed by "+modern"
+// for the era, "+sandboxed" for the trust, and "+lost" for an identity that could not be looked
+// up. A "trust" in the _meta of a client's frame sets its trust.
 func who(_ *proxytest.Session, arg string) middleware.Layer {
 	name, flags, _ := strings.Cut(arg, "+")
 	view := &sessionstate.Context{
@@ -59,8 +57,8 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 	}}
 }
 
-// notes makes a note in the script of every note about a call; "notes=all" also of
-// the rules that did not apply.
+// notes adds every note about a call to the script; "notes=all" includes those about rules that
+// did not apply.
 func notes(s *proxytest.Session, arg string) middleware.Layer {
 	return middleware.Layer{Name: "notes", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
