@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A bench is the layer alone, with a schema learnt and one call to handle.
+// A bench runs the layer alone, after a tools/list.
 type bench struct {
 	scanner wire.Scanner
 	handler middleware.Handler
@@ -19,8 +19,8 @@ type bench struct {
 	view    *sessionstate.Context
 	m       wire.Message
 
-	next     func(*wire.Message)                     // called with what goes on
-	listener func(*middleware.Call, middleware.Note) // told everything
+	next     func(*wire.Message)                     // called with each message that passes
+	listener func(*middleware.Call, middleware.Note) // called with each note, if not nil
 }
 
 // relay does nothing: the layer alone is measured.
@@ -55,7 +55,7 @@ func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
 	return b
 }
 
-// reply takes the reply to the last call through its hooks.
+// reply runs the reply to the last call through its hooks.
 func (b *bench) reply(tb testing.TB, line string) {
 	tb.Helper()
 	var reply wire.Message
@@ -74,7 +74,7 @@ func (b *bench) handle(line []byte) {
 	b.run()
 }
 
-// run has the layer handle the message that was looked at.
+// run runs the scanned message through the layer.
 func (b *bench) run() {
 	b.ctx.Call.Reset(relay{}, true)
 	b.ctx.Call.SetValue(sessionstate.ContextKey{}, b.view)
@@ -96,7 +96,7 @@ func BenchmarkFill(b *testing.B) { benchmark(b, arguments.Default()) }
 
 func BenchmarkPin(b *testing.B) { benchmark(b, pin("workspace", "principal.tenant")) }
 
-// BenchmarkTwenty has the rule that counts stand last.
+// BenchmarkTwenty has twenty rules, of which only the last one applies.
 func BenchmarkTwenty(b *testing.B) {
 	rules := make([]arguments.Rule, 19, 20)
 	for i := range rules {

@@ -16,7 +16,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// compile compiles what a test has written well.
+// compile compiles an expression and panics if it is invalid.
 func compile(src string, want expression.Type) *expression.Program {
 	p, err := expression.Compile(src, want)
 	if err != nil {
@@ -32,8 +32,8 @@ func pin(argument, value string) arguments.Rule {
 	}
 }
 
-// FuzzPin has what a pin sets read by three readers, whatever the client wrote: one
-// takes the first of two equal keys, one the last, and one does not mind case.
+// FuzzPin checks that three JSON readers find the value of a pin, whatever the client sent: one
+// takes the first of two equal keys, one the last, and one ignores case.
 func FuzzPin(f *testing.F) {
 	for _, a := range []string{
 		`{}`, `{"tenant":"globex"}`, `{"tenant":null}`, `{"Tenant":"globex"}`, `{"tenant":"acme","tenant":"globex"}`,
@@ -48,7 +48,7 @@ func FuzzPin(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_repos"}}`)
 	f.Fuzz(func(t *testing.T, frame string) {
 		for _, path := range []string{"tenant", "options.tenant"} {
-			fill := pin(path, `"globex"`) // which the pin stands above, listed first or not
+			fill := pin(path, `"globex"`) // listed first, but the pin applies
 			fill.Mode = arguments.Fill
 			b := newBench(t, fill, pin(path, "principal.tenant"))
 			sent := ""
@@ -56,7 +56,7 @@ func FuzzPin(f *testing.F) {
 			b.m.Reset(wire.Client, []byte(frame))
 			b.scanner.Look(&b.m)
 			if !b.m.Plain() || !b.m.MethodIs("tools/call") || !b.m.Name().Equals("list_repos") {
-				continue // refused by the relay, or nothing to do with the pin
+				continue // refused by the relay, or not affected by the pin
 			}
 			b.run()
 			if sent != "" {
@@ -93,13 +93,13 @@ func checkPinned(t *testing.T, sent, path string) {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(sent), &folded) // a type that does not fit is not taken either
+	_ = json.Unmarshal([]byte(sent), &folded) // other members may have types that do not fit
 	if got := folded.Params.Arguments; path == "tenant" && got.Tenant != "acme" || path != "tenant" && got.Options.Tenant != "acme" {
-		t.Errorf("without regard to case %s is %v in %s", path, got, sent)
+		t.Errorf("ignoring case, %s is %v in %s", path, got, sent)
 	}
 }
 
-// Every rule that acts tells what it did, and on request what it did not.
+// A rule that acts makes a note; a rule that does not makes one on request.
 func TestNotes(t *testing.T) {
 	when := compile(`arguments.kind == "x"`, expression.Bool)
 	rule := func(i int, mode arguments.Mode, argument, value string) arguments.Rule {
@@ -166,7 +166,7 @@ skipped arguments[1]: the call has this value already`},
 			if got.String() != test.want {
 				t.Errorf("got %s\nwant %s", got.String(), test.want)
 			}
-			// Nobody listening changes nothing.
+			// The result is the same without a listener.
 			b.listener = nil
 			b.handle(frame)
 			if len(sent) == 1 || len(sent) == 2 && sent[0] != sent[1] {
@@ -176,9 +176,8 @@ skipped arguments[1]: the call has this value already`},
 	}
 }
 
-// Rules whose arguments are inside one another hold all the same: what is pinned is
-// written last.
-func TestRulesInsideOneAnother(t *testing.T) {
+// Rules whose arguments contain each other all hold, because pins are written last.
+func TestNestedRules(t *testing.T) {
 	for _, test := range []struct{ name, call, want string }{
 		{"fill inside a pin", `{}`, `{"o":{"b":1,"a":"pinned"}}`},
 		{"the call has all", `{"o":{"a":"x","c":"y"}}`, `{"o":{"b":1,"a":"pinned"}}`},
@@ -199,8 +198,7 @@ func TestRulesInsideOneAnother(t *testing.T) {
 	}
 }
 
-// Whoever builds the layer without a configuration is held to it too: a value that
-// says who calls is never the call's own.
+// A fill rule with a value from the principal is a pin, also without a configuration file.
 func TestFillFromPrincipalPins(t *testing.T) {
 	r := pin("workspace", "principal.tenant")
 	r.Mode = arguments.Fill
@@ -217,7 +215,7 @@ func TestFillFromPrincipalPins(t *testing.T) {
 	b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"workspace":"globex"}}}`))
 }
 
-// What cannot be decided is refused by a rule that binds, and passes one that fills.
+// If a rule cannot be evaluated, the call is refused if the rule enforces, and passes if it fills.
 func TestUndecided(t *testing.T) {
 	failed := errors.New("key file is gone")
 	condition := compile(`principal.user != ""`, expression.Bool)
@@ -226,7 +224,7 @@ func TestUndecided(t *testing.T) {
 		rule arguments.Rule
 		view *sessionstate.Context
 		tool string
-		want string // what goes on, "" if nothing does
+		want string // the arguments that are sent, "" if the call is refused
 	}{
 		{"the condition fails", arguments.Rule{Mode: arguments.Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
 		{"the condition fails, filling", arguments.Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
@@ -252,13 +250,13 @@ func TestUndecided(t *testing.T) {
 			b.next = func(m *wire.Message) { sent = string(m.Arguments().Raw) }
 			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + test.tool + `","arguments":{"a":1}}}`))
 			if sent != test.want {
-				t.Errorf("%q goes on, want %q", sent, test.want)
+				t.Errorf("sent %q, want %q", sent, test.want)
 			}
 		})
 	}
 }
 
-// Pinning over a value allocates nothing once the buffers have grown.
+// Overwriting a value does not allocate once the buffers have grown.
 func TestPinAllocations(t *testing.T) {
 	for _, test := range []struct {
 		name, line string
@@ -276,7 +274,7 @@ func TestPinAllocations(t *testing.T) {
 	}
 }
 
-// A second round is pinned to what the first was, and to nothing of anybody else's.
+// The second round of a call gets the pinned values of the first round, and of no other call.
 func TestRounds(t *testing.T) {
 	ada := sessionstate.Principal{KeyID: "k1", User: "ada", Tenant: "acme", Email: "first"}
 	renamed := ada
