@@ -20,9 +20,7 @@ func (c *Conn) refuse(ctx context.Context, tc *toolCall, no *refusal) error {
 	session, _ := tc.view.Lookup("session.id")
 	c.log.InfoContext(ctx, "a call was refused", "tool", middleware.Clip(tc.name), "argument", no.rule.path, "why", no.why, "session", session.Value)
 	tc.addNotes()
-	if tc.call.Noted() {
-		tc.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})
-	}
+	tc.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})
 	if tc.m.Kind() != wire.Request {
 		return nil
 	}

@@ -53,22 +53,21 @@ func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
-	part := func(text string) { h.WriteString(text); h.WriteByte(0) }
-	part(view.Session.Value)
+	list := func(texts ...string) {
+		for _, text := range texts {
+			h.WriteString(text)
+			h.WriteByte(0)
+		}
+		h.WriteByte(0xff) // in no UTF-8 text
+	}
+	list(view.Session.Value)
 	if p := view.Principal; p != nil {
-		for _, text := range [...]string{p.KeyID, p.User, p.Tenant, p.Plan} {
-			part(text)
-		}
-		for _, list := range [...][]string{p.Roles, p.Permissions} {
-			for _, text := range list {
-				part(text)
-			}
-			h.WriteByte(0xfe)
-		}
+		list(p.KeyID, p.User, p.Tenant, p.Plan)
+		list(p.Roles...)
+		list(p.Permissions...)
 	}
 	trust, _ := view.Lookup("session.trust")
-	part(trust.Value)
-	h.WriteByte(0xff)
+	list(trust.Value)
 	h.Write(a)
 	h.WriteByte(0)
 	h.Write(b)

@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"bytes"
+	"cmp"
 	"log/slog"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -117,14 +118,11 @@ func (in *intent) source() string {
 
 // origin returns the origin of the value, for log lines.
 func (in *intent) origin() string {
-	switch fact := in.value.fact(); {
-	case fact.Empty():
+	fact := in.value.fact()
+	if fact.Empty() {
 		return in.rule.Value.String()
-	case fact.From == "":
-		return fact.Source.String()
-	default:
-		return fact.From
 	}
+	return cmp.Or(fact.From, fact.Source.String())
 }
 
 // evaluate sets the value of an intent for this call. If it cannot be computed, the value stays

@@ -29,9 +29,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 					", and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.")
 			}
 			c.log.WarnContext(tc.call.LogContext(), "an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
-			if tc.call.Noted() {
-				tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
-			}
+			tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
 			continue
 		}
 		if round != 0 {

@@ -87,7 +87,9 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 	case "tools/call":
 		return c.call(ctx, m, view, next)
 	case "tools/list":
-		c.watchTools(call, view)
+		if c.editsList {
+			c.watch(call, listEdit{view: view, list: "tools", binds: c.binds(), private: c.privateTools, hides: (*listEdit).tool})
+		}
 	case "tasks/get", "tasks/result":
 		if c.renames() {
 			call.OnReply(c.namesInTask(view))

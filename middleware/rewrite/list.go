@@ -11,13 +11,6 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// watchTools adds the hook that edits the reply to tools/list.
-func (c *Conn) watchTools(call *middleware.Call, view *sessionstate.Context) {
-	if c.editsList {
-		c.watch(call, listEdit{view: view, list: "tools", binds: c.binds(), private: c.privateTools, hides: (*listEdit).tool})
-	}
-}
-
 // watch adds a hook that edits a list.
 func (c *Conn) watch(call *middleware.Call, e listEdit) {
 	if e.binds {
@@ -46,8 +39,11 @@ func (e *listEdit) page(reply *wire.Message) {
 		return
 	}
 	if e.list == "tools" { // the catalogue already has its tools
-		if a, b, name := e.c.collision(e.view); name != "" {
-			e.c.replaceCollision(e.call, reply, ambiguousText(a, b, name))
+		if text := e.c.collision(e.view); text != "" {
+			if e.c.once(text) {
+				e.c.log.ErrorContext(e.call.LogContext(), "the server's list of tools was answered with an error", "why", text)
+			}
+			replace(e.call, reply, "two tools have one name", text)
 			return
 		}
 	}
@@ -60,19 +56,19 @@ func (e *listEdit) page(reply *wire.Message) {
 	}
 }
 
-// collision returns two tools of the server that the client would see under one name, and the
-// name; it is "" if there are none.
-func (c *Conn) collision(view *sessionstate.Context) (a, b, name string) {
+// collision returns the error if the client would see two tools of the server under one name,
+// "" if not.
+func (c *Conn) collision(view *sessionstate.Context) string {
 	for i := range c.rules {
 		name := c.rules[i].Rename
 		if name == "" || c.byNewName[name][0] != i {
 			continue
 		}
 		if tools := c.knownAs(view, name); len(tools) > 1 {
-			return tools[0], tools[1], name
+			return ambiguousText(tools[0], tools[1], name)
 		}
 	}
-	return "", "", ""
+	return ""
 }
 
 // knownAs returns the known tools of the server that the client would see under a name to which
@@ -88,14 +84,6 @@ func (c *Conn) knownAs(view *sessionstate.Context, name string) (tools []string)
 		tools = append(tools, name)
 	}
 	return tools
-}
-
-// replaceCollision replaces a list with two tools of the same name by an error.
-func (c *Conn) replaceCollision(call *middleware.Call, reply *wire.Message, text string) {
-	if c.once(text) {
-		c.log.ErrorContext(call.LogContext(), "the server's list of tools was answered with an error", "why", text)
-	}
-	replace(call, reply, "two tools have one name", text)
 }
 
 // withhold replaces a list that cannot be edited by an error if something in it may have to be
@@ -166,7 +154,7 @@ func (e *listEdit) tool(entry wire.Value) int {
 // nameless returns the index of the rule that hides an entry without a name: the first rule
 // that hides, or none.
 func (c *Conn) nameless() int {
-	if !c.hides() {
+	if len(c.all.hide) == 0 {
 		return none
 	}
 	return c.all.hide[0]

@@ -137,14 +137,11 @@ func (s *Shared) add(i int, rule *Rule) {
 	s.privateItems = s.privateItems || rule.hidesItems() && rule.usesSession()
 }
 
-// hides reports whether a rule can hide a tool.
-func (s *Shared) hides() bool { return len(s.all.hide) > 0 }
-
 // renames reports whether a rule renames a tool.
 func (s *Shared) renames() bool { return len(s.byNewName) > 0 }
 
 // binds reports whether a list of tools must not pass unedited.
-func (s *Shared) binds() bool { return s.hides() || s.renames() }
+func (s *Shared) binds() bool { return len(s.all.hide) > 0 || s.renames() }
 
 // hidesURIs reports whether a rule can hide a resource.
 func (s *Shared) hidesURIs() bool { return len(s.uris) > 0 }

@@ -54,7 +54,7 @@ func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
 		k.members = nil
 		return err
 	}
-	if len(splices) > 0 && call.Noted() {
+	if len(splices) > 0 {
 		call.Note(middleware.Note{
 			Layer: "briefing", Rule: "briefing.structured", Act: middleware.Edited, Path: []string{"result", "tools"},
 			Why: "one result may have the briefing in structuredContent, so output schemas admit it", Source: "attache",

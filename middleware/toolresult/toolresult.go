@@ -212,9 +212,6 @@ func InResult(r Response, reply *wire.Message, text string) (member, block bool)
 }
 
 func (t Text) note(call *middleware.Call, why string, before, after []byte, path []string) {
-	if !call.Noted() {
-		return
-	}
 	source := t.Source
 	if after == nil {
 		source = ""
