@@ -1,4 +1,4 @@
-package arguments_test
+package arguments
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -85,7 +84,7 @@ func TestOptionalOnlyWithValue(t *testing.T) {
 		{"a fact", "session.id", "", full, false},
 		{"a fact nobody knows", "session.workspace.path", "", full, true},
 	} {
-		r := arguments.Rule{Name: "arguments[0]", Tools: []string{"list_*"}, Argument: []string{"workspace"}, Value: compile(test.value, expression.Any)}
+		r := Rule{Name: "arguments[0]", Tools: []string{"list_*"}, Argument: []string{"workspace"}, Value: compile(test.value, expression.Any)}
 		if test.when != "" {
 			r.When = compile(test.when, expression.Bool)
 		}

@@ -123,12 +123,7 @@ func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server stri
 	if c.Mode != Fill || c.Value.UsesArguments() {
 		return ""
 	}
-	var v value
-	if c.fact != "" {
-		v.member = c.read(view, new(factMember))
-	} else {
-		v.raw, _ = c.compute(&expression.Inputs{Context: view, Tool: t.Name, Annotations: t.Annotations, Server: server})
-	}
+	v := c.sessionValue(&expression.Inputs{Context: view, Tool: t.Name, Annotations: t.Annotations, Server: server})
 	if p := c.place(t); p.state == present && !v.empty() {
 		return p.misfit(&v)
 	}

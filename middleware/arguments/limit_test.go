@@ -10,6 +10,7 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
 // A rule does not fill a string that the argument's schema refuses: the schema in the list and the
@@ -64,7 +65,7 @@ func TestLimits(t *testing.T) {
 
 func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
 	for _, text := range []string{"session.id", `"` + value + `"`} {
-		fill := Rule{Tools: []string{"t"}, Argument: path, Value: expressionOf(text)}
+		fill := Rule{Tools: []string{"t"}, Argument: path, Value: compile(text, expression.Any)}
 		x := newToolTest(t, fill)
 		x.session = value
 		var log bytes.Buffer
@@ -106,7 +107,7 @@ func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
 func TestLimitsOfLateValues(t *testing.T) {
 	for property, changed := range map[string]bool{`{"type":"string","minLength":1}`: true, `{"type":"string","pattern":"^/"}`: false} {
 		schema := `{"type":"object","properties":{"p":` + property + `,"q":{"type":"string"}},"required":["p"]}`
-		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: expressionOf("arguments.q")})
+		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: compile("arguments.q", expression.Any)})
 		if shown := x.shown(schema); (shown != schema) != changed {
 			t.Errorf("%s: shown is %s", property, shown)
 		}
@@ -175,7 +176,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		if got := compilePattern(wire.Value{Raw: raw}) != nil; got != test.read {
 			t.Errorf("%.40s: read is %t", test.pattern, got)
 		}
-		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: expressionOf(`"a"`)})
+		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: compile(`"a"`, expression.Any)})
 		schema := `{"properties":{"p":{"type":"string","pattern":` + string(raw) + `}},"required":["p"]}`
 		if shown := x.shown(schema); !test.read && shown != schema {
 			t.Errorf("%.40s: shown is %.200s", test.pattern, shown)

@@ -1,4 +1,4 @@
-package arguments_test
+package arguments
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
@@ -25,10 +24,10 @@ func compile(src string, want expression.Type) *expression.Program {
 	return p
 }
 
-func pin(argument, value string) arguments.Rule {
-	return arguments.Rule{
+func pin(argument, value string) Rule {
+	return Rule{
 		Name: "arguments[0]", Tools: []string{"list_*"}, Argument: strings.Split(argument, "."),
-		Mode: arguments.Pin, Value: compile(value, expression.Any),
+		Mode: Pin, Value: compile(value, expression.Any),
 	}
 }
 
@@ -49,7 +48,7 @@ func FuzzPin(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame string) {
 		for _, path := range []string{"tenant", "options.tenant"} {
 			fill := pin(path, `"globex"`) // listed first, but the pin applies
-			fill.Mode = arguments.Fill
+			fill.Mode = Fill
 			b := newBench(t, fill, pin(path, "principal.tenant"))
 			sent := ""
 			b.next = func(m *wire.Message) { sent = string(m.Frame()) }
@@ -102,19 +101,19 @@ func checkPinned(t *testing.T, sent, path string) {
 // A rule that acts makes a note; a rule that does not makes one on request.
 func TestNotes(t *testing.T) {
 	when := compile(`arguments.kind == "x"`, expression.Bool)
-	rule := func(i int, mode arguments.Mode, argument, value string) arguments.Rule {
-		r := arguments.Rule{Name: fmt.Sprintf("arguments[%d]", i), Tools: []string{"list_*"}, Argument: []string{argument}, Mode: mode}
+	rule := func(i int, mode Mode, argument, value string) Rule {
+		r := Rule{Name: fmt.Sprintf("arguments[%d]", i), Tools: []string{"list_*"}, Argument: []string{argument}, Mode: mode}
 		if value != "" {
 			r.Value = compile(value, expression.Any)
 		}
 		return r
 	}
-	rules := []arguments.Rule{
-		rule(0, arguments.Fill, "workspace", "session.workspace.path"),
-		rule(1, arguments.Pin, "tenant", "principal.tenant"),
-		rule(2, arguments.Forbid, "force", ""),
-		rule(3, arguments.Pin, "tenant", `"never"`),
-		{Name: "arguments[4]", Tools: []string{"other"}, Argument: []string{"x"}, Mode: arguments.Forbid},
+	rules := []Rule{
+		rule(0, Fill, "workspace", "session.workspace.path"),
+		rule(1, Pin, "tenant", "principal.tenant"),
+		rule(2, Forbid, "force", ""),
+		rule(3, Pin, "tenant", `"never"`),
+		{Name: "arguments[4]", Tools: []string{"other"}, Argument: []string{"x"}, Mode: Forbid},
 		{Name: "arguments[5]", Tools: []string{"list_*"}, Argument: []string{"page"}, Value: compile("arguments.size", expression.Any)},
 		{Name: "arguments[6]", Tools: []string{"list_*"}, Argument: []string{"sort"}, Value: compile(`"x"`, expression.Any), When: when},
 	}
@@ -186,7 +185,7 @@ func TestNestedRules(t *testing.T) {
 			pinInner := pin("o.a", `"pinned"`)
 			pinOuter := pin("o", `{"b": 1}`)
 			fill := pin("o.c", `"filled"`)
-			fill.Mode = arguments.Fill
+			fill.Mode = Fill
 			b := newBench(t, pinInner, fill, pinOuter)
 			b.next = func(m *wire.Message) {
 				if got := string(m.Arguments().Raw); got != test.want {
@@ -201,9 +200,9 @@ func TestNestedRules(t *testing.T) {
 // A fill rule with a value from the principal is a pin, also without a configuration file.
 func TestFillFromPrincipalPins(t *testing.T) {
 	r := pin("workspace", "principal.tenant")
-	r.Mode = arguments.Fill
-	shared, err := arguments.Compile(arguments.Options{Rules: []arguments.Rule{r}})
-	if err != nil || !shared.Connect(arguments.ConnOptions{}).Layer().Enforces {
+	r.Mode = Fill
+	shared, err := Compile(Options{Rules: []Rule{r}})
+	if err != nil || !shared.Connect(ConnOptions{}).Layer().Enforces {
 		t.Errorf("the layer does not enforce: %v", err)
 	}
 	b := newBench(t, r)
@@ -221,24 +220,24 @@ func TestUndecided(t *testing.T) {
 	condition := compile(`principal.user != ""`, expression.Bool)
 	for _, test := range []struct {
 		name string
-		rule arguments.Rule
+		rule Rule
 		view *sessionstate.Context
 		tool string
 		want string // the arguments that are sent, "" if the call is refused
 	}{
-		{"the condition fails", arguments.Rule{Mode: arguments.Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
-		{"the condition fails, filling", arguments.Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
-		{"nobody could be looked up", arguments.Rule{Mode: arguments.Pin, Value: compile(`"v"`, expression.Any), When: condition},
+		{"the condition fails", Rule{Mode: Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
+		{"the condition fails, filling", Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
+		{"nobody could be looked up", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
 			&sessionstate.Context{Unidentified: failed}, "list_a", ""},
-		{"nobody is there", arguments.Rule{Mode: arguments.Pin, Value: compile(`"v"`, expression.Any), When: condition},
+		{"nobody is there", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
 			&sessionstate.Context{}, "list_a", `{"a":1}`},
-		{"nobody for a mixed value", arguments.Rule{Mode: arguments.Pin, Value: compile(`"t-" + principal.tenant`, expression.Any)},
+		{"nobody for a mixed value", Rule{Mode: Pin, Value: compile(`"t-" + principal.tenant`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"an empty value", arguments.Rule{Mode: arguments.Pin, Value: compile(`[session.id].filter(s, s != "")`, expression.Any)},
+		{"an empty value", Rule{Mode: Pin, Value: compile(`[session.id].filter(s, s != "")`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"a value that fails", arguments.Rule{Mode: arguments.Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},
+		{"a value that fails", Rule{Mode: Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"a name that takes too long", arguments.Rule{Tools: []string{"*a*b"}, Mode: arguments.Forbid}, nil, strings.Repeat("a", 5000), ""},
+		{"a name that takes too long", Rule{Tools: []string{"*a*b"}, Mode: Forbid}, nil, strings.Repeat("a", 5000), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.rule.Argument = []string{"tenant"}; test.rule.Tools == nil {

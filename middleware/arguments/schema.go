@@ -17,7 +17,6 @@ type plan struct {
 	places []place // for the rules that match
 }
 
-// newPlan returns the plan for a tool.
 func (s *Shared) newPlan(t *middleware.Tool) *plan {
 	p := &plan{tool: t}
 	for _, r := range s.rules {

@@ -20,19 +20,11 @@ import (
 const pinned = "acme"
 
 func pinRule(mode Mode, schema Schema, path ...string) Rule {
-	value := expressionOf("session.id")
+	value := compile("session.id", expression.Any)
 	if mode == Forbid {
 		value = nil
 	}
 	return Rule{Tools: []string{"t"}, Argument: path, Mode: mode, Schema: schema, Value: value}
-}
-
-func expressionOf(text string) *expression.Program {
-	p, err := expression.Compile(text, expression.Any)
-	if err != nil {
-		panic(err)
-	}
-	return p
 }
 
 // A toolTest runs the layer for a server with one tool, t.
@@ -64,14 +56,10 @@ func newToolTest(t *testing.T, r Rule) *toolTest {
 	return x
 }
 
-type noRelay struct{ middleware.Relay }
-
-func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
-
 func (x *toolTest) handle(method, params string) {
 	x.Helper()
 	x.sent = nil
-	x.ctx.Call.Reset(noRelay{}, true)
+	x.ctx.Call.Reset(relay{}, true)
 	if x.listener != nil {
 		x.ctx.Call.Listen(true, x.listener)
 	}
@@ -473,7 +461,7 @@ func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 		r.Schema = Optional
 	}
 	if d.anyValue = r.Mode == Fill; d.anyValue {
-		r.Value = pick(d, r.Value, expressionOf(`"acme"`), expressionOf("7"))
+		r.Value = pick(d, r.Value, compile(`"acme"`, expression.Any), compile("7", expression.Any))
 	}
 	raw, err := json.Marshal(d.root(r.Argument, r.Mode != Forbid))
 	if err != nil {

@@ -149,20 +149,14 @@ func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 // hasValue reports whether a fill rule has a value for this session that the argument accepts,
 // or may have one when a call arrives and the argument accepts any value.
 func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
-	r := p.rule
-	if r.fact != "" {
-		fact, _ := e.view.Lookup(r.fact)
-		if fact.Empty() {
-			return r.fact == workspacePath && e.c.canAsk(e.call) && p.limit == nil
-		}
-		return p.limit == nil || p.limit.refuses(fact.Value) == ""
-	}
-	if r.Value.UsesArguments() {
+	if p.rule.Value.UsesArguments() {
 		return p.limit == nil
 	}
-	raw, err := r.compute(e.inputs(t))
-	v := value{raw: raw}
-	return err == nil && !v.empty() && p.misfit(&v) == ""
+	v := p.rule.sessionValue(e.inputs(t))
+	if v.empty() {
+		return p.rule.fact == workspacePath && e.c.canAsk(e.call) && p.limit == nil
+	}
+	return p.misfit(&v) == ""
 }
 
 // editSchema returns the schema of a tool, edited for the rule. The objects around the argument

@@ -144,6 +144,17 @@ func (c *Conn) evaluate(tc *toolCall, in *intent) {
 	in.value.raw = raw
 }
 
+// sessionValue returns the value of a rule that does not read arguments. It is empty if it cannot
+// be computed.
+func (r *rule) sessionValue(in *expression.Inputs) (v value) {
+	if r.fact != "" {
+		v.member = r.read(in.Context, new(factMember))
+	} else {
+		v.raw, _ = r.compute(in)
+	}
+	return v
+}
+
 // compute returns the value of a rule whose value is not a fact, nil if it reads the principal
 // but nobody is identified.
 func (r *rule) compute(in *expression.Inputs) ([]byte, error) {

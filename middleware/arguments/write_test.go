@@ -58,11 +58,7 @@ func pins(t *testing.T, paths string) *Conn {
 		if source == "" {
 			source = "7"
 		}
-		value, err := expression.Compile(source, expression.Any)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, Rule{Tools: []string{"*"}, Argument: strings.Split(path, "."), Mode: Pin, Value: value})
+		rules = append(rules, Rule{Tools: []string{"*"}, Argument: strings.Split(path, "."), Mode: Pin, Value: compile(source, expression.Any)})
 	}
 	shared, err := Compile(Options{Rules: rules})
 	if err != nil {
@@ -97,11 +93,7 @@ func sent(t *testing.T, c *Conn, frame string) (out string) {
 
 // A fact is read again if the view has changed.
 func TestReadFacts(t *testing.T) {
-	value, err := expression.Compile("principal.tenant", expression.Any)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRule(Rule{Argument: []string{"tenant"}, Mode: Pin, Value: value})
+	r := newRule(Rule{Argument: []string{"tenant"}, Mode: Pin, Value: compile("principal.tenant", expression.Any)})
 	var member factMember
 	acme := &sessionstate.Context{Principal: &sessionstate.Principal{Tenant: "acme"}}
 	for i, test := range []struct {

@@ -108,7 +108,6 @@ func setReached(ctx context.Context, _ *wire.Message) error {
 	return nil
 }
 
-// begin returns the run of one frame.
 func (c *Conn) begin(real *middleware.Call, m *wire.Message) *run {
 	r := &run{conn: c, real: real, frame: m.Clone(), method: m.Method()}
 	if m.MethodIs("tools/call") {

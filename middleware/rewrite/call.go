@@ -23,7 +23,6 @@ type target struct {
 	other  string // the other tool that the client sees under the same name, if there is one
 }
 
-// call handles a call from the client.
 func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	name := m.Name().View()
@@ -243,7 +242,6 @@ func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 	return refusal{}
 }
 
-// set sets one argument.
 func (c *Conn) set(call *middleware.Call, m *wire.Message, v *value) refusal {
 	s := v.setting
 	before := m.Get(s.keys...).Raw

@@ -24,7 +24,6 @@ func (c *Conn) watch(call *middleware.Call, e listEdit) {
 	})
 }
 
-// page edits a page of the list.
 func (e *listEdit) page(reply *wire.Message) {
 	if reply.Kind() == wire.Error || reply.TooLarge() {
 		return
@@ -98,7 +97,6 @@ func (e *listEdit) withhold(reply *wire.Message, why string) {
 	replace(e.call, reply, "the list cannot be edited: "+why, "the server's list could not be read, so that the rewrite rules could not be applied to it")
 }
 
-// replace replaces a reply by an error.
 func replace(call *middleware.Call, reply *wire.Message, why, text string) {
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: why})
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, text)
@@ -117,7 +115,6 @@ type listEdit struct {
 	splices []wire.Splice
 }
 
-// remove removes the hidden entries.
 func (e *listEdit) remove(list wire.Value) {
 	gone := wire.RemoveElements(list, func(entry wire.Value) bool {
 		rule := e.hides(e, entry)
@@ -160,7 +157,6 @@ func (c *Conn) nameless() int {
 	return c.all.hide[0]
 }
 
-// set sets a member of an entry.
 func (e *listEdit) set(rule int, act string, entry wire.Value, member, text string) {
 	raw := wire.Quote(text)
 	before := entry.Get(member)
