@@ -197,19 +197,19 @@ type waitState struct{ list, workspace bool }
 const waitTime = middleware.ListTimeout + middleware.ListTimeout/4
 
 // call handles a tools/call, which may be a notification.
-func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, was waitState) error {
-	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != waitState{}}
+func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {
+	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: waited != waitState{}}
 	tc.view = sessionstate.ContextOf(tc.call)
-	if was.workspace && c.workspace != nil {
+	if waited.workspace && c.workspace != nil {
 		tc.view = c.workspace.Refresh(tc.call)
 	}
-	ready, no := c.handle(&tc, &was)
+	ready, refused := c.handle(&tc, &waited)
 	switch {
 	case ready != nil:
-		c.suspend(&tc, ready, next, was)
+		c.suspend(&tc, ready, next, waited)
 		return nil
-	case no != nil:
-		return c.refuse(ctx, &tc, no)
+	case refused != nil:
+		return c.refuse(ctx, &tc, refused)
 	}
 	tc.addNotes()
 	return next(ctx, m)
@@ -217,24 +217,24 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handle
 
 // suspend holds the call back until ready is closed, and then handles it again. It is a
 // separate function so that a call that does not wait does not allocate a closure.
-func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, was waitState) {
-	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, was) })
+func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, waited waitState) {
+	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, waited) })
 }
 
 // handle applies the rules. It returns a channel if the call must wait first, or the refusal of
 // a rule.
-func (c *Conn) handle(tc *toolCall, was *waitState) (ready <-chan struct{}, no *refusal) {
+func (c *Conn) handle(tc *toolCall, waited *waitState) (ready <-chan struct{}, refused *refusal) {
 	if c.readAnnotations {
-		if c.lookUp(tc); !tc.known && !was.list {
-			if ready := c.askList(tc, was); ready != nil {
+		if c.lookUp(tc); !tc.known && !waited.list {
+			if ready := c.askList(tc, waited); ready != nil {
 				return ready, nil
 			}
 		}
 	}
 	var spare [4]intent
-	intents, no := c.judge(tc, spare[:0])
-	if no != nil || len(intents) == 0 {
-		return nil, no
+	intents, refused := c.judge(tc, spare[:0])
+	if refused != nil || len(intents) == 0 {
+		return nil, refused
 	}
 	c.lookUp(tc)
 	round := c.recall(tc, intents)
@@ -243,17 +243,17 @@ func (c *Conn) handle(tc *toolCall, was *waitState) (ready <-chan struct{}, no *
 			return nil, nil
 		}
 	}
-	if ready := c.wait(tc, intents, was); ready != nil {
+	if ready := c.wait(tc, intents, waited); ready != nil {
 		return ready, nil
 	}
 	if !tc.known {
 		intents = tc.filterUnknown(intents)
-		if was.list {
+		if waited.list {
 			c.once(event{kind: "unlisted"}, slog.LevelWarn, "the server did not list its tools, so no arguments are filled until it does")
 		}
 	}
-	if no := tc.refuseMissing(intents); no != nil {
-		return nil, no
+	if refused := tc.refuseMissing(intents); refused != nil {
+		return nil, refused
 	}
 	tc.addNotes()
 	return nil, c.write(tc, intents, round)
@@ -282,24 +282,24 @@ func (c *Conn) lookUp(tc *toolCall) {
 const maxPlans = 10_000
 
 // askList asks the server for its tools. It returns nil if there is nothing to wait for.
-func (c *Conn) askList(tc *toolCall, was *waitState) <-chan struct{} {
+func (c *Conn) askList(tc *toolCall, waited *waitState) <-chan struct{} {
 	ready := c.catalog.Ask(tc.call, tc.m)
-	was.list = ready != nil
+	waited.list = ready != nil
 	return ready
 }
 
 // wait returns a channel if the call must wait before the intents can be written: first for
 // the schema, so that the client is not asked for an argument that the tool does not have,
 // then for the workspace.
-func (c *Conn) wait(tc *toolCall, intents []intent, was *waitState) <-chan struct{} {
-	askable := !was.workspace && slices.ContainsFunc(intents, lacksWorkspace) && c.canAsk(tc.call)
-	if !tc.known && !was.list && (askable || slices.ContainsFunc(intents, worthAsking)) {
-		if ready := c.askList(tc, was); ready != nil {
+func (c *Conn) wait(tc *toolCall, intents []intent, waited *waitState) <-chan struct{} {
+	askable := !waited.workspace && slices.ContainsFunc(intents, lacksWorkspace) && c.canAsk(tc.call)
+	if !tc.known && !waited.list && (askable || slices.ContainsFunc(intents, worthAsking)) {
+		if ready := c.askList(tc, waited); ready != nil {
 			return ready
 		}
 	}
 	if askable && (tc.known || slices.ContainsFunc(intents, pinsWorkspace)) {
-		was.workspace = true
+		waited.workspace = true
 		if ready, ok := c.workspace.AskWorkspace(tc.call); ok {
 			return ready
 		}

@@ -30,7 +30,7 @@ type intent struct {
 
 // judge applies the rules to the call and appends the values to write to out.
 func (c *Conn) judge(tc *toolCall, out []intent) ([]intent, *refusal) {
-	out, no := c.eachRule(tc, out)
+	out, refused := c.eachRule(tc, out)
 	// Release the frame and what was decoded of it.
 	clear(c.callValues)
 	c.callValues = c.callValues[:0]
@@ -38,7 +38,7 @@ func (c *Conn) judge(tc *toolCall, out []intent) ([]intent, *refusal) {
 		c.in.Clear()
 		c.inSet = false
 	}
-	return out, no
+	return out, refused
 }
 
 func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
@@ -47,8 +47,8 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 	for i, r := range rules {
 		applies, err := c.applies(tc, r)
 		if err != nil {
-			if no := tc.refuseUndecided(r, err); no != nil {
-				return nil, no
+			if refused := tc.refuseUndecided(r, err); refused != nil {
+				return nil, refused
 			}
 		}
 		if !applies {
@@ -60,8 +60,8 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 		}
 		callValue := c.callValues[i]
 		if r.Mode == Forbid {
-			if no := c.forbid(tc, r, callValue); no != nil {
-				return nil, no
+			if refused := c.forbid(tc, r, callValue); refused != nil {
+				return nil, refused
 			}
 			tc.skip(r, "the call does not have the argument")
 			continue

@@ -16,15 +16,15 @@ type refusal struct {
 }
 
 // refuse answers the call in place of the upstream. A notification is dropped.
-func (c *Conn) refuse(ctx context.Context, tc *toolCall, no *refusal) error {
+func (c *Conn) refuse(ctx context.Context, tc *toolCall, refused *refusal) error {
 	session, _ := tc.view.Lookup("session.id")
-	c.log.InfoContext(ctx, "a call was refused", "tool", middleware.Clip(tc.name), "argument", no.rule.path, "why", no.why, "session", session.Value)
+	c.log.InfoContext(ctx, "a call was refused", "tool", middleware.Clip(tc.name), "argument", refused.rule.path, "why", refused.why, "session", session.Value)
 	tc.addNotes()
-	tc.call.Note(middleware.Note{Layer: layerName, Rule: no.rule.Name, Act: middleware.Refused, Why: no.why, Path: no.rule.keys})
+	tc.call.Note(middleware.Note{Layer: layerName, Rule: refused.rule.Name, Act: middleware.Refused, Why: refused.why, Path: refused.rule.keys})
 	if tc.m.Kind() != wire.Request {
 		return nil
 	}
-	return tc.call.Answer(ctx, wire.RefusalReply(tc.m, no.text, tc.view != nil && tc.view.Modern))
+	return tc.call.Answer(ctx, wire.RefusalReply(tc.m, refused.text, tc.view != nil && tc.view.Modern))
 }
 
 // The texts of refusals do not name the tool, because an outer layer may have renamed it for

@@ -42,8 +42,8 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 	if words := choosesWorkspace(tool); words != "" {
 		return Verdict{Words: words, Why: "the tool may work in another place, or make, choose or remove a workspace"}
 	}
-	if no := judgeForm(property); no.Why != "" {
-		return no
+	if reject := judgeForm(property); reject.Why != "" {
+		return reject
 	}
 	return judgeText(property, argument[len(argument)-1])
 }
@@ -108,32 +108,32 @@ func nameWords(name string) []string {
 // judgeForm decides by keywords that are not prose. A verdict without a reason means that they
 // do not decide.
 func judgeForm(property wire.Value) Verdict {
-	no := func(key, why string) Verdict {
+	reject := func(key, why string) Verdict {
 		return Verdict{Words: key + " " + middleware.Clip(string(property.Get(key).Raw)), Why: why}
 	}
 	if acceptedKinds(property, true)&texts == 0 {
 		for _, key := range []string{"enum", "const", "type"} {
 			if property.Get(key).Exists() {
-				return no(key, "it does not take any text")
+				return reject(key, "it does not take any text")
 			}
 		}
 		return Verdict{Why: "its schema is more than a plain text"}
 	}
 	if format := property.Get("format").Text(); format != "" && !pathFormats.has(format) {
-		return no("format", "the format is not that of a path")
+		return reject("format", "the format is not that of a path")
 	}
 	if v := property.Get("default"); v.IsString() && !v.Equals("") && !looksLikePath(v.Text()) {
-		return no("default", "the default is no path")
+		return reject("default", "the default is no path")
 	}
 	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern) {
-		return no("pattern", "the pattern does not match paths")
+		return reject("pattern", "the pattern does not match paths")
 	}
 	if v := property.Get("maxLength"); v.Exists() && len(v.Raw) < 3 { // digits
-		return no("maxLength", "a path may be longer")
+		return reject("maxLength", "a path may be longer")
 	}
 	for example := range property.Get("examples").Elements() {
 		if !isAbsolute(example.Text()) {
-			return no("examples", "an example is no absolute path")
+			return reject("examples", "an example is no absolute path")
 		}
 	}
 	return Verdict{}

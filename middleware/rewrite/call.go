@@ -42,7 +42,7 @@ func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate
 	if len(set) == 0 && !call.Explained() {
 		return c.edit(call, m, t)
 	}
-	c.fill(&c.in, view, t.name)
+	c.setInputs(&c.in, view, t.name)
 	c.in.Arguments = m.Arguments().Raw
 	refusal := c.evaluate(set)
 	if refusal.text == "" {
@@ -104,7 +104,7 @@ func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name s
 	if len(rules.hide) == 0 && len(rules.rename) == 0 {
 		return t
 	}
-	c.fill(in, view, name)
+	c.setInputs(in, view, name)
 	var err error
 	if t.rule, err = c.hiddenBy(in, rules.hide); t.rule != none {
 		t.why = hiddenText("tool", err)

@@ -117,8 +117,8 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 	return next(ctx, m)
 }
 
-// fill sets the inputs of rules for a tool, by the server's name.
-func (c *Conn) fill(in *expression.Inputs, view *sessionstate.Context, name string) {
+// setInputs sets the inputs of rules for a tool, by the server's name.
+func (c *Conn) setInputs(in *expression.Inputs, view *sessionstate.Context, name string) {
 	in.Context, in.Tool, in.Server = view, name, c.server
 	if c.readAnnotations {
 		if tool, _ := c.catalog.Tool(name); tool != nil {

@@ -75,7 +75,7 @@ func (r *Rule) checkWhen() error {
 	case r.When.Type() != expression.Bool:
 		return errors.New("when is no condition: compile it as one")
 	case r.When.UsesArguments() && r.editsList():
-		return errors.New("when reads arguments, which a list has none of, so it can decide about set alone: write a rule for set with this condition, and another without")
+		return errors.New("when reads arguments, which a list does not have, so it can only be used with set: write one rule for set with this condition, and another without it")
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (r Response) Unfit(catalog *middleware.Catalog, reply *wire.Message) string
 	case reply.Kind() != wire.Result:
 		return IsError
 	case !isEmpty(kind) && !kind.Equals("complete"), !isEmpty(r.Get(reply, "task")), !isEmpty(r.Get(reply, "inputRequests")):
-		return "the result is not the last word on the call"
+		return "the result is not final"
 	case !r.Get(reply, "content").IsArray():
 		return "the result has no content"
 	}

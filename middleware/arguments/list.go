@@ -209,7 +209,7 @@ func (c *Conn) logEdited(call *middleware.Call, edited []int) {
 func (c *Conn) logUnclear(tool string, r *rule, keyword string) {
 	effect := "the argument is not filled"
 	if r.enforces() {
-		effect = "the rule holds for calls all the same"
+		effect = "the rule still applies to calls"
 	}
 	c.once(event{"unclear", tool, r}, slog.LevelWarn, "a tool is shown as it is, because its schema has more than plain objects around an argument",
 		"tool", middleware.Clip(tool), "argument", r.path, "keyword", keyword, "effect", effect)
@@ -222,7 +222,7 @@ func (c *Conn) logPassedOver(tool string, p *place) {
 	}
 	why, words := p.verdict.Why, p.verdict.Words
 	if p.state == unclear {
-		why, words = "there is more than plain objects around it", p.why
+		why, words = "a keyword constrains the object around it", p.why
 	}
 	c.once(event{"passed over", tool, p.rule}, slog.LevelDebug, "the built-in rule leaves an argument alone",
 		"tool", middleware.Clip(tool), "argument", p.rule.path, "why", why, "words", words)
