@@ -107,7 +107,8 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 // unless the tool has no such argument.
 func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	if callValue.Exists() {
-		return r.refusal("the call has the argument, which is forbidden", ": it is forbidden here. Leave it out and call again.")
+		return r.refusal("the call has the argument, which is forbidden",
+			"is not the model's to choose: it is forbidden here. Leave it out and call again.")
 	}
 	if _, _, err := r.memberToSet(tc.m.Arguments(), nil); err == nil {
 		return nil
@@ -116,7 +117,7 @@ func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 		return nil
 	}
 	return r.refusal("the value around the argument, which is forbidden, is not an object",
-		": it is forbidden here, and what is around it has to be an object. Give an object where one belongs, or leave it out, and call again.")
+		"is not the model's to choose: it is forbidden here, and what is around it has to be an object. Give an object where one belongs, or leave it out, and call again.")
 }
 
 // manyRules is the number of rules for which looking up the tool is faster than matching its

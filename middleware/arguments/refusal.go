@@ -31,9 +31,9 @@ func (c *Conn) refuse(ctx context.Context, tc *toolCall, refused *refusal) error
 // the model.
 const textUndecided = "Permission denied: the rules for the arguments of this tool could not be applied to this call"
 
-// refusal returns a refusal by the rule, whose text for the model ends in text.
+// refusal returns a refusal by the rule. text is what the model reads after the argument's name.
 func (r *rule) refusal(why, text string) *refusal {
-	return &refusal{r, why, fmt.Sprintf("The argument %q is not the model's to choose%s", r.path, text)}
+	return &refusal{r, why, fmt.Sprintf("The argument %q %s", r.path, text)}
 }
 
 // pinRefusal returns the refusal of a call for which a pin has no value.
@@ -42,7 +42,8 @@ func pinRefusal(r *rule) *refusal {
 	if r.fact != "" {
 		how = "it is taken from " + r.fact + ", which is not known for this session"
 	}
-	return r.refusal("there is no value to pin the argument to", ": "+how+", so the call was not sent. Ask the user to "+remedy(r)+".")
+	return r.refusal("there is no value to pin the argument to",
+		"is not the model's to choose: "+how+", so the call was not sent. Ask the user to "+remedy(r)+".")
 }
 
 // remedy returns what a person should do about a missing value.

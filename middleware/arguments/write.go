@@ -26,7 +26,7 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 		if err := c.set(tc, in, raw, written); err != nil {
 			if in.rule.enforces() {
 				return in.rule.refusal("the value could not be written: "+err.Error(),
-					", and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.")
+					"is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.")
 			}
 			c.log.WarnContext(tc.call.LogContext(), "an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
 			tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
