@@ -8,8 +8,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Relay does for one Call what its methods of the same names promise. Package
-// proxy has the one implementation.
+// A Relay carries out the methods of a [Call] that have the same names. Package proxy
+// implements it for calls, package dryrun for their shadows.
 type Relay interface {
 	Answer(ctx context.Context, reply *wire.Message) error
 	Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(*wire.Message))
@@ -18,11 +18,11 @@ type Relay interface {
 	Cancelled() bool
 }
 
-// A Call is a request of the client from its arrival until its one reply has left. Every frame
-// that a handler sees comes with a Call, so a layer need not check for one; for a frame that
-// is not a request of the client, OnReply and Answer do nothing.
+// A Call is a request of the client, from its arrival until its reply has been sent. Every frame
+// that a handler sees has a Call, so a layer need not check for nil; for a frame that is not a
+// request of the client, OnReply and Answer do nothing.
 //
-// A Call is valid until its last hook has returned. It is then used again for another request.
+// A Call is valid until its last hook has returned. It is then reused for another request.
 // Only handlers and hooks may call its methods.
 type Call struct {
 	relay     Relay
@@ -31,7 +31,7 @@ type Call struct {
 	explained bool
 	hooks     []ReplyHook
 	late      []lateHook
-	lateRoom  [1]lateHook // of late: the other direction, on another processor, finds it with the call
+	lateRoom  [1]lateHook // backs late, so that the other direction reads it from the cache lines of the call
 	sent      []func(error)
 	values    []value
 	listeners []func(*Call, Note)
@@ -39,26 +39,27 @@ type Call struct {
 
 type value struct{ key, value any }
 
-// A LateHook is a hook that decides when the call is over whether it wants the reply.
+// A LateHook is a hook that decides at the end of the call whether it wants the reply.
 type LateHook interface {
-	// Wanted is called once, when the reply has come and has not been read, or the client has
-	// cancelled the call. It reports whether Reply is to be called if there is a reply. It runs
-	// in either direction and must not block; of the call it may use Cancelled alone.
+	// Wanted reports whether Reply should be called if there is a reply. It is called once, when
+	// the reply has arrived but has not been parsed, or when the client has cancelled the call.
+	// It runs in either direction and must not block. Cancelled is the only method of the call
+	// that it may use.
 	Wanted() bool
 	// Reply is the [ReplyHook].
 	Reply(ctx context.Context, reply *wire.Message) error
 }
 
-// A lateHook is a LateHook and its place among the hooks.
+// A lateHook is a LateHook and its position among the hooks.
 type lateHook struct {
 	index int
 	hook  LateHook
 }
 
-// Reset makes c the call of a new frame. request says whether the frame is a
-// request of the client's. For what runs layers.
+// Reset makes c the call of a new frame. request reports whether the frame is a
+// request of the client. It is for code that runs layers.
 func (c *Call) Reset(r Relay, request bool) {
-	if c.relay != r { // written once: a late reply to Ask may still be using it
+	if c.relay != r { // not written again, because a late reply to Ask may still be reading it
 		c.relay = r
 	}
 	clear(c.hooks)
@@ -71,8 +72,8 @@ func (c *Call) Reset(r Relay, request bool) {
 }
 
 // OnReply registers a hook for the call's reply. Call it before next: once the call has been
-// sent, its reply may arrive at any time. A cancelled call may have no reply. When the
-// upstream ends, the reply is an error from attache.
+// sent, its reply may arrive at any time. A cancelled call may have no reply. If the upstream
+// ends, the reply is an error from attache.
 func (c *Call) OnReply(h ReplyHook) {
 	if c.live {
 		c.hooks = append(c.hooks, h)
@@ -90,17 +91,17 @@ func (c *Call) OnReplyIf(h LateHook) {
 	}
 }
 
-// MustHold says that the client must not see the reply unless a hook has read it, because
+// MustHold declares that the client must not see the reply unless a hook has read it, because
 // something may have to be removed. A reply over the hold limit, which would otherwise stream
-// through, is dropped, and the call is answered with an error that the hooks see instead. Call
+// through, is dropped, and the call is answered with an error, which the hooks see instead. Call
 // it before next.
 //
-// While such a call is in flight, the relay treats any line over the hold limit in the same
-// way if its id is not in the part that was read: it may be the reply.
+// While such a call is in flight, the relay also drops every line over the hold limit if it did
+// not find an id in the part that it read, because that line may be the reply.
 func (c *Call) MustHold() { c.mustHold = c.live }
 
-// Answer answers the call in place of the upstream. The layer does not call
-// next. reply must carry the request's raw id.
+// Answer answers the call in place of the upstream. The layer then does not call
+// next. reply must have the request's raw id.
 func (c *Call) Answer(ctx context.Context, reply *wire.Message) error {
 	if !c.live {
 		return nil
@@ -108,43 +109,43 @@ func (c *Call) Answer(ctx context.Context, reply *wire.Message) error {
 	return c.relay.Answer(ctx, reply)
 }
 
-// Ask sends a request of attache's own to a peer. It calls done once: with the reply, which no
-// layer sees, or with nil if no reply came within limit. done runs on another goroutine. It
-// must not block, and it needs a lock for what it shares; the reply is done's to keep. done
-// may call Ask again, and no other method of the call; this works also when the call is over.
+// Ask sends a request from attache itself to a peer. It calls done once: with the reply, which
+// no layer sees, or with nil if no reply arrived within limit. done runs on another goroutine. It
+// must not block, and must lock what it shares. It may keep the reply. It may call Ask again,
+// even after the call is over, but no other method of the call.
 //
-// The layer must know which methods the protocol allows at that moment. Ask does not check.
+// Ask does not check whether the protocol allows the method at that moment; the layer must.
 func (c *Call) Ask(to wire.Peer, method string, params []byte, limit time.Duration, done func(reply *wire.Message)) {
 	c.relay.Ask(to, method, params, limit, done)
 }
 
 // Suspend holds back m, the message being handled, until ready is closed, the limit has
 // passed, or the session ends. It then calls resume with a copy of m; resume usually calls
-// next. The handler or hook that calls Suspend returns nil immediately and does nothing more.
+// next. The handler or hook that calls Suspend must return nil immediately.
 //
-// While a frame from the client is held back, the frames behind it wait too, so their order
-// stays. Replies of the client do not wait, because the layer may be waiting for one of them.
+// While a frame from the client is held back, the frames behind it wait too, to keep their
+// order. Replies of the client do not wait, because the layer may be waiting for one of them.
 // While a reply from the server is held back, other frames from the server do not wait.
 //
 // Some messages cannot wait and are resumed immediately, as if the limit had passed: members
 // of a batch, messages that belong to no call, a reply that is too large to hold, and a reply
-// with which all waiting replies would exceed the hold limit.
+// that would take the total size of the waiting replies over the hold limit.
 func (c *Call) Suspend(m *wire.Message, ready <-chan struct{}, limit time.Duration, resume Handler) {
 	c.relay.Suspend(m, ready, limit, resume)
 }
 
-// Defer has work answer the call, on a goroutine of its own, while the frames
-// behind it go on. The layer does not call next and returns nil. work gets a copy of
-// m, the message being handled, and returns the reply, which carries the request's
-// raw id and goes through the hooks of the layers outside this one. A call has one
-// answer: what work returns is dropped if the call was cancelled meanwhile, and if it
-// returns nil or panics, the call is answered with an internal error.
+// Defer calls work on a new goroutine to answer the call, while the frames behind it
+// continue. The layer does not call next and returns nil. work receives a copy of m,
+// the message being handled. It returns the reply, which must have the request's raw
+// id and goes through the hooks of the layers outside this one. If the call was
+// cancelled in the meantime, the reply is dropped. If work returns nil or panics, the
+// call is answered with an internal error.
 //
-// ctx ends when the client cancels the call, and at the end of the session; a client
-// that closed its input in good order is given half a second before that. The
-// session waits a moment for what work then returns. The answer to a member of a
-// batch goes with those that are ready when it is, or in an array of its own. For a
-// frame that is no request Defer does nothing.
+// The context of work is cancelled when the client cancels the call, and at the end of the
+// session; a client that closed its input normally is given half a second before that. The
+// session then waits briefly for work to return. The answer to a member of a batch is sent
+// together with the answers that are ready at the same time, or in an array of its own. For a
+// frame that is not a request, Defer does nothing.
 func (c *Call) Defer(m *wire.Message, work Work) {
 	if c.live {
 		c.relay.Defer(m, work)
@@ -152,36 +153,38 @@ func (c *Call) Defer(m *wire.Message, work Work) {
 }
 
 // OnSent registers a function that is called after the reply was written to the client, or
-// could not be written. The function must not block. It is called at most once, and not at all
-// if there is no reply or in a dry run. A reply with such a function is written immediately,
-// not collected with others.
+// with the error if it could not be written. The function must not block. It is called at most
+// once, and not at all in a dry run or if there is no reply. A reply with such a function is
+// written immediately, not in a batch with others.
 func (c *Call) OnSent(f func(error)) {
 	if c.live {
 		c.sent = append(c.sent, f)
 	}
 }
 
-// Sent returns what OnSent registered. For what runs layers.
+// Sent returns the functions that OnSent registered. It is for code that runs layers.
 func (c *Call) Sent() []func(error) { return c.sent }
 
-// Cancelled reports whether the client has cancelled the call, which may
-// happen while its reply is on the way.
+// Cancelled reports whether the client has cancelled the call. It may cancel a call
+// whose reply has already arrived.
 func (c *Call) Cancelled() bool { return c.relay.Cancelled() }
 
-// Hooked reports whether hooks are registered, wanted or not. For what runs layers.
+// Hooked reports whether any hooks are registered, including those of OnReplyIf. It is for
+// code that runs layers.
 func (c *Call) Hooked() bool { return len(c.hooks)+len(c.late) > 0 }
 
-// Hooks returns the hooks that want the reply, first registered first. The first time it
-// asks those of OnReplyIf, so it is called when the call is over. For what runs layers.
+// Hooks returns the hooks that want the reply, in the order of their registration. The first
+// call of Hooks asks those of OnReplyIf, so the call must be over by then. It is for code that
+// runs layers.
 func (c *Call) Hooks() []ReplyHook {
 	if len(c.late) > 0 {
-		c.decide()
+		c.insertLate()
 	}
 	return c.hooks
 }
 
-// decide asks the late hooks, and puts those that want the reply in their places.
-func (c *Call) decide() {
+// insertLate inserts the late hooks that want the reply among the other hooks.
+func (c *Call) insertLate() {
 	for i := len(c.late) - 1; i >= 0; i-- {
 		if l := c.late[i]; l.hook.Wanted() {
 			c.hooks = slices.Insert(c.hooks, l.index, l.hook.Reply)
@@ -190,14 +193,14 @@ func (c *Call) decide() {
 	c.late = c.late[:0]
 }
 
-// HoldsReply reports whether MustHold was called. For what runs layers.
+// HoldsReply reports whether MustHold was called. It is for code that runs layers.
 func (c *Call) HoldsReply() bool { return c.mustHold }
 
-// Relay returns what Reset was given. For what runs layers.
+// Relay returns the relay that was passed to Reset. It is for code that runs layers.
 func (c *Call) Relay() Relay { return c.relay }
 
-// SetValue attaches a value to the call for the layers further in. The package that sets a
-// value exports the type of its key.
+// SetValue attaches a value to the call for the layers inside this one. The package that sets
+// a value exports the type of its key.
 func (c *Call) SetValue(key, v any) {
 	for i := range c.values {
 		if c.values[i].key == key {
@@ -208,7 +211,7 @@ func (c *Call) SetValue(key, v any) {
 	c.values = append(c.values, value{key, v})
 }
 
-// Value returns what SetValue attached under key, or nil.
+// Value returns the value that SetValue attached under key, or nil.
 func (c *Call) Value(key any) any {
 	for i := range c.values {
 		if c.values[i].key == key {
@@ -218,9 +221,9 @@ func (c *Call) Value(key any) any {
 	return nil
 }
 
-// Shadow returns a call for a copy of c's frame that runs through other layers, as in a dry
-// run. It has the values that were attached to c so far, and r is its relay. It does not
-// change c, but c's listeners get its notes, marked as notes of a dry run.
+// Shadow returns a call for a copy of c's frame, for a dry run of other layers. It has the
+// values that were attached to c so far, and r is its relay. It does not change c, but c's
+// listeners receive its notes, marked as notes of a dry run.
 func (c *Call) Shadow(r Relay) *Call {
 	s := &Call{relay: r, live: c.live, explained: c.explained, values: slices.Clone(c.values)}
 	for _, listener := range c.listeners {

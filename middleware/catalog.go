@@ -13,42 +13,42 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Tool is what one entry of tools/list says, as the server sent it. It is never
-// changed: a tool that is listed again is a new Tool, unless nothing of it has changed.
+// A Tool is one entry of tools/list, as the server sent it. It never changes: when a
+// changed entry is listed, the catalogue creates a new Tool.
 type Tool struct {
 	Name string
-	// InputSchema, OutputSchema, Annotations and Meta are raw JSON, nil for a member
-	// that is not there. Annotations over 4 KiB, or that are no object, are nil.
+	// InputSchema, OutputSchema, Annotations and Meta are raw JSON, nil if the entry has
+	// no such member. Annotations are also nil if they are larger than 4 KiB or not an
+	// object.
 	InputSchema, OutputSchema, Annotations, Meta []byte
-	// Passed reports whether this entry was in a list that the client asked for. Of a
-	// tool that attache asked for itself, the client has not seen what a layer makes
-	// of the entry.
+	// Passed reports whether the entry was in a list that the client asked for, so that
+	// the client has seen the entry as the layers edited it. It is false if only attache
+	// asked for the list.
 	Passed bool
 
-	list int // the list that had it last
+	list int // the number of the last list that contained it
 }
 
-// A Catalog holds what tools/list returned on one connection: the tools of the last whole list
-// and of the pages since. It learns from lists that pass, and asks the server itself when a
-// layer needs a list earlier than the client. When the server says that its tools have
+// A Catalog holds the tools that tools/list returned on one connection: those of the last
+// complete list and of the pages since. It reads the lists that the client asks for, and asks the
+// server itself if a layer needs a list earlier. When the server announces that its tools have
 // changed, the catalogue becomes empty.
 //
-// A Catalog is the innermost layer, so it reads a list before other layers edit it, and its
-// hooks run first. It edits nothing. It is kept when rules are reloaded. The zero value is
-// ready.
+// A Catalog is the innermost layer, so it reads a list before other layers edit it. It edits
+// nothing. It is kept when rules are reloaded. The zero value is ready to use.
 type Catalog struct {
 	mu          sync.Mutex
 	tools       map[string]*Tool
 	size        int    // bytes in tools
-	whole       bool   // every tool of the server's is in tools
-	list        int    // counts the lists
-	next        []byte // the cursor of the page that continues list; nil if none does
-	cut         bool   // a tool of list was left out, as there was no room
-	initialized bool   // a legacy client has said that it is
+	whole       bool   // tools contains every tool of the server
+	list        int    // the number of the current list
+	next        []byte // the cursor of the next page of the list; nil if there is none
+	cut         bool   // a tool of the list did not fit
+	initialized bool   // the client has sent notifications/initialized
 	ask         *listing
 }
 
-// Bounds of a catalogue. Tools beyond them are not kept.
+// Bounds of a catalogue. Tools beyond them are dropped.
 const (
 	maxTools       = 10_000
 	maxToolBytes   = 4 << 20
@@ -56,11 +56,11 @@ const (
 	maxPages       = 100 // of a list that attache asks for
 )
 
-// ListTimeout bounds how long attache's own question for the server's tools takes.
+// ListTimeout bounds the time for which attache itself asks the server for its tools.
 const ListTimeout = 2 * time.Second
 
-// Tool returns the tool of that name, nil if none is known. known reports whether
-// the catalogue can tell: it holds the tool, or a whole list that does not have it.
+// Tool returns the tool with that name, or nil. known reports whether the answer is certain:
+// the catalogue holds the tool, or a complete list without it.
 func (c *Catalog) Tool(name string) (t *Tool, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Catalog) Tool(name string) (t *Tool, known bool) {
 	return t, t != nil || c.whole
 }
 
-// Layer returns the catalogue as a layer. It stands innermost.
+// Layer returns the catalogue as a layer, which must be the innermost.
 func (c *Catalog) Layer() Layer { return Layer{Name: "catalog", Wrap: c.wrap} }
 
 func (c *Catalog) wrap(next Handler) Handler {
@@ -93,7 +93,7 @@ func (c *Catalog) wrap(next Handler) Handler {
 	}
 }
 
-// cursor returns the raw cursor of a page. An empty one and null are none.
+// cursor returns the raw cursor v, or nil if it is absent, null or empty.
 func cursor(v wire.Value) []byte {
 	if !v.IsString() || v.Equals("") {
 		return nil
@@ -101,9 +101,9 @@ func cursor(v wire.Value) []byte {
 	return bytes.Clone(v.Raw)
 }
 
-// learn takes the page of the server's tools that was asked for with cursor at, nil
-// for the first, and returns the cursor of the next page. A list is whole when its
-// pages came in order from the first to the last; any other page only adds its tools.
+// learn adds the tools of a page of tools/list and returns the cursor of the next page. at is
+// the cursor of this page, nil for the first. A list is complete if its pages arrived in order
+// from the first to the last; a page out of order only adds its tools.
 func (c *Catalog) learn(at []byte, reply *wire.Message, passed bool) (next []byte) {
 	list := reply.Get("result", "tools")
 	if !list.IsArray() || !reply.Plain() {
@@ -127,12 +127,17 @@ func (c *Catalog) learn(at []byte, reply *wire.Message, passed bool) (next []byt
 	c.next = next
 	if next == nil {
 		c.whole = !c.cut
-		c.drop(func(t *Tool) bool { return t.list != c.list })
+		for name, t := range c.tools {
+			if t.list != c.list {
+				c.size -= t.size()
+				delete(c.tools, name)
+			}
+		}
 	}
 	return next
 }
 
-// add keeps one entry of a list.
+// add adds one entry of a list.
 func (c *Catalog) add(entry gjson.Result, passed bool) {
 	name := entry.Get("name")
 	if name.Type != gjson.String {
@@ -144,7 +149,7 @@ func (c *Catalog) add(entry gjson.Result, passed bool) {
 	}
 	raw := [...]string{entry.Get("inputSchema").Raw, entry.Get("outputSchema").Raw, annotations.Raw, entry.Get("_meta").Raw}
 	old := c.tools[name.Str]
-	same := old != nil && old.says(raw)
+	same := old != nil && old.equals(raw)
 	if same && (old.Passed || !passed) {
 		old.list = c.list
 		return
@@ -171,8 +176,8 @@ func (c *Catalog) add(entry gjson.Result, passed bool) {
 	c.size += t.size()
 }
 
-// says reports whether t has just these members.
-func (t *Tool) says(raw [4]string) bool {
+// equals reports whether t has these members.
+func (t *Tool) equals(raw [4]string) bool {
 	return string(t.InputSchema) == raw[0] && string(t.OutputSchema) == raw[1] &&
 		string(t.Annotations) == raw[2] && string(t.Meta) == raw[3]
 }
@@ -181,82 +186,65 @@ func (t *Tool) size() int {
 	return len(t.Name) + len(t.InputSchema) + len(t.OutputSchema) + len(t.Annotations) + len(t.Meta)
 }
 
-// drop removes the tools that gone returns true for.
-func (c *Catalog) drop(gone func(*Tool) bool) {
-	for name, t := range c.tools {
-		if gone(t) {
-			c.size -= t.size()
-			delete(c.tools, name)
-		}
-	}
-}
-
-// Forget empties the catalogue. A question that is under way begins again, as servers
-// announce changes while they start.
+// Forget empties the catalogue. If attache is asking the server for its tools, it starts
+// again with the first page, because servers announce changes while they start.
 func (c *Catalog) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tools, c.size, c.whole, c.next = nil, 0, false, nil
-	if c.ask != nil && c.ask.over() {
+	switch {
+	case c.ask == nil:
+	case c.ask.done:
 		c.ask = nil
-	} else if c.ask != nil {
+	default:
 		c.ask.stale = true
 	}
 }
 
-// A listing is attache's own walk through the pages of tools/list.
+// A listing is the state of attache's own requests for the pages of tools/list.
 type listing struct {
-	ready chan struct{} // closed when the walk is over, however it ended
+	ready chan struct{} // closed when done is set
 	call  *Call
 	meta  []byte // the _meta of its requests, nil for none
 	until time.Time
 	pages int
-	stale bool // the tools changed meanwhile; guarded by Catalog.mu
+
+	// Guarded by Catalog.mu:
+	done  bool // all pages have arrived, or no more are asked for
+	stale bool // the tools have changed since the first request
 }
 
-func (l *listing) over() bool {
-	select {
-	case <-l.ready:
-		return true
-	default:
-		return false
-	}
-}
-
-// Ask asks the server for its tools on behalf of the call whose message is m. It
-// returns a channel that is closed when the answer was learnt, or none came within
-// [ListTimeout]; nil if there is nothing to wait for, as the server was asked before
-// or may not be asked yet. A legacy server may be asked once the client has said that
-// it is initialized; a modern one is asked with the client's own _meta.
+// Ask asks the server for its tools on behalf of the call whose message is m. It returns a
+// channel that is closed when the tools are known, or [ListTimeout] has passed. It returns
+// nil if there is nothing to wait for, because the server was asked before or may not be asked
+// yet: a legacy server may be asked after notifications/initialized, a modern one at any time
+// with a copy of the client's _meta.
 func (c *Catalog) Ask(call *Call, m *wire.Message) (ready <-chan struct{}) {
 	c.mu.Lock()
 	l := c.ask
 	if l != nil {
 		defer c.mu.Unlock()
-		if l.over() {
+		if l.done {
 			return nil
 		}
 		return l.ready
 	}
 	l = &listing{ready: make(chan struct{}), call: call, until: time.Now().Add(ListTimeout)}
 	if !c.initialized {
-		l.meta = listMeta(m.Meta())
+		if l.meta = listMeta(m.Meta()); l.meta == nil {
+			c.mu.Unlock()
+			return nil
+		}
 	}
-	may := c.initialized || l.meta != nil
-	if may {
-		c.ask = l
-	}
+	c.ask = l
 	c.mu.Unlock()
-	if !may {
-		return nil
-	}
 	c.askPage(l, nil)
 	return l.ready
 }
 
-// listMeta copies what a modern request must carry, and nothing that belongs to one
-// call alone, such as its progress token. It returns nil for a request that is not
-// of the modern era.
+// listMeta copies the members of _meta that a modern request must have, without those of
+// one call, such as its progress token. It returns nil for a request that is not of the
+// modern era.
 func listMeta(meta wire.Value) []byte {
 	const version = "io.modelcontextprotocol/protocolVersion"
 	if !meta.Get(version).Exists() {
@@ -274,7 +262,7 @@ func listMeta(meta wire.Value) []byte {
 	return append(out, '}')
 }
 
-// askPage asks for the page at a cursor, nil for the first.
+// askPage asks for the page with cursor at, nil for the first.
 func (c *Catalog) askPage(l *listing, at []byte) {
 	var members [][]byte
 	if l.meta != nil {
@@ -287,7 +275,7 @@ func (c *Catalog) askPage(l *listing, at []byte) {
 	l.call.Ask(wire.Server, "tools/list", params, time.Until(l.until), func(reply *wire.Message) { c.takePage(l, at, reply) })
 }
 
-// takePage takes a page that attache asked for, and asks for the next. It runs on the
+// takePage learns from a page that attache asked for, and asks for the next. It runs on the
 // goroutine that read the reply, one page after the other.
 func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 	c.mu.Lock()
@@ -300,12 +288,12 @@ func (c *Catalog) takePage(l *listing, at []byte, reply *wire.Message) {
 		next = c.learn(at, reply, false)
 	}
 	c.mu.Lock()
-	over := reply == nil || l.pages >= maxPages || next == nil && !stale && !l.stale
-	if over {
+	l.done = reply == nil || l.pages >= maxPages || next == nil && !stale && !l.stale
+	if l.done {
 		close(l.ready)
 	}
 	c.mu.Unlock()
-	if !over {
+	if !l.done {
 		c.askPage(l, next)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// TestCatalog plays testdata/catalog.txt with a catalogue and a layer in front of it
-// that notes, at each tools/call, what the catalogue has of the tool. With
-// "catalog=ask" that layer has the server asked for a tool the catalogue does not know.
+// TestCatalog plays testdata/catalog.txt with a catalogue and a layer in front of it that
+// notes, at each tools/call, the catalogue's entry for the tool. With "catalog=ask" that
+// layer asks the server if the catalogue does not know the tool.
 func TestCatalog(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"catalog": func(s *proxytest.Session, arg string) middleware.Layer {
@@ -68,8 +68,7 @@ func show(t *middleware.Tool, known bool) string {
 	return fmt.Sprintf("%s in=%s out=%s hints=%s meta=%s passed=%t", t.Name, t.InputSchema, t.OutputSchema, t.Annotations, t.Meta, t.Passed)
 }
 
-// What a server lists takes bounded memory, and what has no room is unknown rather
-// than absent.
+// A catalogue uses bounded memory, and a tool that does not fit is unknown, not absent.
 func TestCatalogBounds(t *testing.T) {
 	entry := func(name, schema string) string { return `{"name":"` + name + `","inputSchema":` + schema + `}` }
 	var many []string
@@ -80,8 +79,8 @@ func TestCatalogBounds(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		tools    []string
-		kept     string
-		leftOut  string
+		fits     string
+		omitted  string
 		oldKnown bool
 	}{
 		{"too many", many, "t0", "t10000", false},
@@ -91,20 +90,20 @@ func TestCatalogBounds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var c middleware.Catalog
 			learn(t, &c, entry("old", `{}`))
-			for range 2 { // the room of what is gone is used again
+			for range 2 { // the room of removed tools is reused
 				learn(t, &c, test.tools...)
-				if tool, known := c.Tool(test.kept); tool == nil || !known {
-					t.Errorf("%s is not there", test.kept)
+				if tool, known := c.Tool(test.fits); tool == nil || !known {
+					t.Errorf("%s is missing", test.fits)
 				}
-				if tool, known := c.Tool(test.leftOut); tool != nil || known != test.oldKnown {
-					t.Errorf("%s is there (%v), or known not to be (%v)", test.leftOut, tool != nil, known)
+				if tool, known := c.Tool(test.omitted); tool != nil || known != test.oldKnown {
+					t.Errorf("%s: present %v, known %v; want known %v", test.omitted, tool != nil, known, test.oldKnown)
 				}
 			}
 		})
 	}
 }
 
-// A tool that is listed again as it was is the same Tool.
+// A tool that is listed again unchanged is the same Tool.
 func TestCatalogKeepsTools(t *testing.T) {
 	var c middleware.Catalog
 	const a, b = `{"name":"a","inputSchema":{"x":1}}`, `{"name":"b"}`
@@ -112,7 +111,7 @@ func TestCatalogKeepsTools(t *testing.T) {
 	before, _ := c.Tool("a")
 	learn(t, &c, b, a)
 	if after, _ := c.Tool("a"); after != before {
-		t.Error("the same entry is another Tool")
+		t.Error("the same entry became another Tool")
 	}
 	learn(t, &c, `{"name":"a","inputSchema":{"x":2}}`)
 	if after, _ := c.Tool("a"); after == before || string(before.InputSchema) != `{"x":1}` {
@@ -120,7 +119,7 @@ func TestCatalogKeepsTools(t *testing.T) {
 	}
 }
 
-// learn has a catalogue see a whole list that the client asked for.
+// learn runs a complete list that the client asked for through a catalogue.
 func learn(t *testing.T, c *middleware.Catalog, tools ...string) {
 	t.Helper()
 	handler := c.Layer().Wrap(func(context.Context, *wire.Message) error { return nil })

@@ -2,11 +2,11 @@ package middleware
 
 import "github.com/attache-mcp/attache/proxy/wire"
 
-// PrivateList returns the edit that keeps a list a layer has edited for one
-// session from all others: its cacheScope becomes "private" (specification,
-// server/utilities/caching). result is the list's, layer the name for the note
-// that is made. It returns no edit for a list that is private already, or of an
-// era that caches none.
+// PrivateList returns the edit that sets the cacheScope of a list to "private", so that
+// no other session is shown a list that a layer edited for this one (specification,
+// server/utilities/caching). result is the result with the list, layer the name for the
+// note about the edit. It returns no edit for a list that is already private, or of an
+// era without caching.
 func PrivateList(call *Call, layer string, result wire.Value, modern bool) []wire.Splice {
 	scope := result.Get("cacheScope")
 	if scope.Equals("private") || !scope.Exists() && !modern {
@@ -23,8 +23,8 @@ func PrivateList(call *Call, layer string, result wire.Value, modern bool) []wir
 	return []wire.Splice{wire.AddMember(result, "cacheScope", after)}
 }
 
-// AnnotationsOf returns the annotations in an entry of tools/list as a [Tool] has them, so that a
-// tool is listed as its calls are judged.
+// AnnotationsOf returns the annotations in an entry of tools/list as a [Tool] has them, so that
+// rules judge the entry and the calls of a tool alike.
 func AnnotationsOf(entry wire.Value) []byte {
 	a := entry.Get("annotations")
 	if !a.IsObject() || len(a.Raw) > maxAnnotations {

@@ -12,7 +12,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// trace returns a layer that writes its name to b, before and behind next.
+// trace returns a layer that writes its name to b before and after next.
 func trace(b *strings.Builder, name string) middleware.Layer {
 	return middleware.Layer{Name: name, Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -48,7 +48,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// relay notes what it is asked for.
+// relay records the methods that are called.
 type relay struct{ did []string }
 
 func (r *relay) Answer(context.Context, *wire.Message) error {
@@ -81,22 +81,22 @@ func TestCall(t *testing.T) {
 	c.Ask(wire.Server, "", nil, 0, nil)
 	c.Suspend(nil, nil, 0, nil)
 	if !c.Cancelled() || c.Relay() != &r {
-		t.Error("the relay is not the one it was given")
+		t.Error("the call does not use the relay passed to Reset")
 	}
 	if got := strings.Join(r.did, " "); got != "answer ask suspend cancelled" {
 		t.Errorf("the relay did %s", got)
 	}
 	if c.HoldsReply() {
-		t.Error("the reply must be held though nobody said so")
+		t.Error("HoldsReply is true before MustHold")
 	}
 	if c.MustHold(); !c.HoldsReply() {
-		t.Error("the reply need not be held though a layer said so")
+		t.Error("HoldsReply is false after MustHold")
 	}
 	if len(c.Hooks()) != 2 || c.Value(key{}) != 2 || c.Value("other") != nil {
 		t.Errorf("%d hooks, value %v", len(c.Hooks()), c.Value(key{}))
 	}
 
-	// Used again, for a frame that is no request: nothing is left, nothing is taken.
+	// Reused for a frame that is not a request: it has no old state and accepts no hooks.
 	c.Reset(&r, false)
 	c.OnReply(hook)
 	c.MustHold()
@@ -104,14 +104,14 @@ func TestCall(t *testing.T) {
 		t.Error(err)
 	}
 	if c.HoldsReply() {
-		t.Error("a frame that has no reply has one that must be held")
+		t.Error("HoldsReply is true for a frame that has no reply")
 	}
 	if len(c.Hooks()) != 0 || c.Value(key{}) != nil || len(r.did) != 4 {
 		t.Errorf("%d hooks, value %v, the relay did %v", len(c.Hooks()), c.Value(key{}), r.did)
 	}
 }
 
-// Only the hooks that want the reply are left, and each is asked once.
+// Hooks returns only the hooks that want the reply, and asks each of them once.
 func TestOnReplyIf(t *testing.T) {
 	var r relay
 	var c middleware.Call
@@ -139,7 +139,7 @@ func TestOnReplyIf(t *testing.T) {
 	c.Reset(&r, true)
 	c.OnReplyIf(lateHook{func() bool { return false }, nil})
 	if len(c.Hooks()) != 0 {
-		t.Error("a hook is left that does not want the reply")
+		t.Error("Hooks returned a hook that does not want the reply")
 	}
 }
 
@@ -152,8 +152,8 @@ func (h lateHook) Wanted() bool { return h.wanted() }
 
 func (h lateHook) Reply(ctx context.Context, reply *wire.Message) error { return h.reply(ctx, reply) }
 
-// The call is found however the context was wrapped, and the context of the
-// session shows through.
+// CallFrom finds the call in a wrapped context, and the context has the values and the end of
+// the session's context.
 func TestCallFrom(t *testing.T) {
 	type key struct{}
 	var c middleware.Call
@@ -166,17 +166,17 @@ func TestCallFrom(t *testing.T) {
 		ctx = context.WithValue(ctx, new(int), 1)
 	}
 	if cancel(); ctx.Err() == nil {
-		t.Error("the end of the session does not show")
+		t.Error("the context does not end with the session")
 	}
 	if middleware.CallFrom(t.Context()) != nil {
-		t.Error("a call where there is none")
+		t.Error("a context without a call has one")
 	}
 }
 
 func TestNotes(t *testing.T) {
 	var c middleware.Call
 	c.Reset(nil, true)
-	c.Note(middleware.Note{Act: middleware.Edited}) // nobody listens
+	c.Note(middleware.Note{Act: middleware.Edited}) // no listeners yet
 	var heard []middleware.Act
 	c.Listen(false, func(_ *middleware.Call, n middleware.Note) { heard = append(heard, n.Act) })
 	if !c.Noted() || c.Explained() {
@@ -194,7 +194,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A shadow has what its call had, and does nothing to it but tell its listeners.
+// A shadow has the values of its call and does not change it, but notifies its listeners.
 func TestShadow(t *testing.T) {
 	type key struct{}
 	var r, shadowRelay relay
@@ -225,7 +225,7 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// What any layer needs, the layers together need, each name once.
+// Needs unites the requirements of all layers, with each name once.
 func TestNeeds(t *testing.T) {
 	got := middleware.Needs(
 		middleware.Layer{Name: "a", ArgumentNames: [][]string{{"path", "x"}}, Guarded: []string{"key"}},
@@ -245,7 +245,7 @@ func TestClip(t *testing.T) {
 	for text, want := range map[string]string{
 		strings.Repeat("x", 200):       strings.Repeat("x", 200),
 		strings.Repeat("x", 201):       strings.Repeat("x", 200) + "…",
-		strings.Repeat("x", 199) + "ü": strings.Repeat("x", 199) + "…", // no half a character
+		strings.Repeat("x", 199) + "ü": strings.Repeat("x", 199) + "…", // characters are not split
 	} {
 		if got := middleware.Clip(text); got != want {
 			t.Errorf("%q became %q", text, got)

@@ -2,64 +2,63 @@ package middleware
 
 import "strings"
 
-// An Act is what one rule did to one call.
+// An Act is the effect of one rule on one call.
 type Act string
 
 // The acts.
 const (
-	// Skipped: the rule did not apply; Why says why not.
+	// Skipped: the rule did not apply; Why gives the reason.
 	Skipped Act = "skipped"
-	// Kept: the rule would have given a value and the call's own was left.
+	// Kept: the rule had a value, but the call's own value was kept.
 	Kept Act = "kept"
 	// Edited: a member of the call or of its reply was set, changed or removed.
 	Edited Act = "edited"
-	// Allowed: the rule decided that the call may go on.
+	// Allowed: the rule allowed the call.
 	Allowed Act = "allowed"
-	// Refused: the call was answered with a refusal, or a notification dropped.
+	// Refused: the call was answered with a refusal, or a notification was dropped.
 	Refused Act = "refused"
-	// Failed: the rule applied and could not do its work; the call went on.
+	// Failed: the rule applied but could not do its work; the call continued.
 	Failed Act = "failed"
 )
 
-// A Note says what one layer did with one call, or why it did nothing. Audit
-// records, traces, `attache explain` and dry runs are made of notes.
+// A Note records what one layer did with one call, or why it did nothing. Audit
+// records, traces, `attache explain` and dry runs are built from notes.
 type Note struct {
 	// Layer is the name of the layer, as in [Layer].
 	Layer string
-	// Rule is where the configuration has the rule, "arguments[1]"; "" if the
-	// layer acts without one.
+	// Rule is the rule's place in the configuration, such as "arguments[1]"; "" if
+	// the layer acts without a rule.
 	Rule string
 	Act  Act
-	// Why is for people. It has no value of the call's and no secret in it.
+	// Why is the reason, for people. It contains no value of the call and no secret.
 	Why string
-	// Path is the member of the frame an edit is about, from the frame's root:
+	// Path is the path of the edited member from the frame's root, such as
 	// params, arguments, path.
 	Path []string
-	// Before and After are the member's raw JSON, nil for one that is not there.
-	// They may be secret, so what is stored or shown of them is the listener's
-	// to decide, and they are valid until the listener returns.
+	// Before and After are the member's raw JSON, nil if there is no such member. They
+	// may be secret, so the listener decides what to store or show of them. They are
+	// valid until the listener returns.
 	Before, After []byte
-	// Source is where After came from: the fact and its origin, such as
+	// Source is the origin of After: the fact and its source, such as
 	// "session.workspace.path from --workspace".
 	Source string
-	// Pinned says that the client has no choice in what was edited.
+	// Pinned means that the client cannot choose the edited value.
 	Pinned bool
-	// DryRun says that the note is of a dry run: what it tells would have been
-	// done, and was not.
+	// DryRun means that the layer ran in a dry run and the act had no effect.
 	DryRun bool
 }
 
-// Listen registers a function for every later note about the call. The function also gets the
-// call, so that one function can serve many calls. skipped also asks for notes of rules that
-// did not apply; they cost time, so only explanations ask for them. Handlers and hooks make
-// notes, so the function is called from both directions and needs a lock. For a frame that is
-// not a request, notes are made until its handlers have returned.
+// Listen registers a function that is called with every later note about the call. It also
+// receives the call, so that one function can serve many calls. skipped also asks for notes of
+// rules that did not apply; they cost time, so only explanations ask for them. Both handlers and
+// hooks make notes, so the function is called from both directions and needs a lock. For a frame
+// that is not a request, notes are made until its handlers have returned.
 func (c *Call) Listen(skipped bool, listener func(*Call, Note)) {
 	c.listeners = append(c.listeners, listener)
 	c.explained = c.explained || skipped
 }
 
-// Clip shortens a text that came over the wire for a note, a log line or an error.
+// Clip shortens a text from a message for use in a note, a log line or an error.
 func Clip(text string) string {
 	if len(text) > 200 {
 		return strings.ToValidUTF8(text[:200], "") + "…"
@@ -67,13 +66,13 @@ func Clip(text string) string {
 	return text
 }
 
-// Noted reports whether anybody listens. A layer asks before it does work for a note.
+// Noted reports whether the call has listeners. Check it before doing work for a note.
 func (c *Call) Noted() bool { return len(c.listeners) > 0 }
 
 // Explained reports whether a listener wants notes of rules that did not apply.
 func (c *Call) Explained() bool { return c.explained }
 
-// Note gives n to the listeners.
+// Note passes n to the listeners.
 func (c *Call) Note(n Note) {
 	for _, listener := range c.listeners {
 		listener(c, n)

@@ -9,7 +9,7 @@ import (
 func TestTrace(t *testing.T) {
 	var c middleware.Call
 	if got := c.Trace(); got != (middleware.Trace{}) {
-		t.Errorf("a call nobody traces has the trace %+v", got)
+		t.Errorf("a call without a trace has the trace %+v", got)
 	}
 	want := middleware.Trace{TraceID: "0af7651916cd43dd8448eb211c80319c", SpanID: "b7ad6b7169203331"}
 	c.SetValue(middleware.TraceKey{}, want)

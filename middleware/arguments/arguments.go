@@ -1,5 +1,5 @@
-// Package arguments is the layer that decides where the arguments of tool calls come from, and
-// shows the client a schema that agrees with it.
+// Package arguments is the layer that fills, pins and forbids arguments of tool calls, and
+// edits the schemas in tools/list to agree with this.
 //
 // A rule names tools, an argument and a mode:
 //
@@ -8,31 +8,31 @@
 //	pin     set to the rule's value        overwritten, with a note      removed
 //	forbid  passes                         refused                       removed
 //
-// Fill helps the model: it need not give what the session knows. An argument is filled only
-// where the upstream's own schema has it. The layer learns schemas from tools/list as it
-// passes, and asks for the list once when a call comes first. If something cannot be found
-// out, the call passes as it came, with one exception: if a required value is missing, the
-// call is answered with a tool result that says so. The schema lets the model leave the
-// argument out only while the session has a value for it, or the client can be asked for one.
+// Fill saves the model from sending what the session knows. An argument is filled only if
+// the upstream's own schema has it. The layer reads the schemas of each tools/list, and asks
+// for the list itself if a call arrives earlier. If something is unknown, the call passes
+// unchanged, with one exception: if a required value is missing, the call is answered with a
+// tool result that says so. The schema lets the model omit the argument only while the
+// session has a value for it, or the client can be asked for one.
 //
-// Only plain objects are edited and filled. Where a schema has "$ref", "oneOf", "not" or
-// anything else that looks at the object around the argument, the tool is shown as it is and
-// the argument is not filled; it is still pinned.
+// Only plain objects are edited and filled. If a schema has "$ref", "oneOf", "not" or another
+// keyword that constrains the object around the argument, the tool is shown unchanged and the
+// argument is not filled, but it is still pinned.
 //
-// Pin and forbid are for operators, who decide and leave the model no choice. What cannot be
-// decided is refused. A pinned argument is set where the schema has it or the schema is not
-// known; where the schema does not have it, a value in the call is still overwritten. If a pin
-// has no value, because nobody is identified or the session does not know it, the call is
-// refused: the client's own value is never sent instead. The relay refuses frames that parsers
-// may read differently; see [middleware.Layer].
+// Pin and forbid leave the model no choice. A call for which such a rule cannot be evaluated
+// is refused. A pinned argument is set if the schema has it or the schema is unknown; if the
+// schema does not have it, a value in the call is still overwritten. If a pin has no value,
+// because nobody is identified or the session does not know it, the call is refused: the
+// client's own value is never sent. The relay refuses frames that parsers may read
+// differently; see [middleware.Layer].
 //
 // A client must not choose its own principal, so a fill rule whose value depends on the
 // principal acts as a pin.
 //
-// Of several rules for one argument, the first one that names the tool and whose condition is
-// true applies; pins and forbids come before all fills, wherever they are listed. Rules judge
-// the call as the client sent it. Fills are written first and pins after them, so that no
-// filled value ends up inside a pinned one.
+// Of several rules for one argument, the first one that matches the tool and whose condition
+// is true applies; pins and forbids precede all fills, regardless of their order in the
+// configuration. Rules judge the call as the client sent it. Pins are written after fills, so
+// that no filled value ends up inside a pinned one.
 package arguments
 
 import (
@@ -50,39 +50,38 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A Workspace can ask for a workspace that is not known yet. Package capture implements it.
+// A Workspace can find out the workspace of a session. Package capture implements it.
 type Workspace interface {
-	// CanAskWorkspace reports whether there is a way to find out.
+	// CanAskWorkspace reports whether the client can be asked.
 	CanAskWorkspace(call *middleware.Call) bool
-	// AskWorkspace starts finding out; ok is false if there is nothing to wait
-	// for.
+	// AskWorkspace asks the client. ready is closed when the answer is known; ok is false
+	// if there is nothing to wait for.
 	AskWorkspace(call *middleware.Call) (ready <-chan struct{}, ok bool)
-	// Refresh returns what is known once it is ready, and attaches it to call.
+	// Refresh returns the current context and attaches it to call.
 	Refresh(call *middleware.Call) *sessionstate.Context
 }
 
 // Options are the rules and what else is the same for all connections.
 type Options struct {
-	// Rules are in order: of those for one argument of one tool the first that applies counts,
-	// and a pin or forbid counts before any fill.
+	// Rules are the rules in order; see the package comment.
 	Rules []Rule
 	// Server is the server's name, for expressions.
 	Server string
-	// Scrub removes secrets from the raw JSON of a call's own argument before it is
-	// logged; path is the argument's. Nil leaves it as it is.
+	// Scrub removes secrets from the raw JSON of a call's own argument at path before it is
+	// logged. If it is nil, nothing is removed.
 	Scrub func(path []string, raw []byte) []byte
 }
 
-// Shared holds the compiled rules. It serves any number of connections at once.
+// Shared holds the compiled rules. It can be used by any number of connections at once.
 type Shared struct {
 	o        Options
 	rules    []*rule
-	slots    int  // of different arguments
+	slots    int  // the number of different arguments
 	overlap  bool // the argument of a rule is inside that of another
 	enforces bool
-	names    [][]string // the argument names of the rules and their conditions, by depth
+	names    [][]string // the argument names of the rules and their expressions, by depth
 
-	annotated bool // a condition or value reads annotations
+	readAnnotations bool // a condition or value reads annotations
 }
 
 // Compile checks and prepares the rules.
@@ -98,18 +97,18 @@ func Compile(o Options) (*Shared, error) {
 			paths[r.path] = len(paths)
 		}
 		r.slot = paths[r.path]
-		s.annotated = s.annotated || usesAnnotations(r.When) || usesAnnotations(r.Value)
+		s.readAnnotations = s.readAnnotations || usesAnnotations(r.When) || usesAnnotations(r.Value)
 		s.enforces = s.enforces || r.enforces()
 		s.rules = append(s.rules, &r)
 	}
 	s.slots = len(paths)
-	bindingFirst(s.rules)
-	var reads []middleware.Layer
+	sortEnforcingFirst(s.rules)
+	var layers []middleware.Layer
 	for i, r := range s.rules {
 		r.index = i
-		reads = append(reads, middleware.Layer{ArgumentNames: r.reads()})
+		layers = append(layers, r.reads()...)
 	}
-	s.names = middleware.Needs(reads...).ArgumentNames
+	s.names = middleware.Needs(layers...).ArgumentNames
 	for outer := range paths {
 		for inner := range paths {
 			s.overlap = s.overlap || strings.HasPrefix(inner, outer+".")
@@ -120,13 +119,13 @@ func Compile(o Options) (*Shared, error) {
 
 func usesAnnotations(p *expression.Program) bool { return p != nil && p.UsesAnnotations() }
 
-// ConnOptions are those of one connection.
+// ConnOptions are the options of one connection.
 type ConnOptions struct {
-	// Catalog is the connection's; nil makes one that never learns anything.
+	// Catalog is the connection's catalogue; nil means an empty one.
 	Catalog *middleware.Catalog
-	// Workspace, if not nil, is asked when a workspace is missing.
+	// Workspace, if not nil, is used when the workspace is unknown.
 	Workspace Workspace
-	// Log takes what is worth telling; nil discards it.
+	// Log receives edits and warnings; nil discards them.
 	Log *slog.Logger
 }
 
@@ -137,20 +136,20 @@ type Conn struct {
 	workspace Workspace
 	log       *slog.Logger
 
-	// Client's direction only:
+	// For the client's direction only:
 	plans      map[string]*plan  // by tool
-	readings   []reading         // of the rules' facts, by the index of the rule
-	in         expression.Inputs // of the call at hand, if reading
-	reading    bool
-	settled    []bool       // by slot: a rule has decided about this call
-	callValues []wire.Value // the current call's values for the rules that may apply; none if it was not scanned
+	facts      []factMember      // of the rules, by their index
+	in         expression.Inputs // of the current call, if inSet
+	inSet      bool
+	decided    []bool       // by slot: a rule has decided about the argument of the current call
+	callValues []wire.Value // the current call's values for the rules that may apply; empty before find
 	splices    []wire.Splice
-	added      []byte // members to add, of values that were computed
+	added      []byte // members to add, with computed values
 
 	rounds rounds // has its own lock
 
 	mu     sync.Mutex
-	logged map[event]bool // events that were logged once
+	logged map[event]bool
 }
 
 // Connect returns the layer for one connection.
@@ -162,14 +161,14 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.readings = make([]reading, len(s.rules))
+	c.facts = make([]factMember, len(s.rules))
 	c.callValues = make([]wire.Value, 0, len(s.rules))
-	c.settled = make([]bool, s.slots)
+	c.decided = make([]bool, s.slots)
 	return c
 }
 
-// Layer returns the layer. It stands in front of the layers that judge a call, and of
-// the catalogue.
+// Layer returns the layer. It must be outside the layers that allow or refuse calls, and
+// outside the catalogue.
 func (c *Conn) Layer() middleware.Layer {
 	return middleware.Layer{Name: layerName, Wrap: c.wrap, Enforces: c.enforces, ArgumentNames: c.names}
 }
@@ -190,77 +189,77 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// A waitState says what a call has waited for: it waits for nothing twice.
+// A waitState records what a call has waited for, so that it waits for each only once.
 type waitState struct{ list, workspace bool }
 
-// waitTime is how long a call waits. It is longer than the question takes, so a question that
-// has timed out is over when the call goes on.
+// waitTime is the maximum time that a call waits. It is longer than the timeout of the request
+// to the server, so that this has ended when the call continues.
 const waitTime = middleware.ListTimeout + middleware.ListTimeout/4
 
-// call takes a tools/call, request or notification.
-func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, was waitState) error {
-	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: was != waitState{}}
+// call handles a tools/call, which may be a notification.
+func (c *Conn) call(ctx context.Context, m *wire.Message, next middleware.Handler, waited waitState) error {
+	tc := toolCall{call: middleware.CallFrom(ctx), m: m, name: m.Name().View(), again: waited != waitState{}}
 	tc.view = sessionstate.ContextOf(tc.call)
-	if was.workspace && c.workspace != nil {
+	if waited.workspace && c.workspace != nil {
 		tc.view = c.workspace.Refresh(tc.call)
 	}
-	ready, no := c.handle(&tc, &was)
+	ready, refused := c.handle(&tc, &waited)
 	switch {
 	case ready != nil:
-		c.suspend(&tc, ready, next, was)
+		c.suspend(&tc, ready, next, waited)
 		return nil
-	case no != nil:
-		return c.refuse(ctx, &tc, no)
+	case refused != nil:
+		return c.refuse(ctx, &tc, refused)
 	}
 	tc.addNotes()
 	return next(ctx, m)
 }
 
 // suspend holds the call back until ready is closed, and then handles it again. It is a
-// function of its own so that a call that does not wait allocates nothing.
-func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, was waitState) {
-	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, was) })
+// separate function so that a call that does not wait does not allocate a closure.
+func (c *Conn) suspend(tc *toolCall, ready <-chan struct{}, next middleware.Handler, waited waitState) {
+	tc.call.Suspend(tc.m, ready, waitTime, func(ctx context.Context, m *wire.Message) error { return c.call(ctx, m, next, waited) })
 }
 
-// handle applies the rules. It returns what to wait for before it can do so, or the refusal of a
-// rule.
-func (c *Conn) handle(tc *toolCall, was *waitState) (ready <-chan struct{}, no *refusal) {
-	if c.annotated {
-		if c.lookUp(tc); !tc.known && !was.list {
-			if ready := c.askList(tc, was); ready != nil {
+// handle applies the rules. It returns a channel if the call must wait first, or the refusal of
+// a rule.
+func (c *Conn) handle(tc *toolCall, waited *waitState) (ready <-chan struct{}, refused *refusal) {
+	if c.readAnnotations {
+		if c.lookUp(tc); !tc.known && !waited.list {
+			if ready := c.askList(tc, waited); ready != nil {
 				return ready, nil
 			}
 		}
 	}
 	var spare [4]intent
-	intents, no := c.judge(tc, spare[:0])
-	if no != nil || len(intents) == 0 {
-		return nil, no
+	intents, refused := c.judge(tc, spare[:0])
+	if refused != nil || len(intents) == 0 {
+		return nil, refused
 	}
 	c.lookUp(tc)
 	round := c.recall(tc, intents)
 	if tc.known {
-		if intents = c.admit(tc, intents); len(intents) == 0 {
+		if intents = c.filterKnown(tc, intents); len(intents) == 0 {
 			return nil, nil
 		}
 	}
-	if ready := c.wait(tc, intents, was); ready != nil {
+	if ready := c.wait(tc, intents, waited); ready != nil {
 		return ready, nil
 	}
 	if !tc.known {
-		intents = tc.unknown(intents)
-		if was.list {
+		intents = tc.filterUnknown(intents)
+		if waited.list {
 			c.once(event{kind: "unlisted"}, slog.LevelWarn, "the server did not list its tools, so no arguments are filled until it does")
 		}
 	}
-	if no := tc.unmet(intents); no != nil {
-		return nil, no
+	if refused := tc.refuseMissing(intents); refused != nil {
+		return nil, refused
 	}
 	tc.addNotes()
 	return nil, c.write(tc, intents, round)
 }
 
-// lookUp finds out what is known of the tool.
+// lookUp sets tc.known and tc.plan from the catalogue.
 func (c *Conn) lookUp(tc *toolCall) {
 	if tc.known {
 		return
@@ -279,28 +278,28 @@ func (c *Conn) lookUp(tc *toolCall) {
 	}
 }
 
-// maxPlans bounds the memory of plans: the names are the server's to choose.
+// maxPlans bounds the number of plans, because the server chooses the names.
 const maxPlans = 10_000
 
-// askList makes the catalogue ask the server for its tools.
-func (c *Conn) askList(tc *toolCall, was *waitState) <-chan struct{} {
+// askList asks the server for its tools. It returns nil if there is nothing to wait for.
+func (c *Conn) askList(tc *toolCall, waited *waitState) <-chan struct{} {
 	ready := c.catalog.Ask(tc.call, tc.m)
-	was.list = ready != nil
+	waited.list = ready != nil
 	return ready
 }
 
-// wait returns what there is to wait for before the intents can be carried out, nil
-// if nothing: first the schema, as nobody is asked for the value of an argument that
-// no tool has, then the workspace.
-func (c *Conn) wait(tc *toolCall, intents []intent, was *waitState) <-chan struct{} {
-	askable := !was.workspace && slices.ContainsFunc(intents, lacksWorkspace) && c.canAsk(tc.call)
-	if !tc.known && !was.list && (askable || slices.ContainsFunc(intents, worthAsking)) {
-		if ready := c.askList(tc, was); ready != nil {
+// wait returns a channel if the call must wait before the intents can be written: first for
+// the schema, so that the client is not asked for an argument that the tool does not have,
+// then for the workspace.
+func (c *Conn) wait(tc *toolCall, intents []intent, waited *waitState) <-chan struct{} {
+	askable := !waited.workspace && slices.ContainsFunc(intents, lacksWorkspace) && c.canAsk(tc.call)
+	if !tc.known && !waited.list && (askable || slices.ContainsFunc(intents, worthAsking)) {
+		if ready := c.askList(tc, waited); ready != nil {
 			return ready
 		}
 	}
 	if askable && (tc.known || slices.ContainsFunc(intents, pinsWorkspace)) {
-		was.workspace = true
+		waited.workspace = true
 		if ready, ok := c.workspace.AskWorkspace(tc.call); ok {
 			return ready
 		}
@@ -314,10 +313,9 @@ func (c *Conn) canAsk(call *middleware.Call) bool {
 
 func lacksWorkspace(in intent) bool { return in.value.empty() && in.rule.fact == workspacePath }
 
-// pinsWorkspace reports whether a pin needs the workspace, whatever the schema.
+// pinsWorkspace reports whether a pin needs the workspace. It needs it whatever the schema is.
 func pinsWorkspace(in intent) bool { return in.rule.enforces() && lacksWorkspace(in) }
 
-// worthAsking reports whether a list would decide anything: there is a value to give,
-// or one that must not be missing. The built-in rule asks for no list to find out that
-// a value is missing.
+// worthAsking reports whether the list matters for an intent: it has a value, or the call may
+// be refused without one. The built-in rule does not ask for the list without a value.
 func worthAsking(in intent) bool { return !in.value.empty() || !in.rule.PathOnly }

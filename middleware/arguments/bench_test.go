@@ -1,4 +1,4 @@
-package arguments_test
+package arguments
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// A bench is the layer alone, with a schema learnt and one call to handle.
+// A bench runs the layer alone, after a tools/list.
 type bench struct {
 	scanner wire.Scanner
 	handler middleware.Handler
@@ -19,8 +18,8 @@ type bench struct {
 	view    *sessionstate.Context
 	m       wire.Message
 
-	next     func(*wire.Message)                     // called with what goes on
-	listener func(*middleware.Call, middleware.Note) // told everything
+	next     func(*wire.Message)                     // called with each message that passes
+	listener func(*middleware.Call, middleware.Note) // called with each note, if not nil
 }
 
 // relay does nothing: the layer alone is measured.
@@ -30,14 +29,14 @@ func (relay) Answer(context.Context, *wire.Message) error { return nil }
 
 const benchList = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"list_repos","inputSchema":{"type":"object","properties":{"workspace":{"type":"string","description":"Path of the workspace"},"page":{"type":"integer"},"tenant":{"type":"string"},"sort":{},"options":{"type":"object","properties":{"tenant":{"type":"string"}}},"o":{"type":"object","properties":{"a":{},"b":{},"c":{"type":"string"}}}},"required":["workspace"]}}]}}` + "\n"
 
-func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
+func newBench(tb testing.TB, rules ...Rule) *bench {
 	tb.Helper()
-	shared, err := arguments.Compile(arguments.Options{Rules: rules})
+	shared, err := Compile(Options{Rules: rules})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	catalog := new(middleware.Catalog)
-	layer := shared.Connect(arguments.ConnOptions{Catalog: catalog}).Layer()
+	layer := shared.Connect(ConnOptions{Catalog: catalog}).Layer()
 	b := &bench{view: &sessionstate.Context{
 		Workspace: sessionstate.Fact{Value: "/src/shop", Source: sessionstate.Operator, From: "--workspace"},
 		Principal: &sessionstate.Principal{KeyID: "k1", Tenant: "acme"},
@@ -55,7 +54,7 @@ func newBench(tb testing.TB, rules ...arguments.Rule) *bench {
 	return b
 }
 
-// reply takes the reply to the last call through its hooks.
+// reply runs the reply to the last call through its hooks.
 func (b *bench) reply(tb testing.TB, line string) {
 	tb.Helper()
 	var reply wire.Message
@@ -74,7 +73,7 @@ func (b *bench) handle(line []byte) {
 	b.run()
 }
 
-// run has the layer handle the message that was looked at.
+// run runs the scanned message through the layer.
 func (b *bench) run() {
 	b.ctx.Call.Reset(relay{}, true)
 	b.ctx.Call.SetValue(sessionstate.ContextKey{}, b.view)
@@ -92,13 +91,13 @@ var benchCalls = []struct{ name, line string }{
 	{"other tool", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"other","arguments":{"page":1}}}` + "\n"},
 }
 
-func BenchmarkFill(b *testing.B) { benchmark(b, arguments.Default()) }
+func BenchmarkFill(b *testing.B) { benchmark(b, Default()) }
 
 func BenchmarkPin(b *testing.B) { benchmark(b, pin("workspace", "principal.tenant")) }
 
-// BenchmarkTwenty has the rule that counts stand last.
+// BenchmarkTwenty has twenty rules, of which only the last one applies.
 func BenchmarkTwenty(b *testing.B) {
-	rules := make([]arguments.Rule, 19, 20)
+	rules := make([]Rule, 19, 20)
 	for i := range rules {
 		rules[i] = pin("x", "principal.tenant")
 		rules[i].Tools = []string{"write_*", "delete_?_*"}
@@ -106,7 +105,7 @@ func BenchmarkTwenty(b *testing.B) {
 	benchmark(b, append(rules, pin("workspace", "principal.tenant"))...)
 }
 
-func benchmark(b *testing.B, rules ...arguments.Rule) {
+func benchmark(b *testing.B, rules ...Rule) {
 	for _, c := range benchCalls {
 		b.Run(c.name, func(b *testing.B) {
 			x := newBench(b, rules...)

@@ -4,23 +4,23 @@ import (
 	"testing"
 )
 
-// The table of rounds keeps the last maxRounds, and one that comes again counts once.
+// At most maxRounds rounds are remembered, and a round that is put twice counts once.
 func TestRoundsAreBounded(t *testing.T) {
 	var r rounds
 	for key := range uint64(maxRounds) {
 		r.put(key, map[int]string{0: "first"})
 		r.put(key, map[int]string{0: "second"})
 	}
-	if len(r.kept) != maxRounds || len(r.order) != maxRounds || r.kept[0][0] != "second" {
-		t.Fatalf("%d kept, %d in order, the first is %v", len(r.kept), len(r.order), r.kept[0])
+	if len(r.values) != maxRounds || len(r.order) != maxRounds || r.values[0][0] != "second" {
+		t.Fatalf("%d rounds, %d in order, the first is %v", len(r.values), len(r.order), r.values[0])
 	}
 	r.put(maxRounds, nil)
-	if _, first := r.kept[0]; first || len(r.kept) != maxRounds || len(r.order) != maxRounds {
-		t.Errorf("%d kept, %d in order, the first is there: %v", len(r.kept), len(r.order), first)
+	if _, first := r.values[0]; first || len(r.values) != maxRounds || len(r.order) != maxRounds {
+		t.Errorf("%d rounds, %d in order, the first is present: %v", len(r.values), len(r.order), first)
 	}
 }
 
-// A pin makes the objects on the way to its argument that are null or missing.
+// A pin creates the objects around its argument that are null or missing.
 func TestPinInsideNull(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{"a":{"b":null}}`:       `{"a":{"b":{"c":7}}}`,
@@ -52,7 +52,7 @@ func TestIsAbsolute(t *testing.T) {
 	}
 }
 
-// Every reference of a schema counts, not only the first.
+// All references of a schema count, not only the first.
 func TestReferences(t *testing.T) {
 	for schema, want := range map[string][2]bool{
 		`{}`:                                   {},
@@ -67,14 +67,14 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// The value of a fact is a text.
+// The value of a fact is a string.
 func TestKindsOfFacts(t *testing.T) {
 	if !kinds(texts).has(&value{}) || kinds(booleans).has(&value{}) {
-		t.Error("a fact is not a text, or is true or false")
+		t.Error("a fact is not a string, or is a boolean")
 	}
 }
 
-// A path may be as long as a hundred characters.
+// A path may have a hundred characters.
 func TestJudgeMaxLength(t *testing.T) {
 	for length, want := range map[string]bool{"99": false, "100": true} {
 		schema := `{"type":"object","properties":{"path":{"type":"string","description":"Absolute path of the workspace","maxLength":` + length + `}}}`

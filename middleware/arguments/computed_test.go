@@ -1,4 +1,4 @@
-package arguments_test
+package arguments
 
 import (
 	"context"
@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A value that is computed is written as it is, also where it reads the principal.
+// A computed value is written as JSON, also if it reads the principal.
 func TestComputedValues(t *testing.T) {
 	for value, want := range map[string]string{
 		`"t-" + principal.tenant`: `"t-acme"`,
@@ -33,7 +32,7 @@ func TestComputedValues(t *testing.T) {
 	}
 }
 
-// answerRelay keeps the answers that a layer gives.
+// answerRelay records the answers of a layer.
 type answerRelay struct {
 	middleware.Relay
 	answers []string
@@ -44,12 +43,12 @@ func (r *answerRelay) Answer(_ context.Context, reply *wire.Message) error {
 	return nil
 }
 
-// A refused request is answered, and a refused notification is dropped. The answer names
-// the fact that is missing.
+// A refused request is answered, and a refused notification is dropped. The answer names the
+// missing fact.
 func TestRefusalIsAnswered(t *testing.T) {
 	for _, test := range []struct{ value, id, want string }{
 		{"principal.email", `"id":7,`, "it is taken from principal.email"},
-		{`"t-" + principal.email`, `"id":7,`, ""}, // the principal is there, its address is empty text
+		{`"t-" + principal.email`, `"id":7,`, ""}, // there is a principal, and its address is ""
 		{`[principal.email].filter(s, s != "")`, `"id":7,`, "its value could not be determined"},
 		{"principal.email", "", ""},
 	} {
@@ -68,8 +67,8 @@ func TestRefusalIsAnswered(t *testing.T) {
 	}
 }
 
-// The model may leave an argument out only while there is a value for it.
-func TestListedWhileThereIsAValue(t *testing.T) {
+// The schema lets the model omit an argument only while there is a value for it.
+func TestOptionalOnlyWithValue(t *testing.T) {
 	const required, optional = `"required":["workspace"]`, `"type":"object"`
 	full := &sessionstate.Context{Session: sessionstate.Fact{Value: "s1", Source: sessionstate.Operator}, Modern: true}
 	for _, test := range []struct {
@@ -85,7 +84,7 @@ func TestListedWhileThereIsAValue(t *testing.T) {
 		{"a fact", "session.id", "", full, false},
 		{"a fact nobody knows", "session.workspace.path", "", full, true},
 	} {
-		r := arguments.Rule{Name: "arguments[0]", Tools: []string{"list_*"}, Argument: []string{"workspace"}, Value: compile(test.value, expression.Any)}
+		r := Rule{Name: "arguments[0]", Tools: []string{"list_*"}, Argument: []string{"workspace"}, Value: compile(test.value, expression.Any)}
 		if test.when != "" {
 			r.When = compile(test.when, expression.Bool)
 		}

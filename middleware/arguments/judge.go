@@ -9,59 +9,59 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A toolCall is one call on its way through the layer.
+// A toolCall is a call that the layer handles.
 type toolCall struct {
 	call  *middleware.Call
 	m     *wire.Message
-	name  string // of the tool, as the message has it
+	name  string // of the tool, valid as long as m
 	view  *sessionstate.Context
-	plan  *plan             // as far as the tool was looked up; nil for one nothing is known of
-	known bool              // of the tool, as far as anything can be
-	again bool              // it has waited, and was judged before
-	notes []middleware.Note // of this judgement; told when it is final
+	plan  *plan             // set by lookUp; nil if the tool is unknown
+	known bool              // set by lookUp: the catalogue has the tool, or a complete list without it
+	again bool              // the call has waited and was judged before
+	notes []middleware.Note // of this judgement; added to the call when it is final
 }
 
-// An intent is a value that a rule is about to give to an argument.
+// An intent is a value that a rule wants to write to an argument.
 type intent struct {
 	rule      *rule
 	value     value
-	callValue wire.Value // what the call has
+	callValue wire.Value // the call's own value
 }
 
-// judge lets each rule decide about the call, and appends the values to send to out.
+// judge applies the rules to the call and appends the values to write to out.
 func (c *Conn) judge(tc *toolCall, out []intent) ([]intent, *refusal) {
-	out, no := c.eachRule(tc, out)
-	// The frame, and what was decoded of it, are not kept.
+	out, refused := c.eachRule(tc, out)
+	// Release the frame and what was decoded of it.
 	clear(c.callValues)
 	c.callValues = c.callValues[:0]
-	if c.reading {
+	if c.inSet {
 		c.in.Clear()
-		c.reading = false
+		c.inSet = false
 	}
-	return out, no
+	return out, refused
 }
 
 func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
-	clear(c.settled)
+	clear(c.decided)
 	rules := c.rulesFor(tc)
 	for i, r := range rules {
 		applies, err := c.applies(tc, r)
 		if err != nil {
-			if no := tc.refuseUndecided(r, err); no != nil {
-				return nil, no
+			if refused := tc.refuseUndecided(r, err); refused != nil {
+				return nil, refused
 			}
 		}
 		if !applies {
 			continue
 		}
-		c.settled[r.slot] = true
+		c.decided[r.slot] = true
 		if len(c.callValues) == 0 {
 			c.find(tc, rules)
 		}
 		callValue := c.callValues[i]
 		if r.Mode == Forbid {
-			if no := c.forbid(tc, r, callValue); no != nil {
-				return nil, no
+			if refused := c.forbid(tc, r, callValue); refused != nil {
+				return nil, refused
 			}
 			tc.skip(r, "the call does not have the argument")
 			continue
@@ -71,18 +71,17 @@ func (c *Conn) eachRule(tc *toolCall, out []intent) ([]intent, *refusal) {
 		in.rule, in.callValue = r, callValue
 		c.evaluate(tc, in)
 		if r.Mode == Fill && !missing(callValue) {
-			c.keep(tc, in)
+			c.keepOwn(tc, in)
 			out = out[:len(out)-1]
 		}
 	}
 	return out, nil
 }
 
-// find finds what the call has for each of the rules, in one pass over its
-// arguments.
+// find sets callValues to the call's values for the rules, in one pass over its arguments.
 func (c *Conn) find(tc *toolCall, rules []*rule) {
 	if c.callValues = c.callValues[:len(rules)]; tc.m.LacksArgumentNames() {
-		return // those names include those of all rules
+		return // the names include those of all rules
 	}
 	left := len(rules)
 	for m := range tc.m.Arguments().Members() {
@@ -103,28 +102,29 @@ func (c *Conn) find(tc *toolCall, rules []*rule) {
 	}
 }
 
-// forbid returns the refusal of a rule that forbids, if it refuses the call. Where the path to
-// the argument leads through a text or a list, some servers look into that too, so the call is
-// refused unless the tool has no such argument.
+// forbid returns the refusal of a forbid rule, nil if the call is allowed. If the path to the
+// argument leads through a string or a list, which some servers decode, the call is refused
+// unless the tool has no such argument.
 func (c *Conn) forbid(tc *toolCall, r *rule, callValue wire.Value) *refusal {
 	if callValue.Exists() {
-		return argumentRefusal(r)
+		return r.refusal("the call has the argument, which is forbidden",
+			"is not the model's to choose: it is forbidden here. Leave it out and call again.")
 	}
-	if _, _, err := r.spot(tc.m.Arguments(), nil); err == nil {
+	if _, _, err := r.memberToSet(tc.m.Arguments(), nil); err == nil {
 		return nil
 	}
 	if c.lookUp(tc); tc.known && tc.plan.place(r).state == absent {
 		return nil
 	}
-	return shapeRefusal(r)
+	return r.refusal("the value around the argument, which is forbidden, is not an object",
+		"is not the model's to choose: it is forbidden here, and what is around it has to be an object. Give an object where one belongs, or leave it out, and call again.")
 }
 
-// manyRules is the number of rules from which on looking a tool up costs less than matching its
+// manyRules is the number of rules for which looking up the tool is faster than matching its
 // name with all patterns.
 const manyRules = 4
 
-// rulesFor returns the rules that may be for the call: of a tool that was listed,
-// those that were found to be for it then.
+// rulesFor returns the rules that may apply to the call: those of the tool's plan if it has one.
 func (c *Conn) rulesFor(tc *toolCall) []*rule {
 	if len(c.rules) < manyRules || tc.call.Explained() {
 		return c.rules
@@ -135,22 +135,22 @@ func (c *Conn) rulesFor(tc *toolCall) []*rule {
 	return tc.plan.rules
 }
 
-// missing reports whether an argument counts as missing, for a rule that fills.
+// missing reports whether a fill rule treats an argument as missing.
 func missing(callValue wire.Value) bool {
 	return !callValue.Exists() || callValue.IsNull() || string(callValue.Raw) == `""`
 }
 
-// applies reports whether the rule is for this call. With an error that could not be
+// applies reports whether the rule applies to this call. It returns an error if this cannot be
 // decided.
 func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
-	named, err := r.names(tc.name)
+	named, err := r.matches(tc.name)
 	switch {
 	case err != nil:
 		return false, err
 	case !named:
 		tc.skip(r, "it is for other tools")
 		return false, nil
-	case c.settled[r.slot]:
+	case c.decided[r.slot]:
 		tc.skip(r, "another rule for the same argument counts")
 		return false, nil
 	case r.When == nil:
@@ -166,7 +166,7 @@ func (c *Conn) applies(tc *toolCall, r *rule) (bool, error) {
 }
 
 // refuseUndecided returns the refusal of a rule for which it cannot be decided whether it
-// applies: none, if the rule only fills.
+// applies, nil if the rule only fills.
 func (tc *toolCall) refuseUndecided(r *rule, err error) *refusal {
 	if r.enforces() {
 		return &refusal{r, "it could not be decided: " + err.Error(), textUndecided}
@@ -177,14 +177,14 @@ func (tc *toolCall) refuseUndecided(r *rule, err error) *refusal {
 	return nil
 }
 
-// keep leaves the call's own value in place, and logs a difference.
-func (c *Conn) keep(tc *toolCall, in *intent) {
-	if in.value.empty() || in.value.is(in.callValue) {
+// keepOwn logs that the call's own value was kept, if it differs from the rule's.
+func (c *Conn) keepOwn(tc *toolCall, in *intent) {
+	if in.value.empty() || in.value.equals(in.callValue) {
 		tc.skip(in.rule, "the call has a value of its own")
 		return
 	}
 	if !tc.again {
-		c.differ(tc, in, "the call's own value was kept")
+		c.logDifference(tc, in, "the call's own value was kept")
 	}
 	if tc.call.Noted() {
 		tc.note(middleware.Note{Rule: in.rule.Name, Act: middleware.Kept, Why: "the call's own value was kept",
@@ -192,26 +192,26 @@ func (c *Conn) keep(tc *toolCall, in *intent) {
 	}
 }
 
-// admit returns the intents the tool's schema has a place for. A pin stays also
-// where the schema is not known to lack the argument, and where the call brings it.
-func (c *Conn) admit(tc *toolCall, intents []intent) []intent {
-	admitted := intents[:0]
+// filterKnown removes the intents that the tool's schema does not allow. It removes a pin only if
+// neither the schema nor the call has the argument.
+func (c *Conn) filterKnown(tc *toolCall, intents []intent) []intent {
+	allowed := intents[:0]
 	for i := range intents {
 		in := &intents[i]
 		p := tc.plan.place(in.rule)
 		if in.rule.Mode != Pin || p.state == absent && !in.callValue.Exists() {
 			if why := p.unfillable(tc.m.Arguments(), &in.value); why != "" {
-				c.passOver(tc, p, in, why)
+				c.explainUnfilled(tc, p, in, why)
 				continue
 			}
 		}
-		admitted = append(admitted, *in)
+		allowed = append(allowed, *in)
 	}
-	return admitted
+	return allowed
 }
 
-// passOver notes why an argument is not filled.
-func (c *Conn) passOver(tc *toolCall, p *place, in *intent, why string) {
+// explainUnfilled notes and logs why an argument is not filled.
+func (c *Conn) explainUnfilled(tc *toolCall, p *place, in *intent, why string) {
 	tc.skip(p.rule, why)
 	switch {
 	case p.state == absent || p.state == unclear && p.why == "":
@@ -224,10 +224,9 @@ func (c *Conn) passOver(tc *toolCall, p *place, in *intent, why string) {
 	}
 }
 
-// unknown returns what is left of the intents for a tool whose schema is not known:
-// pins, and of what is to be filled only what the operator said is required and is
-// missing.
-func (tc *toolCall) unknown(intents []intent) []intent {
+// filterUnknown removes the intents that are not carried out while the schema is unknown: all
+// fills, except for one without a value that the operator made required, so that it refuses.
+func (tc *toolCall) filterUnknown(intents []intent) []intent {
 	return slices.DeleteFunc(intents, func(in intent) bool {
 		if in.rule.Mode == Pin || in.value.empty() && in.rule.Required != nil && *in.rule.Required {
 			return false
@@ -237,18 +236,18 @@ func (tc *toolCall) unknown(intents []intent) []intent {
 	})
 }
 
-// unmet returns the refusal of the first rule that must have a value and has none.
-func (tc *toolCall) unmet(intents []intent) *refusal {
+// refuseMissing returns the refusal of the first rule that needs a value but has none.
+func (tc *toolCall) refuseMissing(intents []intent) *refusal {
 	for i := range intents {
 		in := &intents[i]
 		if !in.value.empty() {
 			continue
 		}
 		if in.rule.Mode == Pin {
-			return pinRefusal(in)
+			return pinRefusal(in.rule)
 		}
 		p := tc.plan.place(in.rule)
-		required := p.required && (p.demanded || in.rule.around(tc.m.Arguments()))
+		required := p.required && (p.parentsRequired || in.rule.hasParent(tc.m.Arguments()))
 		if in.rule.Required != nil {
 			required = *in.rule.Required
 		}
@@ -260,7 +259,7 @@ func (tc *toolCall) unmet(intents []intent) *refusal {
 	return nil
 }
 
-// skip notes a rule that did nothing, if somebody wants to know.
+// skip notes a rule that did nothing, if a listener wants such notes.
 func (tc *toolCall) skip(r *rule, why string) {
 	if tc.call.Explained() {
 		tc.note(middleware.Note{Rule: r.Name, Act: middleware.Skipped, Why: why, Path: r.keys})
@@ -272,7 +271,7 @@ func (tc *toolCall) note(n middleware.Note) {
 	tc.notes = append(tc.notes, n)
 }
 
-// addNotes adds the notes to the call, after the decision is final.
+// addNotes adds the notes to the call. It is called when the decision is final.
 func (tc *toolCall) addNotes() {
 	for i := range tc.notes {
 		tc.call.Note(tc.notes[i])

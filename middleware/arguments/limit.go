@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,20 +20,20 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A limit is what a schema demands of a text by pattern, minLength, maxLength and format.
-// It is made when the schema is learnt.
+// A limit holds the constraints of a schema on a string: pattern, minLength, maxLength and
+// format.
 type limit struct {
-	unread       string         // the keyword that attache cannot read: no text is known to fit
+	unread       string         // a keyword that attache cannot read, so that no string is known to fit
 	pattern      *regexp.Regexp // nil if there is none
 	min, max     float64        // lengths
-	format       string         // one of those that formats checks
-	alternatives [][]limit      // of anyOf and oneOf: in each, one has to hold
+	format       string         // a key of formats, or ""
+	alternatives [][]limit      // of anyOf and oneOf; in each, one must hold
 
-	text, misfit string // the text that was checked last, and why it is refused
+	text, misfit string // the string that was checked last, and the result of refuses
 }
 
-// newLimit reads what a property demands of a text. It follows alternatives as takes
-// does.
+// newLimit reads the constraints of a property on strings. Like acceptedKinds, it follows
+// alternatives only if outer is set.
 func newLimit(property wire.Value, outer bool) limit {
 	l := limit{max: math.Inf(1)}
 	for m := range property.Members() {
@@ -58,17 +59,17 @@ func newLimit(property wire.Value, outer bool) limit {
 	return l
 }
 
-// limitsOf returns the limits of the alternatives that take a text.
+// limitsOf returns the limits of the alternatives that accept a string.
 func limitsOf(alternatives wire.Value) (all []limit) {
 	for e := range alternatives.Elements() {
-		if takes(e, false)&texts != 0 {
+		if acceptedKinds(e, false)&texts != 0 {
 			all = append(all, newLimit(e, false))
 		}
 	}
 	return all
 }
 
-// length reads a number of characters.
+// length reads the value of minLength or maxLength.
 func (l *limit) length(key string, v wire.Value) float64 {
 	n, err := strconv.ParseFloat(string(v.Raw), 64)
 	if err != nil {
@@ -77,23 +78,16 @@ func (l *limit) length(key string, v wire.Value) float64 {
 	return n
 }
 
-// some reports whether a text that is not empty may be refused.
-func (l *limit) some() bool {
-	if l.unread != "" || l.pattern != nil || l.min > 1 || l.max < math.Inf(1) || l.format != "" {
-		return true
-	}
-	for _, any := range l.alternatives {
-		for i := range any {
-			if any[i].some() {
-				return true
-			}
-		}
-	}
-	return false
+// restricts reports whether the limit refuses some non-empty strings.
+func (l *limit) restricts() bool {
+	return l.unread != "" || l.pattern != nil || l.min > 1 || l.max < math.Inf(1) || l.format != "" ||
+		slices.ContainsFunc(l.alternatives, func(limits []limit) bool {
+			return slices.ContainsFunc(limits, func(l limit) bool { return l.restricts() })
+		})
 }
 
-// refuses returns why the server would refuse a text, "" if it would not. Servers count
-// the characters of a text in different units; a text fits if it does in all of them.
+// refuses returns why the server would refuse a string, "" if it would not. Servers count
+// characters in different units; a string must fit in all of them.
 func (l *limit) refuses(text string) (why string) {
 	switch {
 	case l.unread != "":
@@ -107,10 +101,10 @@ func (l *limit) refuses(text string) (why string) {
 	case l.format != "" && !formats()[l.format](text):
 		return "the value does not have the argument's format, " + l.format
 	}
-	for _, any := range l.alternatives {
+	for _, limits := range l.alternatives {
 		why = ""
-		for i := range any {
-			if why = any[i].refuses(text); why == "" {
+		for i := range limits {
+			if why = limits[i].refuses(text); why == "" {
 				break
 			}
 		}
@@ -121,19 +115,15 @@ func (l *limit) refuses(text string) (why string) {
 	return ""
 }
 
-// Misfit returns why the argument of a tool does not take the value that a rule that fills
-// has in a session, "" if it does or if a call decides the value.
+// Misfit returns why the argument of a tool does not accept the value of a fill rule in a
+// session. It returns "" if it does, if the value depends on the call, or if the rule does not
+// fill.
 func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server string) string {
 	c := newRule(r)
 	if c.Mode != Fill || c.Value.UsesArguments() {
 		return ""
 	}
-	var v value
-	if c.fact != "" {
-		v.known = c.read(view, new(reading))
-	} else {
-		v.raw, _ = c.compute(&expression.Inputs{Context: view, Tool: t.Name, Annotations: t.Annotations, Server: server})
-	}
+	v := c.sessionValue(&expression.Inputs{Context: view, Tool: t.Name, Annotations: t.Annotations, Server: server})
 	if p := c.place(t); p.state == present && !v.empty() {
 		return p.misfit(&v)
 	}
@@ -141,14 +131,14 @@ func (r Rule) Misfit(t *middleware.Tool, view *sessionstate.Context, server stri
 }
 
 const (
-	// maxPattern and maxPatternSteps bound the memory and time of a pattern, which is the
-	// server's: its length, and about how many instructions it is compiled to.
+	// maxPattern and maxPatternSteps bound the memory and time that a server's pattern uses:
+	// its length, and the approximate number of instructions to which it is compiled.
 	maxPattern      = 4096
 	maxPatternSteps = 5000
 )
 
-// compilePattern returns a schema's pattern, nil if attache does not read it. Patterns are
-// those of ECMAScript, of which package regexp reads most. It takes time linear in its input.
+// compilePattern compiles a schema's pattern. It returns nil if attache cannot read it: the
+// patterns are those of ECMAScript, most of which package regexp accepts.
 func compilePattern(pattern wire.Value) *regexp.Regexp {
 	if !pattern.IsString() || len(pattern.Raw) > maxPattern {
 		return nil
@@ -161,14 +151,14 @@ func compilePattern(pattern wire.Value) *regexp.Regexp {
 	return r
 }
 
-// patternSteps estimates to how many instructions a pattern is compiled, where a repetition
-// is written out.
+// patternSteps estimates the number of instructions of a compiled pattern, in which repetitions
+// are expanded.
 func patternSteps(re *syntax.Regexp) int {
 	steps := 1
 	switch re.Op {
 	case syntax.OpLiteral:
 		steps = len(re.Rune)
-	case syntax.OpCharClass: // pairs: a class such as \pL has hundreds
+	case syntax.OpCharClass: // pairs of runes; a class such as \pL has hundreds
 		steps += len(re.Rune) / 2
 	}
 	for _, sub := range re.Sub {
@@ -180,9 +170,9 @@ func patternSteps(re *syntax.Regexp) int {
 	return steps
 }
 
-// formats returns the checks of the formats that servers hold texts to. By the
-// specification any other format says nothing about which texts are good. Validators differ
-// in details, so each check accepts what all of them do.
+// formats returns the checks of the formats that servers validate. By the specification, other
+// formats do not constrain strings. Validators differ in details, so each check accepts only
+// what all of them accept.
 var formats = sync.OnceValue(func() map[string]func(string) bool {
 	match := func(pattern string) func(string) bool { return regexp.MustCompile(`^(?:` + pattern + `)$`).MatchString }
 	const label = `[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
@@ -208,7 +198,8 @@ var formats = sync.OnceValue(func() map[string]func(string) bool {
 	}
 })
 
-// isTime returns the check of a time. Package time alone takes more: an hour of one digit, a comma.
+// isTime returns the check of a time. It also matches a pattern because package time accepts more,
+// such as an hour with one digit.
 func isTime(layout, shape string) func(string) bool {
 	form := regexp.MustCompile("^" + shape + "$")
 	return func(text string) bool {
@@ -217,14 +208,14 @@ func isTime(layout, shape string) func(string) bool {
 	}
 }
 
-// isReference reports whether a text is a URI or a relative reference.
+// isReference reports whether a string is a URI or a relative reference.
 func isReference(text string) bool {
 	odd := strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("\"<>\\^`{|}", c) })
 	_, err := url.Parse(text)
 	return !odd && err == nil
 }
 
-// isURI reports whether a text is a URI. A scheme of one letter is a drive.
+// isURI reports whether a string is a URI. A scheme of one letter is a Windows drive.
 func isURI(text string) bool {
 	scheme, rest, ok := strings.Cut(text, ":")
 	return ok && len(scheme) > 1 && rest != "" && rest != "//" && !strings.ContainsAny(scheme, "/?#") && isReference(text)

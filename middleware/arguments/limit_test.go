@@ -10,11 +10,12 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
+	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A rule does not fill a text that the argument's schema refuses: the client sees the tool as the
-// server lists it, the call passes unchanged, and the log, the call's notes and doctor say why. A
-// pin sets the argument all the same.
+// A rule does not fill a string that the argument's schema refuses: the schema in the list and the
+// call pass unchanged, and the log, the call's notes and doctor give the reason. A pin sets the
+// argument nevertheless.
 func TestLimits(t *testing.T) {
 	const wrongPattern, unread = "the value does not match the argument's pattern", "attache cannot check the value by the argument's "
 	for _, test := range []struct{ value, property, why string }{
@@ -64,7 +65,7 @@ func TestLimits(t *testing.T) {
 
 func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
 	for _, text := range []string{"session.id", `"` + value + `"`} {
-		fill := Rule{Tools: []string{"t"}, Argument: path, Value: expressionOf(text)}
+		fill := Rule{Tools: []string{"t"}, Argument: path, Value: compile(text, expression.Any)}
 		x := newToolTest(t, fill)
 		x.session = value
 		var log bytes.Buffer
@@ -84,7 +85,7 @@ func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
 		}
 		for range 2 {
 			if sent := x.call(empty); sent != want || skipped != why {
-				t.Errorf("%s: sent is %s, want %s; skipped, as %q, want %q", text, sent, want, skipped, why)
+				t.Errorf("%s: sent is %s, want %s; skipped because %q, want %q", text, sent, want, skipped, why)
 			}
 		}
 		if logged := strings.Count(log.String(), "its schema does not take the rule's value"); logged != min(1, len(why)) || !strings.Contains(log.String(), why) {
@@ -93,7 +94,7 @@ func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
 		view := &sessionstate.Context{Session: sessionstate.Fact{Value: value, Source: sessionstate.Operator}}
 		tool := &middleware.Tool{Name: "t", InputSchema: []byte(schema)}
 		if got := fill.Misfit(tool, view, ""); got != why {
-			t.Errorf("%s: Misfit says %q, want %q", text, got, why)
+			t.Errorf("%s: Misfit returned %q, want %q", text, got, why)
 		}
 		fill.Mode = Pin
 		if x := newToolTest(t, fill); !strings.Contains(x.call(empty), `"p":`) || fill.Misfit(tool, view, "") != "" {
@@ -102,12 +103,11 @@ func testLimit(t *testing.T, path []string, value, schema, empty, why string) {
 	}
 }
 
-// What a session does not know yet, or a call decides, may be what the argument does not take.
-// Then the schema stays as it is.
+// A value that only a call determines may not fit the argument. Then the schema does not change.
 func TestLimitsOfLateValues(t *testing.T) {
 	for property, changed := range map[string]bool{`{"type":"string","minLength":1}`: true, `{"type":"string","pattern":"^/"}`: false} {
 		schema := `{"type":"object","properties":{"p":` + property + `,"q":{"type":"string"}},"required":["p"]}`
-		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: expressionOf("arguments.q")})
+		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: compile("arguments.q", expression.Any)})
 		if shown := x.shown(schema); (shown != schema) != changed {
 			t.Errorf("%s: shown is %s", property, shown)
 		}
@@ -141,19 +141,19 @@ func TestFormats(t *testing.T) {
 		is := formats()[format]
 		for _, text := range texts[0] {
 			if !is(text) {
-				t.Errorf("%q is no %s", text, format)
+				t.Errorf("%q is not accepted as %s", text, format)
 			}
 		}
 		for _, text := range texts[1] {
 			if is(text) {
-				t.Errorf("%q is a %s", text, format)
+				t.Errorf("%q is accepted as %s", text, format)
 			}
 		}
 	}
 }
 
-// A server's pattern takes bounded memory: one that would take more is not read, and no text is
-// known to fit.
+// A server's pattern uses bounded memory: one that would use more is not read, and then no string
+// is known to fit.
 func TestPatternsAreBounded(t *testing.T) {
 	for _, test := range []struct {
 		pattern string
@@ -176,7 +176,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		if got := compilePattern(wire.Value{Raw: raw}) != nil; got != test.read {
 			t.Errorf("%.40s: read is %t", test.pattern, got)
 		}
-		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: expressionOf(`"a"`)})
+		x := newToolTest(t, Rule{Tools: []string{"t"}, Argument: []string{"p"}, Value: compile(`"a"`, expression.Any)})
 		schema := `{"properties":{"p":{"type":"string","pattern":` + string(raw) + `}},"required":["p"]}`
 		if shown := x.shown(schema); !test.read && shown != schema {
 			t.Errorf("%.40s: shown is %.200s", test.pattern, shown)

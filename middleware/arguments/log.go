@@ -8,17 +8,17 @@ import (
 	"github.com/attache-mcp/attache/middleware"
 )
 
-// An event is what the log says once of a connection, or once at a higher level.
+// An event is logged only once per connection, or at a higher level the first time.
 type event struct {
 	kind string
 	tool string // "" for all
 	rule *rule  // nil for all
 }
 
-// maxEvents bounds the memory: the names of tools are the server's to choose.
+// maxEvents bounds the number of events, because the server chooses the names of tools.
 const maxEvents = 1000
 
-// first reports whether an event is the first of its kind.
+// first reports whether an event occurs for the first time.
 func (c *Conn) first(e event) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Conn) first(e event) bool {
 	return true
 }
 
-// level returns the level for an event: info the first time, then debug.
+// level returns the log level for an event: info the first time, then debug.
 func (c *Conn) level(e event) slog.Level {
 	if c.first(e) {
 		return slog.LevelInfo
@@ -48,34 +48,34 @@ func (c *Conn) once(e event, level slog.Level, text string, args ...any) {
 	}
 }
 
-// logEdit says that an argument was filled or pinned. The first time for a tool this
-// is at info, so that harm cannot go unnoticed.
+// logEdit logs that an argument was filled or pinned, at info the first time for each tool and
+// rule, so that a wrong edit is noticed.
 func (c *Conn) logEdit(tc *toolCall, in *intent) {
 	verb := "filled"
 	if in.rule.enforces() {
 		verb = "pinned"
 	}
 	level := c.level(event{verb, tc.name, in.rule})
-	if c.log.Enabled(context.Background(), level) { // the text costs something
+	if c.log.Enabled(context.Background(), level) { // avoid building the text
 		c.log.Log(tc.call.LogContext(), level, verb+" "+in.rule.path+" of "+middleware.Clip(tc.name)+" from "+in.origin())
 	}
 }
 
-// differ logs that the call's value is not the rule's, and where each is from.
-func (c *Conn) differ(tc *toolCall, in *intent, what string) {
-	if c.log.Enabled(context.Background(), slog.LevelInfo) { // the texts cost something
+// logDifference logs that the call's value differs from the rule's.
+func (c *Conn) logDifference(tc *toolCall, in *intent, what string) {
+	if c.log.Enabled(context.Background(), slog.LevelInfo) { // avoid building the texts
 		c.log.InfoContext(tc.call.LogContext(), what, "tool", middleware.Clip(tc.name), "argument", in.rule.path,
 			"call_value", c.shown(in), "rule_value", in.value.String(), "rule_source", in.origin())
 	}
 }
 
-// logMisfit says once of a tool that an argument does not take the value of a rule.
+// logMisfit logs, once for each tool and rule, that an argument does not accept the rule's value.
 func (c *Conn) logMisfit(tc *toolCall, p *place, in *intent) {
 	c.once(event{"misfit", tc.name, p.rule}, slog.LevelInfo, "an argument is not filled, because its schema does not take the rule's value",
 		"tool", middleware.Clip(tc.name), "argument", p.rule.path, "why", p.misfit(&in.value), "rule_source", in.origin())
 }
 
-// shown returns the call's own value as a log line takes it.
+// shown returns the call's own value for a log line, without secrets.
 func (c *Conn) shown(in *intent) string {
 	v := in.callValue
 	if c.o.Scrub != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The first edit of each kind that a tool gets is a line at info, every further one at
-// debug, and so is why the built-in rule leaves an argument alone.
+// The first edit of each kind of a tool is logged at info, every further one at debug. The reason
+// why the built-in rule does not fill an argument is also logged at debug.
 func TestLog(t *testing.T) {
 	var out bytes.Buffer
 	x := newToolTest(t, Default())
@@ -40,7 +40,7 @@ level=DEBUG msg="the built-in rule leaves an argument alone" tool=t argument=wor
 	}
 }
 
-// What the log has once takes bounded memory.
+// The memory for events is bounded.
 func TestEventsAreBounded(t *testing.T) {
 	var c Conn
 	for i := range maxEvents + 10 {

@@ -1,4 +1,4 @@
-package arguments_test
+package arguments
 
 import (
 	"encoding/json"
@@ -10,13 +10,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/arguments"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// compile compiles what a test has written well.
+// compile compiles an expression and panics if it is invalid.
 func compile(src string, want expression.Type) *expression.Program {
 	p, err := expression.Compile(src, want)
 	if err != nil {
@@ -25,15 +24,15 @@ func compile(src string, want expression.Type) *expression.Program {
 	return p
 }
 
-func pin(argument, value string) arguments.Rule {
-	return arguments.Rule{
+func pin(argument, value string) Rule {
+	return Rule{
 		Name: "arguments[0]", Tools: []string{"list_*"}, Argument: strings.Split(argument, "."),
-		Mode: arguments.Pin, Value: compile(value, expression.Any),
+		Mode: Pin, Value: compile(value, expression.Any),
 	}
 }
 
-// FuzzPin has what a pin sets read by three readers, whatever the client wrote: one
-// takes the first of two equal keys, one the last, and one does not mind case.
+// FuzzPin checks that three JSON readers find the value of a pin, whatever the client sent: one
+// takes the first of two equal keys, one the last, and one ignores case.
 func FuzzPin(f *testing.F) {
 	for _, a := range []string{
 		`{}`, `{"tenant":"globex"}`, `{"tenant":null}`, `{"Tenant":"globex"}`, `{"tenant":"acme","tenant":"globex"}`,
@@ -48,15 +47,15 @@ func FuzzPin(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_repos"}}`)
 	f.Fuzz(func(t *testing.T, frame string) {
 		for _, path := range []string{"tenant", "options.tenant"} {
-			fill := pin(path, `"globex"`) // which the pin stands above, listed first or not
-			fill.Mode = arguments.Fill
+			fill := pin(path, `"globex"`) // listed first, but the pin applies
+			fill.Mode = Fill
 			b := newBench(t, fill, pin(path, "principal.tenant"))
 			sent := ""
 			b.next = func(m *wire.Message) { sent = string(m.Frame()) }
 			b.m.Reset(wire.Client, []byte(frame))
 			b.scanner.Look(&b.m)
 			if !b.m.Plain() || !b.m.MethodIs("tools/call") || !b.m.Name().Equals("list_repos") {
-				continue // refused by the relay, or nothing to do with the pin
+				continue // refused by the relay, or not affected by the pin
 			}
 			b.run()
 			if sent != "" {
@@ -93,28 +92,28 @@ func checkPinned(t *testing.T, sent, path string) {
 			}
 		}
 	}
-	_ = json.Unmarshal([]byte(sent), &folded) // a type that does not fit is not taken either
+	_ = json.Unmarshal([]byte(sent), &folded) // other members may have types that do not fit
 	if got := folded.Params.Arguments; path == "tenant" && got.Tenant != "acme" || path != "tenant" && got.Options.Tenant != "acme" {
-		t.Errorf("without regard to case %s is %v in %s", path, got, sent)
+		t.Errorf("ignoring case, %s is %v in %s", path, got, sent)
 	}
 }
 
-// Every rule that acts tells what it did, and on request what it did not.
+// A rule that acts makes a note; a rule that does not makes one on request.
 func TestNotes(t *testing.T) {
 	when := compile(`arguments.kind == "x"`, expression.Bool)
-	rule := func(i int, mode arguments.Mode, argument, value string) arguments.Rule {
-		r := arguments.Rule{Name: fmt.Sprintf("arguments[%d]", i), Tools: []string{"list_*"}, Argument: []string{argument}, Mode: mode}
+	rule := func(i int, mode Mode, argument, value string) Rule {
+		r := Rule{Name: fmt.Sprintf("arguments[%d]", i), Tools: []string{"list_*"}, Argument: []string{argument}, Mode: mode}
 		if value != "" {
 			r.Value = compile(value, expression.Any)
 		}
 		return r
 	}
-	rules := []arguments.Rule{
-		rule(0, arguments.Fill, "workspace", "session.workspace.path"),
-		rule(1, arguments.Pin, "tenant", "principal.tenant"),
-		rule(2, arguments.Forbid, "force", ""),
-		rule(3, arguments.Pin, "tenant", `"never"`),
-		{Name: "arguments[4]", Tools: []string{"other"}, Argument: []string{"x"}, Mode: arguments.Forbid},
+	rules := []Rule{
+		rule(0, Fill, "workspace", "session.workspace.path"),
+		rule(1, Pin, "tenant", "principal.tenant"),
+		rule(2, Forbid, "force", ""),
+		rule(3, Pin, "tenant", `"never"`),
+		{Name: "arguments[4]", Tools: []string{"other"}, Argument: []string{"x"}, Mode: Forbid},
 		{Name: "arguments[5]", Tools: []string{"list_*"}, Argument: []string{"page"}, Value: compile("arguments.size", expression.Any)},
 		{Name: "arguments[6]", Tools: []string{"list_*"}, Argument: []string{"sort"}, Value: compile(`"x"`, expression.Any), When: when},
 	}
@@ -166,7 +165,7 @@ skipped arguments[1]: the call has this value already`},
 			if got.String() != test.want {
 				t.Errorf("got %s\nwant %s", got.String(), test.want)
 			}
-			// Nobody listening changes nothing.
+			// The result is the same without a listener.
 			b.listener = nil
 			b.handle(frame)
 			if len(sent) == 1 || len(sent) == 2 && sent[0] != sent[1] {
@@ -176,9 +175,8 @@ skipped arguments[1]: the call has this value already`},
 	}
 }
 
-// Rules whose arguments are inside one another hold all the same: what is pinned is
-// written last.
-func TestRulesInsideOneAnother(t *testing.T) {
+// Rules whose arguments contain each other all hold, because pins are written last.
+func TestNestedRules(t *testing.T) {
 	for _, test := range []struct{ name, call, want string }{
 		{"fill inside a pin", `{}`, `{"o":{"b":1,"a":"pinned"}}`},
 		{"the call has all", `{"o":{"a":"x","c":"y"}}`, `{"o":{"b":1,"a":"pinned"}}`},
@@ -187,7 +185,7 @@ func TestRulesInsideOneAnother(t *testing.T) {
 			pinInner := pin("o.a", `"pinned"`)
 			pinOuter := pin("o", `{"b": 1}`)
 			fill := pin("o.c", `"filled"`)
-			fill.Mode = arguments.Fill
+			fill.Mode = Fill
 			b := newBench(t, pinInner, fill, pinOuter)
 			b.next = func(m *wire.Message) {
 				if got := string(m.Arguments().Raw); got != test.want {
@@ -199,13 +197,12 @@ func TestRulesInsideOneAnother(t *testing.T) {
 	}
 }
 
-// Whoever builds the layer without a configuration is held to it too: a value that
-// says who calls is never the call's own.
+// A fill rule with a value from the principal is a pin, also without a configuration file.
 func TestFillFromPrincipalPins(t *testing.T) {
 	r := pin("workspace", "principal.tenant")
-	r.Mode = arguments.Fill
-	shared, err := arguments.Compile(arguments.Options{Rules: []arguments.Rule{r}})
-	if err != nil || !shared.Connect(arguments.ConnOptions{}).Layer().Enforces {
+	r.Mode = Fill
+	shared, err := Compile(Options{Rules: []Rule{r}})
+	if err != nil || !shared.Connect(ConnOptions{}).Layer().Enforces {
 		t.Errorf("the layer does not enforce: %v", err)
 	}
 	b := newBench(t, r)
@@ -217,30 +214,30 @@ func TestFillFromPrincipalPins(t *testing.T) {
 	b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_repos","arguments":{"workspace":"globex"}}}`))
 }
 
-// What cannot be decided is refused by a rule that binds, and passes one that fills.
+// If a rule cannot be evaluated, the call is refused if the rule enforces, and passes if it fills.
 func TestUndecided(t *testing.T) {
 	failed := errors.New("key file is gone")
 	condition := compile(`principal.user != ""`, expression.Bool)
 	for _, test := range []struct {
 		name string
-		rule arguments.Rule
+		rule Rule
 		view *sessionstate.Context
 		tool string
-		want string // what goes on, "" if nothing does
+		want string // the arguments that are sent, "" if the call is refused
 	}{
-		{"the condition fails", arguments.Rule{Mode: arguments.Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
-		{"the condition fails, filling", arguments.Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
-		{"nobody could be looked up", arguments.Rule{Mode: arguments.Pin, Value: compile(`"v"`, expression.Any), When: condition},
+		{"the condition fails", Rule{Mode: Forbid, When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", ""},
+		{"the condition fails, filling", Rule{Value: compile(`"v"`, expression.Any), When: compile("arguments.x == 1", expression.Bool)}, nil, "list_a", `{"a":1}`},
+		{"nobody could be looked up", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
 			&sessionstate.Context{Unidentified: failed}, "list_a", ""},
-		{"nobody is there", arguments.Rule{Mode: arguments.Pin, Value: compile(`"v"`, expression.Any), When: condition},
+		{"nobody is there", Rule{Mode: Pin, Value: compile(`"v"`, expression.Any), When: condition},
 			&sessionstate.Context{}, "list_a", `{"a":1}`},
-		{"nobody for a mixed value", arguments.Rule{Mode: arguments.Pin, Value: compile(`"t-" + principal.tenant`, expression.Any)},
+		{"nobody for a mixed value", Rule{Mode: Pin, Value: compile(`"t-" + principal.tenant`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"an empty value", arguments.Rule{Mode: arguments.Pin, Value: compile(`[session.id].filter(s, s != "")`, expression.Any)},
+		{"an empty value", Rule{Mode: Pin, Value: compile(`[session.id].filter(s, s != "")`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"a value that fails", arguments.Rule{Mode: arguments.Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},
+		{"a value that fails", Rule{Mode: Pin, Value: compile(`["a"][int(session.id)]`, expression.Any)},
 			&sessionstate.Context{}, "list_a", ""},
-		{"a name that takes too long", arguments.Rule{Tools: []string{"*a*b"}, Mode: arguments.Forbid}, nil, strings.Repeat("a", 5000), ""},
+		{"a name that takes too long", Rule{Tools: []string{"*a*b"}, Mode: Forbid}, nil, strings.Repeat("a", 5000), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.rule.Argument = []string{"tenant"}; test.rule.Tools == nil {
@@ -252,13 +249,13 @@ func TestUndecided(t *testing.T) {
 			b.next = func(m *wire.Message) { sent = string(m.Arguments().Raw) }
 			b.handle([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + test.tool + `","arguments":{"a":1}}}`))
 			if sent != test.want {
-				t.Errorf("%q goes on, want %q", sent, test.want)
+				t.Errorf("sent %q, want %q", sent, test.want)
 			}
 		})
 	}
 }
 
-// Pinning over a value allocates nothing once the buffers have grown.
+// Overwriting a value does not allocate once the buffers have grown.
 func TestPinAllocations(t *testing.T) {
 	for _, test := range []struct {
 		name, line string
@@ -276,7 +273,7 @@ func TestPinAllocations(t *testing.T) {
 	}
 }
 
-// A second round is pinned to what the first was, and to nothing of anybody else's.
+// The second round of a call gets the pinned values of the first round, and of no other call.
 func TestRounds(t *testing.T) {
 	ada := sessionstate.Principal{KeyID: "k1", User: "ada", Tenant: "acme", Email: "first"}
 	renamed := ada

@@ -10,28 +10,26 @@ import (
 	"github.com/attache-mcp/attache/sessionstate"
 )
 
-// rounds remembers what was given to a call that the server answered with
-// input_required, so that its next round gets the same: a server may bind
-// requestState to the parameters of the first (specification, patterns/mrtr). Only
+// rounds remembers the values that were written to a call that the server answered with
+// input_required, so that its next round gets the same values: a server may bind
+// requestState to the parameters of the first round (specification, patterns/mrtr). Only
 // the modern era has rounds.
 type rounds struct {
 	seed maphash.Seed
 
-	mu    sync.Mutex
-	kept  map[uint64]map[int]string // by round, by the index of the rule: JSON
-	order []uint64
+	mu     sync.Mutex
+	values map[uint64]map[int]string // JSON, by the key of the round and the index of the rule
+	order  []uint64                  // the keys, oldest first
 }
 
-// maxRounds bounds the memory; a call answered with input_required may never
-// come back.
+// maxRounds bounds the number of rounds, because a client may never send the next round.
 const maxRounds = 1000
 
-// recall gives intents the values of the round before, if this call is a next
-// round, and returns the key under which the round after it will be found, 0 if
-// there can be none. A round is identified by its session and principal, by the tool, and by
-// the requestState; without a requestState, by the client's arguments, which the next round
-// repeats. So a call gets no values from another tool, another principal, or the time before a
-// role was taken from its principal.
+// recall sets the values of intents to those of the previous round, if there was one. It
+// returns the key for the values of this round, 0 if there are no rounds. The key is made of
+// the session, the principal, the tool, and the requestState or, without one, the client's
+// arguments, which the next round repeats. So a call gets no values from another tool or
+// another principal, or from the time before its principal lost a role.
 func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 	if tc.view == nil || !tc.view.Modern {
 		return 0
@@ -51,26 +49,25 @@ func (c *Conn) recall(tc *toolCall, intents []intent) (key uint64) {
 	return key
 }
 
-// sum returns the key of a round of the session and principal of view.
+// sum returns the key of a round in the session of view.
 func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
-	part := func(text string) { h.WriteString(text); h.WriteByte(0) }
-	part(view.Session.Value)
+	list := func(texts ...string) {
+		for _, text := range texts {
+			h.WriteString(text)
+			h.WriteByte(0)
+		}
+		h.WriteByte(0xff) // in no UTF-8 text
+	}
+	list(view.Session.Value)
 	if p := view.Principal; p != nil {
-		for _, text := range [...]string{p.KeyID, p.User, p.Tenant, p.Plan} {
-			part(text)
-		}
-		for _, list := range [...][]string{p.Roles, p.Permissions} {
-			for _, text := range list {
-				part(text)
-			}
-			h.WriteByte(0xfe)
-		}
+		list(p.KeyID, p.User, p.Tenant, p.Plan)
+		list(p.Roles...)
+		list(p.Permissions...)
 	}
 	trust, _ := view.Lookup("session.trust")
-	part(trust.Value)
-	h.WriteByte(0xff)
+	list(trust.Value)
 	h.Write(a)
 	h.WriteByte(0)
 	h.Write(b)
@@ -80,12 +77,12 @@ func (r *rounds) sum(view *sessionstate.Context, a, b []byte) uint64 {
 func (r *rounds) get(key uint64) map[int]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.kept[key]
+	return r.values[key]
 }
 
-// keep returns the hook that remembers the values that were sent to a tool, by the index of
-// their rule, if the server of view's session asks for another round.
-func (r *rounds) keep(view *sessionstate.Context, tool []byte, key uint64, values map[int]string) middleware.ReplyHook {
+// hook returns the hook that remembers the values that were written to a call if the server asks
+// for another round.
+func (r *rounds) hook(view *sessionstate.Context, tool []byte, key uint64, values map[int]string) middleware.ReplyHook {
 	return func(_ context.Context, reply *wire.Message) error {
 		if !reply.Get("result", "resultType").Equals("input_required") {
 			return nil
@@ -101,15 +98,15 @@ func (r *rounds) keep(view *sessionstate.Context, tool []byte, key uint64, value
 func (r *rounds) put(key uint64, values map[int]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.kept == nil {
-		r.kept = map[uint64]map[int]string{}
+	if r.values == nil {
+		r.values = map[uint64]map[int]string{}
 	}
-	if r.kept[key] == nil {
+	if r.values[key] == nil {
 		r.order = append(r.order, key)
 	}
-	r.kept[key] = values
+	r.values[key] = values
 	if len(r.order) > maxRounds {
-		delete(r.kept, r.order[0])
+		delete(r.values, r.order[0])
 		r.order = r.order[1:]
 	}
 }

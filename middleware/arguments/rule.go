@@ -11,7 +11,7 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// A Mode says what a rule does about its argument.
+// A Mode is what a rule does with its argument.
 type Mode string
 
 // The modes; see the package comment.
@@ -21,51 +21,51 @@ const (
 	Forbid Mode = "forbid"
 )
 
-// A Schema says how the argument of a rule is shown in tools/list.
+// A Schema is the way to show the argument of a rule in tools/list.
 type Schema string
 
 // The ways to show an argument.
 const (
 	Keep     Schema = "keep"     // as the upstream shows it
 	Optional Schema = "optional" // the property stays and is not required; the default of Fill
-	Hide     Schema = "hide"     // the property is not shown; the default of Pin and Forbid
+	Hide     Schema = "hide"     // the property is removed; the default of Pin and Forbid
 )
 
-// A Rule is about one argument of the tools it names.
+// A Rule is a rule for one argument of the tools that match its patterns.
 type Rule struct {
-	// Name is where the configuration has the rule, such as "arguments[1]", for
-	// those who read notes; "" for a rule that nobody configured.
+	// Name is the rule's place in the configuration, such as "arguments[1]", for notes;
+	// "" for a rule that is not configured.
 	Name string
 	// Tools are patterns of tool names, with * and ?.
 	Tools []string
-	// Argument is the path of the argument: one key, or the keys of nested
-	// objects.
+	// Argument is the path of the argument: one key, or the keys of nested objects and
+	// the argument.
 	Argument []string
 	// Mode is what the rule does; "" stands for Fill. A Fill rule whose Value
 	// depends on the principal is a Pin.
 	Mode Mode
-	// Value gives the argument's value, of any JSON type; nil for Forbid. Compile it with
-	// [expression.Any]. An empty string or list and null count as no value, and so does whatever
-	// reads the principal while there is none.
+	// Value yields the argument's value, of any JSON type; nil for Forbid. Compile it with
+	// [expression.Any]. An empty string, an empty list and null count as no value, and so does
+	// any expression that reads the principal while nobody is identified.
 	Value *expression.Program
-	// When, if not nil, is the condition under which the rule applies. It reads
-	// the arguments as the client sent them. A condition that fails lets a Fill
-	// rule pass and has a Pin or Forbid rule refuse.
+	// When, if not nil, is the condition under which the rule applies. It reads the
+	// arguments as the client sent them. If it cannot be evaluated, a Fill rule does
+	// nothing, and a Pin or Forbid rule refuses the call.
 	When *expression.Program
-	// Schema says how the argument is shown; "" stands for what the mode does. A
-	// rule whose condition reads arguments leaves the schema as it is.
+	// Schema is the way to show the argument; "" stands for the default of the mode. A
+	// rule whose condition reads arguments does not change the schema.
 	Schema Schema
-	// PathOnly has a Fill rule fill only an argument that the tool requires and that,
-	// by [Judge], takes the path of the workspace. One that is optional is filled only
-	// where the client itself announced the workspace in _meta.
+	// PathOnly makes a Fill rule fill only an argument that the tool requires and that,
+	// according to [Judge], takes the path of the workspace. An optional argument is filled
+	// only if the client itself sent the workspace in _meta.
 	PathOnly bool
-	// Required says what a call that lacks an argument to fill meets when there is
-	// no value either: true, an error for the model; false, it passes; nil, an
-	// error if the upstream's schema requires the argument.
+	// Required determines the result of a call if neither it nor a Fill rule has a value:
+	// true, an error for the model; false, the call passes; nil, an error if the upstream's
+	// schema requires the argument.
 	Required *bool
 }
 
-// Default is the rule there is without configuration.
+// Default returns the built-in rule, which applies without a configuration.
 func Default() Rule {
 	value, err := expression.Compile(workspacePath, expression.Any)
 	if err != nil {
@@ -76,7 +76,7 @@ func Default() Rule {
 
 const workspacePath = "session.workspace.path"
 
-// check returns an error for a rule that makes no sense.
+// check returns an error if the rule is invalid.
 func (r *Rule) check() error {
 	switch {
 	case len(r.Argument) == 0 || r.Argument[0] == "":
@@ -89,14 +89,14 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// A rule is a Rule with what is derived from it. It does not change.
+// A rule is a compiled Rule. It does not change.
 type rule struct {
 	Rule
 	index int      // among the rules
-	slot  int      // the same for rules with the same path
-	keys  []string // from the frame's root
-	path  string   // for people
-	fact  string   // the path of the fact that is the value, "" if it is computed
+	slot  int      // the same for rules with the same argument
+	keys  []string // the path of the argument from the frame's root
+	path  string   // the path of the argument for people
+	fact  string   // the path of the fact that is the value, "" if the value is computed
 }
 
 func newRule(config Rule) rule {
@@ -122,8 +122,8 @@ func newRule(config Rule) rule {
 	return r
 }
 
-// reads returns the argument names of the rule, its condition and its value, by depth.
-func (r *rule) reads() [][]string {
+// reads returns layers with the argument names of the rule, its condition and its value.
+func (r *rule) reads() []middleware.Layer {
 	layers := []middleware.Layer{{}}
 	for _, name := range r.Argument {
 		layers[0].ArgumentNames = append(layers[0].ArgumentNames, []string{name})
@@ -133,21 +133,20 @@ func (r *rule) reads() [][]string {
 			layers = append(layers, middleware.Layer{ArgumentNames: p.ArgumentNames()})
 		}
 	}
-	return middleware.Needs(layers...).ArgumentNames
+	return layers
 }
 
 func (r *rule) last() string { return r.Argument[len(r.Argument)-1] }
 
-// names reports whether the rule is for a tool. The error is of a name that takes
-// too long to match, as no ordinary one does.
-func (r *rule) names(tool string) (bool, error) { return glob.Match(r.Tools, tool) }
+// matches reports whether the rule's patterns match a tool. The error is [glob.ErrTooLong].
+func (r *rule) matches(tool string) (bool, error) { return glob.Match(r.Tools, tool) }
 
 // enforces reports whether the rule binds the client.
 func (r *rule) enforces() bool { return r.Mode != Fill }
 
-// bindingFirst orders the rules of each argument: those that bind the client take the places before
-// those that only fill. A fill that somebody wrote first must not open what a pin closes.
-func bindingFirst(rules []*rule) {
+// sortEnforcingFirst moves the rules of each argument that enforce before those that fill, within
+// the positions of these rules, so that a fill that is listed first does not override a pin.
+func sortEnforcingFirst(rules []*rule) {
 	for i := range rules {
 		for at, j := i, i-1; j >= 0; j-- {
 			if rules[j].slot == rules[at].slot && rank(rules[j]) < rank(rules[at]) {

@@ -10,30 +10,28 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A plan is the result of the rules for one tool. The nil plan is that of a tool about which
-// nothing is known.
+// A plan holds the rules for one tool. The nil plan is that of an unknown tool.
 type plan struct {
 	tool   *middleware.Tool
-	rules  []*rule // that are for it, or may be
-	places []place
+	rules  []*rule // that match the tool, or may match it
+	places []place // for the rules that match
 }
 
-// newPlan reads a tool's schema for the rules.
 func (s *Shared) newPlan(t *middleware.Tool) *plan {
 	p := &plan{tool: t}
 	for _, r := range s.rules {
-		named, err := r.names(t.Name)
-		if named || err != nil {
+		matches, err := r.matches(t.Name)
+		if matches || err != nil {
 			p.rules = append(p.rules, r)
 		}
-		if named {
+		if matches {
 			p.places = append(p.places, r.place(t))
 		}
 	}
 	return p
 }
 
-// place returns what is known of a rule's argument.
+// place returns the place of a rule's argument, an unclear one if the plan does not have it.
 func (p *plan) place(r *rule) *place {
 	if p != nil {
 		for i := range p.places {
@@ -45,33 +43,33 @@ func (p *plan) place(r *rule) *place {
 	return &place{rule: r}
 }
 
-// A place is what a tool's schema says of the argument of a rule.
+// A place describes the argument of a rule in a tool's schema.
 type place struct {
-	rule     *rule
-	state    state
-	why      string // it is unclear: the keyword that attache does not follow
-	required bool   // in the object around it
-	demanded bool   // the objects around it are required too
-	sparse   bool   // the objects around it may be made with nothing else in them
-	takes    kinds
-	limit    *limit  // of a text; nil if there is none
-	verdict  Verdict // of a rule for paths only
+	rule            *rule
+	state           state
+	why             string // if unclear: the keyword that attache does not follow
+	required        bool   // by the object around it
+	parentsRequired bool   // the objects around it are required too
+	parentsMinimal  bool   // the objects around it require nothing else, so attache may add them
+	accepts         kinds
+	limit           *limit  // on strings; nil if there is none
+	verdict         Verdict // of a rule with PathOnly
 }
 
-// A state says whether a schema has an argument.
+// A state reports whether a schema has an argument.
 type state uint8
 
 const (
-	unclear state = iota // it could not be found out
+	unclear state = iota // unknown
 	absent
 	present
 )
 
-// place finds out what the schema of a tool says of the rule's argument. It follows
-// plain objects alone. Whatever else may have a say about the objects around the
-// argument makes it unclear, unless the schema does not mention its name at all.
+// place returns the place of the rule's argument in the schema of a tool. It follows only
+// plain objects. If another keyword may constrain the objects around the argument, the place
+// is unclear, unless the schema does not mention the argument's name at all.
 func (r *rule) place(t *middleware.Tool) place {
-	p := place{rule: r, state: present, demanded: true, sparse: true}
+	p := place{rule: r, state: present, parentsRequired: true, parentsMinimal: true}
 	root := wire.Value{Raw: t.InputSchema}
 	at := root
 	for i, key := range r.Argument {
@@ -80,10 +78,10 @@ func (r *rule) place(t *middleware.Tool) place {
 		}
 		required := at.Get("required")
 		if i > 0 {
-			p.demanded = p.demanded && p.required
-			p.sparse = p.sparse && requiresOnly(required, key)
+			p.parentsRequired = p.parentsRequired && p.required
+			p.parentsMinimal = p.parentsMinimal && containsOnly(required, key)
 		}
-		p.required = lists(required, key)
+		p.required = contains(required, key)
 		if at = at.Get("properties", key); !at.Exists() {
 			p.state = absent
 			return p
@@ -100,9 +98,9 @@ func (r *rule) place(t *middleware.Tool) place {
 		}
 		return p
 	}
-	p.takes = takes(at, true)
-	if p.takes&texts != 0 && r.Mode == Fill {
-		if l := newLimit(at, true); l.some() {
+	p.accepts = acceptedKinds(at, true)
+	if p.accepts&texts != 0 && r.Mode == Fill {
+		if l := newLimit(at, true); l.restricts() {
 			p.limit = &l
 		}
 	}
@@ -112,9 +110,9 @@ func (r *rule) place(t *middleware.Tool) place {
 	return p
 }
 
-// otherKeyword returns the keyword by which a schema says more of an object than what
-// its properties are, "" if there is none. inner says that the object is itself the
-// value of a property, and so must be nothing but an object.
+// otherKeyword returns a keyword by which a schema constrains an object other than through
+// its properties, "" if there is none. inner means that the object is the value of a property;
+// its type must then be "object".
 func otherKeyword(schema wire.Value, inner bool) string {
 	if !schema.IsObject() || inner && !schema.Get("type").Equals("object") {
 		return "type"
@@ -134,8 +132,8 @@ var reference = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`"\$(?:ref|dynamicRef|recursiveRef)"\s*:\s*"([^"]*)"`)
 })
 
-// references reports whether a reference in a schema may lead to the argument of that
-// name, or to what is around it, and whether one leads out of the schema.
+// references reports whether a reference in a schema may refer to the argument with that
+// name or to an object around it, and whether one refers to another document.
 func references(schema []byte, name string) (around, outside bool) {
 	for _, m := range reference().FindAllSubmatch(schema, -1) {
 		to := string(m[1])
@@ -151,8 +149,8 @@ func references(schema []byte, name string) (around, outside bool) {
 	return around, outside
 }
 
-// lists reports whether an array has the string.
-func lists(array wire.Value, text string) bool {
+// contains reports whether an array contains the string.
+func contains(array wire.Value, text string) bool {
 	for e := range array.Elements() {
 		if e.Equals(text) {
 			return true
@@ -161,8 +159,8 @@ func lists(array wire.Value, text string) bool {
 	return false
 }
 
-// requiresOnly reports whether an array has no string but that one.
-func requiresOnly(array wire.Value, text string) bool {
+// containsOnly reports whether an array contains nothing but that string.
+func containsOnly(array wire.Value, text string) bool {
 	for e := range array.Elements() {
 		if !e.Equals(text) {
 			return false
@@ -173,8 +171,8 @@ func requiresOnly(array wire.Value, text string) bool {
 
 const textOtherType = "the argument does not take any value of that type"
 
-// unfillable returns why a call with these arguments is not filled by the rule, "" if
-// it may be: what was a good call without the argument has to be one with it.
+// unfillable returns why the rule does not fill a call with these arguments, "" if it does.
+// A call that is valid without the argument must stay valid with it.
 func (p *place) unfillable(args wire.Value, v *value) (why string) {
 	switch {
 	case p.state == absent:
@@ -183,12 +181,12 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 		return "the server does not list the tool"
 	case p.state == unclear:
 		return "the tool's schema has " + p.why + " around the argument, which attache does not follow"
-	case !p.sparse && !p.rule.around(args):
-		return "the object around it is not there, and by the tool's schema is not to be made for it"
-	case p.takes&p.rule.gives() == 0:
+	case !p.parentsMinimal && !p.rule.hasParent(args):
+		return "the call lacks the object around the argument, which by the tool's schema requires more"
+	case p.accepts&p.rule.valueKinds() == 0:
 		return textOtherType
 	case p.rule.PathOnly:
-		why = p.unsure(v)
+		why = p.notWorkspace(v)
 	}
 	if why == "" && !v.empty() {
 		why = p.misfit(v)
@@ -196,9 +194,9 @@ func (p *place) unfillable(args wire.Value, v *value) (why string) {
 	return why
 }
 
-// misfit returns why the argument does not take a value, "" if it does.
+// misfit returns why the argument does not accept a value, "" if it does.
 func (p *place) misfit(v *value) string {
-	if !p.takes.has(v) {
+	if !p.accepts.has(v) {
 		return textOtherType
 	}
 	if p.limit == nil {
@@ -208,31 +206,31 @@ func (p *place) misfit(v *value) string {
 	if !ok {
 		return ""
 	}
-	// The calls of a session give the same value again.
+	// The calls of a session have the same value again and again.
 	if l := p.limit; text != l.text {
 		l.text, l.misfit = text, l.refuses(text)
 	}
 	return p.limit.misfit
 }
 
-// unsure returns why a rule for paths only does not fill, "" if it does.
-func (p *place) unsure(v *value) string {
+// notWorkspace returns why a rule with PathOnly does not fill, "" if it does.
+func (p *place) notWorkspace(v *value) string {
 	switch {
 	case !p.verdict.Path:
 		return p.verdict.Why
-	case !(p.required && p.demanded) && !v.isAnnounced():
+	case !(p.required && p.parentsRequired) && !v.isAnnounced():
 		return "the tool does not require the argument, and the client has not announced a workspace"
 	}
 	return ""
 }
 
-// around reports whether the call has the object that the argument stands in.
-func (r *rule) around(args wire.Value) bool {
+// hasParent reports whether the call has the object around the argument.
+func (r *rule) hasParent(args wire.Value) bool {
 	return args.Get(r.Argument[:len(r.Argument)-1]...).IsObject()
 }
 
-// gives returns the types that the rule's value may have.
-func (r *rule) gives() kinds {
+// valueKinds returns the types that the rule's value may have.
+func (r *rule) valueKinds() kinds {
 	if r.fact != "" {
 		return texts
 	}
@@ -252,16 +250,16 @@ const (
 	anyKind = texts | numbers | booleans | objects | arrays | nulls
 )
 
-// kindOf are the types by what a JSON Schema calls them. An integer is a number: whether a
-// number is a whole one is for the server to see.
+// kindOf maps the names of types in JSON Schema to kinds. attache does not distinguish integers
+// from other numbers; the server checks that.
 var kindOf = map[string]kinds{
 	"string": texts, "number": numbers, "integer": numbers, "boolean": booleans, "object": objects, "array": arrays, "null": nulls,
 }
 
-// kindAt are the types by the first byte of a value, but for numbers.
+// kindAt maps the first byte of a value to its kind, except for numbers.
 var kindAt = map[byte]kinds{'"': texts, 't': booleans, 'f': booleans, '{': objects, '[': arrays, 'n': nulls}
 
-// typesOf returns the types that a schema's keyword type allows.
+// typesOf returns the kinds that a schema's keyword type allows.
 func typesOf(schema wire.Value) kinds {
 	kind := schema.Get("type")
 	if !kind.Exists() {
@@ -274,7 +272,7 @@ func typesOf(schema wire.Value) kinds {
 	return set
 }
 
-// has reports whether a value is of one of the types.
+// has reports whether a value is of one of the kinds.
 func (k kinds) has(v *value) bool {
 	if v.raw == nil {
 		return k&texts != 0
@@ -282,10 +280,10 @@ func (k kinds) has(v *value) bool {
 	return k&cmp.Or(kindAt[v.raw[0]], numbers) != 0
 }
 
-// takes returns the types of which a property can be any value. attache does not choose among
-// fixed words, so an enum has none. Alternatives are followed one deep, as far as "a text or
-// null" goes.
-func takes(property wire.Value, outer bool) kinds {
+// acceptedKinds returns the kinds of values that a property accepts, apart from limits on
+// strings. A property with an enum accepts none, because attache does not choose among fixed
+// values. Alternatives are followed only if outer is set, for schemas such as "string or null".
+func acceptedKinds(property wire.Value, outer bool) kinds {
 	if string(property.Raw) == "true" {
 		return anyKind
 	}
@@ -301,23 +299,23 @@ func takes(property wire.Value, outer bool) kinds {
 			if !outer {
 				return 0
 			}
-			set &= taken(m.Value, key == "oneOf")
+			set &= alternativeKinds(m.Value, key == "oneOf")
 		}
 	}
 	return set
 }
 
-// taken returns the types of which any value satisfies one of the alternatives, and if
-// only one of them may hold, no other.
-func taken(alternatives wire.Value, one bool) (set kinds) {
-	var seen, twice kinds
+// alternativeKinds returns the kinds that one of the alternatives accepts and, with oneOf, no
+// other alternative allows.
+func alternativeKinds(alternatives wire.Value, oneOf bool) (set kinds) {
+	var once, twice kinds
 	for e := range alternatives.Elements() {
-		set |= takes(e, false)
-		may := typesOf(e)
-		twice |= seen & may
-		seen |= may
+		set |= acceptedKinds(e, false)
+		allowed := typesOf(e)
+		twice |= once & allowed
+		once |= allowed
 	}
-	if one {
+	if oneOf {
 		set &^= twice
 	}
 	return set

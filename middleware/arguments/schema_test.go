@@ -20,22 +20,14 @@ import (
 const pinned = "acme"
 
 func pinRule(mode Mode, schema Schema, path ...string) Rule {
-	value := expressionOf("session.id")
+	value := compile("session.id", expression.Any)
 	if mode == Forbid {
 		value = nil
 	}
 	return Rule{Tools: []string{"t"}, Argument: path, Mode: mode, Schema: schema, Value: value}
 }
 
-func expressionOf(text string) *expression.Program {
-	p, err := expression.Compile(text, expression.Any)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
-// A toolTest is the layer in front of a server that has one tool, t.
+// A toolTest runs the layer for a server with one tool, t.
 type toolTest struct {
 	*testing.T
 	conn    *Conn
@@ -44,7 +36,7 @@ type toolTest struct {
 	sent    *wire.Message
 	session string // the session's id
 
-	listener func(*middleware.Call, middleware.Note) // told everything, if not nil
+	listener func(*middleware.Call, middleware.Note) // called with each note, if not nil
 }
 
 func newToolTest(t *testing.T, r Rule) *toolTest {
@@ -64,14 +56,10 @@ func newToolTest(t *testing.T, r Rule) *toolTest {
 	return x
 }
 
-type noRelay struct{ middleware.Relay }
-
-func (noRelay) Answer(context.Context, *wire.Message) error { return nil }
-
 func (x *toolTest) handle(method, params string) {
 	x.Helper()
 	x.sent = nil
-	x.ctx.Call.Reset(noRelay{}, true)
+	x.ctx.Call.Reset(relay{}, true)
 	if x.listener != nil {
 		x.ctx.Call.Listen(true, x.listener)
 	}
@@ -84,7 +72,7 @@ func (x *toolTest) handle(method, params string) {
 	}
 }
 
-// shown returns the tool's schema as the client is shown it.
+// shown returns the tool's schema in the list that the client receives.
 func (x *toolTest) shown(schema string) string {
 	x.Helper()
 	x.handle("tools/list", "{}")
@@ -102,7 +90,7 @@ func (x *toolTest) shown(schema string) string {
 	return ""
 }
 
-// call returns the arguments of a call as the server gets them, "" if it gets none.
+// call returns the arguments of a call that the server receives, "" if the call is refused.
 func (x *toolTest) call(arguments string) string {
 	x.Helper()
 	x.handle("tools/call", `{"name":"t","arguments":`+arguments+`}`)
@@ -112,12 +100,11 @@ func (x *toolTest) call(arguments string) string {
 	return string(x.sent.Arguments().Raw)
 }
 
-// TestShown shows a schema by a rule that pins, fills or forbids, and makes a call
-// without the argument.
+// TestShown lists a tool under a rule that pins, fills or forbids, and then calls it.
 func TestShown(t *testing.T) {
 	pin, fill, hide := pinRule(Pin, "", "p"), pinRule(Fill, "", "p"), pinRule(Fill, Hide, "p")
 	inner, fillInner := pinRule(Pin, "", "o", "p"), pinRule(Fill, "", "o", "p")
-	const same = "as it is"
+	const same = "unchanged"
 	for _, test := range []struct {
 		name   string
 		rule   Rule
@@ -183,8 +170,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// A rule that means nothing is a mistake, and names that some parser takes for those that
-// a condition reads are the relay's to refuse.
+// Compile refuses invalid rules, and the layer names the arguments that a condition reads.
 func TestCompile(t *testing.T) {
 	good := pinRule(Pin, "", "o", "p")
 	good.When, _ = expression.Compile(`arguments.kind == "x"`, expression.Bool)
@@ -207,8 +193,8 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// Whatever looks at the object around the argument has the tool shown as it is. The
-// argument is not filled, and is pinned.
+// If a keyword constrains the object around the argument, the schema does not change, and the
+// argument is not filled but pinned.
 func TestNotPlain(t *testing.T) {
 	for _, around := range []string{
 		`"$ref":"#/$defs/A","$defs":{"A":{}}`, `"$dynamicRef":"#a"`, `"$recursiveRef":"#"`, `"allOf":[{"required":["p"]}]`,
@@ -252,8 +238,8 @@ func notPlain(t *testing.T, schema string, path ...string) {
 	}
 }
 
-// A schema that is not plain and does not so much as mention the argument does not
-// have it, so that nothing is added to calls of a tool that does not take it.
+// A schema that is not plain and does not mention the argument does not have it, so that a pin
+// adds nothing to the tool's calls.
 func TestNotMentioned(t *testing.T) {
 	for _, test := range []struct{ schema, sent string }{
 		{`{"properties":{"a":{}},"anyOf":[{"required":["a"]}]}`, `{}`},
@@ -268,12 +254,12 @@ func TestNotMentioned(t *testing.T) {
 	}
 }
 
-// A dice makes schemas and calls that have every keyword there is to get wrong. The
-// argument is p; a, b and c are others.
+// A dice makes random schemas with all relevant keywords, and calls. The argument is p; a, b and
+// c are others.
 type dice struct {
 	*rand.Rand
 	definitions []string // that schemas may refer to
-	anyValue    bool     // the schema of p need not admit the rule's value
+	anyValue    bool     // the schema of p need not accept the rule's value
 }
 
 func (d dice) one(n int) bool { return d.IntN(n) == 0 }
@@ -293,7 +279,7 @@ func (d dice) some(names ...string) []any {
 
 type object = map[string]any
 
-// property makes the schema of p. One that has to hold admits the pinned value.
+// property makes the schema of p. With sure, it accepts the pinned value unless anyValue is set.
 func (d dice) property(sure bool) any {
 	admits := []any{object{}, object{"type": "string"}, object{"type": "string", "title": "P"}, true,
 		object{"enum": []any{pinned, "x"}}, object{"const": pinned}, object{"type": []any{"string", "null"}}, object{"minLength": 2},
@@ -310,14 +296,13 @@ func (d dice) property(sure bool) any {
 	return object{pick(d, "anyOf", "oneOf"): []any{one, pick(d, any(object{"type": "null"}), other)}}
 }
 
-// withPatterns replaces the formats that dice makes by patterns, as package jsonschema does
+// withPatterns replaces the formats that dice makes by patterns, because package jsonschema does
 // not check formats.
 func withPatterns(schema string) []byte {
 	return []byte(strings.NewReplacer(`"format":"uuid"`, `"pattern":"^[0-9a-f-]{36}$"`, `"format":"uri"`, `"pattern":"^[a-z]{2,}:"`).Replace(schema))
 }
 
-// schema makes a schema for the object that holds p. required says that it may
-// require p.
+// schema makes a schema for the object that contains p. required means that it may require p.
 func (d dice) schema(depth int, sure, required bool) object {
 	s, properties := object{}, object{}
 	if !d.one(3) {
@@ -341,7 +326,7 @@ func (d dice) schema(depth int, sure, required bool) object {
 	plain := d.one(2)
 	maybe("required", 2, func() any { return append([]any{}, d.some(names...)...) })
 	maybe("additionalProperties", 4, func() any { return pick(d, any(false), any(true), any(object{"type": "string"})) })
-	if plain { // as those of nearly all tools
+	if plain { // like the schemas of nearly all tools
 		return s
 	}
 	maybe("unevaluatedProperties", 8, func() any { return pick(d, any(false), any(true)) })
@@ -390,7 +375,7 @@ func (d dice) members() object {
 	return o
 }
 
-// root makes a schema of arguments, in which p stands at path.
+// root makes a schema of arguments in which p is at path.
 func (d dice) root(path []string, required bool) object {
 	d.definitions = []string{"D", "E"}
 	at := d.schema(2, true, required)
@@ -403,7 +388,7 @@ func (d dice) root(path []string, required bool) object {
 		if d.one(3) {
 			outer["required"] = []any{"o"}
 		}
-		d.mind(outer)
+		d.constrain(outer)
 		at = outer
 	}
 	d.definitions = []string{"E"}
@@ -411,8 +396,8 @@ func (d dice) root(path []string, required bool) object {
 	return at
 }
 
-// mind has what is around the object o depend on whether it is there.
-func (d dice) mind(outer object) {
+// constrain adds keywords to outer that constrain its property o.
+func (d dice) constrain(outer object) {
 	some := func() object {
 		return object{"required": append([]any{}, d.some("o", "a", "b")...)}
 	}
@@ -462,10 +447,10 @@ func (d dice) call(path []string) object {
 	return o
 }
 
-// checkAgreement makes a schema and calls without the argument. What a client may send,
-// by the schema it is shown, the server's own schema has to admit as it is sent. The
-// same holds of a fill for what the client may send by the server's schema. It reports
-// whether the schema was changed and whether a call was.
+// checkAgreement makes a schema and calls without the argument. If a call is valid by the schema
+// that the client was shown or, for a fill, by the server's own schema, then the server's schema
+// must accept the call as it is sent. It reports whether the schema was changed and whether a
+// call was.
 func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 	d := dice{Rand: rand.New(rand.NewPCG(seed, 1))}
 	r := pinRule(pick(d, Pin, Forbid, Fill), "", "p")
@@ -476,7 +461,7 @@ func checkAgreement(t *testing.T, seed uint64) (changed, edited bool) {
 		r.Schema = Optional
 	}
 	if d.anyValue = r.Mode == Fill; d.anyValue {
-		r.Value = pick(d, r.Value, expressionOf(`"acme"`), expressionOf("7"))
+		r.Value = pick(d, r.Value, compile(`"acme"`, expression.Any), compile("7", expression.Any))
 	}
 	raw, err := json.Marshal(d.root(r.Argument, r.Mode != Forbid))
 	if err != nil {

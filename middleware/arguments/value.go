@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"bytes"
+	"cmp"
 	"log/slog"
 
 	"github.com/attache-mcp/attache/middleware"
@@ -12,28 +13,27 @@ import (
 
 // A value is the value of a rule for one call: a fact, or computed JSON.
 type value struct {
-	known *reading // of a fact that is there; nil if there is none
-	raw   []byte
+	member *factMember // nil if the value is not a known fact
+	raw    []byte      // nil if the value is not computed
 }
 
-// A reading is the fact that is a rule's value, as a view has it. A view never
-// changes, so that the calls of one session share a reading.
-type reading struct {
-	view   *sessionstate.Context
-	fact   sessionstate.Fact
-	member []byte // the argument as it is added behind others: ,"workspace":"/src/shop"
-	start  int    // of the value in member
+// A factMember is the value of a rule's fact in a view, and the argument's JSON. A view never
+// changes, so the calls of a session reuse it.
+type factMember struct {
+	view  *sessionstate.Context
+	fact  sessionstate.Fact
+	text  []byte // as added after other members: ,"workspace":"/src/shop"
+	start int    // of the value in text
 }
 
-// read returns the reading of r's fact in a view, nil if the fact is not known. It
-// is valid until the next.
-func (r *rule) read(view *sessionstate.Context, k *reading) *reading {
-	if k.view != view || k.member == nil {
+// read sets k to the value of r's fact in a view, and returns it, nil if the fact is unknown.
+func (r *rule) read(view *sessionstate.Context, k *factMember) *factMember {
+	if k.view != view || k.text == nil {
 		k.view = view
 		k.fact, _ = view.Lookup(r.fact)
-		k.member = r.appendName(k.member[:0])
-		k.start = len(k.member)
-		k.member = wire.AppendQuote(k.member, k.fact.Value)
+		k.text = r.appendName(k.text[:0])
+		k.start = len(k.text)
+		k.text = wire.AppendQuote(k.text, k.fact.Value)
 	}
 	if k.fact.Empty() {
 		return nil
@@ -41,24 +41,23 @@ func (r *rule) read(view *sessionstate.Context, k *reading) *reading {
 	return k
 }
 
-// appendName appends what stands before the value of r's argument that is added
-// behind others.
+// appendName appends a comma, the name of r's argument and a colon.
 func (r *rule) appendName(dst []byte) []byte {
 	return append(wire.AppendQuote(append(dst, ','), r.last()), ':')
 }
 
-// fact returns the fact that the value is, an empty one if it is none.
+// fact returns the fact, the zero Fact if the value is not a fact.
 func (v *value) fact() sessionstate.Fact {
-	if v.known == nil {
+	if v.member == nil {
 		return sessionstate.Fact{}
 	}
-	return v.known.fact
+	return v.member.fact
 }
 
 // empty reports whether there is no value.
 func (v *value) empty() bool {
 	if v.raw == nil {
-		return v.known == nil
+		return v.member == nil
 	}
 	switch string(v.raw) {
 	case "null", `""`, "[]":
@@ -67,21 +66,21 @@ func (v *value) empty() bool {
 	return false
 }
 
-// isAnnounced reports whether the value is a fact that the client itself has said.
+// isAnnounced reports whether the value is a fact that the client itself sent.
 func (v *value) isAnnounced() bool {
 	source := v.fact().Source
 	return source == sessionstate.RequestMeta || source == sessionstate.InitializeMeta
 }
 
-// json returns a value that is not empty as JSON.
+// json returns the value, which must not be empty, as JSON.
 func (v *value) json() []byte {
 	if v.raw != nil {
 		return v.raw
 	}
-	return v.known.member[v.known.start:]
+	return v.member.text[v.member.start:]
 }
 
-// text returns a value that is not empty if it is a text.
+// text returns the value, which must not be empty, if it is a string.
 func (v *value) text() (text string, ok bool) {
 	if v.raw == nil {
 		return v.fact().Value, true
@@ -93,15 +92,15 @@ func (v *value) text() (text string, ok bool) {
 	return raw.Text(), true
 }
 
-// is reports whether other is this value.
-func (v *value) is(other wire.Value) bool {
+// equals reports whether other is the same value.
+func (v *value) equals(other wire.Value) bool {
 	if v.raw != nil {
 		return bytes.Equal(v.raw, other.Raw)
 	}
 	return other.Equals(v.fact().Value)
 }
 
-// String returns the value as a log line takes it.
+// String returns the value for a log line.
 func (v *value) String() string {
 	if v.raw != nil {
 		return middleware.Clip(string(v.raw))
@@ -109,7 +108,7 @@ func (v *value) String() string {
 	return middleware.Clip(v.fact().Value)
 }
 
-// source says where the value of an intent comes from, for notes.
+// source returns the fact and the origin of the value, for notes.
 func (in *intent) source() string {
 	if in.value.fact().Empty() {
 		return in.rule.Value.String()
@@ -117,24 +116,21 @@ func (in *intent) source() string {
 	return in.rule.fact + " from " + in.origin()
 }
 
-// origin says who the value of an intent is from.
+// origin returns the origin of the value, for log lines.
 func (in *intent) origin() string {
-	switch fact := in.value.fact(); {
-	case fact.Empty():
+	fact := in.value.fact()
+	if fact.Empty() {
 		return in.rule.Value.String()
-	case fact.From == "":
-		return fact.Source.String()
-	default:
-		return fact.From
 	}
+	return cmp.Or(fact.From, fact.Source.String())
 }
 
-// evaluate computes the value of an intent for this call. A value that cannot be computed counts
-// as none.
+// evaluate sets the value of an intent for this call. If it cannot be computed, the value stays
+// empty.
 func (c *Conn) evaluate(tc *toolCall, in *intent) {
 	r := in.rule
 	if r.fact != "" {
-		in.value.known = r.read(tc.view, &c.readings[r.index])
+		in.value.member = r.read(tc.view, &c.facts[r.index])
 		return
 	}
 	if r.Value == nil {
@@ -148,8 +144,19 @@ func (c *Conn) evaluate(tc *toolCall, in *intent) {
 	in.value.raw = raw
 }
 
-// compute returns the value of a rule whose value is no fact. One that reads the
-// principal while there is none has none.
+// sessionValue returns the value of a rule that does not read arguments. It is empty if it cannot
+// be computed.
+func (r *rule) sessionValue(in *expression.Inputs) (v value) {
+	if r.fact != "" {
+		v.member = r.read(in.Context, new(factMember))
+	} else {
+		v.raw, _ = r.compute(in)
+	}
+	return v
+}
+
+// compute returns the value of a rule whose value is not a fact, nil if it reads the principal
+// but nobody is identified.
 func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
 	if r.Value.ReadsPrincipal() && (in.Context == nil || in.Context.Principal == nil) {
 		return nil, nil
@@ -158,11 +165,11 @@ func (r *rule) compute(in *expression.Inputs) ([]byte, error) {
 	return v.JSON, err
 }
 
-// inputs returns what expressions read of the call. They are made once for each
-// judgement, and only if a rule has an expression.
+// inputs returns the inputs of expressions. They are set once for each judgement, and only if a
+// rule has an expression.
 func (c *Conn) inputs(tc *toolCall) *expression.Inputs {
-	if !c.reading {
-		c.reading = true
+	if !c.inSet {
+		c.inSet = true
 		c.in.Context, c.in.Tool, c.in.Server = tc.view, tc.name, c.o.Server
 		c.in.Arguments = tc.m.Arguments().Raw
 		if tc.plan != nil {

@@ -11,28 +11,26 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Verdict says whether an argument takes the path of the workspace, and why.
+// A Verdict is the decision whether an argument takes the path of the workspace.
 type Verdict struct {
-	// Path reports whether the schema says that the argument takes the path of the
+	// Path reports whether the argument, according to the schema, takes the path of the
 	// workspace, project root or working directory.
 	Path bool
-	// Words are those that decided: of the schema, or the name of the tool. They are
-	// empty if the schema says nothing of what the argument takes, or more than is
-	// understood.
+	// Words are the decisive words of the schema or the tool's name. They are empty if the
+	// schema does not describe the argument, or attache does not understand all of it.
 	Words string
 	// Why is the reason, for people.
 	Why string
 }
 
-// Judge decides whether an argument takes the path of the workspace. It goes by the title,
-// description, format, examples, default and pattern of the property, and by a table of words.
-// tool is the tool's name and schema its raw inputSchema; an argument inside objects is named
-// by its path. The built-in rule fills by this verdict, and `attache doctor` suggests rules by
-// it.
+// Judge decides whether an argument takes the path of the workspace. It reads the title,
+// description, format, examples, default and pattern of the property by a table of words. tool
+// is the tool's name, schema its raw inputSchema, and argument the path of the argument. The
+// built-in rule and the suggestions of `attache doctor` follow the verdict.
 //
-// When in doubt the verdict is no: a call that is not filled is what the model wrote, and a
-// call that is filled wrongly is not. So a description with a word that is not in the table is
-// in doubt, and so is the name of a tool that names a place with another word that is not.
+// In doubt the verdict is no, because an unfilled call is what the model wrote, and a wrongly
+// filled one is not. A word of the description that is not in the table causes doubt, and so
+// does such a word next to a place in the name of the tool.
 func Judge(tool string, schema []byte, argument ...string) Verdict {
 	property := wire.Value{Raw: schema}
 	for _, key := range argument {
@@ -44,14 +42,14 @@ func Judge(tool string, schema []byte, argument ...string) Verdict {
 	if words := choosesWorkspace(tool); words != "" {
 		return Verdict{Words: words, Why: "the tool may work in another place, or make, choose or remove a workspace"}
 	}
-	if no := judgeForm(property); no.Why != "" {
-		return no
+	if reject := judgeForm(property); reject.Why != "" {
+		return reject
 	}
 	return judgeText(property, argument[len(argument)-1])
 }
 
-// choosesWorkspace returns the words of a tool's name by which its path may not be that of
-// the workspace there is, "" if there are none.
+// choosesWorkspace returns the words of a tool's name that mean that its path may not be that
+// of the current workspace, "" if there are none.
 func choosesWorkspace(tool string) string {
 	words := slices.DeleteFunc(nameWords(tool), wholes.has)
 	git := slices.Contains(words, "git")
@@ -107,40 +105,41 @@ func nameWords(name string) []string {
 	return strings.FieldsFunc(spaced.String(), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 }
 
-// judgeForm decides by what is no prose. A verdict without a reason leaves it open.
+// judgeForm decides by keywords that are not prose. A verdict without a reason means that they
+// do not decide.
 func judgeForm(property wire.Value) Verdict {
-	no := func(key, why string) Verdict {
+	reject := func(key, why string) Verdict {
 		return Verdict{Words: key + " " + middleware.Clip(string(property.Get(key).Raw)), Why: why}
 	}
-	if takes(property, true)&texts == 0 {
+	if acceptedKinds(property, true)&texts == 0 {
 		for _, key := range []string{"enum", "const", "type"} {
 			if property.Get(key).Exists() {
-				return no(key, "it does not take any text")
+				return reject(key, "it does not take any text")
 			}
 		}
 		return Verdict{Why: "its schema is more than a plain text"}
 	}
 	if format := property.Get("format").Text(); format != "" && !pathFormats.has(format) {
-		return no("format", "the format is not that of a path")
+		return reject("format", "the format is not that of a path")
 	}
 	if v := property.Get("default"); v.IsString() && !v.Equals("") && !looksLikePath(v.Text()) {
-		return no("default", "the default is no path")
+		return reject("default", "the default is no path")
 	}
 	if pattern := property.Get("pattern"); pattern.Exists() && !matchesPath(pattern) {
-		return no("pattern", "the pattern does not match paths")
+		return reject("pattern", "the pattern does not match paths")
 	}
 	if v := property.Get("maxLength"); v.Exists() && len(v.Raw) < 3 { // digits
-		return no("maxLength", "a path may be longer")
+		return reject("maxLength", "a path may be longer")
 	}
 	for example := range property.Get("examples").Elements() {
 		if !isAbsolute(example.Text()) {
-			return no("examples", "an example is no absolute path")
+			return reject("examples", "an example is no absolute path")
 		}
 	}
 	return Verdict{}
 }
 
-// isAbsolute reports whether a text is an absolute path of some system.
+// isAbsolute reports whether a text is an absolute path on some operating system.
 func isAbsolute(text string) bool {
 	drive := len(text) > 2 && text[1] == ':' && (text[2] == '\\' || text[2] == '/') && unicode.IsLetter(rune(text[0]))
 	return drive || len(text) > 1 && text[0] == '/' || strings.HasPrefix(text, `\\`)
@@ -152,7 +151,7 @@ func looksLikePath(text string) bool {
 	return isAbsolute(text) || text == "." || text == "./" || text == "cwd" || strings.HasPrefix(text, "~/") || strings.HasPrefix(text, "$")
 }
 
-// matchesPath reports whether a pattern matches paths of every system.
+// matchesPath reports whether a pattern matches paths of all operating systems.
 func matchesPath(pattern wire.Value) bool {
 	r := compilePattern(pattern)
 	if r == nil {
@@ -168,20 +167,19 @@ func matchesPath(pattern wire.Value) bool {
 
 // judgeText decides by the title, the description and the examples.
 func judgeText(property wire.Value, name string) Verdict {
-	said := textOf(property)
+	text := textOf(property)
 	for _, key := range []string{"anyOf", "oneOf"} {
 		for e := range property.Get(key).Elements() {
-			said += ". " + textOf(e)
+			text += ". " + textOf(e)
 		}
 	}
-	if w := foreignExample(said); w != "" {
+	if w := foreignExample(text); w != "" {
 		return Verdict{Words: w, Why: "an example is no absolute path"}
 	}
-	stranger := ""
-	subject := isPlace(nameWords(name)) // what it is of, if the text says no more than that it is a path
-	var path, of Verdict
-	bare := ""
-	for _, s := range sentences(said) {
+	isWorkspace := isPlace(nameWords(name)) // decides together with barePath
+	var path, otherPath Verdict
+	barePath, unknown := "", ""
+	for _, s := range sentences(text) {
 		for i, w := range s {
 			if against.has(w) && !resolves(s, i) {
 				return Verdict{Words: w, Why: "it speaks of something other than the path of the workspace"}
@@ -191,64 +189,63 @@ func judgeText(property wire.Value, name string) Verdict {
 		case workspacePathText:
 			path = Verdict{Path: true, Words: words, Why: "it says that it takes the path of the workspace"}
 		case otherPathText:
-			of = Verdict{Words: words, Why: "it is a path, but not that of the workspace"}
+			otherPath = Verdict{Words: words, Why: "it is a path, but not that of the workspace"}
 		case barePathText:
-			bare = words
+			barePath = words
 		case placeText:
-			subject = true
+			isWorkspace = true
 		}
-		bare = cmp.Or(bare, absolutePath(s))
-		stranger = cmp.Or(stranger, strange(s))
+		barePath = cmp.Or(barePath, absolutePath(s))
+		unknown = cmp.Or(unknown, unknownWords(s))
 	}
-	if bare == "" {
-		bare = formOfPath(property)
+	if barePath == "" {
+		barePath = formOfPath(property)
 	}
 	switch {
-	case of.Why != "":
-		return of
-	case stranger != "" && (path.Path || subject && bare != ""):
-		return Verdict{Why: "it says more than attache understands: " + strconv.QuoteToASCII(middleware.Clip(stranger))}
+	case otherPath.Why != "":
+		return otherPath
+	case unknown != "" && (path.Path || isWorkspace && barePath != ""):
+		return Verdict{Why: "it says more than attache understands: " + strconv.QuoteToASCII(middleware.Clip(unknown))}
 	case path.Path:
 		return path
-	case subject && bare != "":
-		return Verdict{Path: true, Words: bare, Why: "it says that it takes a path, and is named after the workspace"}
-	case strings.Trim(said, ". ") == "":
+	case isWorkspace && barePath != "":
+		return Verdict{Path: true, Words: barePath, Why: "it says that it takes a path, and is named after the workspace"}
+	case strings.Trim(text, ". ") == "":
 		return Verdict{Why: "its schema does not say what it takes"}
 	}
 	return Verdict{Why: "its schema does not say that it takes the path of the workspace"}
 }
 
-// textOf returns what a schema says to people.
+// textOf returns the title and description of a schema.
 func textOf(schema wire.Value) string {
 	return schema.Get("title").Text() + ". " + schema.Get("description").Text()
 }
 
-// resolves reports whether s[i] is of "resolving relative paths": the argument is what
-// they are relative to.
+// resolves reports whether s[i] is the second word of "resolving relative", so that the argument
+// is the base of relative paths.
 func resolves(s []string, i int) bool {
 	return s[i] == "relative" && i > 0 && strings.HasPrefix(s[i-1], "resolv")
 }
 
-// formOfPath returns the format or example that says that a property takes a path.
+// formOfPath returns the format or example that shows that a property takes a path.
 func formOfPath(property wire.Value) string {
 	if format := property.Get("format"); format.Exists() {
 		return "format " + string(format.Raw)
 	}
 	for example := range property.Get("examples").Elements() {
-		return "example " + middleware.Clip(string(example.Raw)) // judgeForm has found it absolute
+		return "example " + middleware.Clip(string(example.Raw)) // absolute, by judgeForm
 	}
 	return ""
 }
 
-// isPlace reports whether words, as those of an argument's name, are of the workspace
-// and of nothing in it.
+// isPlace reports whether the words of an argument's name mean the workspace, and nothing in it.
 func isPlace(words []string) bool {
-	some := false
+	hasPlace := false
 	for _, w := range words {
 		if !places.has(w) && !heads.has(w) && w != "working" && w != "abs" && w != "absolute" {
 			return false
 		}
-		some = some || places.has(w) || w == "working"
+		hasPlace = hasPlace || places.has(w) || w == "working"
 	}
-	return some
+	return hasPlace
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestJudge holds Judge to testdata/verdicts.txt: "path" or "no", the tool, the
-// argument, and the property's schema, or its description alone.
+// TestJudge compares Judge with testdata/verdicts.txt. A line has "path" or "no", the tool, the
+// argument, and the property's schema or only its description.
 func TestJudge(t *testing.T) {
 	f, err := os.Open("testdata/verdicts.txt")
 	if err != nil {
@@ -36,8 +36,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeServers holds Judge to what a person decided about the arguments of real
-// servers, in testdata/workspace-arguments.txt of the project.
+// TestJudgeServers compares Judge with a person's verdicts on the arguments of real servers, in
+// testdata/workspace-arguments.txt of the project.
 func TestJudgeServers(t *testing.T) {
 	data, err := os.ReadFile("../../testdata/workspace-arguments.txt")
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"unicode"
 )
 
-// This file is the table of words by which [Judge] reads what a server says of an
-// argument, and the grammar that they are read with: a description begins with what
-// the argument is ("Absolute path to the root of the project"), and what follows does
-// not change it if attache knows all of its words. A list of the words that do change it
-// would never be complete: a workspace may be one to delete, the second of two, one on a
-// server, or one that another tool returned.
+// This file contains the table of words by which [Judge] reads the description of an
+// argument, and the grammar for them: a description begins with what the argument is
+// ("Absolute path to the root of the project"), and the rest does not change that if
+// attache knows all of its words. A list of words that do change it would never be
+// complete: it may be a workspace to delete, the second of two, one on another machine, or
+// one that another tool returned.
 
-// A vocabulary is a set of words, with white space between them.
+// A vocabulary is a set of words, separated by white space.
 type vocabulary string
 
 func (v vocabulary) has(word string) bool {
@@ -34,62 +34,64 @@ func (v vocabulary) has(word string) bool {
 }
 
 const (
-	// places are the words for the workspace, heads those for a path.
+	// places are words for the workspace, heads words for a path.
 	places vocabulary = `workspace project repository repo codebase monorepo worktree cwd
 		workspace's project's repository's repo's codebase's`
 	heads vocabulary = `path directory dir folder root`
-	// fillers stand in front of either and change nothing.
+	// fillers may precede both without changing the meaning.
 	fillers vocabulary = `the a an your this its absolute full fully qualified complete local optional required valid
 		existing top level toplevel current active user user's whole entire git filesystem disk system
 		provide specify specifies pass enter use is be must should contains`
-	// technologies stand in front of a place and say what it is built with.
+	// technologies may precede a place, which is built with them.
 	technologies vocabulary = `git godot nx react native expo node nodejs typescript javascript python rust cargo go golang
 		java kotlin gradle maven android ios flutter dart swift ruby rails php laravel vue angular svelte unity deno bun
 		dotnet cmake`
-	// strong words say that a path is one of the file system, and not the path of a
-	// project at a host ("group/project").
+	// strong words mean that a path is one of the file system, and not the path of a
+	// project on a host ("group/project").
 	strong vocabulary = `absolute local filesystem disk directory dir folder root`
-	// system are the strong words that stand in front of a path.
+	// system words mean the same if they precede a path.
 	system vocabulary = `absolute full local filesystem`
-	// links lead from a path to what it is of.
+	// links stand between a path and what it is the path of.
 	links vocabulary = `to of`
-	// onward words may follow when all is said.
+	// onward words may follow the complete subject of a description.
 	onward vocabulary = `to for in on where that which if is used when must should you defaults default will so e.g eg i.e ie`
-	// work is what is done in a workspace, or with all of it, and leaves it the one it is.
+	// work are verbs for what is done in a workspace, or with all of it.
 	work vocabulary = `use operate work run execute index search scan analyze analyse inspect check lint build test read
 		query review explore examine validate verify look find watch monitor resolve`
-	// participles say that an argument is in a call: "if not given".
+	// participles describe an argument that is in a call: "if not given".
 	participles vocabulary = `given provided specified supplied passed set`
-	// plain words may stand anywhere. Those for what happens to a path are for
-	// defaults: "if it is not given".
+	// plain words may appear anywhere.
 	plain vocabulary = `to of for where that which and or if when so it you are will can may via e.g eg i.e ie example
 		examples like such default defaults used uses using run running executed working resolving resolved resolve paths
 		unset omitted missing exist exists
 		command commands cli tool tools code file files any symbols tests task operation operations execution session
 		process claude mandatory referencing`
-	// ours stand in front of the machine that attache runs on, and disks in front of none.
+	// hosts are words for the machine that attache runs on if one of ours precedes them; disks
+	// need no such word.
 	ours  vocabulary = `your this my local`
 	disks vocabulary = `disk filesystem`
 	hosts vocabulary = `machine computer system`
-	// against decides, wherever it stands.
+	// against are words that rule out the workspace wherever they appear.
 	against vocabulary = `id ids gid uuid guid slug slugs key keys identifier identifiers handle namespace filter filters
 		url urls uri uris encoded name names named alias relative glob globs regex regexp wildcard subdirectory
 		subdirectories subfolder subfolders subpath sub list array comma token hostname host remote bucket container
 		docker vault organization organisation team account tenant xcode xcodeproj xcworkspace sln csproj api endpoint
 		initialize initialise clone cloned created destination`
-	// makers in the name of a tool say that it makes a workspace. Choosers and removers
-	// say that it works on one, if they are the last word or if it names a path as well.
+	// makers in the name of a tool mean that it creates a workspace. Choosers and removers
+	// mean that it chooses or removes one if they are the last word, or if the name also has
+	// a word for a path.
 	makers   vocabulary = `init initialize initialise clone scaffold bootstrap`
 	choosers vocabulary = `set change switch select open activate use cd`
 	removers vocabulary = `delete remove destroy purge wipe trash erase drop clean cleanup archive reset restore prune
 		share upload publish merge compare transfer migrate replace overwrite import nuke rm rmdir del erase unlink discard`
-	// wholes stand behind a verb and name nothing that it is done to.
+	// wholes may follow a verb without naming its object.
 	wholes vocabulary = `all everything now it force`
-	// elsewhere in the name of a tool says that its paths are not those of this machine.
+	// elsewhere are words in the name of a tool whose paths are not on this machine.
 	elsewhere vocabulary = `ssh sftp ftp scp remote kubectl kubernetes k8s pod sandbox vm container devcontainer codespace
 		databricks e2b`
-	// readers and parts are all that a tool may be called that names a place: what it does
-	// there and what with. Changers may have a part, as in "update_project_uids".
+	// readers and parts are the only other words that the name of a tool may have if it has a
+	// place: what the tool does there, and with which part. Changers need a part, as in
+	// "update_project_uids".
 	readers vocabulary = `get list read show find search index run build test lint check analyze analyse inspect scan
 		query describe explore info status summary summarize overview tree structure map stats metrics diagnostics`
 	parts    vocabulary = `uids symbols symbol files file tasks issues errors problems dependencies docs documentation`
@@ -98,9 +100,9 @@ const (
 	pathFormats vocabulary = `path directory directory-path dir-path dirpath folder folder-path absolute-path`
 )
 
-// sentences returns the words of a text, in lower case, sentence by sentence. A bracket
-// begins a sentence of its own, a comma is a word, and an absolute path, which is an
-// example, ends a sentence.
+// sentences returns the words of each sentence of a text, in lower case. Brackets enclose
+// sentences of their own, a comma is a word, and an absolute path, which is an example, ends a
+// sentence.
 func sentences(text string) (all [][]string) {
 	var words []string
 	end := func() {
@@ -131,8 +133,8 @@ func sentences(text string) (all [][]string) {
 
 const quotes = `"'` + "`"
 
-// withoutPaths returns a text in lower case, with a dot in the place of each absolute
-// path, and white space around brackets, commas and dashes.
+// withoutPaths returns a text in lower case, with a dot instead of each absolute path and each
+// dash, and white space around brackets and commas.
 func withoutPaths(text string) string {
 	text = strings.NewReplacer("file system", "filesystem", "file-system", "filesystem", "’", "'").Replace(strings.ToLower(text))
 	text = strings.NewReplacer("(", " ( ", ")", " ) ", ",", " , ", "—", " . ", " - ", " . ").Replace(text)
@@ -146,23 +148,23 @@ func withoutPaths(text string) string {
 	return out.String()
 }
 
-// A textKind is what a sentence says that the argument is.
+// A textKind is what the argument is according to a sentence.
 type textKind uint8
 
 const (
 	nothingText       textKind = iota
 	workspacePathText          // the path of the workspace
 	otherPathText              // the path of something else
-	barePathText               // a path, it does not say of what
-	placeText                  // the workspace, it does not say in what form
+	barePathText               // a path of something unnamed
+	placeText                  // the workspace in some form
 )
 
-// subjectOf returns what a sentence begins with, and in which words.
+// subjectOf returns the kind of the subject at the beginning of a sentence, and its words.
 func subjectOf(s []string) (kind textKind, words string) {
 	at := skip(s, 0, fillers)
 	isStrong := slices.ContainsFunc(s[:at], func(w string) bool { return strong.has(w) })
 	if n := workingDirectory(s); n > 0 {
-		return sure(s, n, true), strings.Join(s[:n], " ")
+		return pathKind(s, n, true), strings.Join(s[:n], " ")
 	}
 	if at < len(s) && places.has(s[at]) {
 		end := skip(s, at, places)
@@ -174,7 +176,7 @@ func subjectOf(s []string) (kind textKind, words string) {
 			return nothingText, ""
 		}
 		isStrong = isStrong || s[end] != "path" || s[end-1] != "project"
-		return sure(s, to, isStrong), strings.Join(s[:to], " ")
+		return pathKind(s, to, isStrong), strings.Join(s[:to], " ")
 	}
 	to := skip(s, at, heads)
 	switch {
@@ -193,17 +195,17 @@ func subjectOf(s []string) (kind textKind, words string) {
 	return pathTo(s, to+1, isStrong)
 }
 
-// isWorkedIn reports whether a directory is the working directory by what s says behind
-// it: that something is run there, or that relative paths begin there.
+// isWorkedIn reports whether a directory is the working directory according to s[i:]: that
+// something is run there, or that relative paths are resolved there.
 func isWorkedIn(s []string, i int) bool {
 	next := strings.Join(s[i:], " ") + " "
 	return strings.HasPrefix(next, "to run ") || strings.HasPrefix(next, "to execute ") || strings.HasPrefix(next, "for resolving relative paths ")
 }
 
-// pathTo reads what a path is of, from s[at] on.
+// pathTo is like subjectOf for a path "to" or "of" s[at:].
 func pathTo(s []string, at int, isStrong bool) (textKind, string) {
 	if n := workingDirectory(s[at:]); n > 0 {
-		return sure(s, at+n, true), strings.Join(s[:at+n], " ")
+		return pathKind(s, at+n, true), strings.Join(s[:at+n], " ")
 	}
 	end := skip(s, at, fillers)
 	for end < len(s) && !places.has(s[end]) {
@@ -220,27 +222,27 @@ func pathTo(s []string, at int, isStrong bool) (textKind, string) {
 		isStrong = true
 	}
 	end = skip(s, skip(s, end, places), heads)
-	return sure(s, end, isStrong), strings.Join(s[:end], " ")
+	return pathKind(s, end, isStrong), strings.Join(s[:end], " ")
 }
 
-// isRootOf reports whether s goes on at i as "root of" or "root directory of".
+// isRootOf reports whether s[i:] begins with "root of" or "root directory of".
 func isRootOf(s []string, i int) bool {
 	end := skip(s, i, heads)
 	return s[i] == "root" && end < len(s) && s[end] == "of"
 }
 
-// sure returns the kind of a sentence that has named the path of the workspace in
-// s[:end]. What follows may say otherwise.
-func sure(s []string, end int, isStrong bool) textKind {
+// pathKind returns the kind of a sentence in which s[:end] is the path of the workspace,
+// unless s[end:] means that it is another path.
+func pathKind(s []string, end int, isStrong bool) textKind {
 	if !isStrong || !goesOn(s, end) {
 		return otherPathText
 	}
 	return workspacePathText
 }
 
-// goesOn reports whether a sentence may go on at i as it does and mean no other thing:
-// "path to the project to build", but not "path to the project file", "path to the
-// project to delete", nor "path to the project, a folder or a file".
+// goesOn reports whether s[i:] does not change the meaning of s[:i]: "path to the project to
+// build", but not "path to the project file", "path to the project to delete", or "path to the
+// project, a folder or a file".
 func goesOn(s []string, i int) bool {
 	switch {
 	case i >= len(s):
@@ -253,15 +255,15 @@ func goesOn(s []string, i int) bool {
 	return onward.has(s[i])
 }
 
-// strange returns the first words of a sentence that may change what the rest of it says,
-// "" if there are none.
-func strange(s []string) string {
+// unknownWords returns the first words of a sentence that may change its meaning, "" if there
+// are none.
+func unknownWords(s []string) string {
 	for i := 0; i < len(s); i++ {
 		w, at := s[i], i
 		ok := w == "," || places.has(w) || heads.has(w) || fillers.has(w) || technologies.has(w) || work.has(w) || participles.has(w) || plain.has(w)
 		switch w {
 		case "in", "on":
-			end := here(s, i+1)
+			end := skipLocation(s, i+1)
 			ok = end > 0
 			i = end - 1
 		case "not":
@@ -282,15 +284,15 @@ func strange(s []string) string {
 	return ""
 }
 
-// here returns the end of what stands at i behind "in" or "on", if that names no other
-// place, and else 0: "to run the command in", "on disk", "on the local machine".
-func here(s []string, i int) int {
-	end, mine := i, false
+// skipLocation returns the end of the words after "in" or "on" at i if they name no other place,
+// as in "to run the command in", "on disk" and "on the local machine". Otherwise it returns 0.
+func skipLocation(s []string, i int) int {
+	end, isOurs := i, false
 	for end < len(s) && (s[end] == "the" || s[end] == "a" || ours.has(s[end])) {
-		mine = mine || ours.has(s[end])
+		isOurs = isOurs || ours.has(s[end])
 		end++
 	}
-	if end < len(s) && (disks.has(s[end]) || mine && hosts.has(s[end])) {
+	if end < len(s) && (disks.has(s[end]) || isOurs && hosts.has(s[end])) {
 		i = end + 1
 	}
 	if i >= len(s) || s[i] == "," || s[i] == "which" {
@@ -299,7 +301,8 @@ func here(s []string, i int) int {
 	return 0
 }
 
-// workingDirectory returns how many words of s name the working directory.
+// workingDirectory returns the number of words at the beginning of s that name the working
+// directory, 0 if they do not.
 func workingDirectory(s []string) int {
 	at := skip(s, 0, fillers)
 	switch {
@@ -313,8 +316,8 @@ func workingDirectory(s []string) int {
 	return 0
 }
 
-// absolutePath returns the words by which a sentence says anywhere that a path is an
-// absolute one, "" if it does not.
+// absolutePath returns words anywhere in a sentence that mean an absolute path, "" if there are
+// none.
 func absolutePath(s []string) string {
 	for i := range s {
 		if i > 0 && heads.has(s[i]) && system.has(s[i-1]) && goesOn(s, i+1) && (i+1 == len(s) || !links.has(s[i+1])) {
@@ -324,7 +327,7 @@ func absolutePath(s []string) string {
 	return ""
 }
 
-// skip returns the index of the first word from at on that is not of a set.
+// skip returns the index of the first word from at on that is not in a vocabulary.
 func skip(s []string, at int, of vocabulary) int {
 	for at < len(s) && of.has(s[at]) {
 		at++
@@ -336,8 +339,8 @@ var examplesOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:\be\.g\.?|\bfor example|\bexamples?:?|\bsuch as)[,:]?\s*["'` + "`" + `]?([^\s"'` + "`" + `,)]+)|[("'` + "`" + `]([^\s("'` + "`" + `)]+)[)"'` + "`" + `]`)
 })
 
-// foreignExample returns an example in a description that is no absolute path, "" if
-// there is none.
+// foreignExample returns an example in a description that is not an absolute path, "" if there
+// is none.
 func foreignExample(text string) string {
 	for _, m := range examplesOf().FindAllStringSubmatch(text, -1) {
 		if example := m[1] + m[2]; strings.ContainsAny(example, `/\`) && !looksLikePath(example) && example[0] != '.' {

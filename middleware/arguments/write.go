@@ -9,11 +9,11 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// write gives the values to the call. What cannot be filled is left out; what
-// cannot be pinned refuses.
+// write writes the values to the call. A fill that fails is skipped; a pin that fails refuses
+// the call.
 func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 	if c.overlap {
-		slices.SortStableFunc(intents, before)
+		slices.SortStableFunc(intents, compareForWriting)
 	}
 	written := c.writeAll(tc, intents)
 	var values map[int]string
@@ -25,12 +25,11 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 		raw := in.value.json()
 		if err := c.set(tc, in, raw, written); err != nil {
 			if in.rule.enforces() {
-				return writeRefusal(in.rule, err)
+				return in.rule.refusal("the value could not be written: "+err.Error(),
+					"is not the model's to choose, and this call has no place to set it: leave it and what is around it out, or give an object where one belongs, and call again.")
 			}
 			c.log.WarnContext(tc.call.LogContext(), "an argument could not be filled; the call passes as it came", "argument", in.rule.path, "err", err)
-			if tc.call.Noted() {
-				tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
-			}
+			tc.call.Note(middleware.Note{Layer: layerName, Rule: in.rule.Name, Act: middleware.Failed, Why: err.Error(), Path: in.rule.keys})
 			continue
 		}
 		if round != 0 {
@@ -41,14 +40,14 @@ func (c *Conn) write(tc *toolCall, intents []intent, round uint64) *refusal {
 		}
 	}
 	if values != nil {
-		tc.call.OnReply(c.rounds.keep(tc.view, bytes.Clone(tc.m.Name().Raw), round, values))
+		tc.call.OnReply(c.rounds.hook(tc.view, bytes.Clone(tc.m.Name().Raw), round, values))
 	}
 	return nil
 }
 
-// writeAll writes all values in one edit and reports whether it has. If not, as where
-// one belongs inside an object, the message is as it was, and they have to be written
-// one by one.
+// writeAll writes all values in one edit. It reports false if that is impossible, for example
+// because a value belongs inside an object. The message is then unchanged, and the values must
+// be written one by one.
 func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 	if c.overlap {
 		return false
@@ -74,20 +73,20 @@ func (c *Conn) writeAll(tc *toolCall, intents []intent) bool {
 	return tc.m.Apply(c.splices...) == nil
 }
 
-// member returns the argument as it is added behind others.
+// member returns the argument as it is added after other members.
 func (c *Conn) member(in *intent) []byte {
 	if in.value.raw == nil {
-		return in.value.known.member
+		return in.value.member.text
 	}
 	start := len(c.added)
 	c.added = append(in.rule.appendName(c.added), in.value.raw...)
 	return c.added[start:]
 }
 
-// before orders intents of which one may write inside of what another has written:
-// pins last, so that nothing is filled into what is pinned, and the outer before
-// the inner, so that both are there.
-func before(x, y intent) int {
+// compareForWriting orders intents whose arguments may contain each other: pins last, so that
+// nothing is filled into a pinned value, and outer arguments before inner ones, so that both are
+// written.
+func compareForWriting(x, y intent) int {
 	return cmp.Or(cmp.Compare(rank(x.rule), rank(y.rule)), cmp.Compare(len(x.rule.Argument), len(y.rule.Argument)))
 }
 
@@ -98,16 +97,16 @@ func rank(r *rule) int {
 	return 0
 }
 
-// set writes one value, unless the call has it already, and logs it. written
-// says that it stands there since the rule was judged.
+// set writes one value, unless written reports that writeAll has done so, and logs it. It does
+// nothing if the call already has the value.
 func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
-	if !c.overlap && bytes.Equal(raw, in.callValue.Raw) { // bytes: parsers must not differ about it
+	if !c.overlap && bytes.Equal(raw, in.callValue.Raw) { // equal bytes, so that all parsers read the same
 		tc.skip(in.rule, "the call has this value already")
 		tc.addNotes()
 		return nil
 	}
 	if !written {
-		keys, text, err := in.rule.spot(tc.m.Arguments(), raw)
+		keys, text, err := in.rule.memberToSet(tc.m.Arguments(), raw)
 		if err == nil {
 			err = tc.m.Set(text, keys...)
 		}
@@ -118,7 +117,7 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 	why := "the call lacked it"
 	if in.callValue.Exists() && in.rule.enforces() {
 		why = "the call's own value was overwritten"
-		c.differ(tc, in, why)
+		c.logDifference(tc, in, why)
 	} else {
 		c.logEdit(tc, in)
 	}
@@ -129,10 +128,10 @@ func (c *Conn) set(tc *toolCall, in *intent, raw []byte, written bool) error {
 	return nil
 }
 
-// spot returns the member to set so that the argument has the value raw, and what
-// to set it to. An object on the way that is null counts as missing; anything else
-// that is no object is wire.ErrShape.
-func (r *rule) spot(args wire.Value, raw []byte) (keys []string, text []byte, err error) {
+// memberToSet returns the member to set so that the argument has the value raw, and the value
+// for the member. An outer object that is null counts as missing; if it is anything else but an
+// object, the error is wire.ErrShape.
+func (r *rule) memberToSet(args wire.Value, raw []byte) (keys []string, text []byte, err error) {
 	for i, key := range r.Argument[:len(r.Argument)-1] {
 		args = args.Get(key)
 		switch {

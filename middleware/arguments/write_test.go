@@ -11,8 +11,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// FuzzWriteAll has the values of several rules written in one edit and one by one:
-// what goes on is the same, byte for byte.
+// FuzzWriteAll writes the values of several rules in one edit and one by one, and compares the
+// bytes.
 func FuzzWriteAll(f *testing.F) {
 	for _, arguments := range []string{
 		`{}`, `{ }`, `{"a":1}`, `{"tenant":"globex"}`, `{"tenant":"acme"}`, `{"workspace":"","tenant":null}`, `{"count":7 , "x":[{}] }`,
@@ -25,7 +25,7 @@ func FuzzWriteAll(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame string) {
 		for _, paths := range []string{"workspace tenant count", "tenant", "tenant o.a", "count o.b o.c"} {
 			oneByOne := pins(t, paths)
-			oneByOne.overlap = true // as where one may be inside another
+			oneByOne.overlap = true // as if one argument were inside another
 			once, each := sent(t, pins(t, paths), frame), sent(t, oneByOne, frame)
 			if once != each {
 				t.Errorf("%s: in one edit\n%s, one by one\n%s", paths, once, each)
@@ -34,8 +34,8 @@ func FuzzWriteAll(f *testing.F) {
 	})
 }
 
-// What one call had for an argument is not taken for what the next one has.
-func TestCallsAreReadAfresh(t *testing.T) {
+// A call does not use the values of the call before.
+func TestCallsDoNotShareValues(t *testing.T) {
 	const paths = "tenant workspace count"
 	a := pins(t, paths)
 	for _, arguments := range []string{
@@ -43,7 +43,7 @@ func TestCallsAreReadAfresh(t *testing.T) {
 	} {
 		frame := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":` + arguments + `}}`
 		if got, want := sent(t, a, frame), sent(t, pins(t, paths), frame); got != want {
-			t.Errorf("%s goes on as\n%s, alone as\n%s", arguments, got, want)
+			t.Errorf("%s is sent as\n%s, alone as\n%s", arguments, got, want)
 		}
 	}
 }
@@ -58,11 +58,7 @@ func pins(t *testing.T, paths string) *Conn {
 		if source == "" {
 			source = "7"
 		}
-		value, err := expression.Compile(source, expression.Any)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, Rule{Tools: []string{"*"}, Argument: strings.Split(path, "."), Mode: Pin, Value: value})
+		rules = append(rules, Rule{Tools: []string{"*"}, Argument: strings.Split(path, "."), Mode: Pin, Value: compile(source, expression.Any)})
 	}
 	shared, err := Compile(Options{Rules: rules})
 	if err != nil {
@@ -71,7 +67,7 @@ func pins(t *testing.T, paths string) *Conn {
 	return shared.Connect(ConnOptions{})
 }
 
-// sent returns the frame as it goes on, "" if the call is refused.
+// sent returns the frame that is sent to the server, "" if the call is refused.
 func sent(t *testing.T, c *Conn, frame string) (out string) {
 	t.Helper()
 	handler := c.Layer().Wrap(func(_ context.Context, m *wire.Message) error {
@@ -95,14 +91,10 @@ func sent(t *testing.T, c *Conn, frame string) (out string) {
 	return out
 }
 
-// A view that says something else is read afresh, and so is one that says less.
-func TestReadings(t *testing.T) {
-	value, err := expression.Compile("principal.tenant", expression.Any)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRule(Rule{Argument: []string{"tenant"}, Mode: Pin, Value: value})
-	var known reading
+// A fact is read again if the view has changed.
+func TestReadFacts(t *testing.T) {
+	r := newRule(Rule{Argument: []string{"tenant"}, Mode: Pin, Value: compile("principal.tenant", expression.Any)})
+	var member factMember
 	acme := &sessionstate.Context{Principal: &sessionstate.Principal{Tenant: "acme"}}
 	for i, test := range []struct {
 		view *sessionstate.Context
@@ -117,8 +109,8 @@ func TestReadings(t *testing.T) {
 		{nil, ""},
 	} {
 		got := ""
-		if k := r.read(test.view, &known); k != nil {
-			got = string(k.member)
+		if k := r.read(test.view, &member); k != nil {
+			got = string(k.text)
 		}
 		if got != test.want {
 			t.Errorf("reading %d is %s, want %s", i, got, test.want)

@@ -1,26 +1,26 @@
-// Package dryrun is the layer that lets other layers decide and keeps them from acting.
-// It has their place in the chain, runs them on a copy of each frame, and passes the
-// frame itself unchanged. So no layer has to know of dry runs.
+// Package dryrun is the layer that logs what other layers would do, without any effect. It
+// takes their place in the chain, runs them on a copy of each frame, and passes the frame
+// itself unchanged. Layers need not know about dry runs.
 //
-// A layer inside sees what it would see otherwise: what the layers outside have
-// attached to the call, the reply, its own notes and memory. What it does is logged and
-// has no other effect:
+// The layers inside see what they would see without a dry run: the values that the layers
+// outside attached to the call, the reply, and their own notes and memory. What they do is
+// logged and has no other effect:
 //
 //   - an edit of a call, a reply, or any other frame is logged;
-//   - an answer is logged with its text, and the call goes on to the server;
-//   - a frame that a layer drops is logged, and goes on.
+//   - an answer is logged with its text, and the call is sent to the server;
+//   - a dropped frame is logged and passed on.
 //
-// Two things happen as without a dry run, because decisions depend on them. A question
-// of a layer's own ([middleware.Call.Ask]) is asked: for the server's tools and the
-// client's roots. And where a layer waits ([middleware.Call.Suspend]) the frame waits
-// with it, no longer than it would otherwise. If it went ahead, its reply could come
-// before the decision, and calls would be judged in another order than theirs.
+// Two things are done as without a dry run, because decisions depend on them. A layer's own
+// requests ([middleware.Call.Ask]) for the server's tools and the client's roots are sent.
+// And if a layer waits ([middleware.Call.Suspend]), the frame waits as long as it would
+// otherwise. Without this, a reply could arrive before the decision, and calls would be
+// judged out of order.
 //
-// A dry run cannot show what follows from an action: a client that was never shown the
-// new name of a tool goes on calling the old one.
+// A dry run cannot show the consequences of an act: a client that was never shown the new
+// name of a tool continues to call the old one.
 //
-// The layer neither edits nor refuses. When a layer inside fails, that is logged, and
-// the frame goes on.
+// The layer neither edits nor refuses. If a layer inside fails, this is logged and the frame
+// passes.
 package dryrun
 
 import (
@@ -38,15 +38,16 @@ const Name = "dry-run"
 
 // Options configure the layer of all connections.
 type Options struct {
-	// Show returns what a log may have of the raw JSON of the member at path, which
-	// may be long or secret; nil shows no values. It is called from both directions.
+	// Show returns the raw JSON of the member at path in a form that may be logged, because
+	// it may be long or secret. If Show is nil, no values are logged. It is called from both
+	// directions.
 	Show func(path []string, raw []byte) string
 
-	// Log reports what would have been done, at info; nil discards it.
+	// Log receives what the layers would have done, at level info; nil discards it.
 	Log *slog.Logger
 }
 
-// A Shared is the layer under one configuration, for all connections.
+// Shared holds the options of one configuration, for all connections.
 type Shared struct{ o Options }
 
 // Compile returns the layer for all connections.
@@ -62,12 +63,12 @@ func Compile(o Options) *Shared {
 
 // ConnOptions configure the layer of one connection.
 type ConnOptions struct {
-	// Layers decide and do not act. The first one is the first on the way to the
-	// server. Give them a log of [Mark].
+	// Layers are the layers to run dry, outermost first. Their loggers should be wrapped
+	// with [Mark].
 	Layers []middleware.Layer
 }
 
-// A Conn is the layer of one connection. The chains inside it end in noteReached.
+// A Conn is the layer of one connection. Its inner chains end in setReached.
 type Conn struct {
 	Options
 	layers             []middleware.Layer
@@ -79,12 +80,12 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	return &Conn{
 		Options:  s.o,
 		layers:   o.Layers,
-		toServer: middleware.Chain(noteReached, o.Layers...),
-		toClient: middleware.Chain(noteReached, middleware.Reversed(o.Layers)...),
+		toServer: middleware.Chain(setReached, o.Layers...),
+		toClient: middleware.Chain(setReached, middleware.Reversed(o.Layers)...),
 	}
 }
 
-// Layer returns the layer. It needs what the layers inside need.
+// Layer returns the layer. It has the requirements of the layers inside.
 func (c *Conn) Layer() middleware.Layer {
 	layer := middleware.Needs(c.layers...)
 	layer.Name, layer.Wrap = Name, c.wrap
@@ -101,15 +102,14 @@ func (c *Conn) wrap(next middleware.Handler) middleware.Handler {
 	}
 }
 
-// noteReached is the end of the inner chain. A copy that gets there would have been sent.
-func noteReached(ctx context.Context, _ *wire.Message) error {
-	middleware.CallFrom(ctx).Relay().(*rehearsal).reached = true
+// setReached is the last handler of the inner chains. A copy that reaches it would have been sent.
+func setReached(ctx context.Context, _ *wire.Message) error {
+	middleware.CallFrom(ctx).Relay().(*run).reached = true
 	return nil
 }
 
-// begin returns the rehearsal of one frame.
-func (c *Conn) begin(real *middleware.Call, m *wire.Message) *rehearsal {
-	r := &rehearsal{conn: c, real: real, frame: m.Clone(), method: m.Method()}
+func (c *Conn) begin(real *middleware.Call, m *wire.Message) *run {
+	r := &run{conn: c, real: real, frame: m.Clone(), method: m.Method()}
 	if m.MethodIs("tools/call") {
 		r.tool = middleware.Clip(m.Name().Text())
 	}
@@ -118,9 +118,9 @@ func (c *Conn) begin(real *middleware.Call, m *wire.Message) *rehearsal {
 	return r
 }
 
-// handle runs step on the copy, and then passes m unchanged. step is the inner chain,
-// or what a layer does after it has waited.
-func (r *rehearsal) handle(ctx context.Context, m *wire.Message, step, next middleware.Handler) error {
+// handle runs step on the copy and then passes m unchanged. step is the inner chain, or the
+// handler that a layer resumes after a wait.
+func (r *run) handle(ctx context.Context, m *wire.Message, step, next middleware.Handler) error {
 	if err := try(r.context(ctx), step, r.frame); err != nil {
 		r.logFailure(err)
 	}
@@ -137,7 +137,7 @@ func (r *rehearsal) handle(ctx context.Context, m *wire.Message, step, next midd
 	return next(ctx, m)
 }
 
-// try runs a layer inside. A panic counts as an error, and the frame goes on.
+// try calls step and returns a panic as an error.
 func try(ctx context.Context, step middleware.Handler, m *wire.Message) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -148,18 +148,18 @@ func try(ctx context.Context, step middleware.Handler, m *wire.Message) (err err
 }
 
 // reply runs the hooks of the layers inside on a copy of the call's reply.
-func (r *rehearsal) reply(ctx context.Context, reply *wire.Message) error {
-	r.replying, r.logged, r.refusal = true, false, nil
+func (r *run) reply(ctx context.Context, reply *wire.Message) error {
+	r.replying, r.logged, r.refusal = true, false, middleware.Note{}
 	if reply.TooLarge() && r.call.HoldsReply() {
 		r.log("dry run: would withhold the reply", "why", "it is longer than the hold limit, and rules must be able to read it")
-		return nil // without a dry run the hooks would see an error in its place
+		return nil // without a dry run the hooks would receive an error instead of the reply
 	}
 	return r.hooks(ctx, reply, reply.Clone(), len(r.call.Hooks())-1, nil)
 }
 
-// hooks runs the hooks from index i down on the copy of a reply. first, if not nil, is
-// what hook i does after it has waited.
-func (r *rehearsal) hooks(ctx context.Context, reply, shadow *wire.Message, i int, first middleware.Handler) error {
+// hooks runs the hooks from index i down to 0 on shadow, the copy of a reply. first, if not
+// nil, is the handler that hook i resumes after a wait.
+func (r *run) hooks(ctx context.Context, reply, shadow *wire.Message, i int, first middleware.Handler) error {
 	for ; i >= 0; i-- {
 		step := first
 		if first = nil; step == nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// TestScripts plays testdata/*.txt through layers that do everything a layer may,
-// on a dry run: "layers dry=NAME,NAME...". What the layers do and what is logged
-// are notes.
+// TestScripts plays testdata/*.txt through a dry run of layers that do everything a layer
+// may: "layers dry=NAME,NAME...". What the layers do and log appears as notes.
 func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"outer": func(s *proxytest.Session, _ string) middleware.Layer { return outer(s) },
@@ -52,8 +51,7 @@ func outer(s *proxytest.Session) middleware.Layer {
 	}}
 }
 
-// inner returns a layer that does what its name says, with what is sent by the
-// client and has that name for its method or tool.
+// inner returns a layer that applies the act of its name to frames with that method or tool.
 func inner(t *testing.T, s *proxytest.Session, name string) middleware.Middleware {
 	act, ok := acts[name]
 	if !ok {
@@ -151,7 +149,7 @@ var acts = map[string]act{
 	},
 }
 
-// notes makes a note of what is logged, with its attributes.
+// notes is a slog.Handler that makes a note of each record, with its attributes.
 type notes struct {
 	s     *proxytest.Session
 	attrs []slog.Attr
@@ -161,7 +159,7 @@ func (n notes) Enabled(context.Context, slog.Level) bool { return true }
 
 func (n notes) Handle(ctx context.Context, r slog.Record) error {
 	if middleware.CallFrom(ctx) == nil {
-		n.s.Note("a line that is of no call")
+		n.s.Note("a log line without a call")
 	}
 	text := r.Level.String() + " " + r.Message
 	add := func(a slog.Attr) bool { text += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true }
@@ -178,7 +176,7 @@ func (n notes) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 func (n notes) WithGroup(string) slog.Handler { return n }
 
-// A layer's own log line is marked, whatever the layer does with its logger.
+// A layer's own log lines are marked, also with attributes and groups.
 func TestMark(t *testing.T) {
 	var b strings.Builder
 	log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -1,6 +1,6 @@
-// Package glob matches names against the patterns of rules: * stands for any
-// characters, ? for one, and a backslash takes the character behind it as it is.
-// Letters are compared one by one, with no folding of case or look-alikes.
+// Package glob matches names against the patterns of rules: * matches any number of
+// characters, ? matches one, and a backslash makes the next character literal. Letters
+// are compared exactly, without folding case or characters that look alike.
 package glob
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/match"
 )
 
-// Check returns what is wrong with the patterns of one rule.
+// Check returns an error if the patterns of a rule are invalid.
 func Check(patterns []string) error {
 	if len(patterns) == 0 {
 		return errors.New(`no tools are named: write tools: ["*"] for all`)
@@ -23,20 +23,17 @@ func Check(patterns []string) error {
 	return nil
 }
 
-// Literal reports whether a pattern matches one name alone, itself.
-func Literal(pattern string) bool { return !strings.ContainsAny(pattern, special) }
+// Literal reports whether a pattern matches only the name that it spells.
+func Literal(pattern string) bool { return firstSpecial(pattern) < 0 }
 
-// special are the characters that mean something else in a pattern.
-const special = `*?\`
-
-// otherAtOnce reports whether the first bytes tell that a pattern does not match, as
-// they do of most patterns for most names.
-func otherAtOnce(pattern, name string) bool {
+// startsDiffer reports whether the pattern cannot match the name because of their first
+// bytes. This rules out most patterns for most names.
+func startsDiffer(pattern, name string) bool {
 	return pattern != "" && name != "" && pattern[0] != name[0] && firstSpecial(pattern[:1]) < 0
 }
 
-// firstSpecial is strings.IndexAny(pattern, special), which takes longer to prepare
-// than a pattern is long.
+// firstSpecial returns the index of the first special character, -1 if there is none. It is
+// faster than strings.IndexAny for patterns, which are short.
 func firstSpecial(pattern string) int {
 	for i := range len(pattern) {
 		switch pattern[i] {
@@ -47,18 +44,18 @@ func firstSpecial(pattern string) int {
 	return -1
 }
 
-// The client chooses the names of calls, and the time of a match grows with a power of their
-// length.
+// Bounds of a match. The client chooses the names of calls, and the time of a match grows with
+// a power of the name's length.
 const (
-	// maxName is how long a name may be that is held against a pattern with more
-	// than a star at its end; the specification advises 128.
+	// maxName is the longest name, in bytes, that is matched with a pattern that is more than
+	// a prefix and a star. The specification recommends at most 128 characters.
 	maxName = 1024
-	// patience is how many steps a match may take for each byte of a name.
-	patience = 100
+	// maxSteps is the number of steps that a match may take for each byte of the name.
+	maxSteps = 100
 )
 
 // ErrTooLong is returned for a name that would take too long to match, which no ordinary name
-// does. A layer that enforces then refuses or hides.
+// does. A layer that enforces must then refuse or hide.
 var ErrTooLong = errors.New("a pattern takes too long to match with the tool's name")
 
 // Match reports whether one of the patterns matches the name. The error is
@@ -68,7 +65,7 @@ func Match(patterns []string, name string) (bool, error) {
 		switch {
 		case p == "*":
 			return true, nil
-		case otherAtOnce(p, name):
+		case startsDiffer(p, name):
 			continue
 		}
 		switch at := firstSpecial(p); {
@@ -93,7 +90,7 @@ func Match(patterns []string, name string) (bool, error) {
 			}
 			continue
 		}
-		matched, stopped := match.MatchLimit(name, p, patience)
+		matched, stopped := match.MatchLimit(name, p, maxSteps)
 		switch {
 		case stopped:
 			return false, ErrTooLong

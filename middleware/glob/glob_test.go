@@ -34,7 +34,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A name made for the purpose does not keep the session busy.
+// A malicious name does not block the session.
 func TestTooLong(t *testing.T) {
 	for _, n := range []int{maxName - 1, 1 << 20} {
 		if _, err := Match([]string{"*a*a*a*a*a*a*b*c"}, strings.Repeat("a", n)+"c"); err != ErrTooLong {

@@ -2,47 +2,43 @@ package glob
 
 import "strings"
 
-// Names remembers what rules say of the names that come again, as far as their
-// patterns decide it: then a rule that is for other tools costs a call nothing. It is
-// for one goroutine.
+// Names caches for each name the rules whose patterns match it, so that a rule for other
+// tools costs a call nothing. It must be used by one goroutine at a time.
 type Names[T any] struct {
-	// All is the result for a name that is too long to be remembered: every rule
-	// may be for it.
+	// All is the result for a name that is too long for the cache: every rule may match it.
 	All T
 	// Find finds the result for a name.
 	Find func(name string) T
 
-	kept map[string]T
+	cache map[string]T
 }
 
-// Names are the client's to choose, and to make up.
+// Bounds of the cache. The client chooses the names.
 const (
-	// maxKept is how many names are remembered.
-	maxKept = 500
-	// maxKeptName is how long a name may be that is remembered, in bytes.
-	maxKeptName = 256
+	maxCached     = 500
+	maxCachedName = 256 // bytes
 )
 
 // Of returns the result for a name.
 func (n *Names[T]) Of(name string) T {
-	if found, ok := n.kept[name]; ok {
+	if found, ok := n.cache[name]; ok {
 		return found
 	}
-	return n.keep(name)
+	return n.add(name)
 }
 
-func (n *Names[T]) keep(name string) T {
-	if len(name) > maxKeptName {
+func (n *Names[T]) add(name string) T {
+	if len(name) > maxCachedName {
 		return n.All
 	}
-	if len(n.kept) >= maxKept {
-		clear(n.kept)
+	if len(n.cache) >= maxCached {
+		clear(n.cache)
 	}
-	if n.kept == nil {
-		n.kept = map[string]T{}
+	if n.cache == nil {
+		n.cache = map[string]T{}
 	}
 	found := n.Find(name)
-	// The name may be a slice of a frame, which must not be kept in memory whole.
-	n.kept[strings.Clone(name)] = found
+	// The name may be a slice of a frame, which must not be kept in memory.
+	n.cache[strings.Clone(name)] = found
 	return found
 }

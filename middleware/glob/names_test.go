@@ -13,7 +13,7 @@ func TestNames(t *testing.T) {
 		asked = append(asked, strings.Clone(name))
 		return "of " + name
 	}}
-	long := strings.Repeat("a", maxKeptName)
+	long := strings.Repeat("a", maxCachedName)
 	for _, test := range []struct{ name, want string }{
 		{"get", "of get"}, {"get", "of get"}, {"", "of "}, {"Get", "of Get"}, {"get", "of get"},
 		{long, "of " + long}, {long, "of " + long}, {long + "a", "all"}, {long + "a", "all"},
@@ -27,29 +27,29 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Names that a client makes up take no more than so much memory.
+// Names that a client invents use bounded memory.
 func TestNamesAreBounded(t *testing.T) {
 	n := Names[int]{Find: func(name string) int { return len(name) }}
-	for i := range 3 * maxKept {
+	for i := range 3 * maxCached {
 		name := strconv.Itoa(i)
 		if got := n.Of(name); got != len(name) {
 			t.Fatalf("%s: %d", name, got)
 		}
-		if len(n.kept) > maxKept {
-			t.Fatalf("%d names are remembered", len(n.kept))
+		if len(n.cache) > maxCached {
+			t.Fatalf("%d names are cached", len(n.cache))
 		}
 	}
 }
 
-// A name is often a slice of a frame, whose bytes are used again.
+// A name is often a slice of a frame, whose bytes are reused.
 func TestNamesAreCopied(t *testing.T) {
 	n := Names[string]{Find: strings.Clone}
 	frame := []byte("get")
 	n.Of(unsafe.String(&frame[0], len(frame)))
 	copy(frame, "put")
-	for name := range n.kept {
+	for name := range n.cache {
 		if name != "get" {
-			t.Errorf("%q is remembered", name)
+			t.Errorf("%q is cached", name)
 		}
 	}
 }

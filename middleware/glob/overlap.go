@@ -1,11 +1,10 @@
 package glob
 
-// Overlap reports whether there is a name that both patterns match. It takes a
-// number of steps that grows with the product of their lengths.
+// Overlap reports whether some name matches both patterns. Its time grows with the product
+// of their lengths.
 func Overlap(a, b string) bool {
 	p, q := parse(a), parse(b)
-	// after[j] says whether what is left of p and q[j:] overlap; p is gone through
-	// from its end.
+	// after[j] reports whether p[i+1:] and q[j:] overlap.
 	after := make([]bool, len(q)+1)
 	for i := len(p); i >= 0; i-- {
 		row := make([]bool, len(q)+1)
@@ -26,7 +25,7 @@ func Overlap(a, b string) bool {
 	return after[0]
 }
 
-// A part is what a pattern says of one character, or, as a star, of any number.
+// A part is one element of a pattern: a character, ? (any) or * (star).
 type part struct {
 	char      rune
 	any, star bool

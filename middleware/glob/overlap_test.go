@@ -33,7 +33,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// Two patterns that match one name overlap.
+// FuzzOverlap checks that two patterns overlap if they match the same name.
 func FuzzOverlap(f *testing.F) {
 	f.Add("get_*", "*_x", "get_x")
 	f.Add("a?c", "*", "abc")

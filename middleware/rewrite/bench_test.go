@@ -10,8 +10,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// BenchmarkCall takes calls through rules of each kind: one that no rule is for,
-// one that is renamed and has an argument set.
+// BenchmarkCall runs calls through rules of each kind: a call that no rule matches, and one of
+// a renamed tool with an argument that is set.
 func BenchmarkCall(b *testing.B) {
 	for name, line := range map[string]string{
 		"other":   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"other","arguments":{"q":"x"}}}`,

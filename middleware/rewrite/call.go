@@ -16,14 +16,13 @@ import (
 
 // A target is the tool that a call is for.
 type target struct {
-	name   string // the server's
-	rename int    // the rule that gave it the name called, none if it kept its own
-	rule   int    // the rule that refuses the call, none if there is none
-	why    string // why it is refused, "" if it goes on
-	both   string // the other tool of that name, if there are two
+	name   string // the server's name
+	rename int    // the rule that renamed it, or none
+	rule   int    // the rule that refuses the call, or none
+	why    string // why the call is refused, "" if it is not
+	other  string // the other tool that the client sees under the same name, if there is one
 }
 
-// call handles a call from the client.
 func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	name := m.Name().View()
@@ -37,13 +36,13 @@ func (c *Conn) call(ctx context.Context, m *wire.Message, view *sessionstate.Con
 	return next(ctx, m)
 }
 
-// change turns a call into the one that the server must see.
+// change edits a call for the server.
 func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate.Context, t target) refusal {
-	set := c.some.Of(t.name).set
+	set := c.matching.Of(t.name).set
 	if len(set) == 0 && !call.Explained() {
 		return c.edit(call, m, t)
 	}
-	c.fill(&c.in, view, t.name)
+	c.setInputs(&c.in, view, t.name)
 	c.in.Arguments = m.Arguments().Raw
 	refusal := c.evaluate(set)
 	if refusal.text == "" {
@@ -57,15 +56,15 @@ func (c *Conn) change(call *middleware.Call, m *wire.Message, view *sessionstate
 	return refusal
 }
 
-// resolve returns the tool that the client means by a name: one that was renamed to it, or the
-// one that has the name itself. If there are several, the one that the server is known to have
-// counts; if the server has more than one of them, or none is known, the name is ambiguous.
+// resolve returns the tool that the client calls by a name: a tool that is renamed to it, or the
+// tool that has this name itself. Of several, it returns the one that the server is known to have.
+// If the server has more than one of them, or none is known, the name is ambiguous.
 func (c *Conn) resolve(view *sessionstate.Context, name string) target {
-	own := c.visible(&c.in, view, name, c.some.Of(name))
+	own := c.visible(&c.in, view, name, c.matching.Of(name))
 	found, known := target{rename: none}, false
-	for _, i := range c.byNew[name] {
+	for _, i := range c.byNewName[name] {
 		name := c.rules[i].Tools[0]
-		t := c.visible(&c.in, view, name, c.some.Of(name))
+		t := c.visible(&c.in, view, name, c.matching.Of(name))
 		if t.why == "" && t.rename == i {
 			found, known = c.better(found, known, t)
 		}
@@ -79,59 +78,59 @@ func (c *Conn) resolve(view *sessionstate.Context, name string) target {
 	case found.name == "":
 		return own
 	}
-	if found.both != "" {
+	if found.other != "" {
 		found.rule, found.why = found.rename, "two tools have that name"
 	}
 	return found
 }
 
 // better returns the one of two tools that the server is known to have, and whether the server
-// has it. If that does not decide, t is the other of found.
+// has it. If both or neither are known, it sets found.other to t.
 func (c *Conn) better(found target, known bool, t target) (target, bool) {
 	switch has := c.has(t.name); {
 	case found.name == "" || has && !known:
 		return t, has
 	case has == known:
-		found.both = t.name
+		found.other = t.name
 	}
 	return found, known
 }
 
-// visible returns the name under which the client sees a tool of the server, or why the tool is
-// hidden. rules are the indexes of the rules that may apply to the tool. It uses in, which is
-// empty, and leaves it empty.
-func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name string, some *ruleSet) target {
+// visible returns the target for a tool of the server: the rule that renames it, or the reason
+// why it is hidden. rules are the rules that may apply to the tool. in must be empty; it is used
+// and emptied again.
+func (c *Conn) visible(in *expression.Inputs, view *sessionstate.Context, name string, rules *ruleSet) target {
 	t := target{name: name, rename: none, rule: none}
-	if len(some.hide) == 0 && len(some.rename) == 0 {
+	if len(rules.hide) == 0 && len(rules.rename) == 0 {
 		return t
 	}
-	c.fill(in, view, name)
+	c.setInputs(in, view, name)
 	var err error
-	if t.rule, err = c.hiddenBy(in, some.hide); t.rule != none {
-		t.why = hidden("tool", err)
+	if t.rule, err = c.hiddenBy(in, rules.hide); t.rule != none {
+		t.why = hiddenText("tool", err)
 	} else {
-		t.rename = c.first(in, keepsName, some.rename)
+		t.rename = c.first(in, keepsName, rules.rename)
 	}
 	in.Clear()
 	return t
 }
 
-// hidden returns why something is hidden.
-func hidden(what string, err error) string {
+// hiddenText returns the reason why a tool, prompt or resource is hidden.
+func hiddenText(what string, err error) string {
 	if err != nil {
 		return "the " + what + " is hidden, as the rule could not be decided: " + err.Error()
 	}
 	return "the " + what + " is hidden"
 }
 
-// refuseName answers a call to a name that no tool has, or two have. The error is the one that
-// the specification has for unknown tools (server/tools, "Error Handling"). Clients expect it
-// from a server without the tool, so it discloses no rules.
+// refuseName answers a call to a name that is unknown or ambiguous. An unknown name gets the error
+// that the specification has for unknown tools (server/tools, "Error Handling"). A server without
+// the tool sends the same, so it discloses no rules.
 func (c *Conn) refuseName(ctx context.Context, m *wire.Message, t target, name string) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(t.rule), Act: middleware.Refused, Why: t.why})
 	code, text := wire.CodeInvalidParams, "Unknown tool: "+middleware.Clip(name)
-	if t.both != "" {
-		code, text = wire.CodeInternalError, ambiguous(t.name, t.both, name)
+	if t.other != "" {
+		code, text = wire.CodeInternalError, ambiguousText(t.name, t.other, name)
 	}
 	c.log.InfoContext(ctx, "a call was refused", "name", middleware.Clip(name), "rule", c.key(t.rule), "why", t.why)
 	return c.answer(ctx, m, wire.ErrorReply(m.ID(), code, text))
@@ -145,19 +144,20 @@ func (c *Conn) answer(ctx context.Context, m, reply *wire.Message) error {
 	return middleware.CallFrom(ctx).Answer(ctx, reply)
 }
 
-// ambiguous says that two of the server's tools have one name for the client.
-func ambiguous(a, b, name string) string {
+// ambiguousText returns the error for two tools of the server that the client sees under one name.
+func ambiguousText(a, b, name string) string {
 	return fmt.Sprintf("the rewrite rules show two tools as %q: the server's %q and %q. Rename one of them otherwise, or hide it", name, a, b)
 }
 
-// A value is what one argument is set to.
+// A value is the value for one argument.
 type value struct {
 	rule    int
 	setting *Setting
 	raw     []byte
 }
 
-// A refusal says that a value could not be set: text is for the model, why for the operator.
+// A refusal is the reason why a request is refused: text is for the model, why for the operator.
+// An empty text means that it is not refused.
 type refusal struct {
 	rule int
 	text string
@@ -166,12 +166,12 @@ type refusal struct {
 
 const textFailed = "Permission denied: the rewrite rules could not be applied to this call"
 
-// evaluate finds the values that the rules set, from the call as it came.
+// evaluate evaluates the values that the rules set for the call.
 func (c *Conn) evaluate(rules []int) refusal {
 	for _, i := range rules {
 		rule := &c.rules[i]
-		came, err := rule.judge(&c.in)
-		switch came {
+		result, err := rule.judge(&c.in)
+		switch result {
 		case undecided:
 			return refusal{i, textFailed, err.Error()}
 		case applies:
@@ -184,7 +184,7 @@ func (c *Conn) evaluate(rules []int) refusal {
 }
 
 // collect adds the values of rule i to those of the call, except for arguments that an earlier
-// rule has set, or one that contains them.
+// rule has set, directly or as part of an object.
 func (c *Conn) collect(i int, rule *Rule) error {
 	for n := range rule.Set {
 		s := &rule.Set[n]
@@ -197,7 +197,7 @@ func (c *Conn) collect(i int, rule *Rule) error {
 		}
 		v := value{i, s, raw}
 		if slices.ContainsFunc(c.values, func(v value) bool { return isInside(v.setting.Path, s.Path) }) {
-			c.values = slices.Insert(c.values, 0, v) // and what stands inside of it comes after
+			c.values = slices.Insert(c.values, 0, v) // set it before the values inside it
 			continue
 		}
 		c.values = append(c.values, v)
@@ -207,8 +207,8 @@ func (c *Conn) collect(i int, rule *Rule) error {
 
 var errUnknown = errors.New("the fact it is set to is not known in this session")
 
-// valueOf evaluates a setting. An unknown fact is not set as an empty string, which a server may
-// read as "all"; an expression can return "" if that is meant.
+// valueOf evaluates a setting. It returns an error for an unknown fact instead of an empty string,
+// which a server may read as "all"; an expression can return "" if that is meant.
 func (c *Conn) valueOf(s *Setting) ([]byte, error) {
 	if err := s.Value.Identified(c.in.Context); err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (c *Conn) valueOf(s *Setting) ([]byte, error) {
 	return v.JSON, err
 }
 
-// edit gives the call the server's name of the tool, and sets its arguments.
+// edit sets the server's name of the tool, and the arguments.
 func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 	if t.rename != none {
 		to := c.rules[t.rename].quoted
@@ -242,7 +242,6 @@ func (c *Conn) edit(call *middleware.Call, m *wire.Message, t target) refusal {
 	return refusal{}
 }
 
-// set sets one argument.
 func (c *Conn) set(call *middleware.Call, m *wire.Message, v *value) refusal {
 	s := v.setting
 	before := m.Get(s.keys...).Raw
@@ -262,7 +261,7 @@ func (c *Conn) set(call *middleware.Call, m *wire.Message, v *value) refusal {
 	return refusal{}
 }
 
-// source names where a value came from, for people.
+// source returns the origin of a value, for people.
 func (c *Conn) source(p *expression.Program) string {
 	if path := p.Path(); sessionstate.KnownPath(path) {
 		fact, _ := c.in.Context.Lookup(path)
@@ -271,12 +270,12 @@ func (c *Conn) source(p *expression.Program) string {
 	return p.String()
 }
 
-// note reports an edit. Check first whether an outer layer reads notes.
+// note makes a note of an edit. Check [middleware.Call.Noted] first.
 func (c *Conn) note(call *middleware.Call, rule int, source string, path []string, before, after []byte) {
 	call.Note(middleware.Note{Layer: layerName, Rule: c.key(rule), Act: middleware.Edited, Path: path, Before: before, After: after, Source: source})
 }
 
-// refuse answers a call whose arguments could not be set.
+// refuse refuses a call whose arguments could not be set.
 func (c *Conn) refuse(ctx context.Context, m *wire.Message, view *sessionstate.Context, f refusal) error {
 	middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Rule: c.key(f.rule), Act: middleware.Refused, Why: f.why})
 	c.log.WarnContext(ctx, "a call was refused, as its arguments could not be set", "rule", c.key(f.rule), "why", f.why)
@@ -287,16 +286,16 @@ func (c *Conn) refuse(ctx context.Context, m *wire.Message, view *sessionstate.C
 func (c *Conn) explain(call *middleware.Call, t target) {
 	for i := range c.rules {
 		rule := &c.rules[i]
-		came, err := rule.judge(&c.in)
-		act, why := middleware.Skipped, string(came)
+		result, err := rule.judge(&c.in)
+		act, why := middleware.Skipped, string(result)
 		switch {
 		case err != nil:
 			act, why = middleware.Failed, why+": "+err.Error()
-		case i == t.rename, came == applies && len(rule.Set) > 0:
+		case i == t.rename, result == applies && len(rule.Set) > 0:
 			continue
-		case came == applies && rule.Rename != "":
+		case result == applies && rule.Rename != "":
 			why = "an earlier rule has renamed the tool"
-		case came == applies:
+		case result == applies:
 			why = "it changes how the tool is listed, not its calls"
 		}
 		call.Note(middleware.Note{Layer: layerName, Rule: c.key(i), Act: act, Why: why})

@@ -15,10 +15,10 @@ import (
 
 const layerName = "rewrite"
 
-// ConnOptions are for one client connection. Zero values work.
+// ConnOptions are the options of one client connection. Zero values work.
 type ConnOptions struct {
-	// Catalog holds the tools that tools/list returned; it stands behind this layer. Without it
-	// the annotations of tools are unknown, and so is which of two tools the server has.
+	// Catalog holds the tools that tools/list returned; its layer is inside this one. Without
+	// it, the annotations of tools are unknown, and so is which of two tools the server has.
 	Catalog *middleware.Catalog
 	// Log receives problems with rules and lists; nil discards it.
 	Log *slog.Logger
@@ -31,16 +31,16 @@ type Conn struct {
 	log     *slog.Logger
 
 	// For the client's direction only.
-	some   glob.Names[*ruleSet] // the rules that may be for a tool
-	in     expression.Inputs    // of the call at hand
-	values []value              // of the call at hand
+	matching glob.Names[*ruleSet] // the rules that may apply to a tool
+	in       expression.Inputs    // of the current call
+	values   []value              // of the current call
 
 	last atomic.Pointer[sessionstate.Context] // of the client's last frame
 
 	mu         sync.Mutex
-	told       map[string]bool // what has been logged once
+	logged     map[string]bool // the messages that once has returned true for
 	listed     map[string]bool // the URIs not in normal form that the server listed
-	listedSize int             // of the URIs in listed, in bytes
+	listedSize int             // the bytes in listed
 }
 
 // Connect returns the layer for a new client connection.
@@ -53,8 +53,8 @@ func (s *Shared) Connect(o ConnOptions) *Conn {
 	}
 	return &Conn{
 		Shared: s, catalog: o.Catalog, log: o.Log,
-		some: glob.Names[*ruleSet]{All: &s.all, Find: s.rulesFor},
-		told: map[string]bool{}, listed: map[string]bool{},
+		matching: glob.Names[*ruleSet]{All: &s.all, Find: s.rulesFor},
+		logged:   map[string]bool{}, listed: map[string]bool{},
 	}
 }
 
@@ -87,7 +87,9 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 	case "tools/call":
 		return c.call(ctx, m, view, next)
 	case "tools/list":
-		c.watchTools(call, view)
+		if c.editsList {
+			c.watch(call, listEdit{view: view, list: "tools", binds: c.binds(), private: c.privateTools, hides: (*listEdit).tool})
+		}
 	case "tasks/get", "tasks/result":
 		if c.renames() {
 			call.OnReply(c.namesInTask(view))
@@ -100,14 +102,14 @@ func (c *Conn) fromClient(ctx context.Context, m *wire.Message, next middleware.
 	return next(ctx, m)
 }
 
-// fromServer handles a request or notification of the server. The call that it belongs to is not
-// known, so the conditions read the client's last frame.
+// fromServer handles a request or notification of the server. The call that it belongs to is
+// unknown, so conditions are evaluated for the client's last frame.
 func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.Handler) error {
 	switch {
 	case c.hidesURIs() && m.MethodIs("notifications/resources/updated"):
 		if rule, _ := c.uriHiddenBy(c.last.Load(), m.Get("params", "uri").View()); rule != none {
 			middleware.CallFrom(ctx).Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: "the resource is hidden"})
-			return nil // the client cannot have asked for it
+			return nil // the client cannot have subscribed to it
 		}
 	case c.renames() && m.Kind() == wire.Notification:
 		c.namesInNotification(m)
@@ -115,10 +117,10 @@ func (c *Conn) fromServer(ctx context.Context, m *wire.Message, next middleware.
 	return next(ctx, m)
 }
 
-// fill fills the inputs of rules for a tool, by the server's name.
-func (c *Conn) fill(in *expression.Inputs, view *sessionstate.Context, name string) {
+// setInputs sets the inputs of rules for a tool, by the server's name.
+func (c *Conn) setInputs(in *expression.Inputs, view *sessionstate.Context, name string) {
 	in.Context, in.Tool, in.Server = view, name, c.server
-	if c.learns {
+	if c.readAnnotations {
 		if tool, _ := c.catalog.Tool(name); tool != nil {
 			in.Annotations = tool.Annotations
 		}
@@ -131,17 +133,17 @@ func (c *Conn) has(name string) bool {
 	return tool != nil
 }
 
-// hiddenBy returns the index of the rule that hides a tool or a prompt, none if it is shown. A
-// rule that cannot be evaluated hides, and err says why it cannot.
+// hiddenBy returns the index of the rule that hides a tool or a prompt, or none. A rule that
+// cannot be evaluated hides; err is then the reason.
 func (c *Conn) hiddenBy(in *expression.Inputs, rules []int) (rule int, err error) {
 	return c.hiddenIf(in, rules, func(r *Rule) (outcome, error) { return r.judge(in) })
 }
 
-// hiddenIf is hiddenBy with a function that evaluates a rule.
+// hiddenIf is like hiddenBy, with a function that evaluates a rule.
 func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (outcome, error)) (rule int, err error) {
 	for _, i := range rules {
-		came, err := judge(&c.rules[i])
-		switch came {
+		result, err := judge(&c.rules[i])
+		switch result {
 		case applies:
 			return i, nil
 		case undecided:
@@ -152,45 +154,45 @@ func (c *Conn) hiddenIf(in *expression.Inputs, rules []int, judge func(*Rule) (o
 	return none, nil
 }
 
-// keepsName is what becomes of a tool for which a rule that renames cannot be evaluated.
+// keepsName is the consequence of a rename rule that cannot be evaluated.
 const keepsName = "it keeps its name"
 
-// first returns the index of the first rule that applies to the tool. A rule that cannot be
-// evaluated does not apply, which is logged.
-func (c *Conn) first(in *expression.Inputs, otherwise string, rules []int) int {
+// first returns the index of the first rule that applies to the tool, or none. A rule that
+// cannot be evaluated does not apply; this is logged with its consequence.
+func (c *Conn) first(in *expression.Inputs, consequence string, rules []int) int {
 	for _, i := range rules {
-		came, err := c.rules[i].judge(in)
-		switch came {
+		result, err := c.rules[i].judge(in)
+		switch result {
 		case applies:
 			return i
 		case undecided:
-			c.logFailure(i, in.Tool, otherwise, err)
+			c.logFailure(i, in.Tool, consequence, err)
 		}
 	}
 	return none
 }
 
-// logFailure logs a rule that could not be evaluated, once for each rule and reason, because a list
-// may have many tools and be asked for often.
-func (c *Conn) logFailure(i int, name, otherwise string, err error) {
+// logFailure logs a rule that could not be evaluated, once for each rule and reason, because a
+// client may ask often for a list, and a list may have many tools.
+func (c *Conn) logFailure(i int, name, consequence string, err error) {
 	if c.once(c.key(i) + err.Error()) {
-		c.log.Warn("a rule could not be applied", "rule", c.key(i), "name", middleware.Clip(name), "so", otherwise, "why", err)
+		c.log.Warn("a rule could not be applied", "rule", c.key(i), "name", middleware.Clip(name), "so", consequence, "why", err)
 	}
 }
 
-// maxTold bounds how many log texts are remembered.
-const maxTold = 1000
+// maxLogged bounds the number of messages that are remembered.
+const maxLogged = 1000
 
-// once reports whether a text is logged for the first time.
-func (c *Conn) once(text string) bool {
+// once reports whether it is called with a message for the first time.
+func (c *Conn) once(message string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.told[text] {
+	if c.logged[message] {
 		return false
 	}
-	if len(c.told) >= maxTold {
-		clear(c.told)
+	if len(c.logged) >= maxLogged {
+		clear(c.logged)
 	}
-	c.told[text] = true
+	c.logged[message] = true
 	return true
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// item handles a request or notification that may be about prompts or resources.
+// item handles a request or notification that is not about tools, if it is about prompts or
+// resources.
 func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *sessionstate.Context, next middleware.Handler) error {
 	call := middleware.CallFrom(ctx)
 	var f refusal
@@ -29,7 +30,7 @@ func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *s
 	case "completion/complete":
 		f = c.referenceRefusal(view, m.Params())
 	case "subscriptions/listen":
-		f = c.unlisten(call, m, view)
+		f = c.filterSubscriptions(call, m, view)
 	}
 	if f.text == "" {
 		return next(ctx, m)
@@ -39,34 +40,34 @@ func (c *Conn) item(ctx context.Context, m *wire.Message, method string, view *s
 	return c.answer(ctx, m, wire.ErrorReply(m.ID(), wire.CodeInvalidParams, f.text))
 }
 
-// find returns a member of an object, which must be a string, an object or an array as kind
-// says. If the object has no such member it returns no value: the server judges that. It returns
-// a refusal for a request in which readers could find different members.
+// find returns a member of an object. kind is its type: "a string", "an object" or "an array". If
+// there is no such member, find returns no value, and the server handles that. If readers of the
+// request could find different members, it returns a refusal.
 func find(in wire.Value, member, kind string) (wire.Value, refusal) {
 	v := in.Get(member)
 	fits := kind == "a string" && v.IsString() || kind == "an object" && v.IsObject() || kind == "an array" && v.IsArray()
-	if v.Exists() && !fits || in.Exists() && !in.IsObject() || twin(in, member) {
-		return v, refusal{none, "refused: " + member + " must be there once, as " + kind, member + " could be read in more than one way"}
+	if v.Exists() && !fits || in.Exists() && !in.IsObject() || hasTwin(in, member) {
+		return v, refusal{none, "refused: " + member + " must appear exactly once, as " + kind, member + " could be read in more than one way"}
 	}
 	return v, refusal{}
 }
 
-// promptRefusal returns the answer for a hidden prompt, and whether the prompt is hidden: the
-// error of the specification for an unknown prompt (server/prompts, "Error Handling").
+// promptRefusal returns the refusal of a request for a hidden prompt. It has the error of the
+// specification for an unknown prompt (server/prompts, "Error Handling").
 func (c *Conn) promptRefusal(view *sessionstate.Context, in wire.Value) refusal {
 	name, f := find(in, "name", "a string")
 	if !name.Exists() || f.text != "" {
 		return f
 	}
 	if rule, err := c.promptHiddenBy(view, name.View()); rule != none {
-		return refusal{rule, "Unknown prompt: " + middleware.Clip(name.Text()), hidden("prompt", err)}
+		return refusal{rule, "Unknown prompt: " + middleware.Clip(name.Text()), hiddenText("prompt", err)}
 	}
 	return refusal{}
 }
 
-// resourceRefusal is promptRefusal for a resource or, with template, for a template of
-// resources. Older revisions have an error code of their own for an unknown resource, -32002,
-// which 2026-07-28 has retired.
+// resourceRefusal is like promptRefusal for a resource or, with template, for a resource
+// template. Older revisions have their own error code for an unknown resource, -32002, which
+// 2026-07-28 has retired.
 func (c *Conn) resourceRefusal(view *sessionstate.Context, in wire.Value, template bool) refusal {
 	if !c.hidesURIs() {
 		return refusal{}
@@ -77,19 +78,19 @@ func (c *Conn) resourceRefusal(view *sessionstate.Context, in wire.Value, templa
 	}
 	text := uri.Text()
 	if rule, err := c.uriHiddenBy(view, text); rule != none {
-		return refusal{rule, "Resource not found: " + middleware.Clip(text), hidden("resource", err)}
+		return refusal{rule, "Resource not found: " + middleware.Clip(text), hiddenText("resource", err)}
 	}
 	if template {
 		text = strings.NewReplacer("{", "", "}", "").Replace(text)
 	}
 	if rule, why := c.irregularBy(view, text); rule != none {
-		return refusal{rule, "refused: the URI is not in normal form: " + why, "the URI is not in normal form, and may be that of a hidden resource: " + why}
+		return refusal{rule, "refused: the URI is not in normal form: " + why, "the URI is not in normal form and may refer to a hidden resource: " + why}
 	}
 	return refusal{}
 }
 
-// referenceRefusal is promptRefusal for the reference of a completion: a name or a template of
-// URIs.
+// referenceRefusal is like promptRefusal for the ref of a completion, which has the name of a
+// prompt or the URI of a resource template.
 func (c *Conn) referenceRefusal(view *sessionstate.Context, params wire.Value) refusal {
 	ref, f := find(params, "ref", "an object")
 	if !ref.Exists() || f.text != "" {
@@ -101,8 +102,8 @@ func (c *Conn) referenceRefusal(view *sessionstate.Context, params wire.Value) r
 	return c.promptRefusal(view, ref)
 }
 
-// unlisten removes hidden resources from a subscription.
-func (c *Conn) unlisten(call *middleware.Call, m *wire.Message, view *sessionstate.Context) refusal {
+// filterSubscriptions removes hidden resources from a request for subscriptions.
+func (c *Conn) filterSubscriptions(call *middleware.Call, m *wire.Message, view *sessionstate.Context) refusal {
 	if !c.hidesURIs() {
 		return refusal{}
 	}
@@ -137,8 +138,8 @@ func (c *Conn) unlisten(call *middleware.Call, m *wire.Message, view *sessionsta
 	return refusal{}
 }
 
-// twin reports whether some reader takes another member of an object for member.
-func twin(in wire.Value, member string) bool {
+// hasTwin reports whether an object has another member that some reader takes for member.
+func hasTwin(in wire.Value, member string) bool {
 	for m := range in.Members() {
 		if !m.Key.Equals(member) && wire.SameName([]byte(m.Key.View()), member) {
 			return true
@@ -147,8 +148,8 @@ func twin(in wire.Value, member string) bool {
 	return false
 }
 
-// watchResources adds the hook that edits a list of resources or templates and remembers those
-// of its URIs that are not in normal form.
+// watchResources adds the hook that edits a list of resources or templates and remembers its URIs
+// that are not in normal form.
 func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context, list, member string) {
 	if !c.hidesURIs() {
 		return
@@ -156,7 +157,7 @@ func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context,
 	c.watchItems(call, view, list, member, func(view *sessionstate.Context, uri string) (int, error) {
 		rule, err := c.uriHiddenBy(view, uri)
 		if rule == none && irregularity(uri) != "" {
-			c.keepListed(uri)
+			c.addListed(uri)
 		}
 		return rule, err
 	})
@@ -165,7 +166,7 @@ func (c *Conn) watchResources(call *middleware.Call, view *sessionstate.Context,
 // watchItems adds the hook that edits a list of prompts or resources. member identifies an
 // entry.
 func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, list, member string, by func(*sessionstate.Context, string) (int, error)) {
-	c.watch(call, edits{view: view, list: list, binds: true, private: c.privateItems, hides: func(_ *edits, entry wire.Value) int {
+	c.watch(call, listEdit{view: view, list: list, binds: true, private: c.privateItems, hides: func(_ *listEdit, entry wire.Value) int {
 		name := entry.Get(member)
 		if !name.IsString() {
 			return c.nameless()
@@ -175,28 +176,28 @@ func (c *Conn) watchItems(call *middleware.Call, view *sessionstate.Context, lis
 	}})
 }
 
-// promptHiddenBy returns the index of the rule that hides a prompt, none if it is shown. err
-// says why the rule could not be evaluated.
+// promptHiddenBy returns the index of the rule that hides a prompt, or none. err is the reason if
+// the rule could not be evaluated.
 func (c *Conn) promptHiddenBy(view *sessionstate.Context, name string) (rule int, err error) {
 	in := expression.Inputs{Context: view, Tool: name, Server: c.server}
 	return c.hiddenBy(&in, c.items)
 }
 
-// uriHiddenBy is promptHiddenBy for a resource, by its URI or its template.
+// uriHiddenBy is like promptHiddenBy for a resource, by its URI or its template.
 func (c *Conn) uriHiddenBy(view *sessionstate.Context, uri string) (rule int, err error) {
 	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
-	read := readings(uri)
+	variants := readings(uri)
 	return c.hiddenIf(&in, c.uris, func(r *Rule) (outcome, error) {
 		named, err := glob.Match(r.Tools, uri)
-		for i := 0; i < len(read) && !named && err == nil; i++ {
-			named, err = glob.Match(r.uris, read[i])
+		for i := 0; i < len(variants) && !named && err == nil; i++ {
+			named, err = glob.Match(r.uris, variants[i])
 		}
 		return r.judgeNamed(&in, named, err)
 	})
 }
 
-// irregularBy returns the index of the rule because of which a URI that is not in normal form is
-// refused, and what is wrong with the URI; none if the URI may pass.
+// irregularBy returns the index of a rule that may hide resources of the scheme of a URI that is
+// not in normal form, and what is wrong with the URI; none if the URI may pass.
 func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, why string) {
 	why = irregularity(uri)
 	if why == "" || c.wasListed(uri) {
@@ -204,15 +205,15 @@ func (c *Conn) irregularBy(view *sessionstate.Context, uri string) (rule int, wh
 	}
 	in := expression.Inputs{Context: view, Tool: uri, Server: c.server}
 	scheme := schemeOf(uri)
-	rule, _ = c.hiddenIf(&in, c.uris, func(r *Rule) (outcome, error) { return r.judgeNamed(&in, reach(r.uris, scheme), nil) })
+	rule, _ = c.hiddenIf(&in, c.uris, func(r *Rule) (outcome, error) { return r.judgeNamed(&in, mayMatchScheme(r.uris, scheme), nil) })
 	return rule, why
 }
 
-// maxListed bounds, in bytes, the URIs that are remembered because the server listed them.
+// maxListed bounds the bytes of the URIs in Conn.listed.
 const maxListed = 1 << 20
 
-// keepListed remembers a URI that the server listed and that is not in normal form.
-func (c *Conn) keepListed(uri string) {
+// addListed remembers a URI that the server listed and that is not in normal form.
+func (c *Conn) addListed(uri string) {
 	c.mu.Lock()
 	fits := c.listed[uri] || c.listedSize+len(uri) <= maxListed
 	if fits && !c.listed[uri] {

@@ -11,28 +11,20 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// watchTools adds the hook that reads, and if necessary edits, the reply to tools/list.
-func (c *Conn) watchTools(call *middleware.Call, view *sessionstate.Context) {
-	if c.lists {
-		c.watch(call, edits{view: view, list: "tools", binds: c.binds(), private: c.privateTools, hides: (*edits).tool})
-	}
-}
-
-// watch adds the hook that makes the edits of a list.
-func (c *Conn) watch(call *middleware.Call, of edits) {
-	if of.binds {
+// watch adds a hook that edits a list.
+func (c *Conn) watch(call *middleware.Call, e listEdit) {
+	if e.binds {
 		call.MustHold()
 	}
+	e.c = c
 	call.OnReply(func(ctx context.Context, reply *wire.Message) error {
-		e := of
-		e.c, e.call = c, middleware.CallFrom(ctx)
-		e.show(reply)
+		e.call = middleware.CallFrom(ctx)
+		e.page(reply)
 		return nil
 	})
 }
 
-// show edits a page of the list.
-func (e *edits) show(reply *wire.Message) {
+func (e *listEdit) page(reply *wire.Message) {
 	if reply.Kind() == wire.Error || reply.TooLarge() {
 		return
 	}
@@ -45,9 +37,12 @@ func (e *edits) show(reply *wire.Message) {
 	case !list.Exists():
 		return
 	}
-	if e.list == "tools" { // which the catalogue has learnt
-		if a, b, name := e.c.collision(e.view); name != "" {
-			e.c.replaceCollision(e.call, reply, ambiguous(a, b, name))
+	if e.list == "tools" { // the catalogue already has its tools
+		if text := e.c.collision(e.view); text != "" {
+			if e.c.once(text) {
+				e.c.log.ErrorContext(e.call.LogContext(), "the server's list of tools was answered with an error", "why", text)
+			}
+			replace(e.call, reply, "two tools have one name", text)
 			return
 		}
 	}
@@ -60,26 +55,26 @@ func (e *edits) show(reply *wire.Message) {
 	}
 }
 
-// collision returns two tools of the server that the client would see under one name; the name
-// is "" if there are none.
-func (c *Conn) collision(view *sessionstate.Context) (a, b, name string) {
+// collision returns the error if the client would see two tools of the server under one name,
+// "" if not.
+func (c *Conn) collision(view *sessionstate.Context) string {
 	for i := range c.rules {
 		name := c.rules[i].Rename
-		if name == "" || c.byNew[name][0] != i {
+		if name == "" || c.byNewName[name][0] != i {
 			continue
 		}
 		if tools := c.knownAs(view, name); len(tools) > 1 {
-			return tools[0], tools[1], name
+			return ambiguousText(tools[0], tools[1], name)
 		}
 	}
-	return "", "", ""
+	return ""
 }
 
-// knownAs returns the known tools of the server that the client would see under a name which
-// rules give.
+// knownAs returns the known tools of the server that the client would see under a name to which
+// rules rename.
 func (c *Conn) knownAs(view *sessionstate.Context, name string) (tools []string) {
 	var in expression.Inputs
-	for _, i := range c.byNew[name] {
+	for _, i := range c.byNewName[name] {
 		if t := c.visible(&in, view, c.rules[i].Tools[0], &c.all); t.why == "" && t.rename == i && c.has(t.name) {
 			tools = append(tools, t.name)
 		}
@@ -90,17 +85,9 @@ func (c *Conn) knownAs(view *sessionstate.Context, name string) (tools []string)
 	return tools
 }
 
-// replaceCollision replaces a list that would have two tools of one name by an error.
-func (c *Conn) replaceCollision(call *middleware.Call, reply *wire.Message, text string) {
-	if c.once(text) {
-		c.log.ErrorContext(call.LogContext(), "the server's list of tools was answered with an error", "why", text)
-	}
-	replace(call, reply, "two tools have one name", text)
-}
-
-// withhold replaces a list that cannot be edited by an error if it may show something that must
-// be hidden or renamed. Other lists pass.
-func (e *edits) withhold(reply *wire.Message, why string) {
+// withhold replaces a list that cannot be edited by an error if something in it may have to be
+// hidden or renamed. Other lists pass.
+func (e *listEdit) withhold(reply *wire.Message, why string) {
 	if !e.binds {
 		e.call.Note(middleware.Note{Layer: layerName, Act: middleware.Failed, Why: "the list cannot be edited: " + why})
 		e.c.log.WarnContext(e.call.LogContext(), "a list could not be edited and passes as it is", "why", why)
@@ -110,27 +97,25 @@ func (e *edits) withhold(reply *wire.Message, why string) {
 	replace(e.call, reply, "the list cannot be edited: "+why, "the server's list could not be read, so that the rewrite rules could not be applied to it")
 }
 
-// replace turns a reply into an error.
 func replace(call *middleware.Call, reply *wire.Message, why, text string) {
 	call.Note(middleware.Note{Layer: layerName, Act: middleware.Refused, Why: why})
 	*reply = *wire.ErrorReply(bytes.Clone(reply.ID()), wire.CodeInternalError, text)
 }
 
-// edits are the edits of one list.
-type edits struct {
+// A listEdit edits the reply with one page of a list.
+type listEdit struct {
 	c       *Conn
 	call    *middleware.Call
 	view    *sessionstate.Context
-	list    string                       // the member of the result
-	hides   func(*edits, wire.Value) int // returns the rule that hides an entry, none if it stays
-	binds   bool                         // the list must not pass without the edits
-	private bool                         // what is listed depends on who asks
-	at      int                          // the entry being looked at
+	list    string                          // the member of the result
+	hides   func(*listEdit, wire.Value) int // returns the rule that hides an entry, or none
+	binds   bool                            // the list must not pass unedited
+	private bool                            // the list depends on the session
+	at      int                             // the index of the current entry
 	splices []wire.Splice
 }
 
-// remove removes the entries that are hidden.
-func (e *edits) remove(list wire.Value) {
+func (e *listEdit) remove(list wire.Value) {
 	gone := wire.RemoveElements(list, func(entry wire.Value) bool {
 		rule := e.hides(e, entry)
 		if rule != none {
@@ -142,10 +127,10 @@ func (e *edits) remove(list wire.Value) {
 	e.splices = append(e.splices, gone...)
 }
 
-// tool returns the index of the rule that hides an entry of the list of tools, none if it stays,
-// and replaces its name and description. An entry without a name cannot be called, and rules
-// cannot be applied to it, so it is hidden if a rule hides any tool.
-func (e *edits) tool(entry wire.Value) int {
+// tool returns the index of the rule that hides an entry of the list of tools, or none. It
+// replaces the name and description of an entry that stays. An entry without a name is hidden if
+// any rule hides tools: it cannot be called, and rules cannot be applied to it.
+func (e *listEdit) tool(entry wire.Value) int {
 	c, name := e.c, entry.Get("name")
 	if !name.IsString() {
 		return c.nameless()
@@ -163,17 +148,16 @@ func (e *edits) tool(entry wire.Value) int {
 	return none
 }
 
-// nameless returns the rule that hides an entry without a name: the first that
-// hides anything.
+// nameless returns the index of the rule that hides an entry without a name: the first rule
+// that hides, or none.
 func (c *Conn) nameless() int {
-	if !c.hides() {
+	if len(c.all.hide) == 0 {
 		return none
 	}
 	return c.all.hide[0]
 }
 
-// set replaces the text of a member of an entry.
-func (e *edits) set(rule int, act string, entry wire.Value, member, text string) {
+func (e *listEdit) set(rule int, act string, entry wire.Value, member, text string) {
 	raw := wire.Quote(text)
 	before := entry.Get(member)
 	if before.Exists() {
@@ -184,7 +168,7 @@ func (e *edits) set(rule int, act string, entry wire.Value, member, text string)
 	e.note(rule, act, member, before.Raw, raw)
 }
 
-func (e *edits) note(rule int, act, member string, before, after []byte) {
+func (e *listEdit) note(rule int, act, member string, before, after []byte) {
 	if !e.call.Noted() {
 		return
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// FuzzNames makes rules that hide and rename tools of four letters out of any
-// bytes, and holds what is listed against what can be called: each name in the
-// list goes to the tool that it stands for, once; no other name goes to a tool the
-// server listed; and a list is withheld exactly if two tools would have one name.
+// FuzzNames turns bytes into rules that hide and rename the tools a to d, and compares the list
+// with what can be called: each listed name calls its own tool and is listed once; no other name
+// calls a tool that the server listed; and the list is withheld exactly if two tools would have
+// the same name.
 func FuzzNames(f *testing.F) {
-	f.Add([]byte("ab"), "abcd", false)                         // a is b, and b is there too
-	f.Add([]byte("abba"), "abcd", false)                       // they swap
-	f.Add([]byte("ab*b"), "abcd", true)                        // b is hidden, so its name is free
-	f.Add([]byte("acbc"), "ab", false)                         // both are c
-	f.Add([]byte{'a' | sometimes, 'c', 'b', 'd'}, "abc", true) // a is c now and then
-	f.Add([]byte("ca"), "a", true)                             // c is a, and the server has no c: a is a
+	f.Add([]byte("ab"), "abcd", false)                           // a becomes b, which exists
+	f.Add([]byte("abba"), "abcd", false)                         // a and b swap names
+	f.Add([]byte("ab*b"), "abcd", true)                          // b is hidden, so its name is free
+	f.Add([]byte("acbc"), "ab", false)                           // both become c
+	f.Add([]byte{'a' | conditional, 'c', 'b', 'd'}, "abc", true) // a becomes c under a condition
+	f.Add([]byte("ca"), "a", true)                               // c becomes a, but the server has no c
 	f.Fuzz(func(t *testing.T, rules []byte, tools string, sandboxed bool) {
 		c := rulesOf(t, rules)
 		if c == nil {
@@ -54,16 +54,16 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// sometimes, added to the letter of a rule's tool, gives the rule a condition.
-const sometimes = 0x80
+// conditional, added to the letter of a rule's tool, gives the rule a condition.
+const conditional = 0x80
 
-// rulesOf makes a rule of each two bytes: the tool's letter, and its new one or *
-// for hide. It returns nil for rules that make no sense.
+// rulesOf makes a rule of every two bytes: the tool's letter, and its new one or * to hide it.
+// It returns nil for invalid rules.
 func rulesOf(t *testing.T, text []byte) *Conn {
 	var rules []Rule
 	for ; len(text) > 1 && len(rules) < 8; text = text[2:] {
-		rule := Rule{Tools: []string{letter(text[0] &^ sometimes)}}
-		if text[0]&sometimes != 0 {
+		rule := Rule{Tools: []string{letter(text[0] &^ conditional)}}
+		if text[0]&conditional != 0 {
 			rule.When = program(t, `session.trust == "sandboxed"`, expression.Bool)
 		}
 		if text[1] == '*' {
@@ -80,10 +80,10 @@ func rulesOf(t *testing.T, text []byte) *Conn {
 	return c
 }
 
-// letter returns one of four, itself for each of them.
+// letter maps a byte to one of the letters a to d, and each of these to itself.
 func letter(c byte) string { return string(rune('a' + (c-'a')%4)) }
 
-// someOf returns which of the four tools the server has.
+// someOf returns the tools that the server has: those of a to d that text contains.
 func someOf(text string) (tools []string) {
 	for _, letter := range "abcd" {
 		if strings.ContainsRune(text, letter) {
@@ -93,8 +93,8 @@ func someOf(text string) (tools []string) {
 	return tools
 }
 
-// listOnce takes a list through the layer. It returns the names shown and the
-// server's for each; ok is false if the list was withheld.
+// listOnce runs a list through the layer. It returns the names shown and the server's name for
+// each; ok is false if the list was withheld.
 func listOnce(t *testing.T, c *Conn, view *sessionstate.Context, tools []string) (shown, names []string, ok bool) {
 	var entries []string
 	for _, name := range tools {
@@ -109,8 +109,8 @@ func listOnce(t *testing.T, c *Conn, view *sessionstate.Context, tools []string)
 	return shown, names, reply.Kind() == wire.Result
 }
 
-// collides reports whether two of the tools would have one name, as the rules say
-// it: the first that renames counts, and one that hides counts more.
+// collides reports whether two of the tools would have one name by the rules: the first rule
+// that renames counts, unless a rule hides the tool.
 func collides(c *Conn, view *sessionstate.Context, tools []string) bool {
 	seen := map[string]bool{}
 	for _, tool := range tools {

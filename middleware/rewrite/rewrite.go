@@ -1,5 +1,5 @@
-// Package rewrite is the layer that shows the client another server than there
-// is: tools hidden, renamed or described otherwise, and arguments of calls set.
+// Package rewrite is the layer that hides and renames the tools of a server, changes
+// their descriptions, and sets arguments of calls.
 //
 //	rewrite:
 //	  - {tools: ["delete_*"], hide: true}
@@ -8,55 +8,52 @@
 //
 // # Which names
 //
-// Rules know tools by the server's names, whatever other rules make of them. All
-// rules are looked at, in order, and of two that give one tool a name, a
-// description or the value of an argument the first that applies counts. The
-// layer stands outside those for arguments and access, which see the server's
-// names too; audit and trace stand outside this one, and see the client's.
+// Rules refer to tools by the server's names, even if another rule renames them. If
+// several rules that apply give a tool a name, a description or the value of an
+// argument, the first one counts. The layers for arguments and access are inside this
+// one and also see the server's names; audit and trace are outside and see the client's.
 //
 // # Hide
 //
-// A hidden tool is not listed, and its name is unknown: a call to it is answered
-// with the error -32602 that the specification has for unknown tools, and never
-// reaches the server. The patterns are also matched with the names of prompts and
-// the URIs of resources, in their lists and in requests for one of them. A
-// condition that reads annotations hides tools alone.
+// A hidden tool is not listed. A call to it is answered with -32602, the error of the
+// specification for an unknown tool, and never reaches the server. The patterns are also
+// matched with the names of prompts and the URIs of resources, in lists and in requests.
+// A rule with a condition that reads annotations only hides tools.
 //
-// One resource has many URIs for a server that parses them, and parsers differ. So
-// a request for a URI that is not in normal form is refused while a rule hides
-// resources of its scheme, unless the server listed that very text; see uri.go. A
-// request without a uri, name or ref hides nothing and passes.
+// A server that parses URIs accepts several URIs for one resource, and parsers differ.
+// Therefore, while a rule hides resources of a scheme, a request for a URI of this scheme
+// that is not in normal form is refused, unless the server listed exactly that URI; see
+// uri.go. A request without a uri, name or ref passes.
 //
 // # Rename
 //
-// The client sees and calls the tool by its new name. The old one is unknown,
-// unless another tool is given it. Where the server names the tool in a member of
-// an error's data, or of a notification's, its name is replaced; see names.go.
-// Free text is not touched: not descriptions, not the server's instructions, not
-// the messages of errors, not what a tool answers.
+// The client sees and calls the tool by its new name. The old name is unknown, unless
+// another tool is renamed to it. If the server names the tool in a member of the data of
+// an error or a notification, the name is replaced; see names.go. Free text stays as it
+// is: descriptions, the server's instructions, error messages, and the results of tools.
 //
-// If the server turns out to have two tools that would be shown under one name,
-// its list is answered with an error that names both, and so are calls to that
-// name: which of the two was meant is not ours to guess.
+// If the server has two tools that the client would see under one name, its list is
+// answered with an error that names both, and so are calls to that name, because attache
+// cannot know which of the two is meant.
 //
 // # Describe and set
 //
-// Describe replaces the description in the list. Set gives arguments of a call
-// values that nothing the client sends can change; all conditions and values are
-// evaluated on the call as it came. The schema shown stays as it is: to hide an
-// argument from the model, pin it (see package arguments).
+// Describe replaces the description in the list. Set gives arguments values that the
+// client cannot change; all conditions and values are evaluated on the call as the client
+// sent it. The schema in the list does not change: to hide an argument from the model,
+// pin it (see package arguments).
 //
-// # What it does when it cannot
+// # Failures
 //
-// Hide and set enforce: a condition that cannot be evaluated hides, or refuses the
-// call, and so does a value that cannot be set. A list that cannot be edited is
-// answered with an error if tools may have to be hidden or renamed in it. Rename
-// and describe with a condition that fails leave the tool as it is.
+// Hide and set enforce: if a condition of hide cannot be evaluated, the tool is hidden; if
+// a condition or value of set cannot be evaluated, or the value cannot be set, the call is
+// refused. A list that cannot be edited is answered with an error if tools may have to be
+// hidden or renamed in it. If a condition of rename or describe cannot be evaluated, the
+// tool stays as it is.
 //
 // Conditions may read tool.annotations as the server declared them in the last
-// tools/list that passed; before that they are unknown, and read as the careful
-// defaults of the specification. They are the server's word for itself: let them
-// hide, never show.
+// tools/list. Before that they have the careful defaults of the specification. The server
+// itself declares them, so use them to hide a tool, never to show one.
 package rewrite
 
 import (
@@ -68,39 +65,42 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Options are the rules. Zero values work: nothing is rewritten.
+// Options are the rules and what else is the same for all connections.
 type Options struct {
-	// Rules in order; see the package comment for which of two counts.
+	// Rules are the rules in order; see the package comment.
 	Rules []Rule
 	// Server is the server's name, for conditions.
 	Server string
 }
 
-// Shared holds the compiled rules. It serves any number of connections at once and
-// does not change.
+// Shared holds the compiled rules. It can be used by any number of connections at once
+// and does not change.
 type Shared struct {
-	rules  []Rule
-	server string
-	byNew  map[string][]int // the rules that give a name, by that name
-	named  []string         // the names in rules that rename
-	all    ruleSet
-	items  []int // the rules that may hide prompts
-	uris   []int // the rules that may hide resources
+	rules     []Rule
+	server    string
+	byNewName map[string][]int // the rules that rename, by the new name
+	all       ruleSet
+	items     []int // the rules that may hide prompts
+	uris      []int // the rules that may hide resources
 
-	lists        bool // a list of tools may have to be edited
-	learns       bool // a condition reads annotations
-	privateTools bool // what is listed depends on who asks
-	privateItems bool
-	needs        middleware.Layer
+	editsList       bool // a list of tools may have to be edited
+	readAnnotations bool // a condition reads annotations
+	privateTools    bool // the list of tools depends on the session
+	privateItems    bool // the lists of prompts and resources depend on the session
+	needs           middleware.Layer
 }
 
 // Compile checks and prepares the rules.
 func Compile(o Options) (*Shared, error) {
-	s := &Shared{rules: slices.Clone(o.Rules), server: o.Server, byNew: map[string][]int{}}
+	s := &Shared{rules: slices.Clone(o.Rules), server: o.Server, byNewName: map[string][]int{}}
 	for i := range s.rules {
 		r := &s.rules[i]
 		r.Name = cmp.Or(r.Name, fmt.Sprintf("%s[%d]", layerName, i))
-		if err := cmp.Or(r.Check(), Collision(s.rules, i)); err != nil {
+		err := r.Check()
+		if err == nil {
+			err = Collision(s.rules, i)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
 		s.add(i, r)
@@ -114,7 +114,7 @@ func Compile(o Options) (*Shared, error) {
 	return s, nil
 }
 
-// add prepares rule i, and notes what the layer must do because of it.
+// add prepares rule i and adds it to the indexes.
 func (s *Shared) add(i int, rule *Rule) {
 	rule.Set = slices.Clone(rule.Set)
 	for n := range rule.Set {
@@ -122,8 +122,7 @@ func (s *Shared) add(i int, rule *Rule) {
 	}
 	if rule.Rename != "" {
 		rule.quoted = wire.Quote(rule.Tools[0])
-		s.byNew[rule.Rename] = append(s.byNew[rule.Rename], i)
-		s.named = append(s.named, rule.Tools[0], rule.Rename)
+		s.byNewName[rule.Rename] = append(s.byNewName[rule.Rename], i)
 	}
 	s.all.add(i, rule)
 	if rule.hidesItems() {
@@ -132,30 +131,29 @@ func (s *Shared) add(i int, rule *Rule) {
 			s.uris = append(s.uris, i)
 		}
 	}
-	s.lists = s.lists || rule.lists()
-	s.learns = s.learns || rule.When != nil && rule.When.UsesAnnotations()
-	s.privateTools = s.privateTools || rule.lists() && rule.usesSession()
+	s.editsList = s.editsList || rule.editsList()
+	s.readAnnotations = s.readAnnotations || rule.When != nil && rule.When.UsesAnnotations()
+	s.privateTools = s.privateTools || rule.editsList() && rule.usesSession()
 	s.privateItems = s.privateItems || rule.hidesItems() && rule.usesSession()
 }
 
-// hides reports whether a rule can hide a tool.
-func (s *Shared) hides() bool { return len(s.all.hide) > 0 }
-
 // renames reports whether a rule renames a tool.
-func (s *Shared) renames() bool { return len(s.byNew) > 0 }
+func (s *Shared) renames() bool { return len(s.byNewName) > 0 }
 
-// binds reports whether a list of tools must not be shown unedited.
-func (s *Shared) binds() bool { return s.hides() || s.renames() }
+// binds reports whether a list of tools must not pass unedited.
+func (s *Shared) binds() bool { return len(s.all.hide) > 0 || s.renames() }
 
 // hidesURIs reports whether a rule can hide a resource.
 func (s *Shared) hidesURIs() bool { return len(s.uris) > 0 }
 
-// isNamed reports whether a rule renames a tool of that name, or gives the name.
-func (s *Shared) isNamed(name string) bool { return slices.Contains(s.named, name) }
+// isRenamed reports whether name is the old or new name in a rule that renames.
+func (s *Shared) isRenamed(name string) bool {
+	return slices.ContainsFunc(s.all.rename, func(i int) bool { return s.rules[i].Tools[0] == name || s.rules[i].Rename == name })
+}
 
-const none = -1 // no rule
+const none = -1 // the index if there is no rule
 
-// key returns where the configuration has rule i, "" for none.
+// key returns the place of rule i in the configuration, "" for none.
 func (s *Shared) key(i int) string {
 	if i == none {
 		return ""

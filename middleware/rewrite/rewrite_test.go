@@ -33,6 +33,7 @@ func TestCompile(t *testing.T) {
 		want  string
 	}{
 		"no tools":           {[]Rule{{Hide: true}}, "rewrite[0]: no tools are named"},
+		"rename no tools":    {[]Rule{{Tools: one, Rename: "b"}, {Rename: "c"}}, "rewrite[1]: no tools are named"},
 		"nothing to do":      {[]Rule{{Tools: one, Hide: true}, {Tools: one}}, "rewrite[1]: does nothing"},
 		"hide and more":      {[]Rule{{Tools: one, Hide: true, Set: []Setting{{Path: one, Value: value}}}}, "hide leaves nothing"},
 		"hide by arguments":  {[]Rule{{Tools: one, Hide: true, When: arguments}}, "when reads arguments"},
@@ -41,7 +42,7 @@ func TestCompile(t *testing.T) {
 		"rename many":        {[]Rule{{Tools: []string{"a*"}, Rename: "b"}}, "one tool without * and ?"},
 		"rename two":         {[]Rule{{Tools: []string{"a", "c"}, Rename: "b"}}, "one tool without * and ?"},
 		"rename to the same": {[]Rule{{Tools: one, Rename: "a"}}, "the name it has"},
-		"strange name":       {[]Rule{{Tools: one, Rename: "a\n"}}, "is no name of a tool"},
+		"invalid name":       {[]Rule{{Tools: one, Rename: "a\n"}}, "is no name of a tool"},
 		"long name":          {[]Rule{{Tools: one, Rename: strings.Repeat("x", maxName+1)}}, "is no name of a tool"},
 		"set nothing":        {[]Rule{{Tools: one, Set: []Setting{{Value: value}}}}, "an argument without a name"},
 		"set inside":         {[]Rule{{Tools: one, Set: []Setting{{Path: []string{"x", "y"}, Value: value}, {Path: []string{"x"}, Value: value}}}}, "x.y and x, and one of them contains"},
@@ -57,8 +58,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// What a rule makes of the relay: whether frames must be plain, and in which
-// names of arguments.
+// A rule determines whether the layer enforces, and its argument names.
 func TestEnforces(t *testing.T) {
 	one, value := []string{"a"}, program(t, `1`, expression.Any)
 	for name, test := range map[string]struct {
@@ -82,7 +82,7 @@ func TestEnforces(t *testing.T) {
 	}
 }
 
-// The rules given to Compile are the caller's, and stay as they are.
+// Compile does not change the caller's rules.
 func TestRulesAreNotWrittenTo(t *testing.T) {
 	rules := []Rule{{Tools: []string{"a"}, Set: []Setting{{Path: []string{"x"}, Value: program(t, `1`, expression.Any)}}}}
 	if _, err := Compile(Options{Rules: rules}); err != nil {
@@ -93,7 +93,7 @@ func TestRulesAreNotWrittenTo(t *testing.T) {
 	}
 }
 
-// What is remembered of a name is which rules are for it, and not what came of them.
+// The cache for a name holds the rules that match it, not their outcome.
 func TestResolveAgain(t *testing.T) {
 	c, err := connect([]Rule{
 		{Tools: []string{"*_x"}, Hide: true, When: program(t, `session.trust == "sandboxed"`, expression.Bool)},
@@ -125,14 +125,14 @@ func TestResolveAgain(t *testing.T) {
 		{sandboxed, "old", "old", none},
 		{acme, long(100), long(100), 2},
 		{acme, long(100), long(100), 2},
-		{acme, long(2000), long(2000), 0}, // longer than any pattern but a plain one is held against
+		{acme, long(2000), long(2000), 0}, // too long for any pattern but a prefix
 		{acme, "other", "other", none},
 	} {
 		if got := c.resolve(test.view, test.called); got.name != test.name || got.rule != test.rule || (got.why != "") != (test.rule != none) {
 			t.Errorf("%.20s: %.20s, rule %d, %q; want %.20s, rule %d", test.called, got.name, got.rule, got.why, test.name, test.rule)
 		}
 		if c.in.Tool != "" || c.in.Context != nil {
-			t.Errorf("%.20s: the inputs are kept", test.called)
+			t.Errorf("%.20s: the inputs were not cleared", test.called)
 		}
 	}
 }
@@ -142,17 +142,17 @@ func TestOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * maxTold {
+	for i := range 3 * maxLogged {
 		if !c.once(fmt.Sprint(i)) || c.once(fmt.Sprint(i)) {
-			t.Fatal("told twice, or not at all")
+			t.Fatal("logged twice, or not at all")
 		}
 	}
-	if len(c.told) > maxTold {
-		t.Errorf("%d texts are remembered", len(c.told))
+	if len(c.logged) > maxLogged {
+		t.Errorf("%d messages are remembered", len(c.logged))
 	}
 }
 
-// page returns the reply to a tools/list, looked at as the relay does.
+// page returns the reply to a tools/list, scanned as the relay does.
 func page(tools string) *wire.Message {
 	var m wire.Message
 	var s wire.Scanner
@@ -171,7 +171,7 @@ func connect(rules ...Rule) (*Conn, error) {
 	return s.Connect(ConnOptions{}), nil
 }
 
-// show takes a page that the client asked for through the catalogue and the layer.
+// show runs a page that the client asked for through the catalogue and the layer.
 func show(t *testing.T, c *Conn, view *sessionstate.Context, reply *wire.Message) {
 	t.Helper()
 	call := new(middleware.Call)
@@ -189,8 +189,8 @@ func show(t *testing.T, c *Conn, view *sessionstate.Context, reply *wire.Message
 	}
 }
 
-// An edit that would make a line too long for clients leaves nothing to be seen
-// that is hidden, and passes what is only described.
+// If an edit would make a line too long for clients, a list with hidden tools is replaced by
+// an error, and a list with changed descriptions passes.
 func TestListTooLong(t *testing.T) {
 	tools := `[{"name":"secret"},{"name":"a","x":"` + strings.Repeat("x", wire.MaxEdited-1000) + `"}]`
 	long := Rule{Tools: []string{"a"}, Describe: strings.Repeat("d", 2000)}
@@ -212,7 +212,7 @@ func TestListTooLong(t *testing.T) {
 	}
 }
 
-// fuzzed are rules of each kind.
+// fuzzed returns a connection with rules of each kind.
 func fuzzed(t testing.TB) *Conn {
 	c, err := connect([]Rule{
 		{Tools: []string{"h*", "*\u00e9"}, Hide: true},
@@ -227,9 +227,8 @@ func fuzzed(t testing.TB) *Conn {
 	return c
 }
 
-// FuzzList holds the edits of a list against a model that decodes it: the result
-// is valid JSON, what is hidden is gone, what is left is in order, and an entry no
-// rule names is there byte for byte.
+// FuzzList compares the edits of a list with a model that decodes it: the result is valid JSON,
+// hidden entries are gone, the others are in order, and an entry that no rule names is unchanged.
 func FuzzList(f *testing.F) {
 	for _, seed := range []string{
 		`[]`, `[ ]`, `{}`, `null`, `[{"name":"h"}]`, `[{"name":"h"},{"name":"hh"} , {"name":"k"}]`,
@@ -253,7 +252,7 @@ func FuzzList(f *testing.F) {
 		}
 		show(t, fuzzed(t), nil, reply)
 		if !json.Valid(reply.Frame()) {
-			t.Fatalf("no JSON: %s", reply.Frame())
+			t.Fatalf("not JSON: %s", reply.Frame())
 		}
 		if reply.Kind() == wire.Error {
 			return
@@ -266,7 +265,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// compare walks through both lists.
+// compare compares the list before and after the edits.
 func compare(t *testing.T, before, after []json.RawMessage) {
 	for _, raw := range before {
 		name := wire.Value{Raw: raw}.Get("name")
@@ -274,7 +273,7 @@ func compare(t *testing.T, before, after []json.RawMessage) {
 			continue
 		}
 		if len(after) == 0 {
-			t.Fatalf("%s is gone", raw)
+			t.Fatalf("%s is missing", raw)
 		}
 		now := after[0]
 		after = after[1:]
@@ -293,11 +292,11 @@ func compare(t *testing.T, before, after []json.RawMessage) {
 		}
 	}
 	if len(after) > 0 {
-		t.Fatalf("from nowhere: %s", after)
+		t.Fatalf("unexpected entries: %s", after)
 	}
 }
 
-// hiddenByModel is what the rules of fuzzed hide.
+// hiddenByModel reports whether the rules of fuzzed hide an entry.
 func hiddenByModel(name wire.Value, raw json.RawMessage) bool {
 	text := name.Text()
 	switch {
@@ -310,7 +309,7 @@ func hiddenByModel(name wire.Value, raw json.RawMessage) bool {
 	}
 	a := wire.Value{Raw: raw}.Get("annotations")
 	if len(a.Raw) > 4<<10 || a.Exists() && json.Unmarshal(a.Raw, new(any)) != nil {
-		return true // a number over those of float64 cannot be read, so the condition is not decided
+		return true // a number beyond float64 cannot be read, so the condition is undecided
 	}
 	return string(a.Get("readOnlyHint").Raw) != "true" && !a.Get("title").Equals("shown")
 }

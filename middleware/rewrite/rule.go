@@ -14,50 +14,47 @@ import (
 
 // A Rule changes how some tools are listed and called. A field that is not set changes nothing.
 type Rule struct {
-	// Name is where the configuration has the rule, "rewrite[1]", for notes and errors;
-	// "" stands for its place among the rules.
+	// Name is the rule's place in the configuration, such as "rewrite[1]", for notes and
+	// errors; "" stands for its index among the rules.
 	Name string
-	// Tools are patterns of the server's names, with * and ?. A rule that hides
-	// also holds them against the names of prompts and the URIs of resources.
+	// Tools are patterns of the server's names, with * and ?. A rule that hides also
+	// matches them with the names of prompts and the URIs of resources.
 	Tools []string
 	// When, if not nil, is the condition under which the rule applies.
 	When *expression.Program
-	// Hide takes the tool away: it is not listed and cannot be called.
+	// Hide hides the tool: it is not listed and cannot be called.
 	Hide bool
-	// Rename is the name the client knows the tool by. Tools is then one name,
-	// without * and ?.
+	// Rename is the tool's name for the client. Tools must then be a single name without
+	// * and ?.
 	Rename string
-	// Describe is the description the client is shown.
+	// Describe is the tool's description for the client.
 	Describe string
-	// Set sets arguments of calls, whatever the client sent for them.
+	// Set sets arguments of calls, whatever value the client sent.
 	Set []Setting
 
 	// Set by Compile:
-	quoted []byte   // the server's name of a renamed tool
-	uris   []string // the patterns for URIs, as canonical makes them
+	quoted []byte   // the server's name of a renamed tool, as JSON
+	uris   []string // the patterns that may match URIs, in canonical form
 }
 
 // A Setting is an argument and its value.
 type Setting struct {
-	// Path is the argument's name, or the names on the way to it through objects.
+	// Path is the path of the argument: one name, or the names of nested objects and the
+	// argument.
 	Path []string
 	// Value yields any JSON value.
 	Value *expression.Program
 
-	keys []string // from the frame's root; set by Compile
+	keys []string // the path from the frame's root; set by Compile
 }
 
-// maxName is how long a tool's name may be (specification, server/tools, "Tool
+// maxName is the maximum length of a tool's name (specification, server/tools, "Tool
 // Names").
 const maxName = 128
 
-// Check returns what is wrong with the rule, regardless of other rules.
+// Check returns an error if the rule is invalid, regardless of other rules.
 func (r *Rule) Check() error {
-	err := glob.Check(r.Tools)
-	for _, problem := range [...]error{r.checkActs(), r.checkWhen(), r.checkRename(), r.checkSet()} {
-		err = cmp.Or(err, problem)
-	}
-	return err
+	return cmp.Or(glob.Check(r.Tools), r.checkActs(), r.checkWhen(), r.checkRename(), r.checkSet())
 }
 
 func (r *Rule) checkActs() error {
@@ -77,8 +74,8 @@ func (r *Rule) checkWhen() error {
 		return nil
 	case r.When.Type() != expression.Bool:
 		return errors.New("when is no condition: compile it as one")
-	case r.When.UsesArguments() && (r.Hide || r.shows()):
-		return errors.New("when reads arguments, which a list has none of, so it can decide about set alone: write a rule for set with this condition, and another without")
+	case r.When.UsesArguments() && r.editsList():
+		return errors.New("when reads arguments, which a list does not have, so it can only be used with set: write one rule for set with this condition, and another without it")
 	}
 	return nil
 }
@@ -91,17 +88,14 @@ func (r *Rule) checkRename() error {
 		return errors.New("rename gives one tool one name: write one tool without * and ?, and a rule for each")
 	case r.Rename == r.Tools[0]:
 		return errors.New("rename gives the tool the name it has: remove it")
-	case len(r.Rename) > maxName || strings.ContainsFunc(r.Rename, strange):
+	case len(r.Rename) > maxName || strings.ContainsFunc(r.Rename, isInvalid):
 		return fmt.Errorf("%q is no name of a tool: write at most %d letters, digits, dots, dashes, underscores and slashes", r.Rename, maxName)
 	}
 	return nil
 }
 
-// strange reports whether c must not be in the name of a tool.
-func strange(c rune) bool {
-	plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-	return !plain && !strings.ContainsRune("._-/", c)
-}
+// isInvalid reports whether the name of a tool must not contain c.
+func isInvalid(c rune) bool { return !strings.ContainsRune(letters+digits+"._-/", c) }
 
 func (r *Rule) checkSet() error {
 	for i, s := range r.Set {
@@ -117,25 +111,22 @@ func (r *Rule) checkSet() error {
 	return nil
 }
 
-// isInside reports whether path is outer, or leads into it.
+// isInside reports whether path is outer or a path inside it.
 func isInside(path, outer []string) bool {
 	return len(path) >= len(outer) && slices.Equal(path[:len(outer)], outer)
 }
 
-// shows reports whether the rule changes how a tool is listed.
-func (r *Rule) shows() bool { return r.Rename != "" || r.Describe != "" }
-
-// lists reports whether the rule can change a list.
-func (r *Rule) lists() bool { return r.Hide || r.shows() }
+// editsList reports whether the rule can change a list of tools.
+func (r *Rule) editsList() bool { return r.Hide || r.Rename != "" || r.Describe != "" }
 
 // hidesItems reports whether the rule can hide prompts and resources. They have
-// no annotations, so a condition that reads those is about tools alone.
+// no annotations, so a condition that reads annotations only applies to tools.
 func (r *Rule) hidesItems() bool {
 	return r.Hide && (r.When == nil || !r.When.UsesAnnotations())
 }
 
-// needs returns which names of arguments a frame must have once: those that are
-// set, and those that conditions and values read.
+// needs returns layers with the names of the arguments that the rule sets, or reads in
+// conditions and values.
 func (r *Rule) needs() (needs []middleware.Layer) {
 	read := func(p *expression.Program) {
 		if p != nil {
@@ -156,9 +147,9 @@ func (r *Rule) needs() (needs []middleware.Layer) {
 
 func (r *Rule) usesSession() bool { return r.When != nil && r.When.UsesSession() }
 
-// Collision returns what is wrong with rule i beside those before it: that two
-// tools would be shown under one name, or one under two. Whether the server has
-// the tools is not known here; the layer finds out when they are listed.
+// Collision returns an error if rule i and a rule before it would show two tools under
+// one name, or one tool under two names. It does not know whether the server has the
+// tools; the layer checks that when they are listed. The rules must pass [Rule.Check].
 func Collision(rules []Rule, i int) error {
 	r := &rules[i]
 	if r.Rename == "" {
@@ -166,7 +157,7 @@ func Collision(rules []Rule, i int) error {
 	}
 	for j := range rules[:i] {
 		switch s := &rules[j]; {
-		case s.Rename == "" || !together(rules, j, i):
+		case s.Rename == "" || !coincide(rules, j, i):
 		case s.Tools[0] == r.Tools[0] && s.When == nil:
 			return fmt.Errorf("%s is renamed by %s already, to %s: keep one", r.Tools[0], s.Name, s.Rename)
 		case s.Tools[0] != r.Tools[0] && s.Rename == r.Rename:
@@ -176,20 +167,20 @@ func Collision(rules []Rule, i int) error {
 	return nil
 }
 
-// together reports whether the rules j and i, j before i, are certain to apply to
-// their tools at the same time, at least now and then.
-func together(rules []Rule, j, i int) bool {
+// coincide reports whether the rules j and i, j < i, certainly apply at the same time in
+// some situation.
+func coincide(rules []Rule, j, i int) bool {
 	a, b := rules[j].When, rules[i].When
 	return rules[j].always(rules[:j]) || rules[i].always(rules[:i]) || a != nil && b != nil && a.String() == b.String()
 }
 
-// always reports whether the rule renames its tool under any condition, given
-// those before it.
+// always reports whether the rule renames its tool unconditionally, given the rules before
+// it.
 func (r *Rule) always(before []Rule) bool {
 	return r.When == nil && !slices.ContainsFunc(before, func(s Rule) bool { return s.Rename != "" && s.Tools[0] == r.Tools[0] })
 }
 
-// A ruleSet has the indexes of some rules by what they do, in order.
+// A ruleSet holds the indexes of rules by what they do, in order.
 type ruleSet struct{ hide, rename, describe, set []int }
 
 func (s *ruleSet) add(i int, rule *Rule) {
@@ -207,8 +198,8 @@ func (s *ruleSet) add(i int, rule *Rule) {
 	}
 }
 
-// rulesFor returns the rules that may be for a tool: those whose patterns match,
-// and those whose patterns take too long to match, as that is an error of its own.
+// rulesFor returns the rules that may apply to a tool: those whose patterns match, and
+// those whose patterns take too long to match, so that judge returns the error.
 func (s *Shared) rulesFor(tool string) *ruleSet {
 	found := new(ruleSet)
 	for i := range s.rules {
@@ -220,7 +211,7 @@ func (s *Shared) rulesFor(tool string) *ruleSet {
 	return found
 }
 
-// An outcome is the result of one rule for one name.
+// An outcome is the result of a rule for one name.
 type outcome string
 
 // The outcomes.
@@ -231,14 +222,14 @@ const (
 	undecided      outcome = "it could not be decided"
 )
 
-// judge applies the rule to a tool or a prompt. The error says why it
-// could not be decided.
+// judge returns the outcome of the rule for a tool or a prompt. If it is undecided, the
+// error is the reason.
 func (r *Rule) judge(in *expression.Inputs) (outcome, error) {
 	named, err := glob.Match(r.Tools, in.Tool)
 	return r.judgeNamed(in, named, err)
 }
 
-// judgeNamed is judge where it is known whether the rule's patterns match.
+// judgeNamed is like judge, with the result of matching the rule's patterns.
 func (r *Rule) judgeNamed(in *expression.Inputs, named bool, err error) (outcome, error) {
 	switch {
 	case err != nil:

@@ -1,4 +1,4 @@
-package rewrite_test
+package rewrite
 
 import (
 	"context"
@@ -10,15 +10,13 @@ import (
 	"testing"
 
 	"github.com/attache-mcp/attache/middleware"
-	"github.com/attache-mcp/attache/middleware/rewrite"
 	"github.com/attache-mcp/attache/proxy/proxytest"
 	"github.com/attache-mcp/attache/proxy/wire"
 	"github.com/attache-mcp/attache/sessionstate"
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// TestScripts plays testdata/*.txt. A new one needs no Go, unless it needs rules
-// of its own.
+// TestScripts plays testdata/*.txt.
 func TestScripts(t *testing.T) {
 	proxytest.Player{Named: map[string]func(*proxytest.Session, string) middleware.Layer{
 		"who":     who,
@@ -27,10 +25,9 @@ func TestScripts(t *testing.T) {
 	}}.Play(t, "testdata/*.txt")
 }
 
-// who is a capture layer that knows everything: "who=TENANT", "who=nobody"; a
-// "+modern" behind it is the era, "+sandboxed" the trust, "+lost" an identity that
-// could not be looked up. A client's frame with a "trust" in its _meta has that
-// trust.
+// who attaches a fixed context, like capture: "who=TENANT" or "who=nobody", followed by "+modern"
+// for the era, "+sandboxed" for the trust, and "+lost" for an identity that could not be looked
+// up. A "trust" in the _meta of a client's frame sets its trust.
 func who(_ *proxytest.Session, arg string) middleware.Layer {
 	name, flags, _ := strings.Cut(arg, "+")
 	view := &sessionstate.Context{
@@ -59,8 +56,8 @@ func who(_ *proxytest.Session, arg string) middleware.Layer {
 	}}
 }
 
-// notes makes a note in the script of every note about a call; "notes=all" also of
-// the rules that did not apply.
+// notes adds every note about a call to the script; "notes=all" includes those about rules that
+// did not apply.
 func notes(s *proxytest.Session, arg string) middleware.Layer {
 	return middleware.Layer{Name: "notes", Wrap: func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, m *wire.Message) error {
@@ -85,12 +82,12 @@ func layer(t testing.TB, s *proxytest.Session, name string) middleware.Layer {
 	if !ok {
 		t.Fatalf("there are no rules called %q", name)
 	}
-	shared, err := rewrite.Compile(rewrite.Options{Rules: rules, Server: "git"})
+	shared, err := Compile(Options{Rules: rules, Server: "git"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	catalog := new(middleware.Catalog)
-	c := shared.Connect(rewrite.ConnOptions{Catalog: catalog, Log: slog.New(logNotes{s})})
+	c := shared.Connect(ConnOptions{Catalog: catalog, Log: slog.New(logNotes{s})})
 	layer := c.Layer()
 	layer.Wrap = func(next middleware.Handler) middleware.Handler {
 		return middleware.Chain(next, c.Layer(), catalog.Layer())
@@ -111,30 +108,21 @@ func (l logNotes) Handle(_ context.Context, r slog.Record) error {
 func (l logNotes) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l logNotes) WithGroup(string) slog.Handler      { return l }
 
-func when(t testing.TB, src string) *expression.Program { return compile(t, src, expression.Bool) }
-
-func compile(t testing.TB, src string, want expression.Type) *expression.Program {
-	t.Helper()
-	p, err := expression.Compile(src, want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
+func when(t testing.TB, src string) *expression.Program { return program(t, src, expression.Bool) }
 
 // set returns settings in the order of their names.
-func set(t testing.TB, values map[string]string) []rewrite.Setting {
-	var out []rewrite.Setting
+func set(t testing.TB, values map[string]string) []Setting {
+	var out []Setting
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		out = append(out, rewrite.Setting{Path: strings.Split(name, "."), Value: compile(t, values[name], expression.Any)})
+		out = append(out, Setting{Path: strings.Split(name, "."), Value: program(t, values[name], expression.Any)})
 	}
 	return out
 }
 
-func ruleSets(t testing.TB) map[string][]rewrite.Rule {
+func ruleSets(t testing.TB) map[string][]Rule {
 	one := func(names ...string) []string { return names }
 	sandboxed := when(t, `session.trust == "sandboxed"`)
-	return map[string][]rewrite.Rule{
+	return map[string][]Rule{
 		"hide": {
 			{Tools: one("delete_*", "file:///secret/*", "db://{table}"), Hide: true},
 			{Tools: one("*_x"), Hide: true, When: sandboxed},

@@ -12,28 +12,27 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A server that parses URIs gives one resource many names: the URL parser of
-// browsers and Node (URL Standard) repairs what is no URI, drops default ports,
-// resolves dots, decodes hosts; those of Python and Java do other things. A rule
-// would have to know them all, so a request that may reach a hidden resource must
-// have its URI in normal form, which they all take as it is:
+// A server that parses URIs accepts many URIs for one resource: the URL parser of browsers
+// and Node (URL Standard) repairs invalid URIs, drops default ports, resolves dot segments
+// and decodes hosts; those of Python and Java do other things. attache cannot know them all,
+// so a request that may reach a hidden resource must have a URI in normal form, which they
+// all read alike:
 //
-//   - ASCII characters that RFC 3986 allows, and escapes only of characters that
-//     need one, no controls, slashes or escapes among them
-//   - a scheme in lower case, and not url
-//   - "//" and a host in lower-case ASCII behind http, https, ws, wss and ftp, no
-//     default port, no user, and a path
-//   - "///" behind file
-//   - no dot segments anywhere
+//   - only ASCII characters that RFC 3986 allows, and escapes only of characters that need
+//     one, but not of control characters, slashes or escapes
+//   - a scheme in lower case, other than url
+//   - for http, https, ws, wss and ftp: "//", a host in lower-case ASCII, no default port,
+//     no user, and a path
+//   - for file: "///"
+//   - no dot segments
 //
-// In what is left readers differ little, and [readings] has it all: escapes, letter
-// case, runs of slashes, whether the port counts, and where the query is cut off.
+// For a URI in normal form the remaining differences are small, and [readings] covers them:
+// escapes, letter case, repeated slashes, the port, and where the query begins.
 
 // defaultPorts are the special schemes of the URL Standard with an authority.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
 
-// wrapper is a scheme that Java's URL and Python's urlopen take away, to read the URI
-// behind it.
+// wrapper is a scheme that Java's URL and Python's urlopen remove, to read the URI after it.
 const wrapper = "url"
 
 // irregularity returns why a URI is not in normal form, "" if it is.
@@ -43,14 +42,14 @@ func irregularity(uri string) string {
 		return "it does not begin with a scheme in lower case"
 	}
 	if scheme == wrapper {
-		return "it begins with url:, which some readers take away"
+		return "it begins with url:, which some readers remove"
 	}
 	if strings.ContainsFunc(rest, func(r rune) bool { return !strings.ContainsRune(uriCharacters, r) }) {
 		return "it has characters that must be escaped"
 	}
 	decoded, err := url.PathUnescape(rest)
 	if err != nil || !utf8.ValidString(decoded) || needlessEscape(rest) {
-		return "it has an escape of a character that needs none, or of none"
+		return "it has an escape that is invalid or not needed"
 	}
 	for _, segment := range strings.FieldsFunc(decoded, func(r rune) bool { return strings.ContainsRune("/;?#", r) }) {
 		if segment == "." || segment == ".." {
@@ -62,13 +61,14 @@ func irregularity(uri string) string {
 
 const (
 	lowerCase     = "abcdefghijklmnopqrstuvwxyz"
+	letters       = lowerCase + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	digits        = "0123456789"
-	unreserved    = lowerCase + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits + "-._~"
+	unreserved    = letters + digits + "-._~"
 	uriCharacters = unreserved + ":/?#[]@!$&'()*+,;=%"
 )
 
-// needlessEscape reports whether there is an escape of a character that stands for
-// itself, that some reader ends or splits a path at, or that begins an escape.
+// needlessEscape reports whether text escapes a character that needs no escape, at which
+// some reader ends or splits a path, or that begins another escape.
 func needlessEscape(text string) bool {
 	for {
 		_, after, found := strings.Cut(text, "%")
@@ -86,41 +86,40 @@ func needlessEscape(text string) bool {
 	}
 }
 
-// irregularAuthority is irregularity for the part between "//" and the path.
+// irregularAuthority is like irregularity, for the part between "//" and the path.
 func irregularAuthority(scheme, rest string) string {
 	port, special := defaultPorts[scheme]
 	hier, hierarchical := strings.CutPrefix(rest, "//")
 	authority := upTo(hier, "/?#")
-	behind := hier[len(authority):]
 	switch {
 	case !hierarchical && (special || scheme == "file"):
-		return "it has no // behind its scheme"
+		return "it has no // after its scheme"
 	case !hierarchical:
 		return ""
-	case (special || scheme == "file") && !strings.HasPrefix(behind, "/"):
+	case (special || scheme == "file") && !strings.HasPrefix(hier[len(authority):], "/"):
 		return "it has no path"
 	case scheme == "file" && authority != "":
-		return "a file needs no host"
+		return "it is a file URI with a host"
 	case special && authority == "":
 		return "it has no host"
 	}
 	return irregularHost(authority, special, port)
 }
 
-// irregularHost is irregularity for a host and its port.
+// irregularHost is like irregularity, for a host and its port.
 func irregularHost(authority string, special bool, defaultPort string) string {
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
 		host, port = authority[:i], authority[i+1:]
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || host == "" || strconv.FormatUint(n, 10) != port || port == defaultPort {
-			return "its port could be left out, or is none"
+			return "its port is invalid, or the default one"
 		}
 	}
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		a, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
 		if err != nil || !a.Is6() || a.Is4In6() || a.Zone() != "" || "["+a.String()+"]" != host {
-			return "its host is not written as an address is"
+			return "its host is not an address in normal form"
 		}
 		return ""
 	}
@@ -133,8 +132,8 @@ func irregularHost(authority string, special bool, defaultPort string) string {
 	return ""
 }
 
-// plainHost reports whether every reader takes host as it is: labels of lower-case
-// ASCII, or four decimal numbers.
+// plainHost reports whether every reader reads host alike: labels of lower-case ASCII, or
+// four decimal numbers.
 func plainHost(host string) bool {
 	labels := strings.Split(host, ".")
 	for _, label := range labels {
@@ -144,13 +143,13 @@ func plainHost(host string) bool {
 	}
 	last := labels[len(labels)-1]
 	if strings.Trim(last, digits) == "" || strings.HasPrefix(last, "0x") {
-		_, err := netip.ParseAddr(host) // which takes no other form than the normal one
+		_, err := netip.ParseAddr(host) // it only accepts the normal form
 		return err == nil
 	}
 	return true
 }
 
-// upTo returns s up to the first of some characters, all of it if there is none.
+// upTo returns s up to the first of the characters, or all of s if it has none of them.
 func upTo(s, chars string) string {
 	if i := strings.IndexAny(s, chars); i >= 0 {
 		return s[:i]
@@ -158,8 +157,8 @@ func upTo(s, chars string) string {
 	return s
 }
 
-// readings returns what readers may take a URI for: the whole, without query and
-// fragment, and without port, parameters and the slash at its end.
+// readings returns the canonical forms in which readers may read a URI: in full, without
+// query and fragment, and also without port, parameters and final slash.
 func readings(uri string) []string {
 	all := canonical(strings.ReplaceAll(uri, `\`, "/"))
 	noQuery := upTo(all, "?#")
@@ -178,7 +177,7 @@ func readings(uri string) []string {
 }
 
 // canonical returns a URI, or a pattern of URIs, in the letters of [wire.Fold], with
-// escapes decoded, runs of slashes as one, none behind the scheme, and dots resolved.
+// escapes decoded, one slash for several, one after the scheme, and dot segments resolved.
 func canonical(uri string) string {
 	if decoded, err := url.PathUnescape(uri); err == nil {
 		uri = decoded
@@ -201,7 +200,7 @@ func canonical(uri string) string {
 // uriPatterns returns the canonical form of those patterns that may match a URI.
 func uriPatterns(patterns []string) (out []string) {
 	for _, p := range patterns {
-		// A scheme, of which characters may be left open, and a colon.
+		// The pattern may match a colon after the characters of a scheme.
 		at := strings.TrimLeft(strings.ToLower(p), lowerCase+digits+"+-.?")
 		if strings.HasPrefix(at, ":") || strings.HasPrefix(at, "*") || strings.HasPrefix(at, `\`) {
 			out = append(out, canonical(p))
@@ -210,8 +209,7 @@ func uriPatterns(patterns []string) (out []string) {
 	return out
 }
 
-// schemeOf returns the scheme that readers find in a URI, "" if they may find any or
-// none.
+// schemeOf returns the scheme of a URI, "" if readers may read different schemes, or none.
 func schemeOf(uri string) string {
 	scheme, _, found := strings.Cut(wire.Fold(uri), ":")
 	if !found || scheme == wrapper || strings.Trim(scheme, lowerCase+digits+"+-.") != "" {
@@ -220,15 +218,15 @@ func schemeOf(uri string) string {
 	return scheme
 }
 
-// reach reports whether one of the patterns may match a URI of a scheme, any scheme
-// if that is "".
-func reach(patterns []string, scheme string) bool {
-	return scheme == "" || slices.ContainsFunc(patterns, func(p string) bool { return begins(p, scheme+":") })
+// mayMatchScheme reports whether one of the patterns may match a URI with that scheme, or
+// with any scheme if it is "".
+func mayMatchScheme(patterns []string, scheme string) bool {
+	return scheme == "" || slices.ContainsFunc(patterns, func(p string) bool { return mayMatchPrefix(p, scheme+":") })
 }
 
-// begins reports whether a pattern may match a name that begins with prefix. It reads the prefix, which
-// may be as long as a message, no further than to the first difference.
-func begins(pattern, prefix string) bool {
+// mayMatchPrefix reports whether a pattern may match a name with that prefix. The prefix may
+// be as long as a message; it is read only up to the first difference.
+func mayMatchPrefix(pattern, prefix string) bool {
 	for i := range len(prefix) {
 		pattern = strings.TrimPrefix(pattern, `\`)
 		switch {

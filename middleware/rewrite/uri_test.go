@@ -12,10 +12,10 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// secret hides what the tables of this package are about.
+// secret hides the secret resources of testdata/hostile/uris.txt.
 var secret = Rule{Hide: true, Tools: []string{"file:///secret/*", "https://api.example/secret/*", "note://Team/secret/*", "HTTP://Docs.Example/Secret/*"}}
 
-// A uriRow is one of testdata/hostile/uris.txt.
+// A uriRow is a row of testdata/hostile/uris.txt.
 type uriRow struct {
 	verdict string
 	raw     string // a JSON string
@@ -43,7 +43,7 @@ func uriRows(t testing.TB) (rows []uriRow) {
 	return rows
 }
 
-// read sends a request through the layer, and returns what becomes of it.
+// read sends a request through the layer and returns the verdict: passes, hidden or refused.
 func read(t testing.TB, c *Conn, method, params string) string {
 	t.Helper()
 	verdict := "passes"
@@ -57,7 +57,7 @@ func read(t testing.TB, c *Conn, method, params string) string {
 	})
 	reached := false
 	handler := c.wrap(func(context.Context, *wire.Message) error { reached = true; return nil })
-	m := wire.NewNotification(wire.Client, method, []byte(params)) // which needs no answer
+	m := wire.NewNotification(wire.Client, method, []byte(params)) // needs no answer
 	if err := handler(&middleware.Context{Context: t.Context(), Call: call}, m); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestURIs(t *testing.T) {
 	}
 }
 
-// What the server itself listed is read, in whatever form, unless it is hidden.
+// A URI that the server listed may be read in any form, unless it is hidden.
 func TestListedURIs(t *testing.T) {
 	c, err := connect(secret)
 	if err != nil {
@@ -117,22 +117,22 @@ func TestListedURIs(t *testing.T) {
 	}
 }
 
-// The memory of what was listed has a bound.
+// The memory for listed URIs is bounded.
 func TestListedIsBounded(t *testing.T) {
 	c, err := connect(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		c.keepListed(strings.Repeat("x", maxListed/2+i))
+		c.addListed(strings.Repeat("x", maxListed/2+i))
 	}
 	if len(c.listed) != 1 || c.listedSize > maxListed {
 		t.Errorf("%d URIs, %d bytes", len(c.listed), c.listedSize)
 	}
 }
 
-// A URI is refused for the sake of rules that could hide it, and of no others.
-func TestReach(t *testing.T) {
+// A URI that is not in normal form is only refused because of rules that could hide it.
+func TestMayMatchScheme(t *testing.T) {
 	for _, test := range []struct {
 		patterns string
 		uri      string
@@ -174,11 +174,11 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// Whether a rule could hide a URI costs no memory for each byte of it: a client may send one of
+// Finding out whether a rule could hide a URI uses bounded memory: a client may send one of
 // megabytes.
-func TestReachIsBounded(t *testing.T) {
+func TestMayMatchSchemeIsBounded(t *testing.T) {
 	patterns, scheme := []string{"file:///secret/documents/**", "note://team/*"}, strings.Repeat("a", 1<<16)
-	if n := testing.AllocsPerRun(10, func() { reach(patterns, scheme) }); n > 4 {
+	if n := testing.AllocsPerRun(10, func() { mayMatchScheme(patterns, scheme) }); n > 4 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -5,42 +5,42 @@ import (
 	"slices"
 )
 
-// A Client is what was measured of one client: what it shows the model of what a server
-// says, and what it tells a server of the session.
+// A Client describes the measured behaviour of one client: what it shows to the model, and what
+// it tells a server about the session.
 type Client struct {
-	// Name is the clientInfo.name it sends.
+	// Name is the clientInfo.name that the client sends.
 	Name string
-	// StructuredAlone says that of a result with structuredContent the client shows
-	// nothing else; ContentAlone that it shows content and not structuredContent. With
-	// neither, it is not known. Of an error result (isError) every client shows content.
+	// StructuredAlone means that the client shows only structuredContent of a result that has
+	// it, ContentAlone that it shows only content. If neither is set, the behaviour is unknown.
+	// Of an error result (isError) every client shows content.
 	StructuredAlone, ContentAlone bool
-	// Instructions says that the briefing goes into the server's instructions: the client
-	// shows them in every conversation of a process, also in those that a server cannot
-	// tell from the first, and in a conversation of a sub-agent.
+	// Instructions means that the briefing goes into the server's instructions: the client
+	// shows them in every conversation of a process, including those that a server cannot
+	// distinguish from the first and those of sub-agents.
 	Instructions bool
-	// Limits say how much of a server's instructions the client shows, the newest version
-	// first. Without a limit it shows all of them.
+	// Limits are the limits on instructions, the newest version first. A client without
+	// limits shows them in full.
 	Limits []Limit
-	// ByProcess says that nothing tells a server which session it serves, and that the
-	// servers of a session are children of one process.
+	// ByProcess means that the client does not tell a server which session it serves, but
+	// starts the servers of a session as children of one process.
 	ByProcess bool
-	// Window is the member of _meta that names the part of a conversation that the model
-	// sees: its end is a number that grows when the client compacts the conversation.
+	// Window is the member of _meta that identifies the part of a conversation that the model
+	// sees. It ends in a number that grows when the client compacts the conversation.
 	Window string
-	// Measured says what was seen, with which version.
+	// Measured describes the measurements, with the client's versions.
 	Measured string
 }
 
 // A Limit is the number of UTF-16 code units of a server's instructions that a client shows, in
-// the version Since and later ones. It cuts off the rest.
+// the version Since and later ones.
 type Limit struct {
 	Since [3]int
 	Units int
 }
 
-// limit returns the Units of that version, 0 if it shows all.
+// limit returns the Units for a version, 0 if there is no limit.
 func (c Client) limit(version string) int {
-	var v [3]int // what is not a number is the oldest
+	var v [3]int // stays zero, the oldest, if version is not a version number
 	_, _ = fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2])
 	for _, l := range c.Limits {
 		if slices.Compare(v[:], l.Since[:]) >= 0 {
@@ -50,8 +50,8 @@ func (c Client) limit(version string) int {
 	return 0
 }
 
-// Clients returns the table of known clients. A client that is not in it gets the text
-// block in its first tool response.
+// Clients returns the table of known clients. Any other client gets the text block in its
+// first tool response.
 func Clients() []Client {
 	return []Client{
 		{
@@ -84,7 +84,7 @@ func Clients() []Client {
 	}
 }
 
-// ClientOf returns what is known of the client of that name.
+// ClientOf returns the client with that name. For an unknown client it returns the zero Client.
 func ClientOf(name string) Client {
 	for _, c := range Clients() {
 		if c.Name == name {

@@ -9,7 +9,7 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Every client of the table has its measurement, and its row in the documentation.
+// Every client of the table has a measurement and a row in the documentation.
 func TestClients(t *testing.T) {
 	page, err := os.ReadFile("../../docs/briefing.md")
 	if err != nil {
@@ -20,12 +20,12 @@ func TestClients(t *testing.T) {
 			t.Errorf("%s: measured %q; or docs/briefing.md has no row for it", c.Name, c.Measured)
 		}
 		if c.StructuredAlone && c.ContentAlone {
-			t.Errorf("%s shows two things alone", c.Name)
+			t.Errorf("%s has both StructuredAlone and ContentAlone", c.Name)
 		}
 	}
 }
 
-// The limits are those of the version that the client says it is.
+// MaxInstructions depends on the version that the client sent.
 func TestMaxInstructions(t *testing.T) {
 	for info, want := range map[string]int{
 		`{"name":"claude-code","version":"2.1.330"}`:          4096,

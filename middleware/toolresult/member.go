@@ -7,24 +7,23 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// memberName is the member of structuredContent that has the texts.
+// memberName is the member of structuredContent that contains the texts.
 const memberName = "session_context"
 
-// memberSchema is what the output schema in tools/list says of it.
+// memberSchema is its schema, added to output schemas in tools/list.
 const memberSchema = `{"type":"string","description":"Policies and objectives of this session"}`
 
-// Extends reports whether lists are shown with the member. That depends on the
-// configuration and the client alone, never on what was called before, so a list is the
-// same each time.
+// Extends reports whether the member is added to the output schemas in lists. This depends only
+// on the configuration and the client, not on earlier calls, so a list is always the same.
 func (k *Memory) Extends(way Structured) bool {
 	return way == Member || way == Auto && k.Client().StructuredAlone
 }
 
 type extendedKey struct{}
 
-// Extend adds the member to the output schemas of a page of tools/list, where that is
-// safe, and remembers the tools whose results may have it. It does so once for a reply,
-// whichever layers want it.
+// Extend adds the member to the output schemas of a page of tools/list where this is safe,
+// and remembers the tools whose results may have it. Only the first call for a reply has an
+// effect, because several layers may call it.
 func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
 	if call.Value(extendedKey{}) != nil {
 		return nil
@@ -33,7 +32,7 @@ func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !reply.Plain() {
-		k.members = nil // what the client knows now has passed unread
+		k.members = nil // the client has a list that was not read
 		return nil
 	}
 	if k.members == nil {
@@ -55,7 +54,7 @@ func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
 		k.members = nil
 		return err
 	}
-	if len(splices) > 0 && call.Noted() {
+	if len(splices) > 0 {
 		call.Note(middleware.Note{
 			Layer: "briefing", Rule: "briefing.structured", Act: middleware.Edited, Path: []string{"result", "tools"},
 			Why: "one result may have the briefing in structuredContent, so output schemas admit it", Source: "attache",
@@ -65,9 +64,8 @@ func (k *Memory) Extend(call *middleware.Call, reply *wire.Message) error {
 }
 
 // memberSplice returns the edit that adds the member to an output schema. It reports false
-// for a schema that is not a plain object schema: a keyword that is not known here may
-// forbid the member elsewhere. TypeScript's SDK validates structuredContent by what it
-// was shown.
+// if the schema is not a plain object schema, because an unknown keyword may forbid the member
+// and the TypeScript SDK validates structuredContent against the schema that it was shown.
 func memberSplice(schema wire.Value) (wire.Splice, bool) {
 	var typed bool
 	var properties wire.Value
@@ -96,13 +94,13 @@ func memberSplice(schema wire.Value) (wire.Splice, bool) {
 
 type memberKey struct{}
 
-// addMember adds the text to structuredContent: in front of its other members, or in
-// front of what another layer of attache's has put into the member of this reply.
+// addMember adds the text to structuredContent: before its other members, or before the text
+// that another layer has already added to this reply.
 func addMember(call *middleware.Call, r Response, reply *wire.Message, text string) (quoted []byte, err error) {
 	into := r.Get(reply, "structuredContent")
-	if there := into.Get(memberName); there.Exists() {
-		quoted = wire.Quote(text + "\n\n" + there.Text())
-		return quoted, reply.Apply(wire.Splice{Off: there.Off, Len: len(there.Raw), Text: quoted})
+	if earlier := into.Get(memberName); earlier.Exists() {
+		quoted = wire.Quote(text + "\n\n" + earlier.Text())
+		return quoted, reply.Apply(wire.Splice{Off: earlier.Off, Len: len(earlier.Raw), Text: quoted})
 	}
 	quoted = wire.Quote(text)
 	member := append([]byte(`"`+memberName+`":`), quoted...)

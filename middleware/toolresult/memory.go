@@ -7,16 +7,16 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// A Memory holds what a connection has learnt of its client and its tools. It is kept when the
-// configuration is reloaded. The zero value is empty.
+// A Memory holds what is known about the client and the tools of one connection. It is kept when
+// the configuration is reloaded. The zero value is empty and ready to use.
 type Memory struct {
 	mu      sync.Mutex
 	client  string
 	version string
 	members map[string]bool   // tools whose structuredContent may have [memberName]
-	tasks   map[string]string // the tool of each task
+	tasks   map[string]string // the tool of each task, by task id
 
-	// The tool of the call before, and its name as it stood in the call. Client's direction only.
+	// The tool of the previous call: its name, and the raw JSON. For the client's direction only.
 	last, lastRaw string
 }
 
@@ -25,11 +25,11 @@ const (
 	maxClientName = 128
 	maxMembers    = 10_000
 	maxTasks      = 1_000
-	maxTaskName   = 256 // of an id, and of a tool
+	maxTaskName   = 256 // of task ids and tool names
 )
 
-// LearnClient reads the client's name and version from initialize, or from the first request of the modern
-// era.
+// LearnClient reads the client's name and version from initialize, or from the first request of
+// the modern era.
 func (k *Memory) LearnClient(m *wire.Message) {
 	var info wire.Value
 	if m.MethodIs("initialize") {
@@ -48,33 +48,32 @@ func (k *Memory) LearnClient(m *wire.Message) {
 	}
 }
 
-// ClientName returns the name that the client of the connection gave, "" if none is known.
+// ClientName returns the name that the client sent, "" if none is known.
 func (k *Memory) ClientName() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.client
 }
 
-// Client returns what is known of the client of the connection.
+// Client returns the table's entry for the client.
 func (k *Memory) Client() Client { return ClientOf(k.ClientName()) }
 
 // MaxInstructions returns the number of UTF-16 code units of a server's instructions that the
-// client shows. It is 0 if the client is not known to cut them off.
+// client shows, 0 if no limit is known.
 func (k *Memory) MaxInstructions() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return ClientOf(k.client).limit(k.version)
 }
 
-// hasMember reports whether a list that the client got has [memberName] in the output schema
-// of tool.
+// hasMember reports whether the results of a tool may have [memberName].
 func (k *Memory) hasMember(tool string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.members[tool]
 }
 
-// learnTask keeps which tool a task runs.
+// learnTask remembers the tool that a task runs.
 func (k *Memory) learnTask(id, tool string) {
 	if id == "" || len(id) > maxTaskName || len(tool) > maxTaskName {
 		return
@@ -87,7 +86,8 @@ func (k *Memory) learnTask(id, tool string) {
 	k.tasks[strings.Clone(id)] = tool
 }
 
-// toolName returns the name of a tool that is called, most often the one before.
+// toolName returns the decoded name of a tool. It allocates only if the name is not that of the
+// previous call.
 func (k *Memory) toolName(name wire.Value) string {
 	if string(name.Raw) != k.lastRaw {
 		k.last, k.lastRaw = strings.Clone(name.Text()), string(name.Raw)
@@ -95,7 +95,7 @@ func (k *Memory) toolName(name wire.Value) string {
 	return k.last
 }
 
-// tool returns the tool of the task that m asks for, "" if it is not known.
+// tool returns the tool of the task that m asks for, "" if it is unknown.
 func (k *Memory) tool(m *wire.Message) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,11 +1,10 @@
-// Package toolresult puts texts of attache into the results of tools, where the client shows
-// them to the model.
+// Package toolresult adds texts of attache to the results of tools, in the part that the
+// client shows to the model.
 //
-// Clients show the model different parts of a result. The package decides by a table of
-// measurements ([Clients]) and by what it has learnt on the connection ([Memory]). A text is a
-// block in front of content; where the client shows nothing but structuredContent, it is a
-// member of that. Several layers may put a text into one result: the layer whose hook runs
-// last has its text first.
+// Clients show different parts of a result. The package decides by a table of measurements
+// ([Clients]) and by what it knows about the connection ([Memory]). A text is added as the first
+// block of content or, if the client shows only structuredContent, as a member of that. Several
+// layers may add a text to one result: the text of the layer whose hook runs last comes first.
 package toolresult
 
 import (
@@ -13,31 +12,31 @@ import (
 	"github.com/attache-mcp/attache/proxy/wire"
 )
 
-// Structured says what to do with a result that has structuredContent. Some clients show
+// Structured is the way to handle a result that has structuredContent. Some clients show
 // the model nothing else of such a result.
 type Structured string
 
-// The ways of Structured. Where one cannot be done, the text block is added, and whether
-// the model sees that depends on the client.
+// The values of Structured. If one cannot be applied to a result, the text block is added, and
+// it depends on the client whether the model sees it.
 const (
-	// Auto goes by what the client is known to show; the default.
+	// Auto depends on what the client is known to show. It is the default.
 	Auto Structured = "auto"
 	// Member adds the text to structuredContent, and to the output schema in tools/list.
 	Member Structured = "member"
-	// TextOnly drops structuredContent where the tool declares no outputSchema.
+	// TextOnly removes structuredContent if the tool declares no outputSchema.
 	TextOnly Structured = "text-only"
-	// Defer adds the text block and nothing else.
+	// Defer only adds the text block.
 	Defer Structured = "defer"
 )
 
-// A Response is where a reply has the result of a tool.
+// A Response locates the result of a tool in a reply.
 type Response struct {
-	Tool   string // "" if it is not known
-	inTask bool   // the result is that of a task, which the reply has
+	Tool   string // "" if unknown
+	inTask bool   // the result is inside a task in the reply
 }
 
-// Expect returns where the reply to a request will have the result of a tool. It reports
-// false for a request that asks for none. It is called in the client's direction.
+// Expect returns the location of the tool result in the reply to a request. It reports
+// false if the request does not ask for one. It is called in the client's direction.
 func (k *Memory) Expect(m *wire.Message) (r Response, ok bool) {
 	switch {
 	case m.MethodIs("tools/call"):
@@ -63,8 +62,8 @@ func (r Response) Path(keys ...string) []string {
 	return append([]string{"result"}, keys...)
 }
 
-// Handle reports whether reply is the handle of a task in place of a result, which has content, and
-// remembers the task's tool: of a legacy task, or of one of the modern era.
+// Handle reports whether reply has the handle of a task instead of a result, and remembers
+// the task's tool. It recognizes tasks of the legacy and the modern era.
 func (k *Memory) Handle(r Response, reply *wire.Message) bool {
 	if reply.Get("result", "content").Exists() {
 		return false
@@ -77,11 +76,11 @@ func (k *Memory) Handle(r Response, reply *wire.Message) bool {
 	return id != ""
 }
 
-// IsError is what Unfit says of an error.
+// IsError is the reason that Unfit returns for an error.
 const IsError = "the reply is an error"
 
-// Unfit says why a reply cannot carry a text, "" if it can: then it has a finished tool
-// result for the model.
+// Unfit returns the reason why a reply cannot carry a text, "" if it can. It can if it has
+// the final result of a tool that the model sees.
 func (r Response) Unfit(catalog *middleware.Catalog, reply *wire.Message) string {
 	kind := r.Get(reply, "resultType")
 	switch {
@@ -92,14 +91,14 @@ func (r Response) Unfit(catalog *middleware.Catalog, reply *wire.Message) string
 	case reply.Kind() != wire.Result:
 		return IsError
 	case !isEmpty(kind) && !kind.Equals("complete"), !isEmpty(r.Get(reply, "task")), !isEmpty(r.Get(reply, "inputRequests")):
-		return "the result is not the last word on the call"
+		return "the result is not final"
 	case !r.Get(reply, "content").IsArray():
 		return "the result has no content"
 	}
 	return ""
 }
 
-// isEmpty reports whether v is absent, null, or a text, array or object with nothing in it.
+// isEmpty reports whether v is absent, null, or an empty string, array or object.
 func isEmpty(v wire.Value) bool {
 	for range v.Elements() {
 		return false
@@ -110,7 +109,7 @@ func isEmpty(v wire.Value) bool {
 	return !v.Exists() || v.IsNull() || v.IsArray() || v.IsObject() || v.Equals("")
 }
 
-// appOnly reports whether calls of the tool come from a user interface alone.
+// appOnly reports whether only a user interface calls the tool.
 func (r Response) appOnly(catalog *middleware.Catalog) bool {
 	t, _ := catalog.Tool(r.Tool)
 	if t == nil {
@@ -125,28 +124,28 @@ func (r Response) appOnly(catalog *middleware.Catalog) bool {
 	return visibility.IsArray()
 }
 
-// A Carrier is how a result takes a text.
+// A Carrier is the part of a result that carries a text.
 type Carrier uint8
 
 const (
-	// InBlock: as a block of content.
+	// InBlock adds the text as a block of content.
 	InBlock Carrier = iota
-	// InMember: as a member of structuredContent.
+	// InMember adds the text as a member of structuredContent.
 	InMember
-	// InsteadOf: as a block of content, and structuredContent goes.
+	// InsteadOf adds the text as a block of content and removes structuredContent.
 	InsteadOf
 )
 
-// Unseen says why a result may not show its model a text.
+// Unseen is the reason why the model may not see the text of a plan.
 const Unseen = "the client may show structuredContent alone"
 
-// A Plan says how a result takes a text, and whether the client shows it there.
+// A Plan is the way to add a text to a result. Seen reports whether the client shows it there.
 type Plan struct {
 	How  Carrier
 	Seen bool
 }
 
-// Plan returns the plan for a reply.
+// Plan returns the plan for adding a text to a reply.
 func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware.Catalog, r Response, reply *wire.Message) Plan {
 	structured := r.Get(reply, "structuredContent")
 	if !structured.Exists() || structured.IsNull() || string(r.Get(reply, "isError").Raw) == "true" {
@@ -164,20 +163,20 @@ func (k *Memory) Plan(call *middleware.Call, way Structured, catalog *middleware
 			return Plan{InsteadOf, true}
 		}
 	}
-	// With auto, a client that is not known counts as one that shows the block.
+	// With auto, an unknown client is assumed to show the block.
 	return Plan{InBlock, client.ContentAlone || way == Auto && !client.StructuredAlone}
 }
 
-// A Text is what a layer puts into a result.
+// A Text is a text that a layer adds to a result.
 type Text struct {
 	Text string
 	Meta []byte // the _meta of its block, raw JSON
-	// Why is why the text goes into this result, and Source where it came from, for notes
-	// of the layer Layer under its rule Rule.
+	// These are for the note about the edit. Why is the reason for adding the text to this
+	// result.
 	Layer, Rule, Why, Source string
 }
 
-// Put puts the text into the reply as planned. protocol is the revision in use.
+// Put adds the text to the reply as planned. protocol is the revision in use.
 func (p Plan) Put(call *middleware.Call, r Response, reply *wire.Message, t Text, protocol string) error {
 	if p.How == InMember {
 		quoted, err := addMember(call, r, reply, t.Text)
@@ -202,8 +201,8 @@ func (p Plan) Put(call *middleware.Call, r Response, reply *wire.Message, t Text
 	return nil
 }
 
-// InResult reports whether the result has the very text already: as the member, or as the
-// first block. The text is compared and not a marker, which a server can write.
+// InResult reports whether the result already contains the text, as the member or as the first
+// block. It compares the text instead of looking for a marker, which a server could write.
 func InResult(r Response, reply *wire.Message, text string) (member, block bool) {
 	for e := range r.Get(reply, "content").Elements() {
 		block = e.Get("text").Equals(text)
@@ -213,9 +212,6 @@ func InResult(r Response, reply *wire.Message, text string) (member, block bool)
 }
 
 func (t Text) note(call *middleware.Call, why string, before, after []byte, path []string) {
-	if !call.Noted() {
-		return
-	}
 	source := t.Source
 	if after == nil {
 		source = ""
@@ -223,9 +219,9 @@ func (t Text) note(call *middleware.Call, why string, before, after []byte, path
 	call.Note(middleware.Note{Layer: t.Layer, Rule: t.Rule, Act: middleware.Edited, Why: why, Path: path, Before: before, After: after, Source: source})
 }
 
-// block returns the content block in the form the revision knows: annotations
-// came with 2025-03-26, a block's _meta with 2025-06-18. An unknown revision is
-// taken for the newest.
+// block returns the content block for a revision of the protocol: annotations were added
+// in 2025-03-26, the _meta of blocks in 2025-06-18. An unknown revision ("") is treated as
+// the newest.
 func (t Text) block(revision string) []byte {
 	out := append([]byte(`{"type":"text","text":`), wire.Quote(t.Text)...)
 	if revision == "" || revision >= "2025-03-26" {

@@ -14,8 +14,8 @@ import (
 	"github.com/attache-mcp/attache/sessionstate/expression"
 )
 
-// editList returns the hook that makes the schemas of a page of tools/list agree with
-// the rules.
+// editList returns the hook that edits the schemas of a page of tools/list to agree with the
+// rules.
 func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 	return func(ctx context.Context, reply *wire.Message) error {
 		result := reply.Get("result")
@@ -24,13 +24,13 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 			return nil
 		}
 		call := middleware.CallFrom(ctx)
-		e := listEdit{c: c, call: call, view: view, tools: make([]int, len(c.rules))}
+		e := listEdit{c: c, call: call, view: view, edited: make([]int, len(c.rules))}
 		index := 0
 		for entry := range list.Elements() {
 			e.tool(index, entry)
 			index++
 		}
-		if e.depends {
+		if e.private {
 			e.splices = append(e.splices, middleware.PrivateList(call, layerName, result, view != nil && view.Modern)...)
 		}
 		if err := reply.Apply(e.splices...); err != nil {
@@ -39,7 +39,7 @@ func (c *Conn) editList(view *sessionstate.Context) middleware.ReplyHook {
 		for _, n := range e.notes {
 			call.Note(n)
 		}
-		c.logShown(call, e.tools)
+		c.logEdited(call, e.edited)
 		return nil
 	}
 }
@@ -51,43 +51,43 @@ type listEdit struct {
 	view    *sessionstate.Context
 	splices []wire.Splice
 	notes   []middleware.Note
-	tools   []int // how many a rule has edited, by its index
-	depends bool  // on the session
+	edited  []int // the number of tools that a rule has edited, by the rule's index
+	private bool  // the list depends on the session
 }
 
-// tool edits the schema of one tool. What one rule wants is done wholly or not at all.
+// tool edits the schema of one tool. The edits of one rule are made together or not at all.
 func (e *listEdit) tool(index int, entry wire.Value) {
 	schema := entry.Get("inputSchema")
 	if !schema.IsObject() {
-		return // nothing is shown
+		return
 	}
 	t := &middleware.Tool{Name: entry.Get("name").Text(), InputSchema: schema.Raw}
 	if known, _ := e.c.catalog.Tool(t.Name); known != nil {
 		t.Annotations = known.Annotations
 	}
 	text := schema.Raw
-	settled := map[int]bool{}
+	decided := map[int]bool{} // by slot
 	plan := e.c.newPlan(t)
 	for i := range plan.places {
 		p := &plan.places[i]
 		r := p.rule
-		if settled[r.slot] || !e.applies(r, t) {
+		if decided[r.slot] || !e.applies(r, t) {
 			continue
 		}
-		settled[r.slot] = true
+		decided[r.slot] = true
 		if !e.edits(p, t) {
 			continue
 		}
-		next := r.show(text)
+		next := r.editSchema(text)
 		if bytes.Equal(next, text) {
 			continue
 		}
-		if e.tools[r.index]++; e.call.Noted() {
+		if e.edited[r.index]++; e.call.Noted() {
 			e.notes = append(e.notes, middleware.Note{Layer: layerName, Rule: r.Name, Act: middleware.Edited,
 				Why: "the schema agrees with the rule", Path: []string{"result", "tools", strconv.Itoa(index), "inputSchema"},
 				Before: text, After: next, Source: "the rule"})
 		}
-		e.depends = e.depends || r.Mode == Fill && r.Value.UsesSession()
+		e.private = e.private || r.Mode == Fill && r.Value.UsesSession()
 		text = next
 	}
 	if !bytes.Equal(text, schema.Raw) {
@@ -95,13 +95,13 @@ func (e *listEdit) tool(index int, entry wire.Value) {
 	}
 }
 
-// applies reports whether the rule applies to every call of the tool that this
-// client makes, as far as a list can tell.
+// applies reports whether the rule applies to all calls of the tool, regardless of their
+// arguments.
 func (e *listEdit) applies(r *rule, t *middleware.Tool) bool {
 	if r.When == nil {
 		return true
 	}
-	e.depends = e.depends || r.When.UsesSession()
+	e.private = e.private || r.When.UsesSession()
 	if r.When.UsesArguments() {
 		return false
 	}
@@ -113,8 +113,8 @@ func (e *listEdit) inputs(t *middleware.Tool) *expression.Inputs {
 	return &expression.Inputs{Context: e.view, Tool: t.Name, Annotations: t.Annotations, Server: e.c.o.Server}
 }
 
-// edits reports whether the schema is to agree with the rule about this place. If it
-// is and cannot be, the log says so.
+// edits reports whether the rule edits the schema at this place. If it should but cannot, edits
+// logs a warning.
 func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
 	r := p.rule
 	switch {
@@ -126,47 +126,42 @@ func (e *listEdit) edits(p *place, t *middleware.Tool) bool {
 	case r.Schema == Keep:
 		return false
 	case r.Mode == Fill:
-		return p.takes&r.gives() != 0 && e.hasValue(p, t)
-	case r.Mode == Pin && !p.demanded && !p.sparse:
-		// The shown schema would admit a call without the object around the argument,
-		// and the call as it is sent would have that object and lack something in it.
+		return p.accepts&r.valueKinds() != 0 && e.hasValue(p, t)
+	case r.Mode == Pin && !p.parentsRequired && !p.parentsMinimal:
+		// The edited schema would allow a call without the object around the argument.
+		// The pin would add that object to the call, without the other members that it
+		// requires.
 		e.c.logUnclear(t.Name, r, "required")
 		return false
 	}
 	return true
 }
 
-// passesOver reports whether the built-in rule leaves the argument alone.
+// passesOver reports whether the built-in rule does not apply to the argument.
 func (e *listEdit) passesOver(p *place, t *middleware.Tool) bool {
 	if p.state == present && p.verdict.Path {
-		return !p.required || !p.demanded
+		return !p.required || !p.parentsRequired
 	}
 	e.c.logPassedOver(t.Name, p)
 	return true
 }
 
-// hasValue reports whether a rule that fills has a value for this session that the
-// argument takes, or may have one by the time of a call and the argument takes any.
+// hasValue reports whether a fill rule has a value for this session that the argument accepts,
+// or may have one when a call arrives and the argument accepts any value.
 func (e *listEdit) hasValue(p *place, t *middleware.Tool) bool {
-	r := p.rule
-	if r.fact != "" {
-		fact, _ := e.view.Lookup(r.fact)
-		if fact.Empty() {
-			return r.fact == workspacePath && e.c.canAsk(e.call) && p.limit == nil
-		}
-		return p.limit == nil || p.limit.refuses(fact.Value) == ""
-	}
-	if r.Value.UsesArguments() {
+	if p.rule.Value.UsesArguments() {
 		return p.limit == nil
 	}
-	raw, err := r.compute(e.inputs(t))
-	v := value{raw: raw}
-	return err == nil && !v.empty() && p.misfit(&v) == ""
+	v := p.rule.sessionValue(e.inputs(t))
+	if v.empty() {
+		return p.rule.fact == workspacePath && e.c.canAsk(e.call) && p.limit == nil
+	}
+	return p.misfit(&v) == ""
 }
 
-// show returns the schema of a tool as the rule has it shown. The objects around the
-// argument are plain ones.
-func (r *rule) show(schema []byte) []byte {
+// editSchema returns the schema of a tool, edited for the rule. The objects around the argument
+// must be plain.
+func (r *rule) editSchema(schema []byte) []byte {
 	at := wire.Value{Raw: schema}
 	for _, key := range r.Argument[:len(r.Argument)-1] {
 		at = at.Get("properties", key)
@@ -177,8 +172,8 @@ func (r *rule) show(schema []byte) []byte {
 	}
 	required := at.Get("required")
 	switch {
-	case !lists(required, r.last()):
-	case requiresOnly(required, r.last()):
+	case !contains(required, r.last()):
+	case containsOnly(required, r.last()):
 		// An empty "required" is an error in older dialects.
 		edits = append(edits, wire.RemoveMembers(at, func(m wire.Member) bool { return m.Key.Equals("required") })...)
 	default:
@@ -187,7 +182,7 @@ func (r *rule) show(schema []byte) []byte {
 	return splice(schema, edits)
 }
 
-// splice makes edits that do not overlap.
+// splice returns text with the edits, which must not overlap.
 func splice(text []byte, edits []wire.Splice) (out []byte) {
 	slices.SortStableFunc(edits, func(x, y wire.Splice) int { return cmp.Compare(x.Off, y.Off) })
 	from := 0
@@ -198,9 +193,9 @@ func splice(text []byte, edits []wire.Splice) (out []byte) {
 	return append(out, text[from:]...)
 }
 
-// logShown logs how many tools each rule has edited in a list.
-func (c *Conn) logShown(call *middleware.Call, tools []int) {
-	for i, n := range tools {
+// logEdited logs the number of tools that each rule has edited in a list.
+func (c *Conn) logEdited(call *middleware.Call, edited []int) {
+	for i, n := range edited {
 		if n == 0 {
 			continue
 		}
@@ -210,24 +205,24 @@ func (c *Conn) logShown(call *middleware.Call, tools []int) {
 	}
 }
 
-// logUnclear warns once about a tool that is shown unchanged, although a rule would edit it.
+// logUnclear warns once about a tool that is shown unchanged although a rule should edit it.
 func (c *Conn) logUnclear(tool string, r *rule, keyword string) {
 	effect := "the argument is not filled"
 	if r.enforces() {
-		effect = "the rule holds for calls all the same"
+		effect = "the rule still applies to calls"
 	}
 	c.once(event{"unclear", tool, r}, slog.LevelWarn, "a tool is shown as it is, because its schema has more than plain objects around an argument",
 		"tool", middleware.Clip(tool), "argument", r.path, "keyword", keyword, "effect", effect)
 }
 
-// logPassedOver says once of a tool why the built-in rule leaves its argument alone.
+// logPassedOver logs once for each tool why the built-in rule does not apply to its argument.
 func (c *Conn) logPassedOver(tool string, p *place) {
-	if !c.log.Enabled(context.Background(), slog.LevelDebug) { // asked for each call
+	if !c.log.Enabled(context.Background(), slog.LevelDebug) { // called for each call
 		return
 	}
 	why, words := p.verdict.Why, p.verdict.Words
 	if p.state == unclear {
-		why, words = "there is more than plain objects around it", p.why
+		why, words = "a keyword constrains the object around it", p.why
 	}
 	c.once(event{"passed over", tool, p.rule}, slog.LevelDebug, "the built-in rule leaves an argument alone",
 		"tool", middleware.Clip(tool), "argument", p.rule.path, "why", why, "words", words)
