@@ -32,12 +32,12 @@ const (
 type sessions struct {
 	slots chan struct{} // holds one element for each running look-up
 
-	mu        sync.Mutex
-	byKey     map[string]*session
-	texts     map[string]string // the texts, one copy of each
-	bytes     int               // estimated memory of byKey and texts
-	waiting   int               // the number of look-ups that run or wait
-	unshared  bool              // whether Options.UserTurns is no longer used
+	mu       sync.Mutex
+	byKey    map[string]*session
+	texts    map[string]string // the texts, one copy of each
+	bytes    int               // estimated memory of byKey and texts
+	waiting  int               // the number of look-ups that run or wait
+	unshared bool              // whether Options.UserTurns is no longer used
 }
 
 // session is the briefing of one session. sessions.mu guards the fields, except those that are
